@@ -1,0 +1,14 @@
+"""ALBERT: what differs from BERT in configuration, wiring, checkpoint names."""
+
+import importlib
+
+# Loaded when first used, so that reading a configuration does not import TensorFlow.
+_HOMES = {"AlbertConfig": "albert_tf.config", "AlbertModel": "albert_tf.model"}
+
+__all__ = list(_HOMES)
+
+
+def __getattr__(name):
+    if name not in _HOMES:
+        raise AttributeError(f"module 'albert_tf' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name)

@@ -1,0 +1,84 @@
+"""The sizes of an ALBERT model, as google-research/albert writes them in albert_config.json."""
+
+import dataclasses
+
+from bert_tf.config import check_sizes, config_from_dict, config_from_json_file
+from tokenization.errors import InputError
+
+# Keys of published configuration files that Google's released code reads nowhere, or
+# (net_structure_type) only where it fails.
+LEGACY_KEYS = frozenset(
+    {
+        "down_scale_factor",
+        "gap_size",
+        "ln_type",
+        "net_structure_type",
+        "num_memory_blocks",
+    }
+)
+
+# layers, hidden size, heads, intermediate size (arXiv:1909.11942, table 1, and the version 2
+# files of google-research/albert, which train without dropout).
+PRESETS = {
+    "base": (12, 768, 12, 3072),
+    "large": (24, 1024, 16, 4096),
+    "xlarge": (24, 2048, 16, 8192),
+    "xxlarge": (12, 4096, 64, 16384),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class AlbertConfig:
+    """Sizes, rates and the activation of an ALBERT model; defaults as google-research/albert.
+
+    Raises:
+        InputError: a value out of its range, or sizes that contradict each other.
+    """
+
+    vocab_size: int
+    embedding_size: int = 128
+    hidden_size: int = 4096
+    num_hidden_layers: int = 12
+    num_hidden_groups: int = 1
+    num_attention_heads: int = 64
+    intermediate_size: int = 16384
+    inner_group_num: int = 1
+    hidden_act: str | None = "gelu"
+    hidden_dropout_prob: float = 0.0
+    attention_probs_dropout_prob: float = 0.0
+    max_position_embeddings: int = 512
+    type_vocab_size: int = 2
+    initializer_range: float = 0.02
+
+    def __post_init__(self):
+        check_sizes(self)
+        if self.num_hidden_groups > self.num_hidden_layers:
+            raise InputError(
+                "num_hidden_groups must not be larger than num_hidden_layers. Received: "
+                f"num_hidden_groups={self.num_hidden_groups}, "
+                f"num_hidden_layers={self.num_hidden_layers}"
+            )
+
+    @classmethod
+    def from_dict(cls, values):
+        """Makes a configuration from a dict; an unknown key is an InputError."""
+        return config_from_dict(cls, values, LEGACY_KEYS, source="the configuration")
+
+    @classmethod
+    def from_json_file(cls, path):
+        """Reads albert_config.json; every problem is an InputError that names the file."""
+        return config_from_json_file(cls, path, LEGACY_KEYS)
+
+    @classmethod
+    def from_preset(cls, name, vocab_size, **changes):
+        """One of the published sizes: base, large, xlarge, xxlarge."""
+        if name not in PRESETS:
+            raise InputError(f"The preset must be one of {', '.join(PRESETS)}. Received: {name!r}")
+        layers, hidden, heads, intermediate = PRESETS[name]
+        sizes = {
+            "hidden_size": hidden,
+            "num_hidden_layers": layers,
+            "num_attention_heads": heads,
+            "intermediate_size": intermediate,
+        }
+        return cls(vocab_size=vocab_size, **{**sizes, **changes})

@@ -1,0 +1,130 @@
+"""The ALBERT encoder (arXiv:1909.11942): narrow embeddings, blocks that share weights.
+
+Shapes: B batch, T tokens, E embedding, H hidden.
+"""
+
+import dataclasses
+
+import keras
+
+from albert_tf.config import AlbertConfig
+from bert_tf.layers import Embeddings, TransformerBlock, attention_bias, dense
+from bert_tf.model import encoder_inputs
+
+_INNER = "bert/encoder/transformer/group_{g}/inner_group_{k}"
+
+# Our variables (path below the model's own name) and Google's (google-research/albert, where
+# the down-projection sits inside "intermediate", and LayerNorm_1 is the second of two).
+GOOGLE_NAMES = {
+    "embeddings/word_embeddings": "bert/embeddings/word_embeddings",
+    "embeddings/token_type_embeddings": "bert/embeddings/token_type_embeddings",
+    "embeddings/position_embeddings": "bert/embeddings/position_embeddings",
+    "embeddings/layer_norm/gamma": "bert/embeddings/LayerNorm/gamma",
+    "embeddings/layer_norm/beta": "bert/embeddings/LayerNorm/beta",
+    "embedding_projection/kernel": "bert/encoder/embedding_hidden_mapping_in/kernel",
+    "embedding_projection/bias": "bert/encoder/embedding_hidden_mapping_in/bias",
+    "group_{g}_inner_{k}/attention/query/kernel": f"{_INNER}/attention_1/self/query/kernel",
+    "group_{g}_inner_{k}/attention/query/bias": f"{_INNER}/attention_1/self/query/bias",
+    "group_{g}_inner_{k}/attention/key/kernel": f"{_INNER}/attention_1/self/key/kernel",
+    "group_{g}_inner_{k}/attention/key/bias": f"{_INNER}/attention_1/self/key/bias",
+    "group_{g}_inner_{k}/attention/value/kernel": f"{_INNER}/attention_1/self/value/kernel",
+    "group_{g}_inner_{k}/attention/value/bias": f"{_INNER}/attention_1/self/value/bias",
+    "group_{g}_inner_{k}/attention_output/kernel": f"{_INNER}/attention_1/output/dense/kernel",
+    "group_{g}_inner_{k}/attention_output/bias": f"{_INNER}/attention_1/output/dense/bias",
+    "group_{g}_inner_{k}/attention_layer_norm/gamma": f"{_INNER}/LayerNorm/gamma",
+    "group_{g}_inner_{k}/attention_layer_norm/beta": f"{_INNER}/LayerNorm/beta",
+    "group_{g}_inner_{k}/intermediate/kernel": f"{_INNER}/ffn_1/intermediate/dense/kernel",
+    "group_{g}_inner_{k}/intermediate/bias": f"{_INNER}/ffn_1/intermediate/dense/bias",
+    "group_{g}_inner_{k}/output/kernel": f"{_INNER}/ffn_1/intermediate/output/dense/kernel",
+    "group_{g}_inner_{k}/output/bias": f"{_INNER}/ffn_1/intermediate/output/dense/bias",
+    "group_{g}_inner_{k}/output_layer_norm/gamma": f"{_INNER}/LayerNorm_1/gamma",
+    "group_{g}_inner_{k}/output_layer_norm/beta": f"{_INNER}/LayerNorm_1/beta",
+    "pooler/kernel": "bert/pooler/dense/kernel",
+    "pooler/bias": "bert/pooler/dense/bias",
+}
+
+
+@keras.saving.register_keras_serializable(package="albert_tf")
+class AlbertModel(keras.Model):
+    """Token ids in, a vector for each token and one for the sequence out.
+
+    All weights exist when the constructor returns.
+
+    Args:
+        config: an `AlbertConfig`.
+
+    Example:
+        model = AlbertModel(AlbertConfig.from_preset("base", vocab_size=30000))
+        out = model({"input_ids": ids, "input_mask": mask, "segment_ids": types})
+    """
+
+    google_names = GOOGLE_NAMES
+
+    def __init__(self, config, name="albert", **kwargs):
+        super().__init__(name=name, **kwargs)
+        self.config = config
+        policy = self.dtype_policy
+        self.embeddings = Embeddings(config, name="embeddings", dtype=policy)
+        # As Google: no projection where the widths are equal.
+        self.projection = None
+        if config.embedding_size != config.hidden_size:
+            self.projection = dense(
+                config.hidden_size, config, "embedding_projection", dtype=policy
+            )
+        self.groups = [
+            [
+                TransformerBlock(config, name=f"group_{g}_inner_{k}", dtype=policy)
+                for k in range(config.inner_group_num)
+            ]
+            for g in range(config.num_hidden_groups)
+        ]
+        self.pooler = dense(config.hidden_size, config, "pooler", activation="tanh", dtype=policy)
+        self.build()
+
+    def build(self, input_shape=None):
+        self.embeddings.build()
+        if self.projection is not None:
+            self.projection.build((None, None, self.config.embedding_size))
+        for group in self.groups:
+            for block in group:
+                block.build()
+        self.pooler.build((None, self.config.hidden_size))
+
+    def call(self, inputs, training=None, return_all_layers=False):
+        """Runs the encoder.
+
+        Args:
+            inputs: a dict of [B, T] integers: input_ids, and, if wanted, input_mask (1 for a
+                token, 0 for padding; all ones without it) and segment_ids (zeros without it).
+                Other keys are left alone.
+            training: whether dropout is on.
+            return_all_layers: whether to add "embedding_output" and "encoder_outputs".
+
+        Returns:
+            A dict: "sequence_output" [B, T, H], "pooled_output" [B, H], and, if asked for,
+            "embedding_output" [B, T, E] and "encoder_outputs", a list of [B, T, H] with
+            num_hidden_layers x inner_group_num entries.
+
+        Raises:
+            ValueError: sequences longer than max_position_embeddings.
+        """
+        input_ids, input_mask, segment_ids = encoder_inputs(inputs, self.config)  # [B, T] each
+        bias = attention_bias(input_mask)  # [B, 1, 1, T]
+        x = self.embeddings(input_ids, segment_ids, training=training)  # [B, T, E]
+        outputs = {"embedding_output": x, "encoder_outputs": []}
+        if self.projection is not None:
+            x = self.projection(x)  # [B, T, H]
+        for layer in range(self.config.num_hidden_layers):
+            for block in self.groups[layer * len(self.groups) // self.config.num_hidden_layers]:
+                x = block(x, bias, training=training)
+                outputs["encoder_outputs"].append(x)
+        outputs = outputs if return_all_layers else {}
+        return {"sequence_output": x, "pooled_output": self.pooler(x[:, 0]), **outputs}
+
+    def get_config(self):
+        return {"name": self.name, **dataclasses.asdict(self.config)}
+
+    @classmethod
+    def from_config(cls, config):
+        name = config.pop("name")
+        return cls(AlbertConfig(**config), name=name)

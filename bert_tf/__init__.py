@@ -1,0 +1,22 @@
+"""The transformer that BERT and ALBERT share, with everything that trains it."""
+
+import importlib
+
+# Loaded when first used, so that reading a configuration does not import TensorFlow.
+_HOMES = {
+    "BertConfig": "bert_tf.config",
+    "BertModel": "bert_tf.model",
+    "PretrainingModel": "bert_tf.pretraining",
+    "load_google_checkpoint": "bert_tf.checkpoint",
+    "AdamWeightDecay": "bert_tf.optimization",
+    "Lamb": "bert_tf.optimization",
+    "WarmupPolynomialDecay": "bert_tf.optimization",
+}
+
+__all__ = list(_HOMES)
+
+
+def __getattr__(name):
+    if name not in _HOMES:
+        raise AttributeError(f"module 'bert_tf' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name)

@@ -1,0 +1,137 @@
+"""The BERT encoder (arXiv:1810.04805).
+
+Shapes: B batch, T tokens, H hidden.
+"""
+
+import dataclasses
+
+import keras
+from keras import ops
+
+from bert_tf.config import BertConfig
+from bert_tf.layers import Embeddings, TransformerBlock, attention_bias, dense
+
+# Our variables (path below the model's own name) and Google's (google-research/bert).
+GOOGLE_NAMES = {
+    "embeddings/word_embeddings": "bert/embeddings/word_embeddings",
+    "embeddings/token_type_embeddings": "bert/embeddings/token_type_embeddings",
+    "embeddings/position_embeddings": "bert/embeddings/position_embeddings",
+    "embeddings/layer_norm/gamma": "bert/embeddings/LayerNorm/gamma",
+    "embeddings/layer_norm/beta": "bert/embeddings/LayerNorm/beta",
+    "layer_{i}/attention/query/kernel": "bert/encoder/layer_{i}/attention/self/query/kernel",
+    "layer_{i}/attention/query/bias": "bert/encoder/layer_{i}/attention/self/query/bias",
+    "layer_{i}/attention/key/kernel": "bert/encoder/layer_{i}/attention/self/key/kernel",
+    "layer_{i}/attention/key/bias": "bert/encoder/layer_{i}/attention/self/key/bias",
+    "layer_{i}/attention/value/kernel": "bert/encoder/layer_{i}/attention/self/value/kernel",
+    "layer_{i}/attention/value/bias": "bert/encoder/layer_{i}/attention/self/value/bias",
+    "layer_{i}/attention_output/kernel": "bert/encoder/layer_{i}/attention/output/dense/kernel",
+    "layer_{i}/attention_output/bias": "bert/encoder/layer_{i}/attention/output/dense/bias",
+    "layer_{i}/attention_layer_norm/gamma": (
+        "bert/encoder/layer_{i}/attention/output/LayerNorm/gamma"
+    ),
+    "layer_{i}/attention_layer_norm/beta": "bert/encoder/layer_{i}/attention/output/LayerNorm/beta",
+    "layer_{i}/intermediate/kernel": "bert/encoder/layer_{i}/intermediate/dense/kernel",
+    "layer_{i}/intermediate/bias": "bert/encoder/layer_{i}/intermediate/dense/bias",
+    "layer_{i}/output/kernel": "bert/encoder/layer_{i}/output/dense/kernel",
+    "layer_{i}/output/bias": "bert/encoder/layer_{i}/output/dense/bias",
+    "layer_{i}/output_layer_norm/gamma": "bert/encoder/layer_{i}/output/LayerNorm/gamma",
+    "layer_{i}/output_layer_norm/beta": "bert/encoder/layer_{i}/output/LayerNorm/beta",
+    "pooler/kernel": "bert/pooler/dense/kernel",
+    "pooler/bias": "bert/pooler/dense/bias",
+}
+
+
+@keras.saving.register_keras_serializable(package="bert_tf")
+class BertModel(keras.Model):
+    """Token ids in, a vector for each token and one for the sequence out.
+
+    All weights exist when the constructor returns.
+
+    Args:
+        config: a `BertConfig`.
+
+    Example:
+        model = BertModel(BertConfig.from_preset("tiny", vocab_size=1000))
+        out = model({"input_ids": ids, "input_mask": mask, "segment_ids": types})
+    """
+
+    google_names = GOOGLE_NAMES
+
+    def __init__(self, config, name="bert", **kwargs):
+        super().__init__(name=name, **kwargs)
+        self.config = config
+        policy = self.dtype_policy
+        self.embeddings = Embeddings(config, name="embeddings", dtype=policy)
+        self.blocks = [
+            TransformerBlock(config, name=f"layer_{i}", dtype=policy)
+            for i in range(config.num_hidden_layers)
+        ]
+        self.pooler = dense(config.hidden_size, config, "pooler", activation="tanh", dtype=policy)
+        self.build()
+
+    def build(self, input_shape=None):
+        self.embeddings.build()
+        for block in self.blocks:
+            block.build()
+        self.pooler.build((None, self.config.hidden_size))
+
+    def call(self, inputs, training=None, return_all_layers=False):
+        """Runs the encoder.
+
+        Args:
+            inputs: a dict of [B, T] integers: input_ids, and, if wanted, input_mask (1 for a
+                token, 0 for padding; all ones without it) and segment_ids (zeros without it).
+                Other keys are left alone.
+            training: whether dropout is on.
+            return_all_layers: whether to add "embedding_output" and "encoder_outputs".
+
+        Returns:
+            A dict: "sequence_output" [B, T, H], "pooled_output" [B, H], and, if asked for,
+            "embedding_output" [B, T, H] and "encoder_outputs", a list with every layer's
+            [B, T, H].
+
+        Raises:
+            ValueError: sequences longer than max_position_embeddings.
+        """
+        input_ids, input_mask, segment_ids = encoder_inputs(inputs, self.config)  # [B, T] each
+        bias = attention_bias(input_mask)  # [B, 1, 1, T]
+        x = self.embeddings(input_ids, segment_ids, training=training)  # [B, T, H]
+        outputs = {"embedding_output": x, "encoder_outputs": []}
+        for block in self.blocks:
+            x = block(x, bias, training=training)
+            outputs["encoder_outputs"].append(x)
+        outputs = outputs if return_all_layers else {}
+        return {"sequence_output": x, "pooled_output": self.pooler(x[:, 0]), **outputs}
+
+    def get_config(self):
+        return {"name": self.name, **dataclasses.asdict(self.config)}
+
+    @classmethod
+    def from_config(cls, config):
+        name = config.pop("name")
+        return cls(BertConfig(**config), name=name)
+
+
+def encoder_inputs(inputs, config):
+    """Fills in what `inputs` leaves out, as Google's models do.
+
+    Returns:
+        input_ids, input_mask, segment_ids: [B, T] each.
+
+    Raises:
+        ValueError: sequences longer than the configuration has positions.
+    """
+    input_ids = inputs["input_ids"]
+    length = input_ids.shape[1]
+    if length is not None and length > config.max_position_embeddings:
+        raise ValueError(
+            "Sequences must not be longer than max_position_embeddings. Received: "
+            f"length={length}, max_position_embeddings={config.max_position_embeddings}"
+        )
+    input_mask = inputs.get("input_mask")
+    segment_ids = inputs.get("segment_ids")
+    if input_mask is None:
+        input_mask = ops.ones_like(input_ids)
+    if segment_ids is None:
+        segment_ids = ops.zeros_like(input_ids)
+    return input_ids, input_mask, segment_ids

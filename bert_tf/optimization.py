@@ -1,0 +1,193 @@
+"""The optimizers of BERT and ALBERT with their learning-rate schedule.
+
+Neither `keras.optimizers.AdamW` nor `keras.optimizers.Lamb` is what Google trained with:
+there is no bias correction here, and the decay is part of the update (inside LAMB's norm).
+"""
+
+import re
+
+import keras
+import tensorflow as tf
+from keras import ops
+
+# As bert/optimization.py: names that are not decayed ("layer_norm" and "bias" occur in the
+# paths of our variables, "LayerNorm" in Google's names).
+EXCLUDE_FROM_WEIGHT_DECAY = ("LayerNorm", "layer_norm", "bias")
+
+# The gradient's global norm is cut to this: as bert/optimization.py.
+CLIP_NORM = 1.0
+
+
+@keras.saving.register_keras_serializable(package="bert_tf")
+class WarmupPolynomialDecay(keras.optimizers.schedules.LearningRateSchedule):
+    """Linear warm-up, then a polynomial fall to zero, as google-research/albert optimization.py.
+
+    The fall is counted from step 0, so at the end of the warm-up the rate jumps to where the
+    fall already is; Google's rates are kept exactly. One thing is not kept: before
+    `start_warmup_step` Google's rate is negative, here it is 0.
+
+    Args:
+        initial_learning_rate: the rate that warm-up aims at.
+        num_train_steps: updates until the rate is 0.
+        num_warmup_steps: updates of warm-up; 0 for none.
+        power: 1 for the linear fall of BERT.
+        start_warmup_step: the update at which the warm-up begins.
+    """
+
+    def __init__(
+        self,
+        initial_learning_rate,
+        num_train_steps,
+        num_warmup_steps,
+        power=1.0,
+        start_warmup_step=0,
+    ):
+        self.initial_learning_rate = initial_learning_rate
+        self.num_train_steps = num_train_steps
+        self.num_warmup_steps = num_warmup_steps
+        self.power = power
+        self.start_warmup_step = start_warmup_step
+
+    def __call__(self, step):
+        """The rate of the update that follows `step` updates: a float32 scalar."""
+        step = ops.cast(step, "float32")
+        done = ops.minimum(step, float(self.num_train_steps)) / float(self.num_train_steps)
+        rate = self.initial_learning_rate * (1.0 - done) ** self.power
+        if self.num_warmup_steps:
+            warm = step - float(self.start_warmup_step)
+            warming = self.initial_learning_rate * warm / float(self.num_warmup_steps)
+            rate = ops.where(warm < self.num_warmup_steps, ops.maximum(warming, 0.0), rate)
+        return rate
+
+    def get_config(self):
+        return dict(vars(self))
+
+
+class _GoogleAdam(keras.optimizers.Optimizer):
+    """The moments and the decay that AdamWeightDecay and Lamb have in common.
+
+    Args:
+        learning_rate: a float or a `LearningRateSchedule`.
+        weight_decay_rate: added to the update as this times the weight.
+        beta_1: what the first moment keeps of itself.
+        beta_2: what the second moment keeps of itself.
+        epsilon: added to the root of the second moment.
+        exclude_from_weight_decay: regular expressions, searched in the variable's path.
+    """
+
+    def __init__(
+        self,
+        learning_rate,
+        weight_decay_rate=0.01,
+        beta_1=0.9,
+        beta_2=0.999,
+        epsilon=1e-6,
+        exclude_from_weight_decay=EXCLUDE_FROM_WEIGHT_DECAY,
+        name=None,
+        **kwargs,
+    ):
+        super().__init__(learning_rate=learning_rate, name=name, **kwargs)
+        self.weight_decay_rate = weight_decay_rate
+        self.beta_1 = beta_1
+        self.beta_2 = beta_2
+        self.epsilon = epsilon
+        self.exclude_from_weight_decay_patterns = tuple(exclude_from_weight_decay)
+
+    def build(self, variables):
+        """Makes both moments of every variable, zero at first."""
+        if self.built:
+            return
+        super().build(variables)
+        self.first_moments, self.second_moments = self.add_optimizer_variables(
+            variables, ["adam_m", "adam_v"]
+        )
+        # By path: Keras's own exclusion looks at the last part of the name alone.
+        self._decayed = [
+            not any(re.search(p, v.path) for p in self.exclude_from_weight_decay_patterns)
+            for v in variables
+        ]
+
+    def moments(self, variable):
+        """The first and the second moment of a variable."""
+        index = self._get_variable_index(variable)
+        return self.first_moments[index], self.second_moments[index]
+
+    def is_decayed(self, variable):
+        """Whether weight decay applies to a variable."""
+        return self._decayed[self._get_variable_index(variable)]
+
+    def _adam_update(self, gradient, variable):
+        """Moves the moments on; the update before the learning rate, decay included."""
+        gradient = ops.cast(gradient, variable.dtype)
+        first, second = self.moments(variable)
+        m = self.beta_1 * first + (1.0 - self.beta_1) * gradient
+        v = self.beta_2 * second + (1.0 - self.beta_2) * ops.square(gradient)
+        self.assign(first, m)
+        self.assign(second, v)
+        update = m / (ops.sqrt(v) + self.epsilon)
+        if self.is_decayed(variable):
+            update = update + self.weight_decay_rate * variable
+        return update
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "weight_decay_rate": self.weight_decay_rate,
+            "beta_1": self.beta_1,
+            "beta_2": self.beta_2,
+            "epsilon": self.epsilon,
+            "exclude_from_weight_decay": list(self.exclude_from_weight_decay_patterns),
+        }
+
+
+@keras.saving.register_keras_serializable(package="bert_tf")
+class AdamWeightDecay(_GoogleAdam):
+    """Adam without bias correction, with decay, as google-research/bert optimization.py."""
+
+    def update_step(self, gradient, variable, learning_rate):
+        """One update of one variable."""
+        rate = ops.cast(learning_rate, variable.dtype)
+        self.assign_sub(variable, rate * self._adam_update(gradient, variable))
+
+
+@keras.saving.register_keras_serializable(package="bert_tf")
+class Lamb(_GoogleAdam):
+    """LAMB (arXiv:1904.00962, version 1) as google-research/albert lamb_optimizer.py.
+
+    The update, decay included, is scaled by |weight| / |update| over the whole variable;
+    variables that are not decayed are not scaled either.
+    """
+
+    def update_step(self, gradient, variable, learning_rate):
+        """One update of one variable."""
+        rate = ops.cast(learning_rate, variable.dtype)
+        update = self._adam_update(gradient, variable)
+        if self.is_decayed(variable):
+            update = update * trust_ratio(variable, update)
+        self.assign_sub(variable, rate * update)
+
+
+def trust_ratio(variable, update):
+    """|variable| / |update|, 1 where either norm is 0."""
+    variable_norm = ops.sqrt(ops.sum(ops.square(ops.convert_to_tensor(variable))))
+    update_norm = ops.sqrt(ops.sum(ops.square(update)))
+    both = ops.logical_and(variable_norm > 0, update_norm > 0)
+    return ops.where(both, variable_norm / ops.where(both, update_norm, 1.0), 1.0)
+
+
+def clip_by_global_norm(gradients, clip_norm=CLIP_NORM):
+    """Scales gradients down so that their global norm is at most `clip_norm`.
+
+    Call it on the sum over all replicas: the norm of a part is not the norm of the whole.
+
+    Args:
+        gradients: dense tensors.
+        clip_norm: the largest norm that is let through.
+
+    Returns:
+        The scaled gradients, and their global norm before scaling.
+    """
+    return tf.clip_by_global_norm(gradients, clip_norm)
+
+
+OPTIMIZERS = {"adamw": AdamWeightDecay, "lamb": Lamb}

@@ -1,0 +1,211 @@
+"""The pre-training heads with their losses: masked words, sentence pairs.
+
+Shapes: B batch, T tokens, H hidden, E embedding, V vocabulary, P predictions.
+"""
+
+import keras
+from keras import ops
+
+from bert_tf.layers import activation, dense, initializer, layer_norm
+
+# Our variables (path below the model's own name) and Google's, for BERT and ALBERT alike.
+GOOGLE_NAMES = {
+    "masked_lm/transform/kernel": "cls/predictions/transform/dense/kernel",
+    "masked_lm/transform/bias": "cls/predictions/transform/dense/bias",
+    "masked_lm/layer_norm/gamma": "cls/predictions/transform/LayerNorm/gamma",
+    "masked_lm/layer_norm/beta": "cls/predictions/transform/LayerNorm/beta",
+    "masked_lm/output_bias": "cls/predictions/output_bias",
+    "next_sentence/output_weights": "cls/seq_relationship/output_weights",
+    "next_sentence/output_bias": "cls/seq_relationship/output_bias",
+}
+
+# As google-research/bert, which keeps a batch without predictions from dividing by zero.
+MASKED_LM_EPSILON = 1e-5
+
+
+class MaskedLmHead(keras.layers.Layer):
+    """Logits over the vocabulary at the masked positions alone, tied to the word embeddings."""
+
+    def __init__(self, config, **kwargs):
+        super().__init__(**kwargs)
+        self.config = config
+        self.transform = dense(
+            config.embedding_size,
+            config,
+            "transform",
+            activation=activation(config.hidden_act),
+            dtype=self.dtype_policy,
+        )
+        self.layer_norm = layer_norm(self.dtype_policy)
+
+    def build(self, input_shape=None):
+        self.transform.build((None, self.config.hidden_size))
+        self.layer_norm.build((None, self.config.embedding_size))
+        self.output_bias = self.add_weight(
+            name="output_bias", shape=(self.config.vocab_size,), initializer="zeros"
+        )
+
+    def call(self, sequence_output, positions, word_embeddings):
+        """[B, T, H], [B, P] and the table [V, E] -> logits [B, P, V].
+
+        A flat gather: on a CPU many times faster than one with a batch dimension.
+        """
+        batch, length = ops.shape(sequence_output)[0], sequence_output.shape[1]
+        offsets = ops.arange(batch, dtype=positions.dtype) * length  # [B]
+        flat = ops.reshape(positions + offsets[:, None], (-1,))  # [B * P]
+        vectors = ops.reshape(sequence_output, (-1, self.config.hidden_size))  # [B * T, H]
+        masked = ops.take(vectors, flat, axis=0)  # [B * P, H]
+        x = self.layer_norm(self.transform(masked))  # [B * P, E]
+        table = ops.cast(word_embeddings, self.compute_dtype)
+        logits = ops.matmul(ops.cast(x, self.compute_dtype), ops.transpose(table))
+        logits = logits + self.output_bias  # [B * P, V]
+        return ops.reshape(logits, (batch, positions.shape[1], self.config.vocab_size))
+
+
+class NextSentenceHead(keras.layers.Layer):
+    """Two logits from the pooled vector: is B next (BERT), are A and B in order (ALBERT)."""
+
+    def __init__(self, config, **kwargs):
+        super().__init__(**kwargs)
+        self.config = config
+
+    def build(self, input_shape=None):
+        self.output_weights = self.add_weight(
+            name="output_weights",
+            shape=(2, self.config.hidden_size),
+            initializer=initializer(self.config),
+        )
+        self.output_bias = self.add_weight(name="output_bias", shape=(2,), initializer="zeros")
+
+    def call(self, pooled_output):
+        """[B, H] -> [B, 2]; the weights are [2, H], as Google keeps them."""
+        return ops.matmul(pooled_output, ops.transpose(self.output_weights)) + self.output_bias
+
+
+@keras.saving.register_keras_serializable(package="bert_tf")
+class PretrainingModel(keras.Model):
+    """An encoder with both pre-training heads.
+
+    Args:
+        encoder: a `BertModel` or an `AlbertModel`.
+    """
+
+    google_names = GOOGLE_NAMES
+
+    def __init__(self, encoder, name="pretraining", **kwargs):
+        super().__init__(name=name, dtype=kwargs.pop("dtype", encoder.dtype_policy), **kwargs)
+        self.encoder = encoder
+        self.config = encoder.config
+        self.masked_lm = MaskedLmHead(self.config, name="masked_lm", dtype=self.dtype_policy)
+        self.next_sentence = NextSentenceHead(
+            self.config, name="next_sentence", dtype=self.dtype_policy
+        )
+        self.build()
+
+    def build(self, input_shape=None):
+        self.masked_lm.build()
+        self.next_sentence.build()
+
+    def call(self, inputs, training=None):
+        """Runs the encoder and both heads.
+
+        Args:
+            inputs: the encoder's inputs with masked_lm_positions [B, P] integers below T.
+            training: whether dropout is on.
+
+        Returns:
+            A dict: "masked_lm_logits" [B, P, V], "next_sentence_logits" [B, 2].
+        """
+        encoded = self.encoder(inputs, training=training)
+        return {
+            "masked_lm_logits": self.masked_lm(
+                encoded["sequence_output"],
+                inputs["masked_lm_positions"],
+                self.encoder.embeddings.word_embeddings,
+            ),
+            "next_sentence_logits": self.next_sentence(encoded["pooled_output"]),
+        }
+
+    def get_config(self):
+        return {"name": self.name, "encoder": keras.saving.serialize_keras_object(self.encoder)}
+
+    @classmethod
+    def from_config(cls, config):
+        encoder = keras.saving.deserialize_keras_object(config["encoder"])
+        return cls(encoder, name=config["name"])
+
+
+def example_losses(outputs, batch):
+    """The loss of every prediction, in float32 at least.
+
+    Args:
+        outputs: what `PretrainingModel` returns.
+        batch: masked_lm_ids [B, P] and next_sentence_labels [B, 1] or [B]; the latter may be
+            missing, as in records made without a sentence objective.
+
+    Returns:
+        A dict: "masked_lm" [B, P], and "next_sentence" [B] if there are labels.
+    """
+    losses = {"masked_lm": _cross_entropy(batch["masked_lm_ids"], outputs["masked_lm_logits"])}
+    if "next_sentence_labels" in batch:
+        labels = ops.reshape(batch["next_sentence_labels"], (-1,))  # [B]
+        losses["next_sentence"] = _cross_entropy(labels, outputs["next_sentence_logits"])
+    return losses
+
+
+def _cross_entropy(labels, logits):
+    """[...] integers and [..., classes] -> [...]: the negative log likelihood of the labels."""
+    logits = ops.cast(logits, keras.backend.result_type(logits.dtype, "float32"))
+    return keras.losses.sparse_categorical_crossentropy(labels, logits, from_logits=True)
+
+
+def loss_sums(outputs, batch):
+    """Sums from which losses and accuracies follow, however the batch was split.
+
+    Args:
+        outputs: what `PretrainingModel` returns.
+        batch: masked_lm_ids, masked_lm_weights [B, P]; next_sentence_labels [B, 1] or [B] if
+            there are any, with next_sentence_weights [B] (0 for an example that only fills
+            a batch).
+
+    Returns:
+        A dict of scalars: for each of "masked_lm" and "next_sentence" its "_loss", "_correct"
+        and "_weight", summed over the batch.
+    """
+    losses = example_losses(outputs, batch)
+    dtype = losses["masked_lm"].dtype
+    parts = {"masked_lm": ("masked_lm_ids", batch["masked_lm_weights"])}
+    if "next_sentence" in losses:
+        parts["next_sentence"] = ("next_sentence_labels", batch["next_sentence_weights"])
+    sums = {}
+    for name, (labels_name, weights) in parts.items():
+        weights = ops.cast(weights, dtype)
+        predictions = ops.argmax(outputs[f"{name}_logits"], axis=-1)
+        labels = ops.reshape(batch[labels_name], ops.shape(predictions))
+        correct = ops.cast(ops.equal(predictions, ops.cast(labels, predictions.dtype)), dtype)
+        sums[f"{name}_loss"] = ops.sum(losses[name] * weights)
+        sums[f"{name}_correct"] = ops.sum(correct * weights)
+        sums[f"{name}_weight"] = ops.sum(weights)
+    return sums
+
+
+def denominators(weights):
+    """What each loss sum is divided by, from the sums of weights over the global batch.
+
+    Args:
+        weights: a dict with "masked_lm" and, if there is a sentence objective,
+            "next_sentence": scalars.
+
+    Returns:
+        A dict with the same keys, as google-research/bert: the masked weights plus 1e-5, and
+        the number of examples.
+    """
+    result = {"masked_lm": weights["masked_lm"] + MASKED_LM_EPSILON}
+    if "next_sentence" in weights:
+        result["next_sentence"] = weights["next_sentence"]
+    return result
+
+
+def total_loss(sums, divisors):
+    """This part of the batch's share of the loss: add it up over all parts."""
+    return sum(sums[f"{name}_loss"] / divisors[name] for name in divisors)

@@ -1,0 +1,1 @@
+"""The programs: flags in, a call into the library out."""

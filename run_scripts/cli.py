@@ -1,0 +1,207 @@
+"""Turns a frozen dataclass into the command line of a program.
+
+    @dataclasses.dataclass(frozen=True)
+    class CopyFlags:
+        \"""Copies a file.\"""
+        source: str = flag(None, "The file to copy.", required=True)
+        times: int = flag(1, "How often.")
+
+    def main(argv=None):
+        return run_program(copy, CopyFlags, argv)     # copy(CopyFlags(source=..., times=1))
+
+A field is the only declaration of its flag. Where the two reference repositories have
+different defaults for one flag, the default is a `Columns`, and the program's dataclass
+says which column holds once it knows which model is meant (`resolve_columns`).
+"""
+
+import dataclasses
+import errno
+import glob
+import os
+import sys
+import types
+import typing
+
+from absl import flags as absl_flags
+
+from tokenization.errors import InputError
+
+
+@dataclasses.dataclass(frozen=True)
+class Columns:
+    """A default that depends on whose program this was: google-research/bert's or albert's."""
+
+    bert: object
+    albert: object
+
+
+def flag(default, help, *, required=False, choices=None):
+    """Declares one flag as a dataclass field.
+
+    Args:
+        default: the value without the flag; None for "not given"; a `Columns` for two defaults.
+        help: what a person reads in `--help`.
+        required: whether a run without the flag is refused.
+        choices: the allowed values, for a string flag.
+    """
+    return dataclasses.field(
+        default=default, metadata={"help": help, "required": required, "choices": choices}
+    )
+
+
+def run_program(program, flags_class, argv=None):
+    """Parses the command line, calls `program(values)`, turns bad input into one line.
+
+    Returns:
+        The exit status: 0, or 1 after one line on standard error.
+    """
+    try:
+        values = parse(flags_class, sys.argv if argv is None else argv)
+        if values is not None:  # None: --help was printed
+            program(values)
+        return 0
+    except InputError as error:
+        return _complain(error)
+    except OSError as error:
+        if error.errno not in _ORDINARY_ERRNO:
+            raise
+        return _complain(f"{error.strerror}: {error.filename or 'while reading or writing'}")
+    except KeyboardInterrupt:
+        return _complain("interrupted")
+
+
+# What a person can set right: no such file, no permission, a full disk, a folder for a file.
+_ORDINARY_ERRNO = {
+    errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT, errno.EROFS,
+    errno.EISDIR, errno.ENOTDIR, errno.EFBIG,
+}  # fmt: skip
+
+
+def _complain(message):
+    print(f"error: {' '.join(str(message).split())}", file=sys.stderr)
+    return 1
+
+
+def parse(flags_class, argv):
+    """Reads a command line into the program's dataclass.
+
+    Args:
+        flags_class: a frozen dataclass whose fields are declared with `flag`.
+        argv: the program's name, then its arguments; `--flagfile=PATH` is understood.
+
+    Returns:
+        An instance of `flags_class`, or None after `--help` has been printed.
+
+    Raises:
+        InputError: an unknown flag, a value of the wrong type, a required flag not given.
+    """
+    values = absl_flags.FlagValues()
+    define_flags(flags_class, values)
+    absl_flags.DEFINE_boolean("help", False, "Show the flags.", short_name="h", flag_values=values)
+    try:
+        rest = values(list(argv))[1:]
+    except absl_flags.Error as error:
+        raise InputError(f"{error} (--help lists the flags)") from None
+    except OSError as error:  # a flag file that cannot be read
+        raise InputError(f"cannot read the flag file {error.filename}: {error.strerror}") from None
+    if values["help"].value:
+        print(help_text(flags_class, argv[0]))
+        return None
+    if rest:
+        raise InputError(f"flags are written --name=value. Received: {' '.join(rest)!r}")
+    chosen = {}
+    for field in dataclasses.fields(flags_class):
+        chosen[field.name] = values[field.name].value
+        if not values[field.name].present and isinstance(field.default, Columns):
+            chosen[field.name] = field.default
+        if field.metadata["required"] and not chosen[field.name]:
+            raise InputError(f"--{field.name} must be given: {field.metadata['help']}")
+    return flags_class(**chosen)
+
+
+def define_flags(flags_class, values):
+    """Defines one absl flag for each field of `flags_class` in `values`."""
+    for field in dataclasses.fields(flags_class):
+        default = None if isinstance(field.default, Columns) else field.default
+        arguments = {"default": default, "help": field.metadata["help"], "flag_values": values}
+        kind = value_type(field)
+        if field.metadata["choices"]:
+            absl_flags.DEFINE_enum(
+                field.name, enum_values=list(field.metadata["choices"]), **arguments
+            )
+        elif kind is bool:
+            absl_flags.DEFINE_boolean(field.name, **arguments)
+        elif kind is int:
+            absl_flags.DEFINE_integer(field.name, **arguments)
+        elif kind is float:
+            absl_flags.DEFINE_float(field.name, **arguments)
+        else:
+            absl_flags.DEFINE_string(field.name, **arguments)
+
+
+def value_type(field):
+    """The type of a field's value: `int` for both `int` and `int | None`."""
+    if isinstance(field.type, types.UnionType):
+        return next(t for t in typing.get_args(field.type) if t is not types.NoneType)
+    return field.type
+
+
+def resolve_columns(values, column):
+    """Puts one column's defaults where the command line gave no value.
+
+    Args:
+        values: an instance of a program's dataclass.
+        column: "bert" or "albert".
+
+    Returns:
+        A copy of `values` without any `Columns` left.
+    """
+    given = {
+        field.name: getattr(getattr(values, field.name), column)
+        for field in dataclasses.fields(values)
+        if isinstance(getattr(values, field.name), Columns)
+    }
+    return dataclasses.replace(values, **given)
+
+
+def help_text(flags_class, program):
+    """The whole `--help`: what the program does, then every flag with its default."""
+    lines = [f"{os.path.basename(program)}: {(flags_class.__doc__ or '').strip()}", ""]
+    for field in dataclasses.fields(flags_class):
+        default = field.default
+        if isinstance(default, Columns):
+            shown = f"default: BERT {_shown(default.bert)}, ALBERT {_shown(default.albert)}"
+        elif field.metadata["required"]:
+            shown = "required"
+        else:
+            shown = "not set" if default is None else f"default: {_shown(default)}"
+        kind = field.metadata["choices"] or [value_type(field).__name__]
+        lines.append(f"  --{field.name}=<{'|'.join(kind)}>  ({shown})")
+        lines.append(f"        {field.metadata['help']}")
+    lines += ["  --flagfile=<path>", "        Reads flags from a file, one --name=value a line."]
+    return "\n".join(lines)
+
+
+def _shown(value):
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def expand_globs(patterns, flag_name):
+    """The files that a comma-separated list of paths and globs names, in sorted order.
+
+    Args:
+        patterns: for example "a.txt,more/*.txt".
+        flag_name: the flag it came from, for the error.
+
+    Raises:
+        InputError: one of the patterns matches no file.
+    """
+    files = []
+    for pattern in filter(None, (part.strip() for part in patterns.split(","))):
+        matches = sorted(path for path in glob.glob(pattern) if os.path.isfile(path))
+        if not matches:
+            raise InputError(f"--{flag_name} must match a file. Received: {pattern!r}, no file")
+        files += matches
+    if not files:
+        raise InputError(f"--{flag_name} must name a file. Received: {patterns!r}")
+    return files

@@ -1,0 +1,92 @@
+"""Ten training steps, learning rates: equal to what Google's code computed."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from golden import GOLDEN, TRAJECTORY, arrays, facts, pretraining_model, set_weights
+
+from bert_tf.checkpoint import google_variables
+from bert_tf.optimization import OPTIMIZERS, WarmupPolynomialDecay
+from bert_tf.step import TrainingStep
+
+# The folder with the results, the one with start weights and batches, the optimizer.
+TRAJECTORIES = (
+    ("bert_optim_adamw", "bert_optim_adamw", "adamw"),
+    ("albert_optim_lamb_onehot", "albert_optim_lamb", "lamb"),
+    ("albert_optim_adamw_onehot", "albert_optim_lamb", "adamw"),
+)
+
+
+def batch(stored, step):
+    """The features of one stored step."""
+    prefix = f"step{step}/"
+    features = {k[len(prefix) :]: v for k, v in stored.items() if k.startswith(prefix)}
+    features["next_sentence_weights"] = np.ones(len(features["input_ids"]), np.float32)
+    return {name: tf.constant(value) for name, value in features.items()}
+
+
+def expected_state(folder, step):
+    """Weights, and moments where the files have them, after a number of steps."""
+    if (GOLDEN / folder / f"variables_step{step}.npz").exists():
+        return arrays(folder, f"variables_step{step}.npz")
+    reader = tf.train.load_checkpoint(str(GOLDEN / folder / f"model.ckpt-{step}"))
+    return {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
+
+
+@pytest.mark.parametrize("xla", (True, False))
+@pytest.mark.parametrize("folder, start, optimizer_name", TRAJECTORIES)
+def test_ten_steps(folder, start, optimizer_name, xla):
+    model = pretraining_model(start)
+    set_weights(model, arrays(start, "start_variables.npz"))
+    trajectory = facts(folder, "trajectory.json")
+    schedule = WarmupPolynomialDecay(
+        trajectory["init_lr"], trajectory["num_train_steps"], trajectory["num_warmup_steps"]
+    )
+    optimizer = OPTIMIZERS[optimizer_name](schedule)
+    optimizer.build(model.trainable_variables)
+    step = TrainingStep(model, optimizer, tf.distribute.get_strategy(), xla=xla)
+    batches = arrays(start, "batches.npz")
+    googles = trajectory["per_step"]
+    for i in range(10):
+        metrics = {k: float(v) for k, v in step(batch(batches, i + 1)).items()}
+        assert metrics["loss"] == pytest.approx(googles["total_loss"][i], abs=TRAJECTORY)
+        # 0.6 % of the norm tells the true norm from the one with uncounted duplicates.
+        assert metrics["gradient_norm"] == pytest.approx(googles["global_norm"][i], rel=1e-5)
+        assert metrics["learning_rate"] == pytest.approx(googles["learning_rate_used"][i], rel=1e-6)
+        if i + 1 in (1, 10):
+            compare(model, optimizer, expected_state(folder, i + 1), has_moments=i + 1 == 10)
+    assert optimizer.iterations.numpy() == 10
+
+
+def compare(model, optimizer, expected, has_moments):
+    """Checks every weight and moment against the stored ones."""
+    for name, variable in google_variables(model).items():
+        first, second = optimizer.moments(variable)
+        found = {name: variable, f"{name}/adam_m": first, f"{name}/adam_v": second}
+        assert not has_moments or set(found) <= set(expected)
+        for key in set(found) & set(expected):
+            np.testing.assert_allclose(
+                found[key].numpy(), expected[key], atol=TRAJECTORY, rtol=0, err_msg=key
+            )
+
+
+def test_the_moments_are_told_apart_from_zero():
+    """The tolerance above is absolute: the stored moments must be well above it."""
+    state = expected_state("bert_optim_adamw", 10)
+    largest = max(np.abs(v).max() for k, v in state.items() if k.endswith("adam_m"))
+    assert largest > 100 * TRAJECTORY
+
+
+@pytest.mark.parametrize("folder", ("bert_optim_adamw", "albert_optim_lamb"))
+def test_learning_rates(folder):
+    for stored in facts(folder, "learning_rate_schedules.json"):
+        schedule = WarmupPolynomialDecay(
+            stored["init_lr"],
+            stored["steps"],
+            stored["warm"],
+            power=stored.get("poly_power", 1.0),
+            start_warmup_step=stored.get("start_warmup_step", 0),
+        )
+        for step, rate in enumerate(stored["lr_by_global_step"]):
+            # Google's rate is negative before the warm-up begins, which is not kept.
+            assert float(schedule(step)) == pytest.approx(max(rate, 0.0), rel=1e-5, abs=1e-12)
