@@ -46,9 +46,9 @@ def dense(units, config, name, activation=None, dtype=None):
 
 
 def layer_norm(dtype_policy, name="layer_norm"):
-    """Layer normalisation over the last axis, never in less than float32.
+    """Layer normalisation over the last axis, in the precision of the weights.
 
-    "layer_norm" in the name is what exempts its weights from weight decay.
+    Under a mixed policy it returns float32, to be cast back. "layer_norm" in the name is what exempts its weights from weight decay.
     """
     return keras.layers.LayerNormalization(
         epsilon=LAYER_NORM_EPSILON, name=name, dtype=dtype_policy.variable_dtype
@@ -188,5 +188,7 @@ class TransformerBlock(keras.layers.Layer):
         """[B, T, H] and the `attention_bias` [B, 1, 1, T] -> [B, T, H]."""
         y = self.attention_output(self.attention(x, bias, training=training))
         x = self.attention_layer_norm(x + self.attention_dropout(y, training=training))
+        x = ops.cast(x, self.compute_dtype)
         y = self.output_dense(self.intermediate(x))  # [B, T, I] -> [B, T, H]
-        return self.output_layer_norm(x + self.output_dropout(y, training=training))
+        x = self.output_layer_norm(x + self.output_dropout(y, training=training))
+        return ops.cast(x, self.compute_dtype)
