@@ -1,0 +1,134 @@
+"""Vocabulary files: one token a line, its id the number of the line from zero."""
+
+import os
+import re
+import warnings
+
+from tokenization.errors import InputError
+
+SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+
+# A warning names this many lines of each kind: enough to find the cause, still one line long.
+LINES_NAMED = 5
+
+
+def read_bytes(path: str | os.PathLike) -> bytes:
+    """Returns a file's content; InputError when it is missing, unreadable or empty."""
+    try:
+        with open(path, "rb") as file:
+            content = file.read()
+    except OSError as error:
+        raise InputError(
+            f"File must exist and be readable. Received: {os.fspath(path)} ({error.strerror})"
+        ) from error
+    if not content:
+        raise InputError(f"File must not be empty. Received: {os.fspath(path)} (0 bytes)")
+    return content
+
+
+def load_vocabulary(path: str | os.PathLike) -> tuple[dict[str, int], bytes]:
+    """Loads a vocabulary exactly as google-research/bert does, odd lines included.
+
+    Each line is stripped (Unicode whitespace too), ids count lines, a repeated token takes its
+    last line's id, a blank line is the token "". Lines that such reading changes are named in
+    one warning.
+
+    Args:
+        path: a UTF-8 file; only "\\n" ends a line.
+
+    Returns:
+        The ids by token, then the file's bytes unchanged.
+
+    Raises:
+        InputError: the file is missing, empty or not UTF-8.
+    """
+    content = read_bytes(path)
+    lines = _lines(content, path)
+    tokens = [line.strip() for line in lines]
+    odd = _odd_lines(lines, tokens)
+    if odd:
+        warnings.warn(
+            f"{os.fspath(path)}: read as google-research/bert reads it, but {'; '.join(odd)}",
+            stacklevel=3,  # the line that constructs the tokenizer
+        )
+    return {token: index for index, token in enumerate(tokens)}, content
+
+
+def load_strict_vocabulary(path: str | os.PathLike) -> tuple[dict[str, int], bytes]:
+    """Loads a vocabulary in which every line is a token of its own.
+
+    Args:
+        path: a UTF-8 file; whitespace around a token is stripped, "\\r" of Windows files too.
+
+    Returns:
+        The ids by token, then the file's bytes unchanged.
+
+    Raises:
+        InputError: the file is missing, empty or not UTF-8; a line is blank or repeats an
+            earlier one; one of [PAD] [UNK] [CLS] [SEP] [MASK] is missing.
+    """
+    content = read_bytes(path)
+    vocab = {}
+    for index, line in enumerate(_lines(content, path)):
+        token = line.strip()
+        where = f"{os.fspath(path)} line {index + 1}"
+        if not token:
+            raise InputError(f"Every line of a vocabulary must hold a token. Received: {where}: "
+                             f"{line!r}")
+        if token in vocab:
+            raise InputError(f"Every token must stand on one line only. Received: {where}: "
+                             f"{token!r}, as on line {vocab[token] + 1}")
+        vocab[token] = index
+    missing = [token for token in SPECIAL_TOKENS if token not in vocab]
+    if missing:
+        raise InputError(f"A vocabulary must hold {' '.join(SPECIAL_TOKENS)}. Received: "
+                         f"{os.fspath(path)} ({len(vocab)} lines) without {' '.join(missing)}")
+    return vocab, content
+
+
+def count_hangul_entries(vocab: dict[str, int]) -> tuple[int, int]:
+    """Counts the tokens with composed syllables, then those with conjoining jamo (NFD)."""
+    syllables = sum(bool(re.search("[\uac00-\ud7a3]", token)) for token in vocab)
+    jamo = sum(bool(re.search("[\u1100-\u11ff]", token)) for token in vocab)
+    return syllables, jamo
+
+
+def _lines(content: bytes, path) -> list[str]:
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = content[: error.start].count(b"\n") + 1
+        raise InputError(f"A vocabulary must be UTF-8. Received: {os.fspath(path)} line {line}: "
+                         f"byte 0x{content[error.start]:02x}") from error
+    # Not splitlines(): U+0085 or U+2028 inside a token would end the line.
+    lines = text.split("\n")
+    return lines[:-1] if lines[-1] == "" else lines
+
+
+def _odd_lines(lines: list[str], tokens: list[str]) -> list[str]:
+    """Describes the blank, repeated or stripped lines, each kind in one phrase."""
+    blank = [number for number, token in enumerate(tokens, 1) if not token]
+    repeated, seen = [], set()
+    for number, token in enumerate(tokens, 1):
+        if token in seen and token:
+            repeated.append(number)
+        seen.add(token)
+    stripped = [
+        number for number, (line, token) in enumerate(zip(lines, tokens, strict=True), 1)
+        if token and line != token
+    ]
+    marked = [1] if tokens[0].startswith("\ufeff") else []
+    kinds = (
+        (blank, 'blank (the token "")'),
+        (repeated, "repeat an earlier token (the last one gives the id)"),
+        (stripped, "lose whitespace at an end"),
+        (marked, "begin with a byte-order mark that stays in the token"),
+    )
+    return [
+        f"{len(numbers)} line(s) {what}: {_first(numbers)}" for numbers, what in kinds if numbers
+    ]
+
+
+def _first(numbers: list[int]) -> str:
+    named = ", ".join(map(str, numbers[:LINES_NAMED]))
+    return f"line {named}" + (", ..." if len(numbers) > LINES_NAMED else "")
