@@ -241,3 +241,36 @@ def load_training_state(prefix, model, optimizer):
             if reader.has_tensor(name + suffix):
                 moment.assign(read_tensor(reader, prefix, name + suffix))
     return int(read_tensor(reader, prefix, STEP_NAME))
+
+
+def checkpoint_path(directory, step):
+    """The name of the checkpoint after `step` updates, as google-research/bert names it."""
+    return os.path.join(directory, f"model.ckpt-{step}")
+
+
+def list_checkpoints(directory):
+    """The steps of all whole checkpoints in a directory, oldest first."""
+    indexes = glob.glob(os.path.join(glob.escape(str(directory)), "model.ckpt-*.index"))
+    steps = [re.search(r"model\.ckpt-(\d+)\.index$", path) for path in indexes]
+    return sorted(int(match.group(1)) for match in steps if match)
+
+
+def latest_checkpoint(directory):
+    """The newest checkpoint's name, or None; unlike TensorFlow's, needs no state file."""
+    steps = list_checkpoints(directory)
+    return checkpoint_path(directory, steps[-1]) if steps else None
+
+
+def keep_newest(directory, count):
+    """Removes all but the `count` newest checkpoints (0 keeps all), notes what is left."""
+    if count:
+        for step in list_checkpoints(directory)[:-count]:
+            remove_checkpoint(checkpoint_path(directory, step))
+    # The file "checkpoint" is what `tf.train.latest_checkpoint` and Google's programs read.
+    names = [f"model.ckpt-{step}" for step in list_checkpoints(directory)]
+    lines = [f'model_checkpoint_path: "{names[-1]}"\n']
+    lines += [f'all_model_checkpoint_paths: "{name}"\n' for name in names]
+    path = os.path.join(directory, "checkpoint")
+    with open(f"{path}.tmp-{os.getpid()}", "w", encoding="utf-8") as file:
+        file.writelines(lines)
+    os.replace(file.name, path)

@@ -48,7 +48,8 @@ def dense(units, config, name, activation=None, dtype=None):
 def layer_norm(dtype_policy, name="layer_norm"):
     """Layer normalisation over the last axis, in the precision of the weights.
 
-    Under a mixed policy it returns float32, to be cast back. "layer_norm" in the name is what exempts its weights from weight decay.
+    Under a mixed policy it returns float32, to be cast back. "layer_norm" in the name is what
+    exempts its weights from weight decay.
     """
     return keras.layers.LayerNormalization(
         epsilon=LAYER_NORM_EPSILON, name=name, dtype=dtype_policy.variable_dtype

@@ -17,6 +17,7 @@ says which column holds once it knows which model is meant (`resolve_columns`).
 import dataclasses
 import errno
 import glob
+import inspect
 import os
 import sys
 import types
@@ -166,7 +167,7 @@ def resolve_columns(values, column):
 
 def help_text(flags_class, program):
     """The whole `--help`: what the program does, then every flag with its default."""
-    lines = [f"{os.path.basename(program)}: {(flags_class.__doc__ or '').strip()}", ""]
+    lines = [f"{os.path.basename(program)}: {inspect.cleandoc(flags_class.__doc__)}", ""]
     for field in dataclasses.fields(flags_class):
         default = field.default
         if isinstance(default, Columns):

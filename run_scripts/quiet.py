@@ -4,12 +4,20 @@ import contextlib
 import os
 
 
-@contextlib.contextmanager
-def quiet_import():
-    """Sends descriptor 2 to nowhere inside the block; meant for `import tensorflow` alone.
+def import_tensorflow():
+    """Imports TensorFlow, finds the devices, with descriptor 2 going nowhere meanwhile.
 
     TensorFlow prints its first lines from C++ before any of its log settings apply.
     """
+    with quiet_import():
+        import tensorflow as tf
+
+        tf.config.list_physical_devices()
+
+
+@contextlib.contextmanager
+def quiet_import():
+    """Sends descriptor 2 to nowhere inside the block."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     os.environ["KERAS_BACKEND"] = "tensorflow"  # whatever ~/.keras/keras.json says
     kept = os.dup(2)
