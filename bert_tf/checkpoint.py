@@ -22,6 +22,9 @@ IGNORED_NAMES = (
     (r"^output_(weights|bias)$|^cls/squad/", "a downstream task's head"),
 )
 
+# What TensorFlow's reader raises on a damaged file, depending on where the damage is.
+_READ_ERRORS = (tf.errors.OpError, ValueError, RuntimeError, IndexError)
+
 FIRST_MOMENT_SUFFIX = "/adam_m"
 SECOND_MOMENT_SUFFIX = "/adam_v"
 STEP_NAME = "global_step"
@@ -93,7 +96,7 @@ def open_checkpoint(prefix):
         raise InputError(f"a checkpoint needs a file {prefix}.index. Received: no such file")
     try:
         return tf.train.load_checkpoint(prefix)
-    except (tf.errors.OpError, ValueError, RuntimeError) as error:
+    except _READ_ERRORS as error:
         raise InputError(f"cannot read the checkpoint {prefix}: {error}") from None
 
 
@@ -101,7 +104,7 @@ def read_tensor(reader, prefix, name):
     """One array of an open checkpoint; a damaged one is an InputError that names the file."""
     try:
         return reader.get_tensor(name)
-    except (tf.errors.OpError, ValueError, RuntimeError) as error:
+    except _READ_ERRORS as error:
         raise InputError(f"cannot read {name} from the checkpoint {prefix}: {error}") from None
 
 
@@ -178,9 +181,9 @@ def write_arrays(prefix, arrays):
             # Reading checks the stored checksum of every array.
             if not np.array_equal(reader.get_tensor(name), arrays[name], equal_nan=True):
                 raise OSError(f"{prefix}: {name} was not written as it is in memory")
-    except tf.errors.OpError as error:
+    except (OSError, *_READ_ERRORS) as error:
         remove_checkpoint(temporary)
-        raise OSError(f"cannot write the checkpoint {prefix}: {error.message}") from None
+        raise OSError(f"cannot write the checkpoint {prefix}: {error}") from None
     # The index last: without it the data file is no checkpoint.
     os.replace(f"{temporary}.data-00000-of-00001", f"{prefix}.data-00000-of-00001")
     os.replace(f"{temporary}.index", f"{prefix}.index")

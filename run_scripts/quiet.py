@@ -1,6 +1,5 @@
 """Imports TensorFlow without the lines that it prints about itself."""
 
-import contextlib
 import os
 
 
@@ -9,22 +8,15 @@ def import_tensorflow():
 
     TensorFlow prints its first lines from C++ before any of its log settings apply.
     """
-    with quiet_import():
-        import tensorflow as tf
-
-        tf.config.list_physical_devices()
-
-
-@contextlib.contextmanager
-def quiet_import():
-    """Sends descriptor 2 to nowhere inside the block."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     os.environ["KERAS_BACKEND"] = "tensorflow"  # whatever ~/.keras/keras.json says
     kept = os.dup(2)
     nowhere = os.open(os.devnull, os.O_WRONLY)
     try:
         os.dup2(nowhere, 2)
-        yield
+        import tensorflow as tf
+
+        tf.config.list_physical_devices()
     finally:
         os.dup2(kept, 2)
         os.close(nowhere)

@@ -1,0 +1,416 @@
+"""Makes pre-training records from text files (python create_pretraining_data.py)."""
+
+import dataclasses
+import os
+import random
+import sys
+import time
+import warnings
+from typing import NamedTuple
+
+from tqdm import tqdm
+
+from create_pretraining_data.documents import describe, find_layout_problems, read_documents
+from create_pretraining_data.instances import make_features, make_instances
+from create_pretraining_data.masking import MaskingRules
+from create_pretraining_data.pairs import (
+    OBJECTIVES,
+    SHORTEST_SEQUENCE,
+    PairRules,
+    is_too_short_for_a_pair,
+)
+from run_scripts.cli import Columns, expand_globs, flag, resolve_columns, run_program
+from run_scripts.quiet import import_tensorflow
+from tokenization.errors import InputError
+
+
+@dataclasses.dataclass(frozen=True)
+class CreateDataFlags:
+    """Turns text (UTF-8, one sentence a line, a blank line between documents) into records.
+
+    Runs on the CPU; a GPU is of no use to it.
+    """
+
+    input_file: str = flag(None, "Text files: paths or globs, comma-separated.", required=True)
+    output_file: str = flag(
+        None,
+        "Record files to write, comma-separated; examples go to them in turn. "
+        "Without it: each input file's name with .tfrecord behind it.",
+    )
+    objective: str = flag(
+        None,
+        "nsp: is B the sentence after A, or a random one; sop: are A and B in order; none: one "
+        "segment without a sentence label. Without it: sop if a flag that only ALBERT's script "
+        "has is given, else nsp.",
+        choices=OBJECTIVES,
+    )
+    vocab_file: str = flag(None, "The vocabulary, one piece a line.")
+    spm_model_file: str = flag(None, "A SentencePiece model, instead of vocab_file.")
+    tokenizer: str = flag(
+        None,
+        "full: google-research/bert's; korean: keeps Hangul and its words whole; sentencepiece. "
+        "Without it: sentencepiece if spm_model_file is given, else full.",
+        choices=("full", "korean", "sentencepiece"),
+    )
+    tokenizer_dir: str = flag(
+        None, "A folder with tokenizer_config.json and its vocabulary, instead of the three above."
+    )
+    do_lower_case: bool = flag(
+        None, "Lower-case the text. Without it: true for full and sentencepiece, false for korean."
+    )
+    max_seq_length: int = flag(Columns(128, 512), "Most pieces of an example, specials included.")
+    max_predictions_per_seq: int = flag(
+        20, "Most masked pieces of an example; max_seq_length * masked_lm_prob is what it takes."
+    )
+    masked_lm_prob: float = flag(0.15, "The share of the pieces that is masked.")
+    do_whole_word_mask: bool = flag(
+        Columns(False, True), "Mask all pieces of a word at once; a word is the tokenizer's word."
+    )
+    ngram: int = flag(Columns(1, 3), "Mask up to so many words (or pieces) in a row.")
+    favor_shorter_ngram: bool = flag(
+        Columns(True, True), "Draw a run of n with weight 1/n; if false, the other way round."
+    )
+    do_permutation: bool = flag(
+        Columns(False, False),
+        "Besides masking, let as many pieces again trade places, to be predicted too; such "
+        "records have 2 * max_predictions_per_seq places.",
+    )
+    random_next_sentence: bool = flag(
+        Columns(False, False), "ALBERT's name for the objective nsp (with ALBERT's defaults)."
+    )
+    short_seq_prob: float = flag(
+        0.1, "The share of passes over a document that make shorter examples."
+    )
+    dupe_factor: int = flag(
+        Columns(10, 40), "How many passes over the text, each with other cuts and masks."
+    )
+    random_seed: int = flag(12345, "The same seed gives the same bytes.")
+    input_file_mode: str = flag(None, "Accepted for ALBERT's command lines; means nothing here.")
+    parallel: bool = flag(None, "Accepted for ALBERT's command lines; means nothing here.")
+
+
+# The flags that google-research/albert's script has and google-research/bert's has not. (parallel
+# is not among them: it was added later, and says nothing about the model.)
+ALBERT_ONLY = (
+    "spm_model_file", "ngram", "favor_shorter_ngram", "random_next_sentence", "do_permutation",
+    "input_file_mode",
+)  # fmt: skip
+
+MODEL_NAMES = {"bert": "BERT", "albert": "ALBERT"}
+COLUMN_OF_OBJECTIVE = {"nsp": "bert", "sop": "albert", "none": "bert"}
+
+
+class Plan(NamedTuple):
+    """The objective with the column of defaults that goes with it."""
+
+    objective: str
+    column: str  # "bert" or "albert"
+    reason: str
+
+
+def main(argv=None):
+    """Runs the program; returns its exit status."""
+    return run_program(create_data, CreateDataFlags, argv)
+
+
+def is_given(flags, name):
+    """Whether the command line has the flag, for flags that default to None or `Columns`."""
+    value = getattr(flags, name)
+    return value is not None and not isinstance(value, Columns)
+
+
+def choose_plan(flags):
+    """Chooses objective and defaults from what the command line has.
+
+    Args:
+        flags: `CreateDataFlags` as parsed, its `Columns` not resolved.
+
+    Returns:
+        A `Plan`.
+
+    Raises:
+        InputError: --objective and --random_next_sentence contradict each other.
+    """
+    wants_random = flags.random_next_sentence
+    if flags.objective:
+        contradicted = is_given(flags, "random_next_sentence") and (
+            flags.objective in (("sop", "none") if wants_random else ("nsp",))
+        )
+        if contradicted:
+            raise InputError(
+                "--random_next_sentence must agree with --objective (true is nsp, false is sop). "
+                f"Received: --objective={flags.objective}, "
+                f"--random_next_sentence={str(wants_random).lower()}"
+            )
+        column = COLUMN_OF_OBJECTIVE[flags.objective]
+        return Plan(flags.objective, column, f"because of --objective={flags.objective}")
+    given = [name for name in ALBERT_ONLY if is_given(flags, name)]
+    if not given:
+        return Plan("nsp", "bert", "because neither --objective nor a flag of ALBERT's is given")
+    if is_given(flags, "random_next_sentence") and wants_random:
+        return Plan("nsp", "albert", "because of --random_next_sentence")
+    names = ", ".join(f"--{name}" for name in given)
+    return Plan("sop", "albert", f"because a flag of ALBERT's is given ({names})")
+
+
+def create_data(flags):
+    """Makes the records.
+
+    Args:
+        flags: `CreateDataFlags` as parsed.
+
+    Raises:
+        InputError: anything that a person can set right.
+    """
+    started = time.monotonic()
+    plan = choose_plan(flags)
+    print(f"objective: {plan.objective}, defaults: {MODEL_NAMES[plan.column]}'s, {plan.reason}")
+    for name in ("input_file_mode", "parallel"):
+        if is_given(flags, name):
+            print(f"--{name} means nothing here (text is read as UTF-8, in one process)")
+    check_tokenizer_flags(flags)
+    flags = resolve_columns(flags, plan.column)
+    check_numbers(flags)
+    input_files = expand_globs(flags.input_file, "input_file")
+    output_files = choose_output_files(flags.output_file, input_files)
+    tokenizer = open_tokenizer(flags)
+    needed = round(flags.max_seq_length * flags.masked_lm_prob)
+    if needed > flags.max_predictions_per_seq:
+        _warn(
+            f"--max_predictions_per_seq={flags.max_predictions_per_seq} masks less than "
+            f"--masked_lm_prob={flags.masked_lm_prob:g} of the longest examples; "
+            f"--max_predictions_per_seq={needed} would do"
+        )
+    prepare_folders(output_files)
+
+    documents = read_documents(input_files, tokenizer)
+    for problem in find_layout_problems(documents, plan.objective):
+        _warn(problem)
+    left_out = 0
+    if plan.objective != "none":
+        left_out = sum(map(is_too_short_for_a_pair, documents))
+        if left_out == len(documents):
+            raise InputError(
+                "the input must hold a document of at least two words. "
+                f"Received: {len(documents)} documents of one word"
+            )
+    import_tensorflow()
+    from create_pretraining_data.records import RecordFormat, write_records
+
+    rng = random.Random(flags.random_seed)
+    instances = make_instances(
+        documents,
+        PairRules(
+            objective=plan.objective,
+            max_seq_length=flags.max_seq_length,
+            short_seq_prob=flags.short_seq_prob,
+            cls_id=tokenizer.cls_id,
+            sep_id=tokenizer.sep_id,
+        ),
+        MaskingRules(
+            masked_lm_prob=flags.masked_lm_prob,
+            max_predictions_per_seq=flags.max_predictions_per_seq,
+            do_whole_word_mask=flags.do_whole_word_mask,
+            ngram=flags.ngram,
+            favor_shorter_ngram=flags.favor_shorter_ngram,
+            do_permutation=flags.do_permutation,
+            mask_id=tokenizer.mask_id,
+            vocab_size=tokenizer.vocab_size,
+        ),
+        flags.dupe_factor,
+        rng,
+        progress=lambda passes: _progress(passes, "making", "document"),
+    )
+    if len(instances) < len(output_files):
+        raise InputError(
+            "there must be an example for each output file. "
+            f"Received: {len(instances)} examples, {len(output_files)} files"
+        )
+    record_format = RecordFormat(
+        max_seq_length=flags.max_seq_length,
+        max_predictions_per_seq=flags.max_predictions_per_seq * (1 + flags.do_permutation),
+        sentence_label=plan.objective != "none",
+        token_boundary=plan.column == "albert",  # as ALBERT's script, whose training reads it
+    )
+    write_records(
+        output_files,
+        (
+            make_features(instance, record_format, tokenizer.pad_id or 0)
+            for instance in _progress(instances, "writing", "example")
+        ),
+        record_format,
+    )
+    corpus = describe(documents, tokenizer.unk_id)
+    print(summary(corpus, left_out, instances, flags.max_seq_length, time.monotonic() - started))
+    print(f"written: {', '.join(output_files)}")
+
+
+def summary(corpus, left_out, instances, max_seq_length, seconds):
+    """The one line about what was made."""
+    parts = [
+        f"{corpus.documents} documents" + (f" ({left_out} of one word left out)" * bool(left_out)),
+        f"{corpus.sentences} sentences",
+        f"{len(instances)} examples",
+    ]
+    labels = [instance.sentence_label for instance in instances]
+    if labels[0] is not None:
+        parts.append(f"label 1: {sum(labels) / len(labels):.1%}")
+    mean_length = sum(len(instance.input_ids) for instance in instances) / len(instances)
+    parts += [
+        f"mean length {mean_length:.1f} of {max_seq_length}",
+        f"[UNK] {corpus.unknown / corpus.pieces:.2%}",
+        f"{seconds:.1f} s",
+        f"{len(instances) / seconds:.0f} examples/s",
+    ]
+    return ", ".join(parts)
+
+
+def check_numbers(flags):
+    """Refuses numbers out of their range.
+
+    Raises:
+        InputError: names the flag, its range, its value.
+    """
+    least = {
+        "max_seq_length": SHORTEST_SEQUENCE,
+        "max_predictions_per_seq": 1,
+        "ngram": 1,
+        "dupe_factor": 1,
+    }
+    for name, bound in least.items():
+        if getattr(flags, name) < bound:
+            raise InputError(f"--{name} must be at least {bound}. Received: {getattr(flags, name)}")
+    if not 0 <= flags.masked_lm_prob < 1:
+        raise InputError(
+            f"--masked_lm_prob must be at least 0 and below 1. Received: {flags.masked_lm_prob}"
+        )
+    if not 0 <= flags.short_seq_prob <= 1:
+        raise InputError(
+            f"--short_seq_prob must be between 0 and 1. Received: {flags.short_seq_prob}"
+        )
+
+
+def check_tokenizer_flags(flags):
+    """Refuses flags that name two tokenizers, or none.
+
+    Raises:
+        InputError: names both flags.
+    """
+    if flags.tokenizer_dir:
+        for name in ("vocab_file", "spm_model_file", "tokenizer"):
+            if getattr(flags, name):
+                raise InputError(
+                    f"--tokenizer_dir must be given without --{name}. Received: "
+                    f"--tokenizer_dir={flags.tokenizer_dir}, --{name}={getattr(flags, name)}"
+                )
+    elif flags.spm_model_file:
+        if flags.tokenizer not in (None, "sentencepiece"):
+            raise InputError(
+                "--spm_model_file must be given without --tokenizer, or with sentencepiece. "
+                f"Received: --spm_model_file={flags.spm_model_file}, --tokenizer={flags.tokenizer}"
+            )
+        if flags.vocab_file:
+            print(f"--vocab_file={flags.vocab_file} means nothing beside --spm_model_file")
+    elif flags.tokenizer == "sentencepiece":
+        raise InputError(
+            "--tokenizer=sentencepiece must be given with --spm_model_file. Received: no model"
+            + (f", --vocab_file={flags.vocab_file}" if flags.vocab_file else "")
+        )
+    elif not flags.vocab_file:
+        raise InputError(
+            "one of --vocab_file, --spm_model_file, --tokenizer_dir must be given. Received: none"
+        )
+
+
+def open_tokenizer(flags):
+    """Builds the tokenizer that the flags name.
+
+    Raises:
+        InputError: its files are missing or malformed, it lacks a piece that records need, or
+            --do_lower_case disagrees with the folder's configuration.
+    """
+    from tokenization import (
+        FullTokenizer,
+        KoreanTokenizer,
+        SentencePieceTokenizer,
+        load_tokenizer,
+    )
+
+    case = {} if flags.do_lower_case is None else {"do_lower_case": flags.do_lower_case}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        if flags.tokenizer_dir:
+            tokenizer = load_tokenizer(flags.tokenizer_dir)
+        elif flags.spm_model_file:
+            tokenizer = SentencePieceTokenizer(flags.spm_model_file, **case)
+        elif flags.tokenizer == "korean":
+            tokenizer = KoreanTokenizer(flags.vocab_file, **case)
+        else:
+            tokenizer = FullTokenizer(flags.vocab_file, **case)
+    for warning in caught:
+        _warn(warning.message)
+    where = flags.tokenizer_dir or flags.spm_model_file or flags.vocab_file
+    if flags.tokenizer_dir and case and tokenizer.do_lower_case != flags.do_lower_case:
+        raise InputError(
+            "--do_lower_case must be as the tokenizer's folder has it. Received: "
+            f"--do_lower_case={flags.do_lower_case}, {where}: {tokenizer.do_lower_case}"
+        )
+    needed = {"[CLS]": tokenizer.cls_id, "[SEP]": tokenizer.sep_id, "[MASK]": tokenizer.mask_id}
+    missing = [token for token, index in needed.items() if index is None]
+    if missing:
+        raise InputError(f"{where} must have [CLS], [SEP], [MASK]. Received: no {missing}")
+    return tokenizer
+
+
+def choose_output_files(output_file, input_files):
+    """The files to write, by --output_file or beside the input.
+
+    Raises:
+        InputError: a name twice, an input file among them, a folder's name.
+    """
+    if output_file:
+        files = [part.strip() for part in output_file.split(",") if part.strip()]
+    else:
+        files = [f"{path}.tfrecord" for path in input_files]  # as google-research/albert
+    if not files:
+        raise InputError(f"--output_file must name a file. Received: {output_file!r}")
+    for path in files:
+        if files.count(path) > 1:
+            raise InputError(f"--output_file must name each file once. Received: {path} twice")
+        if os.path.isdir(path):
+            raise InputError(f"--output_file must name files. Received: {path}, a folder")
+        if any(os.path.exists(path) and os.path.samefile(path, source) for source in input_files):
+            raise InputError(f"--output_file must not be an input file. Received: {path} as both")
+    return files
+
+
+def prepare_folders(output_files):
+    """Makes the folders of the output files.
+
+    Raises:
+        InputError: a folder cannot be made or written to.
+    """
+    for folder in sorted({os.path.dirname(path) or "." for path in output_files}):
+        try:
+            os.makedirs(folder, exist_ok=True)
+        except OSError as error:
+            raise InputError(
+                f"--output_file must lie in a folder that can be made. Received: {folder} "
+                f"({error.strerror})"
+            ) from None
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise InputError(
+                f"--output_file must lie in a folder that can be written to. Received: {folder}"
+            )
+
+
+def _progress(items, what, unit):
+    return tqdm(items, desc=what, unit=f" {unit}s", leave=False, delay=1, disable=None)
+
+
+def _warn(message):
+    print(f"warning: {' '.join(str(message).split())}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,105 @@
+"""The program fill_masks: shows what a pre-trained model puts in the place of [MASK]."""
+
+import dataclasses
+import os
+
+from albert_tf.config import AlbertConfig
+from bert_tf.config import BertConfig
+from run_scripts.cli import flag, run_program
+from run_scripts.quiet import import_tensorflow
+from tokenization import load_tokenizer
+from tokenization.errors import InputError
+
+MASK = "[MASK]"
+
+
+@dataclasses.dataclass(frozen=True)
+class FillMasksFlags:
+    """Fills every [MASK] of a text with the model's best guesses; a [MASK] is one piece.
+
+    For example --text='어제 친구를 [MASK] 밥을 먹었다.' or, for a particle,
+    --text='나는 학교[MASK] 갔다.'"""
+
+    model_dir: str = flag(
+        None,
+        "What run_pretraining wrote with --tokenizer_dir: checkpoint, configuration, tokenizer.",
+        required=True,
+    )
+    text: str = flag(None, "Sentences with [MASK], separated by |.", required=True)
+    guesses: int = flag(5, "How many guesses to show for each [MASK].")
+
+
+def main(argv=None):
+    """The console script; returns the exit status."""
+    return run_program(fill_masks, FillMasksFlags, argv)
+
+
+def fill_masks(values):
+    """Loads the model, prints a line for every [MASK]."""
+    texts = [text.strip() for text in values.text.split("|")]
+    for text in texts:
+        if MASK not in text:
+            raise InputError(f"every sentence of --text must hold {MASK}. Received: {text!r}")
+    if values.guesses < 1:
+        raise InputError(f"--guesses must be at least 1. Received: {values.guesses}")
+    tokenizer = load_tokenizer(values.model_dir)
+    column, config = read_config(values.model_dir)
+    if tokenizer.mask_id is None:
+        raise InputError(f"the tokenizer of {values.model_dir} must have {MASK}. Received: none")
+    sequences = [encode_with_masks(tokenizer, text) for text in texts]
+    for text, ids in zip(texts, sequences, strict=True):
+        if len(ids) > config.max_position_embeddings:
+            raise InputError(
+                f"a sentence must have at most {config.max_position_embeddings} pieces. "
+                f"Received: {len(ids)} in {text!r}"
+            )
+
+    import_tensorflow()
+    from albert_tf import AlbertModel
+    from bert_tf import BertModel, PretrainingModel, load_google_checkpoint
+    from bert_tf.checkpoint import latest_checkpoint
+    from bert_tf.masked_words import best_guesses
+
+    checkpoint = latest_checkpoint(values.model_dir)
+    if checkpoint is None:
+        raise InputError(f"--model_dir must hold a checkpoint. Received: {values.model_dir}")
+    model = PretrainingModel((BertModel if column == "bert" else AlbertModel)(config))
+    load_google_checkpoint(model, checkpoint)
+    for text, ids in zip(texts, sequences, strict=True):
+        positions = [i for i, piece in enumerate(ids) if piece == tokenizer.mask_id]
+        print(text)
+        for guesses in best_guesses(model, ids, positions, values.guesses):
+            shown = "  ".join(
+                f"{tokenizer.convert_ids_to_tokens([piece])[0]} {100 * probability:.0f}%"
+                for piece, probability in guesses
+            )
+            print(f"    {shown}")
+
+
+def read_config(directory):
+    """Which model a directory holds, with its configuration."""
+    for column, config_class in (("bert", BertConfig), ("albert", AlbertConfig)):
+        path = os.path.join(directory, f"{column}_config.json")
+        if os.path.exists(path):
+            return column, config_class.from_json_file(path)
+    raise InputError(
+        f"--model_dir must hold bert_config.json or albert_config.json. Received: {directory}"
+    )
+
+
+def encode_with_masks(tokenizer, text):
+    """[CLS], the ids of the text with the mask's id for every [MASK], [SEP].
+
+    What follows a [MASK] without a space goes on with its word, if the vocabulary has such
+    pieces: in "학교[MASK] 갔다" the mask stands for a particle.
+    """
+    ids = [tokenizer.cls_id]
+    for number, part in enumerate(text.split(MASK)):
+        if number:
+            ids.append(tokenizer.mask_id)
+        tokens = tokenizer.tokenize(part)
+        if number and tokens and not part[0].isspace():
+            prefixed = getattr(tokenizer, "continuation_prefix", "##") + tokens[0]
+            tokens[0] = prefixed if prefixed in tokenizer.vocab else tokens[0]
+        ids += tokenizer.convert_tokens_to_ids(tokens)
+    return [*ids, tokenizer.sep_id]

@@ -1,0 +1,28 @@
+# Makes .venv with the project in it; sourced by quickstart.sh and test.sh.
+#
+#   install_project [EXTRA]     afterwards $PYTHON is the environment's interpreter
+#
+# What was installed before, by the same setup.py, is not installed again.
+# PYTHON3 names another interpreter than python3.
+
+install_project() {
+  local extra="${1:-}" base="${PYTHON3:-python3}"
+  PYTHON=".venv/bin/python"
+  if ! "$base" -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
+    echo "error: Python 3.11 or later must be installed as python3. Received: $("$base" --version 2>&1)" >&2
+    exit 1
+  fi
+  if [ ! -x "$PYTHON" ]; then
+    "$base" -m venv .venv || {
+      echo "error: python3 -m venv must work (on Debian and Ubuntu: apt install python3-venv)" >&2
+      exit 1
+    }
+  fi
+  local stamp
+  stamp=".venv/installed-${extra:-plain}-$(cksum < setup.py | cut -d' ' -f1)"
+  if [ ! -e "$stamp" ]; then
+    echo "installing into .venv (some minutes the first time)"
+    "$PYTHON" -m pip install --quiet --disable-pip-version-check --editable ".${extra:+[$extra]}"
+    touch "$stamp"
+  fi
+}

@@ -1,0 +1,54 @@
+"""The packages, what they need, what can be added, the commands."""
+
+from pathlib import Path
+
+from setuptools import setup
+
+HERE = Path(__file__).parent
+
+PACKAGES = [
+    "albert_tf",
+    "bert_tf",
+    "create_pretraining_data",
+    "run_scripts",
+    "tokenization",
+]
+
+# TensorFlow and tensorflow-text come in pairs. Keras: the range that the tests were run on.
+# tensorboard is named because TensorFlow 2.21 does not bring it along.
+DEPENDENCIES = [
+    "tensorflow>=2.21,<2.22",
+    "tensorflow-text>=2.21,<2.22",
+    "keras>=3.15,<3.16",
+    "sentencepiece>=0.2",
+    "absl-py>=2.1",
+    "numpy>=2.0",
+    "tensorboard>=2.19",
+    "tqdm>=4.66",
+]
+
+EXTRAS = {
+    # TensorFlow with the CUDA libraries that it was built for, Linux only.
+    "gpu": ["tensorflow[and-cuda]>=2.21,<2.22"],
+    "test": ["pytest>=8", "ruff>=0.6"],
+}
+
+COMMANDS = [
+    "create-pretraining-data = run_scripts.create_data:main",
+    "run-pretraining = run_scripts.pretrain:main",
+    "fill-masks = run_scripts.fill_masks:main",
+]
+
+setup(
+    name="korean-bert-albert",
+    version="0.1.0",
+    description="BERT and ALBERT pre-training on today's TensorFlow, with a tokenizer for Korean",
+    long_description=(HERE / "README.md").read_text(encoding="utf-8"),
+    long_description_content_type="text/markdown",
+    license="Apache-2.0",
+    python_requires=">=3.11",
+    packages=PACKAGES,
+    install_requires=DEPENDENCIES,
+    extras_require=EXTRAS,
+    entry_points={"console_scripts": COMMANDS},
+)

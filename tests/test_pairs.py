@@ -1,0 +1,303 @@
+"""Documents are cut into sequences whose label says what was done."""
+
+import random
+
+import pytest
+
+from create_pretraining_data import pairs
+from create_pretraining_data.documents import Sentence
+from create_pretraining_data.pairs import (
+    LengthBalance,
+    PairRules,
+    assemble,
+    find_chunk,
+    is_too_short_for_a_pair,
+    make_sequences,
+)
+
+CLS, SEP = 1, 2
+
+
+def make_documents(shapes):
+    """Documents whose pieces all have ids of their own, counting up through the corpus.
+
+    Args:
+        shapes: for each document the number of words of each sentence; words have 1 to 3 pieces.
+    """
+    documents, next_id = [], 10
+    for shape in shapes:
+        document = []
+        for words in shape:
+            starts, length = [], 0
+            for word in range(words):
+                starts.append(length)
+                length += 1 + word % 3
+            document.append(Sentence(list(range(next_id, next_id + length)), starts))
+            next_id += length
+        documents.append(document)
+    return documents
+
+
+def rules(objective, max_seq_length=64, short_seq_prob=0.1):
+    return PairRules(objective, max_seq_length, short_seq_prob, CLS, SEP)
+
+
+def make_all(documents, rules, passes, seed=0):
+    rng, balance = random.Random(seed), LengthBalance()
+    return [
+        (index, sequence)
+        for _ in range(passes)
+        for index in range(len(documents))
+        for sequence in make_sequences(documents, index, rules, balance, rng)
+    ]
+
+
+def segments(sequence):
+    border = sequence.segment_ids.count(0)
+    return sequence.ids[1 : border - 1], sequence.ids[border:-1]
+
+
+def ids_of(document):
+    return [piece for sentence in document for piece in sentence.ids]
+
+
+def random_corpus(seed=3, documents=60):
+    rng = random.Random(seed)
+    return make_documents(
+        [[rng.randint(1, 12) for _ in range(rng.randint(1, 9))] for _ in range(documents)]
+    )
+
+
+@pytest.mark.parametrize("objective", pairs.OBJECTIVES)
+@pytest.mark.parametrize("max_seq_length", [5, 6, 17, 64])
+def test_sequences_are_well_formed(objective, max_seq_length):
+    documents = random_corpus()
+    made = make_all(documents, rules(objective, max_seq_length), passes=3)
+    starts = {s.ids[w] for d in documents for s in d for w in s.word_starts}
+    assert made
+    for _, (ids, segment_ids, words, label) in made:
+        assert 3 <= len(ids) <= max_seq_length
+        assert ids[0] == CLS and ids[-1] == SEP
+        separators = [p for p, piece in enumerate(ids) if piece == SEP]
+        assert len(separators) == (1 if objective == "none" else 2)
+        border = separators[0] + 1
+        assert segment_ids == [0] * border + [1] * (len(ids) - border)
+        covered = [p for start, end in words for p in range(start, end)]
+        assert covered == [p for p in range(1, len(ids)) if ids[p] != SEP]
+        # A word begins where the tokenizer says, or where a segment was cut.
+        for start, end in words:
+            assert ids[start] in starts or ids[start - 1] in (CLS, SEP)
+            assert not starts & set(ids[start + 1 : end])
+        assert (label is None) == (objective == "none")
+        if label is not None:
+            assert separators[0] > 1 and separators[1] > separators[0] + 1
+
+
+def test_order_is_the_label():
+    documents = random_corpus()
+    seen = set()
+    for index, sequence in make_all(documents, rules("sop"), passes=5):
+        a, b = segments(sequence)
+        assert set(a + b) <= set(ids_of(documents[index]))
+        assert (a[-1] < b[0]) == (sequence.sentence_label == 0)
+        assert (b[-1] < a[0]) == (sequence.sentence_label == 1)
+        seen.add(sequence.sentence_label)
+    assert seen == {0, 1}
+
+
+def test_random_next_sentences_are_from_another_document():
+    documents = random_corpus()
+    seen = set()
+    for index, sequence in make_all(documents, rules("nsp"), passes=5):
+        a, b = segments(sequence)
+        own = set(ids_of(documents[index]))
+        assert set(a) <= own
+        if sequence.sentence_label:
+            assert not own & set(b)
+        else:
+            assert set(b) <= own and a[-1] < b[0]
+        seen.add(sequence.sentence_label)
+    assert seen == {0, 1}
+
+
+def test_every_other_document_gives_random_sentences():
+    documents = make_documents([[5, 5]] * 4)
+    made = make_all(documents, rules("nsp"), passes=200)
+    owner = {p: i for i, d in enumerate(documents) for p in ids_of(d)}
+    found = {(i, owner[segments(s)[1][0]]) for i, s in made if s.sentence_label}
+    assert found == {(i, j) for i in range(4) for j in range(4) if i != j}
+
+
+def test_unused_sentences_are_put_back():
+    # Each chunk takes four of the sentences; the random label uses only the first ones.
+    documents = make_documents([[10] * 12, [10] * 12])
+    starts = {s.ids[0]: k for k, s in enumerate(documents[0])}
+    rng = random.Random(0)
+    split_after = set()
+    for _ in range(50):
+        made = make_sequences(documents, 0, rules("nsp", 64, 0.0), LengthBalance(), rng)
+        previous_end = 0
+        for sequence in made[:-1]:  # the last may be widened
+            a, b = segments(sequence)
+            first = next(k for start, k in starts.items() if start >= a[0] - 18 and start <= a[0])
+            assert first == previous_end  # nothing left out, nothing twice
+            own = a if sequence.sentence_label else a + b
+            previous_end = 1 + max(k for start, k in starts.items() if start <= own[-1])
+            split_after.add(previous_end)
+    assert len(split_after) > 4
+
+
+@pytest.mark.parametrize("objective", ["sop", "none"])
+def test_no_sentence_is_left_out(objective):
+    documents = random_corpus()
+    made = make_all(documents, rules(objective, 500), passes=1)
+    pieces = {piece for _, sequence in made for piece in sequence.ids} - {CLS, SEP}
+    wanted = {
+        piece
+        for document in documents
+        if objective == "none" or not is_too_short_for_a_pair(document)
+        for piece in ids_of(document)
+    }
+    assert pieces == wanted
+
+
+@pytest.mark.parametrize("objective", ["nsp", "sop"])
+@pytest.mark.parametrize("shape", [[40, 40, 40], [2], [3, 3, 40], [1, 1], [30]])
+def test_labels_are_fair_whatever_the_document(objective, shape):
+    # Sentences longer than the target, single ones, a single one at the end: Google labels such
+    # chunks 1.
+    documents = make_documents([shape, [4, 4]])
+    balance, rng = LengthBalance(), random.Random(0)
+    labels = [
+        sequence.sentence_label
+        for _ in range(2000)
+        for sequence in make_sequences(documents, 0, rules(objective), balance, rng)
+    ]
+    assert len(labels) >= 2000
+    assert sum(labels) / len(labels) == pytest.approx(0.5, abs=4 * 0.5 / len(labels) ** 0.5)
+
+
+@pytest.mark.parametrize(("objective", "expected"), [("nsp", 0), ("sop", 0), ("none", 1)])
+def test_a_document_of_one_word_makes_no_pair(objective, expected):
+    documents = make_documents([[1], [3, 3]])
+    made = make_sequences(documents, 0, rules(objective), LengthBalance(), random.Random(0))
+    assert len(made) == expected
+    assert is_too_short_for_a_pair(documents[0]) and not is_too_short_for_a_pair(documents[1])
+
+
+def test_a_single_sentence_is_cut_between_words():
+    documents = make_documents([[4]])  # pieces 10 | 11 12 | 13 14 15 | 16
+    cuts = set()
+    for _, sequence in make_all(documents, rules("sop"), passes=100):
+        a, b = sorted(segments(sequence))
+        assert a + b == list(range(10, 17))
+        cuts.add(b[0])
+    assert cuts == {11, 13, 16}
+
+
+class Drawn:
+    """Stands in for a random.Random whose `randint` is known."""
+
+    def __init__(self, share):
+        self.share = share
+
+    def randint(self, low, high):
+        return low + round(self.share * (high - low))
+
+
+def test_chunks():
+    document = make_documents([[1, 1, 1, 2, 1]])[0]  # 1, 1, 1, 3, 1 pieces
+    most, least = Drawn(1.0), Drawn(0.0)
+    assert find_chunk(document, 0, 2, most) == range(0, 2)
+    assert find_chunk(document, 0, 1, most) == range(0, 2)  # two sentences at least
+    assert find_chunk(document, 2, 100, most) == range(2, 5)
+    # Only one is left: backwards, to a length between 1 and the target.
+    assert find_chunk(document, 4, 4, most) == range(3, 5)
+    assert find_chunk(document, 4, 5, most) == range(2, 5)
+    assert find_chunk(document, 4, 100, most) == range(0, 5)
+    assert find_chunk(document, 4, 100, least) == range(3, 5)
+
+
+def test_the_longer_segment_is_shortened_from_either_end():
+    documents = make_documents([[60, 60]])
+    fronts = set()
+    for _, sequence in make_all(documents, rules("sop", 64, 0.0), passes=50):
+        a, b = segments(sequence)
+        assert (len(a), len(b)) == (31, 30)
+        assert a == list(range(a[0], a[0] + 31)) and b == list(range(b[0], b[0] + 30))
+        fronts.add(a[0])
+    assert len(fronts) > 10
+    documents = make_documents([[2, 60]])
+    for _, sequence in make_all(documents, rules("sop", 64, 0.0), passes=20):
+        assert sorted(map(len, segments(sequence))) == [3, 58]  # the short one stays whole
+
+
+def test_short_targets_come_as_often_as_asked():
+    documents = make_documents([[3] * 60] * 2)
+    lengths = {
+        prob: [len(s.ids) for _, s in make_all(documents, rules("none", 64, prob), passes=30)]
+        for prob in (0.0, 1.0)
+    }
+    assert sum(length < 55 for length in lengths[0.0]) <= len(lengths[0.0]) * 0.2  # the remainders
+    assert sum(length < 55 for length in lengths[1.0]) > len(lengths[1.0]) * 0.7
+
+
+def test_long_first_sentences_do_not_tell_the_order():
+    rng = random.Random(5)
+    shapes = [
+        [rng.randint(6, 12)] + [rng.randint(1, 10) for _ in range(rng.randint(2, 8))]
+        for _ in range(500)
+    ]
+    made = make_all(make_documents(shapes), rules("sop", 64), passes=4)
+    longer = [s.sentence_label for _, s in made if len(segments(s)[0]) > len(segments(s)[1]) + 1]
+    assert len(longer) > 1000
+    assert sum(longer) / len(longer) == pytest.approx(0.5, abs=4 * 0.5 / len(longer) ** 0.5)
+
+
+def test_the_overstepping_sentence_lies_in_either_segment():
+    # Without the balance: sentences have no trend here, only the last one gathered is longer.
+    class AnySplit:
+        def choose(self, differences, rng):
+            return rng.randrange(len(differences))
+
+    rng = random.Random(5)
+    documents = make_documents([[rng.randint(1, 10) for _ in range(20)] for _ in range(100)])
+    differences = []
+    for _ in range(10):
+        for index in range(len(documents)):
+            for sequence in make_sequences(documents, index, rules("sop", 32), AnySplit(), rng):
+                a, b = segments(sequence)
+                if abs(len(a) - len(b)) > 1:
+                    differences.append((len(a) > len(b)) == (sequence.sentence_label == 0))
+    share = sum(differences) / len(differences)
+    assert share == pytest.approx(0.5, abs=4 * 0.5 / len(differences) ** 0.5)
+
+
+def test_the_balance_pays_off_what_it_can():
+    for seed in range(20):
+        balance, rng = LengthBalance(), random.Random(seed)
+        assert balance.choose([40], rng) == 0  # no choice: the first segment is longer
+        # Now a longer second segment of that size is due; another size has its own account.
+        assert balance.choose([41, -42], rng) == 1
+        assert balance.choose([100], rng) == 0
+        assert balance.choose([100, 7, -40, -101], rng) in (1, 2, 3)
+    chosen = [LengthBalance().choose([41, -42], random.Random(seed)) for seed in range(200)]
+    assert 70 < sum(chosen) < 130
+
+
+def test_the_same_seed_makes_the_same_sequences():
+    documents = random_corpus()
+    for objective in pairs.OBJECTIVES:
+        first, second, other = (
+            make_all(documents, rules(objective), passes=2, seed=seed) for seed in (1, 1, 2)
+        )
+        assert first == second != other
+
+
+def test_assemble():
+    a, b = Sentence([10, 11, 12], [0, 2]), Sentence([20], [0])
+    made = assemble([a, b], 1, CLS, SEP)
+    assert made.ids == [CLS, 10, 11, 12, SEP, 20, SEP]
+    assert made.segment_ids == [0, 0, 0, 0, 0, 1, 1]
+    assert made.words == [(1, 3), (3, 4), (5, 6)]
+    assert made.sentence_label == 1

@@ -1,0 +1,265 @@
+"""Records come back as they were written; a damaged file is named."""
+
+import os
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from create_pretraining_data.documents import Sentence
+from create_pretraining_data.instances import make_features, make_instance
+from create_pretraining_data.masking import Masked
+from create_pretraining_data.pairs import assemble
+from create_pretraining_data.records import (
+    Corruption,
+    RecordFormat,
+    find_corruption,
+    inspect_record,
+    read_format,
+    serialize,
+    write_records,
+)
+from tokenization.errors import InputError
+
+DATA = Path(__file__).parent / "data" / "pretraining_data"
+FORMATS = [
+    RecordFormat(16, 4, sentence_label=label, token_boundary=boundary)
+    for label in (True, False)
+    for boundary in (True, False)
+]
+
+
+def some_features(record_format, seed=0):
+    rng = random.Random(seed)
+    return {
+        name: [rng.randrange(2) if kind == "float" else rng.randrange(30000) for _ in range(length)]
+        for name, (length, kind) in record_format.features().items()
+    }
+
+
+def write(path, record_format, count=1):
+    rows = [some_features(record_format, seed) for seed in range(count)]
+    assert write_records([str(path)], rows, record_format) == count
+    return str(path)
+
+
+def read_all(path, record_format):
+    spec = record_format.parsing_spec()
+    records = tf.data.TFRecordDataset(str(path)).map(lambda r: tf.io.parse_single_example(r, spec))
+    return list(records.as_numpy_iterator())
+
+
+@pytest.mark.parametrize("record_format", FORMATS)
+def test_round_trip(tmp_path, record_format):
+    path = write(tmp_path / "a.tfrecord", record_format, count=3)
+    assert read_format(path) == record_format
+    back = read_all(path, record_format)
+    assert len(back) == 3
+    for seed, record in enumerate(back):
+        assert list(record) == sorted(record_format.features())
+        for name, values in some_features(record_format, seed).items():
+            kind = record_format.features()[name][1]
+            assert record[name].dtype == {"int": np.int64, "float": np.float32}[kind]
+            np.testing.assert_array_equal(record[name], values)
+
+
+def test_an_instance_is_padded_to_the_format():
+    sequence = assemble([Sentence([10, 11, 12], [0, 2]), Sentence([20, 21], [0])], 1, 1, 2)
+    masked = Masked([1, 3, 11, 12, 2, 20, 3, 2], [1, 6], [10, 21])
+    record_format = RecordFormat(10, 3, sentence_label=True, token_boundary=True)
+    features = make_features(make_instance(sequence, masked), record_format, pad_id=9)
+    assert {name: list(values) for name, values in features.items()} == {
+        "input_ids": [1, 3, 11, 12, 2, 20, 3, 2, 9, 9],
+        "input_mask": [1] * 8 + [0] * 2,
+        "segment_ids": [0] * 5 + [1] * 3 + [0] * 2,
+        "masked_lm_positions": [1, 6, 0],
+        "masked_lm_ids": [10, 21, 0],
+        "masked_lm_weights": [1, 1, 0],
+        "next_sentence_labels": [1],
+        "token_boundary": [1, 1, 0, 1, 1, 1, 0, 1, 0, 0],
+    }
+    assert serialize(features, record_format)
+
+
+@pytest.mark.parametrize(
+    ("name", "token_boundary"),
+    [("bert_default_sample.tfrecord", False), ("albert_wp_default_sample.tfrecord", True)],
+)
+def test_googles_own_records_are_read(name, token_boundary):
+    record_format = read_format(str(DATA / name))
+    assert record_format == RecordFormat(128, 20, True, token_boundary)
+    records = read_all(DATA / name, record_format)
+    assert len(records) == {"bert": 161, "albert": 107}[name.split("_")[0]]
+    for record in records:
+        length = record["input_mask"].sum()
+        assert record["input_ids"][length:].tolist() == [0] * (128 - length)
+        assert record["masked_lm_positions"].max() < length
+        assert record["next_sentence_labels"][0] in (0, 1)
+    # The same features of ours are the same bytes apart from their order in the file.
+    raw = next(tf.data.TFRecordDataset(str(DATA / name)).as_numpy_iterator())
+    ours = serialize(records[0], record_format)
+    assert tf.train.Example.FromString(raw) == tf.train.Example.FromString(ours)
+
+
+def test_records_go_round_the_files(tmp_path):
+    files = [str(tmp_path / f"{name}.tfrecord") for name in "abc"]
+    rows = [some_features(FORMATS[0], seed) for seed in range(7)]
+    write_records(files, rows, FORMATS[0])
+    for first, path in enumerate(files):
+        back = [record["input_ids"].tolist() for record in read_all(path, FORMATS[0])]
+        assert back == [row["input_ids"] for row in rows[first::3]]
+
+
+def test_nothing_half_written_is_left(tmp_path):
+    old = tmp_path / "b.tfrecord"
+    old.write_bytes(b"old")
+
+    def rows():
+        yield some_features(FORMATS[0])
+        yield some_features(FORMATS[0])
+        visible = [path.name for path in tmp_path.glob("*") if not path.name.startswith(".")]
+        assert visible == ["b.tfrecord"] and old.read_bytes() == b"old"
+        assert len(os.listdir(tmp_path)) == 3  # the two that are being written are hidden
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_records([str(tmp_path / "a.tfrecord"), str(old)], rows(), FORMATS[0])
+    assert os.listdir(tmp_path) == ["b.tfrecord"]
+    assert old.read_bytes() == b"old"
+
+
+def test_what_cannot_be_written_is_named(tmp_path):
+    path = str(tmp_path / "nowhere" / "a.tfrecord")
+    with pytest.raises(InputError, match="nowhere/a.tfrecord must be writable"):
+        write_records([path], [some_features(FORMATS[0])], FORMATS[0])
+
+
+def test_a_finished_file_replaces_the_old_one(tmp_path):
+    path = tmp_path / "a.tfrecord"
+    path.write_bytes(b"old")
+    write(path, FORMATS[0])
+    assert read_format(str(path)) == FORMATS[0]
+    assert os.listdir(tmp_path) == ["a.tfrecord"]
+
+
+@pytest.mark.parametrize("change", ["missing", "extra", "short"])
+def test_features_must_be_those_of_the_format(change):
+    features = some_features(FORMATS[0])
+    if change == "missing":
+        del features["segment_ids"]
+    elif change == "extra":
+        features["more"] = [1]
+    else:
+        features["input_ids"].pop()
+    with pytest.raises(ValueError, match="features must be those of"):
+        serialize(features, FORMATS[0])
+
+
+def test_the_same_features_are_the_same_bytes():
+    features = some_features(FORMATS[0])
+    shuffled = dict(reversed(features.items()))
+    assert serialize(features, FORMATS[0]) == serialize(shuffled, FORMATS[0])
+    names = list(inspect_record(serialize(features, FORMATS[0])))
+    order = [serialize(features, FORMATS[0]).find(name.encode()) for name in sorted(names)]
+    assert order == sorted(order)
+
+
+def test_inspect_record():
+    found = inspect_record(serialize(some_features(FORMATS[0]), FORMATS[0]))
+    assert found == FORMATS[0].features()
+    with pytest.raises(ValueError, match="not a tf.train.Example"):
+        inspect_record(b"\xff\xff\xff")
+
+
+def example(**features):
+    encoded = {}
+    for name, values in features.items():
+        if isinstance(values[0], float):
+            encoded[name] = tf.train.Feature(float_list=tf.train.FloatList(value=values))
+        else:
+            encoded[name] = tf.train.Feature(int64_list=tf.train.Int64List(value=values))
+    return tf.train.Example(features=tf.train.Features(feature=encoded)).SerializeToString()
+
+
+def write_raw(path, *records):
+    with tf.io.TFRecordWriter(str(path)) as writer:
+        for record in records:
+            writer.write(record)
+    return str(path)
+
+
+SQUAD = {"unique_ids": [1], "input_ids": [1, 2], "input_mask": [1, 1], "segment_ids": [0, 0]}
+WHOLE = {
+    "input_ids": [1, 2],
+    "input_mask": [1, 1],
+    "segment_ids": [0, 0],
+    "masked_lm_positions": [1],
+    "masked_lm_ids": [2],
+    "masked_lm_weights": [1.0],
+}
+
+
+@pytest.mark.parametrize(
+    ("features", "message"),
+    [
+        (
+            SQUAD,
+            "without masked_lm_positions, masked_lm_ids, masked_lm_weights .it holds",
+        ),
+        ({**WHOLE, "segment_ids": [0]}, "segment_ids must hold 2 values of kind int. Received: 1"),
+        (
+            {**WHOLE, "masked_lm_weights": [1]},
+            "masked_lm_weights must hold 1 .*kind float.*: 1 of",
+        ),
+        ({**WHOLE, "next_sentence_labels": [1, 0]}, "next_sentence_labels must hold 1 .*: 2 of"),
+    ],
+)
+def test_other_records_are_refused(tmp_path, features, message):
+    path = write_raw(tmp_path / "other.tfrecord", example(**features))
+    with pytest.raises(InputError, match=f"other.tfrecord.*{message}"):
+        read_format(path)
+
+
+def test_unreadable_files_are_refused_by_name(tmp_path):
+    empty = tmp_path / "empty.tfrecord"
+    empty.touch()
+    with pytest.raises(InputError, match="empty.tfrecord must hold records. Received: no record"):
+        read_format(str(empty))
+    with pytest.raises(InputError, match="gone.tfrecord must exist"):
+        read_format(str(tmp_path / "gone.tfrecord"))
+    text = tmp_path / "text.txt"
+    text.write_text("Not a record file at all, only text of some length.\n" * 9)
+    with pytest.raises(InputError, match="text.txt must be a whole TFRecord file"):
+        read_format(str(text))
+    garbage = write_raw(tmp_path / "garbage.tfrecord", b"\xff\xff\xff")
+    with pytest.raises(InputError, match="garbage.tfrecord.*not a tf.train.Example"):
+        read_format(garbage)
+    short = tmp_path / "short.tfrecord"
+    short.write_bytes((DATA / "bert_default_sample.tfrecord").read_bytes()[:100])
+    with pytest.raises(InputError, match="short.tfrecord must be a whole TFRecord file"):
+        read_format(str(short))
+
+
+def test_damage_is_found(tmp_path):
+    record = serialize(some_features(FORMATS[0]), FORMATS[0])
+    files = [write_raw(tmp_path / f"{name}.tfrecord", *[record] * 5) for name in "abc"]
+    assert find_corruption(files) is None
+    content = (tmp_path / "b.tfrecord").read_bytes()
+    size = len(content) // 5
+    damages = [
+        (content[: 4 * size - 10], 3),  # cut within a record
+        (content[: 4 * size + 5], 4),  # cut within the length of the next
+        (flip(content, 3 * size + 60), 3),
+        (flip(content, 3 * size + 2), 3),  # in the length itself
+    ]
+    for damaged, good in damages:
+        (tmp_path / "b.tfrecord").write_bytes(damaged)
+        assert find_corruption(files) == Corruption(files[1], good)
+
+
+def flip(content, position):
+    changed = bytearray(content)
+    changed[position] ^= 1
+    return bytes(changed)
