@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tensorflow as tf
-from golden import GOLDEN, arrays, pretraining_model, set_weights
+from golden import GOLDEN, arrays, pretraining_model
 from tiny import make_optimizer, random_batch, tiny_model
 
 from albert_tf import AlbertConfig, AlbertModel
