@@ -2,8 +2,15 @@
 
 import numpy as np
 import tensorflow as tf
+from tqdm import tqdm
 
-from create_pretraining_data.records import Corruption, RecordFormat, find_corruption, read_format
+from create_pretraining_data.records import (
+    Corruption,
+    RecordFormat,
+    count_records,
+    find_corruption,
+    read_format,
+)
 from tokenization.errors import InputError
 
 # Records held back for shuffling, beside the shuffled order of the files: at 128 tokens a
@@ -39,7 +46,7 @@ def check_records(files, max_seq_length, max_predictions_per_seq, config):
         config: the model's configuration.
 
     Returns:
-        The files' common `RecordFormat`.
+        The files' common `RecordFormat`, and how many examples they hold.
 
     Raises:
         InputError: a file that is empty, damaged, of another shape, unlike the others, or
@@ -49,9 +56,10 @@ def check_records(files, max_seq_length, max_predictions_per_seq, config):
         "max_seq_length": max_seq_length,
         "max_predictions_per_seq": max_predictions_per_seq,
     }
-    first = None
-    for path in files:
+    first, examples = None, 0
+    for path in tqdm(files, desc="checking records", unit="file", leave=False, delay=1):
         found = read_format(path)
+        examples += count_records(path)
         for name, value in wanted.items():
             if getattr(found, name) != value:
                 raise InputError(
@@ -66,13 +74,13 @@ def check_records(files, max_seq_length, max_predictions_per_seq, config):
             )
         dataset = tf.data.TFRecordDataset(path).take(CHECKED_RECORDS)
         _check_ids(path, dataset, found, config)
-    return first
+    return first, examples
 
 
 def _check_ids(path, dataset, record_format, config):
     """Raises an InputError that names the first record with an id out of range."""
     parsed = dataset.map(lambda r: tf.io.parse_single_example(r, record_format.parsing_spec()))
-    for number, record in enumerate(parsed.as_numpy_iterator(), start=1):
+    for number, record in enumerate(_whole_records(path, parsed), start=1):
         for name, limit in limits(config, record_format).items():
             if name in record and not 0 <= record[name].min() <= record[name].max() < limit:
                 bad = record[name].max() if record[name].max() >= limit else record[name].min()
@@ -80,6 +88,23 @@ def _check_ids(path, dataset, record_format, config):
                     f"{path}, record {number}: {name} must be in 0..{limit - 1} "
                     f"({_REASONS[name]}). Received: {bad}"
                 )
+
+
+def _whole_records(path, parsed):
+    """The parsed records of one file; a damaged one is an InputError that names the file."""
+    records, number = parsed.as_numpy_iterator(), 0
+    while True:
+        try:
+            yield next(records)
+        except StopIteration:
+            return
+        except tf.errors.DataLossError:
+            raise InputError(_describe(Corruption(path, number))) from None
+        except tf.errors.InvalidArgumentError as error:
+            raise InputError(
+                f"{path}, record {number + 1} must be like the first. Received: {error.message}"
+            ) from None
+        number += 1
 
 
 _REASONS = {
@@ -122,8 +147,6 @@ def explain_failure(files, record_format, config):
             _check_ids(path, tf.data.TFRecordDataset(path), record_format, config)
         except InputError as error:
             return error
-        except tf.errors.InvalidArgumentError as error:
-            return InputError(f"{path} must hold records like its first. Received: {error.message}")
     return None
 
 

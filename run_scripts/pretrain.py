@@ -214,7 +214,7 @@ def run(values, column, config, files, tokenizer):
         train,
     )
 
-    record_format = check_records(
+    record_format, examples = check_records(
         files, values.max_seq_length, values.max_predictions_per_seq, config
     )
     strategy = choose_strategy()
@@ -255,7 +255,9 @@ def run(values, column, config, files, tokenizer):
             f"training {weights:,} weights on {describe_devices(replicas)}, "
             f"{values.train_batch_size} examples an update "
             f"({values.train_batch_size // replicas} a device), "
-            f"steps {step + 1} to {values.num_train_steps}",
+            f"steps {step + 1} to {values.num_train_steps}, "
+            f"{values.num_train_steps * values.train_batch_size / examples:.1f} passes over "
+            f"{examples:,} examples",
             flush=True,
         )
         step = train(model, optimizer, strategy, files, record_format, settings, step)

@@ -199,9 +199,7 @@ def test_words_tokens_and_ids_agree(vocab_file):
             ids = tokenizer.encode(text)
             assert ids == tokenizer.convert_tokens_to_ids(tokens)
             known = [token for token in tokens if token in tokenizer.vocab]
-            assert tokenizer.convert_ids_to_tokens(
-                tokenizer.convert_tokens_to_ids(known)
-            ) == known
+            assert tokenizer.convert_ids_to_tokens(tokenizer.convert_tokens_to_ids(known)) == known
 
 
 def test_special_ids_follow_the_vocabulary(tmp_path, digits):

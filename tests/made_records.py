@@ -1,0 +1,51 @@
+"""Small record files with random contents, for tests of input and training."""
+
+import numpy as np
+
+from create_pretraining_data.records import RecordFormat, write_records
+
+FORMAT = RecordFormat(
+    max_seq_length=16, max_predictions_per_seq=4, sentence_label=True, token_boundary=False
+)
+
+
+def features(rng, number, record_format=FORMAT, vocab_size=60):
+    """Features of one record; its first id is its number, to tell records apart."""
+    length, places = record_format.max_seq_length, record_format.max_predictions_per_seq
+    row = {
+        "input_ids": [number % vocab_size, *rng.integers(1, vocab_size, length - 1).tolist()],
+        "input_mask": [1] * length,
+        "segment_ids": [0] * (length // 2) + [1] * (length - length // 2),
+        "masked_lm_positions": rng.integers(1, length, places).tolist(),
+        "masked_lm_ids": rng.integers(1, vocab_size, places).tolist(),
+        "masked_lm_weights": [1.0] * (places - 1) + [0.0],
+    }
+    if record_format.sentence_label:
+        row["next_sentence_labels"] = [number % 2]
+    return row
+
+
+def make_files(folder, counts, record_format=FORMAT, seed=0, change=None):
+    """Writes files of so many records each; `change(number, row)` may alter a row."""
+    rng = np.random.default_rng(seed)
+    paths, number = [], 0
+    for i, count in enumerate(counts):
+        rows = []
+        for _ in range(count):
+            row = features(rng, number, record_format)
+            if change is not None:
+                change(number, row)
+            rows.append(row)
+            number += 1
+        paths.append(str(folder / f"part-{i}.tfrecord"))
+        write_records([paths[-1]], rows, record_format)
+    return paths
+
+
+def flip_a_byte(path, records, damaged):
+    """Corrupts the contents of one of a file's equally long records, counted from 0."""
+    with open(path, "r+b") as file:
+        content = bytearray(file.read())
+        content[len(content) // records * damaged + 50] ^= 0xFF  # beyond its length field
+        file.seek(0)
+        file.write(content)

@@ -1,0 +1,310 @@
+"""The models compute what a NumPy float64 oracle of the formulas computes."""
+
+import dataclasses
+
+import keras
+import numpy as np
+import oracle
+import pytest
+import tensorflow as tf
+
+from albert_tf import AlbertConfig, AlbertModel
+from bert_tf import BertConfig, BertModel, PretrainingModel
+from bert_tf.checkpoint import google_variables
+from bert_tf.pretraining import denominators, example_losses, loss_sums, total_loss
+from bert_tf.step import weight_sums
+
+# The largest difference, as a share of the largest entry of what is compared (or of 1).
+FLOAT32 = 1e-5
+FLOAT64 = 1e-10
+BFLOAT16 = 0.1  # eight bits of precision, through three layers
+
+NO_DROPOUT = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+
+# Odd sizes throughout: a transposed or a confused axis has no other of its length to hide in.
+CONFIGS = {
+    "bert_one_head_one_layer": BertConfig(
+        vocab_size=37, hidden_size=10, num_hidden_layers=1, num_attention_heads=1,
+        intermediate_size=23, max_position_embeddings=13, type_vocab_size=3, **NO_DROPOUT,
+    ),
+    "bert_three_layers_tanh": BertConfig(
+        vocab_size=29, hidden_size=15, num_hidden_layers=3, num_attention_heads=5,
+        intermediate_size=7, hidden_act="tanh", max_position_embeddings=11, type_vocab_size=3,
+        **NO_DROPOUT,
+    ),
+    "bert_linear": BertConfig(
+        vocab_size=31, hidden_size=14, num_hidden_layers=2, num_attention_heads=2,
+        intermediate_size=19, hidden_act="linear", max_position_embeddings=9, type_vocab_size=3,
+        **NO_DROPOUT,
+    ),
+    "bert_no_activation": BertConfig(
+        vocab_size=23, hidden_size=9, num_hidden_layers=1, num_attention_heads=3,
+        intermediate_size=5, hidden_act=None, max_position_embeddings=7, type_vocab_size=1,
+        **NO_DROPOUT,
+    ),
+    "bert_relu": BertConfig(
+        vocab_size=27, hidden_size=21, num_hidden_layers=2, num_attention_heads=7,
+        intermediate_size=33, hidden_act="ReLU", max_position_embeddings=17, type_vocab_size=4,
+        **NO_DROPOUT,
+    ),
+    "albert_two_groups_of_two": AlbertConfig(
+        vocab_size=33, embedding_size=6, hidden_size=15, num_hidden_layers=4, num_hidden_groups=2,
+        inner_group_num=2, num_attention_heads=3, intermediate_size=22, max_position_embeddings=11,
+        type_vocab_size=3,
+    ),
+    "albert_three_layers_in_two_groups": AlbertConfig(
+        vocab_size=26, embedding_size=7, hidden_size=12, num_hidden_layers=3, num_hidden_groups=2,
+        num_attention_heads=4, intermediate_size=17, max_position_embeddings=13, hidden_act="tanh",
+    ),
+    "albert_one_width": AlbertConfig(
+        vocab_size=35, embedding_size=10, hidden_size=10, num_hidden_layers=3,
+        num_attention_heads=2, intermediate_size=13, max_position_embeddings=9,
+    ),
+    "albert_wide_embeddings": AlbertConfig(
+        vocab_size=25, embedding_size=18, hidden_size=11, num_hidden_layers=2,
+        num_attention_heads=1, intermediate_size=16, max_position_embeddings=8, hidden_act="relu",
+    ),
+}  # fmt: skip
+
+BLOCKS = {
+    "bert_one_head_one_layer": 1,
+    "bert_three_layers_tanh": 3,
+    "bert_linear": 2,
+    "bert_no_activation": 1,
+    "bert_relu": 2,
+    "albert_two_groups_of_two": 8,
+    "albert_three_layers_in_two_groups": 3,
+    "albert_one_width": 3,
+    "albert_wide_embeddings": 2,
+}
+
+FULL = None  # as long as max_position_embeddings
+
+# rows, tokens, what the batch leaves out
+BATCHES = {
+    "one_token": (1, 1, ()),
+    "rows_of_one_token": (5, 1, ()),
+    "one_full_row": (1, FULL, ()),
+    "full_rows": (5, FULL, ()),
+    "shorter_rows": (5, 6, ()),
+    "no_mask": (5, 6, ("input_mask",)),
+    "no_segment_ids": (5, 6, ("segment_ids",)),
+    "input_ids_alone": (5, 6, ("input_mask", "segment_ids")),
+}
+
+
+def make_batch(config, name, empty_row=False):
+    """A random batch with holes in its masks; with `empty_row` the last row's mask is all 0."""
+    rows, length, left_out = BATCHES[name]
+    length = length or config.max_position_embeddings
+    rng = np.random.default_rng(sum(map(ord, name)))
+    predictions = min(4, length)
+    mask = (rng.random((rows, length)) < 0.6).astype(np.int32)
+    mask[:, rng.integers(length)] = 1
+    if empty_row:
+        mask[-1] = 0
+    batch = {
+        "input_ids": rng.integers(0, config.vocab_size, (rows, length)).astype(np.int32),
+        "input_mask": mask,
+        "segment_ids": rng.integers(0, config.type_vocab_size, (rows, length)).astype(np.int32),
+        "masked_lm_positions": rng.integers(0, length, (rows, predictions)).astype(np.int32),
+        "masked_lm_ids": rng.integers(0, config.vocab_size, (rows, predictions)).astype(np.int32),
+        "masked_lm_weights": rng.choice([0.0, 0.5, 1.0], (rows, predictions)),
+        "next_sentence_labels": rng.integers(0, 2, (rows, 1)).astype(np.int32),
+        "next_sentence_weights": np.ones(rows),
+    }
+    batch["masked_lm_weights"][0, 0] = 1.0
+    return {key: value for key, value in batch.items() if key not in left_out}
+
+
+def make_model(config, **options):
+    """A pre-training model whose every weight matters, with those weights in float64."""
+    kind = BertModel if isinstance(config, BertConfig) else AlbertModel
+    model = PretrainingModel(kind(config, **options))
+    rng = np.random.default_rng(20)
+    weights = {}
+    for name, variable in google_variables(model).items():
+        value = rng.normal(0, 0.3, variable.shape) + name.endswith("gamma")
+        # Rounded to what a float32 model can hold, lest the rounding be taken for an error.
+        weights[name] = value.astype(np.float32).astype(np.float64)
+        variable.assign(weights[name])
+    return model, weights
+
+
+def losses(model, batch):
+    """The total loss with its two parts, as training computes them."""
+    sums, divisors = loss_sums(model(batch), batch), denominators(weight_sums(batch))
+    parts = {f"{name}_loss": sums[f"{name}_loss"] / divisors[name] for name in divisors}
+    return {**parts, "total_loss": total_loss(sums, divisors)}
+
+
+def assert_close(actual, expected, tolerance, name):
+    """Differs by at most `tolerance` of the largest expected entry, or of 1."""
+    actual, expected = np.asarray(actual, np.float64), np.asarray(expected)
+    assert actual.shape == expected.shape, name
+    scale = max(1.0, np.abs(expected).max())
+    assert np.abs(actual - expected).max() <= tolerance * scale, name
+
+
+def compare(model, weights, batch, tolerance):
+    """Compares every layer, both outputs, both logits, all losses."""
+    expected = oracle.pretrain(weights, model.config, batch)
+    actual = {**model.encoder(batch, return_all_layers=True), **model(batch)}
+    actual.update(losses(model, batch))
+    layers = zip(actual.pop("encoder_outputs"), expected.pop("encoder_outputs"), strict=True)
+    for i, (layer, expected_layer) in enumerate(layers):
+        assert_close(layer, expected_layer, tolerance, f"layer {i}")
+    assert actual.keys() == expected.keys()
+    for name in expected:
+        assert_close(actual[name], expected[name], tolerance, name)
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_float32_model(name):
+    model, weights = make_model(CONFIGS[name])
+    for batch in BATCHES:
+        compare(model, weights, make_batch(CONFIGS[name], batch), FLOAT32)
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_float64_model(float64, name):
+    model, weights = make_model(CONFIGS[name])
+    for batch in BATCHES:
+        compare(model, weights, make_batch(CONFIGS[name], batch), FLOAT64)
+        # In float32 the addition of -10000 to every score rounds the scores away.
+        compare(model, weights, make_batch(CONFIGS[name], batch, empty_row=True), FLOAT64)
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_every_weight_matters_and_every_block_runs(name):
+    config = CONFIGS[name]
+    model, weights = make_model(config)
+    batch = make_batch(config, "full_rows")
+    loss = oracle.pretrain(weights, config, batch)["total_loss"]
+    rng = np.random.default_rng(21)
+    for variable, value in weights.items():
+        changed = {**weights, variable: value + rng.normal(0, 0.1, value.shape)}
+        change = abs(oracle.pretrain(changed, config, batch)["total_loss"] - loss)
+        if variable.endswith("/key/bias"):  # the same for every key: the softmax takes it away
+            assert change < 1e-10
+        else:
+            assert change > 1e-6, variable
+    assert len(model.encoder(batch, return_all_layers=True)["encoder_outputs"]) == BLOCKS[name]
+
+
+# Without relu: a central difference across its corner is no derivative.
+SMOOTH = [name for name, config in CONFIGS.items() if str(config.hidden_act).lower() != "relu"]
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_gradient_is_the_finite_difference_of_the_oracle(float64, name):
+    config = CONFIGS[name]
+    model, weights = make_model(config)
+    batch = make_batch(config, "shorter_rows", empty_row=True)
+    variables = google_variables(model)
+    with tf.GradientTape() as tape:
+        loss = losses(model, batch)["total_loss"]
+    gradients = tape.gradient(loss, [variable.value for variable in variables.values()])
+    gradients = {
+        key: tf.convert_to_tensor(gradient).numpy()
+        for key, gradient in zip(variables, gradients, strict=True)
+    }
+    rng = np.random.default_rng(22)
+
+    def difference(direction):
+        step = 1e-5
+        ends = [
+            {key: value + sign * step * direction.get(key, 0) for key, value in weights.items()}
+            for sign in (1, -1)
+        ]
+        above, below = (oracle.pretrain(end, config, batch)["total_loss"] for end in ends)
+        return (above - below) / (2 * step)
+
+    slopes = {}
+    for key, value in weights.items():  # one variable at a time, so that none hides
+        direction = {key: rng.normal(size=value.shape) / np.sqrt(value.size)}
+        slopes[key] = np.sum(gradients[key] * direction[key]), difference(direction)
+    scale = max(abs(slope) for slope, _ in slopes.values())
+    for key, (slope, expected) in slopes.items():
+        assert abs(slope - expected) <= 1e-6 * scale, key
+    for _ in range(3):
+        direction = {
+            key: rng.normal(size=value.shape) / np.sqrt(value.size)
+            for key, value in weights.items()
+        }
+        slope = sum(np.sum(gradients[key] * direction[key]) for key in weights)
+        assert slope == pytest.approx(difference(direction), rel=1e-6)
+
+
+def test_albert_with_a_group_for_every_layer_is_bert():
+    bert_config = CONFIGS["bert_three_layers_tanh"]
+    albert_config = AlbertConfig(
+        **dataclasses.asdict(bert_config),
+        embedding_size=bert_config.hidden_size,
+        num_hidden_groups=bert_config.num_hidden_layers,
+    )
+    bert, _ = make_model(bert_config)
+    albert = PretrainingModel(AlbertModel(albert_config))
+    for source, target in zip(bert.weights, albert.weights, strict=True):
+        # The same part of the model: layer_1/output/kernel, group_1_inner_0/output/kernel.
+        pair = source.path.split("/")[-2:], target.path.split("/")[-2:]
+        assert pair[0] == pair[1] and source.shape == target.shape
+        target.assign(source)
+    for name in BATCHES:
+        batch = make_batch(bert_config, name)
+        expected, actual = bert(batch), albert(batch)
+        for key in expected:
+            np.testing.assert_allclose(actual[key], expected[key], atol=1e-6, rtol=0)
+        expected, actual = bert.encoder(batch), albert.encoder(batch)
+        for key in expected:
+            np.testing.assert_allclose(actual[key], expected[key], atol=1e-6, rtol=0)
+
+
+PAIR = ("bert_three_layers_tanh", "albert_three_layers_in_two_groups")
+
+
+@pytest.mark.parametrize("name", (*PAIR, "albert_one_width"))
+def test_bfloat16_is_near_float32_with_losses_in_float32(name):
+    config = CONFIGS[name]
+    model, weights = make_model(config, dtype="mixed_bfloat16")
+    batch = make_batch(config, "full_rows")
+    expected = oracle.pretrain(weights, config, batch)
+    actual = {**model.encoder(batch), **model(batch)}
+    assert all(variable.dtype == "float32" for variable in model.weights)
+    for key, value in actual.items():
+        assert value.dtype == tf.bfloat16, key
+        assert_close(tf.cast(value, tf.float32), expected[key], BFLOAT16, key)
+    # A difference shows that the products were indeed computed with fewer bits.
+    rounded = np.abs(tf.cast(actual["sequence_output"], tf.float32) - expected["sequence_output"])
+    assert rounded.max() > 1e-3
+    for value in (*example_losses(model(batch), batch).values(), *losses(model, batch).values()):
+        assert value.dtype == tf.float32
+    assert_close(losses(model, batch)["total_loss"], expected["total_loss"], BFLOAT16, "loss")
+
+
+@pytest.mark.parametrize("name", PAIR)
+def test_keras_file_round_trip(name, tmp_path):
+    config = CONFIGS[name]
+    model, _ = make_model(config)
+    path = str(tmp_path / "model.keras")
+    model.save(path)
+    loaded = keras.saving.load_model(path)
+    assert type(loaded.encoder) is type(model.encoder)
+    assert loaded.config == config
+    assert [v.path for v in loaded.weights] == [v.path for v in model.weights]
+    for ours, theirs in zip(model.weights, loaded.weights, strict=True):
+        np.testing.assert_array_equal(ours, theirs, err_msg=ours.path)
+    batch = make_batch(config, "full_rows")
+    expected, actual = model(batch), loaded(batch)
+    for key in expected:
+        np.testing.assert_array_equal(actual[key], expected[key])
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_get_config_is_the_configuration_with_the_name(name):
+    config = CONFIGS[name]
+    kind = BertModel if isinstance(config, BertConfig) else AlbertModel
+    encoder = kind(config, name="encoder")
+    assert encoder.get_config() == {"name": "encoder", **dataclasses.asdict(config)}
+    again = kind.from_config(encoder.get_config())
+    assert (again.name, again.config) == ("encoder", config)
