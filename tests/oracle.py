@@ -9,10 +9,12 @@ P predictions.
 
 import numpy as np
 
+GELU_CUBIC = 0.044715
+
 
 def gelu(x):
     """The tanh form of the Gaussian error linear unit."""
-    return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
+    return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + GELU_CUBIC * x**3)))
 
 
 def activation(name):

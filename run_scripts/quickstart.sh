@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# From nothing to a small Korean ALBERT that fills in words: installs into .venv, makes records of
+# the sample corpus, pre-trains, evaluates on held-out text, fills three masked sentences.
+#
+#   bash run_scripts/quickstart.sh
+#
+# Started again it does only what is left. Everything it makes is in .venv and output/quickstart.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+source run_scripts/install.sh
+install_project
+
+OUTPUT=output/quickstart
+
+step() { printf '\n== %s\n' "$1"; }
+
+# make_records NAME PASSES: a file of records appears under its name only when it is whole.
+make_records() {
+  if [ -e "$OUTPUT/$1.tfrecord" ]; then
+    echo "$OUTPUT/$1.tfrecord is there already"
+    return
+  fi
+  "$PYTHON" create_pretraining_data.py \
+    --flagfile=run_scripts/flagfiles/quickstart_data.flags \
+    --input_file="sample_corpus/$1.txt" --output_file="$OUTPUT/$1.tfrecord" --dupe_factor="$2"
+}
+
+step "1/5 text to records: the training part of the sample corpus, 20 times with other masks"
+make_records train 20
+
+step "2/5 text to records: the held-out part"
+make_records heldout 5
+
+step "3/5 pre-training"
+"$PYTHON" run_pretraining.py --flagfile=run_scripts/flagfiles/quickstart_pretrain.flags \
+  --input_file="$OUTPUT/train.tfrecord" --output_dir="$OUTPUT/model" --do_train
+
+step "4/5 evaluation on the held-out part, which training has not seen"
+"$PYTHON" run_pretraining.py --flagfile=run_scripts/flagfiles/quickstart_pretrain.flags \
+  --input_file="$OUTPUT/heldout.tfrecord" --output_dir="$OUTPUT/model" --nodo_train --do_eval
+
+step "5/5 filling in masked words"
+"$PYTHON" -m run_scripts.fill_masks --model_dir="$OUTPUT/model" \
+  --text='나는 친구[MASK] 함께 밥을 먹었다.|할머니는 시장[MASK] 사과를 샀다.|우리[MASK] 버스를 타고 집에 갔다[MASK]'
+
+cat <<TEXT
+
+Look at the curves:   .venv/bin/tensorboard --logdir $OUTPUT/model
+Try a sentence:       .venv/bin/python -m run_scripts.fill_masks --model_dir=$OUTPUT/model --text='...[MASK]...'
+Use your own text:    README.md, "Your own corpus" (README.ko.md: "내 말뭉치로 학습하기")
+TEXT
