@@ -106,7 +106,7 @@ class AlbertModel(keras.Model):
             num_hidden_layers x inner_group_num entries.
 
         Raises:
-            ValueError: sequences longer than max_position_embeddings.
+            ValueError: sequences longer than max_position_embeddings, or of unknown length.
         """
         input_ids, input_mask, segment_ids = encoder_inputs(inputs, self.config)  # [B, T] each
         bias = attention_bias(input_mask)  # [B, 1, 1, T]
@@ -122,9 +122,10 @@ class AlbertModel(keras.Model):
         return {"sequence_output": x, "pooled_output": self.pooler(x[:, 0]), **outputs}
 
     def get_config(self):
-        return {"name": self.name, **dataclasses.asdict(self.config)}
+        return {**super().get_config(), **dataclasses.asdict(self.config)}
 
     @classmethod
     def from_config(cls, config):
-        name = config.pop("name")
-        return cls(AlbertConfig(**config), name=name)
+        sizes = {field.name for field in dataclasses.fields(AlbertConfig)}
+        rest = {key: value for key, value in config.items() if key not in sizes}
+        return cls(AlbertConfig(**{key: config[key] for key in sizes}), **rest)

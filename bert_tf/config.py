@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 
 from tokenization.errors import InputError
 
@@ -97,7 +98,7 @@ def config_from_json_file(cls, path, legacy_keys):
             values = json.load(file)
     except OSError as error:
         raise InputError(f"cannot read the configuration {path}: {error.strerror}") from None
-    except ValueError as error:  # JSON and UTF-8 errors alike
+    except (ValueError, RecursionError) as error:  # JSON and UTF-8 errors, endless brackets
         raise InputError(f"{path} must be a JSON file. Received: {error}") from None
     if not isinstance(values, dict):
         raise InputError(f"{path} must hold a JSON object. Received: {type(values).__name__}")
@@ -134,8 +135,8 @@ def check_sizes(config):
         value = getattr(config, field.name)
         if field.type is int and (not isinstance(value, int) or value is True or value < 1):
             raise InputError(f"{field.name} must be a positive integer. Received: {value!r}")
-        if field.type is float and not isinstance(value, int | float):
-            raise InputError(f"{field.name} must be a number. Received: {value!r}")
+        if field.type is float and (type(value) not in (int, float) or not math.isfinite(value)):
+            raise InputError(f"{field.name} must be a finite number. Received: {value!r}")
     for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
         if not 0 <= getattr(config, name) < 1:
             raise InputError(f"{name} must be in [0, 1). Received: {getattr(config, name)!r}")
@@ -149,7 +150,8 @@ def check_sizes(config):
             f"hidden_size={config.hidden_size}, num_attention_heads={config.num_attention_heads}"
         )
     # Empty means none, and case does not count: as bert/modeling.py get_activation.
-    if config.hidden_act and str(config.hidden_act).lower() not in ACTIVATION_NAMES:
+    act = config.hidden_act
+    if act not in (None, "") and str(act).lower() not in ACTIVATION_NAMES:
         raise InputError(
             f"hidden_act must be one of {', '.join(ACTIVATION_NAMES)}. "
             f"Received: {config.hidden_act!r}"

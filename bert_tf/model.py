@@ -91,7 +91,7 @@ class BertModel(keras.Model):
             [B, T, H].
 
         Raises:
-            ValueError: sequences longer than max_position_embeddings.
+            ValueError: sequences longer than max_position_embeddings, or of unknown length.
         """
         input_ids, input_mask, segment_ids = encoder_inputs(inputs, self.config)  # [B, T] each
         bias = attention_bias(input_mask)  # [B, 1, 1, T]
@@ -104,12 +104,13 @@ class BertModel(keras.Model):
         return {"sequence_output": x, "pooled_output": self.pooler(x[:, 0]), **outputs}
 
     def get_config(self):
-        return {"name": self.name, **dataclasses.asdict(self.config)}
+        return {**super().get_config(), **dataclasses.asdict(self.config)}
 
     @classmethod
     def from_config(cls, config):
-        name = config.pop("name")
-        return cls(BertConfig(**config), name=name)
+        sizes = {field.name for field in dataclasses.fields(BertConfig)}
+        rest = {key: value for key, value in config.items() if key not in sizes}
+        return cls(BertConfig(**{key: config[key] for key in sizes}), **rest)
 
 
 def encoder_inputs(inputs, config):
@@ -119,13 +120,14 @@ def encoder_inputs(inputs, config):
         input_ids, input_mask, segment_ids: [B, T] each.
 
     Raises:
-        ValueError: sequences longer than the configuration has positions.
+        ValueError: sequences longer than the configuration has positions, or of unknown length.
     """
     input_ids = inputs["input_ids"]
     length = input_ids.shape[1]
-    if length is not None and length > config.max_position_embeddings:
+    if length is None or length > config.max_position_embeddings:
+        # The length must be known when the graph is made: XLA compiles for it.
         raise ValueError(
-            "Sequences must not be longer than max_position_embeddings. Received: "
+            "Sequences must have a fixed length of at most max_position_embeddings. Received: "
             f"length={length}, max_position_embeddings={config.max_position_embeddings}"
         )
     input_mask = inputs.get("input_mask")

@@ -94,6 +94,8 @@ class PretrainingModel(keras.Model):
 
     def __init__(self, encoder, name="pretraining", **kwargs):
         super().__init__(name=name, dtype=kwargs.pop("dtype", encoder.dtype_policy), **kwargs)
+        if name == encoder.name:  # its variables could not be told from the encoder's
+            raise ValueError(f"the model and its encoder need two names. Received: {name!r} twice")
         self.encoder = encoder
         self.config = encoder.config
         self.masked_lm = MaskedLmHead(self.config, name="masked_lm", dtype=self.dtype_policy)
@@ -127,12 +129,13 @@ class PretrainingModel(keras.Model):
         }
 
     def get_config(self):
-        return {"name": self.name, "encoder": keras.saving.serialize_keras_object(self.encoder)}
+        encoder = keras.saving.serialize_keras_object(self.encoder)
+        return {**super().get_config(), "encoder": encoder}
 
     @classmethod
     def from_config(cls, config):
         encoder = keras.saving.deserialize_keras_object(config["encoder"])
-        return cls(encoder, name=config["name"])
+        return cls(encoder, **{key: value for key, value in config.items() if key != "encoder"})
 
 
 def example_losses(outputs, batch):

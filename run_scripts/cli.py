@@ -103,8 +103,8 @@ def parse(flags_class, argv):
         rest = values(list(argv))[1:]
     except absl_flags.Error as error:
         raise InputError(f"{error} (--help lists the flags)") from None
-    except OSError as error:  # a flag file that cannot be read
-        raise InputError(f"cannot read the flag file {error.filename}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"a flag file must be UTF-8. Received: {error}") from None
     if values["help"].value:
         print(help_text(flags_class, argv[0]))
         return None

@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import sys
 
 from albert_tf.config import AlbertConfig
 from bert_tf.config import BertConfig
@@ -90,16 +91,30 @@ def read_config(directory):
 def encode_with_masks(tokenizer, text):
     """[CLS], the ids of the text with the mask's id for every [MASK], [SEP].
 
-    What follows a [MASK] without a space goes on with its word, if the vocabulary has such
-    pieces: in "학교[MASK] 갔다" the mask stands for a particle.
+    What follows a [MASK] without a space goes on with its word: in "[MASK]는 갔다" the mask
+    stands for a noun, and "는" is a particle.
     """
-    ids = [tokenizer.cls_id]
-    for number, part in enumerate(text.split(MASK)):
-        if number:
-            ids.append(tokenizer.mask_id)
-        tokens = tokenizer.tokenize(part)
-        if number and tokens and not part[0].isspace():
-            prefixed = getattr(tokenizer, "continuation_prefix", "##") + tokens[0]
-            tokens[0] = prefixed if prefixed in tokenizer.vocab else tokens[0]
-        ids += tokenizer.convert_tokens_to_ids(tokens)
+    first, *parts = text.split(MASK)
+    ids = [tokenizer.cls_id, *tokenizer.encode(first)]
+    for part in parts:
+        ids.append(tokenizer.mask_id)
+        ids += tokenizer.convert_tokens_to_ids(tokenize_behind_mask(tokenizer, part))
     return [*ids, tokenizer.sep_id]
+
+
+def tokenize_behind_mask(tokenizer, text):
+    """The pieces of a text that stands right behind a [MASK]."""
+    if not text or text[0].isspace():
+        return tokenizer.tokenize(text)
+    if not hasattr(tokenizer, "basic_tokens"):  # SentencePiece marks where a word begins
+        first, *rest = tokenizer.tokenize(text)
+        return [first.lstrip("\u2581"), *rest] if first != "\u2581" else rest
+    first, *rest = tokenizer.basic_tokens(text)
+    pieces = tokenizer.wordpiece.continuation_pieces(first)
+    if tokenizer.unk_id in tokenizer.convert_tokens_to_ids(pieces):  # punctuation has no such form
+        pieces = tokenizer.wordpiece.pieces(first)
+    return [*pieces, *tokenizer.tokenize(" ".join(rest))]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

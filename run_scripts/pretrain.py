@@ -140,11 +140,11 @@ def check_flags(values):
     for name in ("num_warmup_steps", "start_warmup_step", "keep_checkpoint_max", "random_seed"):
         if getattr(values, name) < 0:
             raise InputError(f"--{name} must not be negative. Received: {getattr(values, name)}")
-    if values.learning_rate <= 0 or values.poly_power <= 0:
-        raise InputError(
-            "--learning_rate and --poly_power must be positive. Received: "
-            f"{values.learning_rate} and {values.poly_power}"
-        )
+    for name in ("learning_rate", "poly_power"):
+        if not 0 < getattr(values, name) < math.inf:  # refuses nan too
+            raise InputError(
+                f"--{name} must be a positive number. Received: {getattr(values, name)}"
+            )
     unused = [name for name in TPU_FLAGS if getattr(values, name)]
     if unused:
         print(f"note: --{', --'.join(unused)}: for TPUs, without effect here")

@@ -219,3 +219,8 @@ def test_a_directory_that_cannot_be_written_is_an_os_error(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(OSError, match="cannot write the checkpoint"):
         write_arrays(str(tmp_path / "file" / "model.ckpt"), {"x": np.zeros(1, np.float32)})
+
+
+def test_a_model_and_its_encoder_need_two_names():
+    with pytest.raises(ValueError, match="two names"):
+        PretrainingModel(BertModel(tiny_model().config, name="pretraining"))

@@ -126,3 +126,11 @@ def test_sequence_longer_than_the_positions_is_an_error(golden):
     too_long = model.config.max_position_embeddings + 1
     with pytest.raises(ValueError, match=f"length={too_long}"):
         model.encoder({"input_ids": np.zeros((1, too_long), np.int32)})
+
+
+def test_an_unknown_length_is_an_error(golden):
+    _, model, _, _ = golden
+    signature = [tf.TensorSpec((None, None), tf.int32)]
+    run = tf.function(lambda ids: model.encoder({"input_ids": ids}), input_signature=signature)
+    with pytest.raises(ValueError, match="length=None"):
+        run(np.zeros((1, 4), np.int32))

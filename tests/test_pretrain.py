@@ -256,6 +256,8 @@ BAD_FLAGS = (
     ({"train_batch_size": 0}, ("--train_batch_size", "0")),
     ({"train_batch_size": "many"}, ("train_batch_size", "many")),
     ({"learning_rate": -1}, ("--learning_rate", "-1")),
+    ({"learning_rate": "nan"}, ("--learning_rate", "nan")),
+    ({"poly_power": "inf"}, ("--poly_power", "inf")),
     ({"learning_rat": 1}, ("learning_rat", "Did you mean: learning_rate")),
     ({"max_predictions_per_seq": 5}, ("--max_predictions_per_seq=5", "has 4")),
     ({"max_seq_length": 8}, ("--max_seq_length=8", "has 16")),

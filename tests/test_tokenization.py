@@ -144,7 +144,7 @@ def test_remembered_words_are_bounded_and_safe(vocab_file, monkeypatch):
         assert words == expected
         for word in words:
             word.clear()  # a caller may change what it was given
-        assert len(tokenizer._wordpiece._cache) <= 2
+        assert len(tokenizer.wordpiece._cache) <= 2
 
 
 # === SentencePiece ===

@@ -78,7 +78,7 @@ class KoreanTokenizer(TokenizerInterface):
         vocab, vocabulary_bytes = load(vocab_file)
         unknown_id = None if strict_vocabulary else vocab.get(UNKNOWN_TOKEN)
         self._use_vocabulary(vocab, vocabulary_bytes, unknown_becomes_id=unknown_id)
-        self._wordpiece = WordPiece(vocab, continuation_prefix)
+        self.wordpiece = WordPiece(vocab, continuation_prefix)
         syllables, jamo = count_hangul_entries(vocab)
         if 10 * syllables < jamo:  # the opposite trap: a sub-character vocabulary needs NFD
             warnings.warn(
@@ -105,7 +105,7 @@ class KoreanTokenizer(TokenizerInterface):
         if self.word_end_marker:
             marked = len(words) if self.mark_final_word else len(words) - 1
             words[:marked] = [word + self.word_end_marker for word in words[:marked]]
-        return [list(self._wordpiece.pieces(word)) for word in words]
+        return [list(self.wordpiece.pieces(word)) for word in words]
 
     def config(self) -> dict:
         """Returns what `load_tokenizer` needs beside the vocabulary."""

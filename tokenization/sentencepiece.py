@@ -20,9 +20,7 @@ def preprocess_text(text: str, lower: bool) -> str:
     Source: google-research/albert tokenization.py.
     """
     decomposed = unicodedata.normalize("NFKD", " ".join(text.split()))
-    text = "".join(
-        character for character in decomposed if not unicodedata.combining(character)
-    )
+    text = "".join(character for character in decomposed if not unicodedata.combining(character))
     return text.lower() if lower else text
 
 

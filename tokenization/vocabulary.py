@@ -73,16 +73,21 @@ def load_strict_vocabulary(path: str | os.PathLike) -> tuple[dict[str, int], byt
         token = line.strip()
         where = f"{os.fspath(path)} line {index + 1}"
         if not token:
-            raise InputError(f"Every line of a vocabulary must hold a token. Received: {where}: "
-                             f"{line!r}")
+            raise InputError(
+                f"Every line of a vocabulary must hold a token. Received: {where}: {line!r}"
+            )
         if token in vocab:
-            raise InputError(f"Every token must stand on one line only. Received: {where}: "
-                             f"{token!r}, as on line {vocab[token] + 1}")
+            raise InputError(
+                f"Every token must stand on one line only. Received: {where}: "
+                f"{token!r}, as on line {vocab[token] + 1}"
+            )
         vocab[token] = index
     missing = [token for token in SPECIAL_TOKENS if token not in vocab]
     if missing:
-        raise InputError(f"A vocabulary must hold {' '.join(SPECIAL_TOKENS)}. Received: "
-                         f"{os.fspath(path)} ({len(vocab)} lines) without {' '.join(missing)}")
+        raise InputError(
+            f"A vocabulary must hold {' '.join(SPECIAL_TOKENS)}. Received: "
+            f"{os.fspath(path)} ({len(vocab)} lines) without {' '.join(missing)}"
+        )
     return vocab, content
 
 
@@ -98,8 +103,10 @@ def _lines(content: bytes, path) -> list[str]:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
-        raise InputError(f"A vocabulary must be UTF-8. Received: {os.fspath(path)} line {line}: "
-                         f"byte 0x{content[error.start]:02x}") from error
+        raise InputError(
+            f"A vocabulary must be UTF-8. Received: {os.fspath(path)} line {line}: "
+            f"byte 0x{content[error.start]:02x}"
+        ) from error
     # Not splitlines(): U+0085 or U+2028 inside a token would end the line.
     lines = text.split("\n")
     return lines[:-1] if lines[-1] == "" else lines
@@ -114,7 +121,8 @@ def _odd_lines(lines: list[str], tokens: list[str]) -> list[str]:
             repeated.append(number)
         seen.add(token)
     stripped = [
-        number for number, (line, token) in enumerate(zip(lines, tokens, strict=True), 1)
+        number
+        for number, (line, token) in enumerate(zip(lines, tokens, strict=True), 1)
         if token and line != token
     ]
     marked = [1] if tokens[0].startswith("\ufeff") else []

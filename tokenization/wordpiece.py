@@ -41,9 +41,13 @@ class WordPiece:
             pieces = self._cache[word] = self._match(word)
         return pieces
 
-    def _match(self, word: str) -> tuple[str, ...]:
+    def continuation_pieces(self, word: str) -> tuple[str, ...]:
+        """Returns the pieces of the rest of a word, whose beginning is elsewhere."""
+        return self._match(word, self.continuation_prefix)
+
+    def _match(self, word: str, prefix: str = "") -> tuple[str, ...]:
         vocab, pieces = self.vocab, []
-        start, prefix = 0, ""
+        start = 0
         while start < len(word):
             for end in range(min(len(word), start + self._longest_entry), start, -1):
                 piece = prefix + word[start:end]
@@ -80,7 +84,7 @@ class FullTokenizer(TokenizerInterface):
         check_switches(self._switches(), self.switches, "FullTokenizer")
         vocab, vocabulary_bytes = load_vocabulary(vocab_file)
         self._use_vocabulary(vocab, vocabulary_bytes)
-        self._wordpiece = WordPiece(vocab)
+        self.wordpiece = WordPiece(vocab)
         syllables, jamo = count_hangul_entries(vocab)
         # Below a tenth, the jamo entries cannot be what the vocabulary spells Korean with.
         if do_lower_case and 10 * jamo < syllables:
@@ -102,7 +106,7 @@ class FullTokenizer(TokenizerInterface):
 
     def tokenize_words(self, text: str) -> list[list[str]]:
         """Cuts a text into pieces, grouped by basic token."""
-        return [list(self._wordpiece.pieces(token)) for token in self.basic_tokens(text)]
+        return [list(self.wordpiece.pieces(token)) for token in self.basic_tokens(text)]
 
     def config(self) -> dict:
         """Returns what `load_tokenizer` needs beside the vocabulary."""

@@ -1,0 +1,98 @@
+"""The program fill_masks: guesses for every mask, one line for bad input."""
+
+import json
+
+import numpy as np
+import pytest
+from tiny import SIZES, tiny_model
+
+from bert_tf.checkpoint import checkpoint_path, save_google_checkpoint
+from bert_tf.masked_words import best_guesses
+from run_scripts.fill_masks import encode_with_masks, main
+from tokenization import load_tokenizer
+
+PIECES = [
+    "[PAD]",
+    "[UNK]",
+    "[CLS]",
+    "[SEP]",
+    "[MASK]",
+    "나",
+    "##는",
+    "학교",
+    "##에",
+    "갔",
+    "##다",
+    ".",
+]
+
+
+@pytest.fixture
+def model_dir(tmp_path):
+    """A directory as run_pretraining leaves it, with random weights."""
+    (tmp_path / "vocab.txt").write_text("\n".join(PIECES) + "\n")
+    (tmp_path / "tokenizer_config.json").write_text('{"kind": "korean"}')
+    sizes = {**SIZES, "vocab_size": len(PIECES)}
+    (tmp_path / "bert_config.json").write_text(json.dumps(sizes))
+    save_google_checkpoint(tiny_model(vocab_size=len(PIECES)), checkpoint_path(tmp_path, 3))
+    return tmp_path
+
+
+def run(model_dir, *arguments):
+    return main(["fill_masks", f"--model_dir={model_dir}", *arguments])
+
+
+def test_what_follows_a_mask_without_a_space_goes_on_with_its_word(model_dir):
+    tokenizer = load_tokenizer(model_dir)
+
+    def pieces(text):
+        return tokenizer.convert_ids_to_tokens(encode_with_masks(tokenizer, text))
+
+    assert pieces("나는 학교[MASK] 갔다.") == [
+        "[CLS]", "나", "##는", "학교", "[MASK]", "갔", "##다", ".", "[SEP]",
+    ]  # fmt: skip
+    assert pieces("[MASK]는 [MASK]") == ["[CLS]", "[MASK]", "##는", "[MASK]", "[SEP]"]
+
+
+def test_guesses_are_the_most_probable_pieces():
+    model = tiny_model()
+    ids, positions = [2, 5, 4, 7, 4, 3], [2, 4]
+    guesses = best_guesses(model, ids, positions, 3)
+    logits = model({"input_ids": np.array([ids]), "masked_lm_positions": np.array([positions])})
+    logits = logits["masked_lm_logits"].numpy()[0].astype(np.float64)
+    probabilities = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
+    for row, found in zip(probabilities, guesses, strict=True):
+        best = np.argsort(-row)[:3]
+        assert [piece for piece, _ in found] == best.tolist()
+        assert [p for _, p in found] == pytest.approx(row[best], rel=1e-5)
+
+
+def test_prints_a_line_for_every_mask(model_dir, capsys):
+    text = "나는 학교[MASK] 갔다[MASK]|[MASK]는 갔다."
+    assert run(model_dir, f"--text={text}", "--guesses=4") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if "%" not in line] == text.split("|")
+    shown = [line for line in lines if "%" in line]
+    assert len(shown) == 3 and all(line.count("%") == 4 for line in shown)
+
+
+@pytest.mark.parametrize(
+    "arguments, words",
+    (
+        (["--text=나는 갔다."], ("[MASK]", "나는 갔다.")),
+        (["--text=[MASK]", "--guesses=0"], ("--guesses", "0")),
+        (["--text=[MASK]" + " 학교" * 40], ("at most 32 pieces", "43")),
+        ([], ("--text must be given",)),
+    ),
+)
+def test_bad_input(model_dir, capsys, arguments, words):
+    assert run(model_dir, *arguments) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert all(word in line for word in words), line
+
+
+def test_a_directory_without_a_checkpoint(model_dir, capsys):
+    for path in model_dir.glob("model.ckpt*"):
+        path.unlink()
+    assert run(model_dir, "--text=[MASK]") == 1
+    assert "must hold a checkpoint" in capsys.readouterr().err
