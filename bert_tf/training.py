@@ -168,11 +168,17 @@ def _first_step(model, optimizer, strategy, config, batch):
     except tf.errors.ResourceExhaustedError:
         raise
     except tf.errors.OpError as error:
-        if config.xla != "auto":
+        lines = error.message.splitlines()
+        reason = next((line for line in lines if "XLA" in line), lines[0])[:200]
+        if config.xla == "on":
+            raise InputError(
+                f"--xla=on needs a step that XLA can compile (--xla=auto goes on without). "
+                f"Received: {reason}"
+            ) from None
+        if config.xla == "off":
             raise
         warnings.warn(
-            f"XLA cannot compile the step here, so it runs without ({error.message[:200]})",
-            stacklevel=2,
+            f"XLA cannot compile the step here, so it runs without: {reason}", stacklevel=2
         )
     step = TrainingStep(model, optimizer, strategy, config.seed, xla=False)
     return step, step(batch)

@@ -14,6 +14,7 @@ different defaults for one flag, the default is a `Columns`, and the program's d
 says which column holds once it knows which model is meant (`resolve_columns`).
 """
 
+import contextlib
 import dataclasses
 import errno
 import glob
@@ -22,8 +23,10 @@ import os
 import sys
 import types
 import typing
+import warnings
 
 from absl import flags as absl_flags
+from tqdm import tqdm
 
 from tokenization.errors import InputError
 
@@ -59,7 +62,8 @@ def run_program(program, flags_class, argv=None):
     try:
         values = parse(flags_class, sys.argv if argv is None else argv)
         if values is not None:  # None: --help was printed
-            program(values)
+            with _warnings_in_one_line():
+                program(values)
         return 0
     except InputError as error:
         return _complain(error)
@@ -76,6 +80,19 @@ _ORDINARY_ERRNO = {
     errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT, errno.EROFS,
     errno.EISDIR, errno.ENOTDIR, errno.EFBIG,
 }  # fmt: skip
+
+
+@contextlib.contextmanager
+def _warnings_in_one_line():
+    """Shows warnings to people: one line each, above a progress bar, without a line of code."""
+    kept = warnings.showwarning
+    warnings.showwarning = lambda message, *_, **__: tqdm.write(
+        f"warning: {' '.join(str(message).split())}", file=sys.stderr
+    )
+    try:
+        yield
+    finally:
+        warnings.showwarning = kept
 
 
 def _complain(message):

@@ -176,16 +176,17 @@ def create_data(flags):
     tokenizer = open_tokenizer(flags)
     needed = round(flags.max_seq_length * flags.masked_lm_prob)
     if needed > flags.max_predictions_per_seq:
-        _warn(
+        warnings.warn(
             f"--max_predictions_per_seq={flags.max_predictions_per_seq} masks less than "
             f"--masked_lm_prob={flags.masked_lm_prob:g} of the longest examples; "
-            f"--max_predictions_per_seq={needed} would do"
+            f"--max_predictions_per_seq={needed} would do",
+            stacklevel=2,
         )
     prepare_folders(output_files)
 
     documents = read_documents(input_files, tokenizer)
     for problem in find_layout_problems(documents, plan.objective):
-        _warn(problem)
+        warnings.warn(problem, stacklevel=2)
     left_out = 0
     if plan.objective != "none":
         left_out = sum(map(is_too_short_for_a_pair, documents))
@@ -337,18 +338,14 @@ def open_tokenizer(flags):
     )
 
     case = {} if flags.do_lower_case is None else {"do_lower_case": flags.do_lower_case}
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        if flags.tokenizer_dir:
-            tokenizer = load_tokenizer(flags.tokenizer_dir)
-        elif flags.spm_model_file:
-            tokenizer = SentencePieceTokenizer(flags.spm_model_file, **case)
-        elif flags.tokenizer == "korean":
-            tokenizer = KoreanTokenizer(flags.vocab_file, **case)
-        else:
-            tokenizer = FullTokenizer(flags.vocab_file, **case)
-    for warning in caught:
-        _warn(warning.message)
+    if flags.tokenizer_dir:
+        tokenizer = load_tokenizer(flags.tokenizer_dir)
+    elif flags.spm_model_file:
+        tokenizer = SentencePieceTokenizer(flags.spm_model_file, **case)
+    elif flags.tokenizer == "korean":
+        tokenizer = KoreanTokenizer(flags.vocab_file, **case)
+    else:
+        tokenizer = FullTokenizer(flags.vocab_file, **case)
     where = flags.tokenizer_dir or flags.spm_model_file or flags.vocab_file
     if flags.tokenizer_dir and case and tokenizer.do_lower_case != flags.do_lower_case:
         raise InputError(
@@ -406,10 +403,6 @@ def prepare_folders(output_files):
 
 def _progress(items, what, unit):
     return tqdm(items, desc=what, unit=f" {unit}s", leave=False, delay=1, disable=None)
-
-
-def _warn(message):
-    print(f"warning: {' '.join(str(message).split())}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -325,6 +325,28 @@ def test_bad_input_is_found_before_tensorflow_is_imported(job):
         assert out.stdout.split() == ["1", "False"]
 
 
+def test_where_xla_cannot_compile_the_run_goes_on_without(job, capsys, monkeypatch):
+    from bert_tf import step
+
+    sums = step.loss_sums
+
+    def with_text(outputs, batch):
+        """Loss sums by way of text, which XLA does not know."""
+        result = sums(outputs, batch)
+        lengths = tf.strings.length(tf.strings.as_string(batch["input_ids"]))
+        return {**result, "characters": tf.reduce_sum(tf.cast(lengths, tf.float32))}
+
+    monkeypatch.setattr(step, "loss_sums", with_text)
+    assert job.run(num_train_steps=3) == 0
+    shown = capsys.readouterr().err.replace("\r", "\n").splitlines()
+    warned = [line for line in shown if line.startswith("warning")]
+    assert len(warned) == 1 and "XLA cannot compile the step here" in warned[0]
+    assert "AsString" in warned[0]
+    assert list_checkpoints(job.output) == [3]
+    assert job.run(num_train_steps=4, xla="on") == 1
+    assert "--xla=on needs a step that XLA can compile" in one_line(capsys)
+
+
 def test_a_batch_that_the_devices_do_not_divide(job, capsys, monkeypatch):
     from tiny import two_devices
 
