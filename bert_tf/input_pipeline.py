@@ -190,13 +190,14 @@ def _batches(serialized, batch_size, record_format: RecordFormat, config, drop_r
     )
 
 
-def training_dataset(files, record_format, config, batch_size, seed, start_step=0):
+def training_dataset(files, record_format, config, examples, batch_size, seed, start_step=0):
     """Endless shuffled batches; after `start_step` batches it is where it would have been.
 
     Args:
         files: paths of TFRecord files.
         record_format: their `RecordFormat`.
         config: the model's configuration, for the checks of ids.
+        examples: how many records the files hold, as `check_records` counts them.
         batch_size: examples of a global batch.
         seed: decides the order, together with the position.
         start_step: batches to leave out.
@@ -218,7 +219,9 @@ def training_dataset(files, record_format, config, batch_size, seed, start_step=
         )
         return records.shuffle(SHUFFLE_BUFFER, seed=order, reshuffle_each_iteration=False)
 
-    records = tf.data.Dataset.counter().flat_map(one_epoch).skip(start_step * batch_size)
+    # Whole epochs are left out without being read.
+    epoch, rest = divmod(start_step * batch_size, examples)
+    records = tf.data.Dataset.counter(start=epoch).flat_map(one_epoch).skip(rest)
     batches = _batches(records, batch_size, record_format, config, drop_remainder=True)
     return batches.prefetch(tf.data.AUTOTUNE).with_options(_options())
 

@@ -95,7 +95,7 @@ def restore(model, optimizer, output_dir, init_checkpoint=None, allow_missing=()
     return 0, f"starting from new weights: no checkpoint in {output_dir}, no --init_checkpoint"
 
 
-def train(model, optimizer, strategy, files, record_format, config, start_step):
+def train(model, optimizer, strategy, files, record_format, examples, config, start_step):
     """Trains to `config.num_train_steps`, writing checkpoints and curves on the way.
 
     Args:
@@ -104,6 +104,7 @@ def train(model, optimizer, strategy, files, record_format, config, start_step):
         strategy: a `tf.distribute.Strategy`.
         files: TFRecord files.
         record_format: their `RecordFormat`.
+        examples: how many records they hold.
         config: a `TrainingConfig`.
         start_step: updates made before, which the checkpoint told.
 
@@ -114,7 +115,13 @@ def train(model, optimizer, strategy, files, record_format, config, start_step):
         InputError: a damaged record, or more memory needed than there is.
     """
     dataset = training_dataset(
-        files, record_format, model.config, config.train_batch_size, config.seed, start_step
+        files,
+        record_format,
+        model.config,
+        examples,
+        config.train_batch_size,
+        config.seed,
+        start_step,
     )
     batches = iter(strategy.experimental_distribute_dataset(dataset))
     step = start_step

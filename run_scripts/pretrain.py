@@ -260,7 +260,7 @@ def run(values, column, config, files, tokenizer):
             f"{examples:,} examples",
             flush=True,
         )
-        step = train(model, optimizer, strategy, files, record_format, settings, step)
+        step = train(model, optimizer, strategy, files, record_format, examples, settings, step)
     if values.export_dir:
         make_writable(values.export_dir)
         save_google_checkpoint(model, os.path.join(values.export_dir, "model.ckpt"))
