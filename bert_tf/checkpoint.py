@@ -5,25 +5,31 @@ Google's variable names: what this project writes, tools made for Google's files
 """
 
 import dataclasses
-import glob
+import errno
 import os
 import re
 
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.checkpoint_files import exists, remove_checkpoint, rename_checkpoint
 from tokenization.errors import InputError
 
-# What a checkpoint may hold beyond the model, by name: never read as weights.
+# What a checkpoint may hold beyond a model, by name.
 IGNORED_NAMES = (
     (r"^global_step$", "the training's step"),
     (r"/adam_[mv]$", "the optimizer's moments"),
-    (r"^cls/(predictions|seq_relationship)/", "the pre-training heads"),
     (r"^output_(weights|bias)$|^cls/squad/", "a downstream task's head"),
 )
 
 # What TensorFlow's reader raises on a damaged file, depending on where the damage is.
 _READ_ERRORS = (tf.errors.OpError, ValueError, RuntimeError, IndexError)
+
+# Left alone by a model that has no heads of its own, such as an encoder.
+HEAD_NAMES = r"^cls/(predictions|seq_relationship)/"
+
+# Problems of a checkpoint that does not fit, named one by one up to this many.
+SHOWN_PROBLEMS = 20
 
 FIRST_MOMENT_SUFFIX = "/adam_m"
 SECOND_MOMENT_SUFFIX = "/adam_v"
@@ -92,7 +98,7 @@ def open_checkpoint(prefix):
     Raises:
         InputError: there is no checkpoint of that name, or it cannot be read.
     """
-    if not glob.glob(glob.escape(prefix) + ".index"):
+    if not exists(prefix):
         raise InputError(f"a checkpoint needs a file {prefix}.index. Received: no such file")
     try:
         return tf.train.load_checkpoint(prefix)
@@ -128,10 +134,19 @@ def load_google_checkpoint(model, checkpoint_prefix, allow_missing=()):
     shapes = reader.get_variable_to_shape_map()
     variables = google_variables(model)
     missing = [name for name in variables if name not in shapes]
+    for beginning in allow_missing:
+        if not any(name.startswith(beginning) for name in variables):
+            raise InputError(
+                "what may be missing must be the beginning of a variable's name. "
+                f"Received: {beginning!r}, which none of {', '.join(list(variables)[-2:])}, ... has"
+            )
+    patterns = [pattern for pattern, _ in IGNORED_NAMES]
+    if not any(re.search(HEAD_NAMES, name) for name in variables):
+        patterns.append(HEAD_NAMES)
     ignored = [
         name
         for name in sorted(shapes)
-        if name not in variables and any(re.search(p, name) for p, _ in IGNORED_NAMES)
+        if name not in variables and any(re.search(pattern, name) for pattern in patterns)
     ]
     problems = [
         f"- {name}: missing" for name in missing if not name.startswith(tuple(allow_missing))
@@ -148,9 +163,11 @@ def load_google_checkpoint(model, checkpoint_prefix, allow_missing=()):
         if tuple(shapes[name]) != tuple(variables[name].shape)
     ]
     if problems:
+        more = len(problems) - SHOWN_PROBLEMS
         raise InputError(
             f"the checkpoint {checkpoint_prefix} must fit the model. Received: "
-            + "; ".join(problems)
+            + "; ".join(problems[:SHOWN_PROBLEMS])
+            + (f"; and {more} more" if more > 0 else "")
         )
     for name in loaded:
         variables[name].assign(read_tensor(reader, checkpoint_prefix, name))
@@ -170,31 +187,23 @@ def write_arrays(prefix, arrays):
     temporary = f"{prefix}.tmp-{os.getpid()}"
     names = sorted(arrays)
     try:
-        tf.raw_ops.SaveV2(
-            prefix=temporary,
-            tensor_names=names,
-            shape_and_slices=[""] * len(names),
-            tensors=[arrays[name] for name in names],
-        )
+        with tf.device("CPU:0"):  # not through a GPU's memory
+            tf.raw_ops.SaveV2(
+                prefix=temporary,
+                tensor_names=names,
+                shape_and_slices=[""] * len(names),
+                tensors=[arrays[name] for name in names],
+            )
         reader = tf.train.load_checkpoint(temporary)
         for name in names:
             # Reading checks the stored checksum of every array.
             if not np.array_equal(reader.get_tensor(name), arrays[name], equal_nan=True):
-                raise OSError(f"{prefix}: {name} was not written as it is in memory")
+                raise ValueError(f"{name} was not written as it is in memory")
     except (OSError, *_READ_ERRORS) as error:
         remove_checkpoint(temporary)
-        raise OSError(f"cannot write the checkpoint {prefix}: {error}") from None
-    # The index last: without it the data file is no checkpoint.
-    os.replace(f"{temporary}.data-00000-of-00001", f"{prefix}.data-00000-of-00001")
-    os.replace(f"{temporary}.index", f"{prefix}.index")
-
-
-def remove_checkpoint(prefix):
-    """Removes the files of a checkpoint, the index first; what is not there is no error."""
-    paths = [f"{prefix}.index", *glob.glob(f"{glob.escape(prefix)}.data-*")]
-    for path in paths:
-        if os.path.exists(path):
-            os.remove(path)
+        reason = str(error).splitlines()[0]
+        raise OSError(errno.EIO, f"cannot write the checkpoint ({reason})", prefix) from None
+    rename_checkpoint(temporary, prefix)
 
 
 def save_google_checkpoint(model, checkpoint_prefix):
@@ -244,36 +253,3 @@ def load_training_state(prefix, model, optimizer):
             if reader.has_tensor(name + suffix):
                 moment.assign(read_tensor(reader, prefix, name + suffix))
     return int(read_tensor(reader, prefix, STEP_NAME))
-
-
-def checkpoint_path(directory, step):
-    """The name of the checkpoint after `step` updates, as google-research/bert names it."""
-    return os.path.join(directory, f"model.ckpt-{step}")
-
-
-def list_checkpoints(directory):
-    """The steps of all whole checkpoints in a directory, oldest first."""
-    indexes = glob.glob(os.path.join(glob.escape(str(directory)), "model.ckpt-*.index"))
-    steps = [re.search(r"model\.ckpt-(\d+)\.index$", path) for path in indexes]
-    return sorted(int(match.group(1)) for match in steps if match)
-
-
-def latest_checkpoint(directory):
-    """The newest checkpoint's name, or None; unlike TensorFlow's, needs no state file."""
-    steps = list_checkpoints(directory)
-    return checkpoint_path(directory, steps[-1]) if steps else None
-
-
-def keep_newest(directory, count):
-    """Removes all but the `count` newest checkpoints (0 keeps all), notes what is left."""
-    if count:
-        for step in list_checkpoints(directory)[:-count]:
-            remove_checkpoint(checkpoint_path(directory, step))
-    # The file "checkpoint" is what `tf.train.latest_checkpoint` and Google's programs read.
-    names = [f"model.ckpt-{step}" for step in list_checkpoints(directory)]
-    lines = [f'model_checkpoint_path: "{names[-1]}"\n']
-    lines += [f'all_model_checkpoint_paths: "{name}"\n' for name in names]
-    path = os.path.join(directory, "checkpoint")
-    with open(f"{path}.tmp-{os.getpid()}", "w", encoding="utf-8") as file:
-        file.writelines(lines)
-    os.replace(file.name, path)

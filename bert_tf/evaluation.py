@@ -11,7 +11,7 @@ from bert_tf.step import EvaluationStep
 RESULTS_FILE = "eval_results.txt"
 
 
-def evaluate(model, strategy, files, record_format, batch_size, max_batches, sentence_name, xla):
+def evaluate(model, strategy, files, record_format, batch_size, max_batches, sentence_name):
     """Runs over the records once, without dropout.
 
     Args:
@@ -22,7 +22,6 @@ def evaluate(model, strategy, files, record_format, batch_size, max_batches, sen
         batch_size: examples at a time, over all devices.
         max_batches: stop after as many.
         sentence_name: "next_sentence" or "sentence_order".
-        xla: whether XLA compiles the forward pass.
 
     Returns:
         A dict as google-research/bert's estimator gives it: "loss", "masked_lm_accuracy",
@@ -33,7 +32,7 @@ def evaluate(model, strategy, files, record_format, batch_size, max_batches, sen
         InputError: a damaged record.
     """
     dataset = evaluation_dataset(files, record_format, model.config, batch_size, max_batches)
-    step = EvaluationStep(model, strategy, xla=xla)
+    step = EvaluationStep(model, strategy)
     total = {}
     try:
         batches = strategy.experimental_distribute_dataset(dataset)

@@ -4,14 +4,15 @@ import numpy as np
 import tensorflow as tf
 
 
-def best_guesses(model, ids, positions, count):
+def best_guesses(model, ids, positions, candidates, count):
     """What the model would put at some positions of one sequence.
 
     Args:
         model: a `PretrainingModel`.
         ids: the sequence, special tokens included.
         positions: the masked ones.
-        count: how many guesses for each.
+        candidates: the ids that may be guessed; a table may have rows without a piece.
+        count: how many guesses for each, at most.
 
     Returns:
         For every position a list of (id, probability), the most probable first.
@@ -23,9 +24,10 @@ def best_guesses(model, ids, positions, count):
         },
         training=False,
     )
-    probabilities = tf.nn.softmax(tf.cast(outputs["masked_lm_logits"][0], tf.float32))  # [P, V]
-    values, indices = tf.math.top_k(probabilities, k=count)
+    logits = tf.cast(outputs["masked_lm_logits"][0], tf.float32)  # [P, V]
+    probabilities = tf.nn.softmax(tf.gather(logits, candidates, axis=1))  # [P, candidates]
+    values, indices = tf.math.top_k(probabilities, k=min(count, len(candidates)))
     return [
-        list(zip(row_ids.tolist(), row.tolist(), strict=True))
-        for row_ids, row in zip(indices.numpy(), values.numpy(), strict=True)
+        [(candidates[i], value) for i, value in zip(row_indices, row, strict=True)]
+        for row_indices, row in zip(indices.numpy(), values.numpy().tolist(), strict=True)
     ]

@@ -1,9 +1,12 @@
 """Training's progress line with its TensorBoard curves."""
 
+import math
 import time
 
 import tensorflow as tf
 from tqdm import tqdm
+
+from tokenization.errors import InputError
 
 # Seconds between two looks at the newest loss for the progress line: each one waits for the
 # device.
@@ -30,6 +33,27 @@ def summarize(steps, sentence_name):
     scalars["learning_rate"] = float(steps[-1]["learning_rate"])
     scalars["gradient_norm"] = total["gradient_norm"] / len(steps)
     return scalars
+
+
+def check_finite(steps, last_step):
+    """Stops a run whose loss or gradient is no number any more: its weights are lost.
+
+    Args:
+        steps: a list of what `TrainingStep` returned.
+        last_step: the number of the last of them.
+
+    Raises:
+        InputError: names the first such step.
+    """
+    for step, metrics in enumerate(steps, start=last_step - len(steps) + 1):
+        loss, norm = float(metrics["loss"]), float(metrics["gradient_norm"])
+        if not (math.isfinite(loss) and math.isfinite(norm)):
+            raise InputError(
+                "loss and gradient must stay finite (a lower --learning_rate or a longer "
+                f"--num_warmup_steps may help; the checkpoints before are kept). Received: loss "
+                f"{loss}, gradient norm {norm} at step {step}, learning rate "
+                f"{float(metrics['learning_rate']):.3g}"
+            )
 
 
 class Reporter:
@@ -87,6 +111,7 @@ class Reporter:
         """Writes the curves' next point, of all steps since the last one."""
         if not self.pending:
             return
+        check_finite(self.pending, step)
         scalars = summarize(self.pending, self.sentence_name)
         if self.timed_steps:
             scalars["throughput/examples_per_second"] = self._rate()
@@ -95,6 +120,10 @@ class Reporter:
                 tf.summary.scalar(name, value)
         self.writer.flush()
         self.pending = []
+        self.restart_clock()
+
+    def restart_clock(self):
+        """Leaves out of the rate what is no training, such as writing a checkpoint."""
         self.timed_steps = 0
         self.window_start = time.perf_counter()
 

@@ -130,14 +130,11 @@ class EvaluationStep:
     Args:
         model: a `PretrainingModel`, made in the strategy's scope.
         strategy: a `tf.distribute.Strategy`.
-        xla: whether the forward pass is compiled by XLA.
     """
 
-    def __init__(self, model, strategy, xla=True):
+    def __init__(self, model, strategy):
         self.model = model
         self.strategy = strategy
-        self.weights = model.trainable_variables
-        self.forward = tf.function(self._forward, jit_compile=xla)
         self.run = tf.function(self._run)
 
     def __call__(self, batch):
@@ -152,12 +149,7 @@ class EvaluationStep:
 
     def _replica_step(self, batch):
         context = tf.distribute.get_replica_context()
-        return _all_reduce(context, self.forward([v.value for v in self.weights], batch))
-
-    def _forward(self, weights, batch):
-        state = [*zip(self.weights, weights, strict=True)]
-        with keras.StatelessScope(state_mapping=state):
-            return loss_sums(self.model(batch, training=False), batch)
+        return _all_reduce(context, loss_sums(self.model(batch, training=False), batch))
 
 
 def weight_sums(batch):

@@ -6,13 +6,12 @@ import warnings
 
 import tensorflow as tf
 
-from bert_tf.checkpoint import (
+from bert_tf.checkpoint import load_google_checkpoint, load_training_state, save_training_state
+from bert_tf.checkpoint_files import (
     checkpoint_path,
     keep_newest,
     latest_checkpoint,
-    load_google_checkpoint,
-    load_training_state,
-    save_training_state,
+    remove_unfinished,
 )
 from bert_tf.input_pipeline import explain_failure, training_dataset
 from bert_tf.reporting import Reporter
@@ -70,7 +69,7 @@ def restore(model, optimizer, output_dir, init_checkpoint=None, allow_missing=()
 
     Args:
         model: a `PretrainingModel`.
-        optimizer: an optimizer of `bert_tf.optimization`, built; None to restore weights alone.
+        optimizer: an optimizer of `bert_tf.optimization`, built.
         output_dir: the run's directory.
         init_checkpoint: a checkpoint's name, or None.
         allow_missing: as `load_google_checkpoint` has it, for `init_checkpoint`.
@@ -81,6 +80,7 @@ def restore(model, optimizer, output_dir, init_checkpoint=None, allow_missing=()
     Raises:
         InputError: a checkpoint that does not fit the model.
     """
+    remove_unfinished(output_dir)
     newest = latest_checkpoint(output_dir)
     if newest is not None:
         step = load_training_state(newest, model, optimizer)
@@ -112,7 +112,8 @@ def train(model, optimizer, strategy, files, record_format, examples, config, st
         The step reached.
 
     Raises:
-        InputError: a damaged record, or more memory needed than there is.
+        InputError: a damaged record, a loss that is not finite, or more memory needed than
+            there is; checkpoints written before stay.
     """
     dataset = training_dataset(
         files,
@@ -152,6 +153,7 @@ def train(model, optimizer, strategy, files, record_format, examples, config, st
             if step % config.save_checkpoints_steps == 0 or step == config.num_train_steps:
                 reporter.flush(step)
                 save(model, optimizer, step, config)
+                reporter.restart_clock()
     return step
 
 

@@ -181,6 +181,9 @@ def read_format(path):
         ) from None
     except tf.errors.NotFoundError:
         raise InputError(f"{path} must exist. Received: no such file") from None
+    except tf.errors.OpError as error:  # no permission, say
+        reason = error.message.splitlines()[0]
+        raise InputError(f"{path} must be a file that can be read. Received: {reason}") from None
     except ValueError as error:
         raise InputError(f"{path} must hold pre-training records. Received: {error}") from None
     inferred = RecordFormat(

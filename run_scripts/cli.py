@@ -75,10 +75,11 @@ def run_program(program, flags_class, argv=None):
         return _complain("interrupted")
 
 
-# What a person can set right: no such file, no permission, a full disk, a folder for a file.
+# What a person can set right: no such file, no permission, a full or failing disk, a folder
+# for a file.
 _ORDINARY_ERRNO = {
     errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT, errno.EROFS,
-    errno.EISDIR, errno.ENOTDIR, errno.EFBIG,
+    errno.EISDIR, errno.ENOTDIR, errno.EFBIG, errno.EIO,
 }  # fmt: skip
 
 
@@ -100,6 +101,18 @@ def _complain(message):
     return 1
 
 
+HELP_FLAGS = ("help", "h", "helpshort", "helpfull")
+
+# What every program of absl's has, and command lines written for the reference programs may hold.
+LOGGING_FLAGS = ("logtostderr", "alsologtostderr", "verbosity", "v", "stderrthreshold", "log_dir")
+
+
+def _with_values(argv):
+    """Gives the logging flags that may stand alone a value, since none of them is read."""
+    alone = {f"{dashes}{name}" for dashes in ("-", "--") for name in LOGGING_FLAGS}
+    return [f"{argument}=true" if argument in alone else argument for argument in argv]
+
+
 def parse(flags_class, argv):
     """Reads a command line into the program's dataclass.
 
@@ -115,14 +128,17 @@ def parse(flags_class, argv):
     """
     values = absl_flags.FlagValues()
     define_flags(flags_class, values)
-    absl_flags.DEFINE_boolean("help", False, "Show the flags.", short_name="h", flag_values=values)
+    for name in HELP_FLAGS:
+        absl_flags.DEFINE_boolean(name, False, "Show the flags.", flag_values=values)
+    for name in LOGGING_FLAGS:
+        absl_flags.DEFINE_string(name, None, "Accepted, means nothing here.", flag_values=values)
     try:
-        rest = values(list(argv))[1:]
+        rest = values(_with_values(argv))[1:]
     except absl_flags.Error as error:
         raise InputError(f"{error} (--help lists the flags)") from None
     except UnicodeDecodeError as error:
         raise InputError(f"a flag file must be UTF-8. Received: {error}") from None
-    if values["help"].value:
+    if any(values[name].value for name in HELP_FLAGS):
         print(help_text(flags_class, argv[0]))
         return None
     if rest:

@@ -1,6 +1,7 @@
 """Makes pre-training records from text files (python create_pretraining_data.py)."""
 
 import dataclasses
+import glob
 import os
 import random
 import sys
@@ -96,6 +97,9 @@ ALBERT_ONLY = (
     "input_file_mode",
 )  # fmt: skip
 
+# Far beyond any BERT; a larger one is a slip of the hand, and would fill the memory.
+LONGEST_SEQUENCE = 65_536
+
 MODEL_NAMES = {"bert": "BERT", "albert": "ALBERT"}
 COLUMN_OF_OBJECTIVE = {"nsp": "bert", "sop": "albert", "none": "bert"}
 
@@ -172,7 +176,9 @@ def create_data(flags):
     flags = resolve_columns(flags, plan.column)
     check_numbers(flags)
     input_files = expand_globs(flags.input_file, "input_file")
-    output_files = choose_output_files(flags.output_file, input_files)
+    output_files = choose_output_files(
+        flags.output_file, input_files, files_read(flags, input_files)
+    )
     tokenizer = open_tokenizer(flags)
     needed = round(flags.max_seq_length * flags.masked_lm_prob)
     if needed > flags.max_predictions_per_seq:
@@ -281,6 +287,10 @@ def check_numbers(flags):
     for name, bound in least.items():
         if getattr(flags, name) < bound:
             raise InputError(f"--{name} must be at least {bound}. Received: {getattr(flags, name)}")
+    if flags.max_seq_length > LONGEST_SEQUENCE:
+        raise InputError(
+            f"--max_seq_length must be at most {LONGEST_SEQUENCE}. Received: {flags.max_seq_length}"
+        )
     if not 0 <= flags.masked_lm_prob < 1:
         raise InputError(
             f"--masked_lm_prob must be at least 0 and below 1. Received: {flags.masked_lm_prob}"
@@ -352,18 +362,28 @@ def open_tokenizer(flags):
             "--do_lower_case must be as the tokenizer's folder has it. Received: "
             f"--do_lower_case={flags.do_lower_case}, {where}: {tokenizer.do_lower_case}"
         )
-    needed = {"[CLS]": tokenizer.cls_id, "[SEP]": tokenizer.sep_id, "[MASK]": tokenizer.mask_id}
+    needed = {
+        "[UNK]": tokenizer.unk_id,
+        "[CLS]": tokenizer.cls_id,
+        "[SEP]": tokenizer.sep_id,
+        "[MASK]": tokenizer.mask_id,
+    }
     missing = [token for token, index in needed.items() if index is None]
     if missing:
-        raise InputError(f"{where} must have [CLS], [SEP], [MASK]. Received: no {missing}")
+        raise InputError(f"{where} must have {', '.join(needed)}. Received: no {missing}")
     return tokenizer
 
 
-def choose_output_files(output_file, input_files):
-    """The files to write, by --output_file or beside the input.
+def choose_output_files(output_file, input_files, protected):
+    """The files to write, by --output_file or beside the input; a link's target for a link.
+
+    Args:
+        output_file: the flag's value, or None.
+        input_files: paths.
+        protected: files that must not be written over.
 
     Raises:
-        InputError: a name twice, an input file among them, a folder's name.
+        InputError: a name twice, a file that is read, no plain file, or not writable.
     """
     if output_file:
         files = [part.strip() for part in output_file.split(",") if part.strip()]
@@ -374,11 +394,29 @@ def choose_output_files(output_file, input_files):
     for path in files:
         if files.count(path) > 1:
             raise InputError(f"--output_file must name each file once. Received: {path} twice")
-        if os.path.isdir(path):
-            raise InputError(f"--output_file must name files. Received: {path}, a folder")
-        if any(os.path.exists(path) and os.path.samefile(path, source) for source in input_files):
-            raise InputError(f"--output_file must not be an input file. Received: {path} as both")
-    return files
+        if not os.path.exists(path):
+            continue
+        if not os.path.isfile(path):
+            raise InputError(
+                f"--output_file must name plain files. Received: {path}, which is none"
+            )
+        if not os.access(path, os.W_OK):
+            raise InputError(f"--output_file must be writable. Received: {path}, which is not")
+        for source in protected:
+            if os.path.samefile(path, source):
+                raise InputError(
+                    "--output_file must not be a file that is read. "
+                    f"Received: {path}, the same as {source}"
+                )
+    return [os.path.realpath(path) if os.path.islink(path) else path for path in files]
+
+
+def files_read(flags, input_files):
+    """Every file that the program reads, none of which it may write over."""
+    paths = [*input_files, flags.vocab_file, flags.spm_model_file]
+    if flags.tokenizer_dir:
+        paths += glob.glob(os.path.join(glob.escape(flags.tokenizer_dir), "*"))
+    return [path for path in paths if path and os.path.exists(path)]
 
 
 def prepare_folders(output_files):

@@ -5,6 +5,7 @@ import os
 import sys
 
 from albert_tf.config import AlbertConfig
+from bert_tf.checkpoint_files import EXPORTED_NAME, exists, latest_checkpoint
 from bert_tf.config import BertConfig
 from run_scripts.cli import flag, run_program
 from run_scripts.quiet import import_tensorflow
@@ -23,7 +24,8 @@ class FillMasksFlags:
 
     model_dir: str = flag(
         None,
-        "What run_pretraining wrote with --tokenizer_dir: checkpoint, configuration, tokenizer.",
+        "The --output_dir or --export_dir of a run_pretraining that had --tokenizer_dir: "
+        "checkpoint, configuration, tokenizer.",
         required=True,
     )
     text: str = flag(None, "Sentences with [MASK], separated by |.", required=True)
@@ -47,6 +49,17 @@ def fill_masks(values):
     column, config = read_config(values.model_dir)
     if tokenizer.mask_id is None:
         raise InputError(f"the tokenizer of {values.model_dir} must have {MASK}. Received: none")
+    if tokenizer.vocab_size > config.vocab_size:
+        raise InputError(
+            "vocab_size of the configuration must be at least the vocabulary's size. Received: "
+            f"vocab_size={config.vocab_size}, {values.model_dir} has {tokenizer.vocab_size} entries"
+        )
+    checkpoint = latest_checkpoint(values.model_dir)
+    exported = os.path.join(values.model_dir, EXPORTED_NAME)
+    if checkpoint is None and exists(exported):
+        checkpoint = exported
+    if checkpoint is None:
+        raise InputError(f"--model_dir must hold a checkpoint. Received: {values.model_dir}")
     sequences = [encode_with_masks(tokenizer, text) for text in texts]
     for text, ids in zip(texts, sequences, strict=True):
         if len(ids) > config.max_position_embeddings:
@@ -58,18 +71,15 @@ def fill_masks(values):
     import_tensorflow()
     from albert_tf import AlbertModel
     from bert_tf import BertModel, PretrainingModel, load_google_checkpoint
-    from bert_tf.checkpoint import latest_checkpoint
     from bert_tf.masked_words import best_guesses
 
-    checkpoint = latest_checkpoint(values.model_dir)
-    if checkpoint is None:
-        raise InputError(f"--model_dir must hold a checkpoint. Received: {values.model_dir}")
     model = PretrainingModel((BertModel if column == "bert" else AlbertModel)(config))
     load_google_checkpoint(model, checkpoint)
     for text, ids in zip(texts, sequences, strict=True):
         positions = [i for i, piece in enumerate(ids) if piece == tokenizer.mask_id]
         print(text)
-        for guesses in best_guesses(model, ids, positions, values.guesses):
+        pieces = sorted(set(tokenizer.vocab.values()))  # the model's table may have more rows
+        for guesses in best_guesses(model, ids, positions, pieces, values.guesses):
             shown = "  ".join(
                 f"{tokenizer.convert_ids_to_tokens([piece])[0]} {100 * probability:.0f}%"
                 for piece, probability in guesses

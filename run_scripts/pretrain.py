@@ -5,8 +5,10 @@ import json
 import math
 import os
 import tempfile
+import warnings
 
 from albert_tf.config import AlbertConfig
+from bert_tf.checkpoint_files import EXPORTED_NAME, exists, latest_checkpoint
 from bert_tf.config import BertConfig
 from run_scripts.cli import Columns, expand_globs, flag, resolve_columns, run_program
 from run_scripts.quiet import import_tensorflow
@@ -19,7 +21,12 @@ SENTENCE_NAMES = {"bert": "next_sentence", "albert": "sentence_order"}
 CONFIG_NAMES = {"bert": "bert_config.json", "albert": "albert_config.json"}
 
 # Flags of the reference programs that mean nothing off a TPU.
-TPU_FLAGS = ("tpu_name", "tpu_zone", "gcp_project", "master")
+TPU_FLAGS = (
+    "tpu_name", "tpu_zone", "gcp_project", "master", "num_tpu_cores", "iterations_per_loop",
+)  # fmt: skip
+
+# What the seeds of TensorFlow and of the training step have room for.
+MAX_SEED = 2**31 - 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,19 +82,19 @@ class PretrainFlags:
     random_seed: int = flag(12345, "Decides new weights, the order of examples, dropout.")
     xla: str = flag(
         "auto",
-        "Whether XLA compiles the step; auto: yes, unless it cannot.",
+        "Whether XLA compiles the training step; auto: yes, unless it cannot.",
         choices=("auto", "on", "off"),
     )
     export_dir: str = flag(
         None, "After training, also write weights, configuration and tokenizer here, no moments."
     )
-    iterations_per_loop: int = flag(1000, "For TPUs; means nothing here.")
+    iterations_per_loop: int = flag(None, "For TPUs; means nothing here.")
     use_tpu: bool = flag(False, "Accepted while off: this program trains on GPUs and CPUs.")
     tpu_name: str = flag(None, "For TPUs; means nothing here.")
     tpu_zone: str = flag(None, "For TPUs; means nothing here.")
     gcp_project: str = flag(None, "For TPUs; means nothing here.")
     master: str = flag(None, "For TPUs; means nothing here.")
-    num_tpu_cores: int = flag(8, "For TPUs; means nothing here.")
+    num_tpu_cores: int = flag(None, "For TPUs; means nothing here.")
     masked_lm_budget: float = flag(0.0, "Accepted at 0: it did nothing in Google's program.")
     init_from_group0: bool = flag(False, "Accepted while off: it failed in Google's program.")
 
@@ -105,7 +112,10 @@ def pretrain(values):
     config = read_config(values, column)
     files = expand_globs(values.input_file, "input_file")
     tokenizer = check_vocabulary(values, config)
-    make_writable(values.output_dir)
+    check_checkpoints(values)
+    make_writable(values.output_dir, "output_dir")
+    if values.export_dir:
+        make_writable(values.export_dir, "export_dir")
 
     import_tensorflow()
     run(values, column, config, files, tokenizer)
@@ -140,12 +150,23 @@ def check_flags(values):
     for name in ("num_warmup_steps", "start_warmup_step", "keep_checkpoint_max", "random_seed"):
         if getattr(values, name) < 0:
             raise InputError(f"--{name} must not be negative. Received: {getattr(values, name)}")
+    if values.random_seed > MAX_SEED:
+        raise InputError(
+            f"--random_seed must be at most {MAX_SEED}. Received: {values.random_seed}"
+        )
+    if values.do_train and values.num_warmup_steps > values.num_train_steps:
+        warnings.warn(
+            f"--num_warmup_steps={values.num_warmup_steps} is more than "
+            f"--num_train_steps={values.num_train_steps}: the rate never comes near "
+            "--learning_rate",
+            stacklevel=2,
+        )
     for name in ("learning_rate", "poly_power"):
         if not 0 < getattr(values, name) < math.inf:  # refuses nan too
             raise InputError(
                 f"--{name} must be a positive number. Received: {getattr(values, name)}"
             )
-    unused = [name for name in TPU_FLAGS if getattr(values, name)]
+    unused = [name for name in TPU_FLAGS if getattr(values, name) is not None]
     if unused:
         print(f"note: --{', --'.join(unused)}: for TPUs, without effect here")
 
@@ -185,7 +206,23 @@ def check_vocabulary(values, config):
     return tokenizer
 
 
-def make_writable(directory):
+def check_checkpoints(values):
+    """Refuses a checkpoint that is not there, or an evaluation without one."""
+    prefix = values.init_checkpoint
+    if prefix and not exists(prefix):
+        found = latest_checkpoint(prefix) if os.path.isdir(prefix) else None
+        raise InputError(
+            f"--init_checkpoint must name a checkpoint, that is a file {prefix}.index. "
+            f"Received: no such file{f'; did you mean {found} ?' if found else ''}"
+        )
+    if not (values.do_train or prefix or latest_checkpoint(values.output_dir)):
+        raise InputError(
+            "to evaluate there must be a checkpoint in --output_dir, or --init_checkpoint. "
+            f"Received: none in {values.output_dir}"
+        )
+
+
+def make_writable(directory, flag_name):
     """Makes the directory, and sees that a file can be written there."""
     try:
         os.makedirs(directory, exist_ok=True)
@@ -193,7 +230,7 @@ def make_writable(directory):
             pass
     except OSError as error:
         raise InputError(
-            f"--output_dir must be a directory that can be written. Received: {directory}: "
+            f"--{flag_name} must be a directory that can be written. Received: {directory}: "
             f"{error.strerror}"
         ) from None
 
@@ -202,7 +239,7 @@ def run(values, column, config, files, tokenizer):
     """The part that needs TensorFlow."""
     import keras
 
-    from bert_tf.checkpoint import latest_checkpoint, save_google_checkpoint
+    from bert_tf.checkpoint import save_google_checkpoint
     from bert_tf.evaluation import evaluate, write_results
     from bert_tf.input_pipeline import check_records, most_frequent_share
     from bert_tf.reporting import write_evaluation
@@ -222,13 +259,9 @@ def run(values, column, config, files, tokenizer):
     keras.utils.set_random_seed(values.random_seed)
     with strategy.scope():
         model, optimizer = build(values, column, config)
-    if not (values.do_train or values.init_checkpoint or latest_checkpoint(values.output_dir)):
-        raise InputError(
-            "to evaluate there must be a checkpoint in --output_dir, or --init_checkpoint. "
-            f"Received: none in {values.output_dir}"
-        )
     allow_missing = tuple(filter(None, values.allow_missing.split(",")))
     step, line = restore(model, optimizer, values.output_dir, values.init_checkpoint, allow_missing)
+    print(f"model: {config}")
     print(line, flush=True)
     describe(values.output_dir, column, config, tokenizer)
 
@@ -262,8 +295,7 @@ def run(values, column, config, files, tokenizer):
         )
         step = train(model, optimizer, strategy, files, record_format, examples, settings, step)
     if values.export_dir:
-        make_writable(values.export_dir)
-        save_google_checkpoint(model, os.path.join(values.export_dir, "model.ckpt"))
+        save_google_checkpoint(model, os.path.join(values.export_dir, EXPORTED_NAME))
         describe(values.export_dir, column, config, tokenizer)
         print(f"exported to {values.export_dir}")
     if values.do_eval:
@@ -275,7 +307,6 @@ def run(values, column, config, files, tokenizer):
             values.eval_batch_size,
             values.max_eval_steps,
             SENTENCE_NAMES[column],
-            xla=values.xla == "on",
         )
         results["global_step"] = step
         write_evaluation(values.output_dir, results, step)

@@ -13,15 +13,18 @@ from tiny import make_optimizer, random_batch, tiny_model
 from albert_tf import AlbertConfig, AlbertModel
 from bert_tf import BertConfig, BertModel, PretrainingModel, load_google_checkpoint
 from bert_tf.checkpoint import (
-    checkpoint_path,
     google_variables,
-    keep_newest,
-    latest_checkpoint,
-    list_checkpoints,
     load_training_state,
     save_google_checkpoint,
     save_training_state,
     write_arrays,
+)
+from bert_tf.checkpoint_files import (
+    checkpoint_path,
+    keep_newest,
+    latest_checkpoint,
+    list_checkpoints,
+    remove_unfinished,
 )
 from bert_tf.step import TrainingStep
 from tokenization.errors import InputError
@@ -210,7 +213,7 @@ def test_a_failed_write_leaves_nothing(tmp_path, monkeypatch):
     """The reading back finds a difference: no file bears the checkpoint's name."""
     prefix = str(tmp_path / "model.ckpt")
     monkeypatch.setattr(np, "array_equal", lambda *_, **__: False)
-    with pytest.raises(OSError, match="was not written as it is in memory"):
+    with pytest.raises(OSError, match="x was not written as it is in memory"):
         write_arrays(prefix, {"x": np.zeros(1, np.float32)})
     assert list(tmp_path.iterdir()) == []
 
@@ -224,3 +227,34 @@ def test_a_directory_that_cannot_be_written_is_an_os_error(tmp_path):
 def test_a_model_and_its_encoder_need_two_names():
     with pytest.raises(ValueError, match="two names"):
         PretrainingModel(BertModel(tiny_model().config, name="pretraining"))
+
+
+def test_heads_that_the_model_does_not_know_are_an_error(tmp_path):
+    model = tiny_model()
+    values = {name: v.numpy() for name, v in google_variables(model).items()}
+    values["cls/predictions/extra_output_weights"] = np.zeros(3, np.float32)
+    write_arrays(str(tmp_path / "model.ckpt"), values)
+    with pytest.raises(InputError, match="extra_output_weights"):
+        load_google_checkpoint(model, str(tmp_path / "model.ckpt"))
+    load_google_checkpoint(model.encoder, str(tmp_path / "model.ckpt"))
+
+
+def test_what_may_be_missing_must_be_part_of_the_model(tmp_path):
+    model = tiny_model()
+    save_google_checkpoint(model, str(tmp_path / "model.ckpt"))
+    with pytest.raises(InputError, match="'clss/'"):
+        load_google_checkpoint(model, str(tmp_path / "model.ckpt"), allow_missing=("clss/",))
+
+
+def test_a_long_list_of_problems_is_cut(tmp_path):
+    save_google_checkpoint(tiny_model("albert"), str(tmp_path / "model.ckpt"))
+    with pytest.raises(InputError, match=r"; and \d+ more$"):
+        load_google_checkpoint(tiny_model("bert"), str(tmp_path / "model.ckpt"))
+
+
+def test_what_a_killed_run_left_is_removed(tmp_path):
+    kept = ("model.ckpt-3.index", "model.ckpt-3.data-00000-of-00001", "other.tmp-1")
+    for name in (*kept, "model.ckpt-6.tmp-77.data-00000-of-00001", "model.ckpt-6.tmp-77.index"):
+        (tmp_path / name).write_text("")
+    remove_unfinished(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(kept)

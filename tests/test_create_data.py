@@ -239,7 +239,7 @@ def one_line(capsys):
         (["--tokenizer_dir=x", "--vocab_file="], ["--tokenizer_dir=x", "--tokenizer=korean"]),
         (["--tokenizer_dir=x", "--vocab_file=", "--tokenizer="], ["x"]),
         (["--output_file=a.tfrecord,b.tfrecord,a.tfrecord"], ["a.tfrecord twice"]),
-        (["--output_file=/"], ["/, a folder"]),
+        (["--output_file=/"], ["/, which is none"]),
         (["--output_file=/dev/null/a.tfrecord"], ["a folder that can be made", "/dev/null"]),
         (["--output_file=,"], ["--output_file must name a file", "','"]),
     ],
@@ -277,8 +277,27 @@ def test_bad_vocabularies_are_one_line(folder, capsys):
 def test_an_input_is_never_overwritten(folder, capsys):
     before = (folder / "text.txt").read_text()
     assert main(arguments(folder, f"--output_file={folder}/./text.txt")) == 1
-    assert "must not be an input file" in one_line(capsys)
+    assert "must not be a file that is read" in one_line(capsys)
     assert (folder / "text.txt").read_text() == before
+
+
+def test_the_vocabulary_is_never_overwritten(folder, capsys):
+    (vocabulary,) = [a for a in arguments(folder) if a.startswith("--vocab_file=")]
+    path = vocabulary.partition("=")[2]
+    with open(path, "rb") as file:
+        before = file.read()
+    assert main(arguments(folder, f"--output_file={path}")) == 1
+    assert "must not be a file that is read" in one_line(capsys)
+    with open(path, "rb") as file:
+        assert file.read() == before
+
+
+def test_a_link_stays_a_link(folder):
+    (folder / "elsewhere").mkdir()
+    (folder / "link.tfrecord").symlink_to(folder / "elsewhere" / "real.tfrecord")
+    run(folder, f"--output_file={folder}/link.tfrecord")
+    assert (folder / "link.tfrecord").is_symlink()
+    assert (folder / "elsewhere" / "real.tfrecord").stat().st_size > 0
 
 
 def test_more_files_than_examples_are_refused(folder, capsys):

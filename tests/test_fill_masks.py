@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from tiny import SIZES, tiny_model
 
-from bert_tf.checkpoint import checkpoint_path, save_google_checkpoint
+from bert_tf.checkpoint import save_google_checkpoint
+from bert_tf.checkpoint_files import checkpoint_path
 from bert_tf.masked_words import best_guesses
 from run_scripts.fill_masks import encode_with_masks, main
 from tokenization import load_tokenizer
@@ -32,9 +33,8 @@ def model_dir(tmp_path):
     """A directory as run_pretraining leaves it, with random weights."""
     (tmp_path / "vocab.txt").write_text("\n".join(PIECES) + "\n")
     (tmp_path / "tokenizer_config.json").write_text('{"kind": "korean"}')
-    sizes = {**SIZES, "vocab_size": len(PIECES)}
-    (tmp_path / "bert_config.json").write_text(json.dumps(sizes))
-    save_google_checkpoint(tiny_model(vocab_size=len(PIECES)), checkpoint_path(tmp_path, 3))
+    (tmp_path / "bert_config.json").write_text(json.dumps(SIZES))  # a table with spare rows
+    save_google_checkpoint(tiny_model(), checkpoint_path(tmp_path, 3))
     return tmp_path
 
 
@@ -57,9 +57,9 @@ def test_what_follows_a_mask_without_a_space_goes_on_with_its_word(model_dir):
 def test_guesses_are_the_most_probable_pieces():
     model = tiny_model()
     ids, positions = [2, 5, 4, 7, 4, 3], [2, 4]
-    guesses = best_guesses(model, ids, positions, 3)
+    guesses = best_guesses(model, ids, positions, list(range(50)), 3)
     logits = model({"input_ids": np.array([ids]), "masked_lm_positions": np.array([positions])})
-    logits = logits["masked_lm_logits"].numpy()[0].astype(np.float64)
+    logits = logits["masked_lm_logits"].numpy()[0, :, :50].astype(np.float64)
     probabilities = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
     for row, found in zip(probabilities, guesses, strict=True):
         best = np.argsort(-row)[:3]
@@ -89,6 +89,23 @@ def test_bad_input(model_dir, capsys, arguments, words):
     assert run(model_dir, *arguments) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert all(word in line for word in words), line
+
+
+def test_more_guesses_than_pieces(model_dir, capsys):
+    assert run(model_dir, "--text=[MASK]", "--guesses=9999") == 0
+    assert capsys.readouterr().out.count("%") == len(PIECES)
+
+
+def test_an_export_is_a_model_too(model_dir, capsys):
+    for path in model_dir.glob("model.ckpt-3.*"):
+        path.rename(path.with_name(path.name.replace("model.ckpt-3", "model.ckpt")))
+    assert run(model_dir, "--text=[MASK]") == 0
+
+
+def test_a_vocabulary_larger_than_the_model(model_dir, capsys):
+    (model_dir / "vocab.txt").write_text("\n".join(PIECES + [f"p{i}" for i in range(60)]) + "\n")
+    assert run(model_dir, "--text=[MASK]") == 1
+    assert "vocab_size=60" in capsys.readouterr().err
 
 
 def test_a_directory_without_a_checkpoint(model_dir, capsys):

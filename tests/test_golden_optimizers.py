@@ -17,6 +17,10 @@ TRAJECTORIES = (
 )
 
 
+# Of a tensor's largest entry, after ten free-running steps in float32.
+MOMENTS = 1e-3
+
+
 def batch(stored, step):
     """The features of one stored step."""
     prefix = f"step{step}/"
@@ -65,16 +69,15 @@ def compare(model, optimizer, expected, has_moments):
         found = {name: variable, f"{name}/adam_m": first, f"{name}/adam_v": second}
         assert not has_moments or set(found) <= set(expected)
         for key in set(found) & set(expected):
+            bound = TRAJECTORY
+            if key != name:
+                # Moments are small: a share of the largest entry, by which zeros would fail.
+                # The floors are for the key bias, whose gradient is zero up to rounding.
+                floor = 1e-9 if key.endswith("adam_m") else 1e-15
+                bound = max(MOMENTS * np.abs(expected[key]).max(), floor)
             np.testing.assert_allclose(
-                found[key].numpy(), expected[key], atol=TRAJECTORY, rtol=0, err_msg=key
+                found[key].numpy(), expected[key], atol=bound, rtol=0, err_msg=key
             )
-
-
-def test_the_moments_are_told_apart_from_zero():
-    """The tolerance above is absolute: the stored moments must be well above it."""
-    state = expected_state("bert_optim_adamw", 10)
-    largest = max(np.abs(v).max() for k, v in state.items() if k.endswith("adam_m"))
-    assert largest > 100 * TRAJECTORY
 
 
 @pytest.mark.parametrize("folder", ("bert_optim_adamw", "albert_optim_lamb"))

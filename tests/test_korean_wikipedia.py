@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from test_pretrain import SENTENCE, curves, results
 
-from bert_tf.checkpoint import list_checkpoints
+from bert_tf.checkpoint_files import list_checkpoints
 
 ROOT = Path(__file__).parents[1]
 FLAGFILES = ROOT / "run_scripts" / "flagfiles"

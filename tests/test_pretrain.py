@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from made_records import FORMAT, flip_a_byte, make_files
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tiny import SIZES
 
-from bert_tf.checkpoint import list_checkpoints
+from bert_tf.checkpoint_files import list_checkpoints
 from run_scripts.pretrain import main
 
 ROOT = Path(__file__).parents[1]
@@ -161,7 +162,7 @@ def test_a_killed_run_ends_as_one_that_was_never_stopped(job):
     finally:
         again.kill()
         never_stopped.kill()
-    assert f"resuming from {job.output}/model.ckpt-{stopped_at}," in again.stdout.readline()
+    assert f"resuming from {job.output}/model.ckpt-{stopped_at}," in again.stdout.read()
     one, two = weights(job.output, ends_at), weights(whole, ends_at)
     assert set(one) == set(two)
     for name, value in one.items():
@@ -221,6 +222,10 @@ def test_export_is_a_release(job):
     names = set(reader.get_variable_to_shape_map())
     assert "bert/pooler/dense/kernel" in names
     assert not any("adam" in name for name in names)
+    # Started from, it is a checkpoint like any other; by its directory's name it is not.
+    again = {"output_dir": job.folder / "again", "num_train_steps": 1}
+    assert job.run("albert", init_checkpoint=export / "model.ckpt", **again) == 0
+    assert job.run("albert", init_checkpoint=export, **again) == 1
     assert json.loads((export / "albert_config.json").read_text())["embedding_size"] == 16
 
 
@@ -262,6 +267,8 @@ BAD_FLAGS = (
     ({"max_predictions_per_seq": 5}, ("--max_predictions_per_seq=5", "has 4")),
     ({"max_seq_length": 8}, ("--max_seq_length=8", "has 16")),
     ({"init_checkpoint": "gone/model.ckpt"}, ("gone/model.ckpt.index",)),
+    ({"random_seed": 2**31}, ("--random_seed", "2147483648")),
+    ({"export_dir": "/proc/nothing"}, ("--export_dir", "/proc/nothing")),
 )
 
 
@@ -306,6 +313,34 @@ def test_a_checkpoint_of_another_shape(job, capsys):
     assert job.run("bert") == 1
     line = one_line(capsys)
     assert "model.ckpt-2" in line and "the model has [60, 64], the file [60, 32]" in line
+
+
+def test_a_loss_that_is_no_number_stops_the_run(job, capsys):
+    assert job.run(num_train_steps=4) == 0
+    capsys.readouterr()
+    assert job.run(num_train_steps=40, learning_rate=1e30, keep_checkpoint_max=1) == 1
+    line = one_line(capsys)
+    assert "must stay finite" in line and "nan" in line
+    assert 4 in list_checkpoints(job.output)
+    state = weights(job.output, list_checkpoints(job.output)[-1])
+    assert all(np.isfinite(value).all() for value in state.values())
+
+
+def test_a_disk_that_is_full_at_a_checkpoint(job):
+    """The limit on a file's size stands in for the disk: one line, nothing half-written."""
+    assert job.run(num_train_steps=2) == 0
+    before = list_checkpoints(job.output)
+    size = max(path.stat().st_size for path in job.output.glob("model.ckpt-*.data-*"))
+    argv = job.argv(num_train_steps=4)
+    run = subprocess.run(
+        [sys.executable, *argv], cwd=ROOT, capture_output=True, text=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size // 2, size // 2)),
+    )  # fmt: skip
+    assert run.returncode == 1, run.stderr
+    assert "Traceback" not in run.stderr
+    assert run.stderr.strip().splitlines()[-1].startswith("error: cannot write the checkpoint")
+    assert list_checkpoints(job.output) == before
+    assert not list(job.output.glob("*.tmp-*"))
 
 
 def test_an_output_directory_that_cannot_be_written(job, capsys):

@@ -1,0 +1,78 @@
+"""Names, finds, removes checkpoints in a run's directory, without TensorFlow."""
+
+import glob
+import os
+import re
+
+# What an export is called, which has no step.
+EXPORTED_NAME = "model.ckpt"
+
+
+def checkpoint_path(directory, step):
+    """The name of the checkpoint after `step` updates, as google-research/bert names it."""
+    return os.path.join(directory, f"model.ckpt-{step}")
+
+
+def exists(prefix):
+    """Whether there is a checkpoint of that name."""
+    return os.path.isfile(f"{prefix}.index")
+
+
+def list_checkpoints(directory):
+    """The steps of all checkpoints in a directory, oldest first."""
+    indexes = glob.glob(os.path.join(glob.escape(str(directory)), "model.ckpt-*.index"))
+    steps = [re.search(r"model\.ckpt-(\d+)\.index$", path) for path in indexes]
+    return sorted(int(match.group(1)) for match in steps if match)
+
+
+def latest_checkpoint(directory):
+    """The newest checkpoint's name, or None; unlike TensorFlow's, needs no state file."""
+    steps = list_checkpoints(directory)
+    return checkpoint_path(directory, steps[-1]) if steps else None
+
+
+def remove_checkpoint(prefix):
+    """Removes the files of a checkpoint, the index first; what is not there is no error."""
+    for path in (f"{prefix}.index", *glob.glob(f"{glob.escape(prefix)}.data-*")):
+        if os.path.exists(path):
+            os.remove(path)
+
+
+def remove_unfinished(directory):
+    """Removes what a run left behind that was killed while it wrote a checkpoint."""
+    for path in glob.glob(os.path.join(glob.escape(str(directory)), "model.ckpt*.tmp-*")):
+        os.remove(path)
+
+
+def keep_newest(directory, count):
+    """Removes all but the `count` newest checkpoints (0 keeps all), notes what is left."""
+    if count:
+        for step in list_checkpoints(directory)[:-count]:
+            remove_checkpoint(checkpoint_path(directory, step))
+    # The file "checkpoint" is what `tf.train.latest_checkpoint` and Google's programs read.
+    names = [f"model.ckpt-{step}" for step in list_checkpoints(directory)]
+    lines = [f'model_checkpoint_path: "{names[-1]}"\n']
+    lines += [f'all_model_checkpoint_paths: "{name}"\n' for name in names]
+    path = os.path.join(directory, "checkpoint")
+    with open(f"{path}.tmp-{os.getpid()}", "w", encoding="utf-8") as file:
+        file.writelines(lines)
+    os.replace(file.name, path)
+
+
+def rename_checkpoint(temporary, prefix):
+    """Gives a finished checkpoint its name, so that it survives a loss of power too.
+
+    The index comes last: without it the data file is no checkpoint.
+    """
+    for suffix in (".data-00000-of-00001", ".index"):
+        _flush_to_disk(f"{temporary}{suffix}")
+        os.replace(f"{temporary}{suffix}", f"{prefix}{suffix}")
+        _flush_to_disk(os.path.dirname(prefix) or ".")
+
+
+def _flush_to_disk(path):
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
