@@ -30,7 +30,7 @@ DEPENDENCIES = [
 EXTRAS = {
     # TensorFlow with the CUDA libraries that it was built for, Linux only.
     "gpu": ["tensorflow[and-cuda]>=2.21,<2.22"],
-    "test": ["pytest>=8", "ruff>=0.6"],
+    "test": ["pytest>=8", "ruff>=0.17,<0.18"],
 }
 
 COMMANDS = [
@@ -46,7 +46,7 @@ setup(
     long_description=(HERE / "README.md").read_text(encoding="utf-8"),
     long_description_content_type="text/markdown",
     license="Apache-2.0",
-    python_requires=">=3.11",
+    python_requires=">=3.11,<3.14",
     packages=PACKAGES,
     install_requires=DEPENDENCIES,
     extras_require=EXTRAS,

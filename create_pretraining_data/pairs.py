@@ -13,6 +13,11 @@ What differs, because Google's label can be guessed without reading the text:
     gather from the end of the document, so that it lies in the first segment as often. Texts
     have a trend of their own (an encyclopedia's first sentences are long), which
     `LengthBalance` takes out.
+
+In next-sentence data, where Google's way of filling up B is kept, the total length still says a
+little: a random B goes on to the target, a true one ends with its document. On English text in
+documents of a dozen sentences, at 128 pieces, the best guess by length alone is right 53 % of
+the time.
 """
 
 import bisect

@@ -207,23 +207,7 @@ def create_data(flags):
     rng = random.Random(flags.random_seed)
     instances = make_instances(
         documents,
-        PairRules(
-            objective=plan.objective,
-            max_seq_length=flags.max_seq_length,
-            short_seq_prob=flags.short_seq_prob,
-            cls_id=tokenizer.cls_id,
-            sep_id=tokenizer.sep_id,
-        ),
-        MaskingRules(
-            masked_lm_prob=flags.masked_lm_prob,
-            max_predictions_per_seq=flags.max_predictions_per_seq,
-            do_whole_word_mask=flags.do_whole_word_mask,
-            ngram=flags.ngram,
-            favor_shorter_ngram=flags.favor_shorter_ngram,
-            do_permutation=flags.do_permutation,
-            mask_id=tokenizer.mask_id,
-            vocab_size=tokenizer.vocab_size,
-        ),
+        *make_rules(flags, plan.objective, tokenizer),
         flags.dupe_factor,
         rng,
         progress=lambda passes: _progress(passes, "making", "document"),
@@ -250,6 +234,37 @@ def create_data(flags):
     corpus = describe(documents, tokenizer.unk_id)
     print(summary(corpus, left_out, instances, flags.max_seq_length, time.monotonic() - started))
     print(f"written: {', '.join(output_files)}")
+
+
+def make_rules(flags, objective, tokenizer):
+    """How sequences are cut, how they are masked.
+
+    Args:
+        flags: `CreateDataFlags` without `Columns`.
+        objective: "nsp", "sop" or "none".
+        tokenizer: the tokenizer of the flags.
+
+    Returns:
+        `PairRules`, `MaskingRules`.
+    """
+    pair_rules = PairRules(
+        objective=objective,
+        max_seq_length=flags.max_seq_length,
+        short_seq_prob=flags.short_seq_prob,
+        cls_id=tokenizer.cls_id,
+        sep_id=tokenizer.sep_id,
+    )
+    masking_rules = MaskingRules(
+        masked_lm_prob=flags.masked_lm_prob,
+        max_predictions_per_seq=flags.max_predictions_per_seq,
+        do_whole_word_mask=flags.do_whole_word_mask,
+        ngram=flags.ngram,
+        favor_shorter_ngram=flags.favor_shorter_ngram,
+        do_permutation=flags.do_permutation,
+        mask_id=tokenizer.mask_id,
+        vocab_size=tokenizer.vocab_size,
+    )
+    return pair_rules, masking_rules
 
 
 def summary(corpus, left_out, instances, max_seq_length, seconds):

@@ -8,11 +8,14 @@
 install_project() {
   local extra="${1:-}" base="${PYTHON3:-python3}"
   PYTHON=".venv/bin/python"
-  if ! "$base" -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
-    echo "error: Python 3.11 or later must be installed as python3. Received: $("$base" --version 2>&1)" >&2
+  # TensorFlow 2.21 is made for 3.10 to 3.13.
+  if ! "$base" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))'; then
+    echo "error: python3 must be Python 3.11, 3.12 or 3.13 (PYTHON3=... names another)." \
+      "Received: $("$base" --version 2>&1)" >&2
     exit 1
   fi
-  if [ ! -x "$PYTHON" ]; then
+  if ! "$PYTHON" -m pip --version > /dev/null 2>&1; then  # none, or half of one
+    rm -rf .venv
     "$base" -m venv .venv || {
       echo "error: python3 -m venv must work (on Debian and Ubuntu: apt install python3-venv)" >&2
       exit 1

@@ -7,5 +7,4 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 source run_scripts/install.sh
 install_project test
-"$PYTHON" -m ruff check .
 exec "$PYTHON" -m pytest "$@"

@@ -10,7 +10,6 @@ from bert_tf import BertConfig, BertModel, PretrainingModel
 from bert_tf.checkpoint import google_variables
 
 GOLDEN = Path(__file__).parent / "data" / "golden"
-SHARED = Path(__file__).parents[1].parent / "shared"
 
 # Tolerances as the manifest of the golden files suggests them.
 FORWARD = 1e-5

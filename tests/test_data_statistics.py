@@ -1,6 +1,7 @@
 """The made data has the statistics of Google's, apart from the bugs that are fixed."""
 
 import collections
+import dataclasses
 import functools
 import gzip
 import json
@@ -10,18 +11,18 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from shared import SHARED
 
 from create_pretraining_data import masking
 from create_pretraining_data.documents import read_documents
-from create_pretraining_data.masking import MaskingRules, mask_sequence
+from create_pretraining_data.masking import mask_sequence
 from create_pretraining_data.pairs import LengthBalance, PairRules, make_sequences
 from run_scripts.cli import parse, resolve_columns
-from run_scripts.create_data import CreateDataFlags, choose_plan
+from run_scripts.create_data import CreateDataFlags, choose_plan, make_rules
 from tokenization import FullTokenizer, KoreanTokenizer, SentencePieceTokenizer
 
 DATA = Path(__file__).parent / "data" / "pretraining_data"
 GOOGLE = json.loads((DATA / "statistics.json").read_text())
-SHARED = Path(__file__).parents[1].parent / "shared"
 SETTINGS = list(GOOGLE)
 NGRAM_SETTINGS = [name for name in SETTINGS if "ngrams_drawn" in GOOGLE[name]]
 MAX_SEQ_LENGTH = 128
@@ -54,20 +55,8 @@ def rules(setting):
     flags = parse(CreateDataFlags, argv)
     plan = choose_plan(flags)
     flags = resolve_columns(flags, plan.column)
-    pair_rules = PairRules(
-        plan.objective, MAX_SEQ_LENGTH, flags.short_seq_prob, tokenizer.cls_id, tokenizer.sep_id
-    )
-    masking_rules = MaskingRules(
-        masked_lm_prob=flags.masked_lm_prob,
-        max_predictions_per_seq=flags.max_predictions_per_seq,
-        do_whole_word_mask=flags.do_whole_word_mask,
-        ngram=flags.ngram,
-        favor_shorter_ngram=flags.favor_shorter_ngram,
-        do_permutation=flags.do_permutation,
-        mask_id=tokenizer.mask_id,
-        vocab_size=tokenizer.vocab_size,
-    )
-    return pair_rules, masking_rules
+    flags = dataclasses.replace(flags, max_seq_length=MAX_SEQ_LENGTH)  # as Google's was run
+    return make_rules(flags, plan.objective, tokenizer)
 
 
 # Settings with the same tokenizer share their sequences.

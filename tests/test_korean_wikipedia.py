@@ -6,14 +6,15 @@ import time
 from pathlib import Path
 
 import pytest
+from shared import SHARED
 from test_pretrain import SENTENCE, curves, results
 
 from bert_tf.checkpoint_files import list_checkpoints
 
 ROOT = Path(__file__).parents[1]
 FLAGFILES = ROOT / "run_scripts" / "flagfiles"
-TEXT = ROOT.parent / "shared" / "data" / "kowiki" / "kowiki_2MB.txt"
-VOCABULARY = ROOT.parent / "shared" / "data" / "vocabs" / "koelectra.txt"
+TEXT = SHARED / "data" / "kowiki" / "kowiki_2MB.txt"
+VOCABULARY = SHARED / "data" / "vocabs" / "koelectra.txt"
 
 pytestmark = [
     pytest.mark.slow,

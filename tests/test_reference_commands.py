@@ -6,6 +6,7 @@ import shlex
 from pathlib import Path
 
 import pytest
+from shared import SHARED
 from tiny import SIZES, tiny_model
 
 from bert_tf.checkpoint import save_google_checkpoint
@@ -14,7 +15,6 @@ from run_scripts import create_data, pretrain
 from run_scripts.cli import parse, resolve_columns
 
 DATA = Path(__file__).parent / "data" / "pretraining_data"
-SHARED = Path(__file__).parents[1].parent / "shared" / "golden" / "pretrain_data"
 VOCABULARY_SIZE = 3222  # of DATA/vocab.txt, which Google's programs were run with
 
 # google-research/bert README.md, "Pre-training with BERT"
@@ -144,7 +144,7 @@ def test_albert_s_readme(tmp_path):
 
 
 HERE = sorted(DATA.glob("*_sample.tfrecord"))
-ALL = sorted(SHARED.glob("*_sample.tfrecord"))
+ALL = sorted((SHARED / "golden" / "pretrain_data").glob("*_sample.tfrecord"))
 
 
 def train_on(path, folder):

@@ -6,6 +6,7 @@ import unicodedata
 from pathlib import Path
 
 import pytest
+from shared import SHARED
 
 from tokenization import FullTokenizer, KoreanTokenizer, SentencePieceTokenizer
 from tokenization.characters import is_chinese, is_control, is_punctuation, is_whitespace
@@ -15,7 +16,6 @@ from tokenization.vocabulary import load_vocabulary
 SAMPLE = Path(__file__).parent / "data" / "tokenization"
 
 # The complete records, which are too large to ship; absent on most machines.
-SHARED = Path(__file__).parents[1].parent / "shared"
 FULL = SHARED / "golden" / "tokenization"
 needs_full_records = pytest.mark.skipif(
     not FULL.is_dir(), reason="the complete golden records are not on this machine"
