@@ -18,7 +18,7 @@ TRAJECTORIES = (
 
 
 # Of a tensor's largest entry, after ten free-running steps in float32.
-MOMENTS = 1e-3
+MOMENTS = 1e-4
 
 
 def batch(stored, step):
@@ -74,7 +74,7 @@ def compare(model, optimizer, expected, has_moments):
                 # Moments are small: a share of the largest entry, by which zeros would fail.
                 # The floors are for the key bias, whose gradient is zero up to rounding.
                 floor = 1e-9 if key.endswith("adam_m") else 1e-15
-                bound = max(MOMENTS * np.abs(expected[key]).max(), floor)
+                bound = min(bound, max(MOMENTS * np.abs(expected[key]).max(), floor))
             np.testing.assert_allclose(
                 found[key].numpy(), expected[key], atol=bound, rtol=0, err_msg=key
             )
