@@ -1,4 +1,4 @@
-"""Reads and writes the checkpoints of google-research/bert and albert, by a table of names.
+"""Google's checkpoints, read or written by a table of names.
 
 A checkpoint is TensorFlow's own format (PREFIX.index, PREFIX.data-00000-of-00001), holding
 Google's variable names: what this project writes, tools made for Google's files can read.

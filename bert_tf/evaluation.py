@@ -1,4 +1,4 @@
-"""Held-out losses and accuracies of the pre-training heads."""
+"""Measures the pre-training heads on held-out records."""
 
 import os
 

@@ -22,6 +22,7 @@ from create_pretraining_data.pairs import (
 )
 from run_scripts.cli import Columns, expand_globs, flag, resolve_columns, run_program
 from run_scripts.quiet import import_tensorflow
+from run_scripts.tokenizer_flags import check_tokenizer_flags, open_tokenizer
 from tokenization.errors import InputError
 
 
@@ -314,79 +315,6 @@ def check_numbers(flags):
         raise InputError(
             f"--short_seq_prob must be between 0 and 1. Received: {flags.short_seq_prob}"
         )
-
-
-def check_tokenizer_flags(flags):
-    """Refuses flags that name two tokenizers, or none.
-
-    Raises:
-        InputError: names both flags.
-    """
-    if flags.tokenizer_dir:
-        for name in ("vocab_file", "spm_model_file", "tokenizer"):
-            if getattr(flags, name):
-                raise InputError(
-                    f"--tokenizer_dir must be given without --{name}. Received: "
-                    f"--tokenizer_dir={flags.tokenizer_dir}, --{name}={getattr(flags, name)}"
-                )
-    elif flags.spm_model_file:
-        if flags.tokenizer not in (None, "sentencepiece"):
-            raise InputError(
-                "--spm_model_file must be given without --tokenizer, or with sentencepiece. "
-                f"Received: --spm_model_file={flags.spm_model_file}, --tokenizer={flags.tokenizer}"
-            )
-        if flags.vocab_file:
-            print(f"--vocab_file={flags.vocab_file} means nothing beside --spm_model_file")
-    elif flags.tokenizer == "sentencepiece":
-        raise InputError(
-            "--tokenizer=sentencepiece must be given with --spm_model_file. Received: no model"
-            + (f", --vocab_file={flags.vocab_file}" if flags.vocab_file else "")
-        )
-    elif not flags.vocab_file:
-        raise InputError(
-            "one of --vocab_file, --spm_model_file, --tokenizer_dir must be given. Received: none"
-        )
-
-
-def open_tokenizer(flags):
-    """Builds the tokenizer that the flags name.
-
-    Raises:
-        InputError: its files are missing or malformed, it lacks a piece that records need, or
-            --do_lower_case disagrees with the folder's configuration.
-    """
-    from tokenization import (
-        FullTokenizer,
-        KoreanTokenizer,
-        SentencePieceTokenizer,
-        load_tokenizer,
-    )
-
-    case = {} if flags.do_lower_case is None else {"do_lower_case": flags.do_lower_case}
-    if flags.tokenizer_dir:
-        tokenizer = load_tokenizer(flags.tokenizer_dir)
-    elif flags.spm_model_file:
-        tokenizer = SentencePieceTokenizer(flags.spm_model_file, **case)
-    elif flags.tokenizer == "korean":
-        tokenizer = KoreanTokenizer(flags.vocab_file, **case)
-    else:
-        tokenizer = FullTokenizer(flags.vocab_file, **case)
-    where = flags.tokenizer_dir or flags.spm_model_file or flags.vocab_file
-    if flags.tokenizer_dir and case and tokenizer.do_lower_case != flags.do_lower_case:
-        raise InputError(
-            "--do_lower_case must be as the tokenizer's folder has it. Received: "
-            f"--do_lower_case={flags.do_lower_case}, {where}: {tokenizer.do_lower_case}"
-        )
-    needed = {
-        "[UNK]": tokenizer.unk_id,
-        "[CLS]": tokenizer.cls_id,
-        "[SEP]": tokenizer.sep_id,
-        "[MASK]": tokenizer.mask_id,
-    }
-    missing = [token for token, index in needed.items() if index is None]
-    if missing:
-        raise InputError(f"{where} must have {', '.join(needed)}. Received: no {missing}")
-    return tokenizer
 
 
 def choose_output_files(output_file, input_files, protected):
