@@ -41,7 +41,7 @@ step "4/5 evaluation on the held-out part, which training has not seen"
 
 step "5/5 filling in masked words"
 "$PYTHON" -m run_scripts.fill_masks --model_dir="$OUTPUT/model" \
-  --text='나는 친구[MASK] 함께 밥을 먹었다.|할머니는 시장[MASK] 사과를 샀다.|우리[MASK] 버스를 타고 집에 갔다[MASK]'
+  --text='바다를 보고 싶었[MASK].|이 영화는 정말 재미있[MASK].|우리[MASK] 버스를 타고 집에 갔다[MASK]'
 
 cat <<TEXT
 
