@@ -208,14 +208,14 @@ def check_vocabulary(values, config):
 
 def check_checkpoints(values):
     """Refuses a checkpoint that is not there, or an evaluation without one."""
-    prefix = values.init_checkpoint
-    if prefix and not exists(prefix):
+    prefix, newest = values.init_checkpoint, latest_checkpoint(values.output_dir)
+    if prefix and not newest and not exists(prefix):  # a run that goes on does not read it
         found = latest_checkpoint(prefix) if os.path.isdir(prefix) else None
         raise InputError(
             f"--init_checkpoint must name a checkpoint, that is a file {prefix}.index. "
             f"Received: no such file{f'; did you mean {found} ?' if found else ''}"
         )
-    if not (values.do_train or prefix or latest_checkpoint(values.output_dir)):
+    if not (values.do_train or prefix or newest):
         raise InputError(
             "to evaluate there must be a checkpoint in --output_dir, or --init_checkpoint. "
             f"Received: none in {values.output_dir}"

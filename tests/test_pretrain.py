@@ -1,5 +1,6 @@
 """The program run_pretraining: trains, resumes, evaluates, answers bad input with one line."""
 
+import dataclasses
 import json
 import os
 import resource
@@ -14,8 +15,9 @@ import pytest
 import tensorflow as tf
 from made_records import FORMAT, flip_a_byte, make_files
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-from tiny import SIZES
+from tiny import SIZES, two_devices
 
+from bert_tf import training
 from bert_tf.checkpoint_files import list_checkpoints
 from run_scripts.pretrain import main
 
@@ -187,6 +189,8 @@ def test_starts_from_google_s_checkpoint(job, capsys):
     assert "starting from --init_checkpoint" in capsys.readouterr().out
     assert job.run(**flags, num_train_steps=8) == 0
     assert "was for its first step" in capsys.readouterr().out
+    gone = {**flags, "init_checkpoint": job.folder / "gone"}  # not needed any more
+    assert job.run(**gone, num_train_steps=9) == 0
 
 
 def test_evaluates_a_checkpoint_alone(job, capsys):
@@ -201,8 +205,6 @@ def test_evaluates_a_checkpoint_alone(job, capsys):
 
 
 def test_records_without_sentence_labels_leave_the_sentence_loss_out(job):
-    import dataclasses
-
     without = dataclasses.replace(FORMAT, sentence_label=False)
     files = make_files(job.folder, (20,), without)
     assert job.run(input_file=files[0], do_eval=True) == 0
@@ -383,12 +385,30 @@ def test_where_xla_cannot_compile_the_run_goes_on_without(job, capsys, monkeypat
 
 
 def test_a_batch_that_the_devices_do_not_divide(job, capsys, monkeypatch):
-    from tiny import two_devices
-
-    from bert_tf import training
-
     monkeypatch.setattr(training, "choose_strategy", two_devices)
     assert job.run(train_batch_size=7) == 1
     line = one_line(capsys)
     assert "--train_batch_size=7" in line and "2 devices" in line
     assert job.run(train_batch_size=8, do_eval=True, eval_batch_size=16) == 0
+
+
+def test_two_devices_resume_as_one(job, monkeypatch):
+    """Six steps on two devices, two more on one: equal to eight on two."""
+    config = {**SIZES, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    (job.folder / "bert.json").write_text(json.dumps(config))
+    whole = job.folder / "whole"
+    one_device = training.choose_strategy
+    monkeypatch.setattr(training, "choose_strategy", two_devices)
+    assert job.run(num_train_steps=8, save_checkpoints_steps=6, output_dir=whole) == 0
+    assert job.run(num_train_steps=8, save_checkpoints_steps=6) == 0
+    for path in job.output.glob("model.ckpt-8.*"):
+        path.unlink()
+    monkeypatch.setattr(training, "choose_strategy", one_device)
+    export = job.folder / "export"
+    assert job.run(num_train_steps=8, export_dir=export) == 0
+    one, two = weights(job.output, 8), weights(whole, 8)
+    for name, value in one.items():
+        np.testing.assert_allclose(value, two[name], atol=1e-5, err_msg=name)
+    exported = tf.train.load_checkpoint(str(export / "model.ckpt"))
+    for name in exported.get_variable_to_shape_map():
+        np.testing.assert_array_equal(exported.get_tensor(name), one[name])
