@@ -15,7 +15,7 @@ import tensorflow as tf
 from bert_tf.checkpoint_files import exists, remove_checkpoint, rename_checkpoint
 from tokenization.errors import InputError
 
-# What a checkpoint may hold beyond a model, by name.
+# What a checkpoint may hold beyond a model, by name: left alone by every model.
 IGNORED_NAMES = (
     (r"^global_step$", "the training's step"),
     (r"/adam_[mv]$", "the optimizer's moments"),
@@ -128,7 +128,8 @@ def load_google_checkpoint(model, checkpoint_prefix, allow_missing=()):
 
     Raises:
         InputError: no such checkpoint; or variables that are missing, unexpected, or of
-            another shape: all of them, in one message, before any weight is changed.
+            another shape, listed in one message (the first 20 of them, with the number of
+            the rest), before any weight is changed; or an `allow_missing` that fits no name.
     """
     reader = open_checkpoint(checkpoint_prefix)
     shapes = reader.get_variable_to_shape_map()
