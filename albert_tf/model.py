@@ -1,6 +1,6 @@
 """The ALBERT encoder (arXiv:1909.11942): narrow embeddings, blocks that share weights.
 
-Shapes: B batch, T tokens, E embedding, H hidden.
+Shapes: B batch, T tokens, E embedding, H hidden, S sequences of a packed row.
 """
 
 import dataclasses
@@ -8,8 +8,8 @@ import dataclasses
 import keras
 
 from albert_tf.config import AlbertConfig
-from bert_tf.layers import Embeddings, TransformerBlock, attention_bias, dense
-from bert_tf.model import encoder_inputs
+from bert_tf.layers import Embeddings, TransformerBlock, attention_bias, dense, run_block
+from bert_tf.model import encoder_inputs, first_tokens
 
 _INNER = "bert/encoder/transformer/group_{g}/inner_group_{k}"
 
@@ -90,36 +90,42 @@ class AlbertModel(keras.Model):
                 block.build()
         self.pooler.build((None, self.config.hidden_size))
 
-    def call(self, inputs, training=None, return_all_layers=False):
+    def call(self, inputs, training=None, return_all_layers=False, run_block=run_block):
         """Runs the encoder.
 
         Args:
             inputs: a dict of [B, T] integers: input_ids, and, if wanted, input_mask (1 for a
                 token, 0 for padding; all ones without it) and segment_ids (zeros without it).
-                Other keys are left alone.
+                Packed rows also have segment_index and position_ids [B, T] and
+                sequence_starts [B, S], all three. Other keys are left alone.
             training: whether dropout is on.
             return_all_layers: whether to add "embedding_output" and "encoder_outputs".
+            run_block: how each block is run; see `bert_tf.layers.run_block`.
 
         Returns:
-            A dict: "sequence_output" [B, T, H], "pooled_output" [B, H], and, if asked for,
+            A dict: "sequence_output" [B, T, H], "pooled_output" [B, H] (packed rows:
+            [B, S, H]), and, if asked for,
             "embedding_output" [B, T, E] and "encoder_outputs", a list of [B, T, H] with
             num_hidden_layers x inner_group_num entries.
 
         Raises:
             ValueError: sequences longer than max_position_embeddings, or of unknown length.
         """
-        input_ids, input_mask, segment_ids = encoder_inputs(inputs, self.config)  # [B, T] each
-        bias = attention_bias(input_mask)  # [B, 1, 1, T]
-        x = self.embeddings(input_ids, segment_ids, training=training)  # [B, T, E]
+        inputs = encoder_inputs(inputs, self.config)
+        bias = attention_bias(inputs.input_mask, inputs.segment_index)  # [B, 1, 1 or T, T]
+        x = self.embeddings(
+            inputs.input_ids, inputs.segment_ids, inputs.position_ids, training=training
+        )  # [B, T, E]
         outputs = {"embedding_output": x, "encoder_outputs": []}
         if self.projection is not None:
             x = self.projection(x)  # [B, T, H]
         for layer in range(self.config.num_hidden_layers):
             for block in self.groups[layer * len(self.groups) // self.config.num_hidden_layers]:
-                x = block(x, bias, training=training)
+                x = run_block(block, x, bias, training=training)
                 outputs["encoder_outputs"].append(x)
         outputs = outputs if return_all_layers else {}
-        return {"sequence_output": x, "pooled_output": self.pooler(x[:, 0]), **outputs}
+        pooled = self.pooler(first_tokens(x, inputs.sequence_starts))  # [B, H] or [B, S, H]
+        return {"sequence_output": x, "pooled_output": pooled, **outputs}
 
     def get_config(self):
         return {**super().get_config(), **dataclasses.asdict(self.config)}

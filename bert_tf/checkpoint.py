@@ -17,7 +17,7 @@ from tokenization.errors import InputError
 
 # What a checkpoint may hold beyond a model, by name: left alone by every model.
 IGNORED_NAMES = (
-    (r"^global_step$", "the training's step"),
+    (r"^global_step$|^skipped_steps$|^loss_scale", "the training's step with other counters"),
     (r"/adam_[mv]$", "the optimizer's moments"),
     (r"^output_(weights|bias)$|^cls/squad/", "a downstream task's head"),
 )
@@ -34,6 +34,13 @@ SHOWN_PROBLEMS = 20
 FIRST_MOMENT_SUFFIX = "/adam_m"
 SECOND_MOMENT_SUFFIX = "/adam_v"
 STEP_NAME = "global_step"
+
+# What a training checkpoint of this project may hold beside weights, moments and step.
+COUNTERS = ("skipped_steps", "loss_scale", "loss_scale_good_steps")
+
+
+class DamagedCheckpoint(InputError):
+    """A checkpoint that is there, but cannot be read whole."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,22 +103,25 @@ def open_checkpoint(prefix):
     """Opens a checkpoint for reading.
 
     Raises:
-        InputError: there is no checkpoint of that name, or it cannot be read.
+        InputError: there is no checkpoint of that name.
+        DamagedCheckpoint: it cannot be read.
     """
     if not exists(prefix):
         raise InputError(f"a checkpoint needs a file {prefix}.index. Received: no such file")
     try:
         return tf.train.load_checkpoint(prefix)
     except _READ_ERRORS as error:
-        raise InputError(f"cannot read the checkpoint {prefix}: {error}") from None
+        raise DamagedCheckpoint(f"cannot read the checkpoint {prefix}: {error}") from None
 
 
 def read_tensor(reader, prefix, name):
-    """One array of an open checkpoint; a damaged one is an InputError that names the file."""
+    """One array of an open checkpoint; a `DamagedCheckpoint` names the file."""
     try:
         return reader.get_tensor(name)
     except _READ_ERRORS as error:
-        raise InputError(f"cannot read {name} from the checkpoint {prefix}: {error}") from None
+        raise DamagedCheckpoint(
+            f"cannot read {name} from the checkpoint {prefix}: {error}"
+        ) from None
 
 
 def load_google_checkpoint(model, checkpoint_prefix, allow_missing=()):
@@ -213,7 +223,7 @@ def save_google_checkpoint(model, checkpoint_prefix):
     write_arrays(checkpoint_prefix, arrays)
 
 
-def save_training_state(prefix, model, optimizer, step):
+def save_training_state(prefix, model, optimizer, step, counters=None):
     """Writes everything that training goes on from: weights, both moments, the step.
 
     Learning rate, dropout and the order of examples are functions of the step.
@@ -223,8 +233,10 @@ def save_training_state(prefix, model, optimizer, step):
         model: the model that is trained.
         optimizer: an optimizer of `bert_tf.optimization`, built.
         step: updates made so far.
+        counters: a dict of numbers under names of `COUNTERS`, or None.
     """
     arrays = {STEP_NAME: np.int64(step)}
+    arrays |= {name: np.asarray(value) for name, value in (counters or {}).items()}
     for name, variable in google_variables(model).items():
         first, second = optimizer.moments(variable)
         arrays[name] = variable.numpy()
@@ -239,10 +251,11 @@ def load_training_state(prefix, model, optimizer):
     A variable without moments in the file (it had no gradient) keeps zero moments.
 
     Returns:
-        The step.
+        The step, and a dict of those `COUNTERS` that the file holds.
 
     Raises:
         InputError: the checkpoint does not fit the model, or holds no step.
+        DamagedCheckpoint: it cannot be read whole.
     """
     load_google_checkpoint(model, prefix)
     reader = open_checkpoint(prefix)
@@ -253,4 +266,5 @@ def load_training_state(prefix, model, optimizer):
         for moment, suffix in zip(optimizer.moments(variable), suffixes, strict=True):
             if reader.has_tensor(name + suffix):
                 moment.assign(read_tensor(reader, prefix, name + suffix))
-    return int(read_tensor(reader, prefix, STEP_NAME))
+    counters = {n: read_tensor(reader, prefix, n) for n in COUNTERS if reader.has_tensor(n)}
+    return int(read_tensor(reader, prefix, STEP_NAME)), counters

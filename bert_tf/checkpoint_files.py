@@ -44,12 +44,24 @@ def remove_unfinished(directory):
         os.remove(path)
 
 
-def keep_newest(directory, count):
-    """Removes all but the `count` newest checkpoints (0 keeps all), notes what is left."""
+def keep_newest(directory, count, every=0):
+    """Removes all but the newest checkpoints, notes what is left.
+
+    Args:
+        directory: the run's directory.
+        count: how many stay; 0 for all.
+        every: checkpoints whose step is a multiple of it stay too, and are not counted; 0 for
+            none.
+    """
     if count:
-        for step in list_checkpoints(directory)[:-count]:
+        passing = [step for step in list_checkpoints(directory) if not every or step % every]
+        for step in passing[:-count]:
             remove_checkpoint(checkpoint_path(directory, step))
-    # The file "checkpoint" is what `tf.train.latest_checkpoint` and Google's programs read.
+    note_checkpoints(directory)
+
+
+def note_checkpoints(directory):
+    """Writes the file "checkpoint", which TensorFlow's and Google's programs read."""
     names = [f"model.ckpt-{step}" for step in list_checkpoints(directory)]
     lines = [f'model_checkpoint_path: "{names[-1]}"\n']
     lines += [f'all_model_checkpoint_paths: "{name}"\n' for name in names]

@@ -5,50 +5,115 @@ import os
 import tensorflow as tf
 from tqdm import tqdm
 
-from bert_tf.input_pipeline import evaluation_dataset, explain_failure
+from bert_tf.distribution import is_chief
+from bert_tf.input_pipeline import distribute_evaluation, explain_failure
 from bert_tf.step import EvaluationStep
+from create_pretraining_data.records import count_records
 
 RESULTS_FILE = "eval_results.txt"
 
 
-def evaluate(model, strategy, files, record_format, batch_size, max_batches, sentence_name):
-    """Runs over the records once, without dropout.
+class Evaluator:
+    """Runs over held-out records as often as it is asked to, without dropout.
+
+    What is compiled is compiled once. Training is left as it is: nothing but the weights is
+    read.
 
     Args:
         model: a `PretrainingModel`, made in the strategy's scope.
         strategy: a `tf.distribute.Strategy`.
         files: TFRecord files.
         record_format: their `RecordFormat`.
-        batch_size: examples at a time, over all devices.
+        batch_size: records at a time, over all devices.
         max_batches: stop after as many.
         sentence_name: "next_sentence" or "sentence_order".
-
-    Returns:
-        A dict as google-research/bert's estimator gives it: "loss", "masked_lm_accuracy",
-        "masked_lm_loss" and the sentence objective's two. Unlike there every record counts
-        once, and the loss is over all predictions alike.
+        xla: whether XLA compiles the step.
 
     Raises:
-        InputError: a damaged record.
+        InputError: a truncated file.
     """
-    dataset = evaluation_dataset(files, record_format, model.config, batch_size, max_batches)
-    step = EvaluationStep(model, strategy)
-    total = {}
-    try:
-        batches = strategy.experimental_distribute_dataset(dataset)
-        for batch in tqdm(batches, desc="evaluation", unit="batch", leave=False):
-            for name, value in step(batch).items():
-                total[name] = total.get(name, 0.0) + float(value)
-    except (tf.errors.DataLossError, tf.errors.InvalidArgumentError) as error:
-        raise explain_failure(files, record_format, model.config) or error from None
-    results = {}
-    for ours, shown in (("masked_lm", "masked_lm"), ("next_sentence", sentence_name)):
-        if f"{ours}_weight" in total:
-            weight = max(total[f"{ours}_weight"], 1e-9)
-            results[f"{shown}_accuracy"] = total[f"{ours}_correct"] / weight
-            results[f"{shown}_loss"] = total[f"{ours}_loss"] / weight
-    results["loss"] = sum(value for name, value in results.items() if name.endswith("_loss"))
-    return results
+
+    def __init__(
+        self,
+        model,
+        strategy,
+        files,
+        record_format,
+        batch_size,
+        max_batches,
+        sentence_name,
+        xla=True,
+    ):
+        self.model = model
+        self.strategy = strategy
+        self.files = files
+        self.record_format = record_format
+        self.sentence_name = sentence_name
+        self.step = EvaluationStep(model, strategy, xla=xla)
+        self.batches = distribute_evaluation(
+            strategy, files, record_format, model.config, batch_size, max_batches
+        )
+        self.records = min(sum(map(count_records, files)), batch_size * max_batches)
+        self.number_of_batches = -(-self.records // batch_size)
+
+    def run(self):
+        """Runs over the records once.
+
+        Returns:
+            A dict as google-research/bert's estimator gives it: "loss", "masked_lm_accuracy",
+            "masked_lm_loss" and the sentence objective's two; with "examples", the number of
+            sentence pairs that counted (of records, where they have no sentence labels).
+            Unlike there every record counts once, and the loss is over all predictions alike.
+
+        Raises:
+            InputError: a damaged record.
+        """
+        sums = []
+        progress = tqdm(
+            total=self.number_of_batches,
+            desc="evaluation",
+            unit="batch",
+            leave=False,
+            disable=not is_chief(self.strategy),
+        )
+        try:
+            with progress:
+                for batch in self.batches:
+                    sums.append(self.step(batch))
+                    progress.update(1)
+                # Only now does anything wait for the device.
+                total = {name: sum(float(part[name]) for part in sums) for name in sums[0]}
+        except (tf.errors.DataLossError, tf.errors.InvalidArgumentError) as error:
+            explained = explain_failure(self.files, self.record_format, self.model.config)
+            raise explained or error from None
+        return self._results(total)
+
+    def _results(self, total):
+        results = {}
+        for ours, shown in (("masked_lm", "masked_lm"), ("next_sentence", self.sentence_name)):
+            if f"{ours}_weight" in total:
+                weight = max(total[f"{ours}_weight"], 1e-9)
+                results[f"{shown}_accuracy"] = total[f"{ours}_correct"] / weight
+                results[f"{shown}_loss"] = total[f"{ours}_loss"] / weight
+        results["loss"] = sum(value for name, value in results.items() if name.endswith("_loss"))
+        results["examples"] = round(total.get("next_sentence_weight", self.records))
+        return results
+
+
+def first_records(files, record_format, count):
+    """The first records of some files, for a look at what the model makes of them.
+
+    Args:
+        files: TFRecord files.
+        record_format: their `RecordFormat`.
+        count: how many.
+
+    Returns:
+        A list of dicts: feature's name -> NumPy array.
+    """
+    spec = record_format.parsing_spec()
+    records = tf.data.TFRecordDataset(files).take(count)
+    return list(records.map(lambda r: tf.io.parse_single_example(r, spec)).as_numpy_iterator())
 
 
 def write_results(directory, results):
@@ -59,3 +124,12 @@ def write_results(directory, results):
         file.writelines(f"{name} = {results[name]}\n" for name in sorted(results))
     os.replace(temporary, path)
     return path
+
+
+def read_results(directory):
+    """The numbers of a directory's eval_results.txt by name; empty without one."""
+    path = os.path.join(directory, RESULTS_FILE)
+    if not os.path.exists(path):
+        return {}
+    with open(path, encoding="utf-8") as file:
+        return {name: float(value) for name, value in (line.split(" = ") for line in file)}

@@ -1,4 +1,11 @@
-"""Feeds training records to the devices, in an order that only seed and position decide."""
+"""Feeds training records to the devices, in an order that only seed and position decide.
+
+There is one global order of records, cut into global batches. A global batch is cut into equal
+consecutive parts, one for every replica: the first worker's replicas have the first ones. Every
+worker reads all records, because their order is shuffled, but parses its own alone.
+
+Shapes: B examples of a replica's batch, T tokens, P predictions, S sequences of a packed row.
+"""
 
 import numpy as np
 import tensorflow as tf
@@ -10,6 +17,7 @@ from create_pretraining_data.records import (
     count_records,
     find_corruption,
     read_format,
+    serialize,
 )
 from tokenization.errors import InputError
 
@@ -32,7 +40,11 @@ MODEL_FEATURES = (
     "masked_lm_positions",
     "masked_lm_ids",
     "masked_lm_weights",
+    "segment_index",
+    "position_ids",
+    "sequence_starts",
     "next_sentence_labels",
+    "next_sentence_weights",
 )
 
 
@@ -58,8 +70,8 @@ def check_records(files, max_seq_length, max_predictions_per_seq, config):
     }
     first, examples = None, 0
     for path in tqdm(files, desc="checking records", unit="file", leave=False, delay=1):
-        found = read_format(path)
-        examples += count_records(path)
+        found, count = _summarize(path)
+        examples += count
         for name, value in wanted.items():
             if getattr(found, name) != value:
                 raise InputError(
@@ -72,9 +84,24 @@ def check_records(files, max_seq_length, max_predictions_per_seq, config):
                 "all files must have sentence labels, or none. Received: "
                 f"{files[0]} and {path}, of which one has none"
             )
+        if found.packed_sequences != first.packed_sequences:
+            raise InputError(
+                "all files must hold rows of as many packed sequences. Received: "
+                f"{first.packed_sequences} in {files[0]}, {found.packed_sequences} in {path} "
+                "(0: not packed)"
+            )
         dataset = tf.data.TFRecordDataset(path).take(CHECKED_RECORDS)
         _check_ids(path, dataset, found, config)
     return first, examples
+
+
+def _summarize(path):
+    """All that must be known of a file beforehand: its `RecordFormat`, how many records it holds.
+
+    Nothing else looks at a whole file before training, so that a summary written beside the
+    records could take its place.
+    """
+    return read_format(path), count_records(path)
 
 
 def _check_ids(path, dataset, record_format, config):
@@ -82,7 +109,7 @@ def _check_ids(path, dataset, record_format, config):
     parsed = dataset.map(lambda r: tf.io.parse_single_example(r, record_format.parsing_spec()))
     for number, record in enumerate(_whole_records(path, parsed), start=1):
         for name, limit in limits(config, record_format).items():
-            if name in record and not 0 <= record[name].min() <= record[name].max() < limit:
+            if not 0 <= record[name].min() <= record[name].max() < limit:
                 bad = record[name].max() if record[name].max() >= limit else record[name].min()
                 raise InputError(
                     f"{path}, record {number}: {name} must be in 0..{limit - 1} "
@@ -112,19 +139,27 @@ _REASONS = {
     "masked_lm_ids": "vocab_size of the configuration file",
     "segment_ids": "type_vocab_size of the configuration file",
     "masked_lm_positions": "the sequence length",
+    "segment_index": "the sequences of a packed row",
+    "position_ids": "max_position_embeddings of the configuration file",
+    "sequence_starts": "the sequence length",
     "next_sentence_labels": "two classes",
 }
 
 
 def limits(config, record_format):
-    """What the values of each feature must be below."""
-    return {
+    """What the values of each feature of such records must be below."""
+    below = {
         "input_ids": config.vocab_size,
         "masked_lm_ids": config.vocab_size,
         "segment_ids": config.type_vocab_size,
         "masked_lm_positions": record_format.max_seq_length,
+        "segment_index": record_format.packed_sequences + 1,
+        "position_ids": config.max_position_embeddings,
+        "sequence_starts": record_format.max_seq_length,
         "next_sentence_labels": 2,
     }
+    present = record_format.features()
+    return {name: limit for name, limit in below.items() if name in present}
 
 
 def explain_failure(files, record_format, config):
@@ -157,14 +192,71 @@ def _describe(corruption: Corruption):
     )
 
 
-def _batches(serialized, batch_size, record_format: RecordFormat, config, drop_remainder):
-    """Serialized records -> batches of model features, checked."""
+def _in_order(files, read, examples, seed, position):
+    """The endless order of training, from a position on.
+
+    Args:
+        files: how many files there are.
+        read: from the index of a file to a dataset with an element for each of its records.
+        examples: how many records the files hold.
+        seed: decides the order.
+        position: how many elements to leave out.
+
+    Returns:
+        A dataset of the elements of `read`.
+    """
+
+    def one_epoch(epoch):
+        order = tf.cast(seed, tf.int64) * 1_000_003 + epoch  # another seed, another series
+        indices = tf.data.Dataset.range(files).shuffle(
+            files, seed=order, reshuffle_each_iteration=False
+        )
+        records = indices.interleave(
+            read,
+            cycle_length=min(CYCLE_LENGTH, files),
+            num_parallel_calls=tf.data.AUTOTUNE,
+            deterministic=True,
+        )
+        return records.shuffle(SHUFFLE_BUFFER, seed=order, reshuffle_each_iteration=False)
+
+    # Whole epochs are left out without being read.
+    epoch, rest = divmod(position, examples)
+    return tf.data.Dataset.counter(start=epoch).flat_map(one_epoch).skip(rest)
+
+
+def _batches(serialized, record_format: RecordFormat, config, batch_size, shard):
+    """Serialized records in the global order -> the batches of one worker's replicas in turn."""
+    shard = shard or tf.distribute.InputContext()  # one worker with one replica
+    replica_size = shard.get_per_replica_batch_size(batch_size)
+    table = record_format.features()
+    # It has no token and no weight.
+    filler = serialize({name: [0] * length for name, (length, _) in table.items()}, record_format)
+
+    def own_part(records):
+        """A global batch, perhaps the last one, too short -> [replicas of the worker, B]."""
+        missing = batch_size - tf.size(records)
+        whole = tf.concat([records, tf.fill([missing], filler)], axis=0)  # [batch_size]
+        parts = tf.reshape(whole, [shard.num_input_pipelines, -1, replica_size])
+        return parts[shard.input_pipeline_id]
+
+    return (
+        serialized.batch(batch_size)
+        .map(own_part)
+        .unbatch()
+        .map(
+            _parser(record_format, config), num_parallel_calls=tf.data.AUTOTUNE, deterministic=True
+        )
+        .prefetch(tf.data.AUTOTUNE)
+    )
+
+
+def _parser(record_format, config):
+    """The function from serialized records [B] to model features [B, ...], checked."""
     spec = {
         name: feature
         for name, feature in record_format.parsing_spec().items()
         if name in MODEL_FEATURES
     }
-    bounds = {name: limit for name, limit in limits(config, record_format).items() if name in spec}
 
     def parse(records):
         features = {
@@ -177,21 +269,23 @@ def _batches(serialized, batch_size, record_format: RecordFormat, config, drop_r
                 tf.reduce_all((features[name] >= 0) & (features[name] < limit)),
                 [f"{name} must be in 0..{limit - 1}"],
             )
-            for name, limit in bounds.items()
+            for name, limit in limits(config, record_format).items()
         ]
         with tf.control_dependencies(checks):
             features = {name: tf.identity(value) for name, value in features.items()}
-        if record_format.sentence_label:
-            features["next_sentence_weights"] = tf.ones(tf.shape(records), tf.float32)
+        if record_format.sentence_label and not record_format.packed_sequences:
+            # 1, but 0 where there is no token: such a record only fills a batch.
+            some_token = tf.reduce_any(features["input_mask"] > 0, axis=1)
+            features["next_sentence_weights"] = tf.cast(some_token, tf.float32)  # [B]
         return features
 
-    return serialized.batch(batch_size, drop_remainder=drop_remainder).map(
-        parse, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True
-    )
+    return parse
 
 
-def training_dataset(files, record_format, config, examples, batch_size, seed, start_step=0):
-    """Endless shuffled batches; after `start_step` batches it is where it would have been.
+def training_dataset(
+    files, record_format, config, examples, batch_size, seed, start_step=0, shard=None
+):
+    """Endless shuffled batches; after `start_step` global batches it is where it would have been.
 
     Args:
         files: paths of TFRecord files.
@@ -200,33 +294,31 @@ def training_dataset(files, record_format, config, examples, batch_size, seed, s
         examples: how many records the files hold, as `check_records` counts them.
         batch_size: examples of a global batch.
         seed: decides the order, together with the position.
-        start_step: batches to leave out.
+        start_step: global batches to leave out.
+        shard: a `tf.distribute.InputContext` that says which worker this is; without it there
+            is one worker with one replica.
 
     Returns:
-        A dataset of dicts of [batch_size, ...] tensors (int32, float32).
+        A dataset of dicts of [B, ...] tensors (int32, float32), where B is `batch_size` divided
+        by the number of replicas: for each global batch one element for every replica of this
+        worker.
     """
-
-    def one_epoch(epoch):
-        order = tf.cast(seed, tf.int64) * 1_000_003 + epoch  # another seed, another series
-        paths = tf.data.Dataset.from_tensor_slices(files).shuffle(
-            len(files), seed=order, reshuffle_each_iteration=False
-        )
-        records = paths.interleave(
-            tf.data.TFRecordDataset,
-            cycle_length=min(CYCLE_LENGTH, len(files)),
-            num_parallel_calls=tf.data.AUTOTUNE,
-            deterministic=True,
-        )
-        return records.shuffle(SHUFFLE_BUFFER, seed=order, reshuffle_each_iteration=False)
-
-    # Whole epochs are left out without being read.
-    epoch, rest = divmod(start_step * batch_size, examples)
-    records = tf.data.Dataset.counter(start=epoch).flat_map(one_epoch).skip(rest)
-    batches = _batches(records, batch_size, record_format, config, drop_remainder=True)
-    return batches.prefetch(tf.data.AUTOTUNE).with_options(_options())
+    paths = tf.constant(files)
+    records = _in_order(
+        len(files),
+        lambda file: tf.data.TFRecordDataset(tf.gather(paths, file)),
+        examples,
+        seed,
+        start_step * batch_size,
+    )
+    batches = _batches(records, record_format, config, batch_size, shard)
+    # Of a dataset that may end several workers would ask one another before every step whether
+    # it has, and forget the size of a batch.
+    endless = tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY)
+    return batches.apply(endless)
 
 
-def evaluation_dataset(files, record_format, config, batch_size, max_batches):
+def evaluation_dataset(files, record_format, config, batch_size, max_batches, shard=None):
     """Every record once, in order; the last batch is filled up with examples of weight 0.
 
     Args:
@@ -234,31 +326,69 @@ def evaluation_dataset(files, record_format, config, batch_size, max_batches):
         record_format: their `RecordFormat`.
         config: the model's configuration, for the checks of ids.
         batch_size: examples of a global batch.
-        max_batches: stop after as many.
+        max_batches: stop after as many global batches.
+        shard: as for `training_dataset`.
 
     Returns:
-        A dataset of dicts of [batch_size, ...] tensors (int32, float32).
+        A dataset as `training_dataset` gives it, with an end.
     """
+    records = tf.data.TFRecordDataset(files).take(max_batches * batch_size)
+    return _batches(records, record_format, config, batch_size, shard)
 
-    def fill(features):
-        missing = batch_size - tf.shape(features["input_ids"])[0]
-        filled = {}
-        for name, value in features.items():
-            paddings = [[0, missing]] + [[0, 0]] * (value.shape.rank - 1)
-            filled[name] = tf.ensure_shape(tf.pad(value, paddings), [batch_size, *value.shape[1:]])
-        return filled
 
-    batches = _batches(
-        tf.data.TFRecordDataset(files), batch_size, record_format, config, drop_remainder=False
+def distribute_training(
+    strategy, files, record_format, config, examples, batch_size, seed, start_step=0
+):
+    """The batches of `training_dataset`, to every replica its own.
+
+    Args:
+        strategy: a `tf.distribute.Strategy` of one or several workers.
+        files, record_format, config, examples, batch_size, seed, start_step: as for
+            `training_dataset`.
+
+    Returns:
+        What can be iterated over, also in a `tf.function`: dicts of what `strategy.run` takes.
+    """
+    # The workers' pipelines keep batches ready in host memory (`prefetch`, as many as tf.data
+    # finds useful); a strategy copies one batch ahead to each of its devices. The default
+    # strategy does not: its step copies its own batch.
+    return strategy.distribute_datasets_from_function(
+        lambda context: training_dataset(
+            files, record_format, config, examples, batch_size, seed, start_step, context
+        )
     )
-    return batches.take(max_batches).map(fill).prefetch(2).with_options(_options())
 
 
-def _options():
-    """One global order of examples: a strategy slices each global batch, not the files."""
-    options = tf.data.Options()
-    options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
-    return options
+def distribute_evaluation(strategy, files, record_format, config, batch_size, max_batches):
+    """The batches of `evaluation_dataset`, to every replica its own; as `distribute_training`."""
+    return strategy.distribute_datasets_from_function(
+        lambda context: evaluation_dataset(
+            files, record_format, config, batch_size, max_batches, context
+        )
+    )
+
+
+def step_records(files, examples, batch_size, seed, step):
+    """Which records are in a global batch of `training_dataset`, without reading any.
+
+    Args:
+        files: paths of TFRecord files.
+        examples: how many records they hold.
+        batch_size: examples of a global batch.
+        seed: what decided the order.
+        step: how many global batches came before.
+
+    Returns:
+        A list of (file, number of the record from 1), in the order of the batch.
+    """
+    counts = tf.constant([count_records(path) for path in files], tf.int64)
+
+    def read(file):
+        numbers = tf.data.Dataset.range(1, tf.gather(counts, file) + 1)
+        return numbers.map(lambda number: (file, number))
+
+    batch = _in_order(len(files), read, examples, seed, step * batch_size).take(batch_size)
+    return [(files[file], int(number)) for file, number in batch.as_numpy_iterator()]
 
 
 def most_frequent_share(files, record_format, max_records=100_000):

@@ -1,6 +1,7 @@
 """The layers of a BERT encoder, shared by BERT and ALBERT.
 
-Shapes: B batch, T tokens, N heads, D head size, H hidden, E embedding, I intermediate.
+Shapes: B batch, T tokens, N heads, D head size, H hidden, E embedding, I intermediate,
+P positions that are looked up.
 
 Every layer takes its sizes from the configuration and builds its sub-layers in `build`,
 so that weights exist before any call. Only `keras.ops` is used: the layers trace under
@@ -21,8 +22,15 @@ LAYER_NORM_EPSILON = 1e-12
 
 
 def gelu(x):
-    """The tanh form of the Gaussian error linear unit (arXiv:1606.08415), as bert/modeling.py."""
-    return ops.gelu(x, approximate=True)
+    """The tanh form of the Gaussian error linear unit (arXiv:1606.08415), as bert/modeling.py.
+
+    Written x * sigmoid(2u), which equals x * (1 + tanh(u)) / 2 and is fewer passes over x.
+    """
+    two_u = x * (_TWO_ROOT + _TWO_ROOT * 0.044715 * ops.square(x))
+    return x * ops.sigmoid(two_u)
+
+
+_TWO_ROOT = 2.0 * math.sqrt(2.0 / math.pi)
 
 
 ACTIVATIONS = {"linear": None, "relu": ops.relu, "gelu": gelu, "tanh": ops.tanh}
@@ -56,17 +64,75 @@ def layer_norm(dtype_policy, name="layer_norm"):
     )
 
 
-def attention_bias(input_mask):
-    """What is added to the attention scores so that padding is not attended to.
+def attention_bias(input_mask, segment_index=None):
+    """What is added to the attention scores so that nothing else than its sequence is attended to.
 
     Args:
         input_mask: [B, T] integers, 1 for a token and 0 for padding.
+        segment_index: [B, T] integers for packed rows: which of the row's sequences a token
+            belongs to. None for a row that is one sequence.
 
     Returns:
-        [B, 1, 1, T] float32: 0 for a token, `MASKED_SCORE` for padding.
+        [B, 1, 1, T] float32, or [B, 1, T, T] for packed rows: 0 where a query may attend to a
+        key, `MASKED_SCORE` elsewhere.
     """
-    bias = (1.0 - ops.cast(input_mask, "float32")) * MASKED_SCORE  # [B, T]
-    return bias[:, None, None, :]  # [B, 1, 1, T]
+    allowed = input_mask[:, None, None, :]  # [B, 1, 1, T]
+    if segment_index is not None:
+        same = ops.equal(segment_index[:, :, None], segment_index[:, None, :])  # [B, T, T]
+        allowed = allowed * ops.cast(same[:, None], allowed.dtype)  # [B, 1, T, T]
+    return (1.0 - ops.cast(allowed, "float32")) * MASKED_SCORE
+
+
+def gather_positions(x, positions):
+    """[B, T, H] and [B, P] integers below T -> [B, P, H].
+
+    A flat gather: on a CPU many times faster than one with a batch dimension.
+    """
+    batch, length, width = ops.shape(x)[0], x.shape[1], x.shape[2]
+    offsets = ops.arange(batch, dtype=positions.dtype) * length  # [B]
+    flat = ops.reshape(positions + offsets[:, None], (-1,))  # [B * P]
+    rows = ops.take(ops.reshape(x, (-1, width)), flat, axis=0)  # [B * P, H]
+    return ops.reshape(rows, (batch, positions.shape[1], width))
+
+
+class Dropout(keras.layers.Layer):
+    """Inverted dropout whose random numbers are one integer hash of each unit's number.
+
+    Keras's own draws them with Philox, which XLA on a CPU computes one by one, several times a
+    mask. A hash is a few integer operations that fuse with their surroundings, forward and
+    backward, so the mask need not be kept. It mixes as Mueller's and Wellons's 32-bit finalizers
+    do (multiply, xor with the upper half), with the seed's two words in between.
+    """
+
+    def __init__(self, rate, **kwargs):
+        super().__init__(**kwargs)
+        self.rate = rate
+        self.seed_generator = keras.random.SeedGenerator()
+
+    def call(self, x, training=None):
+        """Zeroes units of `x` at the rate while training, and scales the others up."""
+        if not training or self.rate == 0:
+            return x
+        bits = random_bits(ops.shape(x), self.seed_generator.next())
+        threshold = ops.convert_to_tensor(round(self.rate * 2**32), "uint32")
+        kept = ops.greater_equal(bits, threshold)
+        return ops.where(kept, x * (1.0 / (1.0 - self.rate)), ops.zeros((), x.dtype))
+
+
+def random_bits(shape, seed):
+    """One 32-bit word for each element of a tensor of that shape, from a seed of two integers."""
+    size, seed = math.prod(shape), ops.cast(seed, "uint32")
+
+    def word(number):
+        return ops.convert_to_tensor(number, "uint32")
+
+    def fold(x, bits):
+        return ops.bitwise_xor(x, ops.right_shift(x, word(bits)))
+
+    x = ops.cast(ops.arange(size, dtype="int32"), "uint32")
+    x = fold(ops.bitwise_xor(x * word(0x9E3779B1), seed[0]), 16)
+    x = fold(x * word(0x7FEB352D) + seed[1], 15)
+    return ops.reshape(fold(x * word(0x846CA68B), 16), shape)
 
 
 class Embeddings(keras.layers.Layer):
@@ -79,9 +145,7 @@ class Embeddings(keras.layers.Layer):
         super().__init__(**kwargs)
         self.config = config
         self.layer_norm = layer_norm(self.dtype_policy)
-        self.dropout = keras.layers.Dropout(
-            config.hidden_dropout_prob, name="dropout", dtype=self.dtype_policy
-        )
+        self.dropout = Dropout(config.hidden_dropout_prob, name="dropout", dtype=self.dtype_policy)
 
     def build(self, input_shape=None):
         c = self.config
@@ -97,8 +161,8 @@ class Embeddings(keras.layers.Layer):
         )
         self.layer_norm.build((None, None, c.embedding_size))
 
-    def call(self, input_ids, segment_ids, training=None):
-        """[B, T] and [B, T] -> [B, T, E]."""
+    def call(self, input_ids, segment_ids, position_ids=None, training=None):
+        """[B, T] each -> [B, T, E]; without position_ids they are 0, 1, 2, ..."""
         length = input_ids.shape[1]
         words = ops.take(self.word_embeddings, input_ids, axis=0)  # [B, T, E]
         # A product with one-hot rows: as bert/modeling.py, an id outside the table adds
@@ -107,7 +171,11 @@ class Embeddings(keras.layers.Layer):
             segment_ids, self.config.type_vocab_size, dtype=self.compute_dtype
         )  # [B, T, types]
         types = ops.matmul(one_hot, self.token_type_embeddings)  # [B, T, E]
-        x = words + types + self.position_embeddings[:length]  # [B, T, E]
+        if position_ids is None:
+            positions = self.position_embeddings[:length]  # [T, E]
+        else:
+            positions = ops.take(self.position_embeddings, position_ids, axis=0)  # [B, T, E]
+        x = words + types + positions  # [B, T, E]
         return self.dropout(self.layer_norm(x), training=training)
 
 
@@ -122,7 +190,7 @@ class SelfAttention(keras.layers.Layer):
         self.query = dense(config.hidden_size, config, "query", dtype=self.dtype_policy)
         self.key = dense(config.hidden_size, config, "key", dtype=self.dtype_policy)
         self.value = dense(config.hidden_size, config, "value", dtype=self.dtype_policy)
-        self.dropout = keras.layers.Dropout(
+        self.dropout = Dropout(
             config.attention_probs_dropout_prob, name="dropout", dtype=self.dtype_policy
         )
 
@@ -131,7 +199,7 @@ class SelfAttention(keras.layers.Layer):
             projection.build((None, None, self.hidden_size))
 
     def call(self, x, bias, training=None):
-        """[B, T, H] and the `attention_bias` [B, 1, 1, T] -> [B, T, H]."""
+        """[B, T, H] and the `attention_bias` [B, 1, 1 or T, T] -> [B, T, H]."""
         batch, length = ops.shape(x)[0], x.shape[1]
 
         def heads(y):
@@ -139,10 +207,12 @@ class SelfAttention(keras.layers.Layer):
             return ops.transpose(y, (0, 2, 1, 3))  # [B, N, T, D]
 
         query, key, value = heads(self.query(x)), heads(self.key(x)), heads(self.value(x))
+        # The query is scaled, as T * D numbers are fewer than T * T scores.
+        query = query * (1.0 / math.sqrt(self.head_size))
         scores = ops.matmul(query, ops.transpose(key, (0, 1, 3, 2)))  # [B, N, T, T]
         # The softmax is computed in float32 at least, whatever the products are computed in.
         precise = keras.backend.result_type(scores.dtype, "float32")
-        scores = ops.cast(scores, precise) / math.sqrt(self.head_size) + ops.cast(bias, precise)
+        scores = ops.cast(scores, precise) + ops.cast(bias, precise)
         probabilities = ops.cast(ops.softmax(scores, axis=-1), self.compute_dtype)
         probabilities = self.dropout(probabilities, training=training)
         context = ops.matmul(probabilities, value)  # [B, N, T, D]
@@ -159,7 +229,7 @@ class TransformerBlock(keras.layers.Layer):
         self.config = config
         self.attention = SelfAttention(config, name="attention", dtype=policy)
         self.attention_output = dense(config.hidden_size, config, "attention_output", dtype=policy)
-        self.attention_dropout = keras.layers.Dropout(
+        self.attention_dropout = Dropout(
             config.hidden_dropout_prob, name="attention_dropout", dtype=policy
         )
         self.attention_layer_norm = layer_norm(policy, "attention_layer_norm")
@@ -171,7 +241,7 @@ class TransformerBlock(keras.layers.Layer):
             dtype=policy,
         )
         self.output_dense = dense(config.hidden_size, config, "output", dtype=policy)
-        self.output_dropout = keras.layers.Dropout(
+        self.output_dropout = Dropout(
             config.hidden_dropout_prob, name="output_dropout", dtype=policy
         )
         self.output_layer_norm = layer_norm(policy, "output_layer_norm")
@@ -186,10 +256,28 @@ class TransformerBlock(keras.layers.Layer):
         self.output_layer_norm.build(hidden)
 
     def call(self, x, bias, training=None):
-        """[B, T, H] and the `attention_bias` [B, 1, 1, T] -> [B, T, H]."""
+        """[B, T, H] and the `attention_bias` [B, 1, 1 or T, T] -> [B, T, H]."""
         y = self.attention_output(self.attention(x, bias, training=training))
         x = self.attention_layer_norm(x + self.attention_dropout(y, training=training))
         x = ops.cast(x, self.compute_dtype)
         y = self.output_dense(self.intermediate(x))  # [B, T, I] -> [B, T, H]
         x = self.output_layer_norm(x + self.output_dropout(y, training=training))
         return ops.cast(x, self.compute_dtype)
+
+
+def run_block(block, x, bias, training=None):
+    """Runs a block, keeping what its gradient needs.
+
+    The models take a function like this one, so that a block can also be run in another way
+    (`bert_tf.recomputation.recompute_block`).
+
+    Args:
+        block: a `TransformerBlock`.
+        x: [B, T, H].
+        bias: the `attention_bias`.
+        training: whether dropout is on.
+
+    Returns:
+        [B, T, H].
+    """
+    return block(x, bias, training=training)

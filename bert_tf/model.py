@@ -1,15 +1,23 @@
 """The BERT encoder (arXiv:1810.04805).
 
-Shapes: B batch, T tokens, H hidden.
+Shapes: B batch, T tokens, H hidden, S sequences of a packed row.
 """
 
 import dataclasses
+from typing import NamedTuple
 
 import keras
 from keras import ops
 
 from bert_tf.config import BertConfig
-from bert_tf.layers import Embeddings, TransformerBlock, attention_bias, dense
+from bert_tf.layers import (
+    Embeddings,
+    TransformerBlock,
+    attention_bias,
+    dense,
+    gather_positions,
+    run_block,
+)
 
 # Our variables (path below the model's own name) and Google's (google-research/bert).
 GOOGLE_NAMES = {
@@ -75,33 +83,39 @@ class BertModel(keras.Model):
             block.build()
         self.pooler.build((None, self.config.hidden_size))
 
-    def call(self, inputs, training=None, return_all_layers=False):
+    def call(self, inputs, training=None, return_all_layers=False, run_block=run_block):
         """Runs the encoder.
 
         Args:
             inputs: a dict of [B, T] integers: input_ids, and, if wanted, input_mask (1 for a
                 token, 0 for padding; all ones without it) and segment_ids (zeros without it).
-                Other keys are left alone.
+                Packed rows also have segment_index and position_ids [B, T] and
+                sequence_starts [B, S], all three. Other keys are left alone.
             training: whether dropout is on.
             return_all_layers: whether to add "embedding_output" and "encoder_outputs".
+            run_block: how each block is run; see `bert_tf.layers.run_block`.
 
         Returns:
-            A dict: "sequence_output" [B, T, H], "pooled_output" [B, H], and, if asked for,
+            A dict: "sequence_output" [B, T, H], "pooled_output" [B, H] (packed rows:
+            [B, S, H]), and, if asked for,
             "embedding_output" [B, T, H] and "encoder_outputs", a list with every layer's
             [B, T, H].
 
         Raises:
             ValueError: sequences longer than max_position_embeddings, or of unknown length.
         """
-        input_ids, input_mask, segment_ids = encoder_inputs(inputs, self.config)  # [B, T] each
-        bias = attention_bias(input_mask)  # [B, 1, 1, T]
-        x = self.embeddings(input_ids, segment_ids, training=training)  # [B, T, H]
+        inputs = encoder_inputs(inputs, self.config)
+        bias = attention_bias(inputs.input_mask, inputs.segment_index)  # [B, 1, 1 or T, T]
+        x = self.embeddings(
+            inputs.input_ids, inputs.segment_ids, inputs.position_ids, training=training
+        )  # [B, T, H]
         outputs = {"embedding_output": x, "encoder_outputs": []}
         for block in self.blocks:
-            x = block(x, bias, training=training)
+            x = run_block(block, x, bias, training=training)
             outputs["encoder_outputs"].append(x)
         outputs = outputs if return_all_layers else {}
-        return {"sequence_output": x, "pooled_output": self.pooler(x[:, 0]), **outputs}
+        pooled = self.pooler(first_tokens(x, inputs.sequence_starts))  # [B, H] or [B, S, H]
+        return {"sequence_output": x, "pooled_output": pooled, **outputs}
 
     def get_config(self):
         return {**super().get_config(), **dataclasses.asdict(self.config)}
@@ -113,18 +127,42 @@ class BertModel(keras.Model):
         return cls(BertConfig(**{key: config[key] for key in sizes}), **rest)
 
 
+class EncoderInputs(NamedTuple):
+    """What an encoder is given, with nothing left out; the last three are None but for packed rows.
+
+    Attributes: [B, T] integers each, sequence_starts [B, S].
+    """
+
+    input_ids: object
+    input_mask: object
+    segment_ids: object
+    segment_index: object = None
+    position_ids: object = None
+    sequence_starts: object = None
+
+
+PACKED_INPUTS = ("segment_index", "position_ids", "sequence_starts")
+
+
 def encoder_inputs(inputs, config):
     """Fills in what `inputs` leaves out, as Google's models do.
 
     Returns:
-        input_ids, input_mask, segment_ids: [B, T] each.
+        An `EncoderInputs`.
 
     Raises:
-        ValueError: sequences longer than the configuration has positions, or of unknown length.
+        ValueError: sequences longer than the configuration has positions, or of unknown length;
+            or some of the features of packed rows without the others.
     """
     input_ids = inputs["input_ids"]
     length = input_ids.shape[1]
-    if length is None or length > config.max_position_embeddings:
+    packed = {name: inputs[name] for name in PACKED_INPUTS if name in inputs}
+    if packed and len(packed) < len(PACKED_INPUTS):
+        raise ValueError(
+            f"Packed rows must have {', '.join(PACKED_INPUTS)}. Received: {', '.join(packed)}"
+        )
+    # A packed row may be longer: its positions start anew in every sequence.
+    if length is None or (length > config.max_position_embeddings and not packed):
         # The length must be known when the graph is made: XLA compiles for it.
         raise ValueError(
             "Sequences must have a fixed length of at most max_position_embeddings. Received: "
@@ -136,4 +174,9 @@ def encoder_inputs(inputs, config):
         input_mask = ops.ones_like(input_ids)
     if segment_ids is None:
         segment_ids = ops.zeros_like(input_ids)
-    return input_ids, input_mask, segment_ids
+    return EncoderInputs(input_ids, input_mask, segment_ids, **packed)
+
+
+def first_tokens(x, sequence_starts):
+    """The [CLS] vectors: [B, T, H] -> [B, H], or [B, S, H] where there are sequence_starts."""
+    return x[:, 0] if sequence_starts is None else gather_positions(x, sequence_starts)

@@ -116,18 +116,42 @@ class _GoogleAdam(keras.optimizers.Optimizer):
         """Whether weight decay applies to a variable."""
         return self._decayed[self._get_variable_index(variable)]
 
-    def _adam_update(self, gradient, variable):
-        """Moves the moments on; the update before the learning rate, decay included."""
-        gradient = ops.cast(gradient, variable.dtype)
-        first, second = self.moments(variable)
-        m = self.beta_1 * first + (1.0 - self.beta_1) * gradient
-        v = self.beta_2 * second + (1.0 - self.beta_2) * ops.square(gradient)
-        self.assign(first, m)
-        self.assign(second, v)
-        update = m / (ops.sqrt(v) + self.epsilon)
-        if self.is_decayed(variable):
-            update = update + self.weight_decay_rate * variable
+    def updated(self, weight, first, second, gradient, learning_rate, decayed):
+        """One update of one variable, as values: nothing is assigned.
+
+        Args:
+            weight: its value.
+            first: its first moment.
+            second: its second moment.
+            gradient: its gradient, clipped.
+            learning_rate: a scalar.
+            decayed: whether weight decay applies to it.
+
+        Returns:
+            The new weight, first and second moment.
+        """
+        gradient = ops.cast(gradient, weight.dtype)
+        first = self.beta_1 * first + (1.0 - self.beta_1) * gradient
+        second = self.beta_2 * second + (1.0 - self.beta_2) * ops.square(gradient)
+        update = first / (ops.sqrt(second) + self.epsilon)
+        if decayed:
+            update = update + self.weight_decay_rate * weight
+            update = self.scaled(update, weight)
+        return weight - ops.cast(learning_rate, weight.dtype) * update, first, second
+
+    def scaled(self, update, weight):
+        """Scales the update of a decayed variable before the learning rate does."""
         return update
+
+    def update_step(self, gradient, variable, learning_rate):
+        """One update of one variable, for those who call Keras's `apply`."""
+        first, second = self.moments(variable)
+        decayed = self.is_decayed(variable)
+        values = self.updated(
+            variable.value, first.value, second.value, gradient, learning_rate, decayed
+        )
+        for old, new in zip((variable, first, second), values, strict=True):
+            self.assign(old, new)
 
     def get_config(self):
         return {
@@ -144,11 +168,6 @@ class _GoogleAdam(keras.optimizers.Optimizer):
 class AdamWeightDecay(_GoogleAdam):
     """Adam without bias correction, with decay, as google-research/bert optimization.py."""
 
-    def update_step(self, gradient, variable, learning_rate):
-        """One update of one variable."""
-        rate = ops.cast(learning_rate, variable.dtype)
-        self.assign_sub(variable, rate * self._adam_update(gradient, variable))
-
 
 @keras.saving.register_keras_serializable(package="bert_tf")
 class Lamb(_GoogleAdam):
@@ -158,13 +177,9 @@ class Lamb(_GoogleAdam):
     variables that are not decayed are not scaled either.
     """
 
-    def update_step(self, gradient, variable, learning_rate):
-        """One update of one variable."""
-        rate = ops.cast(learning_rate, variable.dtype)
-        update = self._adam_update(gradient, variable)
-        if self.is_decayed(variable):
-            update = update * trust_ratio(variable, update)
-        self.assign_sub(variable, rate * update)
+    def scaled(self, update, weight):
+        """The update times the trust ratio."""
+        return update * trust_ratio(weight, update)
 
 
 def trust_ratio(variable, update):
@@ -175,19 +190,12 @@ def trust_ratio(variable, update):
     return ops.where(both, variable_norm / ops.where(both, update_norm, 1.0), 1.0)
 
 
-def clip_by_global_norm(gradients, clip_norm=CLIP_NORM):
-    """Scales gradients down so that their global norm is at most `clip_norm`.
+def clip_factor(norm, clip_norm=CLIP_NORM):
+    """What a gradient of that global norm is multiplied by to be no longer than `clip_norm`.
 
-    Call it on the sum over all replicas: the norm of a part is not the norm of the whole.
-
-    Args:
-        gradients: dense tensors.
-        clip_norm: the largest norm that is let through.
-
-    Returns:
-        The scaled gradients, and their global norm before scaling.
+    The norm is that of the sum over all replicas: the norm of a part is not that of the whole.
     """
-    return tf.clip_by_global_norm(gradients, clip_norm)
+    return clip_norm * tf.minimum(1.0 / norm, 1.0 / clip_norm)
 
 
 OPTIMIZERS = {"adamw": AdamWeightDecay, "lamb": Lamb}

@@ -1,12 +1,20 @@
 """The pre-training heads with their losses: masked words, sentence pairs.
 
-Shapes: B batch, T tokens, H hidden, E embedding, V vocabulary, P predictions.
+Shapes: B batch, T tokens, H hidden, E embedding, V vocabulary, P predictions,
+S sequences of a packed row.
 """
 
 import keras
 from keras import ops
 
-from bert_tf.layers import activation, dense, initializer, layer_norm
+from bert_tf.layers import (
+    activation,
+    dense,
+    gather_positions,
+    initializer,
+    layer_norm,
+    run_block,
+)
 
 # Our variables (path below the model's own name) and Google's, for BERT and ALBERT alike.
 GOOGLE_NAMES = {
@@ -21,6 +29,9 @@ GOOGLE_NAMES = {
 
 # As google-research/bert, which keeps a batch without predictions from dividing by zero.
 MASKED_LM_EPSILON = 1e-5
+
+# What `loss_sums` adds up of each objective.
+SUMS = ("loss", "correct", "weight")
 
 
 class MaskedLmHead(keras.layers.Layer):
@@ -46,20 +57,15 @@ class MaskedLmHead(keras.layers.Layer):
         )
 
     def call(self, sequence_output, positions, word_embeddings):
-        """[B, T, H], [B, P] and the table [V, E] -> logits [B, P, V].
-
-        A flat gather: on a CPU many times faster than one with a batch dimension.
-        """
-        batch, length = ops.shape(sequence_output)[0], sequence_output.shape[1]
-        offsets = ops.arange(batch, dtype=positions.dtype) * length  # [B]
-        flat = ops.reshape(positions + offsets[:, None], (-1,))  # [B * P]
-        vectors = ops.reshape(sequence_output, (-1, self.config.hidden_size))  # [B * T, H]
-        masked = ops.take(vectors, flat, axis=0)  # [B * P, H]
-        x = self.layer_norm(self.transform(masked))  # [B * P, E]
+        """[B, T, H], [B, P] and the table [V, E] -> logits [B, P, V]."""
+        x = gather_positions(sequence_output, positions)  # [B, P, H]
+        # As one matrix: a product with one fewer dimension is one call of the fast kernel.
+        x = ops.reshape(x, (-1, self.config.hidden_size))  # [B * P, H]
+        x = self.layer_norm(self.transform(x))  # [B * P, E]
         table = ops.cast(word_embeddings, self.compute_dtype)
         logits = ops.matmul(ops.cast(x, self.compute_dtype), ops.transpose(table))
         logits = logits + self.output_bias  # [B * P, V]
-        return ops.reshape(logits, (batch, positions.shape[1], self.config.vocab_size))
+        return ops.reshape(logits, (-1, positions.shape[1], self.config.vocab_size))
 
 
 class NextSentenceHead(keras.layers.Layer):
@@ -78,7 +84,7 @@ class NextSentenceHead(keras.layers.Layer):
         self.output_bias = self.add_weight(name="output_bias", shape=(2,), initializer="zeros")
 
     def call(self, pooled_output):
-        """[B, H] -> [B, 2]; the weights are [2, H], as Google keeps them."""
+        """[B, H] -> [B, 2], or [B, S, H] -> [B, S, 2]; the weights are [2, H], as Google's."""
         return ops.matmul(pooled_output, ops.transpose(self.output_weights)) + self.output_bias
 
 
@@ -108,17 +114,19 @@ class PretrainingModel(keras.Model):
         self.masked_lm.build()
         self.next_sentence.build()
 
-    def call(self, inputs, training=None):
+    def call(self, inputs, training=None, run_block=run_block):
         """Runs the encoder and both heads.
 
         Args:
             inputs: the encoder's inputs with masked_lm_positions [B, P] integers below T.
             training: whether dropout is on.
+            run_block: how each block is run; see `bert_tf.layers.run_block`.
 
         Returns:
-            A dict: "masked_lm_logits" [B, P, V], "next_sentence_logits" [B, 2].
+            A dict: "masked_lm_logits" [B, P, V], "next_sentence_logits" [B, 2] (packed rows:
+            [B, S, 2]).
         """
-        encoded = self.encoder(inputs, training=training)
+        encoded = self.encoder(inputs, training=training, run_block=run_block)
         return {
             "masked_lm_logits": self.masked_lm(
                 encoded["sequence_output"],
@@ -143,16 +151,17 @@ def example_losses(outputs, batch):
 
     Args:
         outputs: what `PretrainingModel` returns.
-        batch: masked_lm_ids [B, P] and next_sentence_labels [B, 1] or [B]; the latter may be
-            missing, as in records made without a sentence objective.
+        batch: masked_lm_ids [B, P] and next_sentence_labels [B, 1] or [B] (packed rows:
+            [B, S]); the latter may be missing, as in records made without a sentence objective.
 
     Returns:
-        A dict: "masked_lm" [B, P], and "next_sentence" [B] if there are labels.
+        A dict: "masked_lm" [B, P], and "next_sentence" [B] or [B, S] if there are labels.
     """
     losses = {"masked_lm": _cross_entropy(batch["masked_lm_ids"], outputs["masked_lm_logits"])}
     if "next_sentence_labels" in batch:
-        labels = ops.reshape(batch["next_sentence_labels"], (-1,))  # [B]
-        losses["next_sentence"] = _cross_entropy(labels, outputs["next_sentence_logits"])
+        logits = outputs["next_sentence_logits"]
+        labels = ops.reshape(batch["next_sentence_labels"], ops.shape(logits)[:-1])  # [B] or [B, S]
+        losses["next_sentence"] = _cross_entropy(labels, logits)
     return losses
 
 
@@ -169,7 +178,7 @@ def loss_sums(outputs, batch):
         outputs: what `PretrainingModel` returns.
         batch: masked_lm_ids, masked_lm_weights [B, P]; next_sentence_labels [B, 1] or [B] if
             there are any, with next_sentence_weights [B] (0 for an example that only fills
-            a batch).
+            a batch); packed rows: both [B, S].
 
     Returns:
         A dict of scalars: for each of "masked_lm" and "next_sentence" its "_loss", "_correct"

@@ -1,84 +1,230 @@
-"""Training's progress line with its TensorBoard curves."""
+"""Training's progress line with its TensorBoard curves.
 
+Shapes: n updates of one call of the compiled loop, N updates between two points of a curve.
+"""
+
+import dataclasses
+import glob
 import math
+import os
+import resource
+import sys
 import time
+from collections.abc import Callable
 
+import numpy as np
 import tensorflow as tf
+from google.protobuf.message import DecodeError
 from tqdm import tqdm
-
-from tokenization.errors import InputError
 
 # Seconds between two looks at the newest loss for the progress line: each one waits for the
 # device.
 LINE_INTERVAL = 2.0
 
+# Where an evaluation's curves go: a run of its own beside the training's, with the same tags.
+EVALUATION_RUN = "eval"
 
-def summarize(steps, sentence_name):
-    """Losses and accuracies over some steps, from their sums.
+# A batch may hold no prediction at all.
+SMALLEST_WEIGHT = 1e-9
 
-    Args:
-        steps: a list of what `TrainingStep` returned.
-        sentence_name: "next_sentence" or "sentence_order", for the names of the scalars.
+# What Markdown or HTML would take for more than itself.
+MARKUP = set("\\`*_{}[]()<>#+-.!|&~$:")
 
-    Returns:
-        A dict: TensorBoard's name -> number.
+
+@dataclasses.dataclass(frozen=True)
+class Window:
+    """The updates between two points of the curves.
+
+    Attributes:
+        columns: the metrics of `Reporter.steps`, name -> [N].
+        timed: how many of the newest updates the clock has seen.
+        seconds: how long those took.
+        batch_size: examples of an update.
+        tokens_per_batch: places for tokens in an update, padding included.
+        skipped: updates left out since the run began.
+        weight_norm: a function without arguments, or None.
     """
-    total = {name: sum(float(step[name]) for step in steps) for name in steps[0]}
-    scalars = {"loss/total": total["loss"] / len(steps)}
-    for ours, shown in (("masked_lm", "masked_lm"), ("next_sentence", sentence_name)):
-        if f"{ours}_weight" in total:
-            weight = max(total[f"{ours}_weight"], 1e-9)  # a batch may hold no prediction
-            scalars[f"loss/{shown}"] = total[f"{ours}_loss"] / weight
-            scalars[f"accuracy/{shown}"] = total[f"{ours}_correct"] / weight
-    scalars["learning_rate"] = float(steps[-1]["learning_rate"])
-    scalars["gradient_norm"] = total["gradient_norm"] / len(steps)
-    return scalars
+
+    columns: dict
+    timed: int
+    seconds: float
+    batch_size: int
+    tokens_per_batch: int
+    skipped: int
+    weight_norm: Callable | None
+
+    def mean(self, name):
+        """The mean over the updates that were made."""
+        values = self._made(name)  # [at most N]
+        return values.mean() if len(values) else None
+
+    def ratio(self, numerator, denominator):
+        """One sum over another, both over the updates that were made."""
+        below = self._made(denominator)
+        if not len(below):
+            return None
+        return self._made(numerator).sum() / max(below.sum(), SMALLEST_WEIGHT)
+
+    def last(self, name):
+        """The newest update's value."""
+        return self.columns[name][-1] if name in self.columns else None
+
+    def per_second(self, amount):
+        """A rate over the updates that the clock has seen."""
+        return amount / self.seconds if self.timed else None
+
+    def timed_sum(self, name):
+        """The sum over the updates that the clock has seen."""
+        values = self.columns[name]  # [N]
+        return values[len(values) - self.timed :].sum()
+
+    def _made(self, name):
+        if name not in self.columns:
+            return np.zeros(0)
+        return self.columns[name][self.columns["skipped"] == 0]
 
 
-def check_finite(steps, last_step):
-    """Stops a run whose loss or gradient is no number any more: its weights are lost.
+# TensorBoard's names, what they mean, how they follow from a window; None for no point.
+SCALARS = {
+    "loss/total": ("what training minimizes", lambda w: w.mean("loss")),
+    "loss/masked_lm": (
+        "mean over the masked words",
+        lambda w: w.ratio("masked_lm_loss", "masked_lm_weight"),
+    ),
+    "loss/{sentence}": (
+        "mean over the sentence pairs",
+        lambda w: w.ratio("next_sentence_loss", "next_sentence_weight"),
+    ),
+    "accuracy/masked_lm": (
+        "share of the masked words found",
+        lambda w: w.ratio("masked_lm_correct", "masked_lm_weight"),
+    ),
+    "accuracy/{sentence}": (
+        "share of the sentence pairs told right",
+        lambda w: w.ratio("next_sentence_correct", "next_sentence_weight"),
+    ),
+    "learning_rate": ("of the newest update", lambda w: w.last("learning_rate")),
+    "gradient_norm": ("before clipping, over all devices", lambda w: w.mean("gradient_norm")),
+    "weight_norm": (
+        "of all trainable weights",
+        lambda w: w.weight_norm and float(w.weight_norm()),
+    ),
+    "loss_scale": ("what float16 losses are multiplied by", lambda w: w.last("loss_scale")),
+    "throughput/examples_per_second": (
+        "over all devices",
+        lambda w: w.per_second(w.timed * w.batch_size),
+    ),
+    "throughput/tokens_per_second": (
+        "over all devices, without padding",
+        lambda w: w.per_second(w.timed_sum("tokens")),
+    ),
+    "throughput/step_seconds": (
+        "of one update, checkpoints and evaluations left out",
+        lambda w: w.seconds / w.timed if w.timed else None,
+    ),
+    "throughput/input_wait_seconds": (
+        "the part of step_seconds that was spent waiting for the batch",
+        lambda w: w.timed_sum("input_seconds") / w.timed if w.timed else None,
+    ),
+    "data/padding_share": (
+        "places of a batch without a token",
+        lambda w: 1 - w.columns["tokens"].mean() / w.tokens_per_batch,
+    ),
+    "health/skipped_steps": (
+        "since the run began: loss or gradient was not finite, nothing was updated",
+        lambda w: w.skipped,
+    ),
+    "memory/process_gib": ("of main memory, now", lambda w: process_gib()),
+    "memory/process_peak_gib": ("of main memory, at most so far", lambda w: process_peak_gib()),
+    "memory/device_gib": ("of the fullest GPU, now", lambda w: device_gib("current")),
+    "memory/device_peak_gib": (
+        "of the fullest GPU, at most so far",
+        lambda w: device_gib("peak"),
+    ),
+}
 
-    Args:
-        steps: a list of what `TrainingStep` returned.
-        last_step: the number of the last of them.
 
-    Raises:
-        InputError: names the first such step.
-    """
-    for step, metrics in enumerate(steps, start=last_step - len(steps) + 1):
-        loss, norm = float(metrics["loss"]), float(metrics["gradient_norm"])
-        if not (math.isfinite(loss) and math.isfinite(norm)):
-            raise InputError(
-                "loss and gradient must stay finite (a lower --learning_rate or a longer "
-                f"--num_warmup_steps may help; the checkpoints before are kept). Received: loss "
-                f"{loss}, gradient norm {norm} at step {step}, learning rate "
-                f"{float(metrics['learning_rate']):.3g}"
-            )
+def process_gib():
+    """The process's resident memory in GiB, or None where the system does not tell."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            pages = int(file.read().split()[1])
+    except OSError:  # not Linux
+        return None
+    return pages * resource.getpagesize() / 2**30
+
+
+def process_peak_gib():
+    """The most resident memory that the process has had, in GiB."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (2**30 if sys.platform == "darwin" else 2**20)  # bytes there, KiB elsewhere
+
+
+def device_gib(kind):
+    """The memory of the fullest GPU in GiB, "current" or "peak"; None without a GPU."""
+    devices = tf.config.list_logical_devices("GPU")
+    return max(
+        (tf.config.experimental.get_memory_info(d.name)[kind] / 2**30 for d in devices),
+        default=None,
+    )
 
 
 class Reporter:
     """Writes TensorBoard scalars by global step, shows a line with the time left.
+
+    What an earlier run left in the directory's curves after `start_step` is removed.
 
     Args:
         directory: where the event file goes.
         start_step: updates made before.
         num_train_steps: the last step.
         batch_size: examples of a step, for examples/s.
+        tokens_per_batch: places for tokens of a step, padding included.
         summary_steps: updates between two points of a curve.
         sentence_name: "next_sentence" or "sentence_order".
+        writes: whether there are files and a line; off on all workers but the first.
+        skipped_before: updates left out before `start_step`.
+        weight_norm: a function without arguments, called once for every point.
+
+    Attributes:
+        skipped: updates left out since the run began, as far as the metrics were looked at.
     """
 
     def __init__(
-        self, directory, start_step, num_train_steps, batch_size, summary_steps, sentence_name
+        self,
+        directory,
+        start_step,
+        num_train_steps,
+        batch_size,
+        tokens_per_batch,
+        summary_steps,
+        sentence_name,
+        writes=True,
+        skipped_before=0,
+        weight_norm=None,
     ):
-        self.writer = tf.summary.create_file_writer(str(directory))
+        self.directory = str(directory)
+        self.writes = writes
+        if writes:
+            drop_later_events(self.directory, start_step)
+        self.writer = self._open(self.directory)
+        self.evaluation_writer = None
         self.bar = tqdm(
-            total=num_train_steps, initial=start_step, unit="step", desc="training", smoothing=0.1
+            total=num_train_steps,
+            initial=start_step,
+            unit="step",
+            desc="training",
+            smoothing=0.1,
+            disable=not writes,
         )
         self.batch_size = batch_size
+        self.tokens_per_batch = tokens_per_batch
         self.summary_steps = summary_steps
         self.sentence_name = sentence_name
-        self.pending = []
+        self.skipped = skipped_before
+        self.weight_norm = weight_norm
+        self.waiting = []  # metrics that are still the device's
+        self.seen = []  # those of the same window that were looked at, as arrays
         self.timed_steps = 0
         self.window_start = self.last_line = None
 
@@ -87,55 +233,277 @@ class Reporter:
 
     def __exit__(self, *_):
         self.writer.close()
+        if self.evaluation_writer is not None:
+            self.evaluation_writer.close()
         self.bar.close()
 
-    def step(self, step, metrics):
-        """Takes the metrics of update number `step`."""
-        self.pending.append(metrics)
-        self.bar.update(1)
-        if self.window_start is None:  # the first step compiled, so its time says nothing
-            self.window_start = self.last_line = time.perf_counter()
+    def steps(self, last_step, metrics):
+        """Takes the metrics of the updates up to number `last_step`.
+
+        Args:
+            last_step: the number of the last of them.
+            metrics: a dict name -> [n], left on the device as long as no line or point needs
+                it: the sums of `loss_sums`, "loss", "gradient_norm", "learning_rate",
+                "tokens" (without padding), "skipped" (1 where nothing was updated: the update
+                is left out of every mean), "input_seconds", and "loss_scale" if there is one.
+        """
+        self.waiting.append(metrics)
+        count = len(metrics["loss"])
+        if self.window_start is None:  # the first call compiled, so its time says nothing
+            self._look()
+            self.restart_clock()
+            self.last_line = self.window_start
         else:
-            self.timed_steps += 1
+            self.timed_steps += count
         if time.perf_counter() - self.last_line > LINE_INTERVAL:
-            self.bar.set_postfix(
-                loss=f"{float(metrics['loss']):.3f}",
-                lr=f"{float(metrics['learning_rate']):.2e}",
-                examples_s=f"{self._rate():.1f}",
-            )
-            self.last_line = time.perf_counter()
-        if step % self.summary_steps == 0:
-            self.flush(step)
+            self._look()
+            self._show()
+        self.bar.update(count)
+        if last_step % self.summary_steps == 0:
+            self.flush(last_step)
 
     def flush(self, step):
-        """Writes the curves' next point, of all steps since the last one."""
-        if not self.pending:
+        """Writes the curves' next point, of all updates since the last one."""
+        self._look()
+        if not self.seen:
             return
-        check_finite(self.pending, step)
-        scalars = summarize(self.pending, self.sentence_name)
-        if self.timed_steps:
-            scalars["throughput/examples_per_second"] = self._rate()
+        seconds = self._seconds()
+        self._show()
+        window = Window(
+            columns={
+                name: np.concatenate([metrics[name] for metrics in self.seen])  # [N]
+                for name in self.seen[0]
+            },
+            timed=self.timed_steps,
+            seconds=seconds,
+            batch_size=self.batch_size,
+            tokens_per_batch=self.tokens_per_batch,
+            skipped=self.skipped,
+            weight_norm=self.weight_norm,
+        )
         with self.writer.as_default(step=step):
-            for name, value in scalars.items():
-                tf.summary.scalar(name, value)
+            for name, (meaning, function) in SCALARS.items():
+                value = function(window)
+                if value is not None:
+                    name = name.format(sentence=self.sentence_name)
+                    tf.summary.scalar(name, value, description=meaning)
         self.writer.flush()
-        self.pending = []
+        self.seen = []
         self.restart_clock()
 
     def restart_clock(self):
-        """Leaves out of the rate what is no training, such as writing a checkpoint."""
+        """Leaves out of the rates what is no training, such as writing a checkpoint.
+
+        To be called right after `flush`: the updates since then lose their time.
+        """
         self.timed_steps = 0
         self.window_start = time.perf_counter()
 
-    def _rate(self):
-        seconds = max(time.perf_counter() - self.window_start, 1e-9)
-        return self.timed_steps * self.batch_size / seconds
+    def add(self, step, scalars):
+        """Writes points of further curves, a dict name -> number."""
+        with self.writer.as_default(step=step):
+            for name, value in scalars.items():
+                tf.summary.scalar(name, value)
+
+    def text(self, name, text, step):
+        """Writes Markdown for TensorBoard's page of texts."""
+        with self.writer.as_default(step=step):
+            tf.summary.text(name, text)
+        self.writer.flush()
+
+    def evaluation(self, step, results, guesses=None):
+        """Writes an evaluation's points, to a run named "eval".
+
+        Args:
+            step: updates made before it.
+            results: what `Evaluator.run` returned.
+            guesses: Markdown of `guesses_as_markdown`, or None.
+        """
+        if self.evaluation_writer is None:
+            folder = os.path.join(self.directory, EVALUATION_RUN)
+            if self.writes:  # the same step may have been evaluated before a resume
+                rewrite_events(folder, lambda earlier: earlier < step)
+            self.evaluation_writer = self._open(folder)
+        _write_results(self.evaluation_writer, step, results, guesses)
+
+    def _open(self, folder):
+        if self.writes:
+            return tf.summary.create_file_writer(folder)
+        return tf.summary.create_noop_writer()
+
+    def _look(self):
+        """Fetches the metrics that wait, and with them waits for the device."""
+        for metrics in self.waiting:
+            arrays = {name: np.asarray(value, np.float64) for name, value in metrics.items()}
+            self.skipped += int(arrays["skipped"].sum())
+            self.seen.append(arrays)
+        self.waiting = []
+
+    def _show(self):
+        """Renews the numbers of the progress line."""
+        losses = np.concatenate([metrics["loss"][metrics["skipped"] == 0] for metrics in self.seen])
+        rate = self.seen[-1]["learning_rate"][-1]
+        shown = {"loss": f"{losses[-1] if len(losses) else math.nan:.3f}", "lr": f"{rate:.2e}"}
+        if self.timed_steps:
+            examples = self.timed_steps * self.batch_size
+            shown["examples_s"] = f"{examples / self._seconds():.1f}"
+        if self.skipped:
+            shown["skipped"] = self.skipped
+        self.bar.set_postfix(shown, refresh=False)
+        self.last_line = time.perf_counter()
+
+    def _seconds(self):
+        return max(time.perf_counter() - self.window_start, 1e-9)
 
 
-def write_evaluation(directory, results, step):
-    """Adds an evaluation's numbers to TensorBoard, in a run of their own named "eval"."""
-    with tf.summary.create_file_writer(f"{directory}/eval").as_default(step=step):
+def write_evaluation(directory, results, step, guesses=None):
+    """Adds an evaluation's numbers to TensorBoard, in a run of their own named "eval".
+
+    Args:
+        directory: that of the training's curves.
+        results: what `Evaluator.run` returned.
+        step: updates made before it; an earlier evaluation of the same step is replaced.
+        guesses: Markdown of `guesses_as_markdown`, or None.
+    """
+    folder = os.path.join(directory, EVALUATION_RUN)
+    rewrite_events(folder, lambda earlier: earlier != step)
+    writer = tf.summary.create_file_writer(folder)
+    _write_results(writer, step, results, guesses)
+    writer.close()
+
+
+def _write_results(writer, step, results, guesses):
+    """Writes results under the training curves' tags, so that one chart shows both."""
+    with writer.as_default(step=step):
         for name, value in results.items():
-            if name != "global_step":
-                kind, _, quantity = name.rpartition("_")
-                tf.summary.scalar(f"{quantity}/{kind}" if kind else "loss/total", value)
+            if (tag := _tag(name)) is not None:
+                tf.summary.scalar(tag, value)
+        if guesses is not None:
+            tf.summary.text("guesses", guesses)
+    writer.flush()
+
+
+def _tag(name):
+    """eval_results.txt's name -> TensorBoard's; None for what has no curve."""
+    if name in ("loss", "examples"):
+        return {"loss": "loss/total", "examples": "data/examples"}[name]
+    kind, _, quantity = name.rpartition("_")
+    return f"{quantity}/{kind}" if quantity in ("loss", "accuracy") else None
+
+
+def drop_later_events(directory, step):
+    """Removes what a run wrote after `step`, which the one that goes on from there will repeat.
+
+    Args:
+        directory: where the run's event files are, and in "eval" those of its evaluations.
+        step: the last one that stays.
+    """
+    for folder in (directory, os.path.join(directory, EVALUATION_RUN)):
+        rewrite_events(folder, lambda earlier: earlier <= step)
+
+
+def rewrite_events(folder, keeps):
+    """Leaves events out of the event files of a run that is over.
+
+    The end of a file that was cut when its run was killed is left out as well. A file with
+    nothing to leave out is not touched.
+
+    Args:
+        folder: where the event files are.
+        keeps: step -> whether scalars and texts of that step stay; other events always do.
+    """
+    temporary = os.path.join(folder, ".events.tmp")  # a name that TensorBoard does not look for
+    for path in sorted(glob.glob(os.path.join(glob.escape(folder), "events.out.tfevents.*"))):
+        kept = [
+            frame
+            for frame, event in _whole_events(path)
+            if event.WhichOneof("what") != "summary" or keeps(event.step)
+        ]
+        if sum(map(len, kept)) < os.path.getsize(path):
+            with open(temporary, "wb") as file:
+                file.writelines(kept)
+            os.replace(temporary, path)
+
+
+def _whole_events(path):
+    """The events of a file up to where it was cut, each after its bytes in the file.
+
+    Around an event are, as around every TFRecord, its length (8 bytes), a checksum of that (4)
+    and a checksum of the event (4).
+    """
+    with open(path, "rb") as file:
+        content = file.read()
+    start = 0
+    while start < len(content):
+        length = int.from_bytes(content[start : start + 8], "little")
+        frame = content[start : start + length + 16]
+        # A loss of power may leave zeros at the end; no event is empty.
+        if length == 0 or len(frame) < length + 16:
+            return
+        try:
+            event = tf.compat.v1.Event.FromString(frame[12:-4])
+        except DecodeError:
+            return
+        yield frame, event
+        start += len(frame)
+
+
+class Profile:
+    """Traces some updates for TensorBoard's profiler, under plugins/profile.
+
+    Args:
+        directory: that of the event files.
+        first: the first update to trace, counted from 1.
+        last: the last one; 0 and 0 trace nothing.
+    """
+
+    def __init__(self, directory, first, last):
+        self.directory = str(directory)
+        self.first = first
+        self.last = last
+        self.running = False
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.running:  # training ended before `last`
+            self._stop()
+
+    def before(self, step):
+        """To be called before update number `step`, the first of a loop."""
+        if not self.running and self.first <= step <= self.last:
+            tf.test.experimental.sync_devices()  # what still runs is no part of it
+            tf.profiler.experimental.start(self.directory)
+            self.running = True
+
+    def after(self, step):
+        """To be called after update number `step`, the last of a loop."""
+        if self.running and step >= self.last:
+            self._stop()
+
+    def _stop(self):
+        tf.test.experimental.sync_devices()
+        tf.profiler.experimental.stop()
+        self.running = False
+
+
+def escape_markdown(text):
+    """The text such that Markdown shows it as it is, in tables too."""
+    text = " ".join(str(text).split())
+    return "".join(f"&#{ord(c)};" if c in MARKUP else c for c in text)
+
+
+def as_markdown_table(values, header=("name", "value")):
+    """A table of two columns.
+
+    Args:
+        values: a dict; the keys are the first column.
+        header: the columns' names.
+
+    Returns:
+        Markdown.
+    """
+    rows = [header, *values.items()]
+    lines = ["| " + " | ".join(map(escape_markdown, row)) + " |" for row in rows]
+    return "\n".join([lines[0], "|---|---|", *lines[1:]])

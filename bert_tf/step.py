@@ -3,14 +3,19 @@
 The forward and the backward pass are one XLA computation on every replica: plain tensors
 in, plain tensors out, no variable captured. Sums, not means, leave it; they are added up
 over the replicas, then the gradient is clipped by the norm of the whole, then the weights
-are updated.
+are updated, by a second XLA computation that reads and writes each of them once. A step
+whose loss or gradient is not finite changes no weight.
 """
+
+import functools
 
 import keras
 import tensorflow as tf
 
-from bert_tf.optimization import clip_by_global_norm
-from bert_tf.pretraining import denominators, loss_sums, total_loss
+from bert_tf.layers import run_block
+from bert_tf.optimization import clip_factor
+from bert_tf.pretraining import SUMS, denominators, loss_sums, total_loss
+from bert_tf.recomputation import recompute_block
 
 # Which weights of a batch each loss is divided by.
 WEIGHTS = {"masked_lm": "masked_lm_weights", "next_sentence": "next_sentence_weights"}
@@ -26,102 +31,244 @@ class TrainingStep:
         strategy: a `tf.distribute.Strategy`.
         seed: with the step and the replica it decides what dropout drops.
         xla: whether the forward and backward pass is compiled by XLA.
+        xla_update: whether the update is.
+        accumulation_steps: parts that a replica's share of the batch is computed in, one after
+            the other; they are added up before the one update.
+        recompute: "none", or "block" to keep the input of each block alone.
+        loss_scale: a `LossScale` for float16, or None.
     """
 
-    def __init__(self, model, optimizer, strategy, seed=0, xla=True):
+    def __init__(
+        self,
+        model,
+        optimizer,
+        strategy,
+        seed=0,
+        xla=True,
+        xla_update=True,
+        accumulation_steps=1,
+        recompute="none",
+        loss_scale=None,
+    ):
         self.model = model
         self.optimizer = optimizer
         self.strategy = strategy
         self.seed = seed
+        self.accumulation_steps = accumulation_steps
+        self.recompute = recompute
+        self.loss_scale = loss_scale
         self.weights = model.trainable_variables
+        self.dtype = self.weights[0].dtype
         # The states of the dropout layers' seed generators.
         self.seed_states = model.non_trainable_variables
         self.forward_backward = tf.function(self._forward_backward, jit_compile=xla)
+        self.apply_gradients = tf.function(self._apply_gradients, jit_compile=xla_update)
         self.run = tf.function(self._run)
+        self.run_loop = tf.function(self._run_loop)
 
-    def __call__(self, batch):
-        """Runs the step.
+    def __call__(self, batch, stop=False):
+        """Runs one step.
 
         Args:
             batch: features of the global batch, as `strategy` distributes them.
+            stop: whether this worker wants to stop.
 
         Returns:
-            A dict of scalars: the sums of `loss_sums` over the global batch, "loss",
-            "gradient_norm" (before clipping), "learning_rate".
+            A dict of scalars: the sums of `loss_sums` over the global batch; "loss";
+            "gradient_norm" (before clipping); "learning_rate"; "tokens", those that are not
+            padding; "skipped", 1 where loss or gradient was not finite and no weight was
+            changed; "stop", how many replicas' workers want to stop; and "loss_scale" if there
+            is one.
         """
-        return self.run(batch)
+        return self.run(batch, tf.cast(stop, self.dtype))
 
-    def _run(self, batch):
-        metrics = self.strategy.run(self._replica_step, args=(batch,))
+    def loop(self, batches, steps, stop=False):
+        """Runs some steps without coming back to Python in between.
+
+        Args:
+            batches: an iterator over global batches, as `strategy` distributes them.
+            steps: how many.
+            stop: whether this worker wants to stop.
+
+        Returns:
+            What `__call__` returns, each a vector with a number for every step, and
+            "input_seconds", how long each waited for its batch.
+        """
+        return self.run_loop(batches, tf.constant(steps), tf.cast(stop, self.dtype))
+
+    def _run_loop(self, batches, steps, stop):
+        table = tf.TensorArray(self.dtype, size=steps)
+        for i in tf.range(steps):
+            start = tf.timestamp()
+            with tf.control_dependencies([start]):
+                batch = next(batches)
+            with tf.control_dependencies(_local_tensors(self.strategy, batch)):
+                waited = tf.timestamp() - start
+            row = self._row({**self._run(batch, stop), "input_seconds": waited})
+            table = table.write(i, row)
+        names = self.metric_names
+        columns = tf.unstack(tf.ensure_shape(table.stack(), [None, len(names)]), axis=1)
+        return dict(zip(names, columns, strict=True))
+
+    def _row(self, metrics):
+        """The metrics of one step as a vector, in the order of `metric_names`."""
+        self.metric_names = sorted(metrics)
+        return tf.stack([tf.cast(metrics[name], self.dtype) for name in self.metric_names])
+
+    def _run(self, batch, stop):
+        metrics = self.strategy.run(self._replica_step, args=(batch, stop))
         # Every replica returns the same numbers: they were reduced inside.
-        return {
-            name: self.strategy.experimental_local_results(value)[0]
-            for name, value in metrics.items()
-        }
+        return {name: _local(self.strategy, value)[0] for name, value in metrics.items()}
 
-    def _replica_step(self, batch):
+    def _replica_step(self, batch, stop):
         context = tf.distribute.get_replica_context()
         step = self.optimizer.iterations.value
-        divisors = denominators(_all_reduce(context, weight_sums(batch)))
+        tokens = tf.cast(tf.reduce_sum(batch["input_mask"]), self.dtype)
+        # The identity puts the flag on the replica's device, which the reduction asks for.
+        counts = {**weight_sums(batch), "tokens": tokens, "stop": tf.identity(stop)}
+        counts = _all_reduce(context, counts)
+        divisors = denominators({name: counts[name] for name in counts if name in WEIGHTS})
+        scale = tf.constant(1.0, self.dtype)
+        if self.loss_scale is not None:
+            scale = tf.convert_to_tensor(self.loss_scale.scale)
         sums, gradients = self.forward_backward(
             [v.value for v in self.weights],
             self._seeds(step, context.replica_id_in_sync_group),
             batch,
             divisors,
+            scale,
         )
         # A weight that the loss does not depend on has no gradient: neither update nor decay.
-        pairs = [(g, v) for g, v in zip(gradients, self.weights, strict=True) if g is not None]
-        sums, gradients = _all_reduce(context, (sums, [g for g, _ in pairs]))
-        gradients, norm = clip_by_global_norm(gradients)
+        used = [i for i, gradient in enumerate(gradients) if gradient is not None]
+        sums, gradients = _all_reduce(context, (sums, [gradients[i] for i in used]))
+        loss = total_loss(sums, divisors)
+        norm = tf.linalg.global_norm(gradients) / scale
+        # After the reduction, so that all replicas decide alike.
+        finite = tf.math.is_finite(loss) & tf.math.is_finite(norm)
         rate = tf.convert_to_tensor(self.optimizer.learning_rate)
-        variables = [v for _, v in pairs]
-        context.merge_call(self._update, args=(gradients, variables, rate))
-        return {
+        update = functools.partial(self._update, used)
+        context.merge_call(update, args=(gradients, rate, clip_factor(norm) / scale, finite))
+        metrics = {
             **sums,
-            "loss": total_loss(sums, divisors),
+            "loss": loss,
             "gradient_norm": norm,
             "learning_rate": rate,
+            "tokens": counts["tokens"],
+            "skipped": 1.0 - tf.cast(finite, self.dtype),
+            "stop": counts["stop"],
         }
+        return metrics if self.loss_scale is None else {**metrics, "loss_scale": scale}
 
-    def _forward_backward(self, weights, seeds, batch, divisors):
-        """The loss sums of this replica's part, and its share of the gradient.
+    def _forward_backward(self, weights, seeds, batch, divisors, scale):
+        """The loss sums of this replica's share of the batch, and of the gradient.
+
+        Args:
+            weights: a tensor for each variable of `self.weights`.
+            seeds: [accumulation_steps, dropout layers, 2] uint32.
+            batch: this replica's features.
+            divisors: what `denominators` returns for the global batch.
+            scale: what the loss, and with it the gradient, is multiplied by.
+
+        Returns:
+            A dict of scalars, and a list of dense tensors, None for a weight without a gradient.
+        """
+        parts = self.accumulation_steps
+        if parts == 1:
+            return self._part(weights, seeds[0], batch, divisors, scale)
+        cut = {k: tf.reshape(v, [parts, -1, *v.shape[1:]]) for k, v in batch.items()}
+        zero = tf.zeros([], self.dtype)
+        sums = {f"{name}_{part}": zero for name in divisors for part in SUMS}
+        gradients, used = [tf.zeros_like(w) for w in weights], []
+
+        def add_part(i, sums, gradients):
+            one = {k: v[i] for k, v in cut.items()}
+            more, steps = self._part(weights, seeds[i], one, divisors, scale)
+            used[:] = [g is not None for g in steps]
+            sums = {name: value + more[name] for name, value in sums.items()}
+            pairs = zip(gradients, steps, strict=True)
+            return i + 1, sums, [g if s is None else g + s for g, s in pairs]
+
+        _, sums, gradients = tf.while_loop(
+            lambda i, *_: i < parts, add_part, (0, sums, gradients), maximum_iterations=parts
+        )
+        return sums, [g if u else None for g, u in zip(gradients, used, strict=True)]
+
+    def _part(self, weights, seeds, batch, divisors, scale):
+        """The loss sums of some examples, and their share of the gradient.
 
         The model itself is called, not `stateless_call`: that would not hand `training` on
         to nested layers.
         """
         state = [*zip(self.weights, weights, strict=True)]
-        state += [*zip(self.seed_states, seeds, strict=True)]
-        with tf.GradientTape() as tape, keras.StatelessScope(state_mapping=state):
+        state += [*zip(self.seed_states, tf.unstack(seeds), strict=True)]
+        with tf.GradientTape() as tape, keras.StatelessScope(state_mapping=state) as scope:
             tape.watch(weights)
-            sums = loss_sums(self.model(batch, training=True), batch)
-            loss = total_loss(sums, divisors)
+            run = run_block
+            if self.recompute == "block":
+                run = functools.partial(recompute_block, scope)
+            sums = loss_sums(self.model(batch, training=True, run_block=run), batch)
+            loss = total_loss(sums, divisors) * scale
         gradients = tape.gradient(loss, weights)
         # convert_to_tensor makes the gradient of a table that was gathered from dense.
         return sums, [None if g is None else tf.convert_to_tensor(g) for g in gradients]
 
     def _seeds(self, step, replica):
-        """A fresh seed for every dropout layer, a function of (seed, step, replica)."""
+        """Fresh seeds for every dropout layer in every part: a function of (seed, step, replica).
+
+        Returns:
+            [accumulation_steps, dropout layers, 2] uint32.
+        """
         seed = tf.constant([self.seed, 0], tf.int32)
         for number in (step, replica):
             seed = tf.random.experimental.stateless_fold_in(seed, tf.cast(number, tf.int32))
-        count = len(self.seed_states)
-        seeds = tf.random.stateless_uniform(
-            [count, 2], seed, minval=None, maxval=None, dtype=tf.uint32
-        )
-        return tf.unstack(seeds)
+        shape = [self.accumulation_steps, len(self.seed_states), 2]
+        return tf.random.stateless_uniform(shape, seed, minval=None, maxval=None, dtype=tf.uint32)
 
-    def _update(self, strategy, gradients, variables, rate):
-        """Applies reduced gradients; in the cross-replica context, once for all replicas.
+    def _update(self, used, strategy, gradients, rate, factor, finite):
+        """Updates the weights on every device; in the cross-replica context.
 
         Not `optimizer.apply`: it would add the gradients up over the replicas once more.
+
+        Args:
+            used: the weights' numbers in `self.weights` that there are gradients of.
+            strategy: the strategy.
+            gradients, rate, factor, finite: what `_replica_step` computed; the same numbers
+                on all replicas.
         """
+        finite = _local(strategy, finite)[0]  # one tensor, not one a replica
 
-        def update_one(variable, gradient, rate):
-            self.optimizer.update_step(gradient, variable, rate)
+        def update():
+            variables = [self.weights[i] for i in used]
+            columns = zip(*((v, *self.optimizer.moments(v)) for v in variables), strict=True)
+            weights, firsts, seconds = (
+                [_local(strategy, v.value) for v in column] for column in columns
+            )
+            steps = [_local(strategy, g) for g in gradients]
+            for d, (r, f) in enumerate(
+                zip(_local(strategy, rate), _local(strategy, factor), strict=True)
+            ):
+                own = [[row[d] for row in rows] for rows in (weights, firsts, seconds, steps)]
+                with tf.device(own[0][0].device):
+                    self.apply_gradients(*own, r, f, decayed=self._decayed(variables))
+            return tf.constant(True)
 
-        for gradient, variable in zip(gradients, variables, strict=True):
-            strategy.extended.update(variable.value, update_one, args=(gradient, rate), group=False)
+        tf.cond(finite, update, lambda: tf.constant(False))
+        # A skipped step counts: its batch is over, and so is its learning rate.
         self.optimizer.iterations.assign_add(1)
+        if self.loss_scale is not None:
+            self.loss_scale.update(finite)
+
+    def _decayed(self, variables):
+        return tuple(self.optimizer.is_decayed(v) for v in variables)
+
+    def _apply_gradients(self, weights, firsts, seconds, gradients, rate, factor, decayed):
+        """Updates the variables of one device; they are read and written once each."""
+        for weight, first, second, gradient, decay in zip(
+            weights, firsts, seconds, gradients, decayed, strict=True
+        ):
+            values = self.optimizer.updated(weight, first, second, gradient * factor, rate, decay)
+            for variable, value in zip((weight, first, second), values, strict=True):
+                variable.assign(value)
 
 
 class EvaluationStep:
@@ -130,11 +277,14 @@ class EvaluationStep:
     Args:
         model: a `PretrainingModel`, made in the strategy's scope.
         strategy: a `tf.distribute.Strategy`.
+        xla: whether the forward pass is compiled by XLA.
     """
 
-    def __init__(self, model, strategy):
+    def __init__(self, model, strategy, xla=False):
         self.model = model
         self.strategy = strategy
+        self.weights = model.trainable_variables
+        self.forward = tf.function(self._forward, jit_compile=xla)
         self.run = tf.function(self._run)
 
     def __call__(self, batch):
@@ -143,13 +293,16 @@ class EvaluationStep:
 
     def _run(self, batch):
         sums = self.strategy.run(self._replica_step, args=(batch,))
-        return {
-            name: self.strategy.experimental_local_results(value)[0] for name, value in sums.items()
-        }
+        return {name: _local(self.strategy, value)[0] for name, value in sums.items()}
 
     def _replica_step(self, batch):
         context = tf.distribute.get_replica_context()
-        return _all_reduce(context, loss_sums(self.model(batch, training=False), batch))
+        return _all_reduce(context, self.forward([v.value for v in self.weights], batch))
+
+    def _forward(self, weights, batch):
+        state = [*zip(self.weights, weights, strict=True)]
+        with keras.StatelessScope(state_mapping=state):
+            return loss_sums(self.model(batch, training=False), batch)
 
 
 def weight_sums(batch):
@@ -165,3 +318,13 @@ def weight_sums(batch):
 def _all_reduce(context, values):
     """Adds up a structure of tensors over all replicas."""
     return context.all_reduce(tf.distribute.ReduceOp.SUM, values)
+
+
+def _local(strategy, value):
+    """What each of this worker's replicas has of a distributed value, as a tuple."""
+    return strategy.experimental_local_results(value)
+
+
+def _local_tensors(strategy, batch):
+    """All tensors of a distributed batch that are on this worker."""
+    return [tensor for value in batch.values() for tensor in _local(strategy, value)]

@@ -15,17 +15,22 @@ from tokenization.errors import InputError
 class RecordFormat:
     """What every record of a data set holds; the names are those of google-research/bert.
 
+    An ordinary record is one sequence. A packed record is a row of several, one after the
+    other, which must not see each other; what it has beyond Google's names says where they are.
+
     Attributes:
-        max_seq_length: positions of a sequence.
-        max_predictions_per_seq: places for predictions.
+        max_seq_length: positions of a record.
+        max_predictions_per_seq: places for predictions of a record.
         sentence_label: whether next_sentence_labels is there (not with --objective=none).
         token_boundary: whether token_boundary is there (as in google-research/albert).
+        packed_sequences: places for sequences of a packed record; 0 for ordinary records.
     """
 
     max_seq_length: int
     max_predictions_per_seq: int
     sentence_label: bool
     token_boundary: bool
+    packed_sequences: int = 0
 
     def features(self):
         """The table {name: (length, kind)}; kind is "int" (int64) or "float" (float32)."""
@@ -38,9 +43,19 @@ class RecordFormat:
             "masked_lm_ids": (predictions, "int"),
             "masked_lm_weights": (predictions, "float"),
         }
+        if self.packed_sequences:
+            # 1 for the first sequence of the row, 2 for the second, ...; 0 for padding.
+            table["segment_index"] = (sequence, "int")
+            # From 0 on in every sequence.
+            table["position_ids"] = (sequence, "int")
+            # Where the [CLS] of each sequence is; 0 for a sequence that is not there.
+            table["sequence_starts"] = (self.packed_sequences, "int")
         if self.sentence_label:
             # Named so in ALBERT's records too, where it is the sentence order.
-            table["next_sentence_labels"] = (1, "int")
+            table["next_sentence_labels"] = (self.packed_sequences or 1, "int")
+        if self.sentence_label and self.packed_sequences:
+            # 0 for a sequence that is not there.
+            table["next_sentence_weights"] = (self.packed_sequences, "float")
         if self.token_boundary:
             table["token_boundary"] = (sequence, "int")
         return table
@@ -53,6 +68,8 @@ class RecordFormat:
         }
 
 
+# A record with any of these is a packed one.
+_PACKED_NAMES = ("segment_index", "position_ids", "sequence_starts")
 _DTYPES = {"int": tf.int64, "float": tf.float32}
 # As a serialized Example names what it holds.
 _KINDS = {"int64_list": "int", "float_list": "float", "bytes_list": "bytes"}
@@ -186,11 +203,13 @@ def read_format(path):
         raise InputError(f"{path} must be a file that can be read. Received: {reason}") from None
     except ValueError as error:
         raise InputError(f"{path} must hold pre-training records. Received: {error}") from None
+    packed = any(name in found for name in _PACKED_NAMES)
     inferred = RecordFormat(
         max_seq_length=found.get("input_ids", (0, ""))[0],
         max_predictions_per_seq=found.get("masked_lm_positions", (0, ""))[0],
         sentence_label="next_sentence_labels" in found,
         token_boundary="token_boundary" in found,
+        packed_sequences=max(found.get("sequence_starts", (0, ""))[0], 1) if packed else 0,
     )
     missing = [name for name in inferred.features() if name not in found]
     if missing:

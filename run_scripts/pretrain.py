@@ -1,15 +1,19 @@
 """The program run_pretraining: flags in, a trained BERT or ALBERT out."""
 
 import dataclasses
+import functools
 import json
 import math
 import os
+import re
 import tempfile
 import warnings
 
 from albert_tf.config import AlbertConfig
 from bert_tf.checkpoint_files import EXPORTED_NAME, exists, latest_checkpoint
+from bert_tf.cluster import read_cluster
 from bert_tf.config import BertConfig
+from bert_tf.memory import memory_line
 from run_scripts.cli import Columns, expand_globs, flag, resolve_columns, run_program
 from run_scripts.quiet import import_tensorflow
 from tokenization import load_tokenizer, save_tokenizer
@@ -78,11 +82,51 @@ class PretrainFlags:
     save_checkpoints_steps: int = flag(Columns(1000, 5000), "Updates between two checkpoints.")
     keep_checkpoint_max: int = flag(5, "How many of the newest checkpoints stay; 0 keeps all.")
     save_summary_steps: int = flag(100, "Updates between two points on TensorBoard.")
+    keep_checkpoint_every_steps: int = flag(
+        0, "Checkpoints at multiples of it are made and stay, beside the newest; 0 for none."
+    )
+    eval_input_file: str = flag(
+        None, "Held-out TFRecord files to evaluate on; without them the training files are read."
+    )
+    eval_every_steps: int = flag(
+        0, "Updates between two evaluations on --eval_input_file; 0: one at the end."
+    )
     max_eval_steps: int = flag(100, "Evaluate at most so many batches.")
+    max_bad_steps: int = flag(
+        10,
+        "Steps in a row whose loss or gradient is no number, which change no weight, before the "
+        "run stops.",
+    )
+    profile_steps: str = flag(None, "Updates to trace for TensorBoard's profiler: FROM,TO.")
     random_seed: int = flag(12345, "Decides new weights, the order of examples, dropout.")
+    distribution_strategy: str = flag(
+        "auto",
+        "Devices: one; all GPUs of this machine; those of all workers in TF_CONFIG.",
+        choices=("auto", "one_device", "mirrored", "multi_worker"),
+    )
+    num_gpus: int = flag(None, "How many GPUs (of each worker); all without it.")
+    gradient_accumulation_steps: int = flag(
+        1, "Parts that a device computes its share of a batch in, to need less memory."
+    )
+    steps_per_loop: int = flag(
+        None, "Updates without coming back to Python; without it 10 on GPUs, 1 on a CPU."
+    )
+    precision: str = flag(
+        "float32",
+        "What products are computed in; weights, moments, norms and losses are float32 always. "
+        "auto: bfloat16 where the hardware has it. float16 has not been tried on a GPU.",
+        choices=("float32", "bfloat16", "float16", "auto"),
+    )
+    recompute: str = flag(
+        "none",
+        "block: keep the input of each block alone and compute the rest again; far less memory "
+        "for a third more time.",
+        choices=("none", "block"),
+    )
     xla: str = flag(
         "auto",
-        "Whether XLA compiles the training step; auto: yes, unless it cannot.",
+        "Whether XLA compiles the training step; auto: yes, unless it cannot, or bfloat16 on a "
+        "CPU is faster without.",
         choices=("auto", "on", "off"),
     )
     export_dir: str = flag(
@@ -111,6 +155,10 @@ def pretrain(values):
     check_flags(values)
     config = read_config(values, column)
     files = expand_globs(values.input_file, "input_file")
+    eval_files = files
+    if values.eval_input_file:
+        eval_files = expand_globs(values.eval_input_file, "eval_input_file")
+    cluster = read_cluster(os.environ)
     tokenizer = check_vocabulary(values, config)
     check_checkpoints(values)
     make_writable(values.output_dir, "output_dir")
@@ -118,7 +166,7 @@ def pretrain(values):
         make_writable(values.export_dir, "export_dir")
 
     import_tensorflow()
-    run(values, column, config, files, tokenizer)
+    run(values, column, config, files, eval_files, tokenizer, cluster)
 
 
 def choose_column(values):
@@ -144,10 +192,12 @@ def check_flags(values):
         raise InputError("--init_from_group0 must be off: Google's program fails on it too")
     for name in ("train_batch_size", "eval_batch_size", "num_train_steps", "save_checkpoints_steps",
                  "save_summary_steps", "max_eval_steps", "max_seq_length",
-                 "max_predictions_per_seq"):  # fmt: skip
-        if getattr(values, name) < 1:
+                 "max_predictions_per_seq", "gradient_accumulation_steps", "steps_per_loop",
+                 "num_gpus"):  # fmt: skip
+        if getattr(values, name) is not None and getattr(values, name) < 1:
             raise InputError(f"--{name} must be at least 1. Received: {getattr(values, name)}")
-    for name in ("num_warmup_steps", "start_warmup_step", "keep_checkpoint_max", "random_seed"):
+    for name in ("num_warmup_steps", "start_warmup_step", "keep_checkpoint_max", "random_seed",
+                 "keep_checkpoint_every_steps", "eval_every_steps", "max_bad_steps"):  # fmt: skip
         if getattr(values, name) < 0:
             raise InputError(f"--{name} must not be negative. Received: {getattr(values, name)}")
     if values.random_seed > MAX_SEED:
@@ -166,9 +216,29 @@ def check_flags(values):
             raise InputError(
                 f"--{name} must be a positive number. Received: {getattr(values, name)}"
             )
+    if values.eval_every_steps and not (values.eval_input_file and values.do_train):
+        raise InputError(
+            "--eval_every_steps needs --eval_input_file and --do_train. Received: "
+            f"--eval_every_steps={values.eval_every_steps} without"
+        )
+    read_profile_steps(values)
     unused = [name for name in TPU_FLAGS if getattr(values, name) is not None]
     if unused:
         print(f"note: --{', --'.join(unused)}: for TPUs, without effect here")
+
+
+def read_profile_steps(values):
+    """The first and the last update to trace; (0, 0) for none."""
+    if values.profile_steps is None:
+        return 0, 0
+    match = re.fullmatch(r"(\d+),(\d+)", values.profile_steps)
+    first, last = map(int, match.groups()) if match else (0, 0)
+    if not 1 <= first <= last:
+        raise InputError(
+            "--profile_steps must be FROM,TO: two steps, the first of them at least 1. Received: "
+            f"{values.profile_steps}"
+        )
+    return first, last
 
 
 def read_config(values, column):
@@ -235,100 +305,165 @@ def make_writable(directory, flag_name):
         ) from None
 
 
-def run(values, column, config, files, tokenizer):
+def run(values, column, config, files, eval_files, tokenizer, cluster):
     """The part that needs TensorFlow."""
     import keras
 
     from bert_tf.checkpoint import save_google_checkpoint
-    from bert_tf.evaluation import evaluate, write_results
-    from bert_tf.input_pipeline import check_records, most_frequent_share
-    from bert_tf.reporting import write_evaluation
-    from bert_tf.training import (
-        TrainingConfig,
-        choose_strategy,
+    from bert_tf.distribution import (
+        check_agreement,
         describe_devices,
-        restore,
-        train,
+        explain_lost_worker,
+        is_chief,
+        make_strategy,
     )
+    from bert_tf.evaluation import Evaluator, write_results
+    from bert_tf.input_pipeline import check_records, most_frequent_share
+    from bert_tf.precision import choose_precision
+    from bert_tf.reporting import write_evaluation
+    from bert_tf.training import TrainingData, compiled_parts, restore, train
 
-    record_format, examples = check_records(
-        files, values.max_seq_length, values.max_predictions_per_seq, config
-    )
-    strategy = choose_strategy()
+    if cluster:
+        print(f"waiting for all of {len(cluster.workers)} workers", flush=True)
+    strategy = make_strategy(values.distribution_strategy, values.num_gpus)
+    chief = is_chief(strategy)
+    say = functools.partial(print, flush=True) if chief else lambda *_: None
     check_batches(values, strategy.num_replicas_in_sync)
+    shape = (values.max_seq_length, values.max_predictions_per_seq)
+    data = TrainingData(files, *check_records(files, *shape, config))
+    held_out = data
+    if values.eval_input_file:
+        held_out = TrainingData(eval_files, *check_records(eval_files, *shape, config))
+    precision = choose_precision(values.precision)
     keras.utils.set_random_seed(values.random_seed)
-    with strategy.scope():
-        model, optimizer = build(values, column, config)
+    with strategy.scope(), explain_lost_worker(strategy):
+        state = build(values, column, config, precision)
+        flags = {f"--{name}": value for name, value in dataclasses.asdict(values).items()}
+        check_agreement(strategy, {**flags, "records": data.examples, "precision": precision})
     allow_missing = tuple(filter(None, values.allow_missing.split(",")))
-    step, line = restore(model, optimizer, values.output_dir, values.init_checkpoint, allow_missing)
-    print(f"model: {config}")
-    print(line, flush=True)
-    describe(values.output_dir, column, config, tokenizer)
+    with explain_lost_worker(strategy):
+        line = restore(state, strategy, values.output_dir, values.init_checkpoint, allow_missing)
+        # A worker that does not see the others' checkpoints would start from new weights.
+        check_agreement(strategy, {"the step to go on from": state.step})
+    say(f"model: {config}")
+    say(line)
+    if chief:
+        describe(values.output_dir, column, config, tokenizer)
 
-    settings = TrainingConfig(
-        output_dir=values.output_dir,
-        train_batch_size=values.train_batch_size,
-        num_train_steps=values.num_train_steps,
-        save_checkpoints_steps=values.save_checkpoints_steps,
-        keep_checkpoint_max=values.keep_checkpoint_max,
-        save_summary_steps=values.save_summary_steps,
-        seed=values.random_seed,
-        xla=values.xla,
-        sentence_name=SENTENCE_NAMES[column],
-    )
-    if values.do_train and step >= values.num_train_steps:
-        print(
-            f"already at step {step} of {values.num_train_steps}: nothing to train "
-            "(a larger --num_train_steps goes on from here)"
-        )
-    elif values.do_train:
-        replicas = strategy.num_replicas_in_sync
-        weights = sum(math.prod(v.shape) for v in model.trainable_variables)
-        print(
-            f"training {weights:,} weights on {describe_devices(replicas)}, "
-            f"{values.train_batch_size} examples an update "
-            f"({values.train_batch_size // replicas} a device), "
-            f"steps {step + 1} to {values.num_train_steps}, "
-            f"{values.num_train_steps * values.train_batch_size / examples:.1f} passes over "
-            f"{examples:,} examples",
-            flush=True,
-        )
-        step = train(model, optimizer, strategy, files, record_format, examples, settings, step)
-    if values.export_dir:
-        save_google_checkpoint(model, os.path.join(values.export_dir, EXPORTED_NAME))
-        describe(values.export_dir, column, config, tokenizer)
-        print(f"exported to {values.export_dir}")
-    if values.do_eval:
-        results = evaluate(
-            model,
+    def make_evaluator():
+        return Evaluator(
+            state.model,
             strategy,
-            files,
-            record_format,
+            held_out.files,
+            held_out.record_format,
             values.eval_batch_size,
             values.max_eval_steps,
             SENTENCE_NAMES[column],
+            xla=compiled_parts(values.xla, state.model)[0],
         )
-        results["global_step"] = step
-        write_evaluation(values.output_dir, results, step)
+
+    evaluator = make_evaluator() if values.do_eval or values.eval_input_file else None
+    stopped = None
+    if values.do_train and state.step >= values.num_train_steps:
+        say(
+            f"already at step {state.step} of {values.num_train_steps}: nothing to train "
+            "(a larger --num_train_steps goes on from here)"
+        )
+    elif values.do_train:
+        settings = training_config(values, column)
+        replicas = strategy.num_replicas_in_sync
+        say(
+            f"training on {describe_devices(strategy)} in {precision}, "
+            f"{values.train_batch_size} examples an update "
+            f"({values.train_batch_size // replicas} a device"
+            + (
+                f", in {values.gradient_accumulation_steps} parts"
+                if values.gradient_accumulation_steps > 1
+                else ""
+            )
+            + f"), steps {state.step + 1} to {values.num_train_steps}, "
+            f"{values.num_train_steps * values.train_batch_size / data.examples:.1f} passes over "
+            f"{data.examples:,} examples"
+        )
+        say(
+            memory_line(
+                config,
+                values.train_batch_size // replicas // values.gradient_accumulation_steps,
+                *shape,
+                precision,
+                values.recompute,
+            )
+        )
+        texts = {"configuration": as_table(config), "command": as_command(values)}
+        stopped = train(
+            state,
+            strategy,
+            data,
+            settings,
+            evaluator if values.eval_input_file else None,
+            tokenizer,
+            texts,
+        )
+    if stopped:
+        say(
+            f"stopped by {stopped} after step {state.step} of {values.num_train_steps}, saved in "
+            f"{values.output_dir}: the same command goes on from there"
+        )
+        return
+    if values.export_dir and chief:
+        save_google_checkpoint(state.model, os.path.join(values.export_dir, EXPORTED_NAME))
+        describe(values.export_dir, column, config, tokenizer)
+        say(f"exported to {values.export_dir}")
+    if values.do_eval:
+        with explain_lost_worker(strategy):
+            results = {**evaluator.run(), "global_step": state.step}
+        if not chief:
+            return
+        if not (values.do_train and values.eval_input_file):  # else training has written them
+            write_evaluation(values.output_dir, results, state.step)
         path = write_results(values.output_dir, results)
         print("***** Eval results *****")
         for name in sorted(results):
             print(f"  {name} = {results[name]}")
         share = most_frequent_share(
-            files, record_format, values.eval_batch_size * values.max_eval_steps
+            held_out.files, held_out.record_format, values.eval_batch_size * values.max_eval_steps
         )
         print(f"  (always guessing the most frequent masked word: accuracy {share:.4f})")
         print(f"written to {path}")
 
 
-def build(values, column, config):
-    """The model with its optimizer; called in the strategy's scope."""
+def training_config(values, column):
+    """What `train` needs of the flags."""
+    import tensorflow as tf
+
+    from bert_tf.training import TrainingConfig
+
+    # On a CPU a step takes so long that a signal should not have to wait for ten.
+    loop = 10 if tf.config.list_physical_devices("GPU") else 1
+    names = {field.name for field in dataclasses.fields(TrainingConfig)}
+    given = {name: value for name, value in dataclasses.asdict(values).items() if name in names}
+    return TrainingConfig(
+        **{
+            **given,
+            "steps_per_loop": values.steps_per_loop or loop,
+            "profile_steps": read_profile_steps(values),
+        },
+        seed=values.random_seed,
+        sentence_name=SENTENCE_NAMES[column],
+    )
+
+
+def build(values, column, config, precision):
+    """The model with its optimizer, at step 0; called in the strategy's scope."""
     from albert_tf import AlbertModel
     from bert_tf import BertModel, PretrainingModel, WarmupPolynomialDecay
+    from bert_tf.loss_scale import LossScale
     from bert_tf.optimization import OPTIMIZERS
+    from bert_tf.precision import POLICIES
+    from bert_tf.training import TrainingState
 
-    encoder = BertModel(config) if column == "bert" else AlbertModel(config)
-    model = PretrainingModel(encoder)
+    encoder = BertModel if column == "bert" else AlbertModel
+    model = PretrainingModel(encoder(config, dtype=POLICIES[precision]))
     schedule = WarmupPolynomialDecay(
         values.learning_rate,
         values.num_train_steps,
@@ -338,17 +473,37 @@ def build(values, column, config):
     )
     optimizer = OPTIMIZERS[values.optimizer](schedule)
     optimizer.build(model.trainable_variables)
-    return model, optimizer
+    return TrainingState(model, optimizer, LossScale() if precision == "float16" else None)
 
 
 def check_batches(values, replicas):
-    """Every device must get the same number of examples."""
-    for name, used in (("train_batch_size", values.do_train), ("eval_batch_size", values.do_eval)):
-        if used and getattr(values, name) % replicas:
-            raise InputError(
-                f"--{name} must be a multiple of the number of devices. Received: "
-                f"--{name}={getattr(values, name)}, {replicas} devices"
-            )
+    """Every device must get the same number of examples, and every part of a device's."""
+    parts = values.gradient_accumulation_steps
+    if values.do_train and values.train_batch_size % (replicas * parts):
+        raise InputError(
+            "--train_batch_size must be a multiple of the number of devices times "
+            "--gradient_accumulation_steps. Received: "
+            f"--train_batch_size={values.train_batch_size}, {replicas} devices, "
+            f"--gradient_accumulation_steps={parts}"
+        )
+    if (values.do_eval or values.eval_input_file) and values.eval_batch_size % replicas:
+        raise InputError(
+            "--eval_batch_size must be a multiple of the number of devices. Received: "
+            f"--eval_batch_size={values.eval_batch_size}, {replicas} devices"
+        )
+
+
+def as_table(config):
+    """The model's configuration as Markdown."""
+    from bert_tf.reporting import as_markdown_table
+
+    return as_markdown_table(dataclasses.asdict(config))
+
+
+def as_command(values):
+    """The flags that were given or have a default, as Markdown."""
+    lines = [f"    --{k}={v}" for k, v in dataclasses.asdict(values).items() if v is not None]
+    return "\n".join(["    run_pretraining", *lines])
 
 
 def describe(directory, column, config, tokenizer):

@@ -1,5 +1,7 @@
 """Small record files with random contents, for tests of input and training."""
 
+import dataclasses
+
 import numpy as np
 
 from create_pretraining_data.records import RecordFormat, write_records
@@ -7,10 +9,13 @@ from create_pretraining_data.records import RecordFormat, write_records
 FORMAT = RecordFormat(
     max_seq_length=16, max_predictions_per_seq=4, sentence_label=True, token_boundary=False
 )
+PACKED = dataclasses.replace(FORMAT, packed_sequences=3)
 
 
 def features(rng, number, record_format=FORMAT, vocab_size=60):
     """Features of one record; its first id is its number, to tell records apart."""
+    if record_format.packed_sequences:
+        return packed_features(rng, number, record_format, vocab_size)
     length, places = record_format.max_seq_length, record_format.max_predictions_per_seq
     row = {
         "input_ids": [number % vocab_size, *rng.integers(1, vocab_size, length - 1).tolist()],
@@ -22,6 +27,36 @@ def features(rng, number, record_format=FORMAT, vocab_size=60):
     }
     if record_format.sentence_label:
         row["next_sentence_labels"] = [number % 2]
+    return row
+
+
+def packed_features(rng, number, record_format=PACKED, vocab_size=60):
+    """As `features`, of a row that holds as many sequences as there are places, or fewer."""
+    length, places = record_format.max_seq_length, record_format.max_predictions_per_seq
+    most = record_format.packed_sequences
+    count = int(rng.integers(1, most + 1))
+    lengths = rng.integers(2, length // most + 1, count)
+    used = int(lengths.sum())
+    halves = [np.arange(n) >= n // 2 for n in lengths]
+
+    def padded(values, size):
+        values = [int(value) for value in values]
+        return values + [0] * (size - len(values))
+
+    row = {
+        "input_ids": padded([number % vocab_size, *rng.integers(1, vocab_size, used - 1)], length),
+        "input_mask": padded([1] * used, length),
+        "segment_ids": padded(np.concatenate(halves), length),
+        "masked_lm_positions": rng.integers(1, used, places).tolist(),
+        "masked_lm_ids": rng.integers(1, vocab_size, places).tolist(),
+        "masked_lm_weights": [1.0] * (places - 1) + [0.0],
+        "segment_index": padded(np.repeat(np.arange(1, count + 1), lengths), length),
+        "position_ids": padded(np.concatenate([np.arange(n) for n in lengths]), length),
+        "sequence_starts": padded(np.cumsum(lengths) - lengths, most),
+    }
+    if record_format.sentence_label:
+        row["next_sentence_labels"] = padded(rng.integers(0, 2, count), most)
+        row["next_sentence_weights"] = [1.0] * count + [0.0] * (most - count)
     return row
 
 

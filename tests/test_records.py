@@ -25,7 +25,8 @@ from tokenization.errors import InputError
 
 DATA = Path(__file__).parent / "data" / "pretraining_data"
 FORMATS = [
-    RecordFormat(16, 4, sentence_label=label, token_boundary=boundary)
+    RecordFormat(16, 4, sentence_label=label, token_boundary=boundary, packed_sequences=sequences)
+    for sequences in (0, 1, 3)
     for label in (True, False)
     for boundary in (True, False)
 ]
@@ -63,6 +64,23 @@ def test_round_trip(tmp_path, record_format):
             kind = record_format.features()[name][1]
             assert record[name].dtype == {"int": np.int64, "float": np.float32}[kind]
             np.testing.assert_array_equal(record[name], values)
+
+
+def test_what_a_packed_record_holds():
+    ordinary = RecordFormat(16, 4, sentence_label=True, token_boundary=False).features()
+    packed = RecordFormat(16, 4, True, False, packed_sequences=3).features()
+    added = {name: packed[name] for name in packed if packed[name] != ordinary.get(name)}
+    assert added == {
+        "segment_index": (16, "int"),
+        "position_ids": (16, "int"),
+        "sequence_starts": (3, "int"),
+        "next_sentence_labels": (3, "int"),
+        "next_sentence_weights": (3, "float"),
+    }
+    unlabelled = RecordFormat(16, 4, False, False, packed_sequences=3).features()
+    labels = {"next_sentence_labels", "next_sentence_weights"}
+    assert set(packed) - set(unlabelled) == labels
+    assert not set(ordinary) - set(packed)
 
 
 def test_an_instance_is_padded_to_the_format():
@@ -199,6 +217,7 @@ WHOLE = {
     "masked_lm_ids": [2],
     "masked_lm_weights": [1.0],
 }
+PACKED = {**WHOLE, "segment_index": [1, 2], "position_ids": [0, 0], "sequence_starts": [0, 1]}
 
 
 @pytest.mark.parametrize(
@@ -214,6 +233,18 @@ WHOLE = {
             "masked_lm_weights must hold 1 .*kind float.*: 1 of",
         ),
         ({**WHOLE, "next_sentence_labels": [1, 0]}, "next_sentence_labels must hold 1 .*: 2 of"),
+        ({**WHOLE, "position_ids": [0, 0]}, "without segment_index, sequence_starts .it holds"),
+        ({**WHOLE, "sequence_starts": [0]}, "without segment_index, position_ids .it holds"),
+        ({**PACKED, "position_ids": [0]}, "position_ids must hold 2 values of kind int.*: 1 of"),
+        ({**PACKED, "next_sentence_labels": [1, 0]}, "without next_sentence_weights .it holds"),
+        (
+            {**PACKED, "next_sentence_labels": [1], "next_sentence_weights": [1.0, 1.0]},
+            "next_sentence_labels must hold 2 .*: 1 of",
+        ),
+        (
+            {**PACKED, "next_sentence_labels": [1, 0], "next_sentence_weights": [1, 1]},
+            "next_sentence_weights must hold 2 .*kind float.*kind int",
+        ),
     ],
 )
 def test_other_records_are_refused(tmp_path, features, message):

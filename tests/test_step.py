@@ -7,6 +7,7 @@ import tensorflow as tf
 from tiny import make_optimizer, random_batch, split_batch, tiny_model, two_devices
 
 from bert_tf.checkpoint import google_variables
+from bert_tf.layers import Dropout
 from bert_tf.pretraining import loss_sums
 from bert_tf.step import EvaluationStep, TrainingStep
 
@@ -16,20 +17,20 @@ RATE = 0.3
 class ProbedStep(TrainingStep):
     """A step that also returns what every dropout layer dropped, in the order of the calls."""
 
-    def _forward_backward(self, weights, seeds, batch, divisors):
+    def _forward_backward(self, *arguments):
         masks = []
-        original = keras.layers.Dropout.call
+        original = Dropout.call
 
         def recording(layer, inputs, training=False):
             outputs = original(layer, inputs, training=training)
             masks.append(tf.reshape(tf.cast(tf.equal(outputs, 0), tf.float32), [-1]))
             return outputs
 
-        keras.layers.Dropout.call = recording
+        Dropout.call = recording
         try:
-            sums, gradients = super()._forward_backward(weights, seeds, batch, divisors)
+            sums, gradients = super()._forward_backward(*arguments)
         finally:
-            keras.layers.Dropout.call = original
+            Dropout.call = original
         self.count = len(masks)
         return {**sums, **{f"dropped_{i}": mask for i, mask in enumerate(masks)}}, gradients
 
@@ -70,11 +71,11 @@ def test_replicas_drop_different_units():
         optimizer = make_optimizer("adamw", model)
 
     class KeepReplicas(ProbedStep):
-        def _run(self, batch):
-            return strategy.run(self._replica_step, args=(batch,))
+        def _run(self, batch, stop):
+            return strategy.run(self._replica_step, args=(batch, stop))
 
-        def _forward_backward(self, weights, seeds, batch, divisors):
-            sums, gradients = super()._forward_backward(weights, seeds, batch, divisors)
+        def _forward_backward(self, *arguments):
+            sums, gradients = super()._forward_backward(*arguments)
             return {"mask": sums["dropped_0"], **sums}, gradients
 
     half = random_batch(0, size=4, padding=False)
@@ -137,23 +138,17 @@ def test_two_devices_train_as_one(float64, kind, optimizer_name):
 class DoubledGradient(TrainingStep):
     """A wrong step: the gradient is twice what it should be."""
 
-    def _forward_backward(self, weights, seeds, batch, divisors):
-        sums, gradients = super()._forward_backward(weights, seeds, batch, divisors)
+    def _forward_backward(self, *arguments):
+        sums, gradients = super()._forward_backward(*arguments)
         return sums, [2 * g for g in gradients]
 
 
 class ReducedTwice(TrainingStep):
     """A wrong step: the optimizer adds the reduced gradients up once more."""
 
-    def _update(self, strategy, gradients, variables, rate):
-        replicas = strategy.num_replicas_in_sync
-
-        def update_one(variable, gradient, rate):
-            self.optimizer.update_step(gradient * replicas, variable, rate)
-
-        for gradient, variable in zip(gradients, variables, strict=True):
-            strategy.extended.update(variable.value, update_one, args=(gradient, rate), group=False)
-        self.optimizer.iterations.assign_add(1)
+    def _apply_gradients(self, weights, firsts, seconds, gradients, *rest, **decayed):
+        twice = [gradient * self.strategy.num_replicas_in_sync for gradient in gradients]
+        super()._apply_gradients(weights, firsts, seconds, twice, *rest, **decayed)
 
 
 @pytest.mark.parametrize("wrong", (DoubledGradient, ReducedTwice))

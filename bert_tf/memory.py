@@ -1,0 +1,70 @@
+"""Estimates the memory that training takes, before anything is spent."""
+
+GIB = 2**30
+
+# Bytes a weight: its float32 value, gradient and two moments.
+BYTES_PER_WEIGHT = 16
+
+# Arrays that a block keeps for its gradient, by their shape (B examples of T tokens, H hidden,
+# I intermediate, N heads): counted in the block's code, then fitted to measured peaks
+# (benchmarks/memory.py).
+HIDDEN_ARRAYS = 12  # [B, T, H]
+INTERMEDIATE_ARRAYS = 4  # [B, T, I]
+SCORE_ARRAYS = 3  # [B, N, T, T]
+
+# Logits [B, P, V]: themselves, their softmax, their gradient; in float32.
+LOGIT_ARRAYS = 3
+
+# TensorFlow itself, its graphs, input buffers.
+RUNTIME_BYTES = 0.7 * GIB
+
+
+def count_weights(config):
+    """How many weights a pre-training model with both heads has."""
+    c = config
+    h, i, e = c.hidden_size, c.intermediate_size, c.embedding_size
+    block = 4 * (h * h + h) + (h * i + i) + (i * h + h) + 4 * h
+    groups = getattr(c, "num_hidden_groups", None)
+    blocks = groups * c.inner_group_num if groups else c.num_hidden_layers
+    embeddings = (c.vocab_size + c.type_vocab_size + c.max_position_embeddings) * e + 2 * e
+    projection = 0 if e == h else e * h + h
+    heads = (h * h + h) + (h * e + e + 2 * e + c.vocab_size) + (2 * h + 2)
+    return embeddings + projection + blocks * block + heads
+
+
+def estimate_bytes(config, batch, length, predictions, precision="float32", recompute="none"):
+    """The memory of one device while it trains.
+
+    Args:
+        config: the model's configuration.
+        batch: examples that it computes at a time.
+        length: tokens of an example.
+        predictions: places for masked words of an example.
+        precision: "float32", "bfloat16" or "float16".
+        recompute: "none" or "block".
+
+    Returns:
+        Bytes; an estimate, in most cases within a fifth.
+    """
+    c = config
+    size = 4 if precision == "float32" else 2
+    hidden = batch * length * c.hidden_size * size
+    scores = batch * c.num_attention_heads * length * length * size
+    intermediate = batch * length * c.intermediate_size * size
+    block = HIDDEN_ARRAYS * hidden + INTERMEDIATE_ARRAYS * intermediate + SCORE_ARRAYS * scores
+    blocks = c.num_hidden_layers * getattr(c, "inner_group_num", 1)
+    kept = blocks * block if recompute == "none" else blocks * hidden + block
+    logits = LOGIT_ARRAYS * batch * predictions * c.vocab_size * 4
+    return BYTES_PER_WEIGHT * count_weights(config) + kept + logits + RUNTIME_BYTES
+
+
+def memory_line(config, batch, length, predictions, precision, recompute):
+    """One line: weights, estimated memory, what recomputation would save or saves."""
+    plain, saving = (
+        estimate_bytes(config, batch, length, predictions, precision, kind)
+        for kind in ("none", "block")
+    )
+    line = f"{count_weights(config):,} weights; about {{:.1f}} GiB a device at {batch} x {length}"
+    if recompute == "block":
+        return line.format(saving / GIB) + f" ({plain / GIB:.1f} without --recompute=block)"
+    return line.format(plain / GIB) + f" ({saving / GIB:.1f} with --recompute=block)"

@@ -1,0 +1,45 @@
+"""Runs blocks so that only their inputs are kept, and the rest is computed again for the gradient.
+
+Rematerialisation (arXiv:1604.06174): a block's activations are about thirty times its input,
+and running a block twice costs a third more time.
+"""
+
+import keras
+import tensorflow as tf
+
+RECOMPUTE = ("none", "block")
+
+
+def recompute_block(scope, block, x, bias, training=None):
+    """Runs a block like `bert_tf.layers.run_block`, keeping its input alone.
+
+    Everything that the block depends on becomes an explicit argument of the recomputed function:
+    inside a stateless scope gradients of captured weights would be None, and dropout would draw
+    another mask the second time. A block that is called several times, as ALBERT's is, has its
+    seeds moved on between the calls, as they are without recomputation.
+
+    Args:
+        scope: the `keras.StatelessScope` that holds the weights and the seeds.
+        block: a `TransformerBlock`.
+        x: [B, T, H].
+        bias: the `attention_bias`.
+        training: whether dropout is on.
+
+    Returns:
+        [B, T, H], the same numbers as without recomputation.
+    """
+    # The scope's own values: a variable's `value` would be cast to the precision of the caller.
+    weights = [scope.get_current_value(v) for v in block.trainable_variables]
+    seeds = [scope.get_current_value(v) for v in block.non_trainable_variables]
+
+    def run(x, *weights):
+        state = [*zip(block.trainable_variables, weights, strict=True)]
+        state += [*zip(block.non_trainable_variables, seeds, strict=True)]
+        with keras.StatelessScope(state_mapping=state):
+            return block(x, bias, training=training)
+
+    y = tf.recompute_grad(run)(x, *weights)
+    for variable, seed in zip(block.non_trainable_variables, seeds, strict=True):
+        # As `keras.random.SeedGenerator.next` does, once a call: a block calls each dropout once.
+        scope.add_update((variable, seed + tf.constant([0, 1], seed.dtype)))
+    return y

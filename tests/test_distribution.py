@@ -1,0 +1,393 @@
+"""TF_CONFIG, the choice of devices, agreement between workers, lost workers, signals."""
+
+import json
+import os
+import re
+import signal
+import threading
+from unittest import mock
+
+import pytest
+import tensorflow as tf
+from tiny import two_devices
+from workers import start_workers, wait_for, wait_for_output
+
+from bert_tf.cluster import Cluster, read_cluster
+from bert_tf.distribution import (
+    any_worker,
+    barrier,
+    check_agreement,
+    describe_devices,
+    explain_lost_worker,
+    is_chief,
+    lost_worker,
+    make_strategy,
+    worker_count,
+    worker_index,
+)
+from bert_tf.stopping import StopRequest
+from tokenization.errors import InputError
+
+A, B, C = "a:1", "b.example.com:22222", "[::1]:65535"
+
+
+def configured(cluster, task):
+    """An environment with TF_CONFIG."""
+    return {"TF_CONFIG": json.dumps({"cluster": cluster, "task": task})}
+
+
+def worker(index):
+    return {"type": "worker", "index": index}
+
+
+CHIEF = {"type": "chief", "index": 0}
+
+CLUSTERS = {
+    "two workers": (configured({"worker": [A, B]}, worker(1)), Cluster((A, B), 1)),
+    "one worker": (configured({"worker": [C]}, worker(0)), Cluster((C,), 0)),
+    "number as text": (
+        configured({"worker": [A, B]}, {"type": "worker", "index": "1"}),
+        Cluster((A, B), 1),
+    ),
+    "the chief": (configured({"worker": [A, B], "chief": [C]}, CHIEF), Cluster((C, A, B), 0)),
+    "beside a chief": (
+        configured({"chief": [C], "worker": [A, B]}, worker(1)),
+        Cluster((C, A, B), 2),
+    ),
+    "not set": ({}, None),
+    "empty": ({"TF_CONFIG": " "}, None),
+}
+
+
+@pytest.mark.parametrize("name", CLUSTERS)
+def test_read_cluster(name):
+    environment, expected = CLUSTERS[name]
+    cluster = read_cluster(environment)
+    assert cluster == expected
+    assert cluster is None or cluster.is_chief == (expected.index == 0)
+
+
+TWO = {"worker": [A, B]}
+WRONG = {
+    "not JSON": ({"TF_CONFIG": "{'cluster'"}, "must be JSON, for example"),
+    "not an object": ({"TF_CONFIG": "[]"}, "must be an object"),
+    "no cluster": ({"TF_CONFIG": json.dumps({"task": worker(0)})}, "must name the workers"),
+    "no job": (configured({}, worker(0)), "must name the workers"),
+    "no addresses": (configured({"worker": []}, worker(0)), "must list the addresses of worker"),
+    "one text": (configured({"worker": A}, worker(0)), "must list the addresses of worker"),
+    "no port": (configured({"worker": ["a"]}, worker(0)), "host:port. Received: 'a'"),
+    "port too large": (configured({"worker": ["a:65536"]}, worker(0)), "Received: 'a:65536'"),
+    "port zero": (configured({"worker": ["a:0"]}, worker(0)), "Received: 'a:0'"),
+    "with a scheme": (configured({"worker": ["grpc://a:1"]}, worker(0)), "'grpc://a:1'"),
+    "no text": (configured({"worker": [1]}, worker(0)), "host:port. Received: 1"),
+    "same address": (configured({"worker": [A, B, A]}, worker(0)), "Received: a:1 more than once"),
+    "same as the chief's": (configured({"chief": [A], "worker": [A]}, CHIEF), "a:1 more than once"),
+    "two chiefs": (configured({"chief": [A, B]}, CHIEF), "may name one chief. Received: a:1, b"),
+    "a parameter server": (configured({**TWO, "ps": [C]}, worker(0)), "Received: ps"),
+    "no task": ({"TF_CONFIG": json.dumps({"cluster": TWO})}, "which worker this is"),
+    "no index": (configured(TWO, {"type": "worker"}), "which worker this is"),
+    "an evaluator": (configured(TWO, {"type": "evaluator", "index": 0}), "Received: 'evaluator'"),
+    "no such chief": (configured(TWO, CHIEF), "a job of its cluster (worker). Received: 'chief'"),
+    "index too large": (configured(TWO, worker(2)), "must be below 2, the number of addresses"),
+    "index negative": (configured(TWO, worker(-1)), "must be a number. Received: -1"),
+    "index true": (configured(TWO, worker(True)), "must be a number. Received: True"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_tf_config_that_cannot_work(name):
+    environment, expected = WRONG[name]
+    with pytest.raises(InputError, match=re.escape(expected)) as raised:
+        read_cluster(environment)
+    message = str(raised.value)
+    assert "TF_CONFIG" in message and "Received: " in message and "\n" not in message
+
+
+@pytest.fixture
+def alone(monkeypatch):
+    """No TF_CONFIG, whatever the shell has."""
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+
+
+@pytest.mark.usefixtures("alone")
+def test_strategies_of_one_process():
+    one, two = make_strategy("one_device"), make_strategy("mirrored")
+    assert make_strategy("auto").num_replicas_in_sync == one.num_replicas_in_sync == 1
+    assert two.num_replicas_in_sync == 2
+    assert (describe_devices(one), describe_devices(two)) == ("the CPU", "2 logical CPUs")
+    for strategy in (one, two):
+        assert (worker_count(strategy), worker_index(strategy)) == (1, 0)
+        assert is_chief(strategy)
+
+
+TWO_WORKERS = configured(TWO, worker(0))["TF_CONFIG"]
+REFUSED = {
+    "unknown": ({"name": "tpu"}, None, "one of auto, one_device, mirrored, multi_worker"),
+    "no GPUs": ({"num_gpus": 2}, None, "Received: --num_gpus=2, 0 GPUs"),
+    "none of them": ({"num_gpus": 0}, None, "Received: --num_gpus=0, 0 GPUs"),
+    "no TF_CONFIG": ({"name": "multi_worker"}, None, "TF_CONFIG is not set"),
+    "mirrored workers": ({"name": "mirrored"}, TWO_WORKERS, "Received: mirrored, 2 workers"),
+    "one of workers": ({"name": "one_device"}, TWO_WORKERS, "Received: one_device, 2 workers"),
+    "TF_CONFIG": ({}, "{", "must be JSON"),
+}
+
+
+@pytest.mark.usefixtures("alone")
+@pytest.mark.parametrize("name", REFUSED)
+def test_devices_that_are_not_there(name, monkeypatch):
+    arguments, tf_config, expected = REFUSED[name]
+    if tf_config:
+        monkeypatch.setenv("TF_CONFIG", tf_config)
+    with pytest.raises(InputError, match=re.escape(expected)):
+        make_strategy(**arguments)
+
+
+GPUS = {
+    "auto takes all": ({}, ["GPU:0", "GPU:1", "GPU:2"]),
+    "auto takes two": ({"num_gpus": 2}, ["GPU:0", "GPU:1"]),
+    "auto takes one": ({"num_gpus": 1}, None),
+    "mirrored over one": ({"name": "mirrored", "num_gpus": 1}, ["GPU:0"]),
+    "the first": ({"name": "one_device"}, None),
+}
+
+
+@pytest.mark.usefixtures("alone")
+@pytest.mark.parametrize("name", GPUS)
+def test_choice_of_gpus(name, monkeypatch):
+    arguments, expected = GPUS[name]
+    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [kind] * 3)
+    monkeypatch.setattr(tf.distribute, "MirroredStrategy", lambda devices: devices)
+    chosen = make_strategy(**arguments)
+    assert chosen == (tf.distribute.get_strategy() if expected is None else expected)
+
+
+@pytest.mark.usefixtures("alone")
+def test_more_than_the_one_gpu_is_no_one_device(monkeypatch):
+    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [kind] * 3)
+    with pytest.raises(InputError, match="must be 1 for the distribution strategy one_device"):
+        make_strategy("one_device", 2)
+    with pytest.raises(InputError, match="Received: --num_gpus=4, 3 GPUs"):
+        make_strategy("mirrored", 4)
+
+
+def test_port_in_use(monkeypatch):
+    def fail():
+        raise tf.errors.UnknownError(None, None, "Could not start gRPC server\nmore")
+
+    monkeypatch.setenv("TF_CONFIG", TWO_WORKERS)
+    monkeypatch.setattr(tf.distribute, "MultiWorkerMirroredStrategy", fail)
+    handler = signal.getsignal(signal.SIGINT)
+    with pytest.raises(InputError, match="Received: a:1: Could not start gRPC server$"):
+        make_strategy()
+    assert signal.getsignal(signal.SIGINT) == handler
+
+
+def test_one_process_agrees_with_itself():
+    for strategy in (tf.distribute.get_strategy(), two_devices()):
+        check_agreement(strategy, {"--seed": 1})
+        barrier(strategy)
+        assert any_worker(strategy, True) is True
+        assert any_worker(strategy, False) is False
+
+
+# One pair of processes for all that needs one: a JSON line of what each part gave.
+TOGETHER = """
+import json, os, time
+index = json.loads(os.environ["TF_CONFIG"])["task"]["index"]
+from bert_tf import distribution
+from tokenization.errors import InputError
+strategy = distribution.make_strategy("auto")
+out = {}
+
+def agree(name, settings):
+    try:
+        distribution.check_agreement(strategy, settings)
+        out[name] = "agreed"
+    except InputError as error:
+        out[name] = str(error)
+
+agree("same", {"--seed": 1, "--name": "한국어"})
+agree("values", {"--seed": index, "--rate": 0.5, "--files": "x" * (1 + 1000 * index)})
+agree("names", {"--seed": 1, **({"--more": "2"} if index else {"--other": 3})})
+agree("same again", {"--seed": 2})
+out["any"] = [distribution.any_worker(strategy, i == index) for i in (0, 1, 2)]
+out["place"] = [distribution.worker_count(strategy), distribution.worker_index(strategy),
+                distribution.is_chief(strategy), distribution.describe_devices(strategy)]
+if index:
+    time.sleep(1)  # without a barrier the other would be long past it
+    open(os.environ["REACHED"], "w").close()
+distribution.barrier(strategy)
+out["barrier"] = os.path.exists(os.environ["REACHED"])
+print(json.dumps(out))
+distribution.barrier(strategy)
+"""
+
+
+def test_two_workers(tmp_path):
+    reached = {"REACHED": str(tmp_path / "reached")}
+    with start_workers(TOGETHER, tmp_path, environments=[reached] * 2) as workers:
+        wait_for(workers)
+        first, second = (json.loads(worker.stdout) for worker in workers)
+    assert first.pop("place") == [2, 0, True, "2 workers with 1 CPU each"]
+    assert second.pop("place") == [2, 1, False, "2 workers with 1 CPU each"]
+    # The same error in both, so that none goes on alone.
+    assert first == second
+    must = "all workers must be started with the same flags and files. Received: "
+    assert first == {
+        "same": "agreed",
+        "values": f"{must}--files is x at worker 0, {'x' * 60} at worker 1; "
+        "--seed is 0 at worker 0, 1 at worker 1",
+        "names": f"{must}--more is not given at worker 0, 2 at worker 1; "
+        "--other is 3 at worker 0, not given at worker 1",
+        "same again": "agreed",
+        "any": [True, True, False],
+        "barrier": True,
+    }
+
+
+# A program as the others are: input errors are one line and status 1.
+TRAINING = """
+import sys
+from run_scripts.cli import _complain
+from tokenization.errors import InputError
+
+def main():
+    import tensorflow as tf
+    from bert_tf.distribution import explain_lost_worker, make_strategy
+    strategy = make_strategy("multi_worker")
+    with explain_lost_worker(strategy):
+        train(tf, strategy)
+
+def train(tf, strategy):
+    with strategy.scope():
+        weight = tf.Variable(tf.ones([64, 64]))
+
+    def replica_step(batch):
+        context = tf.distribute.get_replica_context()
+        gradient = context.all_reduce("sum", forward_backward(weight.value(), batch))
+        context.merge_call(update, args=(gradient,))
+
+    @tf.function(jit_compile=True)
+    def forward_backward(weight, batch):
+        return tf.tanh(weight @ weight + batch)
+
+    def update(strategy, gradient):
+        strategy.extended.update(weight, lambda w, g: w.assign(g * 0.1), args=(gradient,))
+
+    @tf.function
+    def steps(batches):
+        for _ in tf.range(20):
+            strategy.run(replica_step, args=(next(batches),))
+
+    batches = iter(strategy.distribute_datasets_from_function(
+        lambda context: tf.data.Dataset.from_tensors(1.0).repeat().prefetch(2)))
+    for _ in range(1_000_000):
+        steps(batches)
+        print("steps", flush=True)
+
+try:
+    main()
+except InputError as error:
+    sys.exit(_complain(error))
+"""
+
+
+@pytest.mark.parametrize("killed", (0, 1))
+def test_survivor_of_a_killed_worker_ends_with_one_line(tmp_path, killed):
+    with start_workers(TRAINING, tmp_path) as workers:
+        survivor = workers[1 - killed]
+        wait_for_output(workers, "steps\nsteps\n")
+        workers[killed].process.send_signal(signal.SIGKILL)
+        wait_for([survivor], status=1, deadline=60)
+    lines = survivor.stderr.splitlines()
+    assert lines[-1].startswith("error: another worker has stopped, "), survivor.tail()
+    assert "--output_dir. Received: " in lines[-1]
+    assert "Traceback" not in survivor.stderr
+
+
+def test_what_a_lost_worker_raises():
+    def made(kind, text):
+        return kind(None, None, text)
+
+    reset = made(
+        tf.errors.UnavailableError,
+        "Graph execution error:\n\nDetected at node x\n"
+        "Collective ops is aborted by: Connection reset by peer\nAdditional GRPC information\n",
+    )
+    restarted = made(tf.errors.AbortedError, "It has likely restarted.")
+    cancelled = made(tf.errors.CancelledError, "CANCELLED\nAdditional GRPC error information")
+    nccl = made(tf.errors.InternalError, "NCCL: remote process exited or there was a network error")
+    for error in (reset, restarted, cancelled, nccl):
+        assert lost_worker(error)
+    full = made(tf.errors.ResourceExhaustedError, "OOM when allocating")
+    damaged = made(tf.errors.DataLossError, "corrupted record")
+    ours = made(tf.errors.CancelledError, "Iterator was cancelled")
+    shapes = made(
+        tf.errors.InvalidArgumentError, "Collective ops is aborted by: Shape mismatch; GRPC"
+    )
+    for error in (full, damaged, ours, shapes):
+        assert not lost_worker(error)
+
+    two = mock.Mock(spec=tf.distribute.MultiWorkerMirroredStrategy)
+    two.cluster_resolver.cluster_spec = lambda: tf.train.ClusterSpec(TWO)
+    with pytest.raises(InputError, match="Received: Connection reset by peer$"):
+        raise_within(explain_lost_worker(two), reset)
+    with pytest.raises(tf.errors.DataLossError):
+        raise_within(explain_lost_worker(two), damaged)
+    # With one worker a file system may be what is unavailable.
+    with pytest.raises(tf.errors.UnavailableError):
+        raise_within(explain_lost_worker(tf.distribute.get_strategy()), reset)
+
+
+def raise_within(context, error):
+    with context:
+        raise error
+
+
+@pytest.mark.parametrize("number", (signal.SIGTERM, signal.SIGINT))
+def test_signal_is_noted_and_handlers_come_back(number):
+    handlers = [signal.getsignal(n) for n in (signal.SIGTERM, signal.SIGINT)]
+    with StopRequest() as stop:
+        assert (stop.requested, stop.signal_name) == (False, None)
+        os.kill(os.getpid(), number)
+        assert (stop.requested, stop.signal_name) == (True, number.name)
+    assert stop.requested
+    assert [signal.getsignal(n) for n in (signal.SIGTERM, signal.SIGINT)] == handlers
+
+
+def test_second_interrupt_ends_at_once():
+    handler = signal.getsignal(signal.SIGINT)
+    with StopRequest() as stop:
+        os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert stop.signal_name == "SIGTERM"
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) == handler
+
+
+def test_ignored_signal_stays_ignored():
+    kept = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        with StopRequest() as stop:
+            os.kill(os.getpid(), signal.SIGTERM)
+            assert not stop.requested
+        assert signal.getsignal(signal.SIGTERM) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGTERM, kept)
+
+
+def test_outside_the_main_thread_no_handler_is_set():
+    handlers = [signal.getsignal(n) for n in (signal.SIGTERM, signal.SIGINT)]
+    seen = []
+
+    def enter():
+        with StopRequest() as stop:
+            seen.append([signal.getsignal(n) for n in (signal.SIGTERM, signal.SIGINT)])
+            seen.append(stop.requested)
+
+    thread = threading.Thread(target=enter)
+    thread.start()
+    thread.join()
+    assert seen == [handlers, False]

@@ -1,0 +1,285 @@
+"""Evaluation during training: what it counts, that it compiles once, the guesses it shows."""
+
+import dataclasses
+import html
+import re
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from made_records import FORMAT, PACKED, flip_a_byte, make_files
+from tensorboard import plugin_util
+from tiny import tiny_model, two_devices
+
+from bert_tf import step
+from bert_tf.evaluation import Evaluator, first_records, read_results, write_results
+from bert_tf.masked_words import best_guesses, guesses_as_markdown
+from tokenization import KoreanTokenizer
+from tokenization.errors import InputError
+from tokenization.interface import TokenizerInterface
+
+WITHOUT_LABELS = dataclasses.replace(FORMAT, sentence_label=False)
+
+
+def make_model(strategy=None, dropout=0.3):
+    keras.utils.set_random_seed(0)
+    with (strategy or tf.distribute.get_strategy()).scope():
+        return tiny_model(dropout=dropout)
+
+
+def make_evaluator(files, model=None, strategy=None, record_format=FORMAT, **changes):
+    strategy = strategy or tf.distribute.get_strategy()
+    arguments = {"batch_size": 8, "max_batches": 100, "sentence_name": "sentence_order", **changes}
+    return Evaluator(model or make_model(strategy), strategy, files, record_format, **arguments)
+
+
+def plainly(model, files, record_format=FORMAT):
+    """Losses and accuracies over whole files in NumPy, from the logits of one large batch."""
+    records = first_records(files, record_format, 10_000)
+    batch = {name: np.stack([r[name] for r in records]) for name in records[0]}
+    outputs = model({k: v.astype(np.int32) for k, v in batch.items()}, training=False)
+    results = {}
+    for name, logits, labels, weights in (
+        ("masked_lm", "masked_lm_logits", "masked_lm_ids", batch["masked_lm_weights"]),
+        ("sentence_order", "next_sentence_logits", "next_sentence_labels", 1),
+    ):
+        if labels not in batch:
+            continue
+        logits = np.array(outputs[logits], np.float64)  # [B, P, V] or [B, 2]
+        labels = batch[labels].reshape(logits.shape[:-1])
+        weights = np.broadcast_to(weights, labels.shape)
+        likely = np.take_along_axis(logits, labels[..., None], -1)[..., 0]
+        losses = np.log(np.exp(logits).sum(-1)) - likely
+        right = logits.argmax(-1) == labels
+        results[f"{name}_loss"] = (losses * weights).sum() / weights.sum()
+        results[f"{name}_accuracy"] = (right * weights).sum() / weights.sum()
+    results["loss"] = sum(value for name, value in results.items() if name.endswith("loss"))
+    return results
+
+
+@pytest.mark.parametrize("batch_size", (7, 30))
+def test_every_record_counts_once_whatever_the_batches(tmp_path, batch_size):
+    files = make_files(tmp_path, (9, 11))
+    evaluator = make_evaluator(files, batch_size=batch_size)
+    results = evaluator.run()
+    assert results.pop("examples") == 20
+    assert results == pytest.approx(plainly(evaluator.model, files), rel=1e-4)
+
+
+def test_two_devices_measure_the_same(tmp_path):
+    files = make_files(tmp_path, (9, 11))
+    strategy = two_devices()
+    model = make_model(strategy)
+    results = make_evaluator(files, model, strategy).run()
+    assert results.pop("examples") == 20
+    assert results == pytest.approx(plainly(model, files), rel=1e-4)
+    # The guesses are made by the first device's copy.
+    shown = guesses_as_markdown(model, Pieces(), first_records(files, FORMAT, 2))
+    assert shown.count("| true |") == 2
+    assert shown == guesses_as_markdown(make_model(), Pieces(), first_records(files, FORMAT, 2))
+
+
+def test_without_sentence_labels(tmp_path):
+    files = make_files(tmp_path, (9, 11), WITHOUT_LABELS)
+    evaluator = make_evaluator(files, record_format=WITHOUT_LABELS)
+    results = evaluator.run()
+    assert results.pop("examples") == 20
+    assert set(results) == {"loss", "masked_lm_loss", "masked_lm_accuracy"}
+    assert results == pytest.approx(plainly(evaluator.model, files, WITHOUT_LABELS), rel=1e-4)
+
+
+def test_packed_rows_count_their_sequences(tmp_path):
+    files = make_files(tmp_path, (9, 11), PACKED)
+    sequences = sum(r["segment_index"].max() for r in first_records(files, PACKED, 100))
+    assert 20 < sequences < 60
+    assert make_evaluator(files, record_format=PACKED).run()["examples"] == sequences
+
+
+@pytest.mark.parametrize("record_format", (FORMAT, WITHOUT_LABELS))
+def test_stops_after_so_many_batches(tmp_path, record_format):
+    files = make_files(tmp_path, (9, 11), record_format)
+    evaluator = make_evaluator(files, record_format=record_format, max_batches=2)
+    assert evaluator.run()["examples"] == 16
+
+
+def test_compiles_once_and_reads_the_weights_anew(tmp_path, monkeypatch):
+    """Three evaluations during a training: one trace; the same weights give the same numbers."""
+    traces = []
+    original = step.loss_sums
+
+    def counting(outputs, batch):
+        traces.append(1)
+        return original(outputs, batch)
+
+    monkeypatch.setattr(step, "loss_sums", counting)
+    files = make_files(tmp_path, (20,))
+    evaluator = make_evaluator(files)
+    first = evaluator.run()
+    count = len(traces)
+    assert count > 0
+    assert evaluator.run() == first
+    kernel = evaluator.model.masked_lm.transform.kernel
+    kernel.assign(2 * kernel)
+    assert evaluator.run() != first
+    assert len(traces) == count
+
+
+def test_training_is_left_as_it_is(tmp_path):
+    files = make_files(tmp_path, (20,))
+    evaluator = make_evaluator(files)
+    before = [np.array(v) for v in evaluator.model.variables]
+    evaluator.run()
+    guesses_as_markdown(evaluator.model, Pieces(), first_records(files, FORMAT, 2))
+    for value, variable in zip(before, evaluator.model.variables, strict=True):
+        np.testing.assert_array_equal(value, variable)
+
+
+def test_a_damaged_record_is_named(tmp_path):
+    files = make_files(tmp_path, (20, 20))
+    evaluator = make_evaluator(files)
+    evaluator.run()
+    flip_a_byte(files[1], 20, damaged=15)
+    with pytest.raises(InputError, match=r"part-1.*after 15 good ones"):
+        evaluator.run()
+
+
+def test_results_as_lines(tmp_path):
+    assert read_results(str(tmp_path)) == {}
+    results = {"loss": 1 / 3, "examples": 20, "global_step": 8}
+    path = write_results(str(tmp_path), results)
+    with open(path, encoding="utf-8") as file:
+        assert file.read() == "examples = 20\nglobal_step = 8\nloss = 0.3333333333333333\n"
+    assert read_results(str(tmp_path)) == results
+
+
+class Pieces(TokenizerInterface):
+    """A tokenizer with a piece for every id of `made_records`."""
+
+    def __init__(self):
+        self._use_vocabulary({f"p{i}": i for i in range(60)}, b"")
+
+
+WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "나", "##는", "학교", "##에", "갔", "##다",
+         ".", "*", "|"]  # fmt: skip
+
+
+@pytest.fixture
+def tokenizer(tmp_path):
+    (tmp_path / "vocab.txt").write_text("\n".join(WORDS) + "\n")
+    return KoreanTokenizer(tmp_path / "vocab.txt")
+
+
+def record(tokenizer, first, second, masked, length=16, places=4):
+    """A record as it is in a file: `masked` gives the positions of what is [MASK] in it."""
+    pieces = ["[CLS]", *first, "[SEP]", *second, "[SEP]"]
+    ids = np.zeros(length, np.int64)
+    ids[: len(pieces)] = tokenizer.convert_tokens_to_ids(pieces)
+    row = {
+        "input_ids": ids,
+        "input_mask": (np.arange(length) < len(pieces)).astype(np.int64),
+        "segment_ids": np.zeros(length, np.int64),
+        "masked_lm_positions": np.zeros(places, np.int64),
+        "masked_lm_ids": np.zeros(places, np.int64),
+        "masked_lm_weights": (np.arange(places) < len(masked)).astype(np.float32),
+    }
+    row["segment_ids"][len(first) + 2 : len(pieces)] = 1
+    row["masked_lm_positions"][: len(masked)] = masked
+    row["masked_lm_ids"][: len(masked)] = ids[masked]
+    ids[masked] = tokenizer.mask_id
+    return row
+
+
+def shown(page):
+    """The text of a page's tables, by rows and cells; ** where it is bold."""
+    page = page.replace("<strong>", "**").replace("</strong>", "**")
+    rows = re.findall(r"<tr>\s*(.*?)\s*</tr>", page, re.DOTALL)
+    return [re.findall(r"<t[hd]>(.*?)</t[hd]>", row) for row in rows]
+
+
+def test_guesses_beside_the_truth(tokenizer):
+    model = make_model()
+    row = record(tokenizer, ["나", "##는", "*", "학교", "##에"], ["갔", "##다", "."], [4, 5, 8])
+    text = guesses_as_markdown(model, tokenizer, [row], count=3)
+    page = html_of(text)
+    assert "나는 * [**학교**][**에**]<br" in page and "갔[**다**] ." in page
+    header, *rows = shown(page)
+    assert header == ["true", "guesses"]
+    assert [true for true, _ in rows] == ["학교", "##에", "##다"]
+    ids, masked = row["input_ids"][:11], row["masked_lm_positions"][:3]
+    expected = best_guesses(model, ids, masked, range(len(WORDS)), 3, row["segment_ids"][:11])
+    for (_, cell), guesses in zip(rows, expected, strict=True):
+        names = [part.rsplit(" ", 2)[0] for part in cell.split(", ")]
+        assert [name.strip("*") or "*" for name in names] == [WORDS[i] for i, _ in guesses]
+        assert [int(part.split()[-2]) for part in cell.split(", ")] == [
+            round(100 * p) for _, p in guesses
+        ]
+
+
+def html_of(markdown):
+    """What TensorBoard's page of texts shows, entities resolved."""
+    page = plugin_util.markdown_to_safe_html(markdown)
+    return html.unescape(page).replace("<strong>", "**").replace("</strong>", "**")
+
+
+def test_a_right_guess_is_bold(tokenizer):
+    model = make_model()
+    head = model.masked_lm.output_bias
+    head.assign(100.0 * tf.one_hot(WORDS.index("학교"), head.shape[0]))
+    text = guesses_as_markdown(model, tokenizer, [record(tokenizer, ["나", "학교"], ["."], [1, 2])])
+    (_, wrong), (_, right) = shown(html_of(text))[1:]
+    assert wrong.startswith("학교 100 %, ") and right.startswith("**학교** 100 %, ")
+    assert wrong.count("%") == 5
+
+
+def test_guesses_see_the_whole_record(tokenizer):
+    """Its second segment included, its padding not: as the model sees it in a batch."""
+    model = make_model()
+    row = record(tokenizer, ["나", "##는"], ["학교", "##에"], [2, 5])
+    batch = {name: value[None].astype(np.int32) for name, value in row.items()}
+    logits = np.array(model(batch, training=False)["masked_lm_logits"], np.float64)[0, :2, :14]
+    probabilities = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
+    rows = shown(html_of(guesses_as_markdown(model, tokenizer, [row], count=1)))[1:]
+    for (_, cell), row in zip(rows, probabilities, strict=True):
+        assert cell.replace("**", "") == f"{WORDS[row.argmax()]} {100 * row.max():.0f} %"
+
+
+def test_what_has_nothing_to_show_is_left_out(tokenizer):
+    model = make_model()
+    packed = {**record(tokenizer, ["나"], ["."], [1]), "segment_index": np.ones(16, np.int64)}
+    nothing = record(tokenizer, ["나"], ["."], [])
+    assert guesses_as_markdown(model, tokenizer, [packed, nothing]) == ""
+
+
+@pytest.mark.parametrize(
+    "switches, pieces, text",
+    (
+        ({}, ["나", "##는", "갔", "##다", "."], "나는 갔다 ."),
+        (
+            {"continuation_prefix": "", "word_end_marker": "_"},
+            ["나", "는_", "갔", "다_"],
+            "나는 갔다",
+        ),
+        ({"word_end_marker": "_"}, ["나", "##는_", "갔", "##다_"], "나는 갔다"),
+        ({"continuation_prefix": ""}, ["나", "는", "갔", "다"], "나 는 갔 다"),
+    ),
+)
+def test_words_are_put_together_as_the_tokenizer_marks_them(tmp_path, switches, pieces, text):
+    (tmp_path / "vocab.txt").write_text("\n".join([*WORDS[:5], *pieces]) + "\n")
+    tokenizer = KoreanTokenizer(tmp_path / "vocab.txt", **switches)
+    row = record(tokenizer, pieces, ["나"], [len(pieces) + 2])
+    page = html_of(guesses_as_markdown(make_model(), tokenizer, [row]))
+    assert page.startswith(f"<p>{text}<br")
+
+
+def test_sentencepiece_marks_where_a_word_begins():
+    class SentencePieces(TokenizerInterface):
+        def __init__(self):
+            pieces = [*WORDS[:5], "▁나", "는", "▁갔", "다", "▁"]
+            self._use_vocabulary({piece: i for i, piece in enumerate(pieces)}, b"")
+
+    tokenizer = SentencePieces()
+    row = record(tokenizer, ["▁나", "는", "▁갔", "다"], ["▁나"], [3])
+    page = html_of(guesses_as_markdown(make_model(), tokenizer, [row]))
+    assert page.startswith("<p>나는 [**갔**]다<br")
+    assert shown(page)[1][0] == "▁갔"
