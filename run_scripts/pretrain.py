@@ -165,6 +165,9 @@ def pretrain(values):
     if values.export_dir:
         make_writable(values.export_dir, "export_dir")
 
+    if cluster:
+        # TensorFlow reports a lost worker in many lines of its own.
+        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     import_tensorflow()
     run(values, column, config, files, eval_files, tokenizer, cluster)
 
@@ -307,51 +310,54 @@ def make_writable(directory, flag_name):
 
 def run(values, column, config, files, eval_files, tokenizer, cluster):
     """The part that needs TensorFlow."""
-    import keras
-
-    from bert_tf.checkpoint import save_google_checkpoint
-    from bert_tf.distribution import (
-        check_agreement,
-        describe_devices,
-        explain_lost_worker,
-        is_chief,
-        make_strategy,
-    )
-    from bert_tf.evaluation import Evaluator, write_results
-    from bert_tf.input_pipeline import check_records, most_frequent_share
-    from bert_tf.precision import choose_precision
-    from bert_tf.reporting import write_evaluation
-    from bert_tf.training import TrainingData, compiled_parts, restore, train
+    from bert_tf.distribution import barrier, explain_lost_worker, make_strategy
 
     if cluster:
         print(f"waiting for all of {len(cluster.workers)} workers", flush=True)
     strategy = make_strategy(values.distribution_strategy, values.num_gpus)
+    with explain_lost_worker(strategy):
+        train_and_evaluate(values, column, config, files, eval_files, tokenizer, strategy)
+        # A worker that ended sooner would look like one that is lost.
+        barrier(strategy)
+
+
+def train_and_evaluate(values, column, config, files, eval_files, tokenizer, strategy):
+    """The program on its devices; of several workers the chief alone writes and speaks."""
+    import keras
+
+    from bert_tf.checkpoint import save_google_checkpoint
+    from bert_tf.distribution import check_agreement, is_chief
+    from bert_tf.evaluation import Evaluator
+    from bert_tf.input_pipeline import check_records
+    from bert_tf.precision import choose_precision
+    from bert_tf.training import TrainingData, compiled_parts, train
+    from bert_tf.training_state import restore
+
     chief = is_chief(strategy)
     say = functools.partial(print, flush=True) if chief else lambda *_: None
     check_batches(values, strategy.num_replicas_in_sync)
     shape = (values.max_seq_length, values.max_predictions_per_seq)
-    data = TrainingData(files, *check_records(files, *shape, config))
-    held_out = data
+    data = held_out = TrainingData(files, *check_records(files, *shape, config))
     if values.eval_input_file:
         held_out = TrainingData(eval_files, *check_records(eval_files, *shape, config))
     precision = choose_precision(values.precision)
+    flags = {f"--{name}": value for name, value in dataclasses.asdict(values).items()}
+    check_agreement(strategy, {**flags, "records": data.examples, "precision": precision})
     keras.utils.set_random_seed(values.random_seed)
-    with strategy.scope(), explain_lost_worker(strategy):
+    with strategy.scope():
         state = build(values, column, config, precision)
-        flags = {f"--{name}": value for name, value in dataclasses.asdict(values).items()}
-        check_agreement(strategy, {**flags, "records": data.examples, "precision": precision})
     allow_missing = tuple(filter(None, values.allow_missing.split(",")))
-    with explain_lost_worker(strategy):
-        line = restore(state, strategy, values.output_dir, values.init_checkpoint, allow_missing)
-        # A worker that does not see the others' checkpoints would start from new weights.
-        check_agreement(strategy, {"the step to go on from": state.step})
+    line = restore(state, strategy, values.output_dir, values.init_checkpoint, allow_missing)
+    # A worker that does not see the others' checkpoints would start from new weights.
+    check_agreement(strategy, {"the step to go on from": state.step})
     say(f"model: {config}")
     say(line)
     if chief:
         describe(values.output_dir, column, config, tokenizer)
 
-    def make_evaluator():
-        return Evaluator(
+    evaluator = None
+    if values.do_eval or values.eval_input_file:
+        evaluator = Evaluator(
             state.model,
             strategy,
             held_out.files,
@@ -361,75 +367,74 @@ def run(values, column, config, files, eval_files, tokenizer, cluster):
             SENTENCE_NAMES[column],
             xla=compiled_parts(values.xla, state.model)[0],
         )
-
-    evaluator = make_evaluator() if values.do_eval or values.eval_input_file else None
-    stopped = None
     if values.do_train and state.step >= values.num_train_steps:
         say(
             f"already at step {state.step} of {values.num_train_steps}: nothing to train "
             "(a larger --num_train_steps goes on from here)"
         )
     elif values.do_train:
-        settings = training_config(values, column)
-        replicas = strategy.num_replicas_in_sync
-        say(
-            f"training on {describe_devices(strategy)} in {precision}, "
-            f"{values.train_batch_size} examples an update "
-            f"({values.train_batch_size // replicas} a device"
-            + (
-                f", in {values.gradient_accumulation_steps} parts"
-                if values.gradient_accumulation_steps > 1
-                else ""
-            )
-            + f"), steps {state.step + 1} to {values.num_train_steps}, "
-            f"{values.num_train_steps * values.train_batch_size / data.examples:.1f} passes over "
-            f"{data.examples:,} examples"
-        )
-        say(
-            memory_line(
-                config,
-                values.train_batch_size // replicas // values.gradient_accumulation_steps,
-                *shape,
-                precision,
-                values.recompute,
-            )
-        )
-        texts = {"configuration": as_table(config), "command": as_command(values)}
+        say(training_line(values, strategy, precision, state.step, data.examples))
+        part = values.train_batch_size // strategy.num_replicas_in_sync
+        part //= values.gradient_accumulation_steps
+        say(memory_line(config, part, *shape, precision, values.recompute))
         stopped = train(
             state,
             strategy,
             data,
-            settings,
+            training_config(values, column),
             evaluator if values.eval_input_file else None,
             tokenizer,
-            texts,
+            {"configuration": as_table(config), "command": as_command(values)},
         )
-    if stopped:
-        say(
-            f"stopped by {stopped} after step {state.step} of {values.num_train_steps}, saved in "
-            f"{values.output_dir}: the same command goes on from there"
-        )
-        return
+        if stopped:
+            say(
+                f"stopped by {stopped} after step {state.step} of {values.num_train_steps}, saved "
+                f"in {values.output_dir}: the same command goes on from there"
+            )
+            return
     if values.export_dir and chief:
         save_google_checkpoint(state.model, os.path.join(values.export_dir, EXPORTED_NAME))
         describe(values.export_dir, column, config, tokenizer)
         say(f"exported to {values.export_dir}")
     if values.do_eval:
-        with explain_lost_worker(strategy):
-            results = {**evaluator.run(), "global_step": state.step}
-        if not chief:
-            return
-        if not (values.do_train and values.eval_input_file):  # else training has written them
-            write_evaluation(values.output_dir, results, state.step)
-        path = write_results(values.output_dir, results)
-        print("***** Eval results *****")
-        for name in sorted(results):
-            print(f"  {name} = {results[name]}")
-        share = most_frequent_share(
-            held_out.files, held_out.record_format, values.eval_batch_size * values.max_eval_steps
-        )
-        print(f"  (always guessing the most frequent masked word: accuracy {share:.4f})")
-        print(f"written to {path}")
+        results = {**evaluator.run(), "global_step": state.step}
+        if chief:
+            show_results(values, results, held_out)
+
+
+def training_line(values, strategy, precision, step, examples):
+    """What is about to happen: devices, batch, steps, passes over the records."""
+    from bert_tf.distribution import describe_devices
+
+    parts = values.gradient_accumulation_steps
+    return (
+        f"training on {describe_devices(strategy)} in {precision}, "
+        f"{values.train_batch_size} examples an update "
+        f"({values.train_batch_size // strategy.num_replicas_in_sync} a device"
+        f"{f', in {parts} parts' if parts > 1 else ''}), "
+        f"steps {step + 1} to {values.num_train_steps}, "
+        f"{values.num_train_steps * values.train_batch_size / examples:.1f} passes over "
+        f"{examples:,} examples"
+    )
+
+
+def show_results(values, results, held_out):
+    """Writes and prints the evaluation, beside what guessing would give."""
+    from bert_tf.evaluation import write_results
+    from bert_tf.input_pipeline import most_frequent_share
+    from bert_tf.reporting import write_evaluation
+
+    if not (values.do_train and values.eval_input_file):  # else training has drawn this point
+        write_evaluation(values.output_dir, results, results["global_step"])
+    path = write_results(values.output_dir, results)
+    print("***** Eval results *****")
+    for name in sorted(results):
+        print(f"  {name} = {results[name]}")
+    share = most_frequent_share(
+        held_out.files, held_out.record_format, values.eval_batch_size * values.max_eval_steps
+    )
+    print(f"  (always guessing the most frequent masked word: accuracy {share:.4f})")
+    print(f"written to {path}")
 
 
 def training_config(values, column):
@@ -460,7 +465,7 @@ def build(values, column, config, precision):
     from bert_tf.loss_scale import LossScale
     from bert_tf.optimization import OPTIMIZERS
     from bert_tf.precision import POLICIES
-    from bert_tf.training import TrainingState
+    from bert_tf.training_state import TrainingState
 
     encoder = BertModel if column == "bert" else AlbertModel
     model = PretrainingModel(encoder(config, dtype=POLICIES[precision]))

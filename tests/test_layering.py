@@ -135,6 +135,9 @@ def test_what_is_one_sentence():
 LIGHT = (
     "tokenization",
     "bert_tf.config",
+    "bert_tf.cluster",
+    "bert_tf.memory",
+    "bert_tf.stopping",
     "albert_tf.config",
     "create_pretraining_data.pairs",
     "run_scripts.pretrain",

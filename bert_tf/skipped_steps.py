@@ -1,0 +1,104 @@
+"""Takes note of steps that were skipped, and stops a run that only skips."""
+
+import json
+import math
+import os
+import warnings
+
+from bert_tf.input_pipeline import step_records
+from bert_tf.loss_scale import MINIMUM_SCALE
+from tokenization.errors import InputError
+
+# The log, in the run's directory.
+SKIPPED_FILE = "skipped_steps.jsonl"
+
+# Records of a skipped step that its warning names; the file names all.
+NAMED_RECORDS = 3
+
+
+class SkippedSteps:
+    """Takes note of steps that were skipped, and stops a run that only skips.
+
+    Args:
+        state: the `TrainingState`.
+        data: the `TrainingData`.
+        config: the `TrainingConfig`.
+        writes: whether this worker writes the log.
+    """
+
+    def __init__(self, state, data, config, writes):
+        self.state = state
+        self.data = data
+        self.config = config
+        self.writes = writes
+        self.bad_in_a_row = 0
+
+    def look(self, metrics):
+        """Reads the metrics of a loop that ended at `state.step`.
+
+        Raises:
+            InputError: more bad steps in a row than allowed, or a loss scale of nothing left.
+        """
+        skipped = metrics["skipped"].numpy()
+        if not skipped.any():
+            self.bad_in_a_row = 0
+            return
+        names = ("loss", "gradient_norm", "learning_rate", "loss_scale")
+        columns = {name: metrics[name].numpy() for name in names if name in metrics}
+        for i, bad in enumerate(skipped):
+            if not bad:
+                self.bad_in_a_row = 0
+                continue
+            self.state.skipped += 1
+            row = {name: float(column[i]) for name, column in columns.items()}
+            step = self.state.step - len(skipped) + 1 + i
+            self._note(step, row)
+            if "loss_scale" in row and math.isfinite(row["loss"]):
+                self._check_scale(step, row)  # too long for float16, as now and then it is
+            else:
+                self._check_count(step, row)
+
+    def _note(self, step, row):
+        """Writes step, numbers and records to the log; says it in one line."""
+        records = [
+            f"{file}:{number}"
+            for file, number in step_records(
+                self.data.files,
+                self.data.examples,
+                self.config.train_batch_size,
+                self.config.seed,
+                step - 1,
+            )
+        ]
+        if not self.writes:
+            return
+        path = os.path.join(self.config.output_dir, SKIPPED_FILE)
+        with open(path, "a", encoding="utf-8") as file:
+            line = {"step": step, **{k: repr(v) for k, v in row.items()}, "records": records}
+            file.write(json.dumps(line, ensure_ascii=False) + "\n")
+        warnings.warn(
+            f"step {step} changed no weight: loss {row['loss']}, gradient norm "
+            f"{row['gradient_norm']}; its records ({', '.join(records[:NAMED_RECORDS])}, ...) are "
+            f"listed in {path}",
+            stacklevel=2,
+        )
+
+    def _check_scale(self, step, row):
+        if row["loss_scale"] <= MINIMUM_SCALE:
+            raise InputError(
+                "float16 needs gradients that fit it at a loss scale above "
+                f"{MINIMUM_SCALE:g} (--precision=bfloat16 needs none; a lower --learning_rate may "
+                f"help). Received: gradient norm {row['gradient_norm']} at loss scale "
+                f"{row['loss_scale']:g}, step {step}"
+            )
+
+    def _check_count(self, step, row):
+        self.bad_in_a_row += 1
+        if self.bad_in_a_row > self.config.max_bad_steps:
+            raise InputError(
+                "loss and gradient must be finite in one of --max_bad_steps="
+                f"{self.config.max_bad_steps} steps (a lower --learning_rate or a longer "
+                "--num_warmup_steps may help; the checkpoints before are kept). Received: loss "
+                f"{row['loss']}, gradient norm {row['gradient_norm']} at step {step}, learning "
+                f"rate {row['learning_rate']:.3g}"
+            )

@@ -1,0 +1,150 @@
+"""What changes while training, with its checkpoints: going on from one, writing the next."""
+
+import dataclasses
+import math
+import os
+import warnings
+
+from bert_tf.checkpoint import (
+    DamagedCheckpoint,
+    load_google_checkpoint,
+    load_training_state,
+    save_google_checkpoint,
+    save_training_state,
+)
+from bert_tf.checkpoint_files import (
+    checkpoint_path,
+    keep_newest,
+    list_checkpoints,
+    note_checkpoints,
+    remove_checkpoint,
+    remove_unfinished,
+)
+from bert_tf.distribution import barrier, is_chief
+from bert_tf.evaluation import read_results, write_results
+
+
+@dataclasses.dataclass
+class TrainingState:
+    """What changes while training: all of it is in a checkpoint.
+
+    Learning rate, dropout and the order of examples are functions of the step.
+
+    Attributes:
+        model: a `PretrainingModel`, made in the strategy's scope.
+        optimizer: built for the model, in the same scope.
+        loss_scale: a `LossScale` for float16, or None.
+        step: updates made, those that were skipped included.
+        skipped: how many were skipped, because loss or gradient was no number.
+    """
+
+    model: object
+    optimizer: object
+    loss_scale: object = None
+    step: int = 0
+    skipped: int = 0
+
+    def counters(self):
+        """What a checkpoint holds beside weights and moments."""
+        counters = {"skipped_steps": self.skipped}
+        if self.loss_scale is not None:
+            counters["loss_scale"] = self.loss_scale.scale.numpy()
+            counters["loss_scale_good_steps"] = self.loss_scale.good_steps.numpy()
+        return counters
+
+    def set(self, step, counters):
+        """Takes over what a checkpoint holds."""
+        self.step = step
+        self.skipped = int(counters.get("skipped_steps", 0))
+        self.optimizer.iterations.assign(step)
+        if self.loss_scale is not None and "loss_scale" in counters:
+            self.loss_scale.scale.assign(counters["loss_scale"])
+            self.loss_scale.good_steps.assign(counters["loss_scale_good_steps"])
+
+
+def restore(state, strategy, output_dir, init_checkpoint=None, allow_missing=()):
+    """Sets weights, moments and step from the first of these that there is.
+
+    1. The newest checkpoint in `output_dir`: the run goes on where it was. One that cannot be
+       read is left out with a warning, for the one before.
+    2. `init_checkpoint`, of Google's or of this project: weights alone, from step 0.
+    3. Neither: the model's initial weights.
+
+    Args:
+        state: a `TrainingState`.
+        strategy: a `tf.distribute.Strategy`.
+        output_dir: the run's directory; of several workers all must see the same files there.
+        init_checkpoint: a checkpoint's name, or None.
+        allow_missing: as `load_google_checkpoint` has it, for `init_checkpoint`.
+
+    Returns:
+        A line that says which file was used and why.
+
+    Raises:
+        InputError: a checkpoint that does not fit the model, or none of several can be read.
+    """
+    if is_chief(strategy):
+        remove_unfinished(output_dir)
+    barrier(strategy)
+    steps = list_checkpoints(output_dir)
+    for number, step in enumerate(reversed(steps), start=1):
+        path = checkpoint_path(output_dir, step)
+        try:
+            state.set(*load_training_state(path, state.model, state.optimizer))
+        except DamagedCheckpoint as error:
+            if number == len(steps):
+                raise
+            warnings.warn(f"{error}; going back to the checkpoint before", stacklevel=2)
+            continue
+        line = f"resuming from {path}, the newest checkpoint in the output directory"
+        if number > 1:
+            line += " that can be read"
+        if init_checkpoint:
+            line += f" (--init_checkpoint={init_checkpoint} was for its first step)"
+        return line
+    if init_checkpoint:
+        report = load_google_checkpoint(state.model, init_checkpoint, allow_missing)
+        return f"starting from --init_checkpoint: {report}"
+    return f"starting from new weights: no checkpoint in {output_dir}, no --init_checkpoint"
+
+
+def save(state, config):
+    """Writes a checkpoint, then removes those beyond `keep_checkpoint_max`.
+
+    Args:
+        state: a `TrainingState`.
+        config: a `TrainingConfig`.
+    """
+    os.makedirs(config.output_dir, exist_ok=True)
+    path = checkpoint_path(config.output_dir, state.step)
+    save_training_state(path, state.model, state.optimizer, state.step, state.counters())
+    keep_newest(
+        config.output_dir, config.keep_checkpoint_max, every=config.keep_checkpoint_every_steps
+    )
+
+
+class BestCheckpoint:
+    """Keeps the weights with the lowest held-out masked-word loss, in a folder of their own.
+
+    Args:
+        folder: the folder; what an earlier part of the run left there counts.
+        writes: whether this worker writes.
+    """
+
+    def __init__(self, folder, writes):
+        self.folder = folder
+        self.writes = writes
+        self.loss = read_results(folder).get("masked_lm_loss", math.inf)
+
+    def offer(self, state, results):
+        """Saves the weights if they are better than the best ones so far."""
+        if not self.writes or not results["masked_lm_loss"] < self.loss:
+            return
+        self.loss = results["masked_lm_loss"]
+        os.makedirs(self.folder, exist_ok=True)
+        save_google_checkpoint(state.model, checkpoint_path(self.folder, state.step))
+        write_results(self.folder, {**results, "global_step": state.step})
+        for step in list_checkpoints(self.folder):
+            if step != state.step:  # the newest of a run that was begun anew may be a later one
+                remove_checkpoint(checkpoint_path(self.folder, step))
+        note_checkpoints(self.folder)
