@@ -1,149 +1,266 @@
-"""Measures the training step: steps/s, examples/s, share of a matrix product's speed, memory.
+"""Compares this project's training step with its peers', and with its own matrix products.
 
-    python benchmarks/training.py                        BERT-base 8 x 128, the quickstart's ALBERT
-    python benchmarks/training.py --config=FILE --batch=32 --length=128
+    python benchmarks/training.py                                     BERT-base, 8 x 128
+    python benchmarks/training.py --model=albert --batch=16 --precision=bfloat16
+    python benchmarks/training.py --peers=none --config=FILE          this project alone
+    python benchmarks/training.py --devices                           one device against two
 
-Prints a Markdown table; "spread" is the distance of the quartiles over the median. Run it on a
-quiet machine: every row names the speed of a plain matrix product measured just before it.
+The peers, KerasHub and transformers, come with `pip install -e '.[bench]'`; one that is not
+installed is left out. Everybody computes the same: forward with dropout, the losses of masked
+words and of sentence pairs, backward, clipping by the global norm, one AdamW update (ALBERT:
+LAMB), on the same batch.
+
+The speed of a shared machine drifts, so every contender stays alive in a process of its own,
+they take turns, and what is reported is the median of the ratios within a round.
 """
 
 import argparse
-import resource
+import dataclasses
+import importlib.util
+import json
+import os
+import socket
 import statistics
-import sys
-import time
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+from common import (
+    DROPOUT,
+    Contender,
+    ContenderFailed,
+    add_model_flags,
+    median_and_spread,
+    one_of,
+    print_table,
+    read_config,
+    take_turns,
+)
+from contenders import MATRIX
 
-from albert_tf.config import AlbertConfig
-from bert_tf.config import BertConfig
-from run_scripts.quiet import import_tensorflow
+PEERS = {"kerashub": "keras_hub", "transformers": "transformers"}  # with their modules
+TRIAL_ROUNDS = 3  # between two settings of which only the faster goes on
+HEADINGS = [
+    "contender", "precision", "s/step", "spread", "examples/s", "its time / this project's",
+    "spread", "peak memory GiB",
+]  # fmt: skip
+DEVICE_HEADINGS = ["devices", "s/step", "spread", "time / one device's", "spread"]
 
-MATRIX = 2048  # large enough that the product runs at the machine's own speed
-QUICKSTART = Path(__file__).parents[1] / "run_scripts/flagfiles/quickstart_albert.json"
+OPTIMIZERS = {
+    "bert": "AdamW everywhere (KerasHub: keras.optimizers.AdamW, transformers: torch's, fused)",
+    "albert": "LAMB here and in KerasHub (keras.optimizers.Lamb); AdamW (torch's, fused) in "
+    "transformers, which is less work",
+}
 
 
-def random_batch(batch, length, predictions, vocab_size):
-    """Full rows of random ids."""
-    import numpy as np
-    import tensorflow as tf
+def best_of(kind, tasks, rounds, steps):
+    """Lets the settings of one contender take turns; only the fastest stays alive.
 
-    rng = np.random.default_rng(0)
+    Returns:
+        The fastest, and the others (closed) with the ratios of their times to its.
+    """
+    contenders = [Contender(kind, task) for task in tasks]
+    if len(contenders) == 1:
+        return contenders[0], []
+    times = take_turns(contenders, rounds, steps)
+    pairs = sorted(zip(contenders, times, strict=True), key=lambda p: statistics.median(p[1]))
+    (best, best_times), *others = pairs
+    for contender, _ in others:
+        contender.close()
+    return best, [(contender, ratios(seconds, best_times)) for contender, seconds in others]
 
-    def integers(high, shape):
-        return tf.constant(rng.integers(0, high, shape), tf.int32)
 
-    return {
-        "input_ids": integers(vocab_size, (batch, length)),
-        "input_mask": tf.ones((batch, length), tf.int32),
-        "segment_ids": integers(2, (batch, length)),
-        "masked_lm_positions": integers(length, (batch, predictions)),
-        "masked_lm_ids": integers(vocab_size, (batch, predictions)),
-        "masked_lm_weights": tf.ones((batch, predictions)),
-        "next_sentence_labels": integers(2, (batch, 1)),
-        "next_sentence_weights": tf.ones((batch,)),
+def ratios(times, base):
+    """Round by round."""
+    return [a / b for a, b in zip(times, base, strict=True)]
+
+
+def describe(contender, kind, task, relative):
+    """A row of the table."""
+    settings = {
+        "project": f"this project, XLA {'on' if task['xla'] else 'off'}",
+        "kerashub": f"KerasHub, fit, jit_compile={task['xla']}",
+        "transformers": "transformers, eager",
     }
-
-
-def seconds_per_call(call, repeats):
-    """Median and relative spread of a call's time."""
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - start)
-    low, median, high = statistics.quantiles(times, n=4)
-    return median, (high - low) / median
-
-
-def matrix_product_flops():
-    """Floating-point operations a second of a bare product, float32."""
-    import tensorflow as tf
-
-    a = tf.random.normal((MATRIX, MATRIX))
-    product = tf.function(lambda: tf.reduce_sum(a @ a))
-    product()
-    median, _ = seconds_per_call(lambda: product().numpy(), 9)
-    return 2 * MATRIX**3 / median
-
-
-def step_flops(config, batch, length, predictions):
-    """Operations of the matrix products of one update; the backward pass is twice the forward."""
-    layers = config.num_hidden_layers * getattr(config, "inner_group_num", 1)
-    h, tokens = config.hidden_size, batch * length
-    block = 2 * tokens * (4 * h * h + 2 * h * config.intermediate_size) + 4 * tokens * length * h
-    masked = 2 * batch * predictions * (h + config.vocab_size) * config.embedding_size
-    return 3 * (layers * block + masked)
-
-
-def measure(name, config, batch, length, predictions, xla, repeats):
-    """One row of the table."""
-    import tensorflow as tf
-
-    from albert_tf import AlbertModel
-    from bert_tf import BertModel, PretrainingModel, WarmupPolynomialDecay
-    from bert_tf.optimization import OPTIMIZERS
-    from bert_tf.step import TrainingStep
-
-    is_albert = isinstance(config, AlbertConfig)
-    model = PretrainingModel((AlbertModel if is_albert else BertModel)(config))
-    optimizer = OPTIMIZERS["lamb" if is_albert else "adamw"](WarmupPolynomialDecay(1e-4, 1000, 10))
-    optimizer.build(model.trainable_variables)
-    step = TrainingStep(model, optimizer, tf.distribute.get_strategy(), xla=xla)
-    data = random_batch(batch, length, predictions, config.vocab_size)
-    for _ in range(2):  # compiles, then warms up
-        float(step(data)["loss"])
-    peak = matrix_product_flops()
-    median, spread = seconds_per_call(lambda: float(step(data)["loss"]), repeats)
-    share = step_flops(config, batch, length, predictions) / median / peak
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    seconds, spread = median_and_spread(contender.seconds[-len(relative) :])
+    ratio, ratio_spread = median_and_spread(relative)
     return [
-        name,
-        f"{batch} x {length}",
-        "on" if xla else "off",
-        f"{1 / median:.3f}",
-        f"{batch / median:.2f}",
+        settings[kind],
+        task["precision"],
+        f"{seconds:.3g}",
         f"{spread:.0%}",
-        f"{peak / 1e9:.0f}",
-        f"{share:.0%}",
-        f"{memory:.2f}",
+        f"{task['batch'] / seconds:.3g}",
+        f"{ratio:.2f}",
+        f"{ratio_spread:.0%}",
+        f"{contender.memory:.2f}",
     ]
 
 
-HEADINGS = [
-    "model", "batch", "XLA", "steps/s", "examples/s", "spread", "matrix product GFLOP/s",
-    "share of it", "peak process memory GiB",
-]  # fmt: skip
+def compare(task, peers, project_xla, rounds, steps):
+    """Everybody in one precision.
+
+    Never more than four processes with a model are alive.
+
+    Returns:
+        Rows of the table, and lines for the note under it.
+    """
+    variants = [{**task, "xla": xla} for xla in (True, False)]
+    own, others = best_of(
+        "project", [v for v in variants if v["xla"] in project_xla], rounds, steps
+    )
+    rows = [describe(c, "project", c.tasks[0], relative) for c, relative in others]
+    notes, rivals = [], {}
+    for peer in peers:
+        # transformers has no such setting.
+        settings = variants if peer == "kerashub" else variants[-1:]
+        try:
+            rivals[peer], slower = best_of(peer, settings, TRIAL_ROUNDS, steps)
+        except ContenderFailed as error:
+            notes.append(f"{task['precision']}: {peer} failed: {error.last_line}")
+            continue
+        for loser, relative in slower:
+            notes.append(
+                f"{task['precision']}: {peer} with jit_compile={loser.tasks[0]['xla']} took "
+                f"{statistics.median(relative):.2f} times the time of the setting in the table."
+            )
+    times = take_turns([own, *rivals.values()], rounds, steps)
+    for (peer, rival), seconds in zip(rivals.items(), times[1:], strict=True):
+        rows.append(describe(rival, peer, rival.tasks[0], ratios(seconds, times[0])))
+        rival.close()
+    rows.insert(0, describe(own, "project", own.tasks[0], [1.0] * rounds))
+    notes.append(share_of_products(task, own, variants, rounds, steps))
+    own.close()
+    return rows, notes
+
+
+def share_of_products(task, own, variants, rounds, steps):
+    """A line: what part of the step its matrix products and its update would take alone."""
+    products, _ = best_of("products", variants, TRIAL_ROUNDS, steps)
+    update, _ = best_of("update", variants, TRIAL_ROUNDS, steps)
+    matrices = [
+        Contender("matrix", {**task, "precision": name}) for name in ("float32", "bfloat16")
+    ]
+    group = [own, products, update, *matrices]
+    times = take_turns(group, rounds, steps)
+    shares = [(p + u) / s for s, p, u in zip(*times[:3], strict=True)]
+    (step, products_s, update_s, *matrices_s) = (statistics.median(seconds) for seconds in times)
+    share, spread = median_and_spread(shares)
+    for contender in group[1:]:
+        contender.close()
+    speeds = [f"{2 * MATRIX**3 / seconds / 1e9:.0f}" for seconds in matrices_s]
+    return (
+        f"{task['precision']}: the step's matrix products alone {products_s:.3g} s, its update "
+        f"alone {update_s:.3g} s, together {share:.0%} (spread {spread:.0%}) of the step's "
+        f"{step:.3g} s in the same rounds; a bare product of two {MATRIX} x {MATRIX} matrices "
+        f"ran at {speeds[0]} GFLOP/s in float32, {speeds[1]} in bfloat16."
+    )
+
+
+def compare_devices(task, rounds, steps):
+    """Rows: one device, two devices of one process, two processes, with the same two cores."""
+    cores = sorted(os.sched_getaffinity(0))[:2]
+    task = {**task, "cores": cores, "environment": {"CUDA_VISIBLE_DEVICES": "-1"}}
+    workers = [f"localhost:{port}" for port in free_ports(2)]
+    worker_tasks = [
+        {
+            **task,
+            "devices": "multi_worker",
+            "cores": cores[i : i + 1],
+            "environment": {
+                **task["environment"],
+                "TF_CONFIG": json.dumps(
+                    {"cluster": {"worker": workers}, "task": {"type": "worker", "index": i}}
+                ),
+            },
+        }
+        for i in range(2)
+    ]
+    contests = {
+        "two logical CPUs, MirroredStrategy": {**task, "devices": "mirrored"},
+        "two processes, MultiWorkerMirroredStrategy": worker_tasks,
+    }
+    rows = []
+    one = Contender("project", task)
+    for name, tasks in contests.items():
+        two = Contender("project", tasks)
+        times = take_turns([one, two], rounds, steps)
+        two.close()
+        relative = ratios(times[1], times[0])
+        rows.append([name, *numbers(times[1]), *numbers(relative)])
+    one.close()
+    return [["one device", *numbers(one.seconds), "1", ""], *rows]
+
+
+def numbers(values):
+    """Median and spread as text."""
+    median, spread = median_and_spread(values)
+    return f"{median:.3g}", f"{spread:.0%}"
+
+
+def free_ports(count):
+    """Ports of this machine that nobody listens on."""
+    sockets = [socket.socket() for _ in range(count)]
+    for one in sockets:
+        one.bind(("localhost", 0))
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
 
 
 def main():
-    """Measures, prints the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--config", help="a bert_config.json or an albert_config.json")
+    """Measures, prints the table and the note under it."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add_model_flags(parser)
     parser.add_argument("--batch", type=int, default=8)
     parser.add_argument("--length", type=int, default=128)
     parser.add_argument("--predictions", type=int, default=20)
-    parser.add_argument("--repeats", type=int, default=9)
-    parser.add_argument("--xla", choices=("on", "off"), default="on")
+    parser.add_argument("--peers", type=one_of(*PEERS, "none"), default=list(PEERS))
+    parser.add_argument("--project-settings", type=one_of("xla", "plain"), default=["xla", "plain"])
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--steps", type=int, default=1, help="of each contender in a round")
+    parser.add_argument("--devices", action="store_true", help="compare numbers of devices instead")
     arguments = parser.parse_args()
-    import_tensorflow()
-    shape = (arguments.batch, arguments.length, arguments.predictions)
-    if arguments.config:
-        kind = (
-            AlbertConfig if "embedding_size" in Path(arguments.config).read_text() else BertConfig
+    config = read_config(arguments.model, arguments.config)
+    task = {
+        "model": arguments.model,
+        "config": dataclasses.asdict(config),
+        **{name: getattr(arguments, name) for name in ("batch", "length", "predictions")},
+    }
+    project_xla = [setting == "xla" for setting in arguments.project_settings]
+    effort = (arguments.rounds, arguments.steps)
+    print(
+        f"{arguments.config or f'{arguments.model}-base'}, batch {task['batch']} x "
+        f"{task['length']}, {task['predictions']} predictions, dropout {DROPOUT}; "
+        f"{arguments.rounds} rounds of {arguments.steps} step(s); spread: the distance of the "
+        "quartiles over the median.\n",
+        flush=True,
+    )
+    if arguments.devices:
+        task |= {"precision": arguments.precision[0], "xla": project_xla[0]}
+        print_table(DEVICE_HEADINGS, compare_devices(task, *effort))
+        print(
+            f"{task['precision']}, XLA {'on' if task['xla'] else 'off'}; the batch is over all "
+            "devices. Every row has the same two cores with one intra-op thread each: a single "
+            "process has both (two logical devices share them), each of two processes has one."
         )
-        jobs = [(arguments.config, kind.from_json_file(arguments.config), *shape)]
-    else:
-        # Smallest first: the peak of memory is the process's.
-        jobs = [
-            ("the quickstart's ALBERT", AlbertConfig.from_json_file(QUICKSTART), 64, 64, 10),
-            ("BERT-base", BertConfig.from_preset("base", vocab_size=30522), *shape),
-        ]
-    print(f"| {' | '.join(HEADINGS)} |\n|{'---|' * len(HEADINGS)}")
-    for job in jobs:
-        row = measure(*job, xla=arguments.xla == "on", repeats=arguments.repeats)
-        print(f"| {' | '.join(row)} |", flush=True)
+        return
+    notes = [f"{OPTIMIZERS[arguments.model]}."]
+    if "transformers" in arguments.peers:
+        notes.append("transformers computes the logits of every position.")
+    asked = [peer for peer in arguments.peers if peer != "none"]
+    peers = [peer for peer in asked if importlib.util.find_spec(PEERS[peer])]
+    notes += [f"{peer} is not installed." for peer in asked if peer not in peers]
+
+    def rows():
+        for precision in arguments.precision:
+            of_precision, more_notes = compare(
+                {**task, "precision": precision}, peers, project_xla, *effort
+            )
+            notes.extend(more_notes)
+            yield from of_precision
+
+    print_table(HEADINGS, rows())
+    print("\n".join(f"* {note}" for note in notes))
 
 
 if __name__ == "__main__":

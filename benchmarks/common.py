@@ -1,0 +1,191 @@
+"""What the benchmarks share: configurations, batches, contenders in own processes, tables."""
+
+import contextlib
+import dataclasses
+import json
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from albert_tf.config import AlbertConfig
+from bert_tf.config import BertConfig
+
+CONFIGS = {"bert": BertConfig, "albert": AlbertConfig}
+VOCAB_SIZES = {"bert": 30522, "albert": 30000}  # of the published English models
+DROPOUT = 0.1  # BERT's; ALBERT version 1's too
+
+# Quiet, offline; several processes share a GPU, so none may take all of its memory.
+ENVIRONMENT = {
+    "TF_CPP_MIN_LOG_LEVEL": "3",
+    "KERAS_BACKEND": "tensorflow",
+    "TF_FORCE_GPU_ALLOW_GROWTH": "true",
+    "HF_HUB_OFFLINE": "1",
+}
+
+
+def one_of(*choices):
+    """An argparse type: some of `choices`, separated by commas."""
+
+    def parse(text):
+        values = text.split(",")
+        if not set(values) <= set(choices):
+            raise ValueError
+        return values
+
+    parse.__name__ = f"list of {', '.join(choices)}"  # how argparse's error calls it
+    return parse
+
+
+def whole_numbers(text):
+    """An argparse type: integers separated by commas."""
+    return [int(number) for number in text.split(",")]
+
+
+def add_model_flags(parser):
+    """Which model, how precise."""
+    parser.add_argument("--model", choices=CONFIGS, default="bert")
+    parser.add_argument("--config", help="its JSON file; without it the base size")
+    parser.add_argument(
+        "--precision", type=one_of("float32", "bfloat16"), default=["float32", "bfloat16"]
+    )
+
+
+def read_config(model, path=None):
+    """The file's sizes, or the base size; dropout is always `DROPOUT`."""
+    kind = CONFIGS[model]
+    if path:
+        config = kind.from_json_file(path)
+    else:
+        config = kind.from_preset("base", vocab_size=VOCAB_SIZES[model])
+    return dataclasses.replace(
+        config, hidden_dropout_prob=DROPOUT, attention_probs_dropout_prob=DROPOUT
+    )
+
+
+def random_batch(config, batch, length, predictions):
+    """Full rows of random ids; the masked positions of a row are different ones, in order."""
+    rng = np.random.default_rng(0)
+    positions = np.argsort(rng.random((batch, length)), axis=1)[:, :predictions]
+    return {
+        "input_ids": rng.integers(1, config.vocab_size, (batch, length), np.int32),
+        "input_mask": np.ones((batch, length), np.int32),
+        "segment_ids": rng.integers(0, 2, (batch, length), np.int32),
+        "masked_lm_positions": np.sort(positions, axis=1).astype(np.int32),
+        "masked_lm_ids": rng.integers(1, config.vocab_size, (batch, predictions), np.int32),
+        "masked_lm_weights": np.ones((batch, predictions), np.float32),
+        "next_sentence_labels": rng.integers(0, 2, (batch, 1), np.int32),
+        "next_sentence_weights": np.ones(batch, np.float32),
+    }
+
+
+class Contender:
+    """One function of `contenders.py` in a process of its own, or in several that go together.
+
+    The process builds, compiles, warms up, and then computes only when `run` is called, so that
+    several can be alive and take turns. It ends when its standard input does.
+
+    Args:
+        kind: the function's name.
+        tasks: a dict of what it takes, or a list of dicts, a process for each.
+    """
+
+    def __init__(self, kind, tasks):
+        self.tasks = tasks if isinstance(tasks, list) else [tasks]
+        self.log = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 - until `close`
+        program = str(Path(__file__).with_name("contenders.py"))
+        self.processes = [
+            subprocess.Popen(
+                [sys.executable, program, kind, json.dumps(task)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self.log,
+                env={**os.environ, **ENVIRONMENT, **task.get("environment", {})},
+                text=True,
+            )
+            for task in self.tasks
+        ]
+        self.seconds = []  # of every run
+        self._answers()  # waits until it is warm
+
+    def run(self, steps):
+        """Computes `steps` steps; remembers the seconds of one, and the peak of memory so far."""
+        for process in self.processes:
+            with contextlib.suppress(BrokenPipeError):  # it has ended: there will be no answer
+                print(steps, file=process.stdin, flush=True)
+        answers = self._answers()
+        self.seconds.append(max(answer["seconds"] for answer in answers))
+        self.memory = sum(answer["memory"] for answer in answers)
+
+    def _answers(self):
+        lines = [process.stdout.readline() for process in self.processes]
+        if not all(lines):
+            self.log.seek(0)
+            message = self.log.read()
+            self.close()
+            raise ContenderFailed(message, [process.returncode for process in self.processes])
+        return [json.loads(line) for line in lines]
+
+    def close(self):
+        """Ends the processes, which gives their memory back."""
+        for process in self.processes:
+            with contextlib.suppress(BrokenPipeError):
+                process.stdin.close()
+            process.stdout.close()
+        for process in self.processes:
+            process.wait()
+        self.log.close()
+
+
+class ContenderFailed(Exception):
+    """A contender's process ended by itself.
+
+    Args:
+        message: what it printed; the end of it is shown.
+        statuses: the exit status of each of its processes.
+    """
+
+    def __init__(self, message, statuses):
+        super().__init__(message[-2000:])
+        killed = min(statuses) < 0  # and could not say why
+        lines = [] if killed else message.strip().splitlines()
+        self.last_line = lines[-1] if lines else f"exit status {statuses}"
+        # What TensorFlow calls it, or what Linux does to the process.
+        self.out_of_memory = "RESOURCE_EXHAUSTED" in message or -signal.SIGKILL in statuses
+
+
+def take_turns(contenders, rounds, steps):
+    """Runs one after the other, round after round: A B C A B C ...
+
+    The speed of a shared machine drifts; what is compared is what ran in the same round.
+
+    Returns:
+        The seconds per step of every contender in every round: a list of lists.
+    """
+    for _ in range(rounds):
+        for contender in contenders:
+            contender.run(steps)
+    return [contender.seconds[-rounds:] for contender in contenders]
+
+
+def median_and_spread(values):
+    """The median, and the distance of the quartiles over it."""
+    if len(values) == 1:
+        return values[0], 0.0
+    low, median, high = statistics.quantiles(values, n=4, method="inclusive")
+    return median, (high - low) / median
+
+
+def print_table(headings, rows):
+    """Prints a Markdown table, every row as soon as `rows` yields it."""
+    print(f"| {' | '.join(headings)} |\n|{'---|' * len(headings)}", flush=True)
+    for row in rows:
+        print(f"| {' | '.join(row)} |", flush=True)
+    print(flush=True)

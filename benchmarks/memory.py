@@ -1,0 +1,149 @@
+"""Measures the memory of this project's training step, and finds the largest batch in a limit.
+
+    python benchmarks/memory.py --length=128 --batch=8 --recompute=none,block
+    python benchmarks/memory.py --search --limit-gib=12 --verify --recompute=block
+
+Every measurement is some steps in a fresh process: its peak of memory (of a GPU's memory where
+there is one), the seconds for an example. The search measures three small batches for each
+length, fits memory = a + b * batch, and says which batch fills the limit; with --verify that
+batch is run too, and the answer is the largest one that was seen to fit.
+"""
+
+import argparse
+import dataclasses
+import math
+
+import numpy as np
+from common import (
+    Contender,
+    ContenderFailed,
+    add_model_flags,
+    one_of,
+    print_table,
+    read_config,
+    whole_numbers,
+)
+
+# google-research/bert README, "Out-of-memory issues": the largest batches of BERT-base on a GPU
+# with 12 GB, fine-tuning with Adam (no logits over the vocabulary, unlike here).
+GOOGLE_BATCHES = {64: 64, 128: 32, 256: 16, 320: 14, 384: 12, 512: 6}
+
+# Of the tokens of a row this part is predicted: 20 of 128, 77 of 512, as google-research/bert.
+MASKED_SHARE = 0.15
+
+# The smallest batch that a search measures has about so many tokens, the largest four times that:
+# enough for the activations to show beside the weights.
+FIRST_TOKENS = 512
+
+# Runs that --verify may take: a fit from small batches can be off by one or two.
+ATTEMPTS = 4
+
+HEADINGS = ["length", "precision", "recompute", "XLA", "batch", "peak memory GiB", "s/example"]
+SEARCH_HEADINGS = [
+    "length", "precision", "recompute", "XLA", "memory in GiB", "largest residual",
+    "largest batch", "its memory GiB", "s/example", "google-research/bert, 12 GB card",
+]  # fmt: skip
+
+
+def measure(task, length, batch, steps):
+    """Peak memory in GiB, and seconds for an example; (inf, nan) where memory ran out."""
+    task = {
+        **task,
+        "length": length,
+        "batch": batch,
+        "predictions": math.ceil(MASKED_SHARE * length),
+    }
+    try:
+        contender = Contender("project", task)
+        contender.run(steps)
+    except ContenderFailed as error:
+        if error.out_of_memory:
+            return math.inf, math.nan
+        raise
+    contender.close()
+    return contender.memory, contender.seconds[-1] / batch
+
+
+def fit(memories):
+    """memory = a + b * batch by least squares, of {batch: memory}: a, b, the largest residual."""
+    batches, values = np.array([*memories], float), np.array([*memories.values()])
+    b, a = np.polyfit(batches, values, 1)
+    return a, b, np.abs(a + b * batches - values).max()
+
+
+def largest(memories, limit):
+    """The largest batch that the fit of {batch: memory} has within the limit, 0 if none is.
+
+    None where memory does not grow with the batch: the model is too small to show beside the
+    libraries, and larger batches than these should be measured.
+    """
+    a, b, _ = fit(memories)
+    return max(math.floor((limit - a) / b), 0) if b > 0 else None
+
+
+def search(task, length, limit, steps, verify):
+    """One row of the search's table, without its first columns."""
+    first = max(1, FIRST_TOKENS // length)
+    found = {batch: measure(task, length, batch, steps) for batch in (first, 2 * first, 4 * first)}
+    memories = {batch: memory for batch, (memory, _) in found.items()}
+    a, b, residual = fit(memories)
+    answer = largest(memories, limit)
+    memory, seconds = "not run", "not run"
+    if verify and answer:
+        for _ in range(ATTEMPTS):
+            tried = largest(memories, limit)
+            if not tried or tried in found:
+                break
+            found[tried] = measure(task, length, tried, steps)
+            # A batch for which there was no memory cannot be fitted.
+            memories[tried] = min(found[tried][0], 2 * limit)
+        answer = max((batch for batch, (value, _) in found.items() if value <= limit), default=0)
+        if answer:
+            memory, seconds = (f"{number:.3g}" for number in found[answer])
+    google = GOOGLE_BATCHES.get(length, "") if task["model"] == "bert" else ""
+    line = f"{a:.2f} {b:+.4f} * batch"
+    answer = "unknown" if answer is None else str(answer)
+    return [line, f"{residual:.3f}", answer, memory, seconds, str(google)]
+
+
+def main():
+    """Measures, prints the table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add_model_flags(parser)
+    parser.add_argument("--recompute", type=one_of("none", "block"), default=["none"])
+    parser.add_argument("--xla", choices=("on", "off"), default="on")
+    parser.add_argument("--length", type=whole_numbers, help="one or more; 128, or Google's table")
+    parser.add_argument("--batch", type=whole_numbers, default=[8], help="one or more")
+    parser.add_argument("--steps", type=int, default=3)
+    parser.add_argument("--search", action="store_true", help="find the largest batch")
+    parser.add_argument("--limit-gib", type=float, default=12.0)
+    parser.add_argument("--verify", action="store_true", help="run the batches that were found")
+    arguments = parser.parse_args()
+    config = read_config(arguments.model, arguments.config)
+    task = {"model": arguments.model, "config": dataclasses.asdict(config)}
+    task["xla"] = arguments.xla == "on"
+    if arguments.search:
+        print(f"The largest batch in {arguments.limit_gib:g} GiB:\n")
+    print_table(SEARCH_HEADINGS if arguments.search else HEADINGS, measured_rows(arguments, task))
+
+
+def measured_rows(arguments, task):
+    """Yields the rows of the table."""
+    for length in arguments.length or (GOOGLE_BATCHES if arguments.search else [128]):
+        for precision in arguments.precision:
+            for recompute in arguments.recompute:
+                one = {**task, "precision": precision, "recompute": recompute}
+                first = [str(length), precision, recompute, arguments.xla]
+                if arguments.search:
+                    limits = (arguments.limit_gib, arguments.steps, arguments.verify)
+                    yield [*first, *search(one, length, *limits)]
+                else:
+                    for batch in arguments.batch:
+                        numbers = measure(one, length, batch, arguments.steps)
+                        yield [*first, str(batch), *(f"{n:.3g}" for n in numbers)]
+
+
+if __name__ == "__main__":
+    main()
