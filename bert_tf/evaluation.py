@@ -74,7 +74,8 @@ class Evaluator:
             desc="evaluation",
             unit="batch",
             leave=False,
-            disable=not is_chief(self.strategy),
+            # None: not in a file, where two lines at once cannot be drawn.
+            disable=None if is_chief(self.strategy) else True,
         )
         try:
             with progress:

@@ -21,6 +21,12 @@ from tqdm import tqdm
 # device.
 LINE_INTERVAL = 2.0
 
+# Seconds between two progress lines in a file: a terminal shows only the newest.
+LOG_INTERVAL = 10.0
+
+# Calls whose time says nothing: the first compiles the step, the second the loop around it.
+UNTIMED_CALLS = 2
+
 # Where an evaluation's curves go: a run of its own beside the training's, with the same tags.
 EVALUATION_RUN = "eval"
 
@@ -215,6 +221,7 @@ class Reporter:
             unit="step",
             desc="training",
             smoothing=0.1,
+            mininterval=0.1 if sys.stderr.isatty() else LOG_INTERVAL,
             disable=not writes,
         )
         self.batch_size = batch_size
@@ -225,8 +232,9 @@ class Reporter:
         self.weight_norm = weight_norm
         self.waiting = []  # metrics that are still the device's
         self.seen = []  # those of the same window that were looked at, as arrays
+        self.untimed_calls = UNTIMED_CALLS
         self.timed_steps = 0
-        self.window_start = self.last_line = None
+        self.window_start = self.last_line = time.perf_counter()
 
     def __enter__(self):
         return self
@@ -249,10 +257,10 @@ class Reporter:
         """
         self.waiting.append(metrics)
         count = len(metrics["loss"])
-        if self.window_start is None:  # the first call compiled, so its time says nothing
+        if self.untimed_calls:
+            self.untimed_calls -= 1
             self._look()
             self.restart_clock()
-            self.last_line = self.window_start
         else:
             self.timed_steps += count
         if time.perf_counter() - self.last_line > LINE_INTERVAL:

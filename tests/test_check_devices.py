@@ -1,0 +1,224 @@
+"""The program that checks a machine's devices: all right here, and what is not right is told."""
+
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from workers import ROOT
+
+from bert_tf import check_devices, step
+from bert_tf.check_devices import check_step, first_line, run_group
+
+# On a busy machine; an idle one needs a sixth of it.
+DEADLINE = 600
+
+
+def task(strategy="one_device", device="CPU:0", xla=False, precision="float32"):
+    return {
+        "kind": "check",
+        "strategy": strategy,
+        "device": device,
+        "xla": xla,
+        "precision": precision,
+    }
+
+
+def test_this_machine_is_all_right():
+    run = subprocess.run(
+        [*check_devices.COMMAND, "--quick"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE,
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+    rows = [re.split(r" {2,}", line) for line in run.stdout.splitlines()]
+    checks = {tuple(row[:3]): row[3:] for row in rows if row[1:2] in (["on"], ["off"])}
+    assert sorted(checks) == sorted(
+        (where, xla, precision)
+        for where in ("CPU:0", "mirrored", "multi_worker")
+        for xla in ("on", "off")
+        for precision in ("float32", "bfloat16")
+    )
+    for (_, _, precision), (difference, result) in checks.items():
+        assert result == "ok"
+        # bfloat16 has 8 bits: numbers as near as float32's were not computed in it.
+        assert (float(difference) > 1e-4) == (precision == "bfloat16")
+    products = [row for row in rows if row[1:2] == ["matrix product, 2048 x 2048"]]
+    assert [row[2] for row in products] == ["float32", "bfloat16"]
+    assert all(float(row[3].removesuffix(" TFLOP/s")) > 0 for row in products)
+    assert "BERT-base" not in run.stdout
+    assert run.stdout.endswith("\nAll 14 are right.\n")
+
+
+class LongerStep(step.TrainingStep):
+    """Updates by a tenth too much."""
+
+    def _apply_gradients(self, weights, firsts, seconds, gradients, rate, factor, decayed):
+        super()._apply_gradients(weights, firsts, seconds, gradients, 1.1 * rate, factor, decayed)
+
+
+class NoStep(step.TrainingStep):
+    """Does not compute."""
+
+    def __call__(self, batch, stop=False):
+        raise tf.errors.InternalError(None, None, "Graph execution error:\n\nno such kernel\n")
+
+
+def test_wrong_numbers_are_noticed(monkeypatch):
+    check_devices.reference()  # right, and kept
+    monkeypatch.setattr(step, "TrainingStep", LongerStep)
+    assert check_step(task()) == {
+        "result": "wrong: weights by 1.0e-01",
+        "difference": pytest.approx(0.1, rel=1e-3),
+    }
+    monkeypatch.setattr(step, "TrainingStep", NoStep)
+    assert check_devices.answer_to(task()) == {"result": "failed: InternalError: no such kernel"}
+
+
+def test_what_is_compared(monkeypatch):
+    right = {"loss": 2.0, "gradient norm": 3.0, "weights": np.ones((1, 4))}
+    monkeypatch.setattr(check_devices, "reference", lambda: right)
+    apart = {**right, "weights": np.stack([np.ones(4), np.array([1, 1, 1, 1.2])])}
+    for numbers, result in (
+        (right, "ok"),
+        (apart, "wrong: weights by 1.0e-01"),
+        ({**right, "loss": 1.0}, "wrong: loss by 5.0e-01"),
+        ({**right, "gradient norm": np.nan}, "wrong: gradient norm by nan"),
+    ):
+        monkeypatch.setattr(check_devices, "tiny_step", lambda task, numbers=numbers: numbers)
+        assert check_step(task())["result"] == result
+
+
+# A program whose tasks compute nothing; TensorFlow, which takes seconds to import, is none.
+PRETENDED = """
+import os, sys, time
+from unittest import mock
+sys.modules["tensorflow"] = mock.MagicMock()
+from bert_tf import check_devices
+
+def pretend(task):
+    if task["precision"] == "an exception":
+        raise ValueError("the first line\\nthe second")
+    if task["precision"] == "a crash":
+        print("F0000 00:00:00 file.cc:1] Check failed: no ptxas", file=sys.stderr, flush=True)
+        os.abort()
+    if task["precision"] == "a worker's exception":
+        if '"index": 1' in os.environ["TF_CONFIG"]:
+            raise ValueError("only here")
+        time.sleep(600)
+    if task["precision"] == "a hang":
+        time.sleep(600)
+    second = '"index": 1' in os.environ.get("TF_CONFIG", "")
+    if task["precision"] == "a number" or task["precision"] == "a worker's number" and second:
+        return {"result": "wrong: loss by 3.0e-01", "difference": 0.3}
+    return {"result": "ok", "difference": 1e-7, "speed": 5e10}
+
+check_devices.KINDS = {"check": pretend, "product": pretend}
+sys.exit(check_devices.main())
+"""
+
+
+# What they do; the last three in two workers.
+NAMES = (
+    *("float32", "a number", "an exception", "a crash", "bfloat16"),
+    *("a worker's exception", "a worker's number", "float16"),
+)
+
+
+@pytest.fixture
+def pretended(monkeypatch):
+    """Tasks are done by `PRETENDED`."""
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setattr(check_devices, "COMMAND", (sys.executable, "-c", PRETENDED))
+
+
+@pytest.mark.usefixtures("pretended")
+def test_what_is_not_right_becomes_a_row_and_the_exit_status(monkeypatch, capsys):
+    tasks = [task(precision=name) for name in NAMES[:5]]
+    tasks += [task("multi_worker", None, precision=name) for name in NAMES[5:]]
+    monkeypatch.setattr(check_devices, "check_tasks", lambda gpus: tasks)
+    assert check_devices.main(["--quick"]) == 1
+    out = capsys.readouterr().out
+    rows = [line.split(maxsplit=2) for line in out.splitlines() if " off " in line]
+    told = {name: next(row[2] for row in rows if row[2].startswith(name)) for name in NAMES}
+    results = {name: re.split(r" {2,}", line)[-1] for name, line in told.items()}
+    crash = results.pop("a crash")
+    assert results == {
+        "float32": "ok",
+        "a number": "wrong: loss by 3.0e-01",
+        "an exception": "failed: ValueError: the first line",
+        "bfloat16": "ok",
+        "a worker's exception": "failed: ValueError: only here",
+        "a worker's number": "wrong: loss by 3.0e-01",
+        "float16": "ok",
+    }
+    assert re.fullmatch("failed: the process ended with SIGABRT: F0000 .* no ptxas", crash)
+    assert out.endswith("\n5 of 10 are not right.\n")
+
+
+@pytest.mark.usefixtures("pretended")
+def test_a_process_that_hangs_is_ended(monkeypatch):
+    monkeypatch.setattr(check_devices, "SILENCE_SECONDS", 0.2)
+    answers = run_group([task(precision="a hang")], lambda: [{}])
+    answers = [answer for answer in answers if answer is not None]
+    assert answers == [{"result": "failed: no answer for 0.2 s"}]
+
+
+def test_first_line_of_what_xla_cannot_compile():
+    function = tf.function(tf.strings.as_string, jit_compile=True)
+    with pytest.raises(tf.errors.InvalidArgumentError) as raised:
+        function(tf.ones([3]))
+    line = first_line(raised.value)
+    assert line.startswith("InvalidArgumentError: Detected unsupported operations")
+    assert "AsString" in line and "\n" not in line
+
+
+ERRORS = {
+    "one line": (ValueError("a\nb"), "ValueError: a"),
+    "no text": (RuntimeError(), "RuntimeError: "),
+    "tracing": (
+        ValueError('in user code:\n\n    File "f.py", line 9, in f\n        f(x)\n\n'
+                   "    TypeError: no such shape\n"),
+        "ValueError: TypeError: no such shape",
+    ),
+    "a stack": (
+        tf.errors.UnknownError(
+            None, None, 'Graph execution error:\n\nDetected at node A defined at\n  File "f.py", '
+            "line 1\n\nno kernel\n\t [[A]]"
+        ),
+        "UnknownError: no kernel",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_first_line(name):
+    error, line = ERRORS[name]
+    assert first_line(error) == line
+
+
+def test_tasks_of_machines_with_gpus():
+    tasks = check_devices.check_tasks(2)
+    places = {(t["strategy"], t["device"]) for t in tasks}
+    assert places == {
+        ("one_device", "GPU:0"),
+        ("one_device", "GPU:1"),
+        ("mirrored", None),
+        ("multi_worker", None),
+    }
+    assert {t["precision"] for t in tasks} == {"float32", "bfloat16", "float16"}
+    assert len(tasks) == len(places) * 3 * 2
+
+
+def test_workers_share_no_gpu(monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,5,6")
+    shown = [
+        [e["CUDA_VISIBLE_DEVICES"] for e in check_devices.worker_environments(n)] for n in (0, 1, 3)
+    ]
+    assert shown == [["-1", "-1"], ["-1", "-1"], ["3", "5"]]
+    a, b = (e["TF_CONFIG"] for e in check_devices.worker_environments(0))
+    assert a.replace('"index": 0', '"index": 1') == b
