@@ -89,10 +89,11 @@ def _mirrored(count):
     if count:
         return tf.distribute.MirroredStrategy([f"GPU:{i}" for i in range(count)])
     cpus = tf.config.list_logical_devices("CPU")
-    # Logical CPUs share their memory: what one of them adds up the others can read.
+    # Plain copies and sums: no collective operation, which several strategies in one process
+    # would disturb, and not ReductionToOneDevice, which never returns from within a tf.while_loop.
     return tf.distribute.MirroredStrategy(
         [f"CPU:{i}" for i in range(len(cpus))],
-        cross_device_ops=tf.distribute.ReductionToOneDevice(),
+        cross_device_ops=tf.distribute.HierarchicalCopyAllReduce(),
     )
 
 

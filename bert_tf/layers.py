@@ -129,10 +129,15 @@ def random_bits(shape, seed):
     def fold(x, bits):
         return ops.bitwise_xor(x, ops.right_shift(x, word(bits)))
 
-    x = ops.cast(ops.arange(size, dtype="int32"), "uint32")
-    x = fold(ops.bitwise_xor(x * word(0x9E3779B1), seed[0]), 16)
-    x = fold(x * word(0x7FEB352D) + seed[1], 15)
-    return ops.reshape(fold(x * word(0x846CA68B), 16), shape)
+    def mix(x, more):
+        x = fold(fold(x, 16) * word(0x7FEB352D) + more, 15)
+        return fold(x * word(0x846CA68B), 16)
+
+    # One number, mixed first: the calls of a shared block have seeds one apart, and their masks
+    # would be shifted copies of each other.
+    key = mix(ops.bitwise_xor(mix(seed[1], word(0x9E3779B1)), seed[0]), seed[1])
+    x = ops.cast(ops.arange(size, dtype="int32"), "uint32") * word(0x9E3779B1)
+    return ops.reshape(mix(ops.bitwise_xor(x, key), seed[1]), shape)
 
 
 class Embeddings(keras.layers.Layer):

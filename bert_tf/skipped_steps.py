@@ -32,6 +32,9 @@ class SkippedSteps:
         self.config = config
         self.writes = writes
         self.bad_in_a_row = 0
+        self.path = os.path.join(config.output_dir, SKIPPED_FILE)
+        if writes:
+            self._forget_later()
 
     def look(self, metrics):
         """Reads the metrics of a loop that ended at `state.step`.
@@ -60,6 +63,8 @@ class SkippedSteps:
 
     def _note(self, step, row):
         """Writes step, numbers and records to the log; says it in one line."""
+        if not self.writes:
+            return
         records = [
             f"{file}:{number}"
             for file, number in step_records(
@@ -70,18 +75,26 @@ class SkippedSteps:
                 step - 1,
             )
         ]
-        if not self.writes:
-            return
-        path = os.path.join(self.config.output_dir, SKIPPED_FILE)
-        with open(path, "a", encoding="utf-8") as file:
+        with open(self.path, "a", encoding="utf-8") as file:
             line = {"step": step, **{k: repr(v) for k, v in row.items()}, "records": records}
             file.write(json.dumps(line, ensure_ascii=False) + "\n")
         warnings.warn(
             f"step {step} changed no weight: loss {row['loss']}, gradient norm "
             f"{row['gradient_norm']}; its records ({', '.join(records[:NAMED_RECORDS])}, ...) are "
-            f"listed in {path}",
+            f"listed in {self.path}",
             stacklevel=2,
         )
+
+    def _forget_later(self):
+        """Removes the steps that will come again, and what a kill cut off."""
+        if not os.path.exists(self.path):
+            return
+        with open(self.path, encoding="utf-8") as file:
+            lines = [line for line in file if line.endswith("\n")]
+        temporary = f"{self.path}.tmp-{os.getpid()}"
+        with open(temporary, "w", encoding="utf-8") as file:
+            file.writelines(line for line in lines if json.loads(line)["step"] <= self.state.step)
+        os.replace(temporary, self.path)
 
     def _check_scale(self, step, row):
         if row["loss_scale"] <= MINIMUM_SCALE:
@@ -96,8 +109,8 @@ class SkippedSteps:
         self.bad_in_a_row += 1
         if self.bad_in_a_row > self.config.max_bad_steps:
             raise InputError(
-                "loss and gradient must be finite in one of --max_bad_steps="
-                f"{self.config.max_bad_steps} steps (a lower --learning_rate or a longer "
+                "loss and gradient may be no number in so many steps in a row: --max_bad_steps="
+                f"{self.config.max_bad_steps} (a lower --learning_rate or a longer "
                 "--num_warmup_steps may help; the checkpoints before are kept). Received: loss "
                 f"{row['loss']}, gradient norm {row['gradient_norm']} at step {step}, learning "
                 f"rate {row['learning_rate']:.3g}"

@@ -118,6 +118,9 @@ def save(state, config):
     os.makedirs(config.output_dir, exist_ok=True)
     path = checkpoint_path(config.output_dir, state.step)
     save_training_state(path, state.model, state.optimizer, state.step, state.counters())
+    for step in list_checkpoints(config.output_dir):
+        if step > state.step:  # damaged: the run has gone on from one before it
+            remove_checkpoint(checkpoint_path(config.output_dir, step))
     keep_newest(
         config.output_dir, config.keep_checkpoint_max, every=config.keep_checkpoint_every_steps
     )
@@ -135,6 +138,8 @@ class BestCheckpoint:
         self.folder = folder
         self.writes = writes
         self.loss = read_results(folder).get("masked_lm_loss", math.inf)
+        if writes:
+            remove_unfinished(folder)
 
     def offer(self, state, results):
         """Saves the weights if they are better than the best ones so far."""

@@ -245,18 +245,10 @@ def read_profile_steps(values):
 
 
 def read_config(values, column):
-    """The model's configuration; its positions must cover the sequences."""
+    """The model's configuration."""
     if column == "bert":
-        config, path = BertConfig.from_json_file(values.bert_config_file), values.bert_config_file
-    else:
-        config = AlbertConfig.from_json_file(values.albert_config_file)
-        path = values.albert_config_file
-    if values.max_seq_length > config.max_position_embeddings:
-        raise InputError(
-            f"--max_seq_length must be at most max_position_embeddings of {path}. Received: "
-            f"{values.max_seq_length} and {config.max_position_embeddings}"
-        )
-    return config
+        return BertConfig.from_json_file(values.bert_config_file)
+    return AlbertConfig.from_json_file(values.albert_config_file)
 
 
 def check_vocabulary(values, config):
@@ -312,7 +304,7 @@ def run(values, column, config, files, eval_files, tokenizer, cluster):
     """The part that needs TensorFlow."""
     from bert_tf.distribution import barrier, explain_lost_worker, make_strategy
 
-    if cluster:
+    if cluster and len(cluster.workers) > 1:
         print(f"waiting for all of {len(cluster.workers)} workers", flush=True)
     strategy = make_strategy(values.distribution_strategy, values.num_gpus)
     with explain_lost_worker(strategy):
@@ -335,14 +327,19 @@ def train_and_evaluate(values, column, config, files, eval_files, tokenizer, str
 
     chief = is_chief(strategy)
     say = functools.partial(print, flush=True) if chief else lambda *_: None
+    # First of all: what one worker refuses alone, the others would learn as its loss.
+    flags = {f"--{name}": value for name, value in dataclasses.asdict(values).items()}
+    sizes = {f"{k} of the configuration": v for k, v in dataclasses.asdict(config).items()}
+    check_agreement(strategy, {**flags, **sizes})
     check_batches(values, strategy.num_replicas_in_sync)
     shape = (values.max_seq_length, values.max_predictions_per_seq)
     data = held_out = TrainingData(files, *check_records(files, *shape, config))
+    check_length(values, config, data)
     if values.eval_input_file:
         held_out = TrainingData(eval_files, *check_records(eval_files, *shape, config))
+        check_length(values, config, held_out)
     precision = choose_precision(values.precision)
-    flags = {f"--{name}": value for name, value in dataclasses.asdict(values).items()}
-    check_agreement(strategy, {**flags, "records": data.examples, "precision": precision})
+    check_agreement(strategy, {"records": data.examples, "precision": precision})
     keras.utils.set_random_seed(values.random_seed)
     with strategy.scope():
         state = build(values, column, config, precision)
@@ -495,6 +492,17 @@ def check_batches(values, replicas):
         raise InputError(
             "--eval_batch_size must be a multiple of the number of devices. Received: "
             f"--eval_batch_size={values.eval_batch_size}, {replicas} devices"
+        )
+
+
+def check_length(values, config, data):
+    """The model's positions must cover the sequences; those of a packed row count from 0 again."""
+    packed = data.record_format.packed_sequences
+    if not packed and values.max_seq_length > config.max_position_embeddings:
+        raise InputError(
+            "--max_seq_length must be at most max_position_embeddings of the configuration, "
+            f"unless rows are packed. Received: {values.max_seq_length} and "
+            f"{config.max_position_embeddings}"
         )
 
 

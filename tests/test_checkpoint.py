@@ -114,7 +114,7 @@ def test_google_s_optimizer_state_goes_on(tmp_path):
     model = pretraining_model("albert_optim_lamb")
     optimizer = make_optimizer("lamb", model)
     prefix = str(GOLDEN / "albert_optim_lamb_onehot" / "model.ckpt-10")
-    assert load_training_state(prefix, model, optimizer) == 10
+    assert load_training_state(prefix, model, optimizer) == (10, {})
     reader = tf.train.load_checkpoint(prefix)
     for name, variable in google_variables(model).items():
         first, second = optimizer.moments(variable)
@@ -174,10 +174,12 @@ def test_training_goes_on_exactly_where_it_was(tmp_path):
     for i in range(3):
         run(i)
     prefix = checkpoint_path(tmp_path, 3)
-    save_training_state(prefix, model, optimizer, 3)
+    counters = {"skipped_steps": 2, "loss_scale": np.float32(64), "loss_scale_good_steps": 1}
+    save_training_state(prefix, model, optimizer, 3, counters)
     other = tiny_model(dropout=0.1)
     other_optimizer = make_optimizer("adamw", other)
-    other_optimizer.iterations.assign(load_training_state(prefix, other, other_optimizer))
+    assert load_training_state(prefix, other, other_optimizer) == (3, counters)
+    other_optimizer.iterations.assign(3)
     other_run = step_of(other, other_optimizer)
     for i in range(3, 6):
         assert float(run(i)["loss"]) == float(other_run(i)["loss"])
@@ -195,6 +197,14 @@ def test_old_checkpoints_are_removed(tmp_path):
     assert tf.train.latest_checkpoint(str(tmp_path)) == checkpoint_path(tmp_path, 10)
     keep_newest(tmp_path, 0)
     assert list_checkpoints(tmp_path) == [9, 10]
+    keep_newest(tmp_path, 1, every=9)
+    assert list_checkpoints(tmp_path) == [9, 10]
+    for step in (18, 19, 20):
+        write_arrays(checkpoint_path(tmp_path, step), {"x": np.zeros(1, np.float32)})
+    keep_newest(tmp_path, 2, every=9)
+    assert list_checkpoints(tmp_path) == [9, 18, 19, 20]
+    noted = (tmp_path / "checkpoint").read_text()
+    assert noted.startswith('model_checkpoint_path: "model.ckpt-20"') and "ckpt-9" in noted
 
 
 def test_bad_files_are_one_line(tmp_path):

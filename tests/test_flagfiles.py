@@ -31,6 +31,7 @@ def test_data_and_training_fit(job, monkeypatch):
     assert data.max_seq_length == train.max_seq_length
     assert data.max_predictions_per_seq == train.max_predictions_per_seq
     assert data.max_predictions_per_seq >= round(data.max_seq_length * data.masked_lm_prob)
+    assert train.max_seq_length <= config.max_position_embeddings
     assert config.type_vocab_size == 2
 
 

@@ -6,8 +6,8 @@ import time
 from pathlib import Path
 
 import pytest
+from jobs import SENTENCE, curves, results
 from shared import SHARED
-from test_pretrain import SENTENCE, curves, results
 
 from bert_tf.checkpoint_files import list_checkpoints
 

@@ -160,7 +160,7 @@ def train_on(path, folder):
     ]  # fmt: skip
     assert pretrain.main(argv) == 0
     lines = (folder / "output" / "eval_results.txt").read_text().splitlines()
-    assert len(lines) == 6 and "global_step = 2" in lines
+    assert len(lines) == 7 and "global_step = 2" in lines
 
 
 @pytest.mark.parametrize("path", HERE, ids=lambda path: path.stem)

@@ -1,50 +1,44 @@
-"""The training step: dropout's rate, one device against two, weights without a gradient."""
+"""The training step: every split of a batch trains the same, loops, skipped steps, dropout."""
+
+import functools
+import itertools
+import os
+import time
+from pathlib import Path
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from tiny import make_optimizer, random_batch, split_batch, tiny_model, two_devices
+from tiny import (
+    ProbedStep,
+    assert_close,
+    computing_in,
+    gradients_of,
+    make_optimizer,
+    make_step,
+    random_batch,
+    split_batch,
+    tiny_model,
+    training_state,
+    two_devices,
+)
+from workers import start_workers, wait_for
 
 from bert_tf.checkpoint import google_variables
-from bert_tf.layers import Dropout
-from bert_tf.pretraining import loss_sums
-from bert_tf.step import EvaluationStep, TrainingStep
+from bert_tf.layers import random_bits
+from bert_tf.pretraining import denominators, loss_sums
+from bert_tf.step import EvaluationStep, TrainingStep, weight_sums
 
 RATE = 0.3
-
-
-class ProbedStep(TrainingStep):
-    """A step that also returns what every dropout layer dropped, in the order of the calls."""
-
-    def _forward_backward(self, *arguments):
-        masks = []
-        original = Dropout.call
-
-        def recording(layer, inputs, training=False):
-            outputs = original(layer, inputs, training=training)
-            masks.append(tf.reshape(tf.cast(tf.equal(outputs, 0), tf.float32), [-1]))
-            return outputs
-
-        Dropout.call = recording
-        try:
-            sums, gradients = super()._forward_backward(*arguments)
-        finally:
-            Dropout.call = original
-        self.count = len(masks)
-        return {**sums, **{f"dropped_{i}": mask for i, mask in enumerate(masks)}}, gradients
 
 
 @pytest.mark.parametrize("kind", ("bert", "albert"))
 @pytest.mark.parametrize("xla", (True, False))
 @pytest.mark.parametrize("policy", ("float32", "mixed_bfloat16"))
 def test_share_of_dropped_units_is_the_rate(policy, xla, kind):
-    before = keras.config.dtype_policy()
-    keras.config.set_dtype_policy(policy)
-    try:
+    with computing_in(policy):
         model = tiny_model(kind, dropout=RATE)
-    finally:
-        keras.config.set_dtype_policy(before)
     step = ProbedStep(
         model, make_optimizer("adamw", model), tf.distribute.get_strategy(), seed=1, xla=xla
     )
@@ -80,7 +74,7 @@ def test_replicas_drop_different_units():
 
     half = random_batch(0, size=4, padding=False)
     same_twice = {k: np.concatenate([v, v]) for k, v in half.items()}
-    step = KeepReplicas(model, optimizer, strategy)
+    step = KeepReplicas(model, optimizer, strategy, xla=False, xla_update=False)
     # The masks are added up over the replicas: 1 where one of two dropped.
     masks = strategy.experimental_local_results(step(split_batch(same_twice, strategy))["mask"])[0]
     assert (masks.numpy() == 1).mean() == pytest.approx(2 * RATE * (1 - RATE), abs=0.1)
@@ -93,46 +87,119 @@ def tensors(batch):
 
 STEPS = 20
 CLOSE = 1e-9
-
-
-def run_steps(strategy, kind, optimizer_name, step_class=TrainingStep, steps=STEPS, xla=True):
-    """Losses and gradient norms of every step, then moments and weights by Google's name."""
-    keras.utils.set_random_seed(3)
-    with strategy.scope():
-        model = tiny_model(kind)
-        optimizer = make_optimizer(optimizer_name, model)
-    step = step_class(model, optimizer, strategy, xla=xla)
-    numbers = []
-    for i in range(steps):
-        metrics = step(split_batch(random_batch(i), strategy))
-        # The norm too: clipping hides how long a gradient was.
-        numbers.append([float(metrics["loss"]), float(metrics["gradient_norm"])])
-    state = {}
-    for name, variable in google_variables(model).items():
-        first, second = optimizer.moments(variable)
-        state |= {name: variable.numpy(), f"{name}/m": first.numpy(), f"{name}/v": second.numpy()}
-    return numbers, state
-
-
-def assert_same_training(one, two):
-    """Losses, norms, weights, moments: equal in float64 up to rounding."""
-    np.testing.assert_allclose(one[0], two[0], atol=CLOSE, rtol=0)
-    for name, value in one[1].items():
-        # Relative to the tensor's largest entry, since second moments are small numbers; the
-        # floor is for the key bias, whose gradient is zero up to rounding.
-        bound = CLOSE * max(np.abs(value).max(), 1e-4)
-        np.testing.assert_allclose(two[1][name], value, atol=bound, rtol=0, err_msg=name)
-
-
 CASES = (("bert", "adamw"), ("albert", "lamb"))
 
 
+def run_steps(kind, optimizer_name, steps=STEPS, **options):
+    """Losses and gradient norms of every step, then moments and weights by Google's name."""
+    step = make_step(kind, optimizer_name, **options)
+    numbers = []
+    for i in range(steps):
+        metrics = step(split_batch(random_batch(i, size=16), step.strategy))
+        # The norm too: clipping hides how long a gradient was.
+        numbers.append([float(metrics["loss"]), float(metrics["gradient_norm"])])
+    return np.array(numbers), {name: values[0] for name, values in training_state(step).items()}
+
+
+@functools.cache
+def one_device(kind, optimizer_name, steps=STEPS):
+    """What all others are compared with: one device, the batch whole; in float64."""
+    assert keras.config.floatx() == "float64"
+    return run_steps(kind, optimizer_name, steps)
+
+
+def assert_same_training(found, expected):
+    """Losses, norms, weights, moments: equal in float64 up to rounding."""
+    np.testing.assert_allclose(found[0], expected[0], atol=CLOSE, rtol=0)
+    assert_close(found[1], expected[1], CLOSE, floor=1e-4)
+
+
+# Ways to compute 16 examples; every part has other numbers of masked words.
+SPLITS = {
+    "XLA": {"xla": True, "xla_update": True},
+    "two devices": {"strategy": two_devices},
+    "two parts": {"accumulation_steps": 2, "xla": True},
+    "two parts on two devices": {"strategy": two_devices, "accumulation_steps": 2},
+}
+
+
+@pytest.mark.parametrize("split", SPLITS)
 @pytest.mark.parametrize("kind, optimizer_name", CASES)
-def test_two_devices_train_as_one(float64, kind, optimizer_name):
-    one = run_steps(tf.distribute.get_strategy(), kind, optimizer_name)
-    two = run_steps(two_devices(), kind, optimizer_name)
-    assert len(one[0]) == STEPS
-    assert_same_training(one, two)
+def test_every_split_trains_the_same(float64, kind, optimizer_name, split):
+    options = dict(SPLITS[split])
+    if "strategy" in options:
+        options["strategy"] = options["strategy"]()
+    found = run_steps(kind, optimizer_name, **options)
+    assert found[0].shape == (STEPS, 2)
+    assert_same_training(found, one_device(kind, optimizer_name))
+
+
+def test_parts_have_different_weights():
+    """Else a mean of means would pass for the mean."""
+    masked = random_batch(0, size=16)["masked_lm_weights"].reshape(4, -1).sum(1)
+    assert len({*masked, *masked.reshape(2, 2).sum(1)}) > 4
+
+
+@pytest.mark.parametrize("kind", ("bert", "albert"))
+def test_gradients_in_float32(kind):
+    whole, parts = (
+        gradients_of(make_step(kind, accumulation_steps=n), random_batch(0, size=16))
+        for n in (1, 2)
+    )
+    assert parts[0] == pytest.approx(whole[0], rel=1e-5)
+    assert_close(parts[1], whole[1], 1e-5, floor=1e-2)
+
+
+def test_parts_draw_their_own_masks():
+    halves = [random_batch(0), random_batch(0)]
+    twice = tensors({k: np.concatenate([half[k] for half in halves]) for k in halves[0]})
+    one, two = (make_step(accumulation_steps=n, dropout=RATE) for n in (1, 2))
+    seeds = two._seeds(0, 0)
+    rows = seeds.numpy().reshape(-1, 2)
+    more = [two._seeds(*place).numpy().reshape(-1, 2) for place in ((1, 0), (0, 1), (1, 1))]
+    every = {tuple(row) for row in np.concatenate([rows, *more])}
+    assert len(every) == 4 * 2 * 7  # places, parts, dropout layers
+
+    def loss(step, seeds, batch):
+        weights = [v.value for v in step.weights]
+        divisors = denominators(weight_sums(twice))
+        sums, _ = step.forward_backward(weights, seeds, batch, divisors, tf.constant(1.0))
+        return float(sums["masked_lm_loss"])
+
+    first, second = (loss(one, seeds[i : i + 1], tensors(halves[i])) for i in range(2))
+    assert first != pytest.approx(second, rel=1e-4)
+    assert loss(two, seeds, twice) == pytest.approx(first + second, rel=1e-6)
+
+
+WORKER = """
+import sys
+import keras
+import numpy as np
+from bert_tf.distribution import barrier, make_strategy, worker_index
+keras.config.set_floatx("float64")
+keras.config.set_dtype_policy("float64")
+strategy = make_strategy("multi_worker")
+from test_step import CASES, run_steps
+xla = {"bert": True, "albert": False}
+for kind, optimizer_name in CASES:
+    numbers, state = run_steps(kind, optimizer_name, strategy=strategy, xla=xla[kind])
+    np.savez(f"{sys.argv[1]}/{kind}{worker_index(strategy)}.npz", numbers=numbers, **state)
+barrier(strategy)
+"""
+
+
+def test_two_workers_train_as_one_device(float64, tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(WORKER, encoding="utf-8")
+    tests = str(Path(__file__).parent)
+    paths = {"PYTHONPATH": os.pathsep.join([str(Path(tests).parent), tests])}
+    with start_workers([program, tmp_path], tmp_path, environments=[paths] * 2) as workers:
+        wait_for(workers)
+    for kind, optimizer_name in CASES:
+        first, second = (dict(np.load(tmp_path / f"{kind}{i}.npz")) for i in range(2))
+        for name, value in first.items():
+            np.testing.assert_array_equal(value, second[name], err_msg=name)
+        assert_same_training((first.pop("numbers"), first), one_device(kind, optimizer_name))
 
 
 class DoubledGradient(TrainingStep):
@@ -154,10 +221,9 @@ class ReducedTwice(TrainingStep):
 @pytest.mark.parametrize("wrong", (DoubledGradient, ReducedTwice))
 @pytest.mark.parametrize("kind, optimizer_name", CASES)
 def test_the_comparison_notices_a_wrong_step(float64, kind, optimizer_name, wrong):
-    one = run_steps(tf.distribute.get_strategy(), kind, optimizer_name, steps=3, xla=False)
-    two = run_steps(two_devices(), kind, optimizer_name, wrong, steps=3, xla=False)
+    two = run_steps(kind, optimizer_name, steps=3, strategy=two_devices(), step_class=wrong)
     with pytest.raises(AssertionError):
-        assert_same_training(one, two)
+        assert_same_training(two, one_device(kind, optimizer_name, steps=3))
 
 
 @pytest.mark.parametrize("kind", ("bert", "albert"))
@@ -165,7 +231,9 @@ def test_weights_without_a_gradient_stay(kind):
     """Without sentence labels the pooler and its head are neither updated nor decayed."""
     model = tiny_model(kind)
     before = {name: v.numpy() for name, v in google_variables(model).items()}
-    step = TrainingStep(model, make_optimizer("adamw", model), tf.distribute.get_strategy())
+    step = TrainingStep(
+        model, make_optimizer("adamw", model), tf.distribute.get_strategy(), xla=kind == "bert"
+    )
     for i in range(5):
         batch = random_batch(i)
         del batch["next_sentence_labels"], batch["next_sentence_weights"]
@@ -185,3 +253,172 @@ def test_evaluation_does_not_depend_on_the_split():
     plain = loss_sums(model(batch, training=False), batch)
     for name, value in plain.items():
         assert float(two[name]) == pytest.approx(float(value), rel=1e-5)
+
+
+@pytest.mark.parametrize("devices, xla", ((1, True), (2, False)))
+def test_loop_equals_calls_bit_for_bit(devices, xla):
+    strategy = two_devices() if devices == 2 else tf.distribute.get_strategy()
+    batches = [random_batch(i) for i in range(5)]
+    dataset = tf.data.Dataset.from_tensor_slices(
+        {name: np.stack([batch[name] for batch in batches]) for name in batches[0]}
+    )
+    options = {"strategy": strategy, "dropout": RATE, "xla": xla}
+    called, looped = make_step("albert", **options), make_step("albert", **options)
+    rows = [called(split_batch(batch, strategy)) for batch in batches]
+    iterator = iter(strategy.experimental_distribute_dataset(dataset))
+    tables = [looped.loop(iterator, steps, stop) for steps, stop in ((3, False), (2, True))]
+    for name in rows[0]:
+        if name != "stop":
+            table = np.concatenate([table[name].numpy() for table in tables])
+            np.testing.assert_array_equal(table, [float(row[name]) for row in rows], err_msg=name)
+    assert [table["stop"].numpy().tolist() for table in tables] == [[0] * 3, [devices] * 2]
+    assert set(tables[0]) - set(rows[0]) == {"input_seconds"}
+    for table, steps in zip(tables, (3, 2), strict=True):
+        waited = table["input_seconds"].numpy()
+        assert waited.shape == (steps,) and (waited >= 0).all()
+    assert_bits_equal(training_state(looped), training_state(called))
+    assert looped.optimizer.iterations.numpy() == 5
+
+
+def test_loop_measures_how_long_it_waits():
+    fields = {name: tf.constant(value) for name, value in random_batch(0).items()}
+    slow = tf.data.Dataset.range(3).map(lambda i: tf.py_function(wait, [i], tf.int64))
+    batches = slow.map(lambda i: {**fields, "number": i})
+    waited = make_step().loop(iter(batches), 3)["input_seconds"].numpy()
+    assert (waited > WAIT / 2).all()
+
+
+WAIT = 0.2
+
+
+def wait(i):
+    time.sleep(WAIT)
+    return i
+
+
+def assert_bits_equal(found, expected):
+    for name, values in expected.items():
+        for one, other in zip(found[name], values, strict=True):
+            np.testing.assert_array_equal(one, other, err_msg=name)
+
+
+@pytest.mark.parametrize("devices, xla", ((1, True), (2, False)))
+def test_a_step_that_is_not_finite_changes_nothing(devices, xla):
+    strategy = two_devices() if devices == 2 else tf.distribute.get_strategy()
+    step = make_step("albert", "lamb", strategy=strategy, xla=xla, xla_update=xla)
+    other = make_step("albert", "lamb", strategy=strategy, xla=xla, xla_update=xla)
+    broken = random_batch(1)
+    broken["masked_lm_weights"][-1, 0] = np.nan  # in the last replica's part
+    assert float(step(split_batch(random_batch(0), strategy))["skipped"]) == 0
+    before = training_state(step)
+    metrics = step(split_batch(broken, strategy))
+    assert float(metrics["skipped"]) == 1 and np.isnan(float(metrics["loss"]))
+    assert step.optimizer.iterations.numpy() == 2
+    assert_bits_equal(training_state(step), before)
+
+    good = step(split_batch(random_batch(2), strategy))
+    assert float(good["skipped"]) == 0 and np.isfinite(float(good["loss"]))
+    after = training_state(step)
+    for name, values in after.items():
+        assert all(np.isfinite(value).all() for value in values), name
+        assert not np.array_equal(values[0], before[name][0]), name
+        assert all(np.array_equal(value, values[0]) for value in values), name
+    # As if the batch had never been, but for the learning rate, which moves on with the count.
+    other(split_batch(random_batch(0), strategy))
+    other.optimizer.iterations.assign(2)
+    other(split_batch(random_batch(2), strategy))
+    assert_bits_equal(training_state(other), after)
+
+
+def test_gradient_of_one_replica_that_is_not_finite():
+    """The loss is finite and so is the other replica's gradient: all the same none updates."""
+
+    class Overflowing(TrainingStep):
+        def _forward_backward(self, weights, seeds, batch, *rest):
+            sums, gradients = super()._forward_backward(weights, seeds, batch, *rest)
+            own = tf.reduce_any(batch["input_ids"][:, 0] == 59)
+            return sums, [tf.where(own, np.inf, 1.0) * gradients[0], *gradients[1:]]
+
+    strategy = two_devices()
+    step = make_step(strategy=strategy, step_class=Overflowing)
+    batch = random_batch(0)
+    batch["input_ids"][:, 0] = 5
+    marked = {**batch, "input_ids": batch["input_ids"].copy()}
+    marked["input_ids"][-1, 0] = 59
+    before = training_state(step)
+    metrics = step(split_batch(marked, strategy))
+    assert np.isfinite(float(metrics["loss"]))
+    assert not np.isfinite(float(metrics["gradient_norm"]))
+    assert float(metrics["skipped"]) == 1
+    assert_bits_equal(training_state(step), before)
+    assert float(step(split_batch(batch, strategy))["skipped"]) == 0
+
+
+# Words for a statistic: its standard deviations are a thousandth.
+WORDS = 2**20
+SIGMAS = 5
+
+
+def bits(seed, shape=(WORDS,)):
+    return random_bits(shape, tf.constant(seed, tf.uint32)).numpy()
+
+
+def assert_share(share, probability, count):
+    """A share of independent trials is within five standard deviations of its probability."""
+    bound = SIGMAS * np.sqrt(probability * (1 - probability) / count)
+    assert np.all(np.abs(share - probability) < bound), (share, probability, bound)
+
+
+SEEDS = ((0, 0), (1, 2), (123456789, 4000000001))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_random_bits_are_fair(seed):
+    words = bits(seed)
+    each = np.array([(words >> bit & 1).mean() for bit in range(32)])
+    assert_share(each, 0.5, WORDS)
+    for rate in (0.1, 0.3):
+        assert_share((words < rate * 2**32).mean(), rate, WORDS)
+    # Neighbours, above and beside each other.
+    dropped = words < 0.1 * 2**32
+    for distance in (1, 2, 3, 4, 64, 768, 1024):
+        assert_share((dropped[distance:] & dropped[:-distance]).mean(), 0.01, WORDS)
+
+
+@pytest.mark.parametrize("width", (64, 768, 1000))
+def test_dropped_units_have_no_period(width):
+    rows = WORDS // width
+    dropped = bits((1, 2), (rows, width)) < 0.1 * 2**32
+    assert_share(dropped.mean(0), 0.1, rows)
+    assert_share(dropped.mean(1), 0.1, width)
+    # As uneven as chance makes them, neither more nor less.
+    for shares, count in ((dropped.mean(0), rows), (dropped.mean(1), width)):
+        variance = shares.var() / (0.1 * 0.9 / count)
+        assert abs(variance - 1) < SIGMAS * np.sqrt(2 / len(shares))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_masks_of_related_seeds_are_not_related(seed):
+    """A shared block's calls have seeds (a, b), (a, b + 1), ...; a step's layers any."""
+    related = [(seed[0], seed[1] + i) for i in range(1, 13)]  # the calls of one block
+    related += [(seed[0] + i, seed[1]) for i in (1, 2, 4)]
+    related += [(seed[0] ^ 2**31, seed[1]), (seed[0], seed[1] ^ 2**31), (seed[1] + 7, seed[0])]
+    for rate in (0.1, 0.5):
+        first = bits(seed) < rate * 2**32
+        for other in related:
+            both = first & (bits(other) < rate * 2**32)
+            assert_share(both.mean(), rate**2, WORDS)
+
+
+@pytest.mark.parametrize("kind", ("bert", "albert"))
+def test_masks_of_layers_and_steps_agree_by_chance(kind):
+    sizes = {"num_hidden_layers": 4}
+    step = make_step(kind, step_class=ProbedStep, sizes=sizes, dropout=RATE)
+    batch = tensors(random_batch(0, size=64, padding=False))
+    results = [step(batch) for _ in range(2)]
+    # The attention's output and the block's, of each layer: masks of one shape.
+    numbers = [i for layer in range(4) for i in (2 + 3 * layer, 3 + 3 * layer)]
+    masks = [result[f"dropped_{i}"].numpy() == 1 for result in results for i in numbers]
+    assert len({mask.size for mask in masks}) == 1
+    for one, other in itertools.combinations(masks, 2):
+        assert_share((one & other).mean(), RATE**2, one.size)

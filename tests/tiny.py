@@ -1,11 +1,18 @@
 """Tiny models with random batches, for tests of training."""
 
+import contextlib
+
+import keras
 import numpy as np
 import tensorflow as tf
 
 from albert_tf import AlbertConfig, AlbertModel
 from bert_tf import BertConfig, BertModel, PretrainingModel
+from bert_tf.checkpoint import google_variables
+from bert_tf.layers import Dropout
 from bert_tf.optimization import OPTIMIZERS, WarmupPolynomialDecay
+from bert_tf.pretraining import denominators
+from bert_tf.step import TrainingStep, weight_sums
 
 SIZES = {
     "vocab_size": 60,
@@ -67,9 +74,101 @@ def split_batch(batch, strategy):
 def two_devices():
     """A strategy over two logical CPUs.
 
-    It adds up on one device: collective operations of several strategies in one process
+    It adds up by plain copies: collective operations of several strategies in one process
     would get into each other's way.
     """
     return tf.distribute.MirroredStrategy(
-        ["CPU:0", "CPU:1"], cross_device_ops=tf.distribute.ReductionToOneDevice()
+        ["CPU:0", "CPU:1"], cross_device_ops=tf.distribute.HierarchicalCopyAllReduce()
     )
+
+
+@contextlib.contextmanager
+def computing_in(policy):
+    """Models that are made inside compute in this Keras policy; None for the one that is set."""
+    before = keras.config.dtype_policy()
+    keras.config.set_dtype_policy(policy or before)
+    yield
+    keras.config.set_dtype_policy(before)
+
+
+def make_step(
+    kind="bert",
+    optimizer="adamw",
+    strategy=None,
+    step_class=TrainingStep,
+    policy=None,
+    make_loss_scale=lambda: None,
+    sizes=None,
+    dropout=0.0,
+    **options,
+):
+    """A training step of a tiny model, whose weights are the same every time; without XLA."""
+    strategy = strategy or tf.distribute.get_strategy()
+    keras.utils.set_random_seed(3)
+    with strategy.scope(), computing_in(policy):
+        model = tiny_model(kind, dropout=dropout, **(sizes or {}))
+        optimizer, loss_scale = make_optimizer(optimizer, model), make_loss_scale()
+    options = {"xla": False, "xla_update": False, "loss_scale": loss_scale, **options}
+    return step_class(model, optimizer, strategy, **options)
+
+
+def training_state(step):
+    """Weights and moments by Google's name: a list with an array for every replica of each."""
+    state = {}
+    for name, variable in google_variables(step.model).items():
+        first, second = step.optimizer.moments(variable)
+        for key, each in ((name, variable), (f"{name}/m", first), (f"{name}/v", second)):
+            values = step.strategy.experimental_local_results(each.value)
+            state[key] = [value.numpy() for value in values]
+    return state
+
+
+def gradients_of(step, batch):
+    """Loss sums, and the gradient of each weight by its path, before any update; one device."""
+    batch = {name: tf.constant(value) for name, value in batch.items()}
+    sums, gradients = step.forward_backward(
+        [v.value for v in step.weights],
+        step._seeds(0, 0),
+        batch,
+        denominators(weight_sums(batch)),
+        tf.constant(1.0, step.dtype),
+    )
+    paths = [v.path for v in step.weights]
+    sums = {name: float(value) for name, value in sums.items()}
+    return sums, dict(zip(paths, (g.numpy() for g in gradients), strict=True))
+
+
+def assert_close(found, expected, share, floor):
+    """Arrays by name are equal up to a share of the expected one's largest entry.
+
+    Args:
+        found, expected: dicts of arrays.
+        share: that share.
+        floor: what the largest entry counts as at least: the key bias has a gradient that is
+            zero up to rounding.
+    """
+    assert set(found) == set(expected)
+    for name, value in expected.items():
+        bound = share * max(np.abs(value).max(), floor)
+        np.testing.assert_allclose(found[name], value, atol=bound, rtol=0, err_msg=name)
+
+
+class ProbedStep(TrainingStep):
+    """A step that also returns what every dropout layer dropped, in the order of the calls."""
+
+    def _forward_backward(self, *arguments):
+        masks = []
+        original = Dropout.call
+
+        def recording(layer, inputs, training=False):
+            outputs = original(layer, inputs, training=training)
+            masks.append(tf.reshape(tf.cast(tf.equal(outputs, 0), tf.float32), [-1]))
+            return outputs
+
+        Dropout.call = recording
+        try:
+            sums, gradients = super()._forward_backward(*arguments)
+        finally:
+            Dropout.call = original
+        self.count = len(masks)
+        return {**sums, **{f"dropped_{i}": mask for i, mask in enumerate(masks)}}, gradients

@@ -1,0 +1,185 @@
+"""Reduced precision: what stays in float32, the loss scale of float16, training in bfloat16."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from tiny import (
+    assert_close,
+    computing_in,
+    make_step,
+    random_batch,
+    split_batch,
+    tiny_model,
+    training_state,
+    two_devices,
+)
+
+from bert_tf import layers, loss_scale
+from bert_tf.loss_scale import INITIAL_SCALE, LossScale
+from bert_tf.precision import POLICIES, PRECISIONS, choose_precision
+from bert_tf.pretraining import example_losses, loss_sums
+
+REDUCED = ("bfloat16", "float16")
+
+# What rounding once may change, of the number.
+ROUNDING = {"bfloat16": 2.0**-8, "float16": 2.0**-11}
+
+# A scale at which the gradient of the logits is beyond float16.
+TOO_LARGE = 2.0**40
+
+
+def tensors(batch):
+    return {name: tf.constant(value) for name, value in batch.items()}
+
+
+@pytest.mark.parametrize("precision", REDUCED)
+def test_what_is_computed_in_float32(monkeypatch, precision):
+    with computing_in(POLICIES[precision]):
+        model = tiny_model(dropout=0.1)
+    seen = {"softmax": [], "norm": [], "dense": [], "block": [], "matmul": []}
+    norms = []
+
+    def record(owner, attribute, name):
+        original = getattr(owner, attribute)
+
+        def recording(*arguments, **options):
+            result = original(*arguments, **options)
+            # Of a method the first argument is the layer.
+            tensor = arguments[isinstance(arguments[0], keras.layers.Layer)]
+            seen[name].append((tf.as_dtype(tensor.dtype).name, tf.as_dtype(result.dtype).name))
+            if name == "norm":
+                norms.append((tf.cast(tensor, tf.float64).numpy(), result.numpy()))
+            return result
+
+        monkeypatch.setattr(owner, attribute, recording)
+
+    record(layers.ops, "softmax", "softmax")
+    record(layers.ops, "matmul", "matmul")
+    record(keras.layers.LayerNormalization, "call", "norm")
+    record(keras.layers.Dense, "call", "dense")
+    record(layers.TransformerBlock, "call", "block")
+    batch = tensors(random_batch(0))
+    outputs = model(batch, training=True)
+
+    assert seen["softmax"] == [("float32", "float32")] * 2
+    # Two in each layer, one of the embeddings, one of the head: what comes in is a sum in the lower
+    # precision, and what goes out was rounded to it once, at the end.
+    assert [output for _, output in seen["norm"]] == ["float32"] * 6
+    for x, y in norms:
+        expected = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-12)
+        np.testing.assert_allclose(y, expected, rtol=1.01 * ROUNDING[precision], atol=1e-5)
+    assert len(seen["dense"]) == 2 * 6 + 2
+    for name in ("dense", "block", "matmul"):
+        assert set(seen[name]) == {(precision, precision)}, name
+    assert {losses.dtype.name for losses in example_losses(outputs, batch).values()} == {"float32"}
+    assert {value.dtype.name for value in loss_sums(outputs, batch).values()} == {"float32"}
+
+
+@pytest.mark.parametrize("precision, xla", (("bfloat16", True), ("float16", False)))
+def test_training_lowers_the_loss(precision, xla):
+    make = LossScale if precision == "float16" else lambda: None
+    step = make_step(policy=POLICIES[precision], make_loss_scale=make, xla=xla)
+    batch = tensors(random_batch(0))
+    metrics = [step(batch) for _ in range(30)]
+    losses = [float(each["loss"]) for each in metrics]
+    assert np.isfinite(losses).all() and losses[-1] < 0.5 * losses[0]
+    assert sum(float(each["skipped"]) for each in metrics) == 0
+    assert {value.dtype.name for value in metrics[0].values()} == {"float32"}
+    for name, (value,) in training_state(step).items():
+        assert value.dtype == np.float32, name
+        # Not float32 numbers that were rounded to the lower precision.
+        rounded = tf.cast(tf.cast(value, precision), tf.float32).numpy()
+        assert value.size < 100 or not np.array_equal(value, rounded), name
+
+
+@pytest.mark.parametrize("devices, xla", ((1, True), (2, False)))
+def test_overflow_halves_the_scale_and_skips(devices, xla):
+    strategy = two_devices() if devices == 2 else tf.distribute.get_strategy()
+    step = make_step(strategy=strategy, policy="mixed_float16", make_loss_scale=LossScale, xla=xla)
+    batch = split_batch(random_batch(0), strategy)
+    assert float(step(batch)["loss_scale"]) == INITIAL_SCALE
+    scale = step.loss_scale
+    assert scale.good_steps.numpy() == 1
+    before = training_state(step)
+    scale.scale.assign(TOO_LARGE)
+    for i in (1, 2):
+        metrics = {name: float(value) for name, value in step(batch).items()}
+        assert metrics["skipped"] == 1
+        assert np.isfinite(metrics["loss"]) and not np.isfinite(metrics["gradient_norm"])
+        # The scale that the step was computed with; the next has half of it.
+        assert metrics["loss_scale"] == 2 * TOO_LARGE / 2**i
+        assert (scale.scale.numpy(), scale.good_steps.numpy()) == (TOO_LARGE / 2**i, 0)
+    after = training_state(step)
+    for name, values in before.items():
+        np.testing.assert_array_equal(after[name], values, err_msg=name)
+    assert step.optimizer.iterations.numpy() == 3
+    for value in strategy.experimental_local_results(scale.scale):
+        assert value.numpy() == TOO_LARGE / 4
+    scale.scale.assign(INITIAL_SCALE)
+    metrics = {name: float(value) for name, value in step(batch).items()}
+    assert metrics["skipped"] == 0 and np.isfinite(metrics["gradient_norm"])
+
+
+def test_scale_doubles_after_good_steps(monkeypatch):
+    monkeypatch.setattr(loss_scale, "GROWTH_INTERVAL", 3)
+    scale = LossScale()
+    update = tf.function(scale.update)
+    seen = []
+    for finite in (True, True, True, True, True, False, True, True, True):
+        update(tf.constant(finite))
+        seen.append((scale.scale.numpy() / INITIAL_SCALE, int(scale.good_steps.numpy())))
+    # The overflow is in the middle of a series, which begins anew.
+    assert seen == [
+        (1, 1), (1, 2), (2, 0), (2, 1), (2, 2), (1, 0), (1, 1), (1, 2), (2, 0)
+    ]  # fmt: skip
+
+
+def test_steps_let_the_scale_grow(monkeypatch):
+    monkeypatch.setattr(loss_scale, "GROWTH_INTERVAL", 2)
+    step = make_step(make_loss_scale=LossScale)
+    batch = tensors(random_batch(0))
+    scales = [float(step(batch)["loss_scale"]) / INITIAL_SCALE for _ in range(5)]
+    assert scales == [1, 1, 2, 2, 4]
+
+
+@pytest.mark.parametrize("optimizer", ("adamw", "lamb"))
+def test_a_power_of_two_changes_no_bit_in_float32(optimizer):
+    plain, scaled = (
+        make_step("albert", optimizer, make_loss_scale=m) for m in (lambda: None, LossScale)
+    )
+    for i in range(3):
+        batch = tensors(random_batch(i))
+        one, other = plain(batch), scaled(batch)
+        for name in one:
+            assert float(one[name]) == float(other[name]), name
+    after = training_state(scaled)
+    for name, (value,) in training_state(plain).items():
+        np.testing.assert_array_equal(after[name][0], value, err_msg=name)
+
+
+def test_scaled_update_in_float16_is_that_of_float32():
+    batch = tensors(random_batch(0))
+    states, norms = [], []
+    for policy, make in (("float32", lambda: None), ("mixed_float16", LossScale)):
+        step = make_step(policy=policy, make_loss_scale=make)
+        norms.append(float(step(batch)["gradient_norm"]))
+        moments = training_state(step).items()
+        states.append({name: value for name, (value,) in moments if name.endswith("/m")})
+    assert norms[1] == pytest.approx(norms[0], rel=0.01)
+    assert_close(states[1], states[0], 0.02, floor=1e-3)
+
+
+def test_choice_of_precision(monkeypatch):
+    assert PRECISIONS == ("float32", "bfloat16", "float16", "auto")
+    for name in POLICIES:
+        assert choose_precision(name) == name
+    assert choose_precision("auto") in ("float32", "bfloat16")
+    for capability, expected in (((7, 5), "float32"), ((8, 0), "bfloat16"), ((9, 0), "bfloat16")):
+        monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [kind])
+        monkeypatch.setattr(
+            tf.config.experimental,
+            "get_device_details",
+            lambda gpu, capability=capability: {"compute_capability": capability},
+        )
+        assert choose_precision("auto") == expected

@@ -1,0 +1,139 @@
+"""Recomputation: the same numbers and masks as without, less of a forward pass kept."""
+
+import re
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tiny import (
+    ProbedStep,
+    assert_close,
+    gradients_of,
+    make_step,
+    random_batch,
+    split_batch,
+    training_state,
+    two_devices,
+)
+
+from bert_tf.layers import TransformerBlock
+
+RATE = 0.3
+
+# ALBERT's block is shared: called three times.
+SIZES = {"num_hidden_layers": 3}
+
+
+def both(kind, **options):
+    """Sums and gradients of the same model with everything kept, and with recomputation."""
+    return [
+        gradients_of(
+            make_step(kind, recompute=recompute, sizes=SIZES, dropout=RATE, **options),
+            random_batch(0),
+        )
+        for recompute in ("none", "block")
+    ]
+
+
+@pytest.mark.parametrize("kind", ("bert", "albert"))
+@pytest.mark.parametrize("parts", (1, 2))
+def test_equal_gradients_in_float64(float64, kind, parts):
+    kept, again = both(kind, accumulation_steps=parts)
+    assert again[0] == pytest.approx(kept[0], rel=1e-12)
+    assert_close(again[1], kept[1], 1e-10, floor=1e-3)
+
+
+@pytest.mark.parametrize(
+    "kind, policy, share",
+    (("bert", "float32", 1e-5), ("albert", "float32", 1e-5), ("albert", "mixed_bfloat16", 0.02)),
+)
+def test_equal_gradients_under_xla(kind, policy, share):
+    kept, again = both(kind, policy=policy, xla=True)
+    assert again[0] == pytest.approx(kept[0], rel=share)
+    assert_close(again[1], kept[1], share, floor=1e-2)
+
+
+@pytest.mark.parametrize("kind", ("bert", "albert"))
+def test_without_dropout_it_is_off(kind):
+    """The comparisons above would hold if nothing were dropped at all."""
+    dropped, whole = (
+        gradients_of(make_step(kind, recompute="block", sizes=SIZES, dropout=rate), random_batch(0))
+        for rate in (RATE, 0.0)
+    )
+    assert dropped[0]["masked_lm_loss"] != pytest.approx(whole[0]["masked_lm_loss"], rel=1e-4)
+
+
+@pytest.mark.parametrize("kind", ("bert", "albert"))
+def test_masks_are_drawn_again_and_differ_between_calls(kind):
+    step = make_step(kind, step_class=ProbedStep, recompute="block", sizes=SIZES, dropout=RATE)
+    batch = random_batch(0, padding=False)  # whose attention has zeros of its own
+    results = step({name: tf.constant(value) for name, value in batch.items()})
+    masks = [results[f"dropped_{i}"].numpy() for i in range(step.count)]
+    # The embeddings' mask, three of each layer; then those again, the last layer's first.
+    assert step.count == 1 + 9 + 9
+    layers, again = ([masks[s + i : s + i + 3] for i in (0, 3, 6)] for s in (1, 10))
+    for first, second in zip(layers, reversed(again), strict=True):
+        for one, other in zip(first, second, strict=True):
+            np.testing.assert_array_equal(one, other)
+    for one, other in ((0, 1), (1, 2), (0, 2)):
+        for first, second in zip(layers[one], layers[other], strict=True):
+            assert 0.5 < (first == second).mean() < 0.66  # by chance 0.58
+
+
+@pytest.mark.parametrize("recompute, runs", (("none", 3), ("block", 6)))
+@pytest.mark.parametrize("kind", ("bert", "albert"))
+def test_blocks_run_again_for_the_gradient(monkeypatch, kind, recompute, runs):
+    calls = []
+    original = TransformerBlock.call
+
+    def counted(block, *arguments, **options):
+        calls.append(block.name)
+        return original(block, *arguments, **options)
+
+    monkeypatch.setattr(TransformerBlock, "call", counted)
+    gradients_of(make_step(kind, recompute=recompute, sizes=SIZES), random_batch(0))
+    assert len(calls) == runs
+    assert len(set(calls)) == (3 if kind == "bert" else 1)
+
+
+def test_xla_keeps_the_second_run():
+    """XLA could notice that the block is computed twice, and keep the first results after all."""
+    dots = {}
+    for recompute in ("none", "block"):
+        step = make_step(recompute=recompute, sizes=SIZES, dropout=RATE, xla=True)
+        dots[recompute] = count_dots(step, random_batch(0))
+    # Query, key, value, scores, context, output, and two of the feed-forward part.
+    assert dots["block"] - dots["none"] == 3 * 8
+
+
+def count_dots(step, batch):
+    """How many matrix products the compiled forward and backward pass has."""
+    seen = {}
+    compiled = step.forward_backward
+
+    def remember(*arguments):
+        seen["text"] = compiled.experimental_get_compiler_ir(*arguments)(stage="optimized_hlo")
+        return compiled(*arguments)
+
+    step.forward_backward = remember
+    gradients_of(step, batch)
+    return len(re.findall(r" dot\(|custom_call_target=\"__onednn\$matmul", seen["text"]))
+
+
+def test_whole_steps_on_two_devices():
+    """Everything at once: parts, devices, a shared block, dropout."""
+    states = []
+    for recompute in ("none", "block"):
+        step = make_step(
+            "albert",
+            "lamb",
+            strategy=two_devices(),
+            recompute=recompute,
+            accumulation_steps=2,
+            sizes=SIZES,
+            dropout=RATE,
+        )
+        for i in range(2):
+            step(split_batch(random_batch(i, size=16), step.strategy))
+        states.append({name: values[1] for name, values in training_state(step).items()})
+    assert_close(states[1], states[0], 1e-4, floor=1e-3)

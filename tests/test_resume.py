@@ -1,0 +1,211 @@
+"""Stopped, killed, short of disk, its newest checkpoint damaged: a run ends as it would have."""
+
+import os
+import resource
+import shutil
+import signal
+
+import numpy as np
+import pytest
+from jobs import DROPOUT, NO_DROPOUT, Job, arrays, curves, one_line, results
+from made_records import make_files
+
+from bert_tf.checkpoint_files import checkpoint_path, list_checkpoints
+
+# The rate depends on num_train_steps: a run that is to be stopped sooner gets the same flags.
+RUN = {
+    "num_train_steps": 20,
+    "save_checkpoints_steps": 6,
+    "save_summary_steps": 3,
+    "keep_checkpoint_max": 0,
+    "xla": "off",  # compiles sooner
+}
+
+
+@pytest.fixture
+def job(tmp_path):
+    """A job with dropout; the order of its examples is shuffled, as always."""
+    return Job(tmp_path, **DROPOUT)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The output directory of `RUN` on such a job, never stopped."""
+    job = Job(tmp_path_factory.mktemp("whole"), **DROPOUT)
+    assert job.run(**RUN) == 0
+    return job.output
+
+
+def assert_same(one, two):
+    """Two checkpoints are the same to the last bit, moments and counters included."""
+    assert set(one) == set(two) and any(name.endswith("/adam_v") for name in one)
+    for name, value in one.items():
+        assert value.tobytes() == two[name].tobytes(), name
+
+
+def assert_curves_go_on(directory, whole):
+    """Every point is there once, with the values of the run that was never stopped."""
+    for name, expected in curves(whole).items():
+        if not name.startswith(("throughput/", "memory/")):
+            assert curves(directory)[name] == expected, name
+
+
+def assert_ended_as(whole, output):
+    last = list_checkpoints(whole)[-1]
+    assert list_checkpoints(output)[-1] == last
+    assert_same(arrays(output, last), arrays(whole, last))
+
+
+def test_a_killed_run_ends_as_one_that_was_never_stopped(job, whole, capsys):
+    """kill -9 between two checkpoints; several steps in one go afterwards and before."""
+    step = int(np.random.default_rng(1).integers(7, 12))
+    job.kill("step", step, **RUN, steps_per_loop=3)
+    assert list_checkpoints(job.output) == [6]
+    assert job.run(**RUN, steps_per_loop=3) == 0
+    out = capsys.readouterr().out
+    assert f"resuming from {job.output}/model.ckpt-6," in out and "steps 7 to 20" in out
+    assert_ended_as(whole, job.output)
+    assert_curves_go_on(job.output, whole)
+
+
+@pytest.mark.slow
+def test_five_kills(job):
+    """Before the first checkpoint, between two, and while one gets its name."""
+    flags = {**RUN, "num_train_steps": 40, "xla": "auto"}
+    untouched = job.folder / "untouched"
+    assert job.run(**flags, output_dir=untouched) == 0
+    steps = np.sort(np.random.default_rng(2).choice(np.arange(2, 40), 3, replace=False))
+    kills = [("step", int(step)) for step in steps] + [("index", 6), ("index", 24)]
+    done = 0
+    for number, (where, step) in enumerate(sorted(kills, key=lambda kill: kill[1])):
+        job.kill(where, step, **flags, steps_per_loop=(1, 3)[number % 2])
+        saved = max(list_checkpoints(job.output), default=0)
+        assert done <= saved <= step and saved % 6 == 0
+        done = saved
+    assert done > 6
+    assert job.run(**flags, steps_per_loop=3) == 0
+    assert_ended_as(untouched, job.output)
+    assert_curves_go_on(job.output, untouched)
+    assert not list(job.output.glob("*.tmp-*"))
+
+
+@pytest.mark.parametrize("number, loop", ((signal.SIGTERM, 1), (signal.SIGINT, 3)))
+def test_a_signal_ends_the_run_after_the_step(job, whole, capsys, monkeypatch, number, loop):
+    assert job.stop(monkeypatch, number, 8, **RUN, steps_per_loop=loop) == 0
+    step = {1: 8, 3: 9}[loop]
+    assert list_checkpoints(job.output) == [6, step]
+    last_line = capsys.readouterr().out.splitlines()[-1]
+    assert last_line == (
+        f"stopped by {number.name} after step {step} of 20, saved in {job.output}: the same "
+        "command goes on from there"
+    )
+    assert job.run(**RUN) == 0
+    assert f"resuming from {job.output}/model.ckpt-{step}," in capsys.readouterr().out
+    assert_ended_as(whole, job.output)
+    steps = [at for at, _ in curves(job.output)["loss/total"]]
+    assert steps == sorted({3, 6, step, 9, 12, 15, 18, 20})
+
+
+def cut(path):
+    os.truncate(path, os.path.getsize(path) // 2)
+
+
+DAMAGE = {
+    "data cut": (".data-00000-of-00001", cut),
+    "index cut": (".index", cut),
+    "index empty": (".index", lambda path: os.truncate(path, 0)),
+    "no data": (".data-00000-of-00001", os.remove),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_a_damaged_checkpoint(job, whole, capsys, name):
+    """The one before is used, with a warning; if there is none, that is one line."""
+    suffix, damage = DAMAGE[name]
+    shutil.copytree(whole, job.output)
+    damage(checkpoint_path(job.output, 20) + suffix)
+    assert job.run(**RUN) == 0
+    shown = capsys.readouterr()
+    warned = [line for line in shown.err.splitlines() if "warning: " in line]
+    assert len(warned) == 1 and "model.ckpt-20: " in warned[0]
+    assert warned[0].endswith("going back to the checkpoint before")
+    line = f"resuming from {job.output}/model.ckpt-18, the newest checkpoint in the output"
+    assert line in shown.out and "that can be read" in shown.out
+    assert_ended_as(whole, job.output)
+    for step in (6, 12, 18):
+        for path in job.output.glob(f"model.ckpt-{step}.*"):
+            path.unlink()
+    damage(checkpoint_path(job.output, 20) + suffix)
+    assert job.run(**RUN) == 1
+    assert "model.ckpt-20: " in one_line(capsys)
+
+
+def test_a_damaged_checkpoint_is_not_kept_for_a_good_one(job, whole, monkeypatch):
+    """It would count as the newest of them until training has passed it."""
+    shutil.copytree(whole, job.output)
+    for step in (12, 18, 20):
+        cut(checkpoint_path(job.output, step) + ".data-00000-of-00001")
+    flags = {**RUN, "keep_checkpoint_max": 1, "save_checkpoints_steps": 1}
+    assert job.stop(monkeypatch, signal.SIGTERM, 8, **flags) == 0
+    assert list_checkpoints(job.output) == [8]
+    assert job.run(**flags) == 0
+    assert_ended_as(whole, job.output)
+
+
+def test_a_disk_that_is_full_at_a_checkpoint(job, monkeypatch):
+    """The limit on a file's size stands in for the disk: one line, nothing half-written."""
+    flags = {"num_train_steps": 6, "save_checkpoints_steps": 2, "xla": "off"}
+    untouched = job.folder / "untouched"
+    assert job.run(**flags, output_dir=untouched) == 0
+    assert job.stop(monkeypatch, signal.SIGTERM, 3, **flags) == 0
+    assert list_checkpoints(job.output) == [2, 3]
+    size = max(path.stat().st_size for path in job.output.glob("model.ckpt-*.data-*"))
+    run = job.run_apart(
+        *job.argv(**flags),
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size // 2, size // 2)),
+    )
+    assert run.returncode == 1, run.stderr
+    assert "Traceback" not in run.stderr
+    assert run.stderr.strip().splitlines()[-1].startswith("error: cannot write the checkpoint")
+    assert list_checkpoints(job.output) == [2, 3]
+    assert not list(job.output.glob("*.tmp-*"))
+    assert job.run(**flags) == 0
+    assert_ended_as(untouched, job.output)
+
+
+def test_two_devices_resume_as_one(job, monkeypatch):
+    """Six steps on two devices, two more on one: equal to eight on two."""
+    job.configure(**NO_DROPOUT)
+    flags = {"num_train_steps": 8, "save_checkpoints_steps": 6, "xla": "off"}
+    whole, export = job.folder / "whole", job.folder / "export"
+    assert job.run(**flags, distribution_strategy="mirrored", output_dir=whole) == 0
+    two_devices = {**flags, "distribution_strategy": "mirrored"}
+    assert job.stop(monkeypatch, signal.SIGTERM, 6, **two_devices) == 0
+    assert job.run(**flags, distribution_strategy="one_device", export_dir=export) == 0
+    one, two = arrays(job.output, 8), arrays(whole, 8)
+    for name, value in one.items():
+        np.testing.assert_allclose(value, two[name], atol=1e-5, err_msg=name)
+    for name, value in arrays(export).items():
+        np.testing.assert_array_equal(value, one[name], err_msg=name)
+
+
+def test_the_best_checkpoint_survives_a_resume(job, monkeypatch):
+    """What lies in best/ has the lowest held-out loss of all evaluations, those before included."""
+    folder = job.folder / "held_out"
+    folder.mkdir()
+    (held_out,) = make_files(folder, (16,), seed=7)
+    flags = {**RUN, "eval_input_file": held_out, "eval_every_steps": 4, "learning_rate": 0.03}
+    assert job.stop(monkeypatch, signal.SIGTERM, 14, **flags) == 0
+    assert job.run(**flags) == 0
+    points = curves(job.output / "eval")["loss/masked_lm"]
+    assert [step for step, _ in points] == [4, 8, 12, 16, 20]
+    loss, best = min((loss, step) for step, loss in points)
+    assert best < 14  # or a resume that forgets would not be noticed
+    folder = job.output / "best"
+    assert list_checkpoints(folder) == [best]
+    assert results(folder)["global_step"] == best
+    assert results(folder)["masked_lm_loss"] == pytest.approx(loss)
+    again = {"do_train": False, "do_eval": True, "init_checkpoint": folder / f"model.ckpt-{best}"}
+    again |= {"eval_input_file": held_out, "output_dir": job.folder / "again", "xla": "off"}
+    assert job.run(**again) == 0
+    assert results(job.folder / "again")["masked_lm_loss"] == pytest.approx(loss)

@@ -1,0 +1,135 @@
+"""run_pretraining on two workers of this machine: together, stopped, killed, at odds."""
+
+import signal
+import time
+
+import numpy as np
+import pytest
+from jobs import DROPOUT, NO_DROPOUT, ROOT, Job, arrays, curves, spoken_lines
+from workers import start_workers, wait_for
+
+from bert_tf.checkpoint_files import list_checkpoints
+
+PROGRAM = ROOT / "run_pretraining.py"
+
+# Seconds that a worker may take to notice that another is gone.
+NOTICED_AFTER = 60
+
+RUN = {
+    "distribution_strategy": "multi_worker",
+    "num_train_steps": 12,
+    "save_checkpoints_steps": 4,
+    "save_summary_steps": 4,
+    "keep_checkpoint_max": 0,
+    "xla": "off",
+}
+
+
+@pytest.fixture
+def job(tmp_path):
+    """A job with dropout."""
+    return Job(tmp_path, **DROPOUT)
+
+
+def train(job, name, **flags):
+    """Two workers train to the end; returns what each wrote."""
+    command = [PROGRAM, *job.argv(**{**RUN, **flags})[1:]]
+    with start_workers(command, job.folder / name) as workers:
+        wait_for(workers)
+        return [(worker.stdout, spoken_lines(worker.stderr)) for worker in workers]
+
+
+def signal_to_one(job, name, step):
+    """The arguments of two workers, the second of which gets a signal."""
+    flags = job.argv(**RUN)[1:]
+    return lambda index: [
+        *((ROOT / "tests" / "jobs.py", name, "step", step) if index else (PROGRAM,)),
+        *flags,
+    ]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The output directory of `RUN` on such a job, never stopped."""
+    job = Job(tmp_path_factory.mktemp("whole"), **DROPOUT)
+    train(job, "never_stopped")
+    return job.output
+
+
+def assert_same(output, whole):
+    one, two = arrays(output, 12), arrays(whole, 12)
+    assert set(one) == set(two)
+    for name, value in one.items():
+        assert value.tobytes() == two[name].tobytes(), name
+
+
+def test_two_workers_are_as_one_device(job):
+    """The same weights, an evaluation and an export too; the second worker says and writes none."""
+    job.configure(**NO_DROPOUT)
+    flags = {"num_train_steps": 6, "do_eval": True, "export_dir": job.folder / "export"}
+    (chief_out, chief_err), (out, err) = train(job, "logs", **flags)
+    assert "training on 2 workers with 1 CPU each" in chief_out and chief_err == []
+    assert "8 examples an update (4 a device)" in chief_out
+    assert "***** Eval results *****" in chief_out and "exported to" in chief_out
+    assert (out, err) == ("waiting for all of 2 workers\n", [])
+    assert len(list(job.output.glob("events.out.tfevents.*"))) == 1
+    one = job.folder / "one"
+    alone = {**RUN, **flags, "distribution_strategy": "one_device", "output_dir": one}
+    assert job.run(**alone) == 0
+    two_arrays, one_arrays = arrays(job.output, 6), arrays(one, 6)
+    for name, value in one_arrays.items():
+        np.testing.assert_allclose(two_arrays[name], value, atol=1e-5, err_msg=name)
+    for name in ("loss/total", "accuracy/masked_lm", "data/padding_share"):
+        expected = [(step, pytest.approx(value)) for step, value in curves(one)[name]]
+        assert curves(job.output)[name] == expected
+    assert list(arrays(job.folder / "export")) and (job.output / "eval_results.txt").exists()
+
+
+@pytest.mark.slow
+def test_a_signal_to_one_ends_both_after_the_same_step(job, whole):
+    with start_workers(signal_to_one(job, "SIGTERM", 6), job.folder / "stopped") as workers:
+        wait_for(workers)
+        chief, other = workers
+        assert chief.stdout.splitlines()[-1].startswith("stopped by ")
+        assert other.stdout == "waiting for all of 2 workers\n"
+    step = list_checkpoints(job.output)[-1]
+    assert 6 <= step <= 8 and f"after step {step} of 12" in chief.stdout
+    (out, _), _ = train(job, "again")
+    assert f"resuming from {job.output}/model.ckpt-{step}," in out
+    assert_same(job.output, whole)
+
+
+@pytest.mark.slow
+def test_a_killed_worker_ends_the_other_which_says_why(job, whole):
+    with start_workers(signal_to_one(job, "SIGKILL", 6), job.folder / "killed") as workers:
+        chief, other = workers
+        assert other.process.wait(timeout=300) == -signal.SIGKILL, chief.tail()
+        start = time.monotonic()
+        assert chief.process.wait(timeout=NOTICED_AFTER) == 1, chief.tail()
+        print(f"noticed after {time.monotonic() - start:.1f} s")
+        (line,) = spoken_lines(chief.stderr)
+        assert line.startswith("error: another worker has stopped")
+        assert "start all workers again with the same command" in line
+    assert list_checkpoints(job.output) == [4]
+    (out, _), _ = train(job, "again")
+    assert f"resuming from {job.output}/model.ckpt-4," in out
+    assert_same(job.output, whole)
+
+
+@pytest.mark.slow
+def test_workers_that_were_started_differently(job):
+    """Flags, and configurations of the same name; each worker is told, in the same line."""
+    folder = job.folder / "other"
+    folder.mkdir()
+    other = Job(folder, hidden_size=64)
+    same = {**RUN, "input_file": job.files[0], "output_dir": job.output}
+    flags = [job.argv(**same)[1:], other.argv(**same, train_batch_size=6)[1:]]
+    with start_workers(lambda index: [PROGRAM, *flags[index]], job.folder / "logs") as workers:
+        wait_for(workers, status=1)
+        lines = [spoken_lines(worker.stderr) for worker in workers]
+    assert lines[0] == lines[1] and len(lines[0]) == 1
+    (line,) = lines[0]
+    assert line.startswith("error: all workers must be started with the same flags and files")
+    assert "--train_batch_size is 8 at worker 0, 6 at worker 1" in line
+    assert "hidden_size of the configuration is 32 at worker 0, 64 at worker 1" in line
+    assert list_checkpoints(job.output) == []
