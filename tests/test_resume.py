@@ -194,7 +194,9 @@ def test_the_best_checkpoint_survives_a_resume(job, monkeypatch):
     folder = job.folder / "held_out"
     folder.mkdir()
     (held_out,) = make_files(folder, (16,), seed=7)
-    flags = {**RUN, "eval_input_file": held_out, "eval_every_steps": 4, "learning_rate": 0.03}
+    # The rate grows all the way, so that the loss falls first and rises then.
+    flags = {**RUN, "eval_input_file": held_out, "eval_every_steps": 4}
+    flags |= {"learning_rate": 0.5, "num_warmup_steps": RUN["num_train_steps"]}
     assert job.stop(monkeypatch, signal.SIGTERM, 14, **flags) == 0
     assert job.run(**flags) == 0
     points = curves(job.output / "eval")["loss/masked_lm"]
