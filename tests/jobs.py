@@ -67,6 +67,7 @@ class Job:
             "save_summary_steps": 2,
             "learning_rate": 0.01,
             "do_train": True,
+            "xla": "off",  # compiles sooner; where XLA matters a test asks for it
             **flags,
         }
         return ["run_pretraining.py"] + [f"--{k}={v}" for k, v in values.items() if v is not None]

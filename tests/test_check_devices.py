@@ -26,6 +26,7 @@ def task(strategy="one_device", device="CPU:0", xla=False, precision="float32"):
     }
 
 
+@pytest.mark.slow
 def test_this_machine_is_all_right():
     run = subprocess.run(
         [*check_devices.COMMAND, "--quick"],

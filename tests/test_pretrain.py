@@ -25,7 +25,7 @@ def job(tmp_path):
 
 @pytest.mark.parametrize("kind", ("bert", "albert"))
 def test_trains_evaluates_and_goes_on(job, kind, capsys):
-    assert job.run(kind, do_eval=True) == 0
+    assert job.run(kind, do_eval=True, xla="auto") == 0
     out = capsys.readouterr().out
     assert "starting from new weights" in out
     assert "steps 1 to 6" in out and "1.2 passes over 40 examples" in out
@@ -357,7 +357,7 @@ def test_where_xla_cannot_compile_the_run_goes_on_without(job, capsys, monkeypat
         return {**result, "characters": tf.reduce_sum(tf.cast(lengths, tf.float32))}
 
     monkeypatch.setattr(step, "loss_sums", with_text)
-    assert job.run(num_train_steps=3) == 0
+    assert job.run(num_train_steps=3, xla="auto") == 0
     shown = capsys.readouterr().err.replace("\r", "\n").splitlines()
     warned = [line for line in shown if line.startswith("warning")]
     assert len(warned) == 1 and "XLA cannot compile the step here" in warned[0]

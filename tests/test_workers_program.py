@@ -63,6 +63,7 @@ def assert_same(output, whole):
         assert value.tobytes() == two[name].tobytes(), name
 
 
+@pytest.mark.slow
 def test_two_workers_are_as_one_device(job):
     """The same weights, an evaluation and an export too; the second worker says and writes none."""
     job.configure(**NO_DROPOUT)

@@ -91,6 +91,7 @@ def test_one_device(tmp_path):
     assert again < 0.8 * kept
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy, processes, each", (("mirrored", 1, 2), ("multi_worker", 2, 1)))
 def test_every_replica_has_its_own(tmp_path, strategy, processes, each):
     written, dumps = run(tmp_path, strategy, ("off", "on"), processes)
