@@ -1,4 +1,4 @@
-"""Measures the memory of this project's training step, and finds the largest batch in a limit.
+"""Measures the memory of this project's training step, batch by batch up to a limit.
 
     python benchmarks/memory.py --length=128 --batch=8 --recompute=none,block
     python benchmarks/memory.py --search --limit-gib=12 --verify --recompute=block

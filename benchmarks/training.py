@@ -1,4 +1,4 @@
-"""Compares this project's training step with its peers', and with its own matrix products.
+"""Compares this project's training step with its peers' steps, with its own matrix products.
 
     python benchmarks/training.py                                     BERT-base, 8 x 128
     python benchmarks/training.py --model=albert --batch=16 --precision=bfloat16

@@ -1,4 +1,4 @@
-"""Which workers train together and which of them this process is, read from TF_CONFIG."""
+"""Reads from TF_CONFIG which workers train together."""
 
 import dataclasses
 import json

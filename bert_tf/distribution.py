@@ -1,4 +1,4 @@
-"""Chooses the devices, and keeps several workers in step.
+"""Chooses the devices that train together.
 
 What happens when a worker dies was tried with two processes. The others learn of it within a
 second when they wait for a sum (its connections are reset), and after ten seconds of missed
@@ -210,16 +210,10 @@ def _show_difference(name, every):
     return f"{name} is {values}"
 
 
-def any_worker(strategy, condition):
-    """Whether the condition holds at one worker at least, known to all; all must call it."""
-    if worker_count(strategy) == 1:
-        return bool(condition)
-    return any(_gather(strategy, [int(bool(condition))])[:, 0])
-
-
 def barrier(strategy):
     """Returns when all workers have called it."""
-    any_worker(strategy, False)
+    if worker_count(strategy) > 1:
+        _gather(strategy, [0])
 
 
 def _gather_texts(strategy, text):

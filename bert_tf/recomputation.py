@@ -1,13 +1,11 @@
-"""Runs blocks so that only their inputs are kept, and the rest is computed again for the gradient.
+"""Runs blocks again for the gradient, so that only their inputs are kept.
 
 Rematerialisation (arXiv:1604.06174): a block's activations are about thirty times its input,
-and running a block twice costs a third more time.
+at the price of a second forward pass.
 """
 
 import keras
 import tensorflow as tf
-
-RECOMPUTE = ("none", "block")
 
 
 def recompute_block(scope, block, x, bias, training=None):

@@ -307,12 +307,6 @@ class Reporter:
         self.timed_steps = 0
         self.window_start = time.perf_counter()
 
-    def add(self, step, scalars):
-        """Writes points of further curves, a dict name -> number."""
-        with self.writer.as_default(step=step):
-            for name, value in scalars.items():
-                tf.summary.scalar(name, value)
-
     def text(self, name, text, step):
         """Writes Markdown for TensorBoard's page of texts."""
         with self.writer.as_default(step=step):

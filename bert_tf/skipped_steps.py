@@ -1,4 +1,4 @@
-"""Takes note of steps that were skipped, and stops a run that only skips."""
+"""Takes note of the steps that were skipped, up to where a run only skips."""
 
 import json
 import math

@@ -143,13 +143,13 @@ def train(state, strategy, data, config, evaluator=None, tokenizer=None, texts=N
             watch.look(metrics)
             # Not this worker's wish alone: all of them must stop after the same step.
             stopping = stop.requested if alone else float(metrics["stop"][-1]) > 0
-            at_end = stopping or state.step == config.num_train_steps
-            if at_end or _is_due(state.step, config.save_checkpoints_steps, config):
+            at_end = state.step == config.num_train_steps
+            saves = (config.save_checkpoints_steps, config.keep_checkpoint_every_steps)
+            if stopping or at_end or _is_multiple(state.step, *saves):
                 reporter.flush(state.step)
                 if chief:
                     save(state, config)
                 reporter.restart_clock()
-            at_end = state.step == config.num_train_steps
             if evaluator and (at_end or _is_multiple(state.step, config.eval_every_steps)):
                 results = evaluator.run()
                 guesses = _guesses(state, evaluator, tokenizer) if chief else None
@@ -179,12 +179,9 @@ def steps_until_stop(step, config):
     return min(limits)
 
 
-def _is_multiple(step, every):
-    return bool(every) and step % every == 0
-
-
-def _is_due(step, every, config):
-    return _is_multiple(step, every) or _is_multiple(step, config.keep_checkpoint_every_steps)
+def _is_multiple(step, *numbers):
+    """Whether the step is a multiple of one of the numbers; 0 has none."""
+    return any(number and step % number == 0 for number in numbers)
 
 
 def _first_step(state, strategy, config, batch, stop):

@@ -120,7 +120,7 @@ class PretrainFlags:
     recompute: str = flag(
         "none",
         "block: keep the input of each block alone and compute the rest again; far less memory "
-        "for a third more time.",
+        "for a second forward pass.",
         choices=("none", "block"),
     )
     xla: str = flag(

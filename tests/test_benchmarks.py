@@ -10,6 +10,7 @@ from pathlib import Path
 import keras
 import numpy as np
 import pytest
+from tiny import SIZES
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))
@@ -17,15 +18,6 @@ sys.path.insert(0, str(BENCHMARKS))
 NAMES = ("common", "contenders", "memory", "training")
 common, contenders, memory, training = map(importlib.import_module, NAMES)
 
-SIZES = {
-    "vocab_size": 60,
-    "hidden_size": 32,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "intermediate_size": 48,
-    "max_position_embeddings": 32,
-    "type_vocab_size": 2,
-}
 KINDS = ("bert", "albert")
 
 

@@ -273,7 +273,6 @@ def test_other_workers_write_nothing(tmp_path, capsys):
     capsys.readouterr()
     with make_reporter(tmp_path, 4, writes=False) as reporter:
         reporter.steps(8, metrics([math.nan] * 4, skipped=[1] * 4))
-        reporter.add(8, {"loss/more": 1.0})
         reporter.text("configuration", "text", 8)
         reporter.evaluation(6, {"loss": 1.0})
         assert reporter.skipped == 4
@@ -345,13 +344,11 @@ def test_an_evaluation_has_the_training_s_names_in_a_run_of_its_own(tmp_path):
     assert texts(tmp_path / "eval", "guesses") == [(16, "**a**")]
 
 
-def test_texts_and_further_curves(tmp_path):
+def test_texts(tmp_path):
     table = as_markdown_table({"learning_rate": 1e-3, "input_file": "a|b*.tfrecord"})
     with make_reporter(tmp_path) as reporter:
         reporter.text("configuration", table, 0)
-        reporter.add(3, {"loss/more": 0.5})
     assert texts(tmp_path, "configuration") == [(0, table)]
-    assert curves(tmp_path)["loss/more"] == [(3, 0.5)]
     page = plugin_util.markdown_to_safe_html(table)
     assert page.count("<tr>") == 3 and page.count("<td>") == 4
     assert "a|b*.tfrecord" in html.unescape(page)
