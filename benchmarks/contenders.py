@@ -7,7 +7,7 @@ for every line "STEPS" that it reads: the seconds of a step and the peak of memo
 
 Every function here takes the task, a dict, and returns a function of the number of steps that
 returns the seconds of one: "model", "config" (its sizes), "batch", "length", "predictions",
-"precision", "xla".
+"precision", "xla": "auto", "on" or "off".
 
 Shapes: B batch, T tokens, N heads, D head size, H hidden, E embedding, I intermediate,
 V vocabulary, P predictions.
@@ -73,6 +73,7 @@ def project(task):
     import numpy as np
     import tensorflow as tf
 
+    from bert_tf.compilation import choose_compilation, compile_between_products
     from bert_tf.distribution import make_strategy
     from bert_tf.step import TrainingStep
 
@@ -83,12 +84,20 @@ def project(task):
         tf.config.set_logical_device_configuration(
             tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2
         )
+    compiled = choose_compilation(task["xla"], task["precision"])
+    if compiled.between_products:
+        compile_between_products()
     strategy = make_strategy(devices)
     config, batch = task_config(task)
     with strategy.scope():
         model, optimizer = project_model(task, config)
     step = TrainingStep(
-        model, optimizer, strategy, xla=task["xla"], recompute=task.get("recompute", "none")
+        model,
+        optimizer,
+        strategy,
+        xla=compiled.whole,
+        xla_update=compiled.update,
+        recompute=task.get("recompute", "none"),
     )
 
     def part(context):
@@ -145,7 +154,7 @@ def kerashub(task):
         name: keras.losses.SparseCategoricalCrossentropy(from_logits=True)
         for name in ("words", "sentence")
     }
-    model.compile(optimizer, loss=loss, jit_compile=task["xla"])
+    model.compile(optimizer, loss=loss, jit_compile=task["xla"] == "on")
     inputs = {
         "token_ids": batch["input_ids"],
         "padding_mask": batch["input_mask"],
@@ -293,7 +302,7 @@ def products_function(task):
 
     given = (random(b * t, h), random(b, 2), random(b * p, c.vocab_size))  # outputs' gradients
 
-    @tf.function(jit_compile=task["xla"])
+    @tf.function(jit_compile=task["xla"] != "off")
     def compute(operands, given):
         with tf.GradientTape() as tape:
             tape.watch(operands)
@@ -315,7 +324,7 @@ def update(task):
     weights = model.trainable_variables
     gradients = [tf.random.normal(v.shape) for v in weights]
 
-    @tf.function(jit_compile=task["xla"])
+    @tf.function(jit_compile=task["xla"] != "off")
     def step(gradients):
         norm = tf.linalg.global_norm(gradients)
         factor = clip_factor(norm)

@@ -113,7 +113,7 @@ def main():
     )
     add_model_flags(parser)
     parser.add_argument("--recompute", type=one_of("none", "block"), default=["none"])
-    parser.add_argument("--xla", choices=("on", "off"), default="on")
+    parser.add_argument("--xla", choices=("auto", "on", "off"), default="auto")
     parser.add_argument("--length", type=whole_numbers, help="one or more; 128, or Google's table")
     parser.add_argument("--batch", type=whole_numbers, default=[8], help="one or more")
     parser.add_argument("--steps", type=int, default=3)
@@ -123,7 +123,7 @@ def main():
     arguments = parser.parse_args()
     config = read_config(arguments.model, arguments.config)
     task = {"model": arguments.model, "config": dataclasses.asdict(config)}
-    task["xla"] = arguments.xla == "on"
+    task["xla"] = arguments.xla
     if arguments.search:
         print(f"The largest batch in {arguments.limit_gib:g} GiB:\n")
     print_table(SEARCH_HEADINGS if arguments.search else HEADINGS, measured_rows(arguments, task))

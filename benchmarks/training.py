@@ -36,6 +36,11 @@ from common import (
 from contenders import MATRIX
 
 PEERS = {"kerashub": "keras_hub", "transformers": "transformers"}  # with their modules
+SETTINGS = {
+    "project": "this project, XLA {xla}",
+    "kerashub": "KerasHub, fit, XLA {xla}",
+    "transformers": "transformers, eager",
+}
 TRIAL_ROUNDS = 3  # between two settings of which only the faster goes on
 HEADINGS = [
     "contender", "precision", "s/step", "spread", "examples/s", "its time / this project's",
@@ -74,15 +79,10 @@ def ratios(times, base):
 
 def describe(contender, kind, task, relative):
     """A row of the table."""
-    settings = {
-        "project": f"this project, XLA {'on' if task['xla'] else 'off'}",
-        "kerashub": f"KerasHub, fit, jit_compile={task['xla']}",
-        "transformers": "transformers, eager",
-    }
     seconds, spread = median_and_spread(contender.seconds[-len(relative) :])
     ratio, ratio_spread = median_and_spread(relative)
     return [
-        settings[kind],
+        SETTINGS[kind].format(**task),
         task["precision"],
         f"{seconds:.3g}",
         f"{spread:.0%}",
@@ -93,32 +93,30 @@ def describe(contender, kind, task, relative):
     ]
 
 
-def compare(task, peers, project_xla, rounds, steps):
-    """Everybody in one precision.
+def compare(task, peers, settings, rounds, steps):
+    """Everybody in one precision; `settings` are this project's, of its --xla.
 
     Never more than four processes with a model are alive.
 
     Returns:
         Rows of the table, and lines for the note under it.
     """
-    variants = [{**task, "xla": xla} for xla in (True, False)]
-    own, others = best_of(
-        "project", [v for v in variants if v["xla"] in project_xla], rounds, steps
-    )
+    variants = [{**task, "xla": xla} for xla in ("on", "off")]
+    own, others = best_of("project", [{**task, "xla": xla} for xla in settings], rounds, steps)
     rows = [describe(c, "project", c.tasks[0], relative) for c, relative in others]
     notes, rivals = [], {}
     for peer in peers:
         # transformers has no such setting.
-        settings = variants if peer == "kerashub" else variants[-1:]
+        tasks = variants if peer == "kerashub" else variants[-1:]
         try:
-            rivals[peer], slower = best_of(peer, settings, TRIAL_ROUNDS, steps)
+            rivals[peer], slower = best_of(peer, tasks, TRIAL_ROUNDS, steps)
         except ContenderFailed as error:
             notes.append(f"{task['precision']}: {peer} failed: {error.last_line}")
             continue
         for loser, relative in slower:
             notes.append(
-                f"{task['precision']}: {peer} with jit_compile={loser.tasks[0]['xla']} took "
-                f"{statistics.median(relative):.2f} times the time of the setting in the table."
+                f"{task['precision']}: {SETTINGS[peer].format(**loser.tasks[0])} took "
+                f"{statistics.median(relative):.2f} times the time of its setting in the table."
             )
     times = take_turns([own, *rivals.values()], rounds, steps)
     for (peer, rival), seconds in zip(rivals.items(), times[1:], strict=True):
@@ -215,7 +213,7 @@ def main():
     parser.add_argument("--length", type=int, default=128)
     parser.add_argument("--predictions", type=int, default=20)
     parser.add_argument("--peers", type=one_of(*PEERS, "none"), default=list(PEERS))
-    parser.add_argument("--project-settings", type=one_of("xla", "plain"), default=["xla", "plain"])
+    parser.add_argument("--xla", type=one_of("auto", "on", "off"), default=["auto", "off"])
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--steps", type=int, default=1, help="of each contender in a round")
     parser.add_argument("--devices", action="store_true", help="compare numbers of devices instead")
@@ -226,7 +224,6 @@ def main():
         "config": dataclasses.asdict(config),
         **{name: getattr(arguments, name) for name in ("batch", "length", "predictions")},
     }
-    project_xla = [setting == "xla" for setting in arguments.project_settings]
     effort = (arguments.rounds, arguments.steps)
     print(
         f"{arguments.config or f'{arguments.model}-base'}, batch {task['batch']} x "
@@ -236,10 +233,10 @@ def main():
         flush=True,
     )
     if arguments.devices:
-        task |= {"precision": arguments.precision[0], "xla": project_xla[0]}
+        task |= {"precision": arguments.precision[0], "xla": arguments.xla[0]}
         print_table(DEVICE_HEADINGS, compare_devices(task, *effort))
         print(
-            f"{task['precision']}, XLA {'on' if task['xla'] else 'off'}; the batch is over all "
+            f"{task['precision']}, XLA {task['xla']}; the batch is over all "
             "devices. Every row has the same two cores with one intra-op thread each: a single "
             "process has both (two logical devices share them), each of two processes has one."
         )
@@ -254,7 +251,7 @@ def main():
     def rows():
         for precision in arguments.precision:
             of_precision, more_notes = compare(
-                {**task, "precision": precision}, peers, project_xla, *effort
+                {**task, "precision": precision}, peers, arguments.xla, *effort
             )
             notes.extend(more_notes)
             yield from of_precision

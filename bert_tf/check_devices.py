@@ -666,15 +666,19 @@ def measure_base(task):
     """
     import tensorflow as tf
 
+    from bert_tf.compilation import choose_compilation, compile_between_products
     from bert_tf.step import TrainingStep
-    from bert_tf.training import compiled_parts
 
     kind = task["device"][:3]
+    compiled = choose_compilation(task["xla"], task["precision"])
+    if compiled.between_products:
+        compile_between_products()
     config = BertConfig.from_preset("base", vocab_size=BASE_VOCAB_SIZE)
     with scope_of(task) as strategy:
         parts = make_parts(config, task["precision"], 1e-4, 1e-6)
-        xla, xla_update = compiled_parts(task["xla"], parts["model"])
-        step = TrainingStep(strategy=strategy, xla=xla, xla_update=xla_update, **parts)
+        step = TrainingStep(
+            strategy=strategy, xla=compiled.whole, xla_update=compiled.update, **parts
+        )
         batch = deal(random_batch(config, *BASE_BATCHES[kind]), strategy)
         loss = float(step(batch)["loss"])
         start = time.perf_counter()
@@ -688,7 +692,7 @@ def measure_base(task):
         memory = peak_memory()
     return {
         "result": "ok" if np.isfinite(loss) else f"wrong: the loss is {loss}",
-        "xla": xla,
+        "xla": str(compiled),
         "batch": BASE_BATCHES[kind],
         "steps_per_second": 1 / seconds,
         "memory": memory,
@@ -736,7 +740,7 @@ def speed_row(pair):
         steps = answer["steps_per_second"]
         speed = f"{steps:.3g} steps/s, {steps * batch:.3g} examples/s"
         memory = f"{answer['memory'] / 2**30:.1f} GiB" if answer["memory"] else ""
-        xla = "on" if answer["xla"] else "off"
+        xla = answer["xla"]
     what = f"BERT-base, {batch} x {length}"
     return task["device"], what, xla, task["precision"], speed, memory, answer["result"]
 

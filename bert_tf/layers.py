@@ -53,15 +53,28 @@ def dense(units, config, name, activation=None, dtype=None):
     )
 
 
-def layer_norm(dtype_policy, name="layer_norm"):
-    """Layer normalisation over the last axis, in the precision of the weights.
+class LayerNorm(keras.layers.Layer):
+    """Layer normalisation over the last axis (arXiv:1607.06450), in float32 at least.
 
-    Under a mixed policy it returns float32, to be cast back. "layer_norm" in the name is what
-    exempts its weights from weight decay.
+    Keras's own, inside a model that computes in bfloat16, is given weights that were rounded to
+    bfloat16. "layer_norm" in the name is what exempts its weights from weight decay.
     """
-    return keras.layers.LayerNormalization(
-        epsilon=LAYER_NORM_EPSILON, name=name, dtype=dtype_policy.variable_dtype
-    )
+
+    def __init__(self, dtype_policy, name="layer_norm"):
+        # The precision of the weights: float32 under a mixed policy.
+        super().__init__(name=name, dtype=dtype_policy.variable_dtype)
+
+    def build(self, input_shape):
+        # autocast=False: the precision of the model around it is not for these.
+        shape = {"shape": input_shape[-1:], "autocast": False}
+        self.gamma = self.add_weight(name="gamma", initializer="ones", **shape)
+        self.beta = self.add_weight(name="beta", initializer="zeros", **shape)
+
+    def call(self, x):
+        """[..., H] -> [..., H] in the precision of the weights."""
+        x = ops.cast(x, self.variable_dtype)
+        mean, variance = ops.moments(x, axes=-1, keepdims=True)  # [..., 1]
+        return (x - mean) * (ops.rsqrt(variance + LAYER_NORM_EPSILON) * self.gamma) + self.beta
 
 
 def attention_bias(input_mask, segment_index=None):
@@ -143,18 +156,21 @@ def random_bits(shape, seed):
 class Embeddings(keras.layers.Layer):
     """Word + token type + position, layer norm, dropout (BERT, arXiv:1810.04805, section 3).
 
-    ALBERT does this at the narrow width E (arXiv:1909.11942, section 3.1).
+    ALBERT does this at the narrow width E (arXiv:1909.11942, section 3.1). In the precision of
+    the weights: a row's gradient is a sum over all tokens of the batch that have it, which
+    bfloat16 would round at every addition and float16 has no room for.
     """
 
     def __init__(self, config, **kwargs):
         super().__init__(**kwargs)
         self.config = config
-        self.layer_norm = layer_norm(self.dtype_policy)
+        self.layer_norm = LayerNorm(self.dtype_policy)
         self.dropout = Dropout(config.hidden_dropout_prob, name="dropout", dtype=self.dtype_policy)
 
     def build(self, input_shape=None):
         c = self.config
-        table = {"initializer": initializer(c), "trainable": True}
+        # autocast=False: the precision of the model around them is not for these.
+        table = {"initializer": initializer(c), "autocast": False}
         self.word_embeddings = self.add_weight(
             name="word_embeddings", shape=(c.vocab_size, c.embedding_size), **table
         )
@@ -173,7 +189,7 @@ class Embeddings(keras.layers.Layer):
         # A product with one-hot rows: as bert/modeling.py, an id outside the table adds
         # nothing, and the gradient is a dense sum instead of a scatter into two rows.
         one_hot = ops.one_hot(
-            segment_ids, self.config.type_vocab_size, dtype=self.compute_dtype
+            segment_ids, self.config.type_vocab_size, dtype=self.variable_dtype
         )  # [B, T, types]
         types = ops.matmul(one_hot, self.token_type_embeddings)  # [B, T, E]
         if position_ids is None:
@@ -237,7 +253,7 @@ class TransformerBlock(keras.layers.Layer):
         self.attention_dropout = Dropout(
             config.hidden_dropout_prob, name="attention_dropout", dtype=policy
         )
-        self.attention_layer_norm = layer_norm(policy, "attention_layer_norm")
+        self.attention_layer_norm = LayerNorm(policy, "attention_layer_norm")
         self.intermediate = dense(
             config.intermediate_size,
             config,
@@ -249,7 +265,7 @@ class TransformerBlock(keras.layers.Layer):
         self.output_dropout = Dropout(
             config.hidden_dropout_prob, name="output_dropout", dtype=policy
         )
-        self.output_layer_norm = layer_norm(policy, "output_layer_norm")
+        self.output_layer_norm = LayerNorm(policy, "output_layer_norm")
 
     def build(self, input_shape=None):
         hidden = (None, None, self.config.hidden_size)

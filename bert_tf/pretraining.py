@@ -8,11 +8,11 @@ import keras
 from keras import ops
 
 from bert_tf.layers import (
+    LayerNorm,
     activation,
     dense,
     gather_positions,
     initializer,
-    layer_norm,
     run_block,
 )
 
@@ -47,7 +47,7 @@ class MaskedLmHead(keras.layers.Layer):
             activation=activation(config.hidden_act),
             dtype=self.dtype_policy,
         )
-        self.layer_norm = layer_norm(self.dtype_policy)
+        self.layer_norm = LayerNorm(self.dtype_policy)
 
     def build(self, input_shape=None):
         self.transform.build((None, self.config.hidden_size))

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
+from bert_tf.compilation import choose_compilation
 from bert_tf.distribution import is_chief, worker_count
 from bert_tf.evaluation import first_records
 from bert_tf.input_pipeline import distribute_training, explain_failure
@@ -208,8 +209,9 @@ def _first_step(state, strategy, config, batch, stop):
         metrics = {**step(batch, stop), "input_seconds": tf.zeros([])}
         return step, {name: tf.reshape(value, [1]) for name, value in metrics.items()}
 
+    compiled = choose_compilation(config.xla, state.model.compute_dtype)
     try:
-        return attempt(*compiled_parts(config.xla, state.model))
+        return attempt(compiled.whole, compiled.update)
     except (tf.errors.ResourceExhaustedError, tf.errors.UnavailableError, tf.errors.AbortedError):
         raise
     except tf.errors.OpError as error:
@@ -226,19 +228,6 @@ def _first_step(state, strategy, config, batch, stop):
             f"XLA cannot compile the step here, so it runs without: {reason}", stacklevel=2
         )
     return attempt(False, False)
-
-
-def compiled_parts(xla, model):
-    """Whether XLA compiles the forward and backward pass, and whether it compiles the update.
-
-    With "auto" it does, but for one case: on a CPU its bfloat16 products take twice the time of
-    TensorFlow's own.
-    """
-    if xla == "off":
-        return False, False
-    cpu = not tf.config.list_logical_devices("GPU")
-    slow = cpu and model.compute_dtype != model.variable_dtype
-    return (xla == "on" or not slow), True
 
 
 def weight_norm_function(model):

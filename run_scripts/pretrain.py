@@ -302,18 +302,28 @@ def make_writable(directory, flag_name):
 
 def run(values, column, config, files, eval_files, tokenizer, cluster):
     """The part that needs TensorFlow."""
+    from bert_tf.compilation import choose_compilation, compile_between_products
     from bert_tf.distribution import barrier, explain_lost_worker, make_strategy
+    from bert_tf.precision import choose_precision
 
+    precision = choose_precision(values.precision)
+    compiled = choose_compilation(values.xla, precision)
+    if compiled.between_products:
+        compile_between_products()
     if cluster and len(cluster.workers) > 1:
         print(f"waiting for all of {len(cluster.workers)} workers", flush=True)
     strategy = make_strategy(values.distribution_strategy, values.num_gpus)
     with explain_lost_worker(strategy):
-        train_and_evaluate(values, column, config, files, eval_files, tokenizer, strategy)
+        train_and_evaluate(
+            values, column, config, files, eval_files, tokenizer, strategy, precision, compiled
+        )
         # A worker that ended sooner would look like one that is lost.
         barrier(strategy)
 
 
-def train_and_evaluate(values, column, config, files, eval_files, tokenizer, strategy):
+def train_and_evaluate(
+    values, column, config, files, eval_files, tokenizer, strategy, precision, compiled
+):
     """The program on its devices; of several workers the chief alone writes and speaks."""
     import keras
 
@@ -321,8 +331,7 @@ def train_and_evaluate(values, column, config, files, eval_files, tokenizer, str
     from bert_tf.distribution import check_agreement, is_chief
     from bert_tf.evaluation import Evaluator
     from bert_tf.input_pipeline import check_records
-    from bert_tf.precision import choose_precision
-    from bert_tf.training import TrainingData, compiled_parts, train
+    from bert_tf.training import TrainingData, train
     from bert_tf.training_state import restore
 
     chief = is_chief(strategy)
@@ -338,7 +347,6 @@ def train_and_evaluate(values, column, config, files, eval_files, tokenizer, str
     if values.eval_input_file:
         held_out = TrainingData(eval_files, *check_records(eval_files, *shape, config))
         check_length(values, config, held_out)
-    precision = choose_precision(values.precision)
     check_agreement(strategy, {"records": data.examples, "precision": precision})
     keras.utils.set_random_seed(values.random_seed)
     with strategy.scope():
@@ -362,7 +370,7 @@ def train_and_evaluate(values, column, config, files, eval_files, tokenizer, str
             values.eval_batch_size,
             values.max_eval_steps,
             SENTENCE_NAMES[column],
-            xla=compiled_parts(values.xla, state.model)[0],
+            xla=compiled.whole,
         )
     if values.do_train and state.step >= values.num_train_steps:
         say(
@@ -370,7 +378,7 @@ def train_and_evaluate(values, column, config, files, eval_files, tokenizer, str
             "(a larger --num_train_steps goes on from here)"
         )
     elif values.do_train:
-        say(training_line(values, strategy, precision, state.step, data.examples))
+        say(training_line(values, strategy, precision, compiled, state.step, data.examples))
         part = values.train_batch_size // strategy.num_replicas_in_sync
         part //= values.gradient_accumulation_steps
         say(memory_line(config, part, *shape, precision, values.recompute))
@@ -399,13 +407,13 @@ def train_and_evaluate(values, column, config, files, eval_files, tokenizer, str
             show_results(values, results, held_out)
 
 
-def training_line(values, strategy, precision, step, examples):
-    """What is about to happen: devices, batch, steps, passes over the records."""
+def training_line(values, strategy, precision, compiled, step, examples):
+    """What is about to happen: devices, precision, batch, steps, passes over the records."""
     from bert_tf.distribution import describe_devices
 
     parts = values.gradient_accumulation_steps
     return (
-        f"training on {describe_devices(strategy)} in {precision}, "
+        f"training on {describe_devices(strategy)} in {precision}, XLA {compiled}, "
         f"{values.train_batch_size} examples an update "
         f"({values.train_batch_size // strategy.num_replicas_in_sync} a device"
         f"{f', in {parts} parts' if parts > 1 else ''}), "
