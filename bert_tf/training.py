@@ -130,6 +130,21 @@ def train(state, strategy, data, config, evaluator=None, tokenizer=None, texts=N
             reporter.text(name, text, state.step)
         watch = SkippedSteps(state, data, config, chief)
         best = BestCheckpoint(os.path.join(config.output_dir, BEST_FOLDER), chief)
+
+        def keep():
+            reporter.flush(state.step)
+            if chief:
+                save(state, config)
+            reporter.restart_clock()
+
+        def evaluate():
+            results = evaluator.run()
+            guesses = _guesses(state, evaluator, tokenizer) if chief else None
+            reporter.evaluation(state.step, results, guesses)
+            best.offer(state, results)
+            reporter.restart_clock()
+
+        saves = (config.save_checkpoints_steps, config.keep_checkpoint_every_steps)
         run, alone = None, worker_count(strategy) == 1
         while state.step < config.num_train_steps:
             count = 1 if run is None else steps_until_stop(state.step, config)
@@ -145,18 +160,13 @@ def train(state, strategy, data, config, evaluator=None, tokenizer=None, texts=N
             # Not this worker's wish alone: all of them must stop after the same step.
             stopping = stop.requested if alone else float(metrics["stop"][-1]) > 0
             at_end = state.step == config.num_train_steps
-            saves = (config.save_checkpoints_steps, config.keep_checkpoint_every_steps)
-            if stopping or at_end or _is_multiple(state.step, *saves):
-                reporter.flush(state.step)
-                if chief:
-                    save(state, config)
-                reporter.restart_clock()
+            if stopping:  # there may be little time
+                keep()
             if evaluator and (at_end or _is_multiple(state.step, config.eval_every_steps)):
-                results = evaluator.run()
-                guesses = _guesses(state, evaluator, tokenizer) if chief else None
-                reporter.evaluation(state.step, results, guesses)
-                best.offer(state, results)
-                reporter.restart_clock()
+                evaluate()
+            # After the evaluation: a run that is killed goes on behind its checkpoint.
+            if not stopping and (at_end or _is_multiple(state.step, *saves)):
+                keep()
             if stopping:
                 break
     if state.step == config.num_train_steps:

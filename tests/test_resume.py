@@ -1,5 +1,6 @@
 """Stopped, killed, short of disk, its newest checkpoint damaged: a run ends as it would have."""
 
+import itertools
 import os
 import resource
 import shutil
@@ -10,6 +11,7 @@ import pytest
 from jobs import DROPOUT, NO_DROPOUT, Job, arrays, curves, one_line, results
 from made_records import make_files
 
+from bert_tf import training
 from bert_tf.checkpoint_files import checkpoint_path, list_checkpoints
 
 # The rate depends on num_train_steps: a run that is to be stopped sooner gets the same flags.
@@ -187,6 +189,42 @@ def test_two_devices_resume_as_one(job, monkeypatch):
         np.testing.assert_allclose(value, two[name], atol=1e-5, err_msg=name)
     for name, value in arrays(export).items():
         np.testing.assert_array_equal(value, one[name], err_msg=name)
+
+
+class Killed(BaseException):
+    """Ends a run as a signal that no handler sees."""
+
+
+def test_a_kill_beside_an_evaluation_loses_none(job, monkeypatch):
+    """However near to a checkpoint of the same step: its evaluation is made, and drawn once."""
+    folder = job.folder / "held_out"
+    folder.mkdir()
+    (held_out,) = make_files(folder, (16,), seed=7)
+    flags = {"num_train_steps": 8, "save_checkpoints_steps": 4, "eval_every_steps": 2}
+    flags |= {"eval_input_file": held_out, "save_summary_steps": 2, "xla": "off"}
+
+    def killed(calls, before):
+        """A `save` that is killed at a call: before the checkpoint is there, or after."""
+        counter = itertools.count(1)
+
+        def save_or_die(*arguments):
+            last = next(counter) == calls
+            if not (last and before):
+                save(*arguments)
+            if last:
+                raise Killed
+
+        return save_or_die
+
+    save = training.save
+    for calls, before in ((1, True), (1, False), (1, True)):
+        monkeypatch.setattr(training, "save", killed(calls, before))
+        with pytest.raises(Killed):
+            job.run(**flags)
+    monkeypatch.setattr(training, "save", save)
+    assert job.run(**flags) == 0
+    assert [step for step, _ in curves(job.output / "eval")["loss/masked_lm"]] == [2, 4, 6, 8]
+    assert [step for step, _ in curves(job.output)["loss/masked_lm"]] == [2, 4, 6, 8]
 
 
 def test_the_best_checkpoint_survives_a_resume(job, monkeypatch):
