@@ -9,6 +9,7 @@ HERE = Path(__file__).parent
 PACKAGES = [
     "albert_tf",
     "bert_tf",
+    "bert_tf.check_devices",
     "create_pretraining_data",
     "run_scripts",
     "tokenization",

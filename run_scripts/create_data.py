@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from tqdm import tqdm
 
+from bert_tf.quiet import import_tensorflow
 from create_pretraining_data.documents import describe, find_layout_problems, read_documents
 from create_pretraining_data.instances import make_features, make_instances
 from create_pretraining_data.masking import MaskingRules
@@ -21,7 +22,6 @@ from create_pretraining_data.pairs import (
     is_too_short_for_a_pair,
 )
 from run_scripts.cli import Columns, expand_globs, flag, resolve_columns, run_program
-from run_scripts.quiet import import_tensorflow
 from run_scripts.tokenizer_flags import check_tokenizer_flags, open_tokenizer
 from tokenization.errors import InputError
 

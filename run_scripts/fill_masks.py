@@ -7,8 +7,8 @@ import sys
 from albert_tf.config import AlbertConfig
 from bert_tf.checkpoint_files import EXPORTED_NAME, exists, latest_checkpoint
 from bert_tf.config import BertConfig
+from bert_tf.quiet import import_tensorflow
 from run_scripts.cli import flag, run_program
-from run_scripts.quiet import import_tensorflow
 from tokenization import load_tokenizer
 from tokenization.errors import InputError
 

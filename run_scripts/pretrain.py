@@ -14,8 +14,8 @@ from bert_tf.checkpoint_files import EXPORTED_NAME, exists, latest_checkpoint
 from bert_tf.cluster import read_cluster
 from bert_tf.config import BertConfig
 from bert_tf.memory import memory_line
+from bert_tf.quiet import import_tensorflow
 from run_scripts.cli import Columns, expand_globs, flag, resolve_columns, run_program
-from run_scripts.quiet import import_tensorflow
 from tokenization import load_tokenizer, save_tokenizer
 from tokenization.errors import InputError
 from tokenization.vocabulary import load_vocabulary

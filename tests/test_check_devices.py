@@ -9,8 +9,12 @@ import pytest
 import tensorflow as tf
 from workers import ROOT
 
-from bert_tf import check_devices, step
-from bert_tf.check_devices import check_step, first_line, run_group
+from bert_tf import step
+from bert_tf.check_devices import __main__ as program
+from bert_tf.check_devices import processes, steps
+from bert_tf.check_devices.processes import run_group, worker_environments
+from bert_tf.check_devices.steps import check_step
+from bert_tf.check_devices.worker import answer_to, first_line
 
 # On a busy machine; an idle one needs a sixth of it.
 DEADLINE = 600
@@ -29,7 +33,7 @@ def task(strategy="one_device", device="CPU:0", xla=False, precision="float32"):
 @pytest.mark.slow
 def test_this_machine_is_all_right():
     run = subprocess.run(
-        [*check_devices.COMMAND, "--quick"],
+        [sys.executable, "-m", "bert_tf.check_devices", "--quick"],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -70,19 +74,19 @@ class NoStep(step.TrainingStep):
 
 
 def test_wrong_numbers_are_noticed(monkeypatch):
-    check_devices.reference()  # right, and kept
+    steps.reference()  # right, and kept
     monkeypatch.setattr(step, "TrainingStep", LongerStep)
     assert check_step(task()) == {
         "result": "wrong: weights by 1.0e-01",
         "difference": pytest.approx(0.1, rel=1e-3),
     }
     monkeypatch.setattr(step, "TrainingStep", NoStep)
-    assert check_devices.answer_to(task()) == {"result": "failed: InternalError: no such kernel"}
+    assert answer_to(task()) == {"result": "failed: InternalError: no such kernel"}
 
 
 def test_what_is_compared(monkeypatch):
     right = {"loss": 2.0, "gradient norm": 3.0, "weights": np.ones((1, 4))}
-    monkeypatch.setattr(check_devices, "reference", lambda: right)
+    monkeypatch.setattr(steps, "reference", lambda: right)
     apart = {**right, "weights": np.stack([np.ones(4), np.array([1, 1, 1, 1.2])])}
     for numbers, result in (
         (right, "ok"),
@@ -90,16 +94,17 @@ def test_what_is_compared(monkeypatch):
         ({**right, "loss": 1.0}, "wrong: loss by 5.0e-01"),
         ({**right, "gradient norm": np.nan}, "wrong: gradient norm by nan"),
     ):
-        monkeypatch.setattr(check_devices, "tiny_step", lambda task, numbers=numbers: numbers)
+        monkeypatch.setattr(steps, "tiny_step", lambda task, numbers=numbers: numbers)
         assert check_step(task())["result"] == result
 
 
 # A program whose tasks compute nothing; TensorFlow, which takes seconds to import, is none.
 PRETENDED = """
 import os, sys, time
+from pathlib import Path
 from unittest import mock
 sys.modules["tensorflow"] = mock.MagicMock()
-from bert_tf import check_devices
+from bert_tf.check_devices import worker
 
 def pretend(task):
     if task["precision"] == "an exception":
@@ -118,8 +123,8 @@ def pretend(task):
         return {"result": "wrong: loss by 3.0e-01", "difference": 0.3}
     return {"result": "ok", "difference": 1e-7, "speed": 5e10}
 
-check_devices.KINDS = {"check": pretend, "product": pretend}
-sys.exit(check_devices.main())
+worker.KINDS = {"check": pretend, "product": pretend}
+sys.exit(worker.work(Path(sys.argv[1])))
 """
 
 
@@ -134,15 +139,15 @@ NAMES = (
 def pretended(monkeypatch):
     """Tasks are done by `PRETENDED`."""
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    monkeypatch.setattr(check_devices, "COMMAND", (sys.executable, "-c", PRETENDED))
+    monkeypatch.setattr(processes, "COMMAND", (sys.executable, "-c", PRETENDED))
 
 
 @pytest.mark.usefixtures("pretended")
 def test_what_is_not_right_becomes_a_row_and_the_exit_status(monkeypatch, capsys):
     tasks = [task(precision=name) for name in NAMES[:5]]
     tasks += [task("multi_worker", None, precision=name) for name in NAMES[5:]]
-    monkeypatch.setattr(check_devices, "check_tasks", lambda gpus: tasks)
-    assert check_devices.main(["--quick"]) == 1
+    monkeypatch.setattr(program, "check_tasks", lambda gpus: tasks)
+    assert program.main(["--quick"]) == 1
     out = capsys.readouterr().out
     rows = [line.split(maxsplit=2) for line in out.splitlines() if " off " in line]
     told = {name: next(row[2] for row in rows if row[2].startswith(name)) for name in NAMES}
@@ -163,7 +168,7 @@ def test_what_is_not_right_becomes_a_row_and_the_exit_status(monkeypatch, capsys
 
 @pytest.mark.usefixtures("pretended")
 def test_a_process_that_hangs_is_ended(monkeypatch):
-    monkeypatch.setattr(check_devices, "SILENCE_SECONDS", 0.2)
+    monkeypatch.setattr(processes, "SILENCE_SECONDS", 0.2)
     answers = run_group([task(precision="a hang")], lambda: [{}])
     answers = [answer for answer in answers if answer is not None]
     assert answers == [{"result": "failed: no answer for 0.2 s"}]
@@ -203,7 +208,7 @@ def test_first_line(name):
 
 
 def test_tasks_of_machines_with_gpus():
-    tasks = check_devices.check_tasks(2)
+    tasks = program.check_tasks(2)
     places = {(t["strategy"], t["device"]) for t in tasks}
     assert places == {
         ("one_device", "GPU:0"),
@@ -217,9 +222,7 @@ def test_tasks_of_machines_with_gpus():
 
 def test_workers_share_no_gpu(monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,5,6")
-    shown = [
-        [e["CUDA_VISIBLE_DEVICES"] for e in check_devices.worker_environments(n)] for n in (0, 1, 3)
-    ]
+    shown = [[e["CUDA_VISIBLE_DEVICES"] for e in worker_environments(n)] for n in (0, 1, 3)]
     assert shown == [["-1", "-1"], ["-1", "-1"], ["3", "5"]]
-    a, b = (e["TF_CONFIG"] for e in check_devices.worker_environments(0))
+    a, b = (e["TF_CONFIG"] for e in worker_environments(0))
     assert a.replace('"index": 0', '"index": 1') == b

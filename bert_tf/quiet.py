@@ -4,7 +4,7 @@ import os
 
 
 def import_tensorflow():
-    """Imports TensorFlow, finds the devices, with descriptor 2 going nowhere meanwhile.
+    """Imports TensorFlow, finds the devices, with descriptor 2 going nowhere meanwhile; returns it.
 
     TensorFlow prints its first lines from C++ before any of its log settings apply.
     """
@@ -17,6 +17,7 @@ def import_tensorflow():
         import tensorflow as tf
 
         tf.config.list_physical_devices()
+        return tf
     finally:
         os.dup2(kept, 2)
         os.close(nowhere)
