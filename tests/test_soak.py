@@ -1,0 +1,37 @@
+"""Memory does not grow: a run of 2,000 steps ends with what it had at step 200."""
+
+import pytest
+from jobs import DROPOUT, Job, curves
+from made_records import make_files
+
+STEPS, SETTLED = 2000, 200
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind, xla", (("bert", "auto"), ("albert", "off")))
+def test_memory_stays(tmp_path, kind, xla):
+    """With all that a long run does on the way: checkpoints, evaluations, points on TensorBoard."""
+    folder = tmp_path / "held_out"
+    folder.mkdir()
+    (held_out,) = make_files(folder, (16,), seed=7)
+    # Wider than the other tests' models: a copy that is kept would show beside the libraries.
+    sizes = {"hidden_size": 128, "intermediate_size": 512, "vocab_size": 8192}
+    job = Job(tmp_path, **DROPOUT, **sizes)
+    run = job.run_apart(
+        *job.argv(
+            kind,
+            num_train_steps=STEPS,
+            save_checkpoints_steps=100,
+            save_summary_steps=50,
+            eval_input_file=held_out,
+            eval_every_steps=100,
+            learning_rate=1e-4,
+            xla=xla,
+        )
+    )
+    assert run.returncode == 0, run.stderr
+    memory = dict(curves(job.output)["memory/process_gib"])
+    print(
+        f"{kind}, XLA {xla}: {memory[SETTLED]:.4f} GiB at {SETTLED}, {memory[STEPS]:.4f} at {STEPS}"
+    )
+    assert memory[STEPS] <= 1.02 * memory[SETTLED]
