@@ -3,7 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.reporting import escape_markdown
+from bert_tf.markdown import escape_markdown
 
 WORD_START = "\u2581"  # "▁", how SentencePiece spells the space before a word
 

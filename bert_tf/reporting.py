@@ -4,7 +4,6 @@ Shapes: n updates of one call of the compiled loop, N updates between two points
 """
 
 import dataclasses
-import glob
 import math
 import os
 import resource
@@ -14,8 +13,9 @@ from collections.abc import Callable
 
 import numpy as np
 import tensorflow as tf
-from google.protobuf.message import DecodeError
 from tqdm import tqdm
+
+from bert_tf.event_files import EVALUATION_RUN, drop_later_events, rewrite_events
 
 # Seconds between two looks at the newest loss for the progress line: each one waits for the
 # device.
@@ -27,14 +27,8 @@ LOG_INTERVAL = 10.0
 # Calls whose time says nothing: the first compiles the step, the second the loop around it.
 UNTIMED_CALLS = 2
 
-# Where an evaluation's curves go: a run of its own beside the training's, with the same tags.
-EVALUATION_RUN = "eval"
-
 # A batch may hold no prediction at all.
 SMALLEST_WEIGHT = 1e-9
-
-# What Markdown or HTML would take for more than itself.
-MARKUP = set("\\`*_{}[]()<>#+-.!|&~$:")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -391,121 +385,3 @@ def _tag(name):
         return {"loss": "loss/total", "examples": "data/examples"}[name]
     kind, _, quantity = name.rpartition("_")
     return f"{quantity}/{kind}" if quantity in ("loss", "accuracy") else None
-
-
-def drop_later_events(directory, step):
-    """Removes what a run wrote after `step`, which the one that goes on from there will repeat.
-
-    Args:
-        directory: where the run's event files are, and in "eval" those of its evaluations.
-        step: the last one that stays.
-    """
-    for folder in (directory, os.path.join(directory, EVALUATION_RUN)):
-        rewrite_events(folder, lambda earlier: earlier <= step)
-
-
-def rewrite_events(folder, keeps):
-    """Leaves events out of the event files of a run that is over.
-
-    The end of a file that was cut when its run was killed is left out as well. A file with
-    nothing to leave out is not touched.
-
-    Args:
-        folder: where the event files are.
-        keeps: step -> whether scalars and texts of that step stay; other events always do.
-    """
-    temporary = os.path.join(folder, ".events.tmp")  # a name that TensorBoard does not look for
-    for path in sorted(glob.glob(os.path.join(glob.escape(folder), "events.out.tfevents.*"))):
-        kept = [
-            frame
-            for frame, event in _whole_events(path)
-            if event.WhichOneof("what") != "summary" or keeps(event.step)
-        ]
-        if sum(map(len, kept)) < os.path.getsize(path):
-            with open(temporary, "wb") as file:
-                file.writelines(kept)
-            os.replace(temporary, path)
-
-
-def _whole_events(path):
-    """The events of a file up to where it was cut, each after its bytes in the file.
-
-    Around an event are, as around every TFRecord, its length (8 bytes), a checksum of that (4)
-    and a checksum of the event (4).
-    """
-    with open(path, "rb") as file:
-        content = file.read()
-    start = 0
-    while start < len(content):
-        length = int.from_bytes(content[start : start + 8], "little")
-        frame = content[start : start + length + 16]
-        # A loss of power may leave zeros at the end; no event is empty.
-        if length == 0 or len(frame) < length + 16:
-            return
-        try:
-            event = tf.compat.v1.Event.FromString(frame[12:-4])
-        except DecodeError:
-            return
-        yield frame, event
-        start += len(frame)
-
-
-class Profile:
-    """Traces some updates for TensorBoard's profiler, under plugins/profile.
-
-    Args:
-        directory: that of the event files.
-        first: the first update to trace, counted from 1.
-        last: the last one; 0 and 0 trace nothing.
-    """
-
-    def __init__(self, directory, first, last):
-        self.directory = str(directory)
-        self.first = first
-        self.last = last
-        self.running = False
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        if self.running:  # training ended before `last`
-            self._stop()
-
-    def before(self, step):
-        """To be called before update number `step`, the first of a loop."""
-        if not self.running and self.first <= step <= self.last:
-            tf.test.experimental.sync_devices()  # what still runs is no part of it
-            tf.profiler.experimental.start(self.directory)
-            self.running = True
-
-    def after(self, step):
-        """To be called after update number `step`, the last of a loop."""
-        if self.running and step >= self.last:
-            self._stop()
-
-    def _stop(self):
-        tf.test.experimental.sync_devices()
-        tf.profiler.experimental.stop()
-        self.running = False
-
-
-def escape_markdown(text):
-    """The text such that Markdown shows it as it is, in tables too."""
-    text = " ".join(str(text).split())
-    return "".join(f"&#{ord(c)};" if c in MARKUP else c for c in text)
-
-
-def as_markdown_table(values, header=("name", "value")):
-    """A table of two columns.
-
-    Args:
-        values: a dict; the keys are the first column.
-        header: the columns' names.
-
-    Returns:
-        Markdown.
-    """
-    rows = [header, *values.items()]
-    lines = ["| " + " | ".join(map(escape_markdown, row)) + " |" for row in rows]
-    return "\n".join([lines[0], "|---|---|", *lines[1:]])

@@ -13,7 +13,8 @@ from bert_tf.distribution import is_chief, worker_count
 from bert_tf.evaluation import first_records
 from bert_tf.input_pipeline import distribute_training, explain_failure
 from bert_tf.masked_words import guesses_as_markdown
-from bert_tf.reporting import Profile, Reporter
+from bert_tf.profile import Profile
+from bert_tf.reporting import Reporter
 from bert_tf.skipped_steps import SkippedSteps
 from bert_tf.step import TrainingStep
 from bert_tf.stopping import StopRequest

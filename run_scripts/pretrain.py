@@ -516,7 +516,7 @@ def check_length(values, config, data):
 
 def as_table(config):
     """The model's configuration as Markdown."""
-    from bert_tf.reporting import as_markdown_table
+    from bert_tf.markdown import as_markdown_table
 
     return as_markdown_table(dataclasses.asdict(config))
 

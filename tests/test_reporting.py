@@ -11,14 +11,10 @@ from tensorboard import plugin_util
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from bert_tf import reporting
-from bert_tf.reporting import (
-    Profile,
-    Reporter,
-    as_markdown_table,
-    drop_later_events,
-    escape_markdown,
-    write_evaluation,
-)
+from bert_tf.event_files import drop_later_events
+from bert_tf.markdown import as_markdown_table, escape_markdown
+from bert_tf.profile import Profile
+from bert_tf.reporting import Reporter, write_evaluation
 
 BATCH, TOKENS = 8, 8 * 16
 

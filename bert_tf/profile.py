@@ -1,0 +1,43 @@
+"""Traces chosen updates for TensorBoard's profiler."""
+
+import tensorflow as tf
+
+
+class Profile:
+    """Traces some updates for TensorBoard's profiler, under plugins/profile.
+
+    Args:
+        directory: that of the event files.
+        first: the first update to trace, counted from 1.
+        last: the last one; 0 and 0 trace nothing.
+    """
+
+    def __init__(self, directory, first, last):
+        self.directory = str(directory)
+        self.first = first
+        self.last = last
+        self.running = False
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.running:  # training ended before `last`
+            self._stop()
+
+    def before(self, step):
+        """To be called before update number `step`, the first of a loop."""
+        if not self.running and self.first <= step <= self.last:
+            tf.test.experimental.sync_devices()  # what still runs is no part of it
+            tf.profiler.experimental.start(self.directory)
+            self.running = True
+
+    def after(self, step):
+        """To be called after update number `step`, the last of a loop."""
+        if self.running and step >= self.last:
+            self._stop()
+
+    def _stop(self):
+        tf.test.experimental.sync_devices()
+        tf.profiler.experimental.stop()
+        self.running = False
