@@ -12,7 +12,7 @@ import pytest
 from run_scripts.cli import Columns, expand_globs, flag, parse, resolve_columns, run_program
 from run_scripts.create_data import CreateDataFlags, choose_plan
 from run_scripts.fill_masks import FillMasksFlags
-from run_scripts.pretrain import PretrainFlags
+from run_scripts.pretrain_flags import PretrainFlags
 from tokenization.errors import InputError
 
 ROOT = Path(__file__).parents[1]
