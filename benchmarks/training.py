@@ -94,7 +94,9 @@ def describe(contender, kind, task, relative):
 
 
 def compare(task, peers, settings, rounds, steps):
-    """Everybody in one precision; `settings` are this project's, of its --xla.
+    """Everybody in one precision, beside it this project in float32.
+
+    `settings` are this project's, of its --xla.
 
     Never more than four processes with a model are alive.
 
@@ -118,6 +120,9 @@ def compare(task, peers, settings, rounds, steps):
                 f"{task['precision']}: {SETTINGS[peer].format(**loser.tasks[0])} took "
                 f"{statistics.median(relative):.2f} times the time of its setting in the table."
             )
+    if task["precision"] != "float32":
+        float32 = {**task, "precision": "float32", "xla": settings[0]}
+        rivals["project"] = Contender("project", float32)
     times = take_turns([own, *rivals.values()], rounds, steps)
     for (peer, rival), seconds in zip(rivals.items(), times[1:], strict=True):
         rows.append(describe(rival, peer, rival.tasks[0], ratios(seconds, times[0])))
