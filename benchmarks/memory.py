@@ -3,10 +3,13 @@
     python benchmarks/memory.py --length=128 --batch=8 --recompute=none,block
     python benchmarks/memory.py --search --limit-gib=12 --verify --recompute=block
 
+    python benchmarks/memory.py --estimate --limit-gib=12                    runs nothing
+
 Every measurement is some steps in a fresh process: its peak of memory (of a GPU's memory where
 there is one), the seconds for an example. The search measures three small batches for each
 length, fits memory = a + b * batch, and says which batch fills the limit; with --verify that
-batch is run too, and the answer is the largest one that was seen to fit.
+batch is run too, and the answer is the largest one that was seen to fit. The estimate is
+`bert_tf.memory`'s, which the program tells before it trains.
 """
 
 import argparse
@@ -23,6 +26,8 @@ from common import (
     read_config,
     whole_numbers,
 )
+
+from bert_tf.memory import GIB, largest_batch
 
 # google-research/bert README, "Out-of-memory issues": the largest batches of BERT-base on a GPU
 # with 12 GB, fine-tuning with Adam (no logits over the vocabulary, unlike here).
@@ -42,6 +47,9 @@ HEADINGS = ["length", "precision", "recompute", "XLA", "batch", "peak memory GiB
 SEARCH_HEADINGS = [
     "length", "precision", "recompute", "XLA", "memory in GiB", "largest residual",
     "largest batch", "its memory GiB", "s/example", "google-research/bert, 12 GB card",
+]  # fmt: skip
+ESTIMATE_HEADINGS = [
+    "length", "float32", "bfloat16", "float32, --recompute=block", "bfloat16, --recompute=block",
 ]  # fmt: skip
 
 
@@ -72,7 +80,7 @@ def fit(memories):
     return a, b, np.abs(a + b * batches - values).max()
 
 
-def largest(memories, limit):
+def largest_fitted(memories, limit):
     """The largest batch that the fit of {batch: memory} has within the limit, 0 if none is.
 
     None where memory does not grow with the batch: the model is too small to show beside the
@@ -88,11 +96,11 @@ def search(task, length, limit, steps, verify):
     found = {batch: measure(task, length, batch, steps) for batch in (first, 2 * first, 4 * first)}
     memories = {batch: memory for batch, (memory, _) in found.items()}
     a, b, residual = fit(memories)
-    answer = largest(memories, limit)
+    answer = largest_fitted(memories, limit)
     memory, seconds = "not run", "not run"
     if verify and answer:
         for _ in range(ATTEMPTS):
-            tried = largest(memories, limit)
+            tried = largest_fitted(memories, limit)
             if not tried or tried in found:
                 break
             found[tried] = measure(task, length, tried, steps)
@@ -107,6 +115,18 @@ def search(task, length, limit, steps, verify):
     return [line, f"{residual:.3f}", answer, memory, seconds, str(google)]
 
 
+def estimated_rows(lengths, config, limit):
+    """Yields for each length the largest batches that are estimated to fit."""
+    for length in lengths:
+        predictions = math.ceil(MASKED_SHARE * length)
+        batches = [
+            largest_batch(limit * GIB, config, length, predictions, precision, recompute)
+            for recompute in ("none", "block")
+            for precision in ("float32", "bfloat16")
+        ]
+        yield [str(number) for number in (length, *batches)]
+
+
 def main():
     """Measures, prints the table."""
     parser = argparse.ArgumentParser(
@@ -119,10 +139,16 @@ def main():
     parser.add_argument("--batch", type=whole_numbers, default=[8], help="one or more")
     parser.add_argument("--steps", type=int, default=3)
     parser.add_argument("--search", action="store_true", help="find the largest batch")
+    parser.add_argument("--estimate", action="store_true", help="of the largest batch; no run")
     parser.add_argument("--limit-gib", type=float, default=12.0)
     parser.add_argument("--verify", action="store_true", help="run the batches that were found")
     arguments = parser.parse_args()
     config = read_config(arguments.model, arguments.config)
+    lengths = arguments.length or [*GOOGLE_BATCHES]
+    if arguments.estimate:
+        print(f"The largest batch in {arguments.limit_gib:g} GiB, estimated:\n")
+        print_table(ESTIMATE_HEADINGS, estimated_rows(lengths, config, arguments.limit_gib))
+        return
     task = {"model": arguments.model, "config": dataclasses.asdict(config)}
     task["xla"] = arguments.xla
     if arguments.search:

@@ -1,22 +1,33 @@
 """Estimates the memory that training takes, before anything is spent."""
 
+import bisect
+
 GIB = 2**30
 
-# Bytes a weight: its float32 value, gradient and two moments.
-BYTES_PER_WEIGHT = 16
+# Where the search for the largest batch ends: no device has memory for so many.
+MAX_BATCH = 2**20
+
+# Bytes a weight: its float32 value, gradient and two moments; in the update also the three new
+# values, as XLA writes them beside the old ones.
+BYTES_PER_WEIGHT, BYTES_IN_UPDATE = 16, 28
 
 # Arrays that a block keeps for its gradient, by their shape (B examples of T tokens, H hidden,
-# I intermediate, N heads): counted in the block's code, then fitted to measured peaks
-# (benchmarks/memory.py).
+# I intermediate, N heads): counted in the block's code.
 HIDDEN_ARRAYS = 12  # [B, T, H]
 INTERMEDIATE_ARRAYS = 4  # [B, T, I]
 SCORE_ARRAYS = 3  # [B, N, T, T]
 
+# Bytes of a number of those arrays, fitted to peaks that benchmarks/memory.py measured on a CPU:
+# where a block's arrays are kept for the gradient (some are computed again), and in the one block
+# that is computed again (softmax and norms are float32 always).
+KEPT_BYTES = {"float32": 3.3, "bfloat16": 2.6, "float16": 2.6}
+AGAIN_BYTES = {"float32": 4.0, "bfloat16": 4.6, "float16": 4.6}
+
 # Logits [B, P, V]: themselves, their softmax, their gradient; in float32.
 LOGIT_ARRAYS = 3
 
-# TensorFlow itself, its graphs, input buffers.
-RUNTIME_BYTES = 0.7 * GIB
+# TensorFlow itself, its graphs, input buffers; fitted likewise.
+RUNTIME_BYTES = 1.0 * GIB
 
 
 def count_weights(config):
@@ -48,14 +59,28 @@ def estimate_bytes(config, batch, length, predictions, precision="float32", reco
     """
     c = config
     size = 4 if precision == "float32" else 2
-    hidden = batch * length * c.hidden_size * size
-    scores = batch * c.num_attention_heads * length * length * size
-    intermediate = batch * length * c.intermediate_size * size
+    hidden = batch * length * c.hidden_size
+    scores = batch * c.num_attention_heads * length * length
+    intermediate = batch * length * c.intermediate_size
     block = HIDDEN_ARRAYS * hidden + INTERMEDIATE_ARRAYS * intermediate + SCORE_ARRAYS * scores
     blocks = c.num_hidden_layers * getattr(c, "inner_group_num", 1)
-    kept = blocks * block if recompute == "none" else blocks * hidden + block
+    if recompute == "none":
+        kept = blocks * block * KEPT_BYTES[precision]
+    else:
+        kept = blocks * hidden * size + block * AGAIN_BYTES[precision]
     logits = LOGIT_ARRAYS * batch * predictions * c.vocab_size * 4
-    return BYTES_PER_WEIGHT * count_weights(config) + kept + logits + RUNTIME_BYTES
+    weights = count_weights(config)
+    step = BYTES_PER_WEIGHT * weights + kept + logits
+    return max(step, BYTES_IN_UPDATE * weights) + RUNTIME_BYTES
+
+
+def largest_batch(limit, config, length, predictions, precision="float32", recompute="none"):
+    """The largest batch that is estimated to fit; `limit` is in bytes, the rest as above."""
+    return bisect.bisect_right(
+        range(1, MAX_BATCH),
+        limit,
+        key=lambda batch: estimate_bytes(config, batch, length, predictions, precision, recompute),
+    )
 
 
 def memory_line(config, batch, length, predictions, precision, recompute):

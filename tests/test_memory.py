@@ -8,7 +8,14 @@ from tiny import tiny_model
 
 from albert_tf import AlbertConfig
 from bert_tf import BertConfig
-from bert_tf.memory import BYTES_PER_WEIGHT, GIB, count_weights, estimate_bytes, memory_line
+from bert_tf.memory import (
+    BYTES_IN_UPDATE,
+    GIB,
+    count_weights,
+    estimate_bytes,
+    largest_batch,
+    memory_line,
+)
 
 CONFIGS = {
     "bert": ("bert", {}),
@@ -37,17 +44,19 @@ ALBERT = AlbertConfig.from_preset("base", vocab_size=30000)
 @pytest.mark.parametrize("config", (BASE, ALBERT))
 @pytest.mark.parametrize("recompute", ("none", "block"))
 def test_more_work_takes_more_memory(config, recompute):
-    def estimate(batch=8, length=128, predictions=20, precision="float32", config=config):
+    def estimate(batch=64, length=128, predictions=20, precision="float32", config=config):
         return estimate_bytes(config, batch, length, predictions, precision, recompute)
 
-    assert BYTES_PER_WEIGHT * count_weights(config) < estimate()
-    for more in ({"batch": 9}, {"length": 129}, {"predictions": 21}):
+    assert BYTES_IN_UPDATE * count_weights(config) < estimate(batch=1) < estimate()
+    for more in ({"batch": 65}, {"length": 129}, {"predictions": 21}):
         assert estimate(**more) > estimate()
     deeper = dataclasses.replace(config, num_hidden_layers=config.num_hidden_layers + 1)
     assert estimate(config=deeper) > estimate()
-    assert estimate(precision="bfloat16") == estimate(precision="float16") < estimate()
+    assert estimate(precision="bfloat16") == estimate(precision="float16")
+    assert recompute == "block" or estimate(precision="bfloat16") < estimate()
     # What depends on the batch is in proportion to it.
-    assert estimate(batch=16) - estimate() == pytest.approx(estimate(batch=24) - estimate(batch=16))
+    steps = [estimate(batch=batch) for batch in (64, 96, 128)]
+    assert steps[1] - steps[0] == pytest.approx(steps[2] - steps[1])
 
 
 @pytest.mark.parametrize("config", (BASE, ALBERT))
@@ -57,19 +66,54 @@ def test_recomputation_keeps_less(config):
     # Of a single layer there is nothing to save.
     one = dataclasses.replace(config, num_hidden_layers=1)
     kept, again = (estimate_bytes(one, 32, 512, 77, "float32", r) for r in ("none", "block"))
-    assert kept <= again < 1.1 * kept
+    assert kept <= again < 1.25 * kept
+
+
+# BERT-base, the peak of a process in GiB, as benchmarks/memory.py measured it on a CPU.
+MEASURED = (
+    (8, 128, 20, "float32", "none", 4.24),
+    (8, 128, 20, "bfloat16", "none", 3.62),
+    (6, 512, 77, "float32", "none", 7.51),
+    (6, 512, 77, "bfloat16", "none", 6.50),
+    (64, 128, 20, "float32", "block", 4.32),
+    (6, 512, 77, "float32", "block", 4.86),
+    (6, 512, 77, "bfloat16", "block", 3.52),
+    (48, 512, 77, "float32", "block", 8.37),
+    (64, 512, 77, "bfloat16", "block", 10.4),
+)
+
+
+@pytest.mark.parametrize("batch, length, predictions, precision, recompute, gib", MEASURED)
+def test_estimates_are_near_what_was_measured(
+    batch, length, predictions, precision, recompute, gib
+):
+    estimate = estimate_bytes(BASE, batch, length, predictions, precision, recompute) / GIB
+    assert estimate == pytest.approx(gib, rel=0.05 if gib > 7.8 else 0.21)
+
+
+def test_the_update_takes_most_of_a_small_batch():
+    assert estimate_bytes(BASE, 1, 128, 20) == estimate_bytes(BASE, 4, 128, 20)
+
+
+def test_largest_batch():
+    arguments = (512, 77, "bfloat16", "block")
+    batch = largest_batch(12e9, BASE, *arguments)
+    assert batch > 60
+    assert estimate_bytes(BASE, batch, *arguments) <= 12e9
+    assert estimate_bytes(BASE, batch + 1, *arguments) > 12e9
+    assert largest_batch(1e9, BASE, *arguments) == 0
 
 
 def test_line():
     plain, saving = (
-        f"{estimate_bytes(BASE, 8, 128, 20, 'bfloat16', r) / GIB:.1f}" for r in ("none", "block")
+        f"{estimate_bytes(BASE, 32, 128, 20, 'bfloat16', r) / GIB:.1f}" for r in ("none", "block")
     )
     start = f"{count_weights(BASE):,} weights; about "
     assert plain != saving
-    arguments = (BASE, 8, 128, 20, "bfloat16")
+    arguments = (BASE, 32, 128, 20, "bfloat16")
     assert memory_line(*arguments, "none") == (
-        f"{start}{plain} GiB a device at 8 x 128 ({saving} with --recompute=block)"
+        f"{start}{plain} GiB a device at 32 x 128 ({saving} with --recompute=block)"
     )
     assert memory_line(*arguments, "block") == (
-        f"{start}{saving} GiB a device at 8 x 128 ({plain} without --recompute=block)"
+        f"{start}{saving} GiB a device at 32 x 128 ({plain} without --recompute=block)"
     )
