@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 
+from tokenization.decoding import unknown_character
 from tokenization.errors import InputError
 from tokenization.vocabulary import SPECIAL_TOKENS
 
@@ -35,6 +36,14 @@ class TokenizerInterface:
         )
         self._tokens_by_id = {index: token for token, index in vocab.items()}
         self._unknown_becomes_id = unknown_becomes_id
+        self._written_unknown = None
+
+    @property
+    def written_unknown(self) -> str:
+        """The character that `decode` writes for [UNK]; no token holds it."""
+        if self._written_unknown is None:
+            self._written_unknown = unknown_character(self.vocab)
+        return self._written_unknown
 
     def tokenize(self, text: str) -> list[str]:
         """Cuts a text into pieces."""
@@ -71,6 +80,15 @@ class TokenizerInterface:
                 f"Id must belong to a token, below {self.vocab_size}. Received: {error}"
             ) from None
 
+    def _ids_and_spans(self, words: list) -> tuple[list[int], list[tuple[int, int]]]:
+        """Returns the ids and the spans of the pieces of `Aligned` words, each cut by WordPiece."""
+        pieces, spans = [], []
+        for word in words:
+            for piece, start, end in self.wordpiece.match(word.text):
+                pieces.append(piece)
+                spans.append((word.spans[start][0], word.spans[end - 1][1]))
+        return self.convert_tokens_to_ids(pieces), spans
+
     def fingerprint(self) -> str:
         """Returns a SHA-256 (hexadecimal) that differs when a switch or the vocabulary does."""
         config = json.dumps(self.config(), sort_keys=True).encode("ascii")
@@ -82,7 +100,8 @@ def check_switches(switches: Mapping, allowed: Mapping, where: str) -> None:
 
     Args:
         switches: the value of each switch.
-        allowed: for each switch its possible values, or `str` for any string.
+        allowed: for each switch its possible values, or `str` for any string, `int` for any whole
+            number from 0.
         where: what the switches were read from, for the message.
 
     Raises:
@@ -96,6 +115,8 @@ def check_switches(switches: Mapping, allowed: Mapping, where: str) -> None:
         choices = allowed[name]
         if choices is str:
             valid, must = isinstance(value, str), "a string"
+        elif choices is int:
+            valid, must = type(value) is int and value >= 0, "a whole number from 0"
         else:
             # Types are compared too, since 1 == True.
             valid = any(type(value) is type(choice) and value == choice for choice in choices)
