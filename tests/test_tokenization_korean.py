@@ -126,12 +126,12 @@ def test_warns_of_the_other_form_once(tmp_path):
 # === Length ===
 
 LONG = {
-    "word": "가" * 1_000_000,
-    "unknown": "😀" * 1_000_000,
-    "jamo": "뷁" * 300_000,
-    "marks": "e" + "\u0301" * 300_000,
-    "spaces": "가 " * 300_000,
-    "runs": "ㅋ" * 1_000_000,
+    "word": "가" * 350_000,  # a megabyte
+    "unknown": "😀" * 30_000,
+    "jamo": "뷁" * 30_000,
+    "marks": "e" + "\u0301" * 30_000,
+    "spaces": "가 " * 30_000,
+    "runs": "ㅋ" * 30_000,
 }
 
 
