@@ -1,5 +1,7 @@
 """Decoding gives the same pieces again; offsets point into the original text."""
 
+from pathlib import Path
+
 import pytest
 
 hypothesis = pytest.importorskip("hypothesis", reason="hypothesis is not installed")
@@ -7,6 +9,9 @@ hypothesis = pytest.importorskip("hypothesis", reason="hypothesis is not install
 from hypothesis import given, settings  # noqa: E402
 from made_tokenizers import ANY_TEXT, TEXTS, full_tokenizers, korean_tokenizers  # noqa: E402
 
+from tokenization import SentencePieceTokenizer  # noqa: E402
+
+DATA = Path(__file__).parent / "data" / "tokenization"
 EXAMPLES = settings(max_examples=150, derandomize=True, deadline=None, database=None)
 
 
@@ -53,6 +58,58 @@ def test_any_text(tokenizers, check):
             check(name, tokenizer, text)
 
     every_tokenizer()
+
+
+# === SentencePiece ===
+
+MODELS = [("spm_small.model", True), ("spm_small.model", None), ("spm_digits.model", False)]
+SPM_TEXTS = [
+    "영화가 재미있다!",
+    " 1999,  2,345,678 ①, ",
+    "韓國 Café\u0301 ﾊﾞ",
+    "\ud800 😁😁 a\u200b",
+]
+
+
+def spm_tokenizers():
+    return [(name, SentencePieceTokenizer(DATA / name, lower)) for name, lower in MODELS]
+
+
+@pytest.mark.parametrize("check", [check_round_trip, check_offsets])
+def test_sentencepiece(check):
+    @EXAMPLES
+    @given(ANY_TEXT)
+    def every_model(text):
+        for name, tokenizer in tokenizers:
+            check(name, tokenizer, text)
+
+    tokenizers = spm_tokenizers()
+    for name, tokenizer in tokenizers:
+        for text in [*SPM_TEXTS, *TEXTS]:
+            if len(text) < 100:  # of one character repeated, equal cuts are many
+                check(name, tokenizer, text)
+    every_model()
+
+
+def test_sentencepiece_offsets():
+    _, tokenizer = spm_tokenizers()[2]
+    assert spans_of(tokenizer, "  1999, ①") == [
+        ("▁199", "199"), ("9", "9"), (",", ","), ("▁", " "), ("1", "①"),
+    ]  # fmt: skip
+
+
+def test_sentencepiece_batches():
+    for _, tokenizer in spm_tokenizers():
+        rows = tokenizer.encode_batch(SPM_TEXTS).to_list()
+        assert rows == [tokenizer.encode(text) for text in SPM_TEXTS]
+        words = tokenizer.encode_words(SPM_TEXTS).to_list()
+        assert [list(map(len, row)) for row in words] == [
+            list(map(len, tokenizer.tokenize_words(text))) for text in SPM_TEXTS
+        ]
+        assert tokenizer.encode_batch([]).to_list() == []
+
+
+# === Worked examples ===
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,6 @@ carried, Python 3.11 adds characters to the classes and takes one away: U+166D i
 """
 
 import functools
-import re
 import sys
 import unicodedata
 
@@ -39,8 +38,6 @@ INVISIBLE_BLOCKS = (
     (0xFFA0, 0xFFA0),
     (0xE0100, 0xE01EF),
 )
-
-COMPATIBILITY_JAMO = "\u3131-\u318e"  # as in a class of `re`: ㄱ to ㆎ, ㅋ and ㅠ among them
 
 # The modern conjoining jamo, whose sequences spell the 11,172 syllables.
 FIRST_SYLLABLE, LAST_SYLLABLE = 0xAC00, 0xD7A3
@@ -88,14 +85,10 @@ def fold_width(character: str) -> str:
 
 
 @functools.cache
-def repeatable_characters() -> str:
-    """Returns a class of `re` (without its brackets) with what people repeat to show a feeling.
+def repeatable_characters() -> frozenset[str]:
+    """Returns what people repeat to show a feeling.
 
     These are the compatibility jamo, "^", and every symbol of category So: emoji, hearts, stars.
     """
-    symbols = "".join(
-        character
-        for character in map(chr, range(sys.maxunicode + 1))
-        if unicodedata.category(character) == "So"
-    )
-    return COMPATIBILITY_JAMO + "\\^" + re.escape(symbols)
+    symbols = (c for c in map(chr, range(sys.maxunicode + 1)) if unicodedata.category(c) == "So")
+    return frozenset(("^", *map(chr, range(0x3131, 0x318F)), *symbols))

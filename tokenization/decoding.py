@@ -2,6 +2,8 @@
 
 import unicodedata
 
+UNKNOWN_TOKEN = "[UNK]"
+
 # What is written for the unknown, in order of choice. Private use is larger than a vocabulary.
 UNKNOWN_WORD = (*"\u22a0\u22a1", *map(chr, (*range(0xE000, 0xF900), *range(0xF0000, 0xFFFFE))))
 UNKNOWN_PUNCTUATION = "\u2042\u2051\u203b\u2020\u2021\u2058\u2059\u205a\u205c\u205e"
@@ -35,13 +37,15 @@ def words_by_prefix(wordpiece, unknown: str, tokens: list[str], marker: str = ""
     prefix, words = wordpiece.continuation_prefix, []
     for token in tokens:
         text, continues = token, False
-        if token == "[UNK]":
+        if token == UNKNOWN_TOKEN:
             text, continues = unknown, wordpiece.unknown == "character"
             if marker and words and words[-1][-1].endswith(marker):
                 continues = False
         elif prefix and token != prefix and token.startswith(prefix):
             text, continues = token[len(prefix) :], True
         if continues and words:
+            if wordpiece.unknown == "word" and words[-1] == [unknown]:
+                words[-1] = [UNKNOWN_TOKEN]  # a word that goes on was not unknown, but said so
             words[-1].append(text)
         else:
             words.append([text])
@@ -60,10 +64,15 @@ def words_by_marker(tokenizer, tokens: list[str], marker: str, mark_final: bool)
         marker: what each word ends with.
         mark_final: the last word has it too.
     """
-    texts = [tokenizer.written_unknown if token == "[UNK]" else token for token in tokens]
+    texts = [tokenizer.written_unknown if token == UNKNOWN_TOKEN else token for token in tokens]
 
     def is_word(start, end):
-        unmarked_end = end == len(tokens) or tokens[end - 1] == "[UNK]"
+        # A text may also spell the unknown token.
+        found = spells(texts, start, end)
+        return spells(tokens, start, end) if found is None else found
+
+    def spells(texts, start, end):
+        unmarked_end = end == len(tokens) or tokens[end - 1] == UNKNOWN_TOKEN
         if not unmarked_end and texts[end - 1][-1] != marker[-1]:
             return None  # most places, without joining anything
         raw = "".join(texts[start:end])

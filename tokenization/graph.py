@@ -19,7 +19,13 @@ import tensorflow as tf
 import tensorflow_text as tf_text
 
 from tokenization import tables
-from tokenization.characters import is_chinese, is_control, is_punctuation, is_syllable
+from tokenization.characters import (
+    is_chinese,
+    is_control,
+    is_punctuation,
+    is_syllable,
+    repeatable_characters,
+)
 from tokenization.decoding import UNKNOWN_WORD, unknown_character
 from tokenization.errors import InputError
 from tokenization.normalization import STRIP_ACCENTS
@@ -83,7 +89,7 @@ class GraphTokenizer(tf.Module):
         for alone in settings["alone"]:
             classes |= ALONE * tables.having(alone)
         if self._runs:
-            classes |= REPEATABLE * tables.repeatable()
+            classes |= REPEATABLE * tables.members(repeatable_characters())
         self._classes = Table(classes)
         self._plain = Table(self._plain_rows(clean, classes))
 
@@ -160,7 +166,7 @@ class GraphTokenizer(tf.Module):
 
     def _pieces(self, texts):
         # Every text ends in a space, so that words, runs and sigmas end there by themselves.
-        rows = tf.strings.unicode_decode(texts + "\n", "UTF-8")  # [B, (C)]
+        rows = tf.strings.unicode_decode(tf.strings.join([texts, "\n"]), "UTF-8")  # [B, (C)]
         characters = self._plain(rows.values)  # [C]
         thorough = (characters & THOROUGH) != 0
         characters, row_splits = tf.cond(
@@ -240,9 +246,10 @@ class GraphTokenizer(tf.Module):
             if not self._mark_final:
                 marks &= ~_last_of_rows(marks, row_splits)
             kept |= marks
-        word_splits = tf.searchsorted(tf.where(starts)[:, 0], row_splits, out_type=tf.int64)
-        spelled = self._known(tf.boolean_mask(characters, kept) & CODE_POINT)
-        begins = tf.where(tf.boolean_mask(starts, kept))[:, 0]
+        places = tf.where(kept)[:, 0]
+        begins = tf.where(tf.gather(starts, places))[:, 0]
+        word_splits = tf.searchsorted(tf.gather(places, begins), row_splits, out_type=tf.int64)
+        spelled = self._known(tf.bitwise.bitwise_and(tf.gather(characters, places), CODE_POINT))
         spelled = tf.RaggedTensor.from_row_starts(spelled, begins, validate=False)
         words = tf.strings.unicode_encode(spelled, "UTF-8")
         lengths = spelled.row_lengths()

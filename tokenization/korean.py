@@ -9,20 +9,21 @@ from tokenization.characters import FINALS, INITIALS, VOWELS, is_syllable
 from tokenization.decoding import (
     UNKNOWN_CHINESE,
     UNKNOWN_PUNCTUATION,
+    UNKNOWN_TOKEN,
     unknown_character,
     words_by_marker,
     words_by_prefix,
 )
 from tokenization.errors import InputError
 from tokenization.interface import TokenizerInterface, check_switches
-from tokenization.normalization import SPACE_ALONE, korean_cleaner, runs_longer_than
+from tokenization.normalization import SPACE_ALONE, cuts_of_runs, korean_cleaner, without
 from tokenization.offsets import Aligned
 from tokenization.vocabulary import (
     count_hangul_entries,
     load_strict_vocabulary,
     load_vocabulary,
 )
-from tokenization.wordpiece import UNKNOWN_TOKEN, WordPiece
+from tokenization.wordpiece import WordPiece
 
 
 class KoreanTokenizer(TokenizerInterface):
@@ -135,7 +136,6 @@ class KoreanTokenizer(TokenizerInterface):
             fold_width, drop_invisible, word_end_marker if at_eojeol else ""
         )
         self._space_alone = SPACE_ALONE[split_punctuation, split_chinese_characters]
-        self._runs = runs_longer_than(shorten_runs) if shorten_runs else None
         syllables, jamo = count_hangul_entries(vocab)
         # The opposite trap: a sub-character vocabulary needs NFD.
         if 10 * syllables < jamo and not jamo_fallback:
@@ -161,8 +161,10 @@ class KoreanTokenizer(TokenizerInterface):
         # Last: dropping a character may bring together what composes, lower-casing as well.
         if self.normalization:
             text = unicodedata.normalize(self.normalization, text)
-        if self._runs is not None:
-            text = self._runs.sub(r"\1", text)
+        if self.shorten_runs:
+            cuts = cuts_of_runs(text, self.shorten_runs)
+            if cuts:
+                text = "".join(without(text, cuts))
         return text
 
     def tokenize_words(self, text: str) -> list[list[str]]:
@@ -194,8 +196,8 @@ class KoreanTokenizer(TokenizerInterface):
             aligned = aligned.lower()
         if self.normalization:
             aligned = aligned.normalize(self.normalization)
-        if self._runs is not None:
-            aligned = aligned.shorten(self._runs)
+        if self.shorten_runs:
+            aligned = aligned.shorten_runs(self.shorten_runs)
         words = []
         for eojeol in aligned.split():
             if self._space_alone is not None:

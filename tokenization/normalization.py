@@ -100,6 +100,26 @@ def korean_cleaner(fold: bool, drop_invisible: bool, marker: str) -> CharacterMa
 
 
 @functools.cache
-def runs_longer_than(length: int) -> re.Pattern:
-    """Returns a pattern whose group 1 is the first `length` of a longer run of one character."""
-    return re.compile(rf"(([{repeatable_characters()}])\2{{{length - 1}}})\2+")
+def _any_run_longer_than(length: int) -> re.Pattern:
+    return re.compile(rf"(.)\1{{{length},}}", re.DOTALL)
+
+
+def cuts_of_runs(text: str, length: int) -> list[tuple[int, int]]:
+    """Returns which characters go, as first and one behind the last, so that runs are short.
+
+    Args:
+        text: normalised.
+        length: how many are kept of a longer run of one of `repeatable_characters`.
+    """
+    return [
+        (run.start() + length, run.end())
+        for run in _any_run_longer_than(length).finditer(text)
+        if run[1] in repeatable_characters()
+    ]
+
+
+def without(text, cuts: list[tuple[int, int]]) -> list:
+    """Returns the parts of a sequence that are left between the cuts."""
+    starts = [0, *(end for _, end in cuts)]
+    ends = [*(start for start, _ in cuts), len(text)]
+    return [text[start:end] for start, end in zip(starts, ends, strict=True)]

@@ -5,6 +5,9 @@ import re
 import sys
 import unicodedata
 from collections.abc import Mapping
+from itertools import chain
+
+from tokenization.normalization import cuts_of_runs, without
 
 
 class Aligned:
@@ -54,14 +57,12 @@ class Aligned:
             start = end
         return Aligned("".join(parts), spans)
 
-    def shorten(self, runs: re.Pattern) -> "Aligned":
-        r"""As `runs.sub(r"\1", text)`."""
-        parts, spans, start = [], [], 0
-        for run in runs.finditer(self.text):
-            parts.append(self.text[start : run.end(1)])
-            spans += self.spans[start : run.end(1)]
-            start = run.end()
-        return Aligned("".join([*parts, self.text[start:]]), spans + self.spans[start:])
+    def shorten_runs(self, length: int) -> "Aligned":
+        """Without what `cuts_of_runs` cuts."""
+        cuts = cuts_of_runs(self.text, length)
+        return Aligned(
+            "".join(without(self.text, cuts)), list(chain.from_iterable(without(self.spans, cuts)))
+        )
 
     def split(self) -> list["Aligned"]:
         """As `str.split`."""
@@ -69,6 +70,22 @@ class Aligned:
             Aligned(word[0], self.spans[word.start() : word.end()])
             for word in re.finditer(r"\S+", self.text)
         ]
+
+    def with_single_spaces(self) -> "Aligned":
+        """As `" ".join(text.split())`."""
+        words, spans = self.split(), []
+        for word in words:
+            if spans:
+                spans.append((spans[-1][1], word.spans[0][0]))
+            spans += word.spans
+        return Aligned(" ".join(word.text for word in words), spans)
+
+    def span(self, start: int, end: int) -> tuple[int, int]:
+        """Where the characters from `start` to `end` stood; an empty span between neighbours."""
+        if start < end:
+            return self.spans[start][0], self.spans[end - 1][1]
+        place = self.spans[start - 1][1] if start else 0
+        return place, place
 
     def with_end(self, marker: str) -> "Aligned":
         """Appends what stands for no character; its span is empty, at the end."""

@@ -5,13 +5,12 @@ asked what a character is. A saved graph keeps its tables.
 """
 
 import functools
-import re
 import sys
 import unicodedata
 
 import numpy as np
 
-from tokenization.characters import is_chinese, repeatable_characters
+from tokenization.characters import is_chinese
 from tokenization.normalization import STRIP_ACCENTS, korean_cleaner
 
 CODE_POINTS = sys.maxunicode + 1
@@ -39,13 +38,6 @@ def members(characters) -> np.ndarray:
     table = np.zeros(CODE_POINTS, bool)
     table[[ord(character) for character in characters]] = True
     return table
-
-
-@functools.cache
-def repeatable() -> np.ndarray:
-    """bool [CODE_POINTS]: the characters whose runs `shorten_runs` shortens."""
-    found = re.compile(f"[{repeatable_characters()}]")
-    return members(filter(found.match, map(chr, assigned())))
 
 
 @functools.cache

@@ -5,7 +5,7 @@ import unicodedata
 import warnings
 
 from tokenization.characters import FINALS, FIRST_SYLLABLE, INITIALS, VOWELS, is_syllable
-from tokenization.decoding import words_by_prefix
+from tokenization.decoding import UNKNOWN_TOKEN, words_by_prefix
 from tokenization.interface import TokenizerInterface, check_switches
 from tokenization.normalization import CLEAN_AND_SPACE_CHINESE, SPACE_PUNCTUATION, STRIP_ACCENTS
 from tokenization.offsets import Aligned
@@ -14,8 +14,6 @@ from tokenization.vocabulary import (
     describe_hangul_mismatch,
     load_vocabulary,
 )
-
-UNKNOWN_TOKEN = "[UNK]"
 
 MAX_WORD_CHARACTERS = 200  # google-research/bert: a longer word is one [UNK]
 
@@ -52,8 +50,8 @@ class WordPiece:
         self.jamo_fallback = jamo_fallback
         self.begin, self.inside = {}, {}
         for token in vocab:
-            if token == UNKNOWN_TOKEN:
-                continue  # a text that says so is no more unknown than any other
+            if token == UNKNOWN_TOKEN and unknown == "character":
+                continue  # a text that says so has no unknown character
             # A text that spells the prefix out does not get a piece from the inside of words.
             if prefix and token.startswith(prefix) and token != prefix:
                 self.inside[token[len(prefix) :]] = token
