@@ -86,7 +86,7 @@ def every_code_point(step):
 @pytest.mark.parametrize("name", QUICK)
 def test_equal_to_python(tokenizers, name):
     check(tokenizers[name], TEXTS)
-    check(tokenizers[name], list(every_code_point(251)))
+    check(tokenizers[name], list(every_code_point(1021)))
     check_many(tokenizers[name], 10, 20)
 
 
