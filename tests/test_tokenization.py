@@ -28,6 +28,9 @@ PIECES = [
     "영화", "##가", "##는", "재미", "##있", "##다", "진짜", "ㅋ", "##ㅋ", "ㅠㅠ", "큐", "韓", "國",
     "!", ".", ",", "good", "##s", "GOOD", "é", "3", "##8",
 ]  # fmt: skip
+JAMO = [chr(code) for code in range(0x1100, 0x1113)]
+JAMO += ["##" + chr(c) for c in (*range(0x1100, 0x1113), *range(0x1161, 0x1176))]
+JAMO += ["##" + chr(code) for code in range(0x11A8, 0x11C3)]
 TEXTS = [
     "", " \t\n", "영화가 재미있다!", "ㅋㅋㅋ 진짜ㅠㅠ", "韓國 영화는 good.", "3,888 é 😀", "!!.,",
 ]  # fmt: skip
@@ -326,12 +329,23 @@ def test_bytes_of_an_odd_vocabulary_are_kept(tmp_path):
 
 
 def test_every_switch_is_in_the_fingerprint(vocab_file, tmp_path):
-    others = {str: "@@", (True, False): None, ("NFC", None): None}
+    others = {str: "@@", int: 3, (True, False): None, ("NFC", None): None}
+    others["word", "character"] = "character"
+    # Two that need something: what they need comes with them.
+    needs = {
+        "jamo_fallback": {},
+        "word_end_marker_at": {"word_end_marker": "_", "unknown": "character"},
+    }
+    write_vocab(vocab_file, [*SPECIAL, *PIECES, *JAMO, "##_"])
     plain = KoreanTokenizer(vocab_file)
     prints = {plain.fingerprint(), FullTokenizer(vocab_file, False).fingerprint()}
     for name, allowed in KoreanTokenizer.switches.items():
-        other = not plain.config()[name] if allowed == (True, False) else others[allowed]
-        prints.add(KoreanTokenizer(vocab_file, **{name: other}).fingerprint())
+        if name == "word_end_marker_at":
+            other = "eojeol"
+        else:
+            other = not plain.config()[name] if allowed == (True, False) else others[allowed]
+        switches = needs.get(name, {}) | {name: other}
+        prints.add(KoreanTokenizer(vocab_file, **switches).fingerprint())
     other_vocab = write_vocab(tmp_path / "other.txt", [*SPECIAL, *PIECES, "새"])
     prints.add(KoreanTokenizer(other_vocab).fingerprint())
     assert len(prints) == 3 + len(KoreanTokenizer.switches)

@@ -2,8 +2,10 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping
 
+from tokenization.decoding import unknown_character
 from tokenization.errors import InputError
 from tokenization.vocabulary import SPECIAL_TOKENS
 
@@ -35,6 +37,15 @@ class TokenizerInterface:
         )
         self._tokens_by_id = {index: token for token, index in vocab.items()}
         self._unknown_becomes_id = unknown_becomes_id
+        self._written_unknown = None
+        self._graph_tokenizer = None
+
+    @property
+    def written_unknown(self) -> str:
+        """The character that `decode` writes for [UNK]; no token holds it."""
+        if self._written_unknown is None:
+            self._written_unknown = unknown_character(self.vocab)
+        return self._written_unknown
 
     def tokenize(self, text: str) -> list[str]:
         """Cuts a text into pieces."""
@@ -71,10 +82,70 @@ class TokenizerInterface:
                 f"Id must belong to a token, below {self.vocab_size}. Received: {error}"
             ) from None
 
+    def encode_batch(self, texts: Iterable[str]):
+        """Encodes texts by the graph form, which is made at the first call.
+
+        Args:
+            texts: as for `encode`; or a string tensor [B].
+
+        Returns:
+            int32 tf.RaggedTensor [B, (pieces)], rows as `encode` gives them.
+
+        Raises:
+            InputError: this tokenizer has no graph form (`tokenization.graph.GraphTokenizer`).
+        """
+        return self._graph().encode_batch(_as_utf8(texts))
+
+    def encode_words(self, texts: Iterable[str]):
+        """Encodes texts by the graph form, pieces grouped as `tokenize_words` groups them.
+
+        Args:
+            texts: as for `encode`; or a string tensor [B].
+
+        Returns:
+            int32 tf.RaggedTensor [B, (words), (pieces)].
+
+        Raises:
+            InputError: this tokenizer has no graph form.
+        """
+        return self._graph().encode_words(_as_utf8(texts))
+
+    def _graph(self):
+        if self._graph_tokenizer is None:
+            from tokenization.graph import GraphTokenizer  # here: it imports TensorFlow
+
+            self._graph_tokenizer = GraphTokenizer(self)
+        return self._graph_tokenizer
+
+    def __getstate__(self) -> dict:
+        return self.__dict__ | {"_graph_tokenizer": None}  # a graph cannot be pickled
+
+    def _ids_and_spans(self, words: list) -> tuple[list[int], list[tuple[int, int]]]:
+        """Returns the ids and the spans of the pieces of `Aligned` words, each cut by WordPiece."""
+        pieces, spans = [], []
+        for word in words:
+            for piece, start, end in self.wordpiece.match(word.text):
+                pieces.append(piece)
+                spans.append((word.spans[start][0], word.spans[end - 1][1]))
+        return self.convert_tokens_to_ids(pieces), spans
+
     def fingerprint(self) -> str:
         """Returns a SHA-256 (hexadecimal) that differs when a switch or the vocabulary does."""
         config = json.dumps(self.config(), sort_keys=True).encode("ascii")
         return hashlib.sha256(config + b"\0" + self.vocabulary_bytes).hexdigest()
+
+
+def _as_utf8(texts):
+    """Texts as bytes, lone surrogates as U+FFFD; a tensor as it is."""
+    if hasattr(texts, "dtype"):
+        return texts
+    import tensorflow as tf
+
+    texts = list(texts)
+    try:
+        return tf.constant(texts, tf.string)
+    except ValueError:  # what TensorFlow says of a lone surrogate
+        return tf.constant([re.sub("[\ud800-\udfff]", "\ufffd", t) for t in texts], tf.string)
 
 
 def check_switches(switches: Mapping, allowed: Mapping, where: str) -> None:
@@ -82,7 +153,8 @@ def check_switches(switches: Mapping, allowed: Mapping, where: str) -> None:
 
     Args:
         switches: the value of each switch.
-        allowed: for each switch its possible values, or `str` for any string.
+        allowed: for each switch its possible values, or `str` for any string, `int` for any whole
+            number from 0.
         where: what the switches were read from, for the message.
 
     Raises:
@@ -96,6 +168,8 @@ def check_switches(switches: Mapping, allowed: Mapping, where: str) -> None:
         choices = allowed[name]
         if choices is str:
             valid, must = isinstance(value, str), "a string"
+        elif choices is int:
+            valid, must = type(value) is int and value >= 0, "a whole number from 0"
         else:
             # Types are compared too, since 1 == True.
             valid = any(type(value) is type(choice) and value == choice for choice in choices)

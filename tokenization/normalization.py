@@ -5,10 +5,20 @@ Each table maps one character to its replacement, so that a whole text is handle
 case, decompose with accents dropped, space punctuation, then `str.split()`.
 """
 
+import functools
+import re
 import unicodedata
 from collections.abc import Callable
 
-from tokenization.characters import is_chinese, is_control, is_punctuation, is_whitespace
+from tokenization.characters import (
+    fold_width,
+    is_chinese,
+    is_control,
+    is_invisible,
+    is_punctuation,
+    is_whitespace,
+    repeatable_characters,
+)
 
 
 class CharacterMap(dict):
@@ -25,9 +35,21 @@ class CharacterMap(dict):
 
 def _clean(character: str) -> str:
     # Dropped, not turned into a space: a zero-width space joins its neighbours, as in Google.
-    if character == "\ufffd" or is_control(character):
+    # A lone surrogate, which UTF-8 cannot hold, is read as U+FFFD: Google would keep it.
+    if character == "\ufffd" or is_control(character) or unicodedata.category(character) == "Cs":
         return ""
     return " " if is_whitespace(character) else character
+
+
+def _clean_korean(character: str, fold: bool, drop_invisible: bool, marker: str) -> str:
+    if fold:
+        character = fold_width(character)
+    if drop_invisible and is_invisible(character):
+        return ""
+    # The end of an eojeol must be seen nowhere else, whatever composes to the marker.
+    if marker and unicodedata.normalize("NFC", character) == marker:
+        return " "
+    return _clean(character)
 
 
 def _clean_or_space_chinese(character: str) -> str:
@@ -38,11 +60,66 @@ def _space_punctuation(character: str) -> str:
     return f" {character} " if is_punctuation(character) else character
 
 
+def _space_chinese(character: str) -> str:
+    return f" {character} " if is_chinese(character) else character
+
+
+def _space_punctuation_and_chinese(character: str) -> str:
+    return _space_chinese(character) if is_chinese(character) else _space_punctuation(character)
+
+
 def _strip_accent(character: str) -> str:
     return "" if unicodedata.category(character) == "Mn" else character
 
 
-CLEAN = CharacterMap(_clean)
 CLEAN_AND_SPACE_CHINESE = CharacterMap(_clean_or_space_chinese)
 SPACE_PUNCTUATION = CharacterMap(_space_punctuation)
 STRIP_ACCENTS = CharacterMap(_strip_accent)
+
+# (split_punctuation, split_chinese_characters) -> what sets those characters apart
+SPACE_ALONE = {
+    (True, True): CharacterMap(_space_punctuation_and_chinese),
+    (True, False): SPACE_PUNCTUATION,
+    (False, True): CharacterMap(_space_chinese),
+    (False, False): None,
+}
+
+
+@functools.cache
+def korean_cleaner(fold: bool, drop_invisible: bool, marker: str) -> CharacterMap:
+    """Returns the table that cleans text for KoreanTokenizer.
+
+    Args:
+        fold: full-width forms become the usual ones.
+        drop_invisible: Hangul fillers, variation selectors and their like are dropped.
+        marker: a character that becomes a space, or "".
+    """
+    return CharacterMap(
+        functools.partial(_clean_korean, fold=fold, drop_invisible=drop_invisible, marker=marker)
+    )
+
+
+@functools.cache
+def _any_run_longer_than(length: int) -> re.Pattern:
+    return re.compile(rf"(.)\1{{{length},}}", re.DOTALL)
+
+
+def cuts_of_runs(text: str, length: int) -> list[tuple[int, int]]:
+    """Returns which characters go, as first and one behind the last, so that runs are short.
+
+    Args:
+        text: normalised.
+        length: how many are kept of a longer run of one of `repeatable_characters`.
+    """
+    return [
+        (run.start() + length, run.end())
+        for run in _any_run_longer_than(length).finditer(text)
+        if run[1] in repeatable_characters()
+    ]
+
+
+def without(text, cuts: list[tuple[int, int]]) -> list:
+    """Returns the parts of a sequence that are left between the cuts."""
+    starts = [0, *(end for _, end in cuts)]
+    ends = [*(start for start, _ in cuts), len(text)]
+    return [text[start:end] for start, end in zip(starts, ends, strict=True)]

@@ -1,14 +1,29 @@
 """SentencePiece tokenization, equal to google-research/albert with an spm model."""
 
 import os
+import re
 import unicodedata
+from itertools import accumulate
 
 from tokenization.characters import is_punctuation
 from tokenization.errors import InputError
 from tokenization.interface import TokenizerInterface, check_switches
+from tokenization.normalization import CharacterMap
+from tokenization.offsets import Aligned
 from tokenization.vocabulary import read_bytes
 
 WORD_START = "\u2581"  # "▁", how SentencePiece spells the space before a word
+
+SURROGATE = re.compile("[\ud800-\udfff]")  # UTF-8 cannot hold one; it is read as U+FFFD
+
+
+def _decompose_without_marks(character: str) -> str:
+    decomposed = unicodedata.normalize("NFKD", character)
+    return "".join(part for part in decomposed if not unicodedata.combining(part))
+
+
+# Character by character: what NFKD puts in another order are marks only, which go.
+DECOMPOSE_WITHOUT_MARKS = CharacterMap(_decompose_without_marks)
 
 
 def preprocess_text(text: str, lower: bool) -> str:
@@ -60,19 +75,81 @@ class SentencePieceTokenizer(TokenizerInterface):
         A word begins at "▁"; a piece of nothing but punctuation is a word of its own. A lone "▁"
         belongs to the piece after it, whatever that is.
         """
-        words = []
-        after_punctuation = False
-        for piece in self._pieces(text):
-            punctuation = piece != WORD_START and all(
-                is_punctuation(character) for character in piece.removeprefix(WORD_START)
-            )
-            begins = not words or piece.startswith(WORD_START)
-            if begins or ((punctuation or after_punctuation) and words[-1] != [WORD_START]):
-                words.append([piece])
-            else:
-                words[-1].append(piece)
-            after_punctuation = punctuation
-        return words
+        return group_words(self._pieces(text))
+
+    def encode_batch(self, texts):
+        """Encodes texts by the library's own batch call.
+
+        Args:
+            texts: as for `encode`.
+
+        Returns:
+            int32 tf.RaggedTensor [B, (pieces)], rows as `encode` gives them.
+        """
+        return self.encode_words(texts).merge_dims(1, 2)
+
+    def encode_words(self, texts):
+        """Encodes texts by the library's own batch call, grouped as `tokenize_words` groups them.
+
+        Args:
+            texts: as for `encode`.
+
+        Returns:
+            int32 tf.RaggedTensor [B, (words), (pieces)].
+        """
+        import tensorflow as tf  # here: the other methods work without it
+
+        prepared = [self._prepared(text) for text in texts]
+        rows = [
+            group_words(self._split_numbers(pieces))
+            for pieces in self._model.encode(prepared, out_type=str)
+        ]
+        words = [word for row in rows for word in row]
+        ids = self.convert_tokens_to_ids(piece for word in words for piece in word)
+        ids = tf.RaggedTensor.from_row_lengths(tf.constant(ids, tf.int32), list(map(len, words)))
+        return tf.RaggedTensor.from_row_lengths(ids, list(map(len, rows)))
+
+    def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
+        """Cuts a text into pieces, says where each of them stands in it.
+
+        Args:
+            text: any string.
+
+        Returns:
+            The ids, as `encode` gives them, then for each the first character and the one behind
+            the last, in `text` itself. A "▁" has the space before its word, if there is one.
+        """
+        aligned = Aligned(SURROGATE.sub("\ufffd", text))
+        if self.do_lower_case is not None:
+            aligned = aligned.with_single_spaces().translate(DECOMPOSE_WITHOUT_MARKS)
+            aligned = aligned.lower() if self.do_lower_case else aligned
+        # The library counts bytes.
+        sizes = (len(character.encode("utf-8")) for character in aligned.text)
+        character_at = {place: i for i, place in enumerate(accumulate(sizes, initial=0))}
+        pieces, spans = [], []
+        for found in self._model.encode(aligned.text, out_type="proto").pieces:
+            start, end = character_at[found.begin], character_at[found.end]
+            parts = self._split_numbers([found.piece])
+            pieces += parts
+            # A number is cut where its digits are, from its end; other pieces are one part.
+            ends = [end]
+            for part in reversed(parts[1:]):
+                ends.append(max(start, ends[-1] - len(part)))
+            for part_end in reversed(ends):
+                spans.append(aligned.span(start, part_end))
+                start = part_end
+        return self.convert_tokens_to_ids(pieces), spans
+
+    def decode(self, ids) -> str:
+        """Returns a text that `encode` turns into the same ids, if a text gave these.
+
+        A run of unknown characters is written as one character that the model lacks.
+        """
+        tokens = [
+            self.written_unknown if index == self.unk_id else token
+            for index, token in zip(ids, self.convert_ids_to_tokens(ids), strict=True)
+        ]
+        return "".join(tokens).replace(WORD_START, " ").strip(" ")
 
     def config(self) -> dict:
         """Returns what `load_tokenizer` needs beside the model."""
@@ -81,16 +158,23 @@ class SentencePieceTokenizer(TokenizerInterface):
     def _switches(self) -> dict:
         return {"do_lower_case": self.do_lower_case}
 
+    def _prepared(self, text: str) -> str:
+        text = SURROGATE.sub("\ufffd", text)
+        if self.do_lower_case is None:
+            return text
+        return preprocess_text(text, lower=self.do_lower_case)
+
     def _pieces(self, text: str) -> list[str]:
-        if self.do_lower_case is not None:
-            text = preprocess_text(text, lower=self.do_lower_case)
-        pieces = []
-        for piece in self._model.encode(text, out_type=str):
+        return self._split_numbers(self._model.encode(self._prepared(text), out_type=str))
+
+    def _split_numbers(self, pieces: list[str]) -> list[str]:
+        split = []
+        for piece in pieces:
             if len(piece) > 1 and piece[-1] == "," and piece[-2].isdigit():
-                pieces += self._number_then_comma(piece)
+                split += self._number_then_comma(piece)
             else:
-                pieces.append(piece)
-        return pieces
+                split.append(piece)
+        return split
 
     def _number_then_comma(self, piece: str) -> list[str]:
         """Cuts a piece such as "▁199," so that numbers look alike with or without a comma."""
@@ -98,6 +182,23 @@ class SentencePieceTokenizer(TokenizerInterface):
         if not piece.startswith(WORD_START):  # the model adds "▁" to whatever it is given
             number[0] = number[0].removeprefix(WORD_START)
         return [part for part in number if part] + [","]
+
+
+def group_words(pieces: list[str]) -> list[list[str]]:
+    """Groups pieces by word, as `SentencePieceTokenizer.tokenize_words` says."""
+    words = []
+    after_punctuation = False
+    for piece in pieces:
+        punctuation = piece != WORD_START and all(
+            is_punctuation(character) for character in piece.removeprefix(WORD_START)
+        )
+        begins = not words or piece.startswith(WORD_START)
+        if begins or ((punctuation or after_punctuation) and words[-1] != [WORD_START]):
+            words.append([piece])
+        else:
+            words[-1].append(piece)
+        after_punctuation = punctuation
+    return words
 
 
 def _load_model(model_bytes: bytes, path):

@@ -98,6 +98,27 @@ def count_hangul_entries(vocab: dict[str, int]) -> tuple[int, int]:
     return syllables, jamo
 
 
+def describe_hangul_mismatch(text: str, syllables: int, jamo: int) -> str | None:
+    """Says that a text spells Hangul in the form that a vocabulary lacks; None when it does not.
+
+    Args:
+        text: normalised as for the vocabulary.
+        syllables, jamo: as `count_hangul_entries` counts them.
+    """
+    # Below a tenth, these entries cannot be what the vocabulary spells Korean with.
+    if 10 * jamo < syllables and re.search("[\u1100-\u1112][\u1161-\u1175]", text):
+        return (
+            f"The text holds conjoining jamo ({text[:20]!r}), the vocabulary syllables: decomposed "
+            'Korean becomes [UNK]. Use KoreanTokenizer with normalization="NFC"'
+        )
+    if 10 * syllables < jamo and re.search("[\uac00-\ud7a3]", text):
+        return (
+            f"The text holds Hangul syllables ({text[:20]!r}), the vocabulary conjoining jamo: "
+            "Korean becomes [UNK]. Use FullTokenizer with do_lower_case=True"
+        )
+    return None
+
+
 def _lines(content: bytes, path) -> list[str]:
     try:
         text = content.decode("utf-8")

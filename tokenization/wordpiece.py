@@ -4,11 +4,16 @@ import os
 import unicodedata
 import warnings
 
+from tokenization.characters import FINALS, FIRST_SYLLABLE, INITIALS, VOWELS, is_syllable
+from tokenization.decoding import UNKNOWN_TOKEN, words_by_prefix
 from tokenization.interface import TokenizerInterface, check_switches
 from tokenization.normalization import CLEAN_AND_SPACE_CHINESE, SPACE_PUNCTUATION, STRIP_ACCENTS
-from tokenization.vocabulary import count_hangul_entries, load_vocabulary
-
-UNKNOWN_TOKEN = "[UNK]"
+from tokenization.offsets import Aligned
+from tokenization.vocabulary import (
+    count_hangul_entries,
+    describe_hangul_mismatch,
+    load_vocabulary,
+)
 
 MAX_WORD_CHARACTERS = 200  # google-research/bert: a longer word is one [UNK]
 
@@ -22,49 +27,123 @@ class WordPiece:
     Args:
         vocab: the id of each piece.
         continuation_prefix: what marks a piece that does not begin its word.
+        unknown: where nothing matches, "word" makes the whole word one [UNK], as Google does,
+            words of more than 200 characters too; "character" makes that one character an [UNK],
+            goes on behind it, and knows no longest word.
+        jamo_fallback: where nothing matches and a Hangul syllable stands, its two or three
+            conjoining jamo are the pieces.
+
+    Attributes:
+        begin: the token of each string that can begin a word.
+        inside: the token of each string that can stand later in a word.
     """
 
-    def __init__(self, vocab: dict[str, int], continuation_prefix: str = "##"):
-        self.vocab = vocab
-        self.continuation_prefix = continuation_prefix
-        self._longest_entry = max(map(len, vocab))  # no longer candidate needs a look-up
+    def __init__(
+        self,
+        vocab: dict[str, int],
+        continuation_prefix: str = "##",
+        unknown: str = "word",
+        jamo_fallback: bool = False,
+    ):
+        self.continuation_prefix = prefix = continuation_prefix
+        self.unknown = unknown
+        self.jamo_fallback = jamo_fallback
+        self.begin, self.inside = {}, {}
+        for token in vocab:
+            if token == UNKNOWN_TOKEN and unknown == "character":
+                continue  # a text that says so has no unknown character
+            # A text that spells the prefix out does not get a piece from the inside of words.
+            if prefix and token.startswith(prefix) and token != prefix:
+                self.inside[token[len(prefix) :]] = token
+            elif token:
+                self.begin[token] = token
+        if not prefix:
+            self.inside = self.begin
+        # No longer candidate needs a look-up.
+        self._longest_begin = _longest_by_first_character(self.begin)
+        self._longest_inside = _longest_by_first_character(self.inside)
+        self._hangul = count_hangul_entries(vocab)
         self._cache = {}
 
     def pieces(self, word: str) -> tuple[str, ...]:
-        """Returns the word's pieces, or ("[UNK]",) when any part of it has none."""
+        """Returns the word's pieces."""
         pieces = self._cache.get(word)
         if pieces is None:
-            if len(word) > MAX_WORD_CHARACTERS:
-                return (UNKNOWN_TOKEN,)
-            if len(self._cache) >= MAX_CACHED_WORDS:
-                self._cache.clear()
-            pieces = self._cache[word] = self._match(word)
+            pieces = tuple(piece for piece, _, _ in self.match(word))
+            if len(word) <= MAX_WORD_CHARACTERS:  # what is longer is rare, and takes memory
+                if len(self._cache) >= MAX_CACHED_WORDS:
+                    self._cache.clear()
+                self._cache[word] = pieces
         return pieces
 
     def continuation_pieces(self, word: str) -> tuple[str, ...]:
         """Returns the pieces of the rest of a word, whose beginning is elsewhere."""
-        return self._match(word, self.continuation_prefix)
+        return tuple(piece for piece, _, _ in self.match(word, continues=True))
 
-    def _match(self, word: str, prefix: str = "") -> tuple[str, ...]:
-        vocab, pieces = self.vocab, []
-        start = 0
+    def match(self, word: str, continues: bool = False) -> list[tuple[str, int, int]]:
+        """Returns each piece with the characters of the word that it stands for.
+
+        Args:
+            word: what to cut.
+            continues: its beginning is elsewhere, so that its first piece is a continuation too.
+
+        Returns:
+            Pieces with start, end. The jamo of a syllable all have that syllable's.
+        """
+        if self.unknown == "word" and len(word) > MAX_WORD_CHARACTERS and not continues:
+            return [(UNKNOWN_TOKEN, 0, len(word))]
+        known, longest = self.begin, self._longest_begin
+        if continues:
+            known, longest = self.inside, self._longest_inside
+        matched, start = [], 0
         while start < len(word):
-            for end in range(min(len(word), start + self._longest_entry), start, -1):
-                piece = prefix + word[start:end]
-                if piece in vocab:
+            reach = longest.get(word[start], 0)
+            for end in range(min(len(word), start + reach), start, -1):
+                piece = known.get(word[start:end])
+                if piece is not None:
+                    matched.append((piece, start, end))
                     break
             else:
-                return (UNKNOWN_TOKEN,)
-            pieces.append(piece)
-            start, prefix = end, self.continuation_prefix
-        return tuple(pieces)
+                end = start + 1
+                if self.jamo_fallback and is_syllable(word[start]):
+                    first, *rest = jamo_of(word[start])
+                    matched.append((known[first], start, end))
+                    matched += [(self.inside[jamo], start, end) for jamo in rest]
+                else:
+                    self._warn_of_another_form(word)
+                    if self.unknown == "word":
+                        return [(UNKNOWN_TOKEN, 0, len(word))]
+                    matched.append((UNKNOWN_TOKEN, start, end))
+            start, known, longest = end, self.inside, self._longest_inside
+        return matched
+
+    def _warn_of_another_form(self, word: str) -> None:
+        """Says once that text and vocabulary spell Hangul in two ways."""
+        mismatch = self._hangul and describe_hangul_mismatch(word, *self._hangul)
+        if mismatch:
+            self._hangul = None
+            warnings.warn(mismatch, stacklevel=2)
+
+
+def jamo_of(syllable: str) -> str:
+    """Returns the two or three conjoining jamo of a composed syllable, as NFD does."""
+    index, final = divmod(ord(syllable) - FIRST_SYLLABLE, len(FINALS) + 1)
+    initial, vowel = divmod(index, len(VOWELS))
+    return INITIALS[initial] + VOWELS[vowel] + (FINALS[final - 1] if final else "")
+
+
+def _longest_by_first_character(pieces) -> dict[str, int]:
+    longest = {}
+    for piece in pieces:
+        longest[piece[0]] = max(longest.get(piece[0], 0), len(piece))
+    return longest
 
 
 class FullTokenizer(TokenizerInterface):
     """Cleans, splits, lower-cases, strips accents, then applies WordPiece.
 
     Lower-casing decomposes text (NFD), which leaves Hangul as conjoining jamo: right only for a
-    vocabulary made of jamo. Without it text is not normalised at all.
+    vocabulary made of jamo. Without it text is not normalised at all. A lone surrogate is dropped.
 
     Args:
         vocab_file: one token a line, read with Google's quirks (`load_vocabulary`).
@@ -107,6 +186,32 @@ class FullTokenizer(TokenizerInterface):
     def tokenize_words(self, text: str) -> list[list[str]]:
         """Cuts a text into pieces, grouped by basic token."""
         return [list(self.wordpiece.pieces(token)) for token in self.basic_tokens(text)]
+
+    def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
+        """Cuts a text into pieces, says where each of them stands in it.
+
+        Args:
+            text: any string.
+
+        Returns:
+            The ids, as `encode` gives them, then for each the first character and the one behind
+            the last, in `text` itself. An [UNK] has the characters of its word.
+        """
+        aligned = Aligned(text).translate(CLEAN_AND_SPACE_CHINESE)
+        if self.do_lower_case:
+            aligned = aligned.lower().normalize("NFD").translate(STRIP_ACCENTS)
+        words = aligned.translate(SPACE_PUNCTUATION).split()
+        return self._ids_and_spans(words)
+
+    def decode(self, ids) -> str:
+        """Returns a text that `encode` turns into the same ids, words separated by a space.
+
+        What was unknown is written as one character that the vocabulary lacks.
+        """
+        tokens = self.convert_ids_to_tokens(ids)
+        text = " ".join(words_by_prefix(self.wordpiece, self.written_unknown, tokens))
+        # Jamo that lower-casing took apart are read as syllables.
+        return unicodedata.normalize("NFC", text) if self.do_lower_case else text
 
     def config(self) -> dict:
         """Returns what `load_tokenizer` needs beside the vocabulary."""

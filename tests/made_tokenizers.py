@@ -1,0 +1,128 @@
+"""Tokenizers of every switch on small vocabularies, with texts that are hard for them."""
+
+import itertools
+import unicodedata
+import warnings
+
+from hypothesis import strategies as st
+
+from tokenization import FullTokenizer, KoreanTokenizer
+
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+INITIALS = [chr(code) for code in range(0x1100, 0x1113)]
+LATER_JAMO = [chr(code) for code in (*range(0x1161, 0x1176), *range(0x11A8, 0x11C3))]
+
+# What can begin a word, then what can stand inside one; some stand in one of them only.
+BEGIN = [
+    "영화", "영", "화", "재미", "가", "각", "나", "하", "하다", "ㅋ", "ㅋㅋㅋ", "ㅠㅠ", "韓", "國",
+    "!", "!!", ".", ",", "#", "##", "[", "]", "good", "go", "GOOD", "Go", "e", "é", "ß", "σ", "ς",
+    "i", "I", "i\u0307", "3", "3,", "♥", "^", "^^", "≠", "=", "A", "a", "q\u0301", "ᄀ", "가",
+    "□", "⊠", "\u0301", "_a", "a_", "\U0001f600", "\ue000",
+]  # fmt: skip
+INSIDE = [
+    "가", "각", "나", "는", "다", "있", "화", "ㅋ", "ㅋㅋ", "ㅠ", "s", "d", "od", "e", "é",
+    "\u0301", "0", "00", ",", "!", "^", "♥", "a", "b", "σ", "ς", "ᄀ", "ᅡ", "ᆨ", "_b", "#", "]", "國",
+]  # fmt: skip
+
+
+def write_vocabulary(path, marker, prefix="##"):
+    """A vocabulary with all jamo, with some pieces that end in the marker."""
+    begin = [*BEGIN, *INITIALS]
+    inside = [*INSIDE, *INITIALS, *LATER_JAMO]
+    if marker:
+        begin += [marker, "가" + marker, "영화" + marker, "a" + marker, "!" + marker, "^" + marker]
+        inside += [marker, "다" + marker, "는" + marker, "b" + marker, "ㅋ" + marker]
+    lines = dict.fromkeys([*SPECIAL, *begin, *(prefix + piece for piece in inside)])
+    path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def korean_tokenizers(folder):
+    """Pairs of a name and a KoreanTokenizer: every switch, in all that matter together."""
+    switches = {}
+    markings = (("", "word"), ("_", "word"), ("\u2581", "eojeol"))
+    for unknown, prefix, (marker, at), rest in itertools.product(
+        ("word", "character"), ("##", ""), markings, (False, True)
+    ):
+        if at == "eojeol" and unknown == "word":
+            continue
+        switches[f"{unknown}-{prefix}-{marker}-{at}-{rest}"] = {
+            "unknown": unknown,
+            "continuation_prefix": prefix,
+            "word_end_marker": marker,
+            "word_end_marker_at": at,
+            **dict.fromkeys(("jamo_fallback", "fold_width", "drop_invisible"), rest),
+            "shorten_runs": 2 * rest,
+            "do_lower_case": rest,
+        }
+    all_on = switches["character-##-\u2581-eojeol-True"]
+    marked = switches["word--_-word-False"]
+    for split in ("split_punctuation", "split_chinese_characters"):
+        switches[split] = all_on | {split: False}
+        switches["default-" + split] = {split: False}
+    switches["neither"] = all_on | {"split_punctuation": False, "split_chinese_characters": False}
+    switches["as it is"] = {"normalization": None, "do_lower_case": True}
+    switches["final"] = all_on | {"mark_final_word": False}
+    switches["final word"] = marked | {"mark_final_word": False}
+    switches["final, not split"] = switches["final word"] | {"split_punctuation": False}
+    switches["marked, not split"] = marked | {"split_punctuation": False, "normalization": None}
+    switches["fallback only"] = {"jamo_fallback": True}
+    switches["long runs"] = {"shorten_runs": 7, "unknown": "character"}
+    made = []
+    for number, (name, chosen) in enumerate(switches.items()):
+        path = folder / f"{number}.txt"
+        write_vocabulary(
+            path, chosen.get("word_end_marker", ""), chosen.get("continuation_prefix", "##")
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of more jamo than syllables
+            made.append((name, KoreanTokenizer(path, **chosen)))
+    return made
+
+
+def full_tokenizers(folder):
+    """Pairs of a name and a FullTokenizer."""
+    path = write_vocabulary(folder / "full.txt", "")
+    return [(f"full-{lower}", FullTokenizer(path, lower)) for lower in (True, False)]
+
+
+TEXTS = [
+    "",
+    " ",
+    "\n\t\u3000\u2028",
+    "영화가 재미있다!!",
+    "  가  나,  다 . ",
+    unicodedata.normalize("NFD", "영화각 재미있다 é"),
+    "뷁쀍뷁 뷁",
+    "ㅋㅋㅋㅋㅋㅋ ㅠㅠㅠㅠ ㅋㅠ",
+    "韓國, 國韓a국",
+    "😀😁 가😀나😀 😀",
+    "가…나 …가 ‽!",
+    "ＧＯＯＤ　Ａ！ ￦",
+    "가\u200b나 ㄱ\u3164ㄱ ♥\ufe0f♥\ufe0f♥\ufe0f♥",
+    "e\u200d\u0301 ᄀ\u200bᅡ\u200bᆨ",
+    "ΑΣ ΑΣ. Σ Α.Σ' aΣa ΣΣ",
+    "İstanbul I\u0307 ẞ H\u0331",
+    "_ __ a_ a_b _a_ 가_나 ▁ ▁가▁",
+    "= \u0338 =\u0338 ≠ q\u0301\u0323 q\u0323\u0301",
+    "[UNK] [MASK]a a[UNK]b ##가 # ## ###",
+    "\ud800 가\udc00나 \ud83d\ude00 \ufffd",
+    "^^^^^ ^_^ ♥♥♥♥♥",
+    "뷁" * 300,
+    "ㅋ" * 201 + " " + "가" * 200,
+    "\u1161\u11a8 ᄀ가 각 ᄊᆞ",
+    "a\u0378\u0301 \u0378 \U00050000e\u0301",
+    "⊠ ⊡ □ \ue000 \ue001 \uf8ff",
+]
+
+# Characters that meet each other more often than chance would let them.
+_CLOSE = st.sampled_from(
+    "가각나뷁하다영화는있ㅋㅋㅠ韓國  !.,_▁^^♥♥=#[]aeiqAEIΣσςİéß30"
+    "\u0301\u0323\u0338\u0307\u200b\u200d\u3164\ufe0f\u3000\u2028\n\ufffd\u115f\u212a\u212b\uf900"
+    "각ᄊᆞＡ！￦～…😀\ud800\udc00\u0378\u0345\u00b7\u0f71\u0f72\U0001d15e\U000e0100\U000f0000"
+)
+ANY_TEXT = st.one_of(
+    st.text(st.characters(), max_size=30),  # all of Unicode, lone surrogates too
+    st.text(_CLOSE, max_size=30),
+    st.text(st.one_of(_CLOSE, st.characters()), max_size=30),
+)
