@@ -31,7 +31,7 @@ DEPENDENCIES = [
 EXTRAS = {
     # TensorFlow with the CUDA libraries that it was built for, Linux only.
     "gpu": ["tensorflow[and-cuda]>=2.21,<2.22"],
-    "test": ["pytest>=8", "pytest-xdist>=3.6", "ruff>=0.17,<0.18"],
+    "test": ["hypothesis>=6", "pytest>=8", "pytest-xdist>=3.6", "ruff>=0.17,<0.18"],
     # The peers that benchmarks/training.py compares with.
     "bench": ["keras-hub>=0.32", "transformers>=5", "torch>=2.9"],
 }
