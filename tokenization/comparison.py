@@ -103,15 +103,15 @@ def _open_wordpiece(path):
 
 def _open_sentencepiece(path):
     import sentencepiece
-    from sentencepiece import sentencepiece_model_pb2
 
-    model = sentencepiece_model_pb2.ModelProto()
+    processor = sentencepiece.SentencePieceProcessor()
     try:
-        model.ParseFromString(path.read_bytes())
-        processor = sentencepiece.SentencePieceProcessor(model_file=str(path))
-    except Exception as error:  # protobuf's own class is not public
+        processor.load(str(path))
+    except (OSError, RuntimeError) as error:
         raise InputError(f"File must be a SentencePiece model. Received: {path}") from error
-    kind = {1: "unigram", 2: "BPE"}.get(model.trainer_spec.model_type, "SentencePiece")
+    # BPE's scores are the numbers of its merges, a unigram model's are logarithms.
+    scores = map(processor.get_score, range(processor.get_piece_size()))
+    kind = "BPE" if all(map(float.is_integer, scores)) else "unigram"
 
     def pieces(text):
         return processor.encode(text, out_type=str)

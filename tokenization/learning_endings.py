@@ -16,8 +16,8 @@ from collections.abc import Iterable
 from tokenization.learning_morphemes import BOUNDARY, EITHER, INSIDE
 
 PARTICLES = """
-    에 에서 에게 에게서 께 께서 한테 한테서 더러 로 으로 로서 으로서 로써 으로써 와 과 하고 랑 이랑 만
-    까지 부터 조차 마저 밖에 뿐 처럼 같이 보다 만큼 마다 라도 이라도 대로 치고
+    에 에서 에게 에게서 께 께서 한테 한테서 더러 로 으로 로서 으로서 로써 으로써 와 과 하고 랑 이랑
+    만 까지 부터 조차 마저 밖에 뿐 처럼 같이 보다 만큼 마다 라도 이라도 대로 치고
 """
 LAST_PARTICLES = """
     은 는 이 가 을 를 의 도 나 이나 란 이란 야 이야 든지 이든지 커녕 요 며 이며
@@ -75,6 +75,7 @@ FOLLOWS = (
     (ENDING, AUXILIARIES, VERB),
 )
 MAY_END = (NOUN, ENDING, PARTICLE, LAST)
+ANYWHERE = (NOUN, VERB, PREFINAL, ENDING, PARTICLE, LAST)
 
 LONGEST_TAIL = 8  # 에서부터였습니다
 READINGS_OF_A_TAIL = 6  # the shortest readings; the others are nearly the same cuts
@@ -164,15 +165,15 @@ def _whole_words():
 
 
 @functools.lru_cache(maxsize=1 << 18)  # tails repeat; a bound for memory
-def _tails(text: str, before: int) -> tuple[tuple[str, ...], ...]:
+def _tails(text: str, before: int, may_end: tuple = MAY_END) -> tuple[tuple[str, ...], ...]:
     """The readings of a text as particles and endings behind `before`, the shortest first."""
     if not text:
-        return ((),) if before in MAY_END else ()
+        return ((),) if before in may_end else ()
     followers, longest = _followers()
     readings = set()
     for end in range(1, min(longest, len(text)) + 1):
         for behind in followers.get((before, text[:end]), ()):
-            readings |= {(text[:end], *rest) for rest in _tails(text[end:], behind)}
+            readings |= {(text[:end], *rest) for rest in _tails(text[end:], behind, may_end)}
     return tuple(sorted(readings, key=lambda reading: (len(reading), reading)))[:READINGS_OF_A_TAIL]
 
 
@@ -185,6 +186,17 @@ def _readings(word):
         tails = {*_tails(word[start:], NOUN), *_tails(word[start:], VERB)}
         readings += [(word[:start], *tail) for tail in sorted(tails)]
     return readings
+
+
+@functools.lru_cache(maxsize=1 << 18)
+def _has_tail(stem):
+    """Whether a stem could be read as a shorter one with the beginning of a tail (있었, 생각하)."""
+    if stem in _whole_words():
+        return False
+    starts = range(max(1, len(stem) - LONGEST_TAIL), len(stem))
+    return any(
+        _tails(stem[start:], before, ANYWHERE) for start in starts for before in (NOUN, VERB)
+    )
 
 
 def read_words(words: Iterable[str]) -> tuple[dict[str, tuple[str, ...]], dict[str, float]]:
@@ -201,7 +213,6 @@ def read_words(words: Iterable[str]) -> tuple[dict[str, tuple[str, ...]], dict[s
         word: _normalised([TAIL_GAIN ** (len(word) - len(reading[0])) for reading in readings])
         for word, readings in readings_of.items()
     }
-    has_tail = functools.cache(lambda stem: len(_readings(stem)) > 1)
     stems = {}
     for _ in range(ROUNDS):
         stems, steps, leaving = _expected_counts(readings_of, beliefs)
@@ -214,7 +225,7 @@ def read_words(words: Iterable[str]) -> tuple[dict[str, tuple[str, ...]], dict[s
                 chance = others + math.exp(-len(reading[0]) * math.log(SYLLABLES))
                 for step in _steps(reading):
                     chance *= steps[step] / leaving[step[0]] if step in steps else 0.0
-                chances.append(chance * STEM_WITH_TAIL if has_tail(reading[0]) else chance)
+                chances.append(chance * STEM_WITH_TAIL if _has_tail(reading[0]) else chance)
             if sum(chances) > 0:
                 beliefs[word] = _normalised(chances)
     best = {
