@@ -29,11 +29,13 @@ VOCABULARY_FILE, REPORT_FILE = "vocab.txt", "report.json"
 # KoreanTokenizer does not have are left out.
 SWITCHES = {"jamo_fallback": True, "unknown": "character"}
 
-# The conjoining jamo of modern syllables: 19 initial consonants, 21 vowels, 27 final consonants.
-# A syllable that the vocabulary lacks is spelled with them.
-JAMO = [
-    chr(code) for code in (*range(0x1100, 0x1113), *range(0x1161, 0x1176), *range(0x11A8, 0x11C3))
-]
+# Always in the vocabulary, at the beginning of words and inside them, so that no Korean is [UNK].
+# First what spells a syllable that the vocabulary lacks: 19 initial consonants, 21 vowels, 27
+# final consonants; then the one old vowel that people still write, as a dot.
+CONJOINING_JAMO = [*range(0x1100, 0x1113), *range(0x1161, 0x1176), *range(0x11A8, 0x11C3), 0x119E]
+# Chat writes these by themselves (ㅋㅋ, ㅠㅠ); the whole block, as ㆍ is a common dot.
+COMPATIBILITY_JAMO = range(0x3131, 0x318F)
+JAMO = [chr(code) for code in (*CONJOINING_JAMO, *COMPATIBILITY_JAMO)]
 
 UNUSED = "[unused{}]"  # as google-research/bert names its reserved lines
 
@@ -161,13 +163,13 @@ def learn_vocabulary(files: Iterable[str], settings: LearningSettings) -> Learne
         *map(UNUSED.format, range(settings.num_unused)),
         *settings.user_symbols,
     ]
-    spelled = dict.fromkeys([*JAMO, *(PREFIX + jamo for jamo in JAMO), *covered])
-    spelling = [piece for piece in spelled if piece not in reserved]
-    places = settings.vocab_size - len(reserved) - len(spelling)
+    jamo = [piece for piece in _both_forms(JAMO) if piece not in reserved]
+    covered = [piece for piece in covered if piece not in {*reserved, *jamo}]
+    places = settings.vocab_size - len(reserved) - len(jamo) - len(covered)
     if places < 0:
         raise InputError(
-            f"vocab_size must be at least {len(reserved) + len(spelling)}: {len(reserved)} "
-            f"reserved lines, {2 * len(JAMO)} jamo, {len(covered)} pieces of one character for "
+            f"vocab_size must be at least {settings.vocab_size - places}: {len(reserved)} "
+            f"reserved lines, {len(jamo)} jamo, {len(covered)} pieces of one character for "
             f"{coverage:.4%} of the text (character_coverage). Received: {settings.vocab_size}"
         )
     with tqdm(desc="choosing", unit=" rounds", leave=False, disable=None) as progress:
@@ -180,8 +182,7 @@ def learn_vocabulary(files: Iterable[str], settings: LearningSettings) -> Learne
         chosen = choose_pieces(marked_words, places, settings.user_symbols, report_round)
     usage = describe_usage(marked_words, [*covered, *settings.user_symbols, *chosen])
     uses = usage.pop("uses")
-    jamo = [piece for piece in spelling if piece[-1] in JAMO and piece not in uses]
-    learned = sorted({*spelling, *chosen} - {*jamo, *reserved}, key=lambda p: (-uses[p], p))
+    learned = sorted([*covered, *chosen], key=lambda piece: (-uses[piece], piece))
     config = {"kind": KoreanTokenizer.kind, **_switches(settings)}
     report = {
         "settings": {"files": [str(path) for path in files], **_settings_that_decide(settings)},
@@ -212,6 +213,10 @@ TEXT_COUNTS = (
 )  # fmt: skip
 
 
+def _both_forms(characters):
+    return [*characters, *(PREFIX + character for character in characters)]
+
+
 def _switches(settings) -> dict:
     known = {name: value for name, value in SWITCHES.items() if name in KoreanTokenizer.switches}
     return {"do_lower_case": settings.do_lower_case, **known}
@@ -227,7 +232,7 @@ def _word_splitter(settings) -> KoreanTokenizer:
     """A tokenizer that splits text into words exactly as the one to be written will."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / VOCABULARY_FILE
-        pieces = [*SPECIAL_TOKENS, *JAMO, *(PREFIX + jamo for jamo in JAMO), "가"]
+        pieces = [*SPECIAL_TOKENS, *_both_forms(JAMO)]
         path.write_text("\n".join(pieces) + "\n", encoding="utf-8")
         with warnings.catch_warnings():  # that this has jamo without syllables
             warnings.simplefilter("ignore")

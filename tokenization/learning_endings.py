@@ -8,7 +8,6 @@ own vote: otherwise every word would be explained best as a stem of its own.
 """
 
 import functools
-import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable
@@ -75,12 +74,12 @@ FOLLOWS = (
     (ENDING, AUXILIARIES, VERB),
 )
 MAY_END = (NOUN, ENDING, PARTICLE, LAST)
-ANYWHERE = (NOUN, VERB, PREFINAL, ENDING, PARTICLE, LAST)
 
+LONGEST_FORM = 4  # 으십시오
 LONGEST_TAIL = 8  # 에서부터였습니다
 READINGS_OF_A_TAIL = 6  # the shortest readings; the others are nearly the same cuts
 
-ROUNDS = 3
+ROUNDS = 2
 
 # What a stem weighs that no other word shows: one in so many for each of its syllables, which
 # is about how many syllables are usual (their entropy in running text is 7 to 8 bits).
@@ -156,7 +155,12 @@ def _followers():
     for before, forms, behind in FOLLOWS:
         for form in forms.split():
             table[before, form].append(behind)
-    return table, max(len(form) for _, form in table)
+    return table
+
+
+@functools.cache
+def _forms():
+    return frozenset(form for _, form in _followers())
 
 
 @functools.cache
@@ -165,15 +169,14 @@ def _whole_words():
 
 
 @functools.lru_cache(maxsize=1 << 18)  # tails repeat; a bound for memory
-def _tails(text: str, before: int, may_end: tuple = MAY_END) -> tuple[tuple[str, ...], ...]:
+def _tails(text: str, before: int) -> tuple[tuple[str, ...], ...]:
     """The readings of a text as particles and endings behind `before`, the shortest first."""
     if not text:
-        return ((),) if before in may_end else ()
-    followers, longest = _followers()
-    readings = set()
-    for end in range(1, min(longest, len(text)) + 1):
+        return ((),) if before in MAY_END else ()
+    followers, readings = _followers(), set()
+    for end in range(1, min(LONGEST_FORM, len(text)) + 1):
         for behind in followers.get((before, text[:end]), ()):
-            readings |= {(text[:end], *rest) for rest in _tails(text[end:], behind, may_end)}
+            readings |= {(text[:end], *rest) for rest in _tails(text[end:], behind)}
     return tuple(sorted(readings, key=lambda reading: (len(reading), reading)))[:READINGS_OF_A_TAIL]
 
 
@@ -188,15 +191,13 @@ def _readings(word):
     return readings
 
 
-@functools.lru_cache(maxsize=1 << 18)
 def _has_tail(stem):
-    """Whether a stem could be read as a shorter one with the beginning of a tail (있었, 생각하)."""
+    """Whether a stem ends in what could be the beginning of a tail (있었, 생각하)."""
     if stem in _whole_words():
         return False
-    starts = range(max(1, len(stem) - LONGEST_TAIL), len(stem))
-    return any(
-        _tails(stem[start:], before, ANYWHERE) for start in starts for before in (NOUN, VERB)
-    )
+    forms = _forms()
+    longest = min(len(stem) - 1, LONGEST_FORM)
+    return any(stem[-length:] in forms for length in range(1, longest + 1))
 
 
 def read_words(words: Iterable[str]) -> tuple[dict[str, tuple[str, ...]], dict[str, float]]:
@@ -213,6 +214,10 @@ def read_words(words: Iterable[str]) -> tuple[dict[str, tuple[str, ...]], dict[s
         word: _normalised([TAIL_GAIN ** (len(word) - len(reading[0])) for reading in readings])
         for word, readings in readings_of.items()
     }
+    priors = {
+        word: [STEM_WITH_TAIL if _has_tail(reading[0]) else 1.0 for reading in readings]
+        for word, readings in readings_of.items()
+    }
     stems = {}
     for _ in range(ROUNDS):
         stems, steps, leaving = _expected_counts(readings_of, beliefs)
@@ -220,12 +225,12 @@ def read_words(words: Iterable[str]) -> tuple[dict[str, tuple[str, ...]], dict[s
             if len(readings) == 1:
                 continue
             chances = []
-            for reading, belief in zip(readings, beliefs[word], strict=True):
+            for reading, belief, prior in zip(readings, beliefs[word], priors[word], strict=True):
                 others = max(0.0, stems[reading[0]] - belief)  # without the word's own vote
-                chance = others + math.exp(-len(reading[0]) * math.log(SYLLABLES))
+                chance = prior * (others + SYLLABLES ** -len(reading[0]))
                 for step in _steps(reading):
                     chance *= steps[step] / leaving[step[0]] if step in steps else 0.0
-                chances.append(chance * STEM_WITH_TAIL if _has_tail(reading[0]) else chance)
+                chances.append(chance)
             if sum(chances) > 0:
                 beliefs[word] = _normalised(chances)
     best = {
