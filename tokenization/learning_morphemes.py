@@ -1,6 +1,5 @@
 """Marks where morphemes meet inside words, by the analyser kiwipiepy."""
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from tokenization.errors import InputError
@@ -94,8 +93,3 @@ def _is_one_word_too(left, right) -> bool:
     if left.tag == PREFIX or right.tag == SUFFIX:
         return right.form not in INFLECTING_SUFFIXES
     return left.tag in BEFORE_NOUNS and right.tag in NOUNS
-
-
-def count_marked_words(marked: Iterable[tuple[str, str]]) -> Counter:
-    """Counts the (word, marks) pairs."""
-    return Counter(marked)

@@ -61,6 +61,7 @@ def choose_pieces(
         for (word, marks), count in marked_words.items()
         if len(word) > 1
     )
+    fixed = frozenset(fixed)
     fixed_starts, fixed_rests = split_kinds(fixed)
     pool_starts, pool_rests = split_kinds(find_candidates(words, places))
     pool_starts -= fixed_starts
@@ -77,9 +78,7 @@ def choose_pieces(
             pool_rests - rests,
         )
         ranked = sorted(
-            (-worth, piece)
-            for piece, worth in worths.items()
-            if worth > 0 and not _is_in(piece, fixed_starts, fixed_rests)
+            (-worth, piece) for piece, worth in worths.items() if worth > 0 and piece not in fixed
         )
         starts, rests = split_kinds(piece for _, piece in ranked[:size])
     return sorted([*starts, *(PREFIX + piece for piece in rests)])
@@ -89,11 +88,15 @@ def split_kinds(pieces: Iterable[str]) -> tuple[set[str], set[str]]:
     """Pieces that begin a word, pieces that go on with one; both without the prefix."""
     starts, rests = set(), set()
     for piece in pieces:
-        if piece.startswith(PREFIX) and len(piece) > len(PREFIX):
+        if _is_rest(piece):
             rests.add(piece[len(PREFIX) :])
         else:
             starts.add(piece)
     return starts, rests
+
+
+def _is_rest(piece):
+    return piece.startswith(PREFIX) and len(piece) > len(PREFIX)
 
 
 def cut_greedily(word: str, starts: set[str], rests: set[str], longest: int) -> list[int]:
@@ -106,12 +109,6 @@ def cut_greedily(word: str, starts: set[str], rests: set[str], longest: int) -> 
         ends.append(end)
         start, pieces = end, rests
     return ends
-
-
-def _is_in(piece, starts, rests):
-    if piece.startswith(PREFIX) and len(piece) > len(PREFIX):
-        return piece[len(PREFIX) :] in rests
-    return piece in starts
 
 
 def _sizes(candidates, places):
@@ -154,10 +151,6 @@ def find_candidates(words: list[tuple[str, str, float]], places: int) -> list[st
         if owners[part] >= MORPHEMES_OF_A_PART and part not in known
     )
     return candidates + [part for _, part in ranked[: int(places * PARTS_PER_PLACE)]]
-
-
-def _is_rest(piece):
-    return piece.startswith(PREFIX) and len(piece) > len(PREFIX)
 
 
 def _morphemes(length, marks):
@@ -205,13 +198,13 @@ def piece_worths(
         for start, end in cut:
             worths = worth_of_rest if start else worth_of_start
             if end - start > 1:
-                without = _cost_without(word, marks, start, end, starts, rests, costs)
+                without = _cost_without(word, marks, start, end, starts, rests, longest, costs)
                 worths[word[start:end]] += weight * (without - costs[start])
             absent = absent_rests if start else absent_starts
             for longer in range(end + 1, min(length, start + longest) + 1):
                 if word[start:longer] in absent:
                     cost = _cost(marks, start, longer, length)
-                    cost += _cost_from(word, marks, longer, starts, rests, longest, costs)
+                    cost += _cost_from(word, marks, longer, rests, longest, costs)
                     worths[word[start:longer]] += weight * (costs[start] - cost)
     return {**worth_of_start, **{PREFIX + piece: w for piece, w in worth_of_rest.items()}}
 
@@ -222,18 +215,17 @@ def _cost(marks, start, end, length):
     return cost + 1 if end < length and marks[end - 1] == INSIDE else cost
 
 
-def _cost_without(word, marks, start, end, starts, rests, costs):
+def _cost_without(word, marks, start, end, starts, rests, longest, costs):
     """What the word costs from `start` on when the piece there is not in the vocabulary."""
     pieces = rests if start else starts
     shorter = end - 1
     while shorter > start + 1 and word[start:shorter] not in pieces:
         shorter -= 1
-    longest = len(word)
     cost = _cost(marks, start, shorter, len(word))
-    return cost + _cost_from(word, marks, shorter, starts, rests, longest, costs)
+    return cost + _cost_from(word, marks, shorter, rests, longest, costs)
 
 
-def _cost_from(word, marks, start, starts, rests, longest, costs):
+def _cost_from(word, marks, start, rests, longest, costs):
     """What the word costs from `start` on; `costs` knows it for the usual cuts."""
     cost, length = 0.0, len(word)
     while start not in costs:
