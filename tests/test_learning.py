@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import unicodedata
@@ -19,7 +20,7 @@ from tokenization.learn import (
     learn_vocabulary,
     write_vocabulary,
 )
-from tokenization.learning_endings import mark_by_endings
+from tokenization.learning_endings import mark_by_endings, read_words
 from tokenization.learning_morphemes import mark_places, mark_with_kiwi
 from tokenization.learning_pieces import (
     PIECE_COST,
@@ -141,6 +142,27 @@ def test_endings_are_found_by_the_company_of_stems():
     assert sum(marked.values()) == sum(words.values())
 
 
+# Readings that need, in this order: that a word has no vote for itself as a stem; that stems
+# rarely end like tails; that stems are weighed by all words, not by their tail alone.
+READINGS = {
+    "강아지에게": "강아지 에게",
+    "고민했는데": "고민 했 는데",
+    "골목마다": "골목 마다",
+    "걱정했다": "걱정 했 다",
+    "가득하다": "가득 하 다",
+    "강아지": "강아지",
+    "고양이는": "고양이 는",
+    "과일을": "과일 을",
+}
+
+
+def test_readings_in_running_text():
+    text = CORPUS.read_text(encoding="utf-8")
+    readings, stems = read_words(sorted(set(re.findall("[가-힣]+", text))))
+    assert {word: " ".join(readings[word]) for word in READINGS} == READINGS
+    assert stems["강아지"] > 3
+
+
 def test_digits_and_letters_are_parts_of_their_own():
     marked = dict(mark_by_endings(Counter({"2019년에": 1, "GPU로": 1, "abc": 1, "가": 1})))
     marks = {word: marks for word, marks in marked}
@@ -192,6 +214,18 @@ def test_choice_is_for_the_greedy_matcher():
 def test_no_piece_is_kept_that_does_harm_or_nothing():
     words = Counter({("가나다", "01"): 5, ("가나", "0"): 5})
     assert choose_pieces(words, 100, []) == ["가나"]
+
+
+def test_a_candidate_that_does_harm_goes():
+    words = Counter({("나라는", "00"): 1, ("나라는", "01"): 50, ("나라", "0"): 9})
+    assert choose_pieces(words, 100, []) == ["나라"]
+
+
+@pytest.mark.parametrize(("count", "chosen"), [(10_000, "나무"), (1_000, "##나라")])
+def test_many_rare_words_weigh_more_than_their_count(count, chosen):
+    words = Counter({(chr(0xAC00 + i) + "나라", "10"): 1 for i in range(300)})
+    words["나무", "0"] = count
+    assert choose_pieces(words, 1, []) == [chosen]
 
 
 def test_characters_are_covered_by_frequency():
