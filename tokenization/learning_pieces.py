@@ -114,7 +114,7 @@ def cut_greedily(word: str, starts: set[str], rests: set[str], longest: int) -> 
 def _sizes(candidates, places):
     """How many pieces stay after each round."""
     sizes = []
-    while candidates * KEPT_PER_ROUND > places:
+    while candidates * KEPT_PER_ROUND > max(places, 1):
         candidates = int(candidates * KEPT_PER_ROUND)
         sizes.append(candidates)
     return [*sizes, *[places] * ROUNDS_AT_SIZE]
