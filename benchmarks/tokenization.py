@@ -93,14 +93,17 @@ def gold_places(word):
     for place, character in enumerate(word.form[:-1], start=1):
         position += len(unicodedata.normalize("NFD", character))
         from_right = len(sound) - position
-        if position <= from_start:
-            known.add(place)
-            if position in meeting:
-                places.add(place)
-        elif from_right <= from_end:
-            known.add(place)
-            if len(spelled) - from_right in meeting:
-                places.add(place)
+        # From the left, then from the right: the same place in `spelled`, how far it is from the
+        # end of the equal part. At that end only a boundary is sure: in 도와 the 돕 goes on.
+        for same_place, margin in (
+            (position, from_start - position),
+            (len(spelled) - from_right, from_end - from_right),
+        ):
+            if margin > 0 or (margin == 0 and same_place in meeting):
+                known.add(place)
+                if same_place in meeting:
+                    places.add(place)
+                break
     return Gold(places, known, "".join(word.morphemes) != word.form)
 
 

@@ -1,5 +1,6 @@
 """The vocabulary learner, part by part: text, marks, choice, file."""
 
+import dataclasses
 import json
 import os
 import re
@@ -287,6 +288,15 @@ def test_a_tokenizer_reads_what_was_written(learned, tmp_path):
     assert json.loads((tmp_path / "out" / "report.json").read_text("utf-8")) == json.loads(
         json.dumps(learned.report)
     )
+
+
+def test_what_no_tokenizer_reads_is_not_written(learned, tmp_path):
+    write_vocabulary(learned, tmp_path)
+    before = (tmp_path / "vocab.txt").read_bytes()
+    with pytest.raises(InputError, match="one line only"):
+        write_vocabulary(dataclasses.replace(learned, pieces=[*learned.pieces, "[PAD]"]), tmp_path)
+    assert (tmp_path / "vocab.txt").read_bytes() == before
+    assert len(os.listdir(tmp_path)) == 3
 
 
 def test_the_same_bytes_whatever_the_hash_seed(tmp_path):
