@@ -252,6 +252,7 @@ def test_the_vocabulary_begins_with_what_is_reserved(learned):
     ]  # fmt: skip
     assert len(learned.pieces) == len(set(learned.pieces)) <= 3000
     assert set(learned.pieces) >= {*JAMO, *(f"##{jamo}" for jamo in JAMO)}
+    assert set(learned.pieces) >= {"<", "Q", "##Q", "##7"}  # the corpus has no <
 
 
 def test_every_modern_syllable_can_be_spelled_with_the_jamo():

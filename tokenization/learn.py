@@ -5,6 +5,7 @@ import json
 import os
 import platform
 import shutil
+import string
 import tempfile
 import unicodedata
 import warnings
@@ -36,6 +37,10 @@ CONJOINING_JAMO = [*range(0x1100, 0x1113), *range(0x1161, 0x1176), *range(0x11A8
 # Chat writes these by themselves (ㅋㅋ, ㅠㅠ); the whole block, as ㆍ is a common dot.
 COMPATIBILITY_JAMO = range(0x3131, 0x318F)
 JAMO = [chr(code) for code in (*CONJOINING_JAMO, *COMPATIBILITY_JAMO)]
+
+# Also always there, though the text at hand may lack some of it ("<" in an encyclopedia).
+ASCII_PUNCTUATION = string.punctuation  # each mark is a word of its own: no form with ##
+ASCII_LETTERS = string.digits + string.ascii_letters
 
 UNUSED = "[unused{}]"  # as google-research/bert names its reserved lines
 
@@ -164,7 +169,8 @@ def learn_vocabulary(files: Iterable[str], settings: LearningSettings) -> Learne
         *settings.user_symbols,
     ]
     jamo = [piece for piece in _both_forms(JAMO) if piece not in reserved]
-    covered = [piece for piece in covered if piece not in {*reserved, *jamo}]
+    ascii_pieces = [*ASCII_PUNCTUATION, *_both_forms(ASCII_LETTERS)]
+    covered = sorted({*covered, *ascii_pieces} - {*reserved, *jamo})
     places = settings.vocab_size - len(reserved) - len(jamo) - len(covered)
     if places < 0:
         raise InputError(
