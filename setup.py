@@ -31,12 +31,16 @@ DEPENDENCIES = [
 EXTRAS = {
     # TensorFlow with the CUDA libraries that it was built for, Linux only.
     "gpu": ["tensorflow[and-cuda]>=2.21,<2.22"],
+    # Finds morphemes when a vocabulary is learned. Pinned with its model: another version cuts
+    # text otherwise, so that the same text would give another vocabulary.
+    "korean": ["kiwipiepy==0.24.1", "kiwipiepy_model==0.24.0"],
     "test": ["hypothesis>=6", "pytest>=8", "pytest-xdist>=3.6", "ruff>=0.17,<0.18"],
     # The peers that benchmarks/training.py compares with.
     "bench": ["keras-hub>=0.32", "transformers>=5", "torch>=2.9"],
 }
 
 COMMANDS = [
+    "build-vocab = run_scripts.build_vocab:main",
     "create-pretraining-data = run_scripts.create_data:main",
     "run-pretraining = run_scripts.pretrain:main",
     "fill-masks = run_scripts.fill_masks:main",

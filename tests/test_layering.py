@@ -20,7 +20,7 @@ LAYERS = (
     "tokenization",
 )
 # Beside the packages, not below them: nothing in a package may import these.
-OUTSIDE = ("tests", "benchmarks", "run_pretraining", "setup")
+OUTSIDE = ("tests", "benchmarks", "build_vocab", "run_pretraining", "setup")
 
 FLAG_LIBRARY, FLAG_PACKAGE = "absl", "run_scripts"
 
@@ -142,7 +142,10 @@ LIGHT = (
     "create_pretraining_data.pairs",
     "run_scripts.pretrain",
     "run_scripts.create_data",
+    "run_scripts.build_vocab",
     "run_scripts.fill_masks",
+    "tokenization.comparison",
+    "tokenization.learn",
 )
 
 

@@ -1,0 +1,214 @@
+"""Measures how well the pieces of vocabularies follow morphemes.
+
+    python benchmarks/tokenization.py --conllu=ko_kaist-ud-dev.conllu --vocabs=VOCAB,VOCAB,...
+
+A VOCAB is what `build_vocab.py --compare` takes. The treebank gives each word's morphemes (lemma
+column, joined by +; OrigLemma in the last column where it is there). Prints one Markdown table:
+
+* precision, recall, F1 of the places where pieces meet, against those where morphemes meet, over
+  the words whose morphemes spell the word;
+* contracted F1: the same over the other words (했다 = 하 + 었 + 다), for the places outside the
+  contraction alone;
+* pieces per word over all words; words with something unknown, those with Hangul apart.
+
+Words without a letter or digit are left out. Each word is cut by itself.
+"""
+
+import argparse
+import sys
+import unicodedata
+from pathlib import Path
+from typing import NamedTuple
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from tokenization.comparison import boundaries, open_cutter
+from tokenization.errors import InputError
+
+# For choosing and for the last look: every second sentence.
+HALVES = {"all": slice(None), "even": slice(0, None, 2), "odd": slice(1, None, 2)}
+
+
+class Word(NamedTuple):
+    """A word of the treebank."""
+
+    form: str
+    morphemes: tuple[str, ...]
+
+
+class Gold(NamedTuple):
+    """The places of a word, position i lying before its character i."""
+
+    boundaries: set[int]
+    known: set[int]  # where the morphemes say whether there is a boundary
+    contracted: bool
+
+
+def read_conllu(path):
+    """The sentences of a treebank, as lists of `Word`.
+
+    Raises:
+        InputError: the file is not CoNLL-U.
+    """
+    sentences, words = [], []
+    for number, line in enumerate(Path(path).read_text(encoding="utf-8").split("\n"), start=1):
+        if not line:
+            if words:
+                sentences.append(words)
+            words = []
+        elif not line.startswith("#"):
+            fields = line.split("\t")
+            if len(fields) != 10:
+                raise InputError(
+                    f"{path}, line {number}: a line of CoNLL-U must have 10 fields. "
+                    f"Received: {len(fields)}"
+                )
+            if fields[0].isdigit():  # not a range, not an empty node
+                words.append(Word(fields[1], _morphemes(fields)))
+    return [*sentences, words] if words else sentences
+
+
+def _morphemes(fields):
+    lemma = fields[2]
+    for item in fields[9].split("|"):
+        lemma = item.removeprefix("OrigLemma=") if item.startswith("OrigLemma=") else lemma
+    return tuple(filter(None, lemma.split("+"))) or (fields[1],)
+
+
+def gold_places(word):
+    """Where the morphemes of a word meet.
+
+    A contracted word is compared with its morphemes by jamo, from both ends: as far as they are
+    equal, its places are known; what lies between, where they ran together, is not.
+    """
+    sound = unicodedata.normalize("NFD", word.form)
+    spelled = "".join(_sound(morpheme) for morpheme in word.morphemes)
+    meeting, length = set(), 0
+    for morpheme in word.morphemes[:-1]:
+        length += len(_sound(morpheme))
+        meeting.add(length)
+    from_start = _common_prefix(sound, spelled)
+    from_end = _common_prefix(sound[::-1], spelled[::-1])
+    places, known, position = set(), set(), 0
+    for place, character in enumerate(word.form[:-1], start=1):
+        position += len(unicodedata.normalize("NFD", character))
+        from_right = len(sound) - position
+        # From the left, then from the right: the same place in `spelled`, how far it is from the
+        # end of the equal part. At that end only a boundary is sure: in 도와 the 돕 goes on.
+        for same_place, margin in (
+            (position, from_start - position),
+            (len(spelled) - from_right, from_end - from_right),
+        ):
+            if margin > 0 or (margin == 0 and same_place in meeting):
+                known.add(place)
+                if same_place in meeting:
+                    places.add(place)
+                break
+    return Gold(places, known, "".join(word.morphemes) != word.form)
+
+
+def _sound(morpheme):
+    """A morpheme as conjoining jamo; a ㄴ, ㄹ, ㅁ, ㅂ, ㅆ that it begins with is a final."""
+    finals = dict(zip("ㄴㄹㅁㅂㅆ", "\u11ab\u11af\u11b7\u11b8\u11bb", strict=True))
+    first = finals.get(morpheme[0], morpheme[0])
+    return unicodedata.normalize("NFD", first + morpheme[1:])
+
+
+def _common_prefix(one, other):
+    return next(
+        (i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b),
+        min(len(one), len(other)),
+    )
+
+
+class Scores(NamedTuple):
+    """What one vocabulary does with the words."""
+
+    precision: float
+    recall: float
+    f1: float
+    contracted_f1: float
+    pieces_per_word: float
+    unknown_words: float
+    unknown_hangul_words: int
+
+
+def score(cutter, sentences):
+    """Cuts every word, compares.
+
+    Args:
+        cutter: a `Cutter`.
+        sentences: lists of `Word`.
+
+    Returns:
+        `Scores`.
+    """
+    counts = {False: [0, 0, 0], True: [0, 0, 0]}  # contracted -> hits, wrong, missed
+    pieces_seen = words_seen = unknown = unknown_hangul = 0
+    for word in (word for sentence in sentences for word in sentence):
+        if not any(map(str.isalnum, word.form)):
+            continue
+        form = unicodedata.normalize("NFC", word.form)
+        gold = gold_places(word._replace(form=form))
+        pieces = cutter.pieces(form)
+        words_seen += 1
+        pieces_seen += len([piece for piece in pieces if piece != "\u2581"])
+        places = boundaries(form, [cutter.plain(piece) for piece in pieces])
+        if places is None:
+            unknown += 1
+            unknown_hangul += any("가" <= character <= "힣" for character in form)
+            places = []
+        cut = set(places) & gold.known
+        hits = len(cut & gold.boundaries)
+        for i, count in enumerate((hits, len(cut) - hits, len(gold.boundaries) - hits)):
+            counts[gold.contracted][i] += count
+    precision, recall, f1 = _f1(*counts[False])
+    return Scores(
+        precision,
+        recall,
+        f1,
+        _f1(*counts[True])[2],
+        pieces_seen / words_seen,
+        unknown / words_seen,
+        unknown_hangul,
+    )
+
+
+def _f1(hits, wrong, missed):
+    precision = hits / (hits + wrong) if hits + wrong else 0.0
+    recall = hits / (hits + missed) if hits + missed else 0.0
+    return precision, recall, 2 * hits / (2 * hits + wrong + missed) if hits else 0.0
+
+
+def main():
+    """Measures, prints the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--conllu", required=True, help="a treebank with morphemes as lemmas")
+    parser.add_argument("--vocabs", required=True, help="vocabularies, separated by commas")
+    parser.add_argument(
+        "--sentences", choices=HALVES, default="all", help="every second one, or all"
+    )
+    arguments = parser.parse_args()
+    try:
+        sentences = read_conllu(arguments.conllu)[HALVES[arguments.sentences]]
+        cutters = [open_cutter(path) for path in arguments.vocabs.split(",")]
+    except (InputError, OSError) as error:
+        sys.exit(f"error: {error}")
+    print(
+        "| vocabulary | kind | pieces | precision | recall | F1 | contracted F1 | pieces per word "
+        "| words with [UNK] | of Hangul |"
+    )
+    print("|---|---|---|---|---|---|---|---|---|---|")
+    for cutter in cutters:
+        scores = score(cutter, sentences)
+        print(
+            f"| {cutter.name} | {cutter.kind} | {cutter.size} | {scores.precision:.3f} | "
+            f"{scores.recall:.3f} | {scores.f1:.3f} | {scores.contracted_f1:.3f} | "
+            f"{scores.pieces_per_word:.2f} | {scores.unknown_words:.2%} | "
+            f"{scores.unknown_hangul_words} |",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()

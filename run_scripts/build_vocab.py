@@ -1,0 +1,185 @@
+"""Learns a vocabulary from text, or shows how several cut a sentence (python build_vocab.py)."""
+
+import dataclasses
+import importlib.util
+import os
+import sys
+import time
+import warnings
+
+from run_scripts.cli import expand_globs, flag, run_program
+from tokenization.errors import InputError
+
+
+@dataclasses.dataclass(frozen=True)
+class BuildVocabFlags:
+    """Learns a vocabulary of Korean morphemes: vocab.txt, tokenizer_config.json, report.json.
+
+    The pieces are nouns, particles, endings, stems. With the package kiwipiepy (the extra
+    "korean") an analyser finds them in the text; the tokenizer that uses the vocabulary never
+    needs one. With --compare, instead: the pieces of a few sentences side by side.
+    """
+
+    input_file: str = flag(None, "Text files (UTF-8): paths or globs, comma-separated.")
+    output_dir: str = flag(None, "The folder to write to; it is what --tokenizer_dir takes.")
+    vocab_size: int = flag(32000, "Lines of the vocabulary, at most.")
+    analyser: str = flag(
+        None,
+        "kiwi: kiwipiepy finds the morphemes; none: statistics with a table of particles and "
+        "endings. Without it: kiwi if it is installed.",
+        choices=("kiwi", "none"),
+    )
+    num_unused: int = flag(0, "Lines [unused0], [unused1], ... behind the special tokens.")
+    user_symbols: str = flag(
+        None,
+        "Pieces to keep whole whatever the text says, comma-separated; ##X for one inside words.",
+    )
+    character_coverage: float = flag(
+        0.9995, "The share of the text's characters that get pieces of their own."
+    )
+    do_lower_case: bool = flag(False, "Lower-case the text, here and in the tokenizer.")
+    most_megabytes: int = flag(32, "Larger text is sampled down to about this size, by lines.")
+    random_seed: int = flag(12345, "Decides which lines are in the sample.")
+    strict_utf8: bool = flag(
+        False, "Refuse text that is not UTF-8; without it such bytes are left out, counted."
+    )
+    num_threads: int = flag(2, "How many threads analyse; the vocabulary does not depend on it.")
+    compare: str = flag(
+        None,
+        "Vocabularies to show side by side, comma-separated: a tokenizer's folder, vocab.txt, "
+        "a SentencePiece .model, a tokenizer.json of Hugging Face.",
+    )
+    text: str = flag(None, "Sentences for --compare, separated by |; without it, some are given.")
+
+
+LEARNING_FLAGS = ("input_file", "output_dir")
+
+# Particles, a contraction, a compound, chat, digits with Latin letters, a rare syllable.
+SENTENCES = (
+    "할머니께서는 어제 시장에서 사과를 사셨다.",
+    "공부했던 내용을 다시 정리해서 친구들에게 보냈어요.",
+    "우리나라의 민주주의는 시민들로부터 시작되었다.",
+    "와 이 영화 진짜 꿀잼ㅋㅋㅋ 두 번 봤는데도 안 질림ㅠㅠ",
+    "2024년형 GPU 16대로 BERT를 학습시켰더니 뷁!",
+)
+
+
+def main(argv=None):
+    """The console script; returns the exit status."""
+    return run_program(build_vocab, BuildVocabFlags, argv)
+
+
+def build_vocab(flags):
+    """Learns and writes, or compares.
+
+    Args:
+        flags: `BuildVocabFlags` as parsed.
+
+    Raises:
+        InputError: anything that a person can set right.
+    """
+    if flags.compare:
+        return compare(flags)
+    for name in LEARNING_FLAGS:
+        if not getattr(flags, name):
+            raise InputError(f"--{name} must be given (or --compare alone). Received: no --{name}")
+    if flags.text:
+        raise InputError("--text goes with --compare. Received: --text without --compare")
+    started = time.monotonic()
+    settings = make_settings(flags)
+    files = expand_globs(flags.input_file, "input_file")
+
+    from tokenization.learn import learn_vocabulary, prepare_directory, write_vocabulary
+
+    prepare_directory(flags.output_dir)
+    check_not_read(flags.output_dir, files)
+    learned = learn_vocabulary(files, settings)
+    write_vocabulary(learned, flags.output_dir)
+    print(summary(learned.report, time.monotonic() - started))
+    print(f"written: {flags.output_dir}")
+
+
+def make_settings(flags):
+    """The learner's settings from the flags; says which analyser was chosen."""
+    from tokenization.learn import LearningSettings
+
+    analyser = flags.analyser
+    if analyser is None:
+        found = importlib.util.find_spec("kiwipiepy") is not None
+        analyser = "kiwi" if found else "none"
+        print(
+            "analyser: kiwi, because kiwipiepy is installed"
+            if found
+            else "analyser: none, because kiwipiepy is not installed (pip install -e '.[korean]' "
+            "gives pieces that follow morphemes more closely)"
+        )
+    names = {field.name for field in dataclasses.fields(LearningSettings)}
+    given = {name: value for name, value in vars(flags).items() if name in names}
+    symbols = [part.strip() for part in (flags.user_symbols or "").split(",")]
+    given |= {"analyser": analyser, "user_symbols": tuple(filter(None, symbols))}
+    return LearningSettings(**given)
+
+
+def check_not_read(output_dir, files):
+    """Refuses to write over the text.
+
+    Raises:
+        InputError: names the file.
+    """
+    from tokenization.learn import CONFIG_FILE, REPORT_FILE, VOCABULARY_FILE
+
+    for name in (VOCABULARY_FILE, CONFIG_FILE, REPORT_FILE):
+        path = os.path.join(output_dir, name)
+        for source in files:
+            if os.path.exists(path) and os.path.samefile(path, source):
+                raise InputError(
+                    f"--output_dir must not hold the text under {name}. Received: {source}"
+                )
+
+
+def summary(report, seconds):
+    """The lines about what was learned, from what."""
+    text, vocabulary = report["text"], report["vocabulary"]
+    if text["lines_not_utf8"]:
+        warnings.warn(
+            f"{text['lines_not_utf8']} of {text['sampled_lines']} lines are not UTF-8: "
+            f"{text['bytes_not_utf8']} bytes left out (--strict_utf8 names the first)",
+            stacklevel=2,
+        )
+    asked = report["settings"]["vocab_size"]
+    fewer = f" (of {asked}: the text has no more)" if vocabulary["lines"] < asked else ""
+    parts = [
+        f"{text['sampled_lines']} of {text['lines']} lines",
+        f"{text['words']} words, {text['distinct_words']} different",
+        f"{vocabulary['lines']} pieces{fewer}",
+        f"{report['character_coverage']:.3%} of the characters",
+        f"{report['pieces_per_word']:.2f} pieces per word" if text["words"] else "no short word",
+        f"{seconds:.0f} s",
+    ]
+    return ", ".join(parts)
+
+
+def compare(flags):
+    """Prints how each vocabulary cuts each sentence."""
+    given = [name for name in LEARNING_FLAGS if getattr(flags, name)]
+    if given:
+        raise InputError(f"--compare stands alone. Received: --compare with --{given[0]}")
+    from tokenization.comparison import open_cutter
+
+    paths = [part.strip() for part in flags.compare.split(",") if part.strip()]
+    if not paths:
+        raise InputError(f"--compare must name a vocabulary. Received: {flags.compare!r}")
+    cutters = [open_cutter(path) for path in paths]
+    sentences = flags.text.split("|") if flags.text else SENTENCES
+    names = [f"{cutter.name} ({cutter.kind}, {cutter.size})" for cutter in cutters]
+    width = max(map(len, names))
+    for sentence in filter(None, (sentence.strip() for sentence in sentences)):
+        print(sentence)
+        for name, cutter in zip(names, cutters, strict=True):
+            pieces = cutter.pieces(sentence)
+            print(f"  {name:{width}}  {len(pieces):3}  {' '.join(pieces)}")
+        print()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

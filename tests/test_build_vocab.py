@@ -1,0 +1,144 @@
+"""The program build_vocab: learns, compares, refuses bad input in one line."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from run_scripts.build_vocab import SENTENCES, BuildVocabFlags, main
+from tokenization import load_tokenizer
+
+ROOT = Path(__file__).parents[1]
+SAMPLE = ROOT / "sample_corpus"
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    path = tmp_path / "text.txt"
+    path.write_text((SAMPLE / "train.txt").read_text(encoding="utf-8")[:8000], encoding="utf-8")
+    return path
+
+
+def run(*arguments):
+    return main(["build_vocab.py", *map(str, arguments)])
+
+
+def learn(corpus, folder, *arguments):
+    return run(
+        f"--input_file={corpus}", f"--output_dir={folder}", "--vocab_size=2000",
+        "--analyser=none", *arguments,
+    )  # fmt: skip
+
+
+def test_learns_a_tokenizer(corpus, tmp_path, capsys):
+    folder = tmp_path / "new" / "vocab"
+    assert learn(corpus, folder, "--num_unused=2", "--user_symbols=뷁뷁, ##읿") == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert out.splitlines()[-1] == f"written: {folder}"
+    lines = (folder / "vocab.txt").read_text(encoding="utf-8").splitlines()
+    assert lines[4:9] == ["[MASK]", "[unused0]", "[unused1]", "뷁뷁", "##읿"]
+    report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+    assert report["settings"]["user_symbols"] == ["뷁뷁", "##읿"]
+    assert f"{report['vocabulary']['lines']} pieces" in out
+    assert load_tokenizer(folder).vocab_size == len(lines)
+
+
+def test_a_second_run_writes_the_same_bytes_over_the_first(corpus, tmp_path):
+    folder = tmp_path / "vocab"
+    assert learn(corpus, folder) == 0
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    (folder / "vocab.txt").write_text("something else")
+    assert learn(corpus, folder) == 0
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_text_that_is_not_utf8_is_counted_or_refused(tmp_path, capsys):
+    path = tmp_path / "text.txt"
+    path.write_bytes("학교에서 공부했다.\n".encode() * 30 + b"\xff\xfe" + b"\n")
+    assert learn(path, tmp_path / "out") == 0
+    assert "warning: 1 of 31 lines are not UTF-8: 2 bytes left out" in capsys.readouterr().err
+    assert learn(path, tmp_path / "out", "--strict_utf8") == 1
+    assert capsys.readouterr().err.startswith(f"error: {path}, line 31: the text must be UTF-8")
+
+
+def test_says_when_the_text_has_fewer_pieces(corpus, tmp_path, capsys):
+    assert learn(corpus, tmp_path / "out", "--vocab_size=30000") == 0
+    assert "(of 30000: the text has no more)" in capsys.readouterr().out
+
+
+BAD = {
+    "--input_file must be given": [],
+    "--output_dir must be given": ["--input_file={corpus}"],
+    "--input_file must match a file": ["--input_file={folder}/none", "--output_dir={folder}"],
+    "at least one word": ["--input_file={folder}/empty.txt", "--output_dir={folder}/out"],
+    "vocab_size must be at least": [
+        "--input_file={corpus}", "--output_dir={folder}/out", "--vocab_size=20",
+    ],
+    "num_unused must be at least 0": [
+        "--input_file={corpus}", "--output_dir={folder}/out", "--num_unused=-1",
+    ],
+    "a folder that can be made": ["--input_file={corpus}", "--output_dir={corpus}/out"],
+    "must not hold the text": ["--input_file={folder}/vocab.txt", "--output_dir={folder}"],
+    "--text goes with --compare": [
+        "--input_file={corpus}", "--output_dir={folder}/out", "--text=가",
+    ],
+    "--compare stands alone": ["--compare={folder}", "--output_dir={folder}"],
+    "--compare must name a vocabulary": ["--compare=,"],
+    "a vocabulary must be a folder": ["--compare={folder}"],
+    "File must exist": ["--compare={folder}/none.txt"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("message", BAD)
+def test_bad_input_is_one_line(message, corpus, tmp_path, capsys):
+    (tmp_path / "empty.txt").write_text("\n")
+    (tmp_path / "vocab.txt").write_text("가 나 다\n", encoding="utf-8")
+    arguments = [argument.format(corpus=corpus, folder=tmp_path) for argument in BAD[message]]
+    assert run("--analyser=none", *arguments) == 1
+    out, err = capsys.readouterr()
+    assert err.startswith("error: ") and message in err and "Received: " in err
+    assert err.count("\n") == 1
+    assert not (tmp_path / "out" / "vocab.txt").exists()
+
+
+def test_without_kiwi_the_other_learner_is_chosen_and_named(corpus, tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "kiwipiepy", None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    arguments = [f"--input_file={corpus}", f"--output_dir={tmp_path / 'out'}"]
+    assert run(*arguments, "--vocab_size=2000") == 0
+    assert "analyser: none, because kiwipiepy is not installed" in capsys.readouterr().out
+    assert run(*arguments, "--analyser=kiwi") == 1
+    assert "pip install -e '.[korean]'" in capsys.readouterr().err
+
+
+def test_compares_side_by_side(capsys):
+    assert run(f"--compare={SAMPLE},{SAMPLE / 'vocab.txt'}", "--text=나는 학교에 | 바다") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "나는 학교에" and lines[4] == "바다"
+    assert lines[1].startswith("  sample_corpus (WordPiece, 2758)")
+    assert lines[2].startswith("  vocab.txt (WordPiece, 2758)")
+    count, *pieces = lines[1].split("2758)")[1].split()
+    assert int(count) == len(pieces)
+    assert "".join(pieces).replace("##", "") == "나는학교에"
+
+
+def test_has_sentences_of_its_own_to_compare(capsys):
+    assert run(f"--compare={SAMPLE}") == 0
+    out = capsys.readouterr().out
+    assert all(sentence in out for sentence in SENTENCES)
+
+
+def test_the_launcher_shows_every_flag():
+    help_run = subprocess.run(
+        [sys.executable, str(ROOT / "build_vocab.py"), "--help"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": ""},
+    )
+    assert (help_run.returncode, help_run.stderr) == (0, "")
+    for name in BuildVocabFlags.__dataclass_fields__:
+        assert f"--{name}=<" in help_run.stdout
