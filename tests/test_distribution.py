@@ -339,6 +339,15 @@ def raise_within(context, error):
         raise error
 
 
+@pytest.fixture
+def interruptible():
+    """Sets the usual handler: a shell's job in the background is started with SIGINT ignored."""
+    kept = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, kept)
+
+
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("number", (signal.SIGTERM, signal.SIGINT))
 def test_signal_is_noted_and_handlers_come_back(number):
     handlers = [signal.getsignal(n) for n in (signal.SIGTERM, signal.SIGINT)]
@@ -350,6 +359,7 @@ def test_signal_is_noted_and_handlers_come_back(number):
     assert [signal.getsignal(n) for n in (signal.SIGTERM, signal.SIGINT)] == handlers
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_second_interrupt_ends_at_once():
     handler = signal.getsignal(signal.SIGINT)
     with StopRequest() as stop:
