@@ -28,17 +28,12 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*was made for decomposed text"),
 ]
 
-# One for each branch of the graph; the others are slow ones.
+# The widest of the graph's branches; all others are in the slow tests.
 QUICK = (
     "character-##-\u2581-eojeol-True",
     "word--_-word-True",
-    "final word",
-    "final",
-    "as it is",
-    "long runs",
     "fallback only",
     "full-True",
-    "full-False",
 )
 EVERY_SWITCH = {
     "do_lower_case": True,
@@ -119,7 +114,7 @@ def test_bytes_that_are_not_utf8(tokenizers):
     assert found == [tokenizer.encode("가"), []]
 
 
-@pytest.mark.parametrize("name", [QUICK[0], "full-True"])
+@pytest.mark.parametrize("name", [QUICK[0], pytest.param("full-True", marks=pytest.mark.slow)])
 def test_in_tf_data_and_in_a_saved_model(tokenizers, name, tmp_path):
     texts = [text for text in TEXTS if text.isprintable()]
     graph = GraphTokenizer(tokenizers[name])
