@@ -19,9 +19,10 @@ SCORE_ARRAYS = 3  # [B, N, T, T]
 
 # Bytes of a number of those arrays, fitted to peaks that benchmarks/memory.py measured on a CPU:
 # where a block's arrays are kept for the gradient (some are computed again), and in the one block
-# that is computed again (softmax and norms are float32 always).
+# that is computed again, apart for its scores (whose softmax is float32 always).
 KEPT_BYTES = {"float32": 3.3, "bfloat16": 2.6, "float16": 2.6}
-AGAIN_BYTES = {"float32": 4.0, "bfloat16": 4.6, "float16": 4.6}
+AGAIN_BYTES = {"float32": 4.0, "bfloat16": 1.5, "float16": 1.5}
+SCORE_BYTES_AGAIN = {"float32": 4.0, "bfloat16": 8.1, "float16": 8.1}
 
 # Logits [B, P, V]: themselves, their softmax, their gradient; in float32.
 LOGIT_ARRAYS = 3
@@ -62,12 +63,14 @@ def estimate_bytes(config, batch, length, predictions, precision="float32", reco
     hidden = batch * length * c.hidden_size
     scores = batch * c.num_attention_heads * length * length
     intermediate = batch * length * c.intermediate_size
-    block = HIDDEN_ARRAYS * hidden + INTERMEDIATE_ARRAYS * intermediate + SCORE_ARRAYS * scores
+    block = HIDDEN_ARRAYS * hidden + INTERMEDIATE_ARRAYS * intermediate
+    scores *= SCORE_ARRAYS
     blocks = c.num_hidden_layers * getattr(c, "inner_group_num", 1)
     if recompute == "none":
-        kept = blocks * block * KEPT_BYTES[precision]
+        kept = blocks * (block + scores) * KEPT_BYTES[precision]
     else:
         kept = blocks * hidden * size + block * AGAIN_BYTES[precision]
+        kept += scores * SCORE_BYTES_AGAIN[precision]
     logits = LOGIT_ARRAYS * batch * predictions * c.vocab_size * 4
     weights = count_weights(config)
     step = BYTES_PER_WEIGHT * weights + kept + logits
