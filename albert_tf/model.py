@@ -1,15 +1,17 @@
 """The ALBERT encoder (arXiv:1909.11942): narrow embeddings, blocks that share weights.
 
-Shapes: B batch, T tokens, E embedding, H hidden, S sequences of a packed row.
+Shapes: B batch, T tokens, E embedding, H hidden, S sequences of a packed row,
+P positions asked for.
 """
 
 import dataclasses
+import functools
 
 import keras
 
 from albert_tf.config import AlbertConfig
 from bert_tf.layers import Embeddings, TransformerBlock, attention_bias, dense, run_block
-from bert_tf.model import encoder_inputs, first_tokens
+from bert_tf.model import encoder_inputs, run_last_block
 
 _INNER = "bert/encoder/transformer/group_{g}/inner_group_{k}"
 
@@ -90,7 +92,14 @@ class AlbertModel(keras.Model):
                 block.build()
         self.pooler.build((None, self.config.hidden_size))
 
-    def call(self, inputs, training=None, return_all_layers=False, run_block=run_block):
+    def call(
+        self,
+        inputs,
+        training=None,
+        return_all_layers=False,
+        positions=None,
+        run_block=run_block,
+    ):
         """Runs the encoder.
 
         Args:
@@ -100,10 +109,12 @@ class AlbertModel(keras.Model):
                 sequence_starts [B, S], all three. Other keys are left alone.
             training: whether dropout is on.
             return_all_layers: whether to add "embedding_output" and "encoder_outputs".
+            positions: [B, P] integers below T: where the sequence output is wanted, and the last
+                block is run. None: everywhere, P = T.
             run_block: how each block is run; see `bert_tf.layers.run_block`.
 
         Returns:
-            A dict: "sequence_output" [B, T, H], "pooled_output" [B, H] (packed rows:
+            A dict: "sequence_output" [B, P, H], "pooled_output" [B, H] (packed rows:
             [B, S, H]), and, if asked for,
             "embedding_output" [B, T, E] and "encoder_outputs", a list of [B, T, H] with
             num_hidden_layers x inner_group_num entries.
@@ -119,13 +130,16 @@ class AlbertModel(keras.Model):
         outputs = {"embedding_output": x, "encoder_outputs": []}
         if self.projection is not None:
             x = self.projection(x)  # [B, T, H]
-        for layer in range(self.config.num_hidden_layers):
-            for block in self.groups[layer * len(self.groups) // self.config.num_hidden_layers]:
-                x = run_block(block, x, bias, training=training)
-                outputs["encoder_outputs"].append(x)
+        layers = self.config.num_hidden_layers
+        blocks = [b for i in range(layers) for b in self.groups[i * len(self.groups) // layers]]
+        for block in blocks[:-1]:
+            x = run_block(block, x, bias, training=training)
+            outputs["encoder_outputs"].append(x)
+        last = functools.partial(run_block, blocks[-1], x, bias, training=training)
+        x, first = run_last_block(last, inputs.sequence_starts, positions)
+        outputs["encoder_outputs"].append(x)
         outputs = outputs if return_all_layers else {}
-        pooled = self.pooler(first_tokens(x, inputs.sequence_starts))  # [B, H] or [B, S, H]
-        return {"sequence_output": x, "pooled_output": pooled, **outputs}
+        return {"sequence_output": x, "pooled_output": self.pooler(first), **outputs}
 
     def get_config(self):
         return {**super().get_config(), **dataclasses.asdict(self.config)}

@@ -238,8 +238,8 @@ def products_function(task):
     """A function that computes the step's matrix products, with random arguments for it.
 
     It is the model with everything but its products left out; a product's gradient is two more.
-    Heads are split by a reshape alone, which moves nothing. Every result is returned, so that
-    none can be left out.
+    Heads are split by a reshape alone, which moves nothing; the positions at which the last block
+    is run are the first ones. Every result is returned, so that none can be left out.
     """
     import tensorflow as tf
 
@@ -274,33 +274,38 @@ def products_function(task):
     operands = {
         "x": random(b * t, e),
         "blocks": groups,
-        "first": random(b, h),  # the [CLS] vectors
         "pooler": weight(h, h),
         "sentence": weight(h, 2),
-        "masked": random(b * p, h),  # the vectors at the masked positions
         "transform": weight(h, e),
         "table": weight(e, c.vocab_size),
     }
     if albert and e != h:
         operands["projection"] = weight(e, h)
 
+    def run(w, queries, x):
+        """A block: [B * Q, H] and [B * T, H] -> [B * Q, H]."""
+        inputs = {"query": queries, "key": x, "value": x}
+        query, key, value = (tf.reshape(y @ w[name], (b, n, -1, d)) for name, y in inputs.items())
+        scores = tf.matmul(query, key, transpose_b=True)  # [B, N, Q, T]
+        context = tf.reshape(tf.matmul(scores, value), queries.shape)  # [B * Q, H]
+        return context @ w["attention_output"] @ w["intermediate"] @ w["output"]
+
     def forward(o):
         x = o["x"]  # [B * T, E]
         if "projection" in o:
             x = x @ o["projection"]  # [B * T, H]
-        for layer in range(c.num_hidden_layers):
-            for w in o["blocks"][layer * len(groups) // c.num_hidden_layers]:
-                query, key, value = (
-                    tf.reshape(x @ w[name], (b, n, t, d)) for name in ("query", "key", "value")
-                )
-                scores = tf.matmul(query, key, transpose_b=True)  # [B, N, T, T]
-                x = tf.reshape(tf.matmul(scores, value), (b * t, h))  # [B * T, H]
-                x = x @ w["attention_output"] @ w["intermediate"] @ w["output"]
-        sentence = o["first"] @ o["pooler"] @ o["sentence"]  # [B, 2]
-        words = o["masked"] @ o["transform"] @ o["table"]  # [B * P, V]
-        return x, sentence, words
+        layers = c.num_hidden_layers
+        blocks = [w for i in range(layers) for w in o["blocks"][i * len(groups) // layers]]
+        for w in blocks[:-1]:
+            x = run(w, x, x)  # [B * T, H]
+        at = tf.reshape(x, (b, t, h))[:, : 1 + p]  # [CLS], then the masked positions
+        x = run(blocks[-1], tf.reshape(at, (-1, h)), x)  # [B * (1 + P), H]
+        x = tf.reshape(x, (b, 1 + p, h))  # [B, 1 + P, H]
+        sentence = x[:, 0] @ o["pooler"] @ o["sentence"]  # [B, 2]
+        words = tf.reshape(x[:, 1:], (-1, h)) @ o["transform"] @ o["table"]  # [B * P, V]
+        return sentence, words
 
-    given = (random(b * t, h), random(b, 2), random(b * p, c.vocab_size))  # outputs' gradients
+    given = (random(b, 2), random(b * p, c.vocab_size))  # outputs' gradients
 
     @tf.function(jit_compile=task["xla"] != "off")
     def compute(operands, given):

@@ -1,7 +1,7 @@
 """The layers of a BERT encoder, shared by BERT and ALBERT.
 
 Shapes: B batch, T tokens, N heads, D head size, H hidden, E embedding, I intermediate,
-P positions that are looked up.
+P positions that are looked up, Q queries.
 
 Every layer takes its sizes from the configuration and builds its sub-layers in `build`,
 so that weights exist before any call. Only `keras.ops` is used: the layers trace under
@@ -219,26 +219,36 @@ class SelfAttention(keras.layers.Layer):
         for projection in (self.query, self.key, self.value):
             projection.build((None, None, self.hidden_size))
 
-    def call(self, x, bias, training=None):
-        """[B, T, H] and the `attention_bias` [B, 1, 1 or T, T] -> [B, T, H]."""
-        batch, length = ops.shape(x)[0], x.shape[1]
+    def call(self, queries, x, bias, training=None):
+        """Attends from the queries to all tokens.
+
+        Args:
+            queries: [B, Q, H]: `x`, or some of its rows.
+            x: [B, T, H].
+            bias: [B, 1, 1 or Q, T], the queries' rows of the `attention_bias`.
+            training: whether dropout is on.
+
+        Returns:
+            [B, Q, H].
+        """
+        batch = ops.shape(x)[0]
 
         def heads(y):
-            y = ops.reshape(y, (batch, length, self.num_heads, self.head_size))  # [B, T, N, D]
+            y = ops.reshape(y, (batch, y.shape[1], self.num_heads, self.head_size))  # [B, T, N, D]
             return ops.transpose(y, (0, 2, 1, 3))  # [B, N, T, D]
 
-        query, key, value = heads(self.query(x)), heads(self.key(x)), heads(self.value(x))
-        # The query is scaled, as T * D numbers are fewer than T * T scores.
+        query, key, value = heads(self.query(queries)), heads(self.key(x)), heads(self.value(x))
+        # The query is scaled, as Q * D numbers are fewer than Q * T scores.
         query = query * (1.0 / math.sqrt(self.head_size))
-        scores = ops.matmul(query, ops.transpose(key, (0, 1, 3, 2)))  # [B, N, T, T]
+        scores = ops.matmul(query, ops.transpose(key, (0, 1, 3, 2)))  # [B, N, Q, T]
         # The softmax is computed in float32 at least, whatever the products are computed in.
         precise = keras.backend.result_type(scores.dtype, "float32")
         scores = ops.cast(scores, precise) + ops.cast(bias, precise)
         probabilities = ops.cast(ops.softmax(scores, axis=-1), self.compute_dtype)
         probabilities = self.dropout(probabilities, training=training)
-        context = ops.matmul(probabilities, value)  # [B, N, T, D]
-        context = ops.transpose(context, (0, 2, 1, 3))  # [B, T, N, D]
-        return ops.reshape(context, (batch, length, self.hidden_size))  # [B, T, H]
+        context = ops.matmul(probabilities, value)  # [B, N, Q, D]
+        context = ops.transpose(context, (0, 2, 1, 3))  # [B, Q, N, D]
+        return ops.reshape(context, (batch, queries.shape[1], self.hidden_size))  # [B, Q, H]
 
 
 class TransformerBlock(keras.layers.Layer):
@@ -276,17 +286,32 @@ class TransformerBlock(keras.layers.Layer):
         self.output_dense.build((None, None, self.config.intermediate_size))
         self.output_layer_norm.build(hidden)
 
-    def call(self, x, bias, training=None):
-        """[B, T, H] and the `attention_bias` [B, 1, 1 or T, T] -> [B, T, H]."""
-        y = self.attention_output(self.attention(x, bias, training=training))
-        x = self.attention_layer_norm(x + self.attention_dropout(y, training=training))
+    def call(self, x, bias, positions=None, training=None):
+        """Runs the block, at every position or at some.
+
+        Args:
+            x: [B, T, H].
+            bias: the `attention_bias`, [B, 1, 1 or T, T].
+            positions: [B, Q] integers: where the output is wanted. None: everywhere, Q = T.
+            training: whether dropout is on.
+
+        Returns:
+            [B, Q, H].
+        """
+        queries = x
+        if positions is not None:
+            queries = gather_positions(x, positions)  # [B, Q, H]
+            if bias.shape[2] != 1:
+                bias = gather_positions(bias[:, 0], positions)[:, None]  # [B, 1, Q, T]
+        y = self.attention_output(self.attention(queries, x, bias, training=training))  # [B, Q, H]
+        x = self.attention_layer_norm(queries + self.attention_dropout(y, training=training))
         x = ops.cast(x, self.compute_dtype)
-        y = self.output_dense(self.intermediate(x))  # [B, T, I] -> [B, T, H]
+        y = self.output_dense(self.intermediate(x))  # [B, Q, I] -> [B, Q, H]
         x = self.output_layer_norm(x + self.output_dropout(y, training=training))
         return ops.cast(x, self.compute_dtype)
 
 
-def run_block(block, x, bias, training=None):
+def run_block(block, x, bias, positions=None, training=None):
     """Runs a block, keeping what its gradient needs.
 
     The models take a function like this one, so that a block can also be run in another way
@@ -294,11 +319,9 @@ def run_block(block, x, bias, training=None):
 
     Args:
         block: a `TransformerBlock`.
-        x: [B, T, H].
-        bias: the `attention_bias`.
-        training: whether dropout is on.
+        x, bias, positions, training: as `TransformerBlock.call` has them.
 
     Returns:
-        [B, T, H].
+        [B, Q, H].
     """
-    return block(x, bias, training=training)
+    return block(x, bias, positions, training=training)

@@ -1,9 +1,10 @@
 """The BERT encoder (arXiv:1810.04805).
 
-Shapes: B batch, T tokens, H hidden, S sequences of a packed row.
+Shapes: B batch, T tokens, H hidden, S sequences of a packed row, P positions asked for.
 """
 
 import dataclasses
+import functools
 from typing import NamedTuple
 
 import keras
@@ -83,7 +84,14 @@ class BertModel(keras.Model):
             block.build()
         self.pooler.build((None, self.config.hidden_size))
 
-    def call(self, inputs, training=None, return_all_layers=False, run_block=run_block):
+    def call(
+        self,
+        inputs,
+        training=None,
+        return_all_layers=False,
+        positions=None,
+        run_block=run_block,
+    ):
         """Runs the encoder.
 
         Args:
@@ -93,10 +101,12 @@ class BertModel(keras.Model):
                 sequence_starts [B, S], all three. Other keys are left alone.
             training: whether dropout is on.
             return_all_layers: whether to add "embedding_output" and "encoder_outputs".
+            positions: [B, P] integers below T: where the sequence output is wanted, and the last
+                block is run. None: everywhere, P = T.
             run_block: how each block is run; see `bert_tf.layers.run_block`.
 
         Returns:
-            A dict: "sequence_output" [B, T, H], "pooled_output" [B, H] (packed rows:
+            A dict: "sequence_output" [B, P, H], "pooled_output" [B, H] (packed rows:
             [B, S, H]), and, if asked for,
             "embedding_output" [B, T, H] and "encoder_outputs", a list with every layer's
             [B, T, H].
@@ -110,12 +120,14 @@ class BertModel(keras.Model):
             inputs.input_ids, inputs.segment_ids, inputs.position_ids, training=training
         )  # [B, T, H]
         outputs = {"embedding_output": x, "encoder_outputs": []}
-        for block in self.blocks:
+        for block in self.blocks[:-1]:
             x = run_block(block, x, bias, training=training)
             outputs["encoder_outputs"].append(x)
+        last = functools.partial(run_block, self.blocks[-1], x, bias, training=training)
+        x, first = run_last_block(last, inputs.sequence_starts, positions)
+        outputs["encoder_outputs"].append(x)
         outputs = outputs if return_all_layers else {}
-        pooled = self.pooler(first_tokens(x, inputs.sequence_starts))  # [B, H] or [B, S, H]
-        return {"sequence_output": x, "pooled_output": pooled, **outputs}
+        return {"sequence_output": x, "pooled_output": self.pooler(first), **outputs}
 
     def get_config(self):
         return {**super().get_config(), **dataclasses.asdict(self.config)}
@@ -177,6 +189,26 @@ def encoder_inputs(inputs, config):
     return EncoderInputs(input_ids, input_mask, segment_ids, **packed)
 
 
-def first_tokens(x, sequence_starts):
-    """The [CLS] vectors: [B, T, H] -> [B, H], or [B, S, H] where there are sequence_starts."""
-    return x[:, 0] if sequence_starts is None else gather_positions(x, sequence_starts)
+def run_last_block(run, sequence_starts, positions):
+    """Runs an encoder's last block where something reads its output.
+
+    That is at the [CLS] tokens and at `positions`. With the few masked positions of pre-training
+    most of this block's work falls away, the same results given: only its keys and values come
+    from all tokens.
+
+    Args:
+        run: the block as a function of `positions`, as `TransformerBlock.call` has them.
+        sequence_starts: [B, S] integers, None for a row that is one sequence.
+        positions: [B, P] integers; None: everywhere, P = T.
+
+    Returns:
+        The output at the positions [B, P, H], and at the [CLS] tokens [B, H] or [B, S, H].
+    """
+    if positions is None:
+        x = run()  # [B, T, H]
+        return x, x[:, 0] if sequence_starts is None else gather_positions(x, sequence_starts)
+    starts = ops.zeros_like(positions[:, :1]) if sequence_starts is None else sequence_starts
+    starts = ops.cast(starts, positions.dtype)  # [B, S]
+    x = run(positions=ops.concatenate([starts, positions], axis=1))  # [B, S + P, H]
+    number = starts.shape[1]
+    return x[:, number:], x[:, 0] if sequence_starts is None else x[:, :number]

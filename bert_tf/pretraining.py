@@ -11,7 +11,6 @@ from bert_tf.layers import (
     LayerNorm,
     activation,
     dense,
-    gather_positions,
     initializer,
     run_block,
 )
@@ -56,16 +55,15 @@ class MaskedLmHead(keras.layers.Layer):
             name="output_bias", shape=(self.config.vocab_size,), initializer="zeros"
         )
 
-    def call(self, sequence_output, positions, word_embeddings):
-        """[B, T, H], [B, P] and the table [V, E] -> logits [B, P, V]."""
-        x = gather_positions(sequence_output, positions)  # [B, P, H]
+    def call(self, masked_output, word_embeddings):
+        """The vectors at the masked positions [B, P, H], the table [V, E] -> logits [B, P, V]."""
         # As one matrix: a product with one fewer dimension is one call of the fast kernel.
-        x = ops.reshape(x, (-1, self.config.hidden_size))  # [B * P, H]
+        x = ops.reshape(masked_output, (-1, self.config.hidden_size))  # [B * P, H]
         x = self.layer_norm(self.transform(x))  # [B * P, E]
         table = ops.cast(word_embeddings, self.compute_dtype)
         logits = ops.matmul(ops.cast(x, self.compute_dtype), ops.transpose(table))
         logits = logits + self.output_bias  # [B * P, V]
-        return ops.reshape(logits, (-1, positions.shape[1], self.config.vocab_size))
+        return ops.reshape(logits, (-1, masked_output.shape[1], self.config.vocab_size))
 
 
 class NextSentenceHead(keras.layers.Layer):
@@ -126,12 +124,15 @@ class PretrainingModel(keras.Model):
             A dict: "masked_lm_logits" [B, P, V], "next_sentence_logits" [B, 2] (packed rows:
             [B, S, 2]).
         """
-        encoded = self.encoder(inputs, training=training, run_block=run_block)
+        encoded = self.encoder(
+            inputs,
+            training=training,
+            positions=inputs["masked_lm_positions"],
+            run_block=run_block,
+        )
         return {
             "masked_lm_logits": self.masked_lm(
-                encoded["sequence_output"],
-                inputs["masked_lm_positions"],
-                self.encoder.embeddings.word_embeddings,
+                encoded["sequence_output"], self.encoder.embeddings.word_embeddings
             ),
             "next_sentence_logits": self.next_sentence(encoded["pooled_output"]),
         }

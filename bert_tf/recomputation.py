@@ -8,7 +8,7 @@ import keras
 import tensorflow as tf
 
 
-def recompute_block(scope, block, x, bias, training=None):
+def recompute_block(scope, block, x, bias, positions=None, training=None):
     """Runs a block like `bert_tf.layers.run_block`, keeping its input alone.
 
     Everything that the block depends on becomes an explicit argument of the recomputed function:
@@ -19,12 +19,10 @@ def recompute_block(scope, block, x, bias, training=None):
     Args:
         scope: the `keras.StatelessScope` that holds the weights and the seeds.
         block: a `TransformerBlock`.
-        x: [B, T, H].
-        bias: the `attention_bias`.
-        training: whether dropout is on.
+        x, bias, positions, training: as `bert_tf.layers.TransformerBlock.call` has them.
 
     Returns:
-        [B, T, H], the same numbers as without recomputation.
+        What `run_block` returns, the same numbers.
     """
     # The scope's own values: a variable's `value` would be cast to the precision of the caller.
     weights = [scope.get_current_value(v) for v in block.trainable_variables]
@@ -34,7 +32,7 @@ def recompute_block(scope, block, x, bias, training=None):
         state = [*zip(block.trainable_variables, weights, strict=True)]
         state += [*zip(block.non_trainable_variables, seeds, strict=True)]
         with keras.StatelessScope(state_mapping=state):
-            return block(x, bias, training=training)
+            return block(x, bias, positions, training=training)
 
     y = tf.recompute_grad(run)(x, *weights)
     for variable, seed in zip(block.non_trainable_variables, seeds, strict=True):

@@ -174,7 +174,11 @@ def test_products_are_those_of_the_step(model):
     b, t, p = task["batch"], task["length"], task["predictions"]
     h, i, v, layers = 32, 48, 60, 2
     e = 16 if model == "albert" else h
-    once = layers * (2 * b * t * (4 * h * h + 2 * h * i) + 4 * b * t * t * h)
+    # A block: keys and values of all tokens, the rest at the positions where it is run.
+    once = sum(
+        2 * b * t * 2 * h * h + 2 * b * q * (2 * h * h + 2 * h * i) + 4 * b * q * t * h
+        for q in [t] * (layers - 1) + [1 + p]
+    )
     once += 2 * b * p * (h * e + e * v) + 2 * b * (h * h + h * 2)
     once += 2 * b * t * e * h if model == "albert" else 0
     assert count == 3 * (layers * 8 + 4 + (model == "albert"))

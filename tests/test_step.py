@@ -420,11 +420,11 @@ def test_masks_of_related_seeds_are_not_related(seed):
 
 @pytest.mark.parametrize("kind", ("bert", "albert"))
 def test_masks_of_layers_and_steps_agree_by_chance(kind):
-    sizes = {"num_hidden_layers": 4}
+    sizes = {"num_hidden_layers": 5}
     step = make_step(kind, step_class=ProbedStep, sizes=sizes, dropout=RATE)
     batch = tensors(random_batch(0, size=64, padding=False))
     results = [step(batch) for _ in range(2)]
-    # The attention's output and the block's, of each layer: masks of one shape.
+    # The attention's output and the block's, of each layer but the last: masks of one shape.
     numbers = [i for layer in range(4) for i in (2 + 3 * layer, 3 + 3 * layer)]
     masks = [result[f"dropped_{i}"].numpy() == 1 for result in results for i in numbers]
     assert len({mask.size for mask in masks}) == 1
