@@ -63,6 +63,20 @@ def hugging_face(vocabulary):
     return tokenizer
 
 
+def google_algorithm(vocabulary):
+    """google-research/bert's own two passes in Python, as transformers keeps them: text to ids."""
+    from transformers.models.bert.tokenization_bert_legacy import BasicTokenizer, WordpieceTokenizer
+
+    ids = {token: index for index, token in enumerate(vocabulary)}
+    basic = BasicTokenizer(do_lower_case=False)
+    pieces = WordpieceTokenizer(ids, unk_token="[UNK]", max_input_chars_per_word=200)
+
+    def encode(text):
+        return [ids[piece] for word in basic.tokenize(text) for piece in pieces.tokenize(word)]
+
+    return encode
+
+
 def in_batches(encode, texts):
     """A function that encodes all texts, a batch at a time."""
     parts = [texts[first : first + BATCH] for first in range(0, len(texts), BATCH)]
@@ -89,8 +103,10 @@ def contenders(vocabulary, vocab_file, texts):
     yield "tensorflow-text, FastBertTokenizer", in_batches(fast_bert.tokenize, texts)
     for name, tokenizer in made.items():
         yield f"encode_batch, {name}", in_batches(tokenizer.encode_batch, texts)
-    for name, tokenizer in made.items():
-        yield f"encode (Python), {name}", lambda encode=tokenizer.encode: list(map(encode, texts))
+    encoders = {f"encode (Python), {name}": made[name].encode for name in made}
+    encoders["google-research/bert's algorithm (Python)"] = google_algorithm(vocabulary)
+    for name, encode in encoders.items():
+        yield name, lambda encode=encode: list(map(encode, texts))
 
 
 def main():

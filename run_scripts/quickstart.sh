@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# From nothing to a small Korean ALBERT that fills in words: installs into .venv, makes records of
-# the sample corpus, pre-trains, evaluates on held-out text, fills three masked sentences.
+# From nothing to a small Korean ALBERT that fills in words: installs into .venv, learns a vocabulary
+# from the sample corpus, makes records of it, pre-trains, evaluates on held-out text, fills three
+# masked sentences.
 #
 #   bash run_scripts/quickstart.sh
 #
@@ -8,7 +9,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source run_scripts/install.sh
-install_project
+install_project korean
 
 OUTPUT=output/quickstart
 
@@ -25,21 +26,29 @@ make_records() {
     --input_file="sample_corpus/$1.txt" --output_file="$OUTPUT/$1.tfrecord" --dupe_factor="$2"
 }
 
-step "1/5 text to records: the training part of the sample corpus, 20 times with other masks"
+step "1/6 a vocabulary: the morphemes of the training part of the sample corpus"
+if [ -e "$OUTPUT/tokenizer/report.json" ]; then  # the last file that is written
+  echo "$OUTPUT/tokenizer is there already"
+else
+  "$PYTHON" build_vocab.py --input_file=sample_corpus/train.txt --vocab_size=3000 \
+    --output_dir="$OUTPUT/tokenizer"
+fi
+
+step "2/6 text to records: the training part, 20 times with other masks"
 make_records train 20
 
-step "2/5 text to records: the held-out part"
+step "3/6 text to records: the held-out part"
 make_records heldout 5
 
-step "3/5 pre-training"
+step "4/6 pre-training"
 "$PYTHON" run_pretraining.py --flagfile=run_scripts/flagfiles/quickstart_pretrain.flags \
   --input_file="$OUTPUT/train.tfrecord" --output_dir="$OUTPUT/model" --do_train
 
-step "4/5 evaluation on the held-out part, which training has not seen"
+step "5/6 evaluation on the held-out part, which training has not seen"
 "$PYTHON" run_pretraining.py --flagfile=run_scripts/flagfiles/quickstart_pretrain.flags \
   --input_file="$OUTPUT/heldout.tfrecord" --output_dir="$OUTPUT/model" --nodo_train --do_eval
 
-step "5/5 filling in masked words"
+step "6/6 filling in masked words"
 "$PYTHON" -m run_scripts.fill_masks --model_dir="$OUTPUT/model" \
   --text='바다를 보고 싶었[MASK].|이 영화는 정말 재미있[MASK].|우리[MASK] 버스를 타고 집에 갔다[MASK]'
 

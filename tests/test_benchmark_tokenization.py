@@ -103,7 +103,7 @@ def test_an_unknown_word_is_counted(treebank):
 
 
 def test_prints_a_table(treebank):
-    sample = PATH.parents[1] / "sample_corpus"
+    sample = PATH.parents[1] / "tests/data/sample_tokenizer"
     run = subprocess.run(
         [
             sys.executable,
@@ -118,7 +118,7 @@ def test_prints_a_table(treebank):
     lines = run.stdout.splitlines()
     assert len(lines) == 4
     assert {line.count("|") for line in lines} == {11}
-    assert lines[2].startswith("| sample_corpus | WordPiece | 2758 |")
+    assert lines[2].startswith("| sample_tokenizer | WordPiece | 2758 |")
     bad = subprocess.run(
         [sys.executable, str(PATH), f"--conllu={treebank}", "--vocabs=none.txt"],
         capture_output=True,

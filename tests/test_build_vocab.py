@@ -12,13 +12,14 @@ from run_scripts.build_vocab import SENTENCES, BuildVocabFlags, main
 from tokenization import load_tokenizer
 
 ROOT = Path(__file__).parents[1]
-SAMPLE = ROOT / "sample_corpus"
+CORPUS = ROOT / "sample_corpus" / "train.txt"
+SAMPLE = ROOT / "tests" / "data" / "sample_tokenizer"
 
 
 @pytest.fixture
 def corpus(tmp_path):
     path = tmp_path / "text.txt"
-    path.write_text((SAMPLE / "train.txt").read_text(encoding="utf-8")[:8000], encoding="utf-8")
+    path.write_text(CORPUS.read_text(encoding="utf-8")[:8000], encoding="utf-8")
     return path
 
 
@@ -119,7 +120,7 @@ def test_compares_side_by_side(capsys):
     assert run(f"--compare={SAMPLE},{SAMPLE / 'vocab.txt'}", "--text=나는 학교에 | 바다") == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "나는 학교에" and lines[4] == "바다"
-    assert lines[1].startswith("  sample_corpus (WordPiece, 2758)")
+    assert lines[1].startswith("  sample_tokenizer (WordPiece, 2758)")
     assert lines[2].startswith("  vocab.txt (WordPiece, 2758)")
     count, *pieces = lines[1].split("2758)")[1].split()
     assert int(count) == len(pieces)

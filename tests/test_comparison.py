@@ -9,7 +9,8 @@ from tokenization import InputError
 from tokenization.comparison import boundaries, open_cutter
 
 DATA = Path(__file__).parent / "data" / "tokenization"
-SAMPLE = Path(__file__).parents[1] / "sample_corpus"
+CORPUS = Path(__file__).parents[1] / "sample_corpus" / "train.txt"
+SAMPLE = Path(__file__).parent / "data" / "sample_tokenizer"
 WORDS = ["학교에서", "공부했다", "나는", "바다를", "GPU", "꿀잼ㅋㅋ"]
 
 
@@ -34,7 +35,7 @@ def hugging_face(path, kind):
         options["initial_alphabet"] = pre_tokenizers.ByteLevel.alphabet()
     else:
         tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
-    lines = (SAMPLE / "train.txt").read_text(encoding="utf-8").splitlines()
+    lines = CORPUS.read_text(encoding="utf-8").splitlines()
     tokenizer.train_from_iterator(lines, trainers.BpeTrainer(**options))
     tokenizer.save(str(path))
 
@@ -60,7 +61,7 @@ def test_a_bpe_model_of_sentencepiece(tmp_path):
     import sentencepiece
 
     sentencepiece.SentencePieceTrainer.train(
-        input=str(SAMPLE / "train.txt"), model_prefix=str(tmp_path / "bpe"), model_type="bpe",
+        input=str(CORPUS), model_prefix=str(tmp_path / "bpe"), model_type="bpe",
         vocab_size=1500, minloglevel=2,
     )  # fmt: skip
     assert open_cutter(tmp_path / "bpe.model").kind == "BPE"
