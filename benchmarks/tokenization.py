@@ -12,6 +12,9 @@ column, joined by +; OrigLemma in the last column where it is there). Prints one
 * pieces per word over all words; words with something unknown, those with Hangul apart.
 
 Words without a letter or digit are left out. Each word is cut by itself.
+
+With --speed=TEXT a second table: how fast each WordPiece vocabulary cuts the lines of a text,
+beside Hugging Face tokenizers and tensorflow-text (see `tokenization_speed.py`).
 """
 
 import argparse
@@ -27,6 +30,10 @@ from tokenization.errors import InputError
 
 # For choosing and for the last look: every second sentence.
 HALVES = {"all": slice(None), "even": slice(0, None, 2), "odd": slice(1, None, 2)}
+
+
+# Lines that give each contender about a second; rounds enough for a median.
+SPEED_TEXTS, SPEED_ROUNDS = 20_000, 5
 
 
 class Word(NamedTuple):
@@ -188,10 +195,12 @@ def main():
     parser.add_argument(
         "--sentences", choices=HALVES, default="all", help="every second one, or all"
     )
+    parser.add_argument("--speed", metavar="TEXT", help="UTF-8, one text a line")
     arguments = parser.parse_args()
+    vocabs = arguments.vocabs.split(",")
     try:
         sentences = read_conllu(arguments.conllu)[HALVES[arguments.sentences]]
-        cutters = [open_cutter(path) for path in arguments.vocabs.split(",")]
+        cutters = [open_cutter(path) for path in vocabs]
     except (InputError, OSError) as error:
         sys.exit(f"error: {error}")
     print(
@@ -208,6 +217,13 @@ def main():
             f"{scores.unknown_hangul_words} |",
             flush=True,
         )
+    if arguments.speed:
+        import tokenization_speed as speed  # here: it imports TensorFlow
+
+        texts = speed.read_texts(arguments.speed, None, SPEED_TEXTS)
+        wordpiece = [path for path, c in zip(vocabs, cutters, strict=True) if c.kind == "WordPiece"]
+        print()
+        speed.report(wordpiece, texts, SPEED_ROUNDS)
 
 
 if __name__ == "__main__":

@@ -1,19 +1,20 @@
 """Measures how fast texts become ids, beside Hugging Face tokenizers and tensorflow-text.
 
-    python benchmarks/tokenization_speed.py --input_file=reviews.txt --vocab_file=vocab.txt
+    python benchmarks/tokenization_speed.py --input_file=reviews.txt --vocabs=VOCAB,VOCAB,...
+
+A VOCAB is a folder with tokenizer_config.json, measured with the switches that it has, or a "##"
+vocab.txt, measured with every Korean switch, without the fallback, with none, and as
+google-research/bert has it; what the switches need (jamo, the word-end marker) is added to the
+latter for all contenders alike. Hugging Face's has no such switches; it only tokenizes.
 
 Every contender encodes the same lines in one thread; they take turns, round after round, in one
 process. Prints a Markdown table: the median of the rounds, the spread (quartiles over the median),
 and how many times faster than Hugging Face's batch call, as the median of the rounds' ratios.
-
-The vocabulary is a "##" one. What the Korean switches need (jamo, the word-end marker) is added to
-it for all contenders alike. Hugging Face's has no such switches; it only tokenizes.
 """
 
 import argparse
 import os
 import statistics
-import sys
 import tempfile
 import time
 import warnings
@@ -26,7 +27,7 @@ os.environ["CUDA_VISIBLE_DEVICES"] = ""
 
 from common import median_and_spread, print_table
 
-from tokenization import FullTokenizer, KoreanTokenizer
+from tokenization import FullTokenizer, KoreanTokenizer, load_tokenizer
 
 BATCH = 4096  # texts in a call; what a call costs by itself no longer shows
 MARKER = "\u2581"
@@ -39,6 +40,7 @@ KOREAN_SWITCHES = {
     "word_end_marker_at": "eojeol",
 }
 REFERENCE = "Hugging Face tokenizers, encode_batch"
+HEADINGS = ["vocabulary", "", "seconds", "spread", "MB/s", "times Hugging Face"]
 
 
 def full_vocabulary(path):
@@ -83,21 +85,34 @@ def in_batches(encode, texts):
     return lambda: [encode(part) for part in parts]
 
 
-def contenders(vocabulary, vocab_file, texts):
+def tokenizers_of(path, folder):
+    """The vocabulary that all contenders get, and this project's tokenizers by name.
+
+    Args:
+        path: a VOCAB.
+        folder: where a vocabulary with what the switches need can be written.
+    """
+    if Path(path).is_dir():
+        tokenizer = load_tokenizer(path)
+        return list(tokenizer.vocab), {"its own switches": tokenizer}
+    vocabulary = full_vocabulary(path)
+    file = Path(folder) / "vocab.txt"
+    file.write_text("\n".join(vocabulary), encoding="utf-8")
+    return vocabulary, {
+        "every Korean switch": KoreanTokenizer(file, jamo_fallback=True, **KOREAN_SWITCHES),
+        "without the fallback": KoreanTokenizer(file, **KOREAN_SWITCHES),
+        "no switch": KoreanTokenizer(file),
+        "FullTokenizer, cased": FullTokenizer(file, do_lower_case=False),
+    }
+
+
+def contenders(vocabulary, made, texts):
     """Pairs of a name and a function that encodes all texts once."""
     import tensorflow as tf
     import tensorflow_text as tf_text
 
-    tf.config.threading.set_intra_op_parallelism_threads(1)
-    tf.config.threading.set_inter_op_parallelism_threads(1)
     theirs = hugging_face(vocabulary)
     fast_bert = tf_text.FastBertTokenizer(vocabulary, token_out_type=tf.int32)
-    made = {
-        "every Korean switch": KoreanTokenizer(vocab_file, jamo_fallback=True, **KOREAN_SWITCHES),
-        "without the fallback": KoreanTokenizer(vocab_file, **KOREAN_SWITCHES),
-        "no switch": KoreanTokenizer(vocab_file),
-        "FullTokenizer, cased": FullTokenizer(vocab_file, do_lower_case=False),
-    }
     yield REFERENCE, in_batches(theirs.encode_batch, texts)
     yield "the same, encode_batch_fast", in_batches(theirs.encode_batch_fast, texts)
     yield "tensorflow-text, FastBertTokenizer", in_batches(fast_bert.tokenize, texts)
@@ -109,48 +124,66 @@ def contenders(vocabulary, vocab_file, texts):
         yield name, lambda encode=encode: list(map(encode, texts))
 
 
-def main():
-    """Measures, prints the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--input_file", required=True, help="UTF-8, one text a line")
-    parser.add_argument("--column", type=int, help="of tab-separated lines, from 0")
-    parser.add_argument("--vocab_file", required=True)
-    parser.add_argument("--texts", type=int, default=40_000, help="how many lines are used")
-    parser.add_argument("--rounds", type=int, default=5)
-    arguments = parser.parse_args()
-    lines = Path(arguments.input_file).read_text(encoding="utf-8").split("\n")[: arguments.texts]
-    if arguments.column is not None:
-        lines = [line.split("\t")[arguments.column] for line in lines if line]
-    megabytes = sum(len(line.encode("utf-8")) for line in lines) / 1e6
-    vocabulary = full_vocabulary(arguments.vocab_file)
-    seconds = {}
+def take_turns(runs, rounds):
+    """The seconds of each run, round by round; the first round, which warms up, left out."""
+    seconds = {name: [] for name in runs}
+    for round_ in range(rounds + 1):
+        for name, run in runs.items():
+            start = time.perf_counter()
+            run()
+            if round_:
+                seconds[name].append(time.perf_counter() - start)
+    return seconds
+
+
+def rows_of(path, texts, rounds):
+    """Rows of the table: one vocabulary, all contenders."""
+    megabytes = sum(len(text.encode("utf-8")) for text in texts) / 1e6
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        path = Path(folder) / "vocab.txt"
-        path.write_text("\n".join(vocabulary), encoding="utf-8")
-        runs = dict(contenders(vocabulary, path, lines))
-        for round_ in range(arguments.rounds + 1):
-            for name, run in runs.items():
-                start = time.perf_counter()
-                run()
-                if round_:  # the first one warms up
-                    seconds.setdefault(name, []).append(time.perf_counter() - start)
-    rows = []
+        seconds = take_turns(dict(contenders(*tokenizers_of(path, folder), texts)), rounds)
     for name, taken in seconds.items():
         median, spread = median_and_spread(taken)
         ratios = [theirs / ours for theirs, ours in zip(seconds[REFERENCE], taken, strict=True)]
-        rows.append(
-            (
-                name,
-                f"{median:.2f}",
-                f"{spread:.0%}",
-                f"{megabytes / median:.1f}",
-                f"{statistics.median(ratios):.1f}",
-            )
-        )
-    print(f"{len(lines)} texts, {megabytes:.1f} MB, {arguments.rounds} rounds")
-    print_table(["", "seconds", "spread", "MB/s", "times Hugging Face"], rows)
+        yield [
+            Path(path).name,
+            name,
+            f"{median:.2f}",
+            f"{spread:.0%}",
+            f"{megabytes / median:.1f}",
+            f"{statistics.median(ratios):.1f}",
+        ]
+
+
+def read_texts(path, column, number):
+    """The first lines of a file, or a column of them."""
+    lines = Path(path).read_text(encoding="utf-8").split("\n")[:number]
+    return lines if column is None else [line.split("\t")[column] for line in lines if line]
+
+
+def report(vocabs, texts, rounds):
+    """Measures, prints the table."""
+    import tensorflow as tf
+
+    tf.config.threading.set_intra_op_parallelism_threads(1)
+    tf.config.threading.set_inter_op_parallelism_threads(1)
+    print(f"{len(texts)} texts, {rounds} rounds, one thread\n", flush=True)
+    rows = (row for path in vocabs for row in rows_of(path, texts, rounds))
+    print_table(HEADINGS, rows)
+
+
+def main():
+    """The program."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--input_file", required=True, help="UTF-8, one text a line")
+    parser.add_argument("--column", type=int, help="of tab-separated lines, from 0")
+    parser.add_argument("--vocabs", required=True, help="vocabularies, separated by commas")
+    parser.add_argument("--texts", type=int, default=40_000, help="how many lines are used")
+    parser.add_argument("--rounds", type=int, default=5)
+    arguments = parser.parse_args()
+    texts = read_texts(arguments.input_file, arguments.column, arguments.texts)
+    report(arguments.vocabs.split(","), texts, arguments.rounds)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

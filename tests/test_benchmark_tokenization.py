@@ -126,3 +126,21 @@ def test_prints_a_table(treebank):
     )
     assert bad.returncode == 1
     assert bad.stderr == "error: File must exist. Received: none.txt\n"
+
+
+def test_speed_of_every_contender(treebank):
+    pytest.importorskip("tokenizers", reason="the extra bench is not installed")
+    pytest.importorskip("transformers", reason="the extra bench is not installed")
+    tests = Path(__file__).parent
+    sample, text = tests / "data" / "sample_tokenizer", tests.parent / "sample_corpus/heldout.txt"
+    run = subprocess.run(
+        [
+            sys.executable, str(PATH), f"--conllu={treebank}",
+            f"--vocabs={sample},{sample}/vocab.txt", f"--speed={text}",
+        ],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    rows = [line.split(" | ") for line in run.stdout.splitlines() if "encode" in line]
+    assert [row[0] for row in rows] == ["| sample_tokenizer"] * 4 + ["| vocab.txt"] * 10
+    assert all(float(row[2]) >= 0 and float(row[4]) > 0 for row in rows)
+    assert {row[5] for row in rows if row[1].startswith("Hugging")} == {"1.0 |"}
