@@ -359,11 +359,12 @@ def test_a_symbol_that_the_tokenizer_takes_apart_is_named():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("analyser", "least"), [("kiwi", 0.90), ("none", 0.70)])
-def test_pieces_follow_gold_morphemes(analyser, least, tmp_path):
+def test_pieces_of_32000_are_morphemes_and_leave_no_hangul_unknown(analyser, least, tmp_path):
     """The targets, on every second sentence of the treebank; settings were chosen on the others."""
     corpus = SHARED / "data" / "kowiki" / "kowiki_24MB.txt"
     treebank = SHARED / "data" / "ud_kaist" / "ko_kaist-ud-dev.conllu"
-    if not corpus.exists() or not treebank.exists():
+    reviews = [SHARED / "data" / "nsmc" / f"ratings_{part}.txt" for part in ("train", "test")]
+    if not all(path.exists() for path in (corpus, treebank, *reviews)):
         pytest.skip("the reference data is not here")
     if analyser == "kiwi":
         pytest.importorskip("kiwipiepy", reason="the extra korean is not installed")
@@ -383,3 +384,22 @@ def test_pieces_follow_gold_morphemes(analyser, least, tmp_path):
     row = run.stdout.splitlines()[-1].split("|")
     assert float(row[6]) >= least
     assert float(row[8]) <= 2.25
+
+    texts = [field for path in (treebank, *reviews) for field in second_fields(path)]
+    assert len(texts) > 225_000
+    tokenizer = load_tokenizer(tmp_path)
+    for text in texts:
+        for id_, (start, end) in zip(*tokenizer.encode_with_offsets(text), strict=True):
+            if id_ == tokenizer.unk_id:
+                assert not any(map(is_hangul, text[start:end])), text
+
+
+def second_fields(path):
+    """The second field of each line that has several: words of a treebank, texts of reviews."""
+    lines = path.read_text(encoding="utf-8").split("\n")
+    return [line.split("\t")[1] for line in lines if "\t" in line]
+
+
+def is_hangul(character):
+    """Syllables and jamo of every kind, of half width too."""
+    return unicodedata.name(character, "").startswith(("HANGUL", "HALFWIDTH HANGUL"))
