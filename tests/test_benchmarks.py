@@ -227,6 +227,7 @@ def test_a_contender_that_fails_says_why():
     assert common.ContenderFailed("", [1]).last_line == "exit status [1]"
 
 
+@pytest.mark.slow
 def test_memory_of_a_step_in_a_process_of_its_own(monkeypatch, capsys, config_file):
     out = call_main(
         memory, monkeypatch, capsys, f"--config={config_file}", "--length=16", "--batch=2",
