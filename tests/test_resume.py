@@ -203,6 +203,7 @@ class Killed(BaseException):
     """Ends a run as a signal that no handler sees."""
 
 
+@pytest.mark.slow
 def test_a_kill_beside_an_evaluation_loses_none(job, monkeypatch):
     """However near to a checkpoint of the same step: its evaluation is made, and drawn once."""
     folder = job.folder / "held_out"
