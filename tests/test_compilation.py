@@ -22,10 +22,7 @@ from bert_tf.compilation import compile_between_products
 if sys.argv[1:]:
     compile_between_products()
 strategy = tf.distribute.get_strategy()
-step = make_step(
-    strategy=strategy, policy="mixed_bfloat16", dropout=0.1, recompute="block",
-    sizes={"num_hidden_layers": 1},
-)
+step = make_step(strategy=strategy, policy="mixed_bfloat16", dropout=0.1, recompute="block")
 batch = split_batch(random_batch(0), strategy)
 print(json.dumps([float(step(batch)["loss"]) for _ in range(10)]))
 """
@@ -72,7 +69,7 @@ def test_between_the_products(tmp_path):
     losses, parts = run("between")
     assert not none
     # A block's forward pass has five parts between its products at the least.
-    assert len(parts) >= 5
+    assert len(parts) >= 2 * 5
     assert not any(" dot(" in text for text in parts)
     # Rounding differs where XLA keeps more bits; from step to step that grows.
     np.testing.assert_allclose(losses[:4], plain[:4], rtol=1e-3)
