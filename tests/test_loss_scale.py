@@ -95,7 +95,9 @@ def test_training_lowers_the_loss(precision, xla):
     metrics = [step(batch) for _ in range(30)]
     losses = [float(each["loss"]) for each in metrics]
     assert np.isfinite(losses).all() and losses[-1] < 0.5 * losses[0]
-    assert sum(float(each["skipped"]) for each in metrics) == 0
+    # The loss scale starts so high that it may have to be halved, once or twice.
+    skipped = sum(float(each["skipped"]) for each in metrics)
+    assert skipped <= (2 if precision == "float16" else 0)
     assert {value.dtype.name for value in metrics[0].values()} == {"float32"}
     for name, (value,) in training_state(step).items():
         assert value.dtype == np.float32, name
