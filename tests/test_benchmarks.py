@@ -307,7 +307,7 @@ def test_training_whole(monkeypatch, capsys, config_file):
         f"--config={config_file}", "--length=16", "--predictions=3", "--batch=4", "--rounds=2",
         "--precision=float32",
     )  # fmt: skip
-    out = call_main(training, monkeypatch, capsys, *arguments, "--project-settings=plain")
+    out = call_main(training, monkeypatch, capsys, *arguments, "--xla=off")
     assert table(out)[0][0] == "this project, XLA off"
     assert "float32: the step's matrix products alone" in out
     out = call_main(training, monkeypatch, capsys, *arguments, "--devices")
