@@ -145,12 +145,11 @@ class _GoogleAdam(keras.optimizers.Optimizer):
 
     def update_step(self, gradient, variable, learning_rate):
         """One update of one variable, for those who call Keras's `apply`."""
-        first, second = self.moments(variable)
-        decayed = self.is_decayed(variable)
-        values = self.updated(
-            variable.value, first.value, second.value, gradient, learning_rate, decayed
-        )
-        for old, new in zip((variable, first, second), values, strict=True):
+        olds = (variable, *self.moments(variable))
+        # Keras calls this with TensorFlow's variables, whose `value` is a method.
+        values = map(ops.convert_to_tensor, olds)
+        news = self.updated(*values, gradient, learning_rate, self.is_decayed(variable))
+        for old, new in zip(olds, news, strict=True):
             self.assign(old, new)
 
     def get_config(self):

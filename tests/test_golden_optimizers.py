@@ -1,5 +1,6 @@
 """Ten training steps, learning rates: equal to what Google's code computed."""
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -100,3 +101,24 @@ def test_learning_rates(folder):
         for step, rate in enumerate(stored["lr_by_global_step"]):
             # Google's rate is negative before the warm-up begins, which is not kept.
             assert float(schedule(step)) == pytest.approx(max(rate, 0.0), rel=1e-5, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_keras_calls_of_apply_do_the_same_update(name):
+    """Fine-tuning with Keras's own loop goes through `apply`."""
+    rng = np.random.default_rng(0)
+    layer = keras.layers.Dense(3)
+    layer.build((None, 4))
+    optimizer = OPTIMIZERS[name](0.1)
+    optimizer.build(layer.trainable_variables)
+    gradients = [rng.normal(size=v.shape).astype(np.float32) for v in layer.trainable_variables]
+    expected = [
+        optimizer.updated(v.numpy(), np.zeros(v.shape), np.zeros(v.shape), g, 0.1, decayed)
+        for v, g, decayed in zip(layer.trainable_variables, gradients, (True, False), strict=True)
+    ]
+    assert [optimizer.is_decayed(v) for v in layer.trainable_variables] == [True, False]
+    optimizer.apply([tf.constant(g) for g in gradients], layer.trainable_variables)
+    for variable, values in zip(layer.trainable_variables, expected, strict=True):
+        for found, value in zip((variable, *optimizer.moments(variable)), values, strict=True):
+            np.testing.assert_allclose(found.numpy(), value, rtol=1e-5, atol=1e-7)
+    assert int(optimizer.iterations) == 1
