@@ -36,9 +36,7 @@ def encode_records(features, record_format):
     given = {name: values.shape[1] for name, values in features.items()}
     if given != {name: length for name, (length, _) in table.items()}:
         raise ValueError(f"features must be those of {record_format}. Received: lengths {given}")
-    columns = [
-        _encode_feature(name, features[name], table[name][1]) for name in sorted(features)
-    ]
+    columns = [_encode_feature(name, features[name], table[name][1]) for name in sorted(features)]
     return [
         _FEATURES + _varint(sum(map(len, parts))) + b"".join(parts)
         for parts in zip(*columns, strict=True)
