@@ -35,11 +35,12 @@ def by_tensorflow(features, row, record_format):
     """The row's record by `tf.train.Example`, its map in order."""
     encoded = {}
     for name, (_, kind) in record_format.features().items():
-        values = features[name][row].tolist()
+        values = features[name][row]
         if kind == "int":
-            encoded[name] = tf.train.Feature(int64_list=tf.train.Int64List(value=values))
+            integers = values.astype(np.int64).tolist()  # a flag, too
+            encoded[name] = tf.train.Feature(int64_list=tf.train.Int64List(value=integers))
         else:
-            encoded[name] = tf.train.Feature(float_list=tf.train.FloatList(value=values))
+            encoded[name] = tf.train.Feature(float_list=tf.train.FloatList(value=values.tolist()))
     example = tf.train.Example(features=tf.train.Features(feature=encoded))
     return example.SerializeToString(deterministic=True)
 
