@@ -47,6 +47,8 @@ def count_weights(config):
 def estimate_bytes(config, batch, length, predictions, precision="float32", recompute="none"):
     """The memory of one device while it trains.
 
+    The last block counts like the others, though it is run at the masked positions alone.
+
     Args:
         config: the model's configuration.
         batch: examples that it computes at a time.

@@ -9,6 +9,7 @@ import warnings
 
 from run_scripts.cli import expand_globs, flag, run_program
 from tokenization.errors import InputError
+from tokenization.folders import make_writable
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,9 +90,9 @@ def build_vocab(flags):
     settings = make_settings(flags)
     files = expand_globs(flags.input_file, "input_file")
 
-    from tokenization.learn import learn_vocabulary, prepare_directory, write_vocabulary
+    from tokenization.learn import learn_vocabulary, write_vocabulary
 
-    prepare_directory(flags.output_dir)
+    make_writable(flags.output_dir, "--output_dir must be a folder that can be made and written to")
     check_not_read(flags.output_dir, files)
     learned = learn_vocabulary(files, settings)
     write_vocabulary(learned, flags.output_dir)

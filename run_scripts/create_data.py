@@ -24,6 +24,7 @@ from create_pretraining_data.pairs import (
 from run_scripts.cli import Columns, expand_globs, flag, resolve_columns, run_program
 from run_scripts.tokenizer_flags import check_tokenizer_flags, open_tokenizer
 from tokenization.errors import InputError
+from tokenization.folders import make_writable
 
 
 @dataclasses.dataclass(frozen=True)
@@ -189,7 +190,8 @@ def create_data(flags):
             f"--max_predictions_per_seq={needed} would do",
             stacklevel=2,
         )
-    prepare_folders(output_files)
+    for folder in sorted({os.path.dirname(path) or "." for path in output_files}):
+        make_writable(folder, "--output_file must lie in a folder that can be made and written to")
 
     documents = read_documents(input_files, tokenizer)
     for problem in find_layout_problems(documents, plan.objective):
@@ -360,26 +362,6 @@ def files_read(flags, input_files):
     if flags.tokenizer_dir:
         paths += glob.glob(os.path.join(glob.escape(flags.tokenizer_dir), "*"))
     return [path for path in paths if path and os.path.exists(path)]
-
-
-def prepare_folders(output_files):
-    """Makes the folders of the output files.
-
-    Raises:
-        InputError: a folder cannot be made or written to.
-    """
-    for folder in sorted({os.path.dirname(path) or "." for path in output_files}):
-        try:
-            os.makedirs(folder, exist_ok=True)
-        except OSError as error:
-            raise InputError(
-                f"--output_file must lie in a folder that can be made. Received: {folder} "
-                f"({error.strerror})"
-            ) from None
-        if not os.access(folder, os.W_OK | os.X_OK):
-            raise InputError(
-                f"--output_file must lie in a folder that can be written to. Received: {folder}"
-            )
 
 
 def _progress(items, what, unit):

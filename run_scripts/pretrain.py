@@ -17,12 +17,12 @@ from run_scripts.pretrain_flags import (
     check_flags,
     check_vocabulary,
     choose_column,
-    make_writable,
     read_config,
     read_profile_steps,
 )
 from tokenization import save_tokenizer
 from tokenization.errors import InputError
+from tokenization.folders import make_writable
 
 # What each column calls its sentence objective: the names in eval_results.txt.
 SENTENCE_NAMES = {"bert": "next_sentence", "albert": "sentence_order"}
@@ -46,9 +46,9 @@ def pretrain(values):
     cluster = read_cluster(os.environ)
     tokenizer = check_vocabulary(values, config)
     check_checkpoints(values)
-    make_writable(values.output_dir, "output_dir")
-    if values.export_dir:
-        make_writable(values.export_dir, "export_dir")
+    for name in ("output_dir", "export_dir"):
+        if folder := getattr(values, name):
+            make_writable(folder, f"--{name} must be a directory that can be written")
 
     if cluster:
         # TensorFlow reports a lost worker in many lines of its own.

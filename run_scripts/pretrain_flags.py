@@ -4,7 +4,6 @@ import dataclasses
 import math
 import os
 import re
-import tempfile
 import warnings
 
 from albert_tf.config import AlbertConfig
@@ -249,16 +248,3 @@ def check_checkpoints(values):
             "to evaluate there must be a checkpoint in --output_dir, or --init_checkpoint. "
             f"Received: none in {values.output_dir}"
         )
-
-
-def make_writable(directory, flag_name):
-    """Makes the directory, and sees that a file can be written there."""
-    try:
-        os.makedirs(directory, exist_ok=True)
-        with tempfile.TemporaryFile(dir=directory):
-            pass
-    except OSError as error:
-        raise InputError(
-            f"--{flag_name} must be a directory that can be written. Received: {directory}: "
-            f"{error.strerror}"
-        ) from None

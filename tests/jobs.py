@@ -36,7 +36,7 @@ class Job:
     Args:
         folder: a `Path`, where everything is.
         record_format: of the records.
-        sizes: what differs from `SIZES` in the models' configurations.
+        sizes: what differs from `SIZES` in the models' configurations, beside the one layer.
     """
 
     def __init__(self, folder, record_format=FORMAT, **sizes):
@@ -48,7 +48,7 @@ class Job:
     def configure(self, **sizes):
         """Writes bert.json and albert.json."""
         for kind, extra in (("bert", {}), ("albert", {"embedding_size": 16})):
-            config = {**SIZES, **extra, **sizes}
+            config = {**SIZES, "num_hidden_layers": 1, **extra, **sizes}
             (self.folder / f"{kind}.json").write_text(json.dumps(config))
 
     def argv(self, kind="bert", **flags):
@@ -155,10 +155,16 @@ def signal_at_index(number, step):
     os.replace = with_signal
 
 
-def curves(directory):
-    """TensorBoard's scalars: name -> [(step, value)]."""
+def events_of(directory):
+    """TensorBoard's view of a directory."""
     events = EventAccumulator(str(directory), size_guidance={"tensors": 0})
     events.Reload()
+    return events
+
+
+def curves(directory):
+    """TensorBoard's scalars: name -> [(step, value)]."""
+    events = events_of(directory)
     return {
         name: [(e.step, float(tf.make_ndarray(e.tensor_proto))) for e in events.Tensors(name)]
         for name in events.Tags()["tensors"]

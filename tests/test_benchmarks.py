@@ -185,8 +185,18 @@ def test_products_are_those_of_the_step(model):
     assert flops == 3 * once
 
 
-@pytest.mark.parametrize("precision", ("float32", "bfloat16"))
-@pytest.mark.parametrize("model", KINDS)
+EACH_ONCE = pytest.mark.parametrize(
+    "model, precision",
+    (
+        ("bert", "float32"),
+        ("albert", "bfloat16"),
+        pytest.param("bert", "bfloat16", marks=pytest.mark.slow),
+        pytest.param("albert", "float32", marks=pytest.mark.slow),
+    ),
+)
+
+
+@EACH_ONCE
 def test_results_of_the_products_are_all_there(model, precision):
     for xla in ("auto", "on", "off"):
         task = tiny_task(model, precision=precision, xla=xla)
@@ -212,8 +222,7 @@ def keras_policy():
 PEER_MODULES = {"kerashub": "keras_hub", "transformers": "transformers"}
 
 
-@pytest.mark.parametrize("precision", ("float32", "bfloat16"))
-@pytest.mark.parametrize("model", KINDS)
+@EACH_ONCE
 @pytest.mark.parametrize("kind", ("project", "update", *PEER_MODULES))
 def test_contenders_run(kind, model, precision, keras_policy):
     if kind in PEER_MODULES:
@@ -231,6 +240,7 @@ def test_a_contender_that_fails_says_why():
     assert common.ContenderFailed("", [1]).last_line == "exit status [1]"
 
 
+@pytest.mark.slow
 def test_memory_of_a_step_in_a_process_of_its_own(monkeypatch, capsys, config_file):
     out = call_main(
         memory, monkeypatch, capsys, f"--config={config_file}", "--length=16", "--batch=2",
@@ -297,7 +307,7 @@ def test_training_whole(monkeypatch, capsys, config_file):
         f"--config={config_file}", "--length=16", "--predictions=3", "--batch=4", "--rounds=2",
         "--precision=float32",
     )  # fmt: skip
-    out = call_main(training, monkeypatch, capsys, *arguments, "--project-settings=plain")
+    out = call_main(training, monkeypatch, capsys, *arguments, "--xla=off")
     assert table(out)[0][0] == "this project, XLA off"
     assert "float32: the step's matrix products alone" in out
     out = call_main(training, monkeypatch, capsys, *arguments, "--devices")

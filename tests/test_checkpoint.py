@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from golden import GOLDEN, arrays, pretraining_model
-from tiny import make_optimizer, random_batch, tiny_model
+from tiny import make_optimizer, random_batch, tensors, tiny_model
 
 from albert_tf import AlbertConfig, AlbertModel
 from bert_tf import BertConfig, BertModel, PretrainingModel, load_google_checkpoint
@@ -56,10 +56,10 @@ def assert_loaded(model, values, but=()):
             np.testing.assert_array_equal(variable.numpy(), values[name], err_msg=name)
 
 
-BERT_FOLDERS = ("google_uncased_L-8_H-512_A-8", "chinese_bert_wwm")
-
-
-@pytest.mark.parametrize("folder", BERT_FOLDERS)
+@pytest.mark.parametrize(
+    "folder",
+    ("google_uncased_L-8_H-512_A-8", pytest.param("chinese_bert_wwm", marks=pytest.mark.slow)),
+)
 def test_names_of_released_bert(folder, tmp_path):
     values = fake_checkpoint(tmp_path / "bert_model.ckpt", real_table(folder))
     config = BertConfig.from_json_file(CHECKPOINTS / folder / "bert_config.json")
@@ -165,8 +165,9 @@ def test_a_checkpoint_of_ours_round_trips(kind, tmp_path):
 
 def test_training_goes_on_exactly_where_it_was(tmp_path):
     def step_of(model, optimizer):
-        step = TrainingStep(model, optimizer, tf.distribute.get_strategy(), xla=False)
-        return lambda i: step({k: tf.constant(v) for k, v in random_batch(i).items()})
+        strategy = tf.distribute.get_strategy()
+        step = TrainingStep(model, optimizer, strategy, xla=False, xla_update=False)
+        return lambda i: step(tensors(random_batch(i)))
 
     model = tiny_model(dropout=0.1)
     optimizer = make_optimizer("adamw", model)

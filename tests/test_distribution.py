@@ -287,7 +287,7 @@ except InputError as error:
 """
 
 
-@pytest.mark.parametrize("killed", (0, 1))
+@pytest.mark.parametrize("killed", (0, pytest.param(1, marks=pytest.mark.slow)))
 def test_survivor_of_a_killed_worker_ends_with_one_line(tmp_path, killed):
     with start_workers(TRAINING, tmp_path) as workers:
         survivor = workers[1 - killed]

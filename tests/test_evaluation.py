@@ -25,7 +25,7 @@ WITHOUT_LABELS = dataclasses.replace(FORMAT, sentence_label=False)
 def make_model(strategy=None, dropout=0.3):
     keras.utils.set_random_seed(0)
     with (strategy or tf.distribute.get_strategy()).scope():
-        return tiny_model(dropout=dropout)
+        return tiny_model(dropout=dropout, num_hidden_layers=1)
 
 
 def make_evaluator(files, model=None, strategy=None, record_format=FORMAT, **changes):

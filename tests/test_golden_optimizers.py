@@ -37,8 +37,15 @@ def expected_state(folder, step):
     return {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
 
 
-@pytest.mark.parametrize("xla", (True, False))
-@pytest.mark.parametrize("folder, start, optimizer_name", TRAJECTORIES)
+@pytest.mark.parametrize(
+    "folder, start, optimizer_name, xla",
+    [
+        # XLA in the quick run with the first alone.
+        pytest.param(*trajectory, xla, marks=() if xla == (i == 0) else pytest.mark.slow)
+        for i, trajectory in enumerate(TRAJECTORIES)
+        for xla in (True, False)
+    ],
+)
 def test_ten_steps(folder, start, optimizer_name, xla):
     model = pretraining_model(start)
     set_weights(model, arrays(start, "start_variables.npz"))

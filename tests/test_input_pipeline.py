@@ -151,36 +151,36 @@ def test_the_records_of_a_step_are_known(tmp_path, step):
     assert {path for path, _ in step_records(files, sum(COUNTS), 40, 1, 0)} == set(files)
 
 
-def test_features_have_the_shapes_and_types_of_the_model(tmp_path):
-    batch = next(iter(training(make_files(tmp_path, (4,)))))
-    assert {name: (value.shape.as_list(), value.dtype.name) for name, value in batch.items()} == {
-        "input_ids": ([4, 16], "int32"),
-        "input_mask": ([4, 16], "int32"),
-        "segment_ids": ([4, 16], "int32"),
-        "masked_lm_positions": ([4, 4], "int32"),
-        "masked_lm_ids": ([4, 4], "int32"),
-        "masked_lm_weights": ([4, 4], "float32"),
-        "next_sentence_labels": ([4, 1], "int32"),
-        "next_sentence_weights": ([4], "float32"),
-    }
+FEATURES = {
+    "input_ids": ([4, 16], "int32"),
+    "input_mask": ([4, 16], "int32"),
+    "segment_ids": ([4, 16], "int32"),
+    "masked_lm_positions": ([4, 4], "int32"),
+    "masked_lm_ids": ([4, 4], "int32"),
+    "masked_lm_weights": ([4, 4], "float32"),
+    "next_sentence_labels": ([4, 1], "int32"),
+    "next_sentence_weights": ([4], "float32"),
+}
+PACKED_FEATURES = {
+    **FEATURES,
+    "segment_index": ([4, 16], "int32"),
+    "position_ids": ([4, 16], "int32"),
+    "sequence_starts": ([4, 3], "int32"),
+    "next_sentence_labels": ([4, 3], "int32"),
+    "next_sentence_weights": ([4, 3], "float32"),
+}
 
 
-def test_packed_features_have_the_shapes_and_types_of_the_model(tmp_path):
-    files = make_files(tmp_path, (4,), PACKED)
-    batch = next(iter(training(files, record_format=PACKED)))
-    assert {name: (value.shape.as_list(), value.dtype.name) for name, value in batch.items()} == {
-        "input_ids": ([4, 16], "int32"),
-        "input_mask": ([4, 16], "int32"),
-        "segment_ids": ([4, 16], "int32"),
-        "masked_lm_positions": ([4, 4], "int32"),
-        "masked_lm_ids": ([4, 4], "int32"),
-        "masked_lm_weights": ([4, 4], "float32"),
-        "segment_index": ([4, 16], "int32"),
-        "position_ids": ([4, 16], "int32"),
-        "sequence_starts": ([4, 3], "int32"),
-        "next_sentence_labels": ([4, 3], "int32"),
-        "next_sentence_weights": ([4, 3], "float32"),
-    }
+@pytest.mark.parametrize(
+    "record_format, expected",
+    ((FORMAT, FEATURES), (PACKED, PACKED_FEATURES)),
+    ids=("ordinary", "packed"),
+)
+def test_features_have_the_shapes_and_types_of_the_model(tmp_path, record_format, expected):
+    files = make_files(tmp_path, (4,), record_format)
+    batch = next(iter(training(files, record_format=record_format)))
+    shapes = {name: (value.shape.as_list(), value.dtype.name) for name, value in batch.items()}
+    assert shapes == expected
 
 
 @pytest.mark.parametrize("boundary", (True, False))

@@ -164,7 +164,14 @@ def compare(model, weights, batch, tolerance):
         assert_close(actual[name], expected[name], tolerance, name)
 
 
-@pytest.mark.parametrize("name", CONFIGS)
+PAIR = ("bert_three_layers_tanh", "albert_three_layers_in_two_groups")
+
+
+@pytest.mark.parametrize(
+    "name",
+    # The quick run has all of them in float64.
+    [pytest.param(name, marks=() if name in PAIR else pytest.mark.slow) for name in CONFIGS],
+)
 def test_float32_model(name):
     model, weights = make_model(CONFIGS[name])
     for batch in BATCHES:
@@ -272,9 +279,6 @@ def test_albert_with_a_group_for_every_layer_is_bert():
         np.testing.assert_allclose(layers[1], layers[0], atol=1e-6, rtol=0)
         for key in expected:
             np.testing.assert_allclose(actual[key], expected[key], atol=1e-6, rtol=0)
-
-
-PAIR = ("bert_three_layers_tanh", "albert_three_layers_in_two_groups")
 
 
 @pytest.mark.parametrize("name", (*PAIR, "albert_one_width"))

@@ -132,7 +132,9 @@ def assert_same_gradients(kind, tolerance, floor, **options):
     assert_close(together[1], apart[1], tolerance, floor)
 
 
-@pytest.mark.parametrize("kind, xla", (("bert", False), ("albert", True)))
+@pytest.mark.parametrize(
+    "kind, xla", (("bert", False), pytest.param("albert", True, marks=pytest.mark.slow))
+)
 def test_losses_and_gradients(kind, xla):
     assert_same_gradients(kind, 1e-5, floor=1e-2, xla=xla)
 

@@ -4,7 +4,6 @@ import re
 
 import numpy as np
 import pytest
-import tensorflow as tf
 from tiny import (
     ProbedStep,
     assert_close,
@@ -12,6 +11,7 @@ from tiny import (
     make_step,
     random_batch,
     split_batch,
+    tensors,
     training_state,
     two_devices,
 )
@@ -24,19 +24,26 @@ RATE = 0.3
 SIZES = {"num_hidden_layers": 3}
 
 
-def both(kind, **options):
+def both(kind, sizes=SIZES, **options):
     """Sums and gradients of the same model with everything kept, and with recomputation."""
     return [
         gradients_of(
-            make_step(kind, recompute=recompute, sizes=SIZES, dropout=RATE, **options),
+            make_step(kind, recompute=recompute, sizes=sizes, dropout=RATE, **options),
             random_batch(0),
         )
         for recompute in ("none", "block")
     ]
 
 
-@pytest.mark.parametrize("kind", ("bert", "albert"))
-@pytest.mark.parametrize("parts", (1, 2))
+@pytest.mark.parametrize(
+    "kind, parts",
+    (
+        ("bert", 1),
+        ("albert", 2),
+        pytest.param("bert", 2, marks=pytest.mark.slow),
+        pytest.param("albert", 1, marks=pytest.mark.slow),
+    ),
+)
 def test_equal_gradients_in_float64(float64, kind, parts):
     kept, again = both(kind, accumulation_steps=parts)
     assert again[0] == pytest.approx(kept[0], rel=1e-12)
@@ -44,16 +51,24 @@ def test_equal_gradients_in_float64(float64, kind, parts):
 
 
 @pytest.mark.parametrize(
-    "kind, policy, share",
-    (("bert", "float32", 1e-5), ("albert", "float32", 1e-5), ("albert", "mixed_bfloat16", 0.02)),
+    "kind, layers, policy, share",
+    (
+        ("albert", 2, "float32", 1e-5),
+        pytest.param("bert", 3, "float32", 1e-5, marks=pytest.mark.slow),
+        pytest.param("albert", 3, "float32", 1e-5, marks=pytest.mark.slow),
+        pytest.param("albert", 3, "mixed_bfloat16", 0.02, marks=pytest.mark.slow),
+    ),
 )
-def test_equal_gradients_under_xla(kind, policy, share):
-    kept, again = both(kind, policy=policy, xla=True)
+def test_equal_gradients_under_xla(kind, layers, policy, share):
+    kept, again = both(kind, {"num_hidden_layers": layers}, policy=policy, xla=True)
     assert again[0] == pytest.approx(kept[0], rel=share)
     assert_close(again[1], kept[1], share, floor=1e-2)
 
 
-@pytest.mark.parametrize("kind", ("bert", "albert"))
+KINDS = pytest.mark.parametrize("kind", (pytest.param("bert", marks=pytest.mark.slow), "albert"))
+
+
+@KINDS
 def test_without_dropout_it_is_off(kind):
     """The comparisons above would hold if nothing were dropped at all."""
     dropped, whole = (
@@ -63,13 +78,13 @@ def test_without_dropout_it_is_off(kind):
     assert dropped[0]["masked_lm_loss"] != pytest.approx(whole[0]["masked_lm_loss"], rel=1e-4)
 
 
-@pytest.mark.parametrize("kind", ("bert", "albert"))
+@KINDS
 def test_masks_are_drawn_again_and_differ_between_calls(kind):
     # The last layer runs at some positions only: three others have masks of the same shapes.
     sizes = {"num_hidden_layers": 4}
     step = make_step(kind, step_class=ProbedStep, recompute="block", sizes=sizes, dropout=RATE)
     batch = random_batch(0, padding=False)  # whose attention has zeros of its own
-    results = step({name: tf.constant(value) for name, value in batch.items()})
+    results = step(tensors(batch))
     masks = [results[f"dropped_{i}"].numpy() for i in range(step.count)]
     # The embeddings' mask, three of each layer; then those again, the last layer's first.
     assert step.count == 1 + 12 + 12
@@ -98,6 +113,7 @@ def test_blocks_run_again_for_the_gradient(monkeypatch, kind, recompute, runs):
     assert len(set(calls)) == (3 if kind == "bert" else 1)
 
 
+@pytest.mark.slow
 def test_xla_keeps_the_second_run():
     """XLA could notice that the block is computed twice, and keep the first results after all."""
     dots = {}
@@ -132,7 +148,6 @@ def test_whole_steps_on_two_devices():
             strategy=two_devices(),
             recompute=recompute,
             accumulation_steps=2,
-            sizes=SIZES,
             dropout=RATE,
         )
         for i in range(2):

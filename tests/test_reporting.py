@@ -7,8 +7,8 @@ import time
 import numpy as np
 import pytest
 import tensorflow as tf
+from jobs import curves, events_of
 from tensorboard import plugin_util
-from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from bert_tf import reporting
 from bert_tf.event_files import drop_later_events
@@ -52,28 +52,11 @@ def metrics(losses, skipped=None, **changes):
     return {name: tf.constant(value) for name, value in values.items()}
 
 
-def read(directory):
-    """TensorBoard's view of a directory."""
-    events = EventAccumulator(str(directory), size_guidance={"tensors": 0})
-    events.Reload()
-    return events
-
-
-def curves(directory):
-    """Scalars: name -> [(step, value)]."""
-    events = read(directory)
-    return {
-        name: [(e.step, float(tf.make_ndarray(e.tensor_proto))) for e in events.Tensors(name)]
-        for name in events.Tags()["tensors"]
-        if events.SummaryMetadata(name).plugin_data.plugin_name == "scalars"
-    }
-
-
 def texts(directory, name):
     """[(step, text)] of a text."""
     return [
         (event.step, tf.make_ndarray(event.tensor_proto).item().decode())
-        for event in read(directory).Tensors(name)
+        for event in events_of(directory).Tensors(name)
     ]
 
 

@@ -18,7 +18,10 @@ from tiny import (
     make_optimizer,
     make_step,
     random_batch,
+    set_training_state,
     split_batch,
+    strategy_of,
+    tensors,
     tiny_model,
     training_state,
     two_devices,
@@ -33,9 +36,19 @@ from bert_tf.step import EvaluationStep, TrainingStep, weight_sums
 RATE = 0.3
 
 
-@pytest.mark.parametrize("kind", ("bert", "albert"))
-@pytest.mark.parametrize("xla", (True, False))
-@pytest.mark.parametrize("policy", ("float32", "mixed_bfloat16"))
+# What the quick run has of all of them.
+QUICK = (("float32", True, "albert"), ("mixed_bfloat16", False, "bert"))
+
+
+@pytest.mark.parametrize(
+    "policy, xla, kind",
+    [
+        pytest.param(*case, marks=() if case in QUICK else pytest.mark.slow)
+        for case in itertools.product(
+            ("float32", "mixed_bfloat16"), (True, False), ("bert", "albert")
+        )
+    ],
+)
 def test_share_of_dropped_units_is_the_rate(policy, xla, kind):
     with computing_in(policy):
         model = tiny_model(kind, dropout=RATE)
@@ -66,7 +79,7 @@ def test_share_of_dropped_units_is_the_rate(policy, xla, kind):
 def test_replicas_drop_different_units():
     strategy = two_devices()
     with strategy.scope():
-        model = tiny_model(dropout=RATE)
+        model = tiny_model(dropout=RATE, num_hidden_layers=1)
         optimizer = make_optimizer("adamw", model)
 
     class KeepReplicas(ProbedStep):
@@ -85,21 +98,16 @@ def test_replicas_drop_different_units():
     assert (masks.numpy() == 1).mean() == pytest.approx(2 * RATE * (1 - RATE), abs=0.1)
 
 
-def tensors(batch):
-    """A batch for one device."""
-    return {name: tf.constant(value) for name, value in batch.items()}
-
-
 STEPS = 20
 CLOSE = 1e-9
 CASES = (("bert", "adamw"), ("albert", "lamb"))
 
 
-def run_steps(kind, optimizer_name, steps=STEPS, **options):
+def run_steps(kind, optimizer_name, **options):
     """Losses and gradient norms of every step, then moments and weights by Google's name."""
     step = make_step(kind, optimizer_name, **options)
     numbers = []
-    for i in range(steps):
+    for i in range(STEPS):
         metrics = step(split_batch(random_batch(i, size=16), step.strategy))
         # The norm too: clipping hides how long a gradient was.
         numbers.append([float(metrics["loss"]), float(metrics["gradient_norm"])])
@@ -107,10 +115,10 @@ def run_steps(kind, optimizer_name, steps=STEPS, **options):
 
 
 @functools.cache
-def one_device(kind, optimizer_name, steps=STEPS):
+def one_device(kind, optimizer_name):
     """What all others are compared with: one device, the batch whole; in float64."""
     assert keras.config.floatx() == "float64"
-    return run_steps(kind, optimizer_name, steps)
+    return run_steps(kind, optimizer_name)
 
 
 def assert_same_training(found, expected):
@@ -128,9 +136,16 @@ SPLITS = {
 }
 
 
-@pytest.mark.parametrize("split", SPLITS)
-@pytest.mark.parametrize("kind, optimizer_name", CASES)
-def test_every_split_trains_the_same(float64, kind, optimizer_name, split):
+@pytest.mark.parametrize(
+    "split, kind, optimizer_name",
+    [
+        # In the quick run each split with one model.
+        pytest.param(split, *case, marks=[pytest.mark.slow] * ((i + j) % 2))
+        for i, split in enumerate(SPLITS)
+        for j, case in enumerate(CASES)
+    ],
+)
+def test_every_split_trains_the_same(float64, split, kind, optimizer_name):
     options = dict(SPLITS[split])
     if "strategy" in options:
         options["strategy"] = options["strategy"]()
@@ -145,7 +160,7 @@ def test_parts_have_different_weights():
     assert len({*masked, *masked.reshape(2, 2).sum(1)}) > 4
 
 
-@pytest.mark.parametrize("kind", ("bert", "albert"))
+@pytest.mark.parametrize("kind", (pytest.param("bert", marks=pytest.mark.slow), "albert"))
 def test_gradients_in_float32(kind):
     whole, parts = (
         gradients_of(make_step(kind, accumulation_steps=n), random_batch(0, size=16))
@@ -184,27 +199,30 @@ from bert_tf.distribution import barrier, make_strategy, worker_index
 keras.config.set_floatx("float64")
 keras.config.set_dtype_policy("float64")
 strategy = make_strategy("multi_worker")
-from test_step import CASES, run_steps
-xla = {"bert": True, "albert": False}
-for kind, optimizer_name in CASES:
-    numbers, state = run_steps(kind, optimizer_name, strategy=strategy, xla=xla[kind])
-    np.savez(f"{sys.argv[1]}/{kind}{worker_index(strategy)}.npz", numbers=numbers, **state)
+from test_step import run_steps
+folder, kind, optimizer_name, xla = sys.argv[1:]
+numbers, state = run_steps(kind, optimizer_name, strategy=strategy, xla=xla == "True")
+np.savez(f"{folder}/{worker_index(strategy)}.npz", numbers=numbers, **state)
 barrier(strategy)
 """
 
 
-def test_two_workers_train_as_one_device(float64, tmp_path):
+@pytest.mark.parametrize(
+    "kind, optimizer_name, xla",
+    (pytest.param(*CASES[0], True, marks=pytest.mark.slow), (*CASES[1], False)),
+)
+def test_two_workers_train_as_one_device(float64, tmp_path, kind, optimizer_name, xla):
     program = tmp_path / "program.py"
     program.write_text(WORKER, encoding="utf-8")
     tests = str(Path(__file__).parent)
     paths = {"PYTHONPATH": os.pathsep.join([str(Path(tests).parent), tests])}
-    with start_workers([program, tmp_path], tmp_path, environments=[paths] * 2) as workers:
+    command = [program, tmp_path, kind, optimizer_name, xla]
+    with start_workers(command, tmp_path, environments=[paths] * 2) as workers:
         wait_for(workers, deadline=600)
-    for kind, optimizer_name in CASES:
-        first, second = (dict(np.load(tmp_path / f"{kind}{i}.npz")) for i in range(2))
-        for name, value in first.items():
-            np.testing.assert_array_equal(value, second[name], err_msg=name)
-        assert_same_training((first.pop("numbers"), first), one_device(kind, optimizer_name))
+    first, second = (dict(np.load(tmp_path / f"{i}.npz")) for i in range(2))
+    for name, value in first.items():
+        np.testing.assert_array_equal(value, second[name], err_msg=name)
+    assert_same_training((first.pop("numbers"), first), one_device(kind, optimizer_name))
 
 
 class DoubledGradient(TrainingStep):
@@ -223,28 +241,34 @@ class ReducedTwice(TrainingStep):
         super()._apply_gradients(weights, firsts, seconds, twice, *rest, **decayed)
 
 
-@pytest.mark.parametrize("wrong", (DoubledGradient, ReducedTwice))
-@pytest.mark.parametrize("kind, optimizer_name", CASES)
+@pytest.mark.parametrize(
+    "kind, optimizer_name, wrong",
+    (
+        (*CASES[0], DoubledGradient),
+        (*CASES[1], ReducedTwice),
+        pytest.param(*CASES[0], ReducedTwice, marks=pytest.mark.slow),
+        pytest.param(*CASES[1], DoubledGradient, marks=pytest.mark.slow),
+    ),
+)
 def test_the_comparison_notices_a_wrong_step(float64, kind, optimizer_name, wrong):
-    two = run_steps(kind, optimizer_name, steps=3, strategy=two_devices(), step_class=wrong)
+    two = run_steps(kind, optimizer_name, strategy=two_devices(), step_class=wrong)
     with pytest.raises(AssertionError):
-        assert_same_training(two, one_device(kind, optimizer_name, steps=3))
+        assert_same_training(two, one_device(kind, optimizer_name))
 
 
-@pytest.mark.parametrize("kind", ("bert", "albert"))
-def test_weights_without_a_gradient_stay(kind):
+@pytest.mark.parametrize(
+    "kind, xla", (pytest.param("bert", True, marks=pytest.mark.slow), ("albert", False))
+)
+def test_weights_without_a_gradient_stay(kind, xla):
     """Without sentence labels the pooler and its head are neither updated nor decayed."""
-    model = tiny_model(kind)
-    before = {name: v.numpy() for name, v in google_variables(model).items()}
-    step = TrainingStep(
-        model, make_optimizer("adamw", model), tf.distribute.get_strategy(), xla=kind == "bert"
-    )
+    step = make_step(kind, xla=xla, xla_update=xla)
+    before = {name: v.numpy() for name, v in google_variables(step.model).items()}
     for i in range(5):
         batch = random_batch(i)
         del batch["next_sentence_labels"], batch["next_sentence_weights"]
         metrics = step(tensors(batch))
     assert not any(name.startswith("next_sentence") for name in metrics)
-    for name, variable in google_variables(model).items():
+    for name, variable in google_variables(step.model).items():
         untouched = name.startswith(("bert/pooler", "cls/seq_relationship"))
         assert np.array_equal(before[name], variable.numpy()) == untouched, name
 
@@ -260,9 +284,14 @@ def test_evaluation_does_not_depend_on_the_split():
         assert float(two[name]) == pytest.approx(float(value), rel=1e-5)
 
 
-@pytest.mark.parametrize("devices, xla", ((1, True), (2, False)))
+DEVICES = pytest.mark.parametrize(
+    "devices, xla", (pytest.param(1, True, marks=pytest.mark.slow), (2, False))
+)
+
+
+@DEVICES
 def test_loop_equals_calls_bit_for_bit(devices, xla):
-    strategy = two_devices() if devices == 2 else tf.distribute.get_strategy()
+    strategy = strategy_of(devices)
     batches = [random_batch(i) for i in range(5)]
     examples = {name: np.concatenate([batch[name] for batch in batches]) for name in batches[0]}
     size = 8 // devices  # of a replica's part, in turn
@@ -270,11 +299,13 @@ def test_loop_equals_calls_bit_for_bit(devices, xla):
     def dataset(context):
         return tf.data.Dataset.from_tensor_slices(examples).batch(size, drop_remainder=True)
 
-    options = {"strategy": strategy, "dropout": RATE, "xla": xla}
-    called, looped = make_step("albert", **options), make_step("albert", **options)
-    rows = [called(split_batch(batch, strategy)) for batch in batches]
+    step = make_step("albert", strategy=strategy, dropout=RATE, xla=xla)
+    start = training_state(step)
+    rows = [step(split_batch(batch, strategy)) for batch in batches]
+    called = training_state(step)
+    set_training_state(step, start, 0)
     iterator = iter(strategy.distribute_datasets_from_function(dataset))
-    tables = [looped.loop(iterator, steps, stop) for steps, stop in ((3, False), (2, True))]
+    tables = [step.loop(iterator, steps, stop) for steps, stop in ((3, False), (2, True))]
     for name in rows[0]:
         if name != "stop":
             table = np.concatenate([table[name].numpy() for table in tables])
@@ -284,15 +315,16 @@ def test_loop_equals_calls_bit_for_bit(devices, xla):
     for table, steps in zip(tables, (3, 2), strict=True):
         waited = table["input_seconds"].numpy()
         assert waited.shape == (steps,) and (waited >= 0).all()
-    assert_bits_equal(training_state(looped), training_state(called))
-    assert looped.optimizer.iterations.numpy() == 5
+    assert_bits_equal(training_state(step), called)
+    assert step.optimizer.iterations.numpy() == 5
 
 
 def test_loop_measures_how_long_it_waits():
-    fields = {name: tf.constant(value) for name, value in random_batch(0).items()}
+    fields = tensors(random_batch(0))
     slow = tf.data.Dataset.range(3).map(lambda i: tf.py_function(wait, [i], tf.int64))
     batches = slow.map(lambda i: {**fields, "number": i})
-    waited = make_step().loop(iter(batches), 3)["input_seconds"].numpy()
+    step = make_step(sizes={"num_hidden_layers": 1})
+    waited = step.loop(iter(batches), 3)["input_seconds"].numpy()
     assert (waited > WAIT / 2).all()
 
 
@@ -310,11 +342,11 @@ def assert_bits_equal(found, expected):
             np.testing.assert_array_equal(one, other, err_msg=name)
 
 
-@pytest.mark.parametrize("devices, xla", ((1, True), (2, False)))
+@DEVICES
 def test_a_step_that_is_not_finite_changes_nothing(devices, xla):
-    strategy = two_devices() if devices == 2 else tf.distribute.get_strategy()
+    strategy = strategy_of(devices)
     step = make_step("albert", "lamb", strategy=strategy, xla=xla)
-    other = make_step("albert", "lamb", strategy=strategy, xla=xla)
+    start = training_state(step)
     broken = random_batch(1)
     broken["masked_lm_weights"][-1, 0] = np.nan  # in the last replica's part
     assert float(step(split_batch(random_batch(0), strategy))["skipped"]) == 0
@@ -332,10 +364,11 @@ def test_a_step_that_is_not_finite_changes_nothing(devices, xla):
         assert not np.array_equal(values[0], before[name][0]), name
         assert all(np.array_equal(value, values[0]) for value in values), name
     # As if the batch had never been, but for the learning rate, which moves on with the count.
-    other(split_batch(random_batch(0), strategy))
-    other.optimizer.iterations.assign(2)
-    other(split_batch(random_batch(2), strategy))
-    assert_bits_equal(training_state(other), after)
+    set_training_state(step, start, 0)
+    step(split_batch(random_batch(0), strategy))
+    step.optimizer.iterations.assign(2)
+    step(split_batch(random_batch(2), strategy))
+    assert_bits_equal(training_state(step), after)
 
 
 def test_gradient_of_one_replica_that_is_not_finite():
@@ -348,7 +381,7 @@ def test_gradient_of_one_replica_that_is_not_finite():
             return sums, [tf.where(own, np.inf, 1.0) * gradients[0], *gradients[1:]]
 
     strategy = two_devices()
-    step = make_step(strategy=strategy, step_class=Overflowing)
+    step = make_step(strategy=strategy, step_class=Overflowing, sizes={"num_hidden_layers": 1})
     batch = random_batch(0)
     batch["input_ids"][:, 0] = 5
     marked = {**batch, "input_ids": batch["input_ids"].copy()}
@@ -418,7 +451,7 @@ def test_masks_of_related_seeds_are_not_related(seed):
             assert_share(both.mean(), rate**2, WORDS)
 
 
-@pytest.mark.parametrize("kind", ("bert", "albert"))
+@pytest.mark.parametrize("kind", (pytest.param("bert", marks=pytest.mark.slow), "albert"))
 def test_masks_of_layers_and_steps_agree_by_chance(kind):
     sizes = {"num_hidden_layers": 5}
     step = make_step(kind, step_class=ProbedStep, sizes=sizes, dropout=RATE)

@@ -59,16 +59,26 @@ def random_batch(seed, size=8, length=16, predictions=4, vocab_size=60, padding=
     }
 
 
+def tensors(batch):
+    """A batch for one device."""
+    return {name: tf.constant(value) for name, value in batch.items()}
+
+
 def split_batch(batch, strategy):
     """The global batch, dealt to the strategy's replicas as training deals it."""
     replicas = strategy.num_replicas_in_sync
     parts = [
-        {k: tf.constant(np.array_split(v, replicas)[i]) for k, v in batch.items()}
+        tensors({k: np.array_split(v, replicas)[i] for k, v in batch.items()})
         for i in range(replicas)
     ]
     return strategy.experimental_distribute_values_from_function(
         lambda context: parts[context.replica_id_in_sync_group]
     )
+
+
+def strategy_of(devices):
+    """The strategy of one device, or that of two."""
+    return two_devices() if devices == 2 else tf.distribute.get_strategy()
 
 
 def two_devices():
@@ -119,9 +129,18 @@ def training_state(step):
     return state
 
 
+def set_training_state(step, state, iterations):
+    """Sets weights, moments and the count of updates back to what `training_state` returned."""
+    for name, variable in google_variables(step.model).items():
+        first, second = step.optimizer.moments(variable)
+        for key, each in ((name, variable), (f"{name}/m", first), (f"{name}/v", second)):
+            each.assign(state[key][0])
+    step.optimizer.iterations.assign(iterations)
+
+
 def gradients_of(step, batch):
     """Loss sums, and the gradient of each weight by its path, before any update; one device."""
-    batch = {name: tf.constant(value) for name, value in batch.items()}
+    batch = tensors(batch)
     sums, gradients = step.forward_backward(
         [v.value for v in step.weights],
         step._seeds(0, 0),

@@ -16,6 +16,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from tokenization.errors import InputError
+from tokenization.folders import make_writable
 from tokenization.korean import KoreanTokenizer
 from tokenization.learning_endings import mark_by_endings
 from tokenization.learning_morphemes import BOUNDARY, INSIDE, kiwi_versions, mark_with_kiwi
@@ -314,7 +315,7 @@ def write_vocabulary(learned: LearnedVocabulary, directory: str | os.PathLike) -
         CONFIG_FILE: _as_json(learned.config),
         REPORT_FILE: _as_json(learned.report),
     }
-    prepare_directory(directory)
+    make_writable(directory, "the output must be a folder that can be made and written to")
     temporary = Path(tempfile.mkdtemp(prefix=".build_vocab.", dir=directory))
     try:
         for name, content in contents.items():
@@ -324,25 +325,6 @@ def write_vocabulary(learned: LearnedVocabulary, directory: str | os.PathLike) -
             os.replace(temporary / name, directory / name)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
-
-
-def prepare_directory(directory: str | os.PathLike) -> None:
-    """Makes a directory.
-
-    Raises:
-        InputError: it cannot be made or written to.
-    """
-    try:
-        os.makedirs(directory, exist_ok=True)
-    except OSError as error:
-        raise InputError(
-            f"the output must be a folder that can be made. Received: {os.fspath(directory)} "
-            f"({error.strerror})"
-        ) from None
-    if not os.access(directory, os.W_OK | os.X_OK):
-        raise InputError(
-            f"the output must be a folder that can be written to. Received: {os.fspath(directory)}"
-        )
 
 
 def _as_json(value) -> str:
