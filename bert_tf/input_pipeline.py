@@ -11,13 +11,13 @@ import numpy as np
 import tensorflow as tf
 from tqdm import tqdm
 
+from create_pretraining_data.record_format import RecordFormat, serialize
 from create_pretraining_data.records import (
     Corruption,
-    RecordFormat,
     count_records,
     find_corruption,
+    parsing_spec,
     read_format,
-    serialize,
 )
 from tokenization.errors import InputError
 
@@ -106,7 +106,7 @@ def _summarize(path):
 
 def _check_ids(path, dataset, record_format, config):
     """Raises an InputError that names the first record with an id out of range."""
-    parsed = dataset.map(lambda r: tf.io.parse_single_example(r, record_format.parsing_spec()))
+    parsed = dataset.map(lambda r: tf.io.parse_single_example(r, parsing_spec(record_format)))
     for number, record in enumerate(_whole_records(path, parsed), start=1):
         for name, limit in limits(config, record_format).items():
             if not 0 <= record[name].min() <= record[name].max() < limit:
@@ -254,7 +254,7 @@ def _parser(record_format, config):
     """The function from serialized records [B] to model features [B, ...], checked."""
     spec = {
         name: feature
-        for name, feature in record_format.parsing_spec().items()
+        for name, feature in parsing_spec(record_format).items()
         if name in MODEL_FEATURES
     }
 
@@ -402,7 +402,7 @@ def most_frequent_share(files, record_format, max_records=100_000):
     Returns:
         A number in 0..1: the share of the most frequent id among the masked words.
     """
-    spec = record_format.parsing_spec()
+    spec = parsing_spec(record_format)
     counts = np.zeros(0, np.int64)
     for features in tf.data.TFRecordDataset(files).take(max_records).batch(1024):
         parsed = tf.io.parse_example(

@@ -1,11 +1,6 @@
-"""Reads text files into documents of sentences, as piece ids."""
+"""Documents of sentences, as piece ids."""
 
-import os
 from typing import NamedTuple
-
-from tqdm import tqdm
-
-from tokenization.errors import InputError
 
 
 class Sentence(NamedTuple):
@@ -15,72 +10,23 @@ class Sentence(NamedTuple):
     word_starts: list[int]  # [W] where in ids each word begins; the first is 0
 
 
-class Corpus(NamedTuple):
-    """What the summary of a run says about the text itself."""
-
-    documents: int
-    sentences: int
-    pieces: int
-    unknown: int  # how many of the pieces are [UNK]
-
-
-def read_documents(files, tokenizer):
-    """Reads UTF-8 text: one sentence a line, a blank line between documents.
-
-    The end of a file ends its last document too, so that the documents do not depend on how
-    the text is cut into files (in google-research/bert a document runs on into the next file).
+def tokenize_documents(documents, tokenizer):
+    """Tokenizes documents; a sentence or a document without a piece is left out.
 
     Args:
-        files: paths.
+        documents: a list of documents, each a list of sentences, as text.
         tokenizer: anything with `tokenize_words` and `convert_tokens_to_ids`.
 
     Returns:
         A list of documents, each a non-empty list of `Sentence`.
-
-    Raises:
-        InputError: a line that is not UTF-8, or no sentence in any of the files.
     """
-    documents = []
-    with tqdm(
-        total=sum(os.path.getsize(path) for path in files),
-        desc="tokenizing", unit="B", unit_scale=True, leave=False, delay=1, disable=None,
-    ) as progress:  # fmt: skip
-        for path in files:
-            documents += _read_file(path, tokenizer, progress)
-    if not documents:
-        raise InputError(
-            f"the input must hold at least one sentence. Received: {', '.join(files)}, "
-            f"{sum(os.path.getsize(path) for path in files)} bytes, no sentence"
-        )
-    return documents
-
-
-def _read_file(path, tokenizer, progress):
-    documents = [[]]
-    with open(path, "rb") as file:
-        # Split at \n alone: str.splitlines would also cut at U+0085 or U+2028 inside a sentence.
-        for number, line in enumerate(file, start=1):
-            text = _decode(line, path, number)
-            if text:
-                sentence = tokenize_sentence(text, tokenizer)
-                if sentence.ids:  # a line of control characters alone has none
-                    documents[-1].append(sentence)
-            else:
-                documents.append([])
-            progress.update(len(line))
-    return [document for document in documents if document]
-
-
-def _decode(line, path, number):
-    # A byte-order mark is not part of the first word.
-    encoding = "utf-8-sig" if number == 1 else "utf-8"
-    try:
-        return line.decode(encoding).strip()
-    except UnicodeDecodeError as error:
-        raise InputError(
-            f"{path}, line {number}: the text must be UTF-8. Received: byte "
-            f"0x{line[error.start]:02x} at column {error.start + 1} ({error.reason})"
-        ) from None
+    tokenized = []
+    for document in documents:
+        sentences = [tokenize_sentence(text, tokenizer) for text in document]
+        sentences = [s for s in sentences if s.ids]  # a line of control characters has none
+        if sentences:
+            tokenized.append(sentences)
+    return tokenized
 
 
 def tokenize_sentence(text, tokenizer):
@@ -103,44 +49,31 @@ def join(sentences):
     return Sentence(ids, word_starts)
 
 
-def describe(documents, unk_id):
-    """Counts a corpus.
-
-    Args:
-        documents: as `read_documents` returns them.
-        unk_id: the id of [UNK], or None.
-
-    Returns:
-        A `Corpus`.
-    """
-    sentences = [sentence for document in documents for sentence in document]
-    return Corpus(
-        documents=len(documents),
-        sentences=len(sentences),
-        pieces=sum(len(sentence.ids) for sentence in sentences),
-        unknown=sum(sentence.ids.count(unk_id) for sentence in sentences),
-    )
-
-
-def find_layout_problems(documents, objective):
+def find_layout_problems(statistics, objective):
     """Says what in the layout of the text makes a sentence objective meaningless.
 
     Args:
-        documents: as `read_documents` returns them.
+        statistics: `ChunkStatistics` of the whole text.
         objective: "nsp", "sop" or "none".
 
     Returns:
         A list of warnings, one line each.
     """
     problems = []
-    if objective == "nsp" and len(documents) == 1:
+    documents, single = statistics.documents, statistics.single_sentence_documents
+    if objective == "nsp" and documents == 1:
         problems.append(
             "the whole input is one document, so the random next sentences come from it too: "
             "put a blank line between documents"
         )
-    if objective != "none" and all(len(document) == 1 for document in documents):
+    if objective != "none" and single == documents:
         problems.append(
-            f"every one of the {len(documents)} documents has a single sentence: a blank line "
+            f"every one of the {documents} documents has a single sentence: a blank line "
             "separates documents, not sentences"
+        )
+    elif objective != "none" and single > documents / 2:
+        problems.append(
+            f"{single} of the {documents} documents have a single sentence, which is cut in two "
+            "for A and B: a blank line separates documents, not sentences"
         )
     return problems

@@ -7,14 +7,13 @@ import gzip
 import json
 import math
 import random
-import tempfile
 from pathlib import Path
 
 import pytest
 from shared import SHARED
 
 from create_pretraining_data import masking
-from create_pretraining_data.documents import read_documents
+from create_pretraining_data.documents import tokenize_documents
 from create_pretraining_data.masking import mask_sequence
 from create_pretraining_data.pairs import LengthBalance, PairRules, make_sequences
 from run_scripts.cli import parse, resolve_columns
@@ -41,10 +40,12 @@ def english(setting="bert_default"):
 
 
 def read_gzipped(path, tokenizer):
-    with tempfile.NamedTemporaryFile(suffix=".txt") as file:
-        file.write(gzip.decompress(path.read_bytes()))
-        file.flush()
-        return read_documents([file.name], tokenizer)
+    return read_documents(gzip.decompress(path.read_bytes()), tokenizer)
+
+
+def read_documents(content, tokenizer):
+    documents = [part.split("\n") for part in content.decode().split("\n\n")]
+    return tokenize_documents(documents, tokenizer)
 
 
 def rules(setting):
@@ -247,7 +248,7 @@ def test_lengths_do_not_tell_the_order_of_an_encyclopedia(length):
     if not (text.exists() and vocabulary.exists()):
         pytest.skip("the Korean Wikipedia sample lies outside the repository")
     tokenizer = KoreanTokenizer(vocabulary)
-    documents = read_documents([str(text)], tokenizer)
+    documents = read_documents(text.read_bytes(), tokenizer)
     made = make_all(documents, tokenizer, "sop", 3, length)
     check_lengths_do_not_tell_the_order(made)
     # Here the first sentences are long.
