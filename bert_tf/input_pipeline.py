@@ -14,8 +14,10 @@ from tqdm import tqdm
 from create_pretraining_data.record_format import RecordFormat, serialize
 from create_pretraining_data.records import (
     Corruption,
+    compression_of,
     count_records,
     find_corruption,
+    open_records,
     parsing_spec,
     read_format,
 )
@@ -90,7 +92,12 @@ def check_records(files, max_seq_length, max_predictions_per_seq, config):
                 f"{first.packed_sequences} in {files[0]}, {found.packed_sequences} in {path} "
                 "(0: not packed)"
             )
-        dataset = tf.data.TFRecordDataset(path).take(CHECKED_RECORDS)
+        if compression_of(path) != compression_of(files[0]):
+            raise InputError(
+                "all files must be compressed, or none. Received: "
+                f"{files[0]} and {path}, of which one is"
+            )
+        dataset = open_records(path).take(CHECKED_RECORDS)
         _check_ids(path, dataset, found, config)
     return first, examples
 
@@ -179,7 +186,7 @@ def explain_failure(files, record_format, config):
         return InputError(_describe(corruption))
     for path in files:
         try:
-            _check_ids(path, tf.data.TFRecordDataset(path), record_format, config)
+            _check_ids(path, open_records(path), record_format, config)
         except InputError as error:
             return error
     return None
@@ -303,10 +310,10 @@ def training_dataset(
         by the number of replicas: for each global batch one element for every replica of this
         worker.
     """
-    paths = tf.constant(files)
+    paths, compression = tf.constant(files), compression_of(files[0])
     records = _in_order(
         len(files),
-        lambda file: tf.data.TFRecordDataset(tf.gather(paths, file)),
+        lambda file: tf.data.TFRecordDataset(tf.gather(paths, file), compression),
         examples,
         seed,
         start_step * batch_size,
@@ -332,7 +339,7 @@ def evaluation_dataset(files, record_format, config, batch_size, max_batches, sh
     Returns:
         A dataset as `training_dataset` gives it, with an end.
     """
-    records = tf.data.TFRecordDataset(files).take(max_batches * batch_size)
+    records = open_records(files).take(max_batches * batch_size)
     return _batches(records, record_format, config, batch_size, shard)
 
 
@@ -404,7 +411,7 @@ def most_frequent_share(files, record_format, max_records=100_000):
     """
     spec = parsing_spec(record_format)
     counts = np.zeros(0, np.int64)
-    for features in tf.data.TFRecordDataset(files).take(max_records).batch(1024):
+    for features in open_records(files).take(max_records).batch(1024):
         parsed = tf.io.parse_example(
             features, {name: spec[name] for name in ("masked_lm_ids", "masked_lm_weights")}
         )

@@ -93,11 +93,12 @@ def _field(number, content):
 
 
 def _varints(values):
-    """Non-negative numbers as 7 bits a byte, the lowest first; the top bit: more follows."""
-    if max(values, default=0) < 128:
+    """Whole numbers of 64 bits as 7 bits a byte, the lowest first; the top bit: more follows."""
+    if 0 <= min(values, default=0) <= max(values, default=0) < 128:
         return bytes(iter(values))  # bytes(array) would be its memory
     encoded = bytearray()
     for value in values:
+        value &= 0xFFFFFFFFFFFFFFFF  # a negative one as its two's complement
         while value > 127:
             encoded.append(value & 127 | 128)
             value >>= 7

@@ -1,6 +1,8 @@
 """Reads files of pre-training records."""
 
+import gzip
 import os
+import zlib
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -23,6 +25,29 @@ def parsing_spec(record_format):
         name: tf.io.FixedLenFeature([length], _DTYPES[kind])
         for name, (length, kind) in record_format.features().items()
     }
+
+
+def open_records(files):
+    """The dataset of the serialized records of files.
+
+    Args:
+        files: a path, or several of files that are all compressed or all not.
+
+    Returns:
+        A `tf.data.TFRecordDataset`.
+    """
+    first = files if isinstance(files, str) else files[0]
+    return tf.data.TFRecordDataset(files, compression_type=compression_of(first))
+
+
+def compression_of(path):
+    """What TensorFlow calls the compression of a file: "GZIP" or "", by its first bytes."""
+    try:
+        with open(path, "rb") as file:
+            # Of a plain file they would be the length of a first record of half a megabyte.
+            return "GZIP" if file.read(3) == b"\x1f\x8b\x08" else ""
+    except OSError:
+        return ""  # who reads it will say what is wrong
 
 
 def inspect_record(serialized):
@@ -63,7 +88,7 @@ def read_format(path):
             pre-train on; the message names the file.
     """
     try:
-        found = inspect_record(next(tf.data.TFRecordDataset(path).as_numpy_iterator()))
+        found = inspect_record(next(open_records(path).as_numpy_iterator()))
     except StopIteration:
         raise InputError(f"{path} must hold records. Received: no record") from None
     except tf.errors.DataLossError:
@@ -123,25 +148,36 @@ def find_corruption(files):
     for path in files:
         good = size = 0
         try:
-            for record in tf.data.TFRecordDataset(path).as_numpy_iterator():
+            for record in open_records(path).as_numpy_iterator():
                 good += 1
                 size += len(record) + FRAME
         except tf.errors.DataLossError:
             return Corruption(path, good)
         # TensorFlow takes a file that ends within the length of a record for a whole one.
-        if size != os.path.getsize(path):
+        if size != _plain_size(path):
             return Corruption(path, good)
     return None
+
+
+def _plain_size(path):
+    """Bytes of a file, inflated; -1 of a compressed file that is damaged."""
+    if not compression_of(path):
+        return os.path.getsize(path)
+    try:
+        with gzip.open(path) as file:
+            return file.seek(0, os.SEEK_END)
+    except (EOFError, OSError, zlib.error):
+        return -1
 
 
 def count_records(path):
     """Counts a file's records by their lengths alone, which also shows whether its end is there.
 
-    About a million records a second; the contents are not read. (TensorFlow takes a file that
-    ends within the length of a record for a whole one.)
+    About a million records a second; the contents are not read. A compressed file is inflated.
+    (TensorFlow takes a file that ends within the length of a record for a whole one.)
 
     Args:
-        path: an uncompressed TFRecord file.
+        path: a TFRecord file.
 
     Returns:
         How many records it holds.
@@ -149,6 +185,8 @@ def count_records(path):
     Raises:
         InputError: the file ends within a record; the message names the file.
     """
+    if compression_of(path):
+        return _count_compressed_records(path)
     size, offset, count = os.path.getsize(path), 0, 0
     with open(path, "rb", buffering=0) as file:
         while offset + FRAME <= size:
@@ -162,4 +200,18 @@ def count_records(path):
             else f"{path} must be a whole TFRecord file. Received: it ends after record {count} "
             "with the beginning of another"
         )
+    return count
+
+
+def _count_compressed_records(path):
+    count = 0
+    try:
+        with gzip.open(path) as file:
+            while head := file.read(8):
+                rest = FRAME - 8 + int.from_bytes(head, "little")
+                if len(file.read(rest)) != rest:
+                    raise EOFError(f"it ends within record {count + 1}")
+                count += 1
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise InputError(f"{path} must be a whole TFRecord file. Received: {error}") from None
     return count

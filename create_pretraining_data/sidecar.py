@@ -1,5 +1,6 @@
 """The JSON file beside records, which says what they are."""
 
+import functools
 import hashlib
 import json
 import os
@@ -89,9 +90,10 @@ def read_sidecar(record_file):
         A dict as `describe_records` makes it; None if no such file lies beside the records, or
         one that is not about them.
     """
+    record_file = os.path.realpath(record_file)  # beside what a link leads to
+    path = sidecar_path(record_file)
     try:
-        with open(sidecar_path(record_file), encoding="utf-8") as file:
-            description = json.load(file)
+        description = _load(path, os.stat(path).st_mtime_ns)
         size = os.path.getsize(record_file)
     except (OSError, ValueError):
         return None
@@ -101,6 +103,13 @@ def read_sidecar(record_file):
     # Records that were replaced by others are not those that it describes.
     known = any(made["file"] == name and made["size"] == size for made in description["shards"])
     return description if known else None
+
+
+@functools.lru_cache(maxsize=8)
+def _load(path, modified):
+    """Once for all shards that a file is about, unless it was written anew."""
+    with open(path, encoding="utf-8") as file:
+        return json.load(file)
 
 
 def is_made(output_files, manifest):

@@ -41,6 +41,12 @@ def begin(folder, manifest, may_clear):
         write_json(path, manifest)
 
 
+def is_begun(folder, manifest):
+    """Whether the folder is there, of these settings."""
+    path = os.path.join(folder, MANIFEST)
+    return os.path.exists(path) and not _differences(path, manifest)
+
+
 def has_chunks(folder):
     """Whether a chunk was finished."""
     names = glob.glob(os.path.join(glob.escape(folder), "chunk-*"))

@@ -13,11 +13,13 @@ from tokenization.errors import InputError
 # A worker shuffles one bucket at a time in memory.
 BUCKET_BYTES = 64_000_000
 
-# For estimates alone. Korean in morphemes and English in WordPiece are both near 4.7; a
+# For estimates alone. Korean in morphemes and English in WordPiece are both near it; a
 # vocabulary of syllables is below.
-_BYTES_PER_PIECE = 4.5
-# The share of a record's positions that hold pieces: Korean Wikipedia, sentences not cut.
-_FILLED = {"nsp": 0.55, "sop": 0.75, "none": 0.85}
+_BYTES_PER_PIECE = 4.7
+# Records for every record that pieces would fill, as measured on Korean Wikipedia at 128 and 512
+# pieces: the longer they are, the more of them end with their document before they are full.
+# Next-sentence data uses sentences again.
+_RECORDS_OF_FULL = {"nsp": 1.5, "sop": 1.0, "none": 1.0}
 
 COMPRESSIONS = ("none", "GZIP")
 # What deflating takes a record of 128 pieces to, about; longer ones are smaller.
@@ -79,9 +81,10 @@ def estimate_records_size(text_bytes, settings):
     """
     record_format = settings.record_format
     pieces = settings.dupe_factor * text_bytes / _BYTES_PER_PIECE
-    filled = _FILLED[settings.pair_rules.objective]
-    records = pieces / (filled * record_format.max_seq_length)
-    return int(records * _record_size(record_format, filled))
+    length = record_format.max_seq_length
+    of_full = 0.95 + length / 1500
+    records = pieces / length * of_full * _RECORDS_OF_FULL[settings.pair_rules.objective]
+    return int(records * _record_size(record_format, 1 / of_full))
 
 
 def _record_size(record_format, filled):

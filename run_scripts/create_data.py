@@ -30,7 +30,14 @@ from create_pretraining_data.sidecar import (
     sidecar_paths,
     write_sidecars,
 )
-from create_pretraining_data.work_folder import begin, clear, has_chunks, locked, remove_partial
+from create_pretraining_data.work_folder import (
+    begin,
+    clear,
+    has_chunks,
+    is_begun,
+    locked,
+    remove_partial,
+)
 from create_pretraining_data.work_plan import (
     DEFLATED,
     WorkPlan,
@@ -102,10 +109,12 @@ def create_data(flags):
     prepare_folders(output_files)
     settings = make_settings(flags, defaults, tokenizer)
     manifest = make_manifest(flags, defaults, tokenizer, input_files, output_files)
+    folder = work_folder_of(output_files)
     if is_made(output_files, manifest):
+        if is_begun(folder, manifest):  # killed just before it was removed
+            clear(folder)
         print(f"already there, made of this text with these settings: {shown(output_files)}")
         return
-    folder = work_folder_of(output_files)
     os.makedirs(folder, exist_ok=True)
     with locked(folder, f"task-{flags.task_index}") as is_free:
         if not is_free:
@@ -222,8 +231,9 @@ def run_passes(flags, plan, manifest, tokenizer):
             except InputError:
                 clear(plan.folder)  # another start would find the same
                 raise
-            remove_partial(plan.output_files)
-            for path in sidecar_paths(plan.output_files):
+            sidecars = sidecar_paths(plan.output_files)
+            remove_partial([*plan.output_files, *sidecars])
+            for path in sidecars:
                 with contextlib.suppress(FileNotFoundError):
                     os.remove(path)  # from here on it would not be true of all record files
             shards = make_shards(plan, run, expected)
