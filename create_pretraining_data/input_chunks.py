@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 from tokenization.errors import InputError
 
-# Of text. Large enough that random next documents come from some hundred (an encyclopedia's
-# article is a few kilobytes); small enough that what a worker keeps in memory stays below some
-# hundred megabytes, and that little is lost when it is killed.
+# Of text, at most, but for the rest of the document at the end. Large enough that random next
+# documents come from some hundred (an encyclopedia's article is a few kilobytes); small enough
+# that a worker needs little memory, and that little is lost when it is killed.
 CHUNK_BYTES = 2_000_000
 
 # How far a document end is looked for. A longer document is cut between two sentences, so that
@@ -73,7 +73,7 @@ def inflate(path, target):
 
 
 def cut_into_chunks(sources, input_format):
-    """Cuts all files, taken one after the other, into chunks of about `CHUNK_BYTES`.
+    """Cuts all files, taken one after the other, into equal chunks of about `CHUNK_BYTES`.
 
     A chunk may hold several small files; every file ends its last document. The cut depends on
     the files alone.
@@ -87,7 +87,7 @@ def cut_into_chunks(sources, input_format):
     """
     ends = list(itertools.accumulate(source.size for source in sources))
     total = ends[-1]
-    count = max(1, round(total / CHUNK_BYTES))
+    count = -(-total // CHUNK_BYTES)  # rounded up
     cuts, documents_cut = [0], 0
     for number in range(1, count):
         target = number * total // count
