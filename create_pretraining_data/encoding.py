@@ -17,13 +17,16 @@ _KEY, _VALUE = b"\x0a", b"\x12"
 _LISTS = {"int": b"\x1a", "float": b"\x12"}  # Feature.int64_list, Feature.float_list
 _PACKED = b"\x0a"  # the values of either list
 
+# From each of these on an integer takes another byte.
+MORE_BYTES = np.uint64(1) << np.arange(7, 64, 7, dtype=np.uint64)
+
 
 def encode_records(features, record_format):
     """Serializes records.
 
     Args:
         features: a dict from name to an array [B, L], exactly those of
-            `record_format.features()`; integers at least 0 and below 2^31.
+            `record_format.features()`.
         record_format: a `RecordFormat`.
 
     Returns:
@@ -41,6 +44,12 @@ def encode_records(features, record_format):
         _FEATURES + _varint(sum(map(len, parts))) + b"".join(parts)
         for parts in zip(*columns, strict=True)
     ]
+
+
+def encode_record(features, record_format):
+    """Serializes one record, its features as for `encode_records` but without their first axis."""
+    features = {name: np.asarray(values)[np.newaxis] for name, values in features.items()}
+    return encode_records(features, record_format)[0]
 
 
 def _encode_feature(name, values, kind):
@@ -82,16 +91,15 @@ def encode_varints(values):
     """Integers of many records as Protocol Buffers write them.
 
     Args:
-        values: integers [B, L], at least 0 and below 2^31.
+        values: integers [B, L]; a negative one counts as its two's complement of 64 bits.
 
     Returns:
         Bytes, those of the first record first; how many [B] each record has.
     """
-    flat = values.astype(np.uint32).reshape(-1)  # [N]
+    flat = values.astype(np.int64).view(np.uint64).reshape(-1)  # [N]
     if not flat.size or flat.max() < 0x80:
         return flat.astype(np.uint8).tobytes(), np.full(len(values), values.shape[1])
-    limits = 1 << np.arange(7, 35, 7, dtype=np.int64)  # from here on another byte
-    limits = limits[: np.searchsorted(limits, flat.max(), side="right")]
+    limits = [limit for limit in MORE_BYTES if limit <= flat.max()]
     sizes = np.ones(flat.shape, np.int64)
     for limit in limits:
         sizes += flat >= limit
@@ -100,5 +108,6 @@ def encode_varints(values):
     for byte in range(len(limits) + 1):
         has = sizes > byte
         more = np.where(sizes[has] > byte + 1, 0x80, 0).astype(np.uint8)
-        encoded[starts[has] + byte] = (flat[has] >> (7 * byte)).astype(np.uint8) & 0x7F | more
+        bits = (flat[has] >> np.uint64(7 * byte)).astype(np.uint8)
+        encoded[starts[has] + byte] = bits & 0x7F | more
     return encoded.tobytes(), sizes.reshape(values.shape).sum(axis=1)

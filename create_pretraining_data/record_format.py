@@ -1,7 +1,6 @@
-"""The format of pre-training records, with their serializer; needs no TensorFlow."""
+"""The format of pre-training records."""
 
 import dataclasses
-import struct
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,54 +51,3 @@ class RecordFormat:
         if self.token_boundary:
             table["token_boundary"] = (sequence, "int")
         return table
-
-
-def serialize(features, record_format):
-    """Serializes one record.
-
-    Args:
-        features: a dict from name to values, exactly those of `record_format.features()`.
-        record_format: a `RecordFormat`.
-
-    Returns:
-        Bytes of a `tf.train.Example`, those of `SerializeToString(deterministic=True)`.
-
-    Raises:
-        ValueError: another name or another length than the format has.
-    """
-    table = record_format.features()
-    given = {name: len(values) for name, values in features.items()}
-    if given != {name: length for name, (length, _) in table.items()}:
-        raise ValueError(f"features must be those of {record_format}. Received: lengths {given}")
-    entries = b""
-    for name in sorted(table):
-        _, kind = table[name]
-        if kind == "int":
-            values = _field(3, _field(1, _varints(features[name])))  # Feature.int64_list.value
-        else:
-            packed = struct.pack(f"<{len(features[name])}f", *features[name])
-            values = _field(2, _field(1, packed))  # Feature.float_list.value
-        # An entry of Features.feature, a map: its key, its value.
-        entries += _field(1, _field(1, name.encode()) + _field(2, values))
-    return _field(1, entries)  # Example.features
-
-
-# What the protocol buffer format calls a field of bytes, of text, of packed numbers.
-_LENGTH_DELIMITED = 2
-
-
-def _field(number, content):
-    return bytes([number << 3 | _LENGTH_DELIMITED]) + _varints([len(content)]) + content
-
-
-def _varints(values):
-    """Non-negative numbers as 7 bits a byte, the lowest first; the top bit: more follows."""
-    if max(values, default=0) < 128:
-        return bytes(iter(values))  # bytes(array) would be its memory
-    encoded = bytearray()
-    for value in values:
-        while value > 127:
-            encoded.append(value & 127 | 128)
-            value >>= 7
-        encoded.append(value)
-    return bytes(encoded)

@@ -66,9 +66,9 @@ def row_of(made, row, labelled=True):
     )
 
 
-def sequences_from(rows):
-    """`Sequences` of a list of `Sequence`."""
-    width = max(len(row.ids) for row in rows)
+def sequences_from(rows, width=None):
+    """`Sequences` of a list of `Sequence`, as wide as the longest without a `width`."""
+    width = width or max(len(row.ids) for row in rows)
     ids, starts = np.zeros((len(rows), width), np.int32), np.zeros((len(rows), width), bool)
     for made, flags, row in zip(ids, starts, rows, strict=True):
         made[: len(row.ids)] = row.ids
