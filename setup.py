@@ -26,6 +26,8 @@ DEPENDENCIES = [
     "numpy>=2.0",
     "tensorboard>=2.19",
     "tqdm>=4.66",
+    # The checksum of TFRecord files in C, for the processes that write them without TensorFlow.
+    "google-crc32c>=1.5",
 ]
 
 EXTRAS = {

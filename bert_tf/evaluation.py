@@ -8,7 +8,7 @@ from tqdm import tqdm
 from bert_tf.distribution import is_chief
 from bert_tf.input_pipeline import distribute_evaluation, explain_failure
 from bert_tf.step import EvaluationStep
-from create_pretraining_data.records import count_records
+from create_pretraining_data.records import count_records, parsing_spec
 
 RESULTS_FILE = "eval_results.txt"
 
@@ -112,7 +112,7 @@ def first_records(files, record_format, count):
     Returns:
         A list of dicts: feature's name -> NumPy array.
     """
-    spec = record_format.parsing_spec()
+    spec = parsing_spec(record_format)
     records = tf.data.TFRecordDataset(files).take(count)
     return list(records.map(lambda r: tf.io.parse_single_example(r, spec)).as_numpy_iterator())
 

@@ -11,13 +11,16 @@ import numpy as np
 import tensorflow as tf
 from tqdm import tqdm
 
+from create_pretraining_data.encoding import encode_record
+from create_pretraining_data.record_format import RecordFormat
 from create_pretraining_data.records import (
     Corruption,
-    RecordFormat,
+    compression_of,
     count_records,
     find_corruption,
+    open_records,
+    parsing_spec,
     read_format,
-    serialize,
 )
 from tokenization.errors import InputError
 
@@ -90,7 +93,12 @@ def check_records(files, max_seq_length, max_predictions_per_seq, config):
                 f"{first.packed_sequences} in {files[0]}, {found.packed_sequences} in {path} "
                 "(0: not packed)"
             )
-        dataset = tf.data.TFRecordDataset(path).take(CHECKED_RECORDS)
+        if compression_of(path) != compression_of(files[0]):
+            raise InputError(
+                "all files must be compressed, or none. Received: "
+                f"{files[0]} and {path}, of which one is"
+            )
+        dataset = open_records(path).take(CHECKED_RECORDS)
         _check_ids(path, dataset, found, config)
     return first, examples
 
@@ -106,7 +114,7 @@ def _summarize(path):
 
 def _check_ids(path, dataset, record_format, config):
     """Raises an InputError that names the first record with an id out of range."""
-    parsed = dataset.map(lambda r: tf.io.parse_single_example(r, record_format.parsing_spec()))
+    parsed = dataset.map(lambda r: tf.io.parse_single_example(r, parsing_spec(record_format)))
     for number, record in enumerate(_whole_records(path, parsed), start=1):
         for name, limit in limits(config, record_format).items():
             if not 0 <= record[name].min() <= record[name].max() < limit:
@@ -179,7 +187,7 @@ def explain_failure(files, record_format, config):
         return InputError(_describe(corruption))
     for path in files:
         try:
-            _check_ids(path, tf.data.TFRecordDataset(path), record_format, config)
+            _check_ids(path, open_records(path), record_format, config)
         except InputError as error:
             return error
     return None
@@ -230,7 +238,8 @@ def _batches(serialized, record_format: RecordFormat, config, batch_size, shard)
     replica_size = shard.get_per_replica_batch_size(batch_size)
     table = record_format.features()
     # It has no token and no weight.
-    filler = serialize({name: [0] * length for name, (length, _) in table.items()}, record_format)
+    empty = {name: [0] * length for name, (length, _) in table.items()}
+    filler = encode_record(empty, record_format)
 
     def own_part(records):
         """A global batch, perhaps the last one, too short -> [replicas of the worker, B]."""
@@ -254,7 +263,7 @@ def _parser(record_format, config):
     """The function from serialized records [B] to model features [B, ...], checked."""
     spec = {
         name: feature
-        for name, feature in record_format.parsing_spec().items()
+        for name, feature in parsing_spec(record_format).items()
         if name in MODEL_FEATURES
     }
 
@@ -303,10 +312,10 @@ def training_dataset(
         by the number of replicas: for each global batch one element for every replica of this
         worker.
     """
-    paths = tf.constant(files)
+    paths, compression = tf.constant(files), compression_of(files[0])
     records = _in_order(
         len(files),
-        lambda file: tf.data.TFRecordDataset(tf.gather(paths, file)),
+        lambda file: tf.data.TFRecordDataset(tf.gather(paths, file), compression),
         examples,
         seed,
         start_step * batch_size,
@@ -332,7 +341,7 @@ def evaluation_dataset(files, record_format, config, batch_size, max_batches, sh
     Returns:
         A dataset as `training_dataset` gives it, with an end.
     """
-    records = tf.data.TFRecordDataset(files).take(max_batches * batch_size)
+    records = open_records(files).take(max_batches * batch_size)
     return _batches(records, record_format, config, batch_size, shard)
 
 
@@ -402,9 +411,9 @@ def most_frequent_share(files, record_format, max_records=100_000):
     Returns:
         A number in 0..1: the share of the most frequent id among the masked words.
     """
-    spec = record_format.parsing_spec()
+    spec = parsing_spec(record_format)
     counts = np.zeros(0, np.int64)
-    for features in tf.data.TFRecordDataset(files).take(max_records).batch(1024):
+    for features in open_records(files).take(max_records).batch(1024):
         parsed = tf.io.parse_example(
             features, {name: spec[name] for name in ("masked_lm_ids", "masked_lm_weights")}
         )

@@ -1,24 +1,30 @@
-"""Chooses the pieces of a sequence that the masked language model must predict.
+"""Chooses the pieces of sequences that the masked language model must predict.
 
 As google-research/albert create_pretraining_data.py with its n-grams of words; the masking of
 google-research/bert is its case of n-grams of length one. Two things differ: an n-gram ends at
 its segment's end instead of running over [SEP], and its length is drawn from the seeded generator
 instead of an unseeded one.
+
+All sequences are worked on side by side: each takes its units (words or single pieces) in a random
+order of its own, and in every round each sequence that has room left tries its next one.
+
+Legend: B sequences, T tokens, U units, P predictions, C chosen pieces of all sequences.
 """
 
-import bisect
 import dataclasses
 import functools
-import itertools
 from typing import NamedTuple
+
+import numpy as np
 
 
 class Masked(NamedTuple):
-    """A sequence after masking, not padded."""
+    """Sequences after masking."""
 
-    ids: list[int]  # [T] the input of the model
-    positions: list[int]  # [P] ascending
-    labels: list[int]  # [P] the ids that stood there
+    ids: np.ndarray  # int32 [B, T] the input of the model
+    positions: np.ndarray  # int32 [B, P] ascending, 0 behind the last
+    labels: np.ndarray  # int32 [B, P] the ids that stood there, 0 behind the last
+    counts: np.ndarray  # int64 [B] predictions
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,117 +52,160 @@ class MaskingRules:
     vocab_size: int
 
     @functools.cached_property
-    def ngram_weights(self):
-        """The cumulative weights of the lengths 1 to ngram."""
-        weights = [1 / n for n in range(1, self.ngram + 1)]
-        return list(itertools.accumulate(weights if self.favor_shorter_ngram else weights[::-1]))
+    def ngram_shares(self):
+        """The probability that a drawn length is at most 1, 2, ..., ngram."""
+        weights = 1.0 / np.arange(1, self.ngram + 1)
+        weights = weights if self.favor_shorter_ngram else weights[::-1]
+        return np.cumsum(weights) / weights.sum()
 
 
-def mask_sequence(sequence, rules, rng):
-    """Masks one sequence.
+def mask_sequences(sequences, rules, rng):
+    """Masks sequences.
 
     Args:
-        sequence: a `Sequence`.
+        sequences: `Sequences`.
         rules: `MaskingRules`.
-        rng: a `random.Random`.
+        rng: a `numpy.random.RandomState`, whose numbers no version of NumPy changes.
 
     Returns:
         `Masked`; nothing is chosen when masked_lm_prob is 0.
     """
-    if rules.masked_lm_prob == 0:
-        return Masked(sequence.ids, [], [])
-    # Python rounds half to even, as Google's script does under Python 3.
-    count = min(
-        rules.max_predictions_per_seq,
-        max(1, round(len(sequence.ids) * rules.masked_lm_prob)),
-    )
-    units = sequence.words
-    if not rules.do_whole_word_mask:
-        units = [(p, p + 1) for start, end in sequence.words for p in range(start, end)]
-    # The first unit of the second segment.
-    border = bisect.bisect_left(units, (sequence.segment_ids.count(0),))
-    chosen = [
-        position
-        for ngram in choose_ngrams(units, border, count, set(), rules, rng)
-        for position in ngram_positions(units, ngram)
-    ]
-    ids = list(sequence.ids)
-    for position in chosen:
-        ids[position] = _replacement(ids[position], rules, rng)
-    if rules.do_permutation:
-        ngrams = choose_ngrams(units, border, count, set(chosen), rules, rng)
-        places = sorted(p for ngram in ngrams for p in ngram_positions(units, ngram))
-        sources = list(places)
-        rng.shuffle(sources)
-        for place, source in zip(places, sources, strict=True):
-            ids[place] = sequence.ids[source]
-        chosen += places
-    chosen.sort()
-    return Masked(ids, chosen, [sequence.ids[position] for position in chosen])
+    ids = sequences.ids.copy()
+    places = rules.max_predictions_per_seq * (1 + rules.do_permutation)
+    chosen = np.zeros(ids.shape, bool)  # [B, T]
+    if rules.masked_lm_prob > 0:
+        units = find_units(sequences, rules.do_whole_word_mask)
+        counts = prediction_counts(sequences.lengths, rules)
+        taken = np.zeros(units.starts.shape, bool)  # [B, U]
+        choose_ngrams(units, counts, taken, rules, rng)
+        chosen = pieces_of(units, taken, ids.shape)
+        ids[chosen] = _replacements(ids[chosen], rules, rng)
+        if rules.do_permutation:
+            first = taken.copy()
+            choose_ngrams(units, counts, taken, rules, rng)
+            moved = pieces_of(units, taken & ~first, ids.shape)
+            ids[moved] = _shuffled_within_rows(sequences.ids, moved, rng)
+            chosen |= moved
+    return Masked(ids, *_as_table(sequences.ids, chosen, places))
 
 
-class Ngram(NamedTuple):
-    """Consecutive units."""
+def prediction_counts(lengths, rules):
+    """How many pieces [B] are to be chosen of sequences of these lengths [B]."""
+    # Rounds half to even, as Google's script does under Python 3.
+    counts = np.rint(lengths * rules.masked_lm_prob).astype(np.int64)
+    return np.clip(counts, 1, rules.max_predictions_per_seq)
 
-    first: int
-    length: int
+
+class Units(NamedTuple):
+    """What is masked at once, in the order of the text. Behind a sequence's last unit: anything."""
+
+    starts: np.ndarray  # int64 [B, U] the first position
+    ends: np.ndarray  # int64 [B, U] the one behind the last
+    segment_ends: np.ndarray  # int64 [B, U] the unit behind the last one of the same segment
+    numbers: np.ndarray  # int64 [B] how many
 
 
-def choose_ngrams(units, border, count, taken, rules, rng):
-    """Chooses n-grams at random that do not overlap, to at most `count` pieces.
+def find_units(sequences, whole_words):
+    """The words of sequences, or their single pieces; [CLS] and [SEP] belong to none."""
+    positions = np.arange(sequences.ids.shape[1])
+    # A unit may begin behind [CLS], behind the first segment's [SEP], up to the last [SEP].
+    last = (sequences.lengths - 1)[:, None]
+    border = sequences.borders[:, None]
+    inside = (positions > 0) & (positions < last) & (positions != border - 1)  # [B, T]
+    begins = sequences.word_starts & inside if whole_words else inside
+    numbers = begins.sum(axis=1)
+    rows, found = np.nonzero(begins)
+    column = np.arange(len(rows)) - np.repeat(np.cumsum(numbers) - numbers, numbers)
+    starts = np.full((len(numbers), max(numbers.max(initial=0), 1) + 1), np.iinfo(np.int64).max)
+    starts[rows, column] = found
+    segment_limit = np.where(starts < border, border - 1, last)  # where its segment's [SEP] is
+    ends = np.minimum(starts[:, 1:], segment_limit[:, :-1])  # [B, U]
+    starts = starts[:, :-1]  # [B, U]
+    of_first = (starts < border).sum(axis=1)[:, None]
+    segment_ends = np.where(starts < border, of_first, numbers[:, None])
+    return Units(starts, ends, segment_ends, numbers)
+
+
+def choose_ngrams(units, counts, taken, rules, rng):
+    """Chooses n-grams of units at random that do not overlap, to at most `counts` pieces.
 
     Args:
-        units: [U] (start, end) positions, in order.
-        border: the first unit of the second segment; no n-gram reaches over it.
-        count: pieces; fewer are chosen only where no unit fits any more.
-        taken: positions that are not to be chosen.
+        units: `Units`.
+        counts: [B] pieces; fewer are chosen only where no unit fits any more.
+        taken: bool [B, U], the units that are not to be chosen; the chosen ones are added.
         rules: `MaskingRules`.
-        rng: a `random.Random`.
+        rng: a `numpy.random.RandomState`.
 
     Returns:
-        A list of `Ngram`.
+        int64 [chosen, 3]: sequence, first unit, number of units.
     """
-    chosen, taken, left = [], set(taken), count
-    for first in _shuffled(len(units), rng):
-        if left == 0:
+    keys = rng.random_sample(taken.shape)  # [B, U]
+    keys[np.arange(taken.shape[1]) >= units.numbers[:, None]] = 2.0  # behind all units
+    order = np.argsort(keys, axis=1)
+    left = np.array(counts)
+    rows, chosen = np.arange(len(left)), []
+    for turn in range(taken.shape[1]):
+        rows = rows[(left[rows] > 0) & (turn < units.numbers[rows])]
+        if not rows.size:
             break
-        segment_end = border if first < border else len(units)
-        ngram = Ngram(first, min(draw_length(rules.ngram_weights, rng), segment_end - first))
-        positions = ngram_positions(units, ngram)
-        while len(positions) > left and ngram.length > 1:
-            ngram = Ngram(first, ngram.length - 1)
-            positions = ngram_positions(units, ngram)
-        if len(positions) <= left and taken.isdisjoint(positions):
-            chosen.append(ngram)
-            taken.update(positions)
-            left -= len(positions)
-    return chosen
+        first = order[rows, turn]
+        length = draw_lengths(rules, len(rows), rng)
+        length = np.minimum(length, units.segment_ends[rows, first] - first)
+        start, room = units.starts[rows, first], left[rows]
+        for shorter in range(rules.ngram - 1, 0, -1):
+            too_long = units.ends[rows, first + length - 1] - start > room
+            length = np.where(too_long & (length > shorter), shorter, length)
+        size = units.ends[rows, first + length - 1] - start
+        fits = size <= room
+        for step in range(rules.ngram):
+            fits &= ~taken[rows, np.where(step < length, first + step, first)]
+        rows_now, first, length = rows[fits], first[fits], length[fits]
+        for step in range(rules.ngram):
+            within = step < length
+            taken[rows_now[within], first[within] + step] = True
+        left[rows_now] -= size[fits]
+        chosen.append(np.stack([rows_now, first, length], axis=1))
+    return np.concatenate(chosen) if chosen else np.zeros((0, 3), np.int64)
 
 
-def ngram_positions(units, ngram):
-    """The positions that an n-gram covers."""
-    covered = units[ngram.first : ngram.first + ngram.length]
-    return [position for start, end in covered for position in range(start, end)]
+def draw_lengths(rules, number, rng):
+    """Draws `number` lengths of n-grams, each at least 1."""
+    if rules.ngram == 1:
+        return np.ones(number, np.int64)
+    return 1 + np.searchsorted(rules.ngram_shares[:-1], rng.random_sample(number), side="right")
 
 
-def draw_length(cumulative_weights, rng):
-    """Draws a length of at least 1; weights as in `MaskingRules.ngram_weights`."""
-    return 1 + bisect.bisect(cumulative_weights, rng.random() * cumulative_weights[-1])
+def pieces_of(units, flags, shape):
+    """Which pieces, bool [B, T], belong to the units that have a flag in [B, U]."""
+    rows, columns = np.nonzero(flags)
+    # +1 where a unit begins, -1 behind it: the running sum is 1 inside.
+    steps = np.zeros((shape[0], shape[1] + 1), np.int8)
+    np.add.at(steps, (rows, units.starts[rows, columns]), 1)
+    np.add.at(steps, (rows, units.ends[rows, columns]), -1)
+    return np.cumsum(steps[:, :-1], axis=1, dtype=np.int8) > 0
 
 
-def _shuffled(count, rng):
-    """0 to count - 1 in random order; draws only as far as it is read."""
-    order = list(range(count))
-    for i in range(count):
-        j = i + int(rng.random() * (count - i))
-        order[i], order[j] = order[j], order[i]
-        yield order[i]
+def _replacements(pieces, rules, rng):
+    """What stands in the place of chosen pieces [C]."""
+    draws = rng.random_sample((2, len(pieces)))
+    anything = (draws[1] * rules.vocab_size).astype(pieces.dtype)
+    # 80 %: [MASK]; 10 %: as it was; 10 %: any piece, special ones included.
+    return np.where(draws[0] < 0.8, rules.mask_id, np.where(draws[0] < 0.9, pieces, anything))
 
 
-def _replacement(piece, rules, rng):
-    draw = rng.random()
-    if draw < 0.8:  # 80 %: [MASK]
-        return rules.mask_id
-    if draw < 0.9:  # 10 %: as it was
-        return piece
-    return rng.randrange(rules.vocab_size)  # 10 %: any piece, special ones included
+def _shuffled_within_rows(ids, places, rng):
+    """The pieces [C] at the places, those of a sequence in another order."""
+    rows, columns = np.nonzero(places)
+    order = np.lexsort((rng.random_sample(len(rows)), rows))
+    return ids[rows, columns[order]]
+
+
+def _as_table(ids, chosen, width):
+    """Positions and ids [B, width] of the chosen pieces, how many [B] each sequence has."""
+    counts = chosen.sum(axis=1)
+    rows, columns = np.nonzero(chosen)
+    place = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+    positions, labels = np.zeros((2, len(counts), width), np.int32)
+    positions[rows, place] = columns
+    labels[rows, place] = ids[rows, columns]
+    return positions, labels, counts

@@ -1,4 +1,4 @@
-"""Cuts documents into unmasked sequences with their sentence label.
+"""Cuts documents into pairs of segments with their sentence label.
 
 The plan is that of google-research/albert create_pretraining_data.py: sentences are gathered
 until they reach a target length, the chunk is split into A and B between two sentences, and B is
@@ -18,6 +18,8 @@ In next-sentence data, where Google's way of filling up B is kept, the total len
 little: a random B goes on to the target, a true one ends with its document. On English text in
 documents of a dozen sentences, at 128 pieces, the best guess by length alone is right 53 % of
 the time.
+
+A segment is a range of the text's pieces: what is cut, joined, swapped here are numbers alone.
 """
 
 import bisect
@@ -25,19 +27,18 @@ import collections
 import dataclasses
 from typing import NamedTuple
 
-from create_pretraining_data.documents import Sentence, join
-
 # Below this a pair does not fit: [CLS] a [SEP] b [SEP].
 SHORTEST_SEQUENCE = 5
 
 
-class Sequence(NamedTuple):
-    """One unmasked training sequence, not padded."""
+class Pair(NamedTuple):
+    """Two segments as ranges of the text's pieces; the second is empty with objective "none"."""
 
-    ids: list[int]  # [T] with [CLS] and [SEP]
-    segment_ids: list[int]  # [T] 0 for [CLS] A [SEP], 1 for B [SEP]
-    words: list[tuple[int, int]]  # [W] (start, end) in ids; none holds [CLS] or [SEP]
-    sentence_label: int | None  # 1: B is random (nsp), or A and B are swapped (sop)
+    first_start: int
+    first_end: int
+    second_start: int
+    second_end: int
+    label: int  # 1: the second is random (nsp), or the two are swapped (sop); 0 where there is none
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,94 +107,94 @@ def _sign(number):
     return (number > 0) - (number < 0)
 
 
-def make_sequences(documents, index, rules, balance, rng):
-    """Makes the sequences of one pass over one document.
+def make_pairs(text, index, rules, balance, rng):
+    """Makes the pairs of one pass over one document.
 
     Args:
-        documents: all documents; the others are where random sentences come from.
+        text: a `Text`; its other documents are where random sentences come from.
         index: which document.
         rules: `PairRules`.
         balance: a `LengthBalance`, the same for all documents; only "sop" writes to it.
         rng: a `random.Random`.
 
     Returns:
-        A list of `Sequence`; empty for a document of one word under "nsp" and "sop".
+        A list of `Pair`; empty for a document of one word under "nsp" and "sop".
     """
-    return _OBJECTIVES[rules.objective](documents, index, rules, balance, rng)
+    return _OBJECTIVES[rules.objective](text, index, rules, balance, rng)
 
 
-def is_too_short_for_a_pair(document):
+def is_too_short_for_a_pair(text, index):
     """Whether a document is a single word, which cannot be cut into A and B."""
-    return len(document) == 1 and len(document[0].word_starts) == 1
+    bounds = text.sentence_bounds(index)
+    return len(bounds) == 2 and len(text.words_of(*bounds)) == 1
 
 
-def _next_sentence_sequences(documents, index, rules, balance, rng):
-    document = _at_least_two(documents[index], rng)
+def _next_sentence_pairs(text, index, rules, balance, rng):
+    bounds = _at_least_two(text, index, rng)
     room = rules.max_seq_length - 3  # [CLS] [SEP] [SEP]
     target = _target_length(room, rules.short_seq_prob, rng)
-    sequences, start = [], 0
-    while start < len(document):
-        chunk = find_chunk(document, start, target, rng)
+    pairs, start, last = [], 0, len(bounds) - 1
+    while start < last:
+        chunk = find_chunk(bounds, start, target, rng)
         split = rng.randint(chunk.start + 1, chunk.stop - 1)
-        first = join(document[chunk.start : split])
+        first = bounds[chunk.start], bounds[split]
         is_random = rng.random() < 0.5
         if is_random:
-            second = _random_sentences(documents, index, target - len(first.ids), rng)
+            second = _random_sentences(text, index, target - (first[1] - first[0]), rng)
             # The sentences that were not used go back, except behind the last chunk: it was
             # widened with sentences that had their turn, and would come up for ever.
             start = chunk.stop if chunk.start < start else split
         else:
-            second = join(document[split : chunk.stop])
+            second = bounds[split], bounds[chunk.stop]
             start = chunk.stop
-        sequences.append(_pair(first, second, int(is_random), room, rules, rng))
-    return sequences
+        pairs.append(_pair(first, second, int(is_random), room, rng))
+    return pairs
 
 
-def _sentence_order_sequences(documents, index, rules, balance, rng):
-    document = _at_least_two(documents[index], rng)
+def _sentence_order_pairs(text, index, rules, balance, rng):
+    bounds = _at_least_two(text, index, rng)
     room = rules.max_seq_length - 3  # [CLS] [SEP] [SEP]
     target = _target_length(room, rules.short_seq_prob, rng)
     from_the_end = rng.random() < 0.5
     if from_the_end:
-        document = document[::-1]
-    sequences, start = [], 0
-    while start < len(document):
-        chunk = find_chunk(document, start, target, rng)
+        bounds = [-bound for bound in reversed(bounds)]
+    pairs, start, last = [], 0, len(bounds) - 1
+    while start < last:
+        chunk = find_chunk(bounds, start, target, rng)
         start = chunk.stop
-        sentences = document[chunk.start : chunk.stop]
+        inside = bounds[chunk.start : chunk.stop + 1]
         if from_the_end:
-            sentences.reverse()
-        split = 1 + balance.choose(_length_differences(sentences, room), rng)
-        pair = join(sentences[:split]), join(sentences[split:])
+            inside = [-bound for bound in reversed(inside)]
+        split = inside[1 + balance.choose(_length_differences(inside, room), rng)]
+        pair = (inside[0], split), (split, inside[-1])
         is_swapped = rng.random() < 0.5
         first, second = reversed(pair) if is_swapped else pair
-        sequences.append(_pair(first, second, int(is_swapped), room, rules, rng))
-    return sequences
+        pairs.append(_pair(first, second, int(is_swapped), room, rng))
+    return pairs
 
 
-def _single_segment_sequences(documents, index, rules, balance, rng):
-    document = documents[index]
+def _single_segments(text, index, rules, balance, rng):
+    bounds = text.sentence_bounds(index)
     room = rules.max_seq_length - 2  # [CLS] [SEP]
     target = _target_length(room, rules.short_seq_prob, rng)
-    sequences, start = [], 0
-    while start < len(document):
-        end = _gather(document, start, target, at_least=1)
-        segment = join(document[start:end])
-        segment = _cut(segment, len(segment.ids) - room, rng)
-        sequences.append(assemble([segment], None, rules.cls_id, rules.sep_id))
+    pairs, start = [], 0
+    while start < len(bounds) - 1:
+        end = _gather(bounds, start, target, at_least=1)
+        segment = _cut(bounds[start], bounds[end], bounds[end] - bounds[start] - room, rng)
+        pairs.append(Pair(*segment, 0, 0, 0))
         start = end
-    return sequences
+    return pairs
 
 
 _OBJECTIVES = {
-    "nsp": _next_sentence_sequences,
-    "sop": _sentence_order_sequences,
-    "none": _single_segment_sequences,
+    "nsp": _next_sentence_pairs,
+    "sop": _sentence_order_pairs,
+    "none": _single_segments,
 }
 OBJECTIVES = tuple(_OBJECTIVES)
 
 
-def find_chunk(document, start, target, rng):
+def find_chunk(bounds, start, target, rng):
     """Gathers sentences from `start` to at least `target` pieces, and at least two sentences.
 
     When only the last sentence is left, the chunk is widened backwards over sentences that were
@@ -201,7 +202,7 @@ def find_chunk(document, start, target, rng):
     and what it repeats stays little.
 
     Args:
-        document: at least two sentences.
+        bounds: where each sentence begins, at last where the last ends; at least two sentences.
         start: the first sentence that was not used yet.
         target: pieces.
         rng: a `random.Random`.
@@ -209,40 +210,31 @@ def find_chunk(document, start, target, rng):
     Returns:
         A range of sentence indices; it starts before `start` if the chunk was widened.
     """
-    end = _gather(document, start, target, at_least=2)
+    end = _gather(bounds, start, target, at_least=2)
     if end - start >= 2:
         return range(start, end)
     wanted = rng.randint(1, target)
-    length = len(document[start].ids)
-    first = start
-    while first > 0 and (first == start or length < wanted):
+    first = start - 1
+    while first > 0 and bounds[end] - bounds[first] < wanted:
         first -= 1
-        length += len(document[first].ids)
     return range(first, end)
 
 
-def _gather(document, start, target, at_least):
-    length = 0
-    for end in range(start + 1, len(document) + 1):
-        length += len(document[end - 1].ids)
-        if length >= target and end - start >= at_least:
-            return end
-    return len(document)
+def _gather(bounds, start, target, at_least):
+    """The sentence behind those that reach the target, from `start` on."""
+    end = bisect.bisect_left(bounds, bounds[start] + target, start)
+    return min(max(end, start + at_least), len(bounds) - 1)
 
 
-def _at_least_two(document, rng):
-    """The document; one of a single sentence is cut in two between words, if it has two."""
-    if len(document) > 1:
-        return document
-    if is_too_short_for_a_pair(document):
-        return []
-    ids, word_starts = document[0]
-    word = rng.randint(1, len(word_starts) - 1)
-    cut = word_starts[word]
-    return [
-        Sentence(ids[:cut], word_starts[:word]),
-        Sentence(ids[cut:], [start - cut for start in word_starts[word:]]),
-    ]
+def _at_least_two(text, index, rng):
+    """The bounds of a document's sentences; a single one is cut in two between words if it can."""
+    bounds = text.sentence_bounds(index)
+    if len(bounds) > 2:
+        return bounds
+    words = text.words_of(*bounds)
+    if len(words) == 1:
+        return bounds[:1]  # nothing
+    return [bounds[0], int(words[rng.randint(1, len(words) - 1)]), bounds[1]]
 
 
 def _target_length(room, short_seq_prob, rng):
@@ -251,27 +243,25 @@ def _target_length(room, short_seq_prob, rng):
     return rng.randint(2, room) if rng.random() < short_seq_prob else room
 
 
-def _random_sentences(documents, index, target, rng):
+def _random_sentences(text, index, target, rng):
     """Consecutive sentences of another document, to at least `target` pieces if it has them."""
     other = index
-    if len(documents) > 1:
-        other = rng.randrange(len(documents) - 1)
+    if text.number > 1:
+        other = rng.randrange(text.number - 1)
         other += other >= index  # skips `index` itself
-    document = documents[other]
-    start = rng.randrange(len(document))
-    return join(document[start : _gather(document, start, target, at_least=1)])
+    bounds = text.sentence_bounds(other)
+    start = rng.randrange(len(bounds) - 1)
+    return bounds[start], bounds[_gather(bounds, start, target, at_least=1)]
 
 
-def _length_differences(sentences, room):
+def _length_differences(bounds, room):
     """For each split of a chunk: the first segment's length in A minus the second's in A.
 
     Both are asked for place A, since A keeps one piece more when both must be shortened.
     """
-    lengths = [len(sentence.ids) for sentence in sentences]
-    total, first, differences = sum(lengths), 0, []
-    for length in lengths[:-1]:
-        first += length
-        second = total - first
+    differences = []
+    for split in bounds[1:-1]:
+        first, second = split - bounds[0], bounds[-1] - split
         differences.append(_fit(first, second, room)[0] - _fit(second, first, room)[0])
     return differences
 
@@ -285,47 +275,18 @@ def _fit(first, second, room):
     return min(first, room - kept), kept
 
 
-def _pair(first, second, label, room, rules, rng):
-    lengths = _fit(len(first.ids), len(second.ids), room)
+def _pair(first, second, label, room, rng):
+    lengths = _fit(first[1] - first[0], second[1] - second[0], room)
     first, second = (
-        _cut(segment, len(segment.ids) - length, rng)
-        for segment, length in zip((first, second), lengths, strict=True)
+        _cut(start, end, end - start - length, rng)
+        for (start, end), length in zip((first, second), lengths, strict=True)
     )
-    return assemble([first, second], label, rules.cls_id, rules.sep_id)
+    return Pair(*first, *second, label)
 
 
-def _cut(segment, excess, rng):
+def _cut(start, end, excess, rng):
     """Takes `excess` pieces away, each from a random end; nothing if it is not positive."""
     if excess <= 0:
-        return segment
+        return start, end
     front = rng.getrandbits(excess).bit_count()  # so many of `excess` fair coins
-    end = len(segment.ids) - (excess - front)
-    first = bisect.bisect_left(segment.word_starts, front)
-    last = bisect.bisect_left(segment.word_starts, end)
-    starts = [start - front for start in segment.word_starts[first:last]]
-    if not starts or starts[0] != 0:
-        starts.insert(0, 0)  # what is left of a word that was cut counts as a word
-    return Sentence(segment.ids[front:end], starts)
-
-
-def assemble(segments, label, cls_id, sep_id):
-    """Puts [CLS] before the first segment, [SEP] behind each.
-
-    Args:
-        segments: one or two `Sentence`.
-        label: the sentence label, or None.
-        cls_id: the id of [CLS].
-        sep_id: the id of [SEP].
-
-    Returns:
-        A `Sequence`.
-    """
-    ids, segment_ids, words = [cls_id], [0], []
-    for segment_id, segment in enumerate(segments):
-        offset = len(ids)
-        starts = [start + offset for start in segment.word_starts]
-        ids += segment.ids
-        words += zip(starts, [*starts[1:], len(ids)], strict=True)
-        ids.append(sep_id)
-        segment_ids += [segment_id] * (len(ids) - len(segment_ids))
-    return Sequence(ids, segment_ids, words, label)
+    return start + front, end - (excess - front)

@@ -1,72 +1,16 @@
-"""The format of pre-training records, with their writer beside their reader."""
+"""Reads files of pre-training records."""
 
-import contextlib
-import dataclasses
+import gzip
 import os
+import zlib
 from typing import NamedTuple
 
 import tensorflow as tf
 from google.protobuf.message import DecodeError
 
+from create_pretraining_data.record_format import RecordFormat
+from create_pretraining_data.tfrecord import FRAME
 from tokenization.errors import InputError
-
-
-@dataclasses.dataclass(frozen=True)
-class RecordFormat:
-    """What every record of a data set holds; the names are those of google-research/bert.
-
-    An ordinary record is one sequence. A packed record is a row of several, one after the
-    other, which must not see each other; what it has beyond Google's names says where they are.
-
-    Attributes:
-        max_seq_length: positions of a record.
-        max_predictions_per_seq: places for predictions of a record.
-        sentence_label: whether next_sentence_labels is there (not with --objective=none).
-        token_boundary: whether token_boundary is there (as in google-research/albert).
-        packed_sequences: places for sequences of a packed record; 0 for ordinary records.
-    """
-
-    max_seq_length: int
-    max_predictions_per_seq: int
-    sentence_label: bool
-    token_boundary: bool
-    packed_sequences: int = 0
-
-    def features(self):
-        """The table {name: (length, kind)}; kind is "int" (int64) or "float" (float32)."""
-        sequence, predictions = self.max_seq_length, self.max_predictions_per_seq
-        table = {
-            "input_ids": (sequence, "int"),
-            "input_mask": (sequence, "int"),
-            "segment_ids": (sequence, "int"),
-            "masked_lm_positions": (predictions, "int"),
-            "masked_lm_ids": (predictions, "int"),
-            "masked_lm_weights": (predictions, "float"),
-        }
-        if self.packed_sequences:
-            # 1 for the first sequence of the row, 2 for the second, ...; 0 for padding.
-            table["segment_index"] = (sequence, "int")
-            # From 0 on in every sequence.
-            table["position_ids"] = (sequence, "int")
-            # Where the [CLS] of each sequence is; 0 for a sequence that is not there.
-            table["sequence_starts"] = (self.packed_sequences, "int")
-        if self.sentence_label:
-            # Named so in ALBERT's records too, where it is the sentence order.
-            table["next_sentence_labels"] = (self.packed_sequences or 1, "int")
-        if self.sentence_label and self.packed_sequences:
-            # 0 for a sequence that is not there.
-            table["next_sentence_weights"] = (self.packed_sequences, "float")
-        if self.token_boundary:
-            table["token_boundary"] = (sequence, "int")
-        return table
-
-    def parsing_spec(self):
-        """The argument of `tf.io.parse_example`: a dict of `tf.io.FixedLenFeature`."""
-        return {
-            name: tf.io.FixedLenFeature([length], _DTYPES[kind])
-            for name, (length, kind) in self.features().items()
-        }
-
 
 # A record with any of these is a packed one.
 _PACKED_NAMES = ("segment_index", "position_ids", "sequence_starts")
@@ -75,79 +19,35 @@ _DTYPES = {"int": tf.int64, "float": tf.float32}
 _KINDS = {"int64_list": "int", "float_list": "float", "bytes_list": "bytes"}
 
 
-def serialize(features, record_format):
-    """Serializes one record.
+def parsing_spec(record_format):
+    """The argument of `tf.io.parse_example`: a dict of `tf.io.FixedLenFeature`."""
+    return {
+        name: tf.io.FixedLenFeature([length], _DTYPES[kind])
+        for name, (length, kind) in record_format.features().items()
+    }
+
+
+def open_records(files):
+    """The dataset of the serialized records of files.
 
     Args:
-        features: a dict from name to values, exactly those of `record_format.features()`.
-        record_format: a `RecordFormat`.
+        files: a path, or several of files that are all compressed or all not.
 
     Returns:
-        Bytes of a `tf.train.Example`; the same features give the same bytes.
-
-    Raises:
-        ValueError: another name or another length than the format has.
+        A `tf.data.TFRecordDataset`.
     """
-    table = record_format.features()
-    given = {name: len(values) for name, values in features.items()}
-    if given != {name: length for name, (length, _) in table.items()}:
-        raise ValueError(f"features must be those of {record_format}. Received: lengths {given}")
-    encoded = {}
-    for name, (_, kind) in table.items():
-        if kind == "int":
-            values = tf.train.Int64List(value=features[name])
-            encoded[name] = tf.train.Feature(int64_list=values)
-        else:
-            values = tf.train.FloatList(value=features[name])
-            encoded[name] = tf.train.Feature(float_list=values)
-    example = tf.train.Example(features=tf.train.Features(feature=encoded))
-    # Without it the order of the features changes from run to run.
-    return example.SerializeToString(deterministic=True)
+    first = files if isinstance(files, str) else files[0]
+    return tf.data.TFRecordDataset(files, compression_type=compression_of(first))
 
 
-def write_records(files, rows, record_format):
-    """Writes records to the files in turn, the first to the first, and so on round.
-
-    A file appears under its name only when all of them are complete; until then it is a hidden
-    file beside it, which is removed when anything fails.
-
-    Args:
-        files: paths in existing folders.
-        rows: an iterable of features, as `serialize` takes them.
-        record_format: a `RecordFormat`.
-
-    Returns:
-        How many records were written.
-
-    Raises:
-        InputError: the files cannot be written, for example on a full disk.
-    """
-    partial = [_partial_name(path) for path in files]
-    written = 0
+def compression_of(path):
+    """What TensorFlow calls the compression of a file: "GZIP" or "", by its first bytes."""
     try:
-        with contextlib.ExitStack() as stack:
-            writers = [stack.enter_context(tf.io.TFRecordWriter(path)) for path in partial]
-            for features in rows:
-                writers[written % len(writers)].write(serialize(features, record_format))
-                written += 1
-        for temporary, path in zip(partial, files, strict=True):
-            os.replace(temporary, path)
-    except tf.errors.OpError as error:  # what TensorFlow makes of an OSError
-        raise InputError(
-            f"{', '.join(files)} must be writable. Received: {error.message}"
-        ) from None
-    finally:
-        for temporary in partial:
-            with contextlib.suppress(FileNotFoundError):
-                os.remove(temporary)
-    return written
-
-
-def _partial_name(path):
-    # Hidden, so that no glob for the finished files finds it; in the same folder, so that the
-    # renaming is one step.
-    folder, name = os.path.split(path)
-    return os.path.join(folder, f".{name}.{os.getpid()}.partial")
+        with open(path, "rb") as file:
+            # Of a plain file they would be the length of a first record of half a megabyte.
+            return "GZIP" if file.read(3) == b"\x1f\x8b\x08" else ""
+    except OSError:
+        return ""  # who reads it will say what is wrong
 
 
 def inspect_record(serialized):
@@ -188,7 +88,7 @@ def read_format(path):
             pre-train on; the message names the file.
     """
     try:
-        found = inspect_record(next(tf.data.TFRecordDataset(path).as_numpy_iterator()))
+        found = inspect_record(next(open_records(path).as_numpy_iterator()))
     except StopIteration:
         raise InputError(f"{path} must hold records. Received: no record") from None
     except tf.errors.DataLossError:
@@ -248,29 +148,36 @@ def find_corruption(files):
     for path in files:
         good = size = 0
         try:
-            for record in tf.data.TFRecordDataset(path).as_numpy_iterator():
+            for record in open_records(path).as_numpy_iterator():
                 good += 1
-                size += len(record) + _FRAME
+                size += len(record) + FRAME
         except tf.errors.DataLossError:
             return Corruption(path, good)
         # TensorFlow takes a file that ends within the length of a record for a whole one.
-        if size != os.path.getsize(path):
+        if size != _plain_size(path):
             return Corruption(path, good)
     return None
 
 
-# Bytes around a record: its length (8), a checksum of that (4), a checksum of the record (4).
-_FRAME = 16
+def _plain_size(path):
+    """Bytes of a file, inflated; -1 of a compressed file that is damaged."""
+    if not compression_of(path):
+        return os.path.getsize(path)
+    try:
+        with gzip.open(path) as file:
+            return file.seek(0, os.SEEK_END)
+    except (EOFError, OSError, zlib.error):
+        return -1
 
 
 def count_records(path):
     """Counts a file's records by their lengths alone, which also shows whether its end is there.
 
-    About a million records a second; the contents are not read. (TensorFlow takes a file that
-    ends within the length of a record for a whole one.)
+    About a million records a second; the contents are not read. A compressed file is inflated.
+    (TensorFlow takes a file that ends within the length of a record for a whole one.)
 
     Args:
-        path: an uncompressed TFRecord file.
+        path: a TFRecord file.
 
     Returns:
         How many records it holds.
@@ -278,11 +185,13 @@ def count_records(path):
     Raises:
         InputError: the file ends within a record; the message names the file.
     """
+    if compression_of(path):
+        return _count_compressed_records(path)
     size, offset, count = os.path.getsize(path), 0, 0
     with open(path, "rb", buffering=0) as file:
-        while offset + _FRAME <= size:
+        while offset + FRAME <= size:
             length = int.from_bytes(os.pread(file.fileno(), 8, offset), "little")
-            offset += _FRAME + length
+            offset += FRAME + length
             count += 1
     if offset != size:
         raise InputError(
@@ -291,4 +200,18 @@ def count_records(path):
             else f"{path} must be a whole TFRecord file. Received: it ends after record {count} "
             "with the beginning of another"
         )
+    return count
+
+
+def _count_compressed_records(path):
+    count = 0
+    try:
+        with gzip.open(path) as file:
+            while head := file.read(8):
+                rest = FRAME - 8 + int.from_bytes(head, "little")
+                if len(file.read(rest)) != rest:
+                    raise EOFError(f"it ends within record {count + 1}")
+                count += 1
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise InputError(f"{path} must be a whole TFRecord file. Received: {error}") from None
     return count

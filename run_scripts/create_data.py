@@ -1,162 +1,75 @@
 """Makes pre-training records from text files (python create_pretraining_data.py)."""
 
+import contextlib
 import dataclasses
-import glob
+import datetime
 import os
-import random
 import sys
 import time
 import warnings
-from typing import NamedTuple
 
-from tqdm import tqdm
-
-from bert_tf.quiet import import_tensorflow
-from create_pretraining_data.documents import describe, find_layout_problems, read_documents
-from create_pretraining_data.instances import make_features, make_instances
-from create_pretraining_data.masking import MaskingRules
-from create_pretraining_data.pairs import (
-    OBJECTIVES,
-    SHORTEST_SEQUENCE,
-    PairRules,
-    is_too_short_for_a_pair,
+from create_pretraining_data import chunk, input_chunks
+from create_pretraining_data.chunk import ONE_WORD, ChunkSettings
+from create_pretraining_data.disk_space import check_free_space, in_bytes
+from create_pretraining_data.engine import make_chunks, make_shards, read_summaries, start_workers
+from create_pretraining_data.input_chunks import (
+    LONGEST_SEARCH,
+    Source,
+    cut_into_chunks,
+    inflate,
+    is_gzip,
 )
-from run_scripts.cli import Columns, expand_globs, flag, resolve_columns, run_program
+from create_pretraining_data.layout import find_layout_problems
+from create_pretraining_data.masking import MaskingRules
+from create_pretraining_data.pairs import PairRules
+from create_pretraining_data.record_format import RecordFormat
+from create_pretraining_data.sidecar import (
+    check_names,
+    describe_records,
+    is_made,
+    sidecar_paths,
+    write_sidecars,
+)
+from create_pretraining_data.work_folder import (
+    begin,
+    clear,
+    has_chunks,
+    is_begun,
+    locked,
+    remove_partial,
+)
+from create_pretraining_data.work_plan import (
+    DEFLATED,
+    WorkPlan,
+    count_buckets,
+    estimate_records_size,
+    work_folder_of,
+)
+from run_scripts.cli import expand_globs, resolve_columns, run_program
+from run_scripts.create_data_flags import (
+    MODEL_NAMES,
+    CreateDataFlags,
+    check_numbers,
+    choose_output_files,
+    choose_plan,
+    files_read,
+    is_given,
+)
 from run_scripts.tokenizer_flags import check_tokenizer_flags, open_tokenizer
 from tokenization.errors import InputError
 from tokenization.folders import make_writable
 
-
-@dataclasses.dataclass(frozen=True)
-class CreateDataFlags:
-    """Turns text (UTF-8, one sentence a line, a blank line between documents) into records.
-
-    Runs on the CPU; a GPU is of no use to it.
-    """
-
-    input_file: str = flag(None, "Text files: paths or globs, comma-separated.", required=True)
-    output_file: str = flag(
-        None,
-        "Record files to write, comma-separated; examples go to them in turn. "
-        "Without it: each input file's name with .tfrecord behind it.",
-    )
-    objective: str = flag(
-        None,
-        "nsp: is B the sentence after A, or a random one; sop: are A and B in order; none: one "
-        "segment without a sentence label. Without it: sop if a flag that only ALBERT's script "
-        "has is given, else nsp.",
-        choices=OBJECTIVES,
-    )
-    vocab_file: str = flag(None, "The vocabulary, one piece a line.")
-    spm_model_file: str = flag(None, "A SentencePiece model, instead of vocab_file.")
-    tokenizer: str = flag(
-        None,
-        "full: google-research/bert's; korean: keeps Hangul and its words whole; sentencepiece. "
-        "Without it: sentencepiece if spm_model_file is given, else full.",
-        choices=("full", "korean", "sentencepiece"),
-    )
-    tokenizer_dir: str = flag(
-        None, "A folder with tokenizer_config.json and its vocabulary, instead of the three above."
-    )
-    do_lower_case: bool = flag(
-        None, "Lower-case the text. Without it: true for full and sentencepiece, false for korean."
-    )
-    max_seq_length: int = flag(Columns(128, 512), "Most pieces of an example, specials included.")
-    max_predictions_per_seq: int = flag(
-        20, "Most masked pieces of an example; max_seq_length * masked_lm_prob is what it takes."
-    )
-    masked_lm_prob: float = flag(0.15, "The share of the pieces that is masked.")
-    do_whole_word_mask: bool = flag(
-        Columns(False, True), "Mask all pieces of a word at once; a word is the tokenizer's word."
-    )
-    ngram: int = flag(Columns(1, 3), "Mask up to so many words (or pieces) in a row.")
-    favor_shorter_ngram: bool = flag(
-        Columns(True, True), "Draw a run of n with weight 1/n; if false, the other way round."
-    )
-    do_permutation: bool = flag(
-        Columns(False, False),
-        "Besides masking, let as many pieces again trade places, to be predicted too; such "
-        "records have 2 * max_predictions_per_seq places.",
-    )
-    random_next_sentence: bool = flag(
-        Columns(False, False), "ALBERT's name for the objective nsp (with ALBERT's defaults)."
-    )
-    short_seq_prob: float = flag(
-        0.1, "The share of passes over a document that make shorter examples."
-    )
-    dupe_factor: int = flag(
-        Columns(10, 40), "How many passes over the text, each with other cuts and masks."
-    )
-    random_seed: int = flag(12345, "The same seed gives the same bytes.")
-    input_file_mode: str = flag(None, "Accepted for ALBERT's command lines; means nothing here.")
-    parallel: bool = flag(None, "Accepted for ALBERT's command lines; means nothing here.")
-
-
-# The flags that google-research/albert's script has and google-research/bert's has not. (parallel
-# is not among them: it was added later, and says nothing about the model.)
-ALBERT_ONLY = (
-    "spm_model_file", "ngram", "favor_shorter_ngram", "random_next_sentence", "do_permutation",
-    "input_file_mode",
+# Flags that do not decide the bytes, or that something else in the manifest says better.
+NOT_IN_MANIFEST = (
+    "input_file", "output_file", "vocab_file", "spm_model_file", "tokenizer", "tokenizer_dir",
+    "do_lower_case", "random_next_sentence", "input_file_mode", "parallel", "num_workers",
+    "num_tasks", "task_index",
 )  # fmt: skip
-
-# Far beyond any BERT; a larger one is a slip of the hand, and would fill the memory.
-LONGEST_SEQUENCE = 65_536
-
-MODEL_NAMES = {"bert": "BERT", "albert": "ALBERT"}
-COLUMN_OF_OBJECTIVE = {"nsp": "bert", "sop": "albert", "none": "bert"}
-
-
-class Plan(NamedTuple):
-    """The objective with the column of defaults that goes with it."""
-
-    objective: str
-    column: str  # "bert" or "albert"
-    reason: str
 
 
 def main(argv=None):
     """Runs the program; returns its exit status."""
     return run_program(create_data, CreateDataFlags, argv)
-
-
-def is_given(flags, name):
-    """Whether the command line has the flag, for flags that default to None or `Columns`."""
-    value = getattr(flags, name)
-    return value is not None and not isinstance(value, Columns)
-
-
-def choose_plan(flags):
-    """Chooses objective and defaults from what the command line has.
-
-    Args:
-        flags: `CreateDataFlags` as parsed, its `Columns` not resolved.
-
-    Returns:
-        A `Plan`.
-
-    Raises:
-        InputError: --objective and --random_next_sentence contradict each other.
-    """
-    wants_random = flags.random_next_sentence
-    if flags.objective:
-        contradicted = is_given(flags, "random_next_sentence") and (
-            flags.objective in (("sop", "none") if wants_random else ("nsp",))
-        )
-        if contradicted:
-            raise InputError(
-                "--random_next_sentence must agree with --objective (true is nsp, false is sop). "
-                f"Received: --objective={flags.objective}, "
-                f"--random_next_sentence={str(wants_random).lower()}"
-            )
-        column = COLUMN_OF_OBJECTIVE[flags.objective]
-        return Plan(flags.objective, column, f"because of --objective={flags.objective}")
-    given = [name for name in ALBERT_ONLY if is_given(flags, name)]
-    if not given:
-        return Plan("nsp", "bert", "because neither --objective nor a flag of ALBERT's is given")
-    if is_given(flags, "random_next_sentence") and wants_random:
-        return Plan("nsp", "albert", "because of --random_next_sentence")
-    names = ", ".join(f"--{name}" for name in given)
-    return Plan("sop", "albert", f"because a flag of ALBERT's is given ({names})")
 
 
 def create_data(flags):
@@ -169,18 +82,21 @@ def create_data(flags):
         InputError: anything that a person can set right.
     """
     started = time.monotonic()
-    plan = choose_plan(flags)
-    print(f"objective: {plan.objective}, defaults: {MODEL_NAMES[plan.column]}'s, {plan.reason}")
+    defaults = choose_plan(flags)
+    print(
+        f"objective: {defaults.objective}, defaults: {MODEL_NAMES[defaults.column]}'s, "
+        f"{defaults.reason}"
+    )
     for name in ("input_file_mode", "parallel"):
         if is_given(flags, name):
-            print(f"--{name} means nothing here (text is read as UTF-8, in one process)")
+            print(f"--{name} means nothing here (text is read as UTF-8, by --num_workers)")
     check_tokenizer_flags(flags)
-    flags = resolve_columns(flags, plan.column)
+    flags = resolve_columns(flags, defaults.column)
     check_numbers(flags)
     input_files = expand_globs(flags.input_file, "input_file")
-    output_files = choose_output_files(
-        flags.output_file, input_files, files_read(flags, input_files)
-    )
+    protected = files_read(flags, input_files)
+    output_files = choose_output_files(flags.output_file, input_files, protected)
+    check_names(output_files, protected)
     tokenizer = open_tokenizer(flags)
     needed = round(flags.max_seq_length * flags.masked_lm_prob)
     if needed > flags.max_predictions_per_seq:
@@ -192,51 +108,231 @@ def create_data(flags):
         )
     for folder in sorted({os.path.dirname(path) or "." for path in output_files}):
         make_writable(folder, "--output_file must lie in a folder that can be made and written to")
-
-    documents = read_documents(input_files, tokenizer)
-    for problem in find_layout_problems(documents, plan.objective):
-        warnings.warn(problem, stacklevel=2)
-    left_out = 0
-    if plan.objective != "none":
-        left_out = sum(map(is_too_short_for_a_pair, documents))
-        if left_out == len(documents):
+    settings = make_settings(flags, defaults, tokenizer)
+    manifest = make_manifest(flags, defaults, tokenizer, input_files, output_files)
+    folder = work_folder_of(output_files)
+    if is_made(output_files, manifest):
+        if is_begun(folder, manifest):  # killed just before it was removed
+            clear(folder)
+        print(f"already there, made of this text with these settings: {shown(output_files)}")
+        return
+    os.makedirs(folder, exist_ok=True)
+    with locked(folder, f"task-{flags.task_index}") as is_free:
+        if not is_free:
             raise InputError(
-                "the input must hold a document of at least two words. "
-                f"Received: {len(documents)} documents of one word"
+                f"one process at a time must work in {folder} (several: --num_tasks). Received: "
+                "another one is at work"
             )
-    import_tensorflow()
-    from create_pretraining_data.records import RecordFormat, write_records
+        begin(folder, manifest, may_clear=flags.num_tasks == 1)
+        try:
+            plan = make_plan(flags, settings, input_files, output_files, folder)
+            made = run_passes(flags, plan, manifest, tokenizer)
+        except InputError:
+            # Nothing to go on from; and the text or the flags will be others.
+            if flags.num_tasks == 1 and not has_chunks(folder):
+                clear(folder)
+            raise
+    if made is not None:
+        print(summary(made, flags.max_seq_length, defaults, time.monotonic() - started))
+        print(f"written: {shown(output_files)}")
 
-    rng = random.Random(flags.random_seed)
-    instances = make_instances(
-        documents,
-        *make_rules(flags, plan.objective, tokenizer),
-        flags.dupe_factor,
-        rng,
-        progress=lambda passes: _progress(passes, "making", "document"),
+
+def make_plan(flags, settings, input_files, output_files, folder):
+    """Cuts the text and the records into pieces of work.
+
+    Args:
+        flags: `CreateDataFlags` without `Columns`.
+        settings: `ChunkSettings`.
+        input_files: paths.
+        output_files: paths.
+        folder: the work folder, where gzip files are inflated to.
+
+    Returns:
+        A `WorkPlan`.
+
+    Raises:
+        InputError: a damaged gzip file.
+    """
+    sources = []
+    for number, path in enumerate(input_files):
+        plain = path
+        if is_gzip(path):
+            plain = os.path.join(folder, f"input-{number:05d}")
+            if not os.path.exists(plain):
+                inflate(path, plain)
+        sources.append(Source(path, plain, os.path.getsize(plain)))
+    chunks, documents_cut = cut_into_chunks(sources, flags.input_format)
+    if documents_cut:
+        warnings.warn(
+            f"{documents_cut} documents are longer than {in_bytes(LONGEST_SEARCH)} and are cut "
+            "between two sentences: put a blank line between documents",
+            stacklevel=2,
+        )
+    estimate = estimate_records_size(sum(source.size for source in sources), settings)
+    return WorkPlan(
+        chunks=chunks,
+        input_format=flags.input_format,
+        settings=settings,
+        seed=flags.random_seed,
+        output_files=output_files,
+        compression=flags.compression,
+        buckets_per_shard=count_buckets(estimate, len(output_files)),
+        folder=folder,
     )
-    if len(instances) < len(output_files):
+
+
+def run_passes(flags, plan, manifest, tokenizer):
+    """Makes this task's chunks, then the record files if all chunks are there.
+
+    Args:
+        flags: `CreateDataFlags` without `Columns`.
+        plan: a `WorkPlan`.
+        manifest: what decided the records, for the JSON beside them.
+        tokenizer: what cuts the text.
+
+    Returns:
+        `ChunkStatistics` of the whole text, or None if the record files are for another task.
+
+    Raises:
+        InputError: bad text, text of which no example can be made, a full disk.
+    """
+    text_bytes = sum(map(plan.chunk_size, range(len(plan.chunks))))
+    estimate = estimate_records_size(text_bytes, plan.settings)
+    own = range(flags.task_index, len(plan.chunks), flags.num_tasks)
+    cores = flags.num_workers or len(os.sched_getaffinity(0))
+    workers = max(1, min(cores, len(plan.chunks)))
+    size = estimate * (DEFLATED if plan.compression == "GZIP" else 1)
+    print(
+        f"text: {in_bytes(text_bytes)} in {len(plan.chunks)} chunk{'s' * (len(plan.chunks) != 1)}"
+        + (f" ({len(own)} of them for this task)" if flags.num_tasks > 1 else "")
+        + f", {workers} worker{'s' * (workers > 1)}, records: about {in_bytes(size)} in "
+        f"{len(plan.output_files)} file{'s' * (len(plan.output_files) > 1)}",
+        flush=True,
+    )
+    check_free_space(plan, estimate)
+    remove_partial(list(map(plan.chunk_file, own)))
+    objective = plan.settings.pair_rules.objective
+
+    def look(statistics):
+        # Early, where the whole takes long. That it is one document is not known yet.
+        if len(plan.chunks) > 1 and objective != "none":
+            for problem in find_layout_problems(statistics, "sop"):
+                warnings.warn(f"so far {problem}", stacklevel=2)
+
+    with start_workers(plan, tokenizer, workers) as run:
+        make_chunks(plan, run, own, look)
+        with locked(plan.folder, "shards") as is_free:
+            found = read_summaries(plan) if is_free else None
+            if found is None:
+                print("this task's chunks are made; the last task makes the record files")
+                return None
+            statistics, expected = found
+            try:
+                check_text(flags, plan, statistics, expected)
+            except InputError:
+                clear(plan.folder)  # another start would find the same
+                raise
+            sidecars = sidecar_paths(plan.output_files)
+            remove_partial([*plan.output_files, *sidecars])
+            for path in sidecars:
+                with contextlib.suppress(FileNotFoundError):
+                    os.remove(path)  # from here on it would not be true of all record files
+            shards = make_shards(plan, run, expected)
+            description = describe_records(plan, manifest, tokenizer, statistics, shards)
+            write_sidecars(plan.output_files, description)
+            clear(plan.folder)
+    return statistics
+
+
+def check_text(flags, plan, statistics, expected):
+    """Refuses text of which no useful records were made; warns of its layout.
+
+    Args:
+        flags: `CreateDataFlags` without `Columns`.
+        plan: a `WorkPlan`.
+        statistics: `ChunkStatistics` of the whole text.
+        expected: for each shard (records, bytes).
+
+    Raises:
+        InputError: no sentence, no example, or fewer examples than files.
+    """
+    if not statistics.sentences:
+        size = sum(map(plan.chunk_size, range(len(plan.chunks))))
+        raise InputError(
+            "the input must hold at least one sentence. Received: "
+            f"--input_file={flags.input_file}, {size} bytes, no sentence"
+        )
+    objective = plan.settings.pair_rules.objective
+    for problem in find_layout_problems(statistics, objective):
+        warnings.warn(problem, stacklevel=2)
+    if statistics.left_out[ONE_WORD] == statistics.documents:
+        raise InputError(
+            "the input must hold a document of at least two words. "
+            f"Received: {statistics.documents} documents of one word"
+        )
+    if not all(records for records, _ in expected):
         raise InputError(
             "there must be an example for each output file. "
-            f"Received: {len(instances)} examples, {len(output_files)} files"
+            f"Received: {statistics.examples} examples, {len(expected)} files"
         )
+
+
+def make_manifest(flags, defaults, tokenizer, input_files, output_files):
+    """Everything that decides the bytes of the record files.
+
+    Args:
+        flags: `CreateDataFlags` without `Columns`.
+        defaults: the `Plan` that `choose_plan` chose.
+        tokenizer: what cuts the text.
+        input_files: paths.
+        output_files: paths.
+
+    Returns:
+        A flat dict; its keys are for people too, who read what differs.
+    """
+    decisive = {
+        f"--{name}": value
+        for name, value in dataclasses.asdict(flags).items()
+        if name not in NOT_IN_MANIFEST
+    }
+    inputs = {}
+    for path in input_files:
+        found = os.stat(path)
+        when = datetime.datetime.fromtimestamp(found.st_mtime, datetime.UTC).isoformat()
+        inputs[f"input {os.path.abspath(path)}"] = f"{found.st_size} bytes of {when}"
+    folder = os.path.dirname(os.path.abspath(output_files[0]))
+    return {
+        **decisive,
+        "--objective": defaults.objective,
+        "defaults": defaults.column,
+        "tokenizer": tokenizer.fingerprint(),
+        "output files": [os.path.relpath(path, folder) for path in output_files],
+        "bytes of a chunk": input_chunks.CHUNK_BYTES,
+        "version": chunk.VERSION,
+        **inputs,
+    }
+
+
+def make_settings(flags, defaults, tokenizer):
+    """What decides the records of a chunk.
+
+    Args:
+        flags: `CreateDataFlags` without `Columns`.
+        defaults: the `Plan` that `choose_plan` chose.
+        tokenizer: what cuts the text.
+
+    Returns:
+        `ChunkSettings`.
+    """
+    pair_rules, masking_rules = make_rules(flags, defaults.objective, tokenizer)
     record_format = RecordFormat(
         max_seq_length=flags.max_seq_length,
         max_predictions_per_seq=flags.max_predictions_per_seq * (1 + flags.do_permutation),
-        sentence_label=plan.objective != "none",
-        token_boundary=plan.column == "albert",  # as ALBERT's script, whose training reads it
+        sentence_label=defaults.objective != "none",
+        # As ALBERT's script, whose training reads it.
+        token_boundary=defaults.column == "albert",
     )
-    write_records(
-        output_files,
-        (
-            make_features(instance, record_format, tokenizer.pad_id or 0)
-            for instance in _progress(instances, "writing", "example")
-        ),
-        record_format,
-    )
-    corpus = describe(documents, tokenizer.unk_id)
-    print(summary(corpus, left_out, instances, flags.max_seq_length, time.monotonic() - started))
-    print(f"written: {', '.join(output_files)}")
+    return ChunkSettings(pair_rules, masking_rules, record_format, flags.dupe_factor)
 
 
 def make_rules(flags, objective, tokenizer):
@@ -270,102 +366,30 @@ def make_rules(flags, objective, tokenizer):
     return pair_rules, masking_rules
 
 
-def summary(corpus, left_out, instances, max_seq_length, seconds):
+def summary(statistics, max_seq_length, defaults, seconds):
     """The one line about what was made."""
+    left_out = [f"{count} of {reason}" for reason, count in sorted(statistics.left_out.items())]
+    documents = statistics.documents
     parts = [
-        f"{corpus.documents} documents" + (f" ({left_out} of one word left out)" * bool(left_out)),
-        f"{corpus.sentences} sentences",
-        f"{len(instances)} examples",
+        f"{documents} documents" + (f" ({', '.join(left_out)} left out)" if left_out else ""),
+        f"{statistics.sentences} sentences",
+        f"{statistics.examples} examples",
     ]
-    labels = [instance.sentence_label for instance in instances]
-    if labels[0] is not None:
-        parts.append(f"label 1: {sum(labels) / len(labels):.1%}")
-    mean_length = sum(len(instance.input_ids) for instance in instances) / len(instances)
+    if defaults.objective != "none":
+        parts.append(f"label 1: {statistics.label_ones / statistics.examples:.1%}")
+    pieces = sum(length * count for length, count in statistics.lengths.items())
     parts += [
-        f"mean length {mean_length:.1f} of {max_seq_length}",
-        f"[UNK] {corpus.unknown / corpus.pieces:.2%}",
+        f"mean length {pieces / statistics.examples:.1f} of {max_seq_length}",
+        f"[UNK] {statistics.unknown_pieces / statistics.pieces:.2%}",
         f"{seconds:.1f} s",
-        f"{len(instances) / seconds:.0f} examples/s",
+        f"{statistics.examples / seconds:.0f} examples/s",
     ]
     return ", ".join(parts)
 
 
-def check_numbers(flags):
-    """Refuses numbers out of their range.
-
-    Raises:
-        InputError: names the flag, its range, its value.
-    """
-    least = {
-        "max_seq_length": SHORTEST_SEQUENCE,
-        "max_predictions_per_seq": 1,
-        "ngram": 1,
-        "dupe_factor": 1,
-    }
-    for name, bound in least.items():
-        if getattr(flags, name) < bound:
-            raise InputError(f"--{name} must be at least {bound}. Received: {getattr(flags, name)}")
-    if flags.max_seq_length > LONGEST_SEQUENCE:
-        raise InputError(
-            f"--max_seq_length must be at most {LONGEST_SEQUENCE}. Received: {flags.max_seq_length}"
-        )
-    if not 0 <= flags.masked_lm_prob < 1:
-        raise InputError(
-            f"--masked_lm_prob must be at least 0 and below 1. Received: {flags.masked_lm_prob}"
-        )
-    if not 0 <= flags.short_seq_prob <= 1:
-        raise InputError(
-            f"--short_seq_prob must be between 0 and 1. Received: {flags.short_seq_prob}"
-        )
-
-
-def choose_output_files(output_file, input_files, protected):
-    """The files to write, by --output_file or beside the input; a link's target for a link.
-
-    Args:
-        output_file: the flag's value, or None.
-        input_files: paths.
-        protected: files that must not be written over.
-
-    Raises:
-        InputError: a name twice, a file that is read, no plain file, or not writable.
-    """
-    if output_file:
-        files = [part.strip() for part in output_file.split(",") if part.strip()]
-    else:
-        files = [f"{path}.tfrecord" for path in input_files]  # as google-research/albert
-    if not files:
-        raise InputError(f"--output_file must name a file. Received: {output_file!r}")
-    for path in files:
-        if files.count(path) > 1:
-            raise InputError(f"--output_file must name each file once. Received: {path} twice")
-        if not os.path.exists(path):
-            continue
-        if not os.path.isfile(path):
-            raise InputError(
-                f"--output_file must name plain files. Received: {path}, which is none"
-            )
-        if not os.access(path, os.W_OK):
-            raise InputError(f"--output_file must be writable. Received: {path}, which is not")
-        for source in protected:
-            if os.path.samefile(path, source):
-                raise InputError(
-                    "--output_file must not be a file that is read. "
-                    f"Received: {path}, the same as {source}"
-                )
-    return [os.path.realpath(path) if os.path.islink(path) else path for path in files]
-
-
-def files_read(flags, input_files):
-    """Every file that the program reads, none of which it may write over."""
-    paths = [*input_files, flags.vocab_file, flags.spm_model_file]
-    if flags.tokenizer_dir:
-        paths += glob.glob(os.path.join(glob.escape(flags.tokenizer_dir), "*"))
-    return [path for path in paths if path and os.path.exists(path)]
-
-
-def _progress(items, what, unit):
-    return tqdm(items, desc=what, unit=f" {unit}s", leave=False, delay=1, disable=None)
+def shown(files):
+    """File names for one line: all of a few, else the first and the last."""
+    return ", ".join(files) if len(files) <= 8 else f"{files[0]} to {files[-1]}"
 
 
 if __name__ == "__main__":

@@ -14,11 +14,13 @@ from run_scripts.pretrain_flags import (
     CONFIG_NAMES,
     PretrainFlags,
     check_checkpoints,
+    check_described_tokenizer,
     check_flags,
     check_vocabulary,
     choose_column,
     read_config,
     read_profile_steps,
+    take_described_lengths,
 )
 from tokenization import save_tokenizer
 from tokenization.errors import InputError
@@ -36,15 +38,17 @@ def main(argv=None):
 def pretrain(values):
     """Checks everything that can be checked, then trains, then evaluates."""
     column = choose_column(values)
-    values = resolve_columns(values, column)
+    given, values = values, resolve_columns(values, column)
     check_flags(values)
     config = read_config(values, column)
     files = expand_globs(values.input_file, "input_file")
+    values = take_described_lengths(values, given, files)
     eval_files = files
     if values.eval_input_file:
         eval_files = expand_globs(values.eval_input_file, "eval_input_file")
     cluster = read_cluster(os.environ)
     tokenizer = check_vocabulary(values, config)
+    check_described_tokenizer(values, tokenizer, [*files, *eval_files])
     check_checkpoints(values)
     for name in ("output_dir", "export_dir"):
         if folder := getattr(values, name):

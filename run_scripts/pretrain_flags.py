@@ -1,6 +1,7 @@
 """The flags of run_pretraining, and what can be said of them before TensorFlow is imported."""
 
 import dataclasses
+import hashlib
 import math
 import os
 import re
@@ -9,10 +10,11 @@ import warnings
 from albert_tf.config import AlbertConfig
 from bert_tf.checkpoint_files import exists, latest_checkpoint
 from bert_tf.config import BertConfig
+from create_pretraining_data.sidecar import read_sidecar, sidecar_path
 from run_scripts.cli import Columns, flag
 from tokenization import load_tokenizer
 from tokenization.errors import InputError
-from tokenization.vocabulary import load_vocabulary
+from tokenization.vocabulary import load_vocabulary, read_bytes
 
 CONFIG_NAMES = {"bert": "bert_config.json", "albert": "albert_config.json"}
 
@@ -57,8 +59,13 @@ class PretrainFlags:
         "The records' tokenizer (a folder with tokenizer_config.json): checked likewise, and "
         "copied into --output_dir.",
     )
-    max_seq_length: int = flag(Columns(128, 512), "Length of the records' sequences.")
-    max_predictions_per_seq: int = flag(Columns(20, 20), "Places for masked words in a record.")
+    max_seq_length: int = flag(
+        Columns(128, 512),
+        "Length of the records' sequences; need not be given where a JSON file lies beside them.",
+    )
+    max_predictions_per_seq: int = flag(
+        Columns(20, 20), "Places for masked words in a record; likewise."
+    )
     do_train: bool = flag(Columns(False, True), "Whether to train.")
     do_eval: bool = flag(Columns(False, False), "Whether to evaluate, after training if both.")
     train_batch_size: int = flag(Columns(32, 4096), "Examples of an update, over all devices.")
@@ -232,6 +239,54 @@ def check_vocabulary(values, config):
             f"vocab_size={config.vocab_size}, {source} has {size} entries"
         )
     return tokenizer
+
+
+def take_described_lengths(values, given, files):
+    """Puts the lengths that the JSON file beside the records says where no flag was given.
+
+    Args:
+        values: `PretrainFlags` without `Columns`.
+        given: the same as the command line had it.
+        files: the record files.
+
+    Returns:
+        `PretrainFlags`.
+    """
+    description = read_sidecar(files[0])
+    if description is None:
+        return values
+    lengths = {
+        name: description["record_format"][name]
+        for name in ("max_seq_length", "max_predictions_per_seq")
+        if isinstance(getattr(given, name), Columns)
+    }
+    return dataclasses.replace(values, **lengths)
+
+
+def check_described_tokenizer(values, tokenizer, files):
+    """Refuses a tokenizer or a vocabulary that the records were not made with.
+
+    Args:
+        values: `PretrainFlags`.
+        tokenizer: that of --tokenizer_dir, or None.
+        files: the record files; those without a JSON file beside them are let through.
+    """
+    if tokenizer is not None:
+        flag_name, where = "tokenizer_dir", values.tokenizer_dir
+        name, found = "fingerprint", tokenizer.fingerprint()
+    elif values.vocab_file:
+        flag_name, where = "vocab_file", values.vocab_file
+        name, found = "vocabulary_sha256", hashlib.sha256(read_bytes(where)).hexdigest()
+    else:
+        return
+    for path in files:
+        description = read_sidecar(path)
+        if description and description["tokenizer"][name] != found:
+            raise InputError(
+                f"--{flag_name} must be what the records were made with: {name} "
+                f"{description['tokenizer'][name][:12]}... in {sidecar_path(path)}. "
+                f"Received: {where}, {name} {found[:12]}..."
+            )
 
 
 def check_checkpoints(values):

@@ -17,7 +17,7 @@ step() { printf '\n== %s\n' "$1"; }
 
 # make_records NAME PASSES: a file of records appears under its name only when it is whole.
 make_records() {
-  if [ -e "$OUTPUT/$1.tfrecord" ]; then
+  if [ -e "$OUTPUT/$1.json" ]; then  # the last file that is written
     echo "$OUTPUT/$1.tfrecord is there already"
     return
   fi

@@ -4,12 +4,20 @@ import dataclasses
 
 import numpy as np
 
-from create_pretraining_data.records import RecordFormat, write_records
+from create_pretraining_data.encoding import encode_record
+from create_pretraining_data.record_format import RecordFormat
+from create_pretraining_data.tfrecord import frame
 
 FORMAT = RecordFormat(
     max_seq_length=16, max_predictions_per_seq=4, sentence_label=True, token_boundary=False
 )
 PACKED = dataclasses.replace(FORMAT, packed_sequences=3)
+
+
+def write_records(path, rows, record_format):
+    """Writes one file of records with these features."""
+    with open(path, "wb") as file:
+        file.writelines(frame(encode_record(row, record_format)) for row in rows)
 
 
 def features(rng, number, record_format=FORMAT, vocab_size=60):
@@ -73,7 +81,7 @@ def make_files(folder, counts, record_format=FORMAT, seed=0, change=None):
             rows.append(row)
             number += 1
         paths.append(str(folder / f"part-{i}.tfrecord"))
-        write_records([paths[-1]], rows, record_format)
+        write_records(paths[-1], rows, record_format)
     return paths
 
 

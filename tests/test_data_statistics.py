@@ -7,16 +7,17 @@ import gzip
 import json
 import math
 import random
-import tempfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 from shared import SHARED
 
 from create_pretraining_data import masking
-from create_pretraining_data.documents import read_documents
-from create_pretraining_data.masking import mask_sequence
-from create_pretraining_data.pairs import LengthBalance, PairRules, make_sequences
+from create_pretraining_data.masking import find_units, mask_sequences, prediction_counts
+from create_pretraining_data.pairs import LengthBalance, PairRules, make_pairs
+from create_pretraining_data.sequences import assemble
+from create_pretraining_data.text import tokenize_documents
 from run_scripts.cli import parse, resolve_columns
 from run_scripts.create_data import CreateDataFlags, choose_plan, make_rules
 from tokenization import FullTokenizer, KoreanTokenizer, SentencePieceTokenizer
@@ -31,20 +32,21 @@ SIGMAS = 4  # one false alarm in 16,000 comparisons, were the two samples indepe
 
 @functools.cache
 def english(setting="bert_default"):
-    """The tokenizer of a setting's flags, with the text as it cuts it."""
+    """The tokenizer of a setting's flags, with the text's documents."""
     flags = " ".join(GOOGLE[setting]["flags"])
     if "--spm_model_file" in flags:
         tokenizer = SentencePieceTokenizer(DATA.parent / "tokenization" / "spm_small.model")
     else:
         tokenizer = FullTokenizer(DATA / "vocab.txt", "--do_lower_case=False" not in flags)
-    return tokenizer, read_gzipped(DATA / "synth.txt.gz", tokenizer)
+    text = gzip.decompress((DATA / "synth.txt.gz").read_bytes()).decode("utf-8")
+    return tokenizer, documents_of(text)
 
 
-def read_gzipped(path, tokenizer):
-    with tempfile.NamedTemporaryFile(suffix=".txt") as file:
-        file.write(gzip.decompress(path.read_bytes()))
-        file.flush()
-        return read_documents([file.name], tokenizer)
+def documents_of(text):
+    """One sentence a line, a blank line between documents."""
+    documents = [document.split("\n") for document in text.split("\n\n")]
+    documents = [[line.strip() for line in document if line.strip()] for document in documents]
+    return [document for document in documents if document]
 
 
 def rules(setting):
@@ -74,14 +76,19 @@ def _sequences(objective, passes, setting):
 
 
 def make_all(documents, tokenizer, objective, passes, length, seed=12345):
-    rng, balance = random.Random(seed), LengthBalance()
+    rng, balance, text = (
+        random.Random(seed),
+        LengthBalance(),
+        tokenize_documents(documents, tokenizer),
+    )
     pair_rules = PairRules(objective, length, 0.1, tokenizer.cls_id, tokenizer.sep_id)
-    return [
-        sequence
+    pairs = [
+        pair
         for _ in range(passes)
-        for index in range(len(documents))
-        for sequence in make_sequences(documents, index, pair_rules, balance, rng)
+        for index in range(text.number)
+        for pair in make_pairs(text, index, pair_rules, balance, rng)
     ]
+    return assemble(text, np.array(pairs), pair_rules)
 
 
 def assert_same_share(count, total, google_count, google_total, what):
@@ -104,17 +111,17 @@ def total_variation(ours, google):
 def test_masking_rate_and_replacements_are_googles(setting):
     google = GOOGLE[setting]
     pair_rules, masking_rules = rules(setting)
-    rng = random.Random(12345)
-    pieces, counts = 0, collections.Counter()
-    for sequence in sequences(pair_rules.objective, 5, setting):
-        masked = mask_sequence(sequence, masking_rules, rng)
-        pieces += len(sequence.ids)
-        for position, label in zip(masked.positions, masked.labels, strict=True):
-            assert sequence.ids[position] == label
-            now = masked.ids[position]
-            kind = "keep" if now == label else "random"
-            counts["mask" if now == masking_rules.mask_id else kind] += 1
-    total = sum(counts.values())
+    made = sequences(pair_rules.objective, 5, setting)
+    masked = mask_sequences(made, masking_rules, np.random.RandomState(12345))
+    pieces = made.lengths.sum()
+    rows, places = np.nonzero(np.arange(masked.labels.shape[1]) < masked.counts[:, None])
+    positions, labels = masked.positions[rows, places], masked.labels[rows, places]
+    assert (made.ids[rows, positions] == labels).all()
+    now = masked.ids[rows, positions]
+    is_mask = now == masking_rules.mask_id
+    counts = {"mask": is_mask.sum(), "keep": (~is_mask & (now == labels)).sum()}
+    total = len(rows)
+    counts["random"] = total - counts["mask"] - counts["keep"]
     google_total = google["masked_total"]
     google_pieces = round(google["mean_length"] * google["instances"])
     assert_same_share(total, pieces, google_total, google_pieces, "masked")
@@ -129,12 +136,9 @@ def test_ngram_lengths_are_googles(setting, monkeypatch):
     google = GOOGLE[setting]
     pair_rules, masking_rules = rules(setting)
     drawn = count_draws(monkeypatch)
-    accepted = collections.Counter()
-    rng = random.Random(12345)
-    for sequence in sequences(pair_rules.objective, 5, setting):
-        units, _, count = plan_masking(sequence, masking_rules)
-        for ngram in masking.choose_ngrams(units, len(units), count, (), masking_rules, rng):
-            accepted[str(ngram.length)] += 1
+    units, counts = plan_masking(sequences(pair_rules.objective, 5, setting), masking_rules)
+    units = units._replace(segment_ends=np.broadcast_to(units.numbers[:, None], units.starts.shape))
+    accepted = count_lengths(choose(units, counts, masking_rules)[:, 2])
     for ours, theirs in ((drawn, "ngrams_drawn"), (accepted, "ngrams_accepted")):
         google_total = sum(google[theirs].values())
         for length, google_count in google[theirs].items():
@@ -145,45 +149,47 @@ def test_ngram_lengths_are_googles(setting, monkeypatch):
 @pytest.mark.parametrize("setting", NGRAM_SETTINGS)
 def test_ngrams_do_not_cross_the_separator(setting):
     pair_rules, masking_rules = rules(setting)
-    rng = random.Random(12345)
-    at_the_border = 0
-    for sequence in sequences(pair_rules.objective, 5, setting)[::4]:
-        units, border, count = plan_masking(sequence, masking_rules)
-        for ngram in masking.choose_ngrams(units, border, count, (), masking_rules, rng):
-            end = ngram.first + ngram.length
-            assert not ngram.first < border < end
-            at_the_border += end == border
-    assert at_the_border > 0
+    made = sequences(pair_rules.objective, 5, setting)
+    units, counts = plan_masking(made, masking_rules)
+    row, first, length = choose(units, counts, masking_rules).T
+    start, end = units.starts[row, first], units.ends[row, first + length - 1]
+    border = made.borders[row]
+    assert not ((start < border) & (end >= border)).any()
+    assert (end == border - 1).any()
 
 
 def count_draws(monkeypatch):
-    drawn, draw_length = collections.Counter(), masking.draw_length
+    drawn, draw_lengths = collections.Counter(), masking.draw_lengths
 
-    def counting(weights, rng):
-        length = draw_length(weights, rng)
-        drawn[str(length)] += 1
-        return length
+    def counting(*arguments):
+        lengths = draw_lengths(*arguments)
+        drawn.update(count_lengths(lengths))
+        return lengths
 
-    monkeypatch.setattr(masking, "draw_length", counting)
+    monkeypatch.setattr(masking, "draw_lengths", counting)
     return drawn
 
 
-def plan_masking(sequence, masking_rules):
-    units = sequence.words
-    if not masking_rules.do_whole_word_mask:
-        units = [(p, p + 1) for start, end in units for p in range(start, end)]
-    border = sum(sequence.segment_ids[start] == 0 for start, _ in units)
-    count = min(20, max(1, round(len(sequence.ids) * 0.15)))
-    return units, border, count
+def count_lengths(lengths):
+    return collections.Counter(map(str, lengths.tolist()))
+
+
+def plan_masking(made, masking_rules):
+    units = find_units(made, masking_rules.do_whole_word_mask)
+    return units, prediction_counts(made.lengths, masking_rules)
+
+
+def choose(units, counts, masking_rules):
+    taken, rng = np.zeros(units.starts.shape, bool), np.random.RandomState(12345)
+    return masking.choose_ngrams(units, counts, taken, masking_rules, rng)
 
 
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_lengths_are_googles(setting):
     pair_rules, _ = rules(setting)
-    histogram = collections.Counter()
-    for sequence in sequences(pair_rules.objective, 5, setting):
-        low = len(sequence.ids) // 8 * 8
-        histogram[f"{low}-{low + 7}"] += 1
+    lengths = sequences(pair_rules.objective, 5, setting).lengths
+    lows = (lengths // 8 * 8).tolist()
+    histogram = collections.Counter(f"{low}-{low + 7}" for low in lows)
     assert total_variation(histogram, GOOGLE[setting]["length_histogram"]) <= 0.05
 
 
@@ -191,24 +197,21 @@ def test_token_boundary_has_googles_share():
     google = GOOGLE["albert_wp_default"]
     made = sequences("sop", 5)
     # Google's counts [CLS] and both [SEP] as boundaries too.
-    share = sum(len(s.words) + 3 for s in made) / sum(len(s.ids) for s in made)
+    share = (made.word_starts.sum() + 3 * len(made.lengths)) / made.lengths.sum()
     assert share == pytest.approx(google["token_boundary_fraction"], abs=0.005)
 
 
 @pytest.mark.parametrize("objective", ["nsp", "sop"])
 def test_labels_are_balanced(objective):
-    labels = [sequence.sentence_label for sequence in sequences(objective, 5)]
-    assert sum(labels) / len(labels) == pytest.approx(0.5, abs=0.01)
+    assert sequences(objective, 5).labels.mean() == pytest.approx(0.5, abs=0.01)
 
 
 def check_lengths_do_not_tell_the_order(made):
     longer = {1: collections.Counter(), -1: collections.Counter()}
     sums = {0: [0, 0, 0], 1: [0, 0, 0]}
     in_order = collections.Counter()
-    for sequence in made:
-        a = sequence.segment_ids.count(0) - 2
-        b = sequence.segment_ids.count(1) - 1
-        label = sequence.sentence_label
+    firsts, seconds = made.borders - 2, made.lengths - made.borders - 1
+    for a, b, label in zip(*map(np.ndarray.tolist, (firsts, seconds, made.labels)), strict=True):
         if a != b:
             longer[1 if a > b else -1][label] += 1
         sums[label] = [sums[label][0] + 1, sums[label][1] + a, sums[label][2] + b]
@@ -222,10 +225,10 @@ def check_lengths_do_not_tell_the_order(made):
     # order guesses right in at most 51 of 100. (Google's data from this text: 57.)
     sizes = {size for size, _ in in_order}
     surplus = sum(abs(in_order[size, True] - in_order[size, False]) for size in sizes)
-    assert 0.5 + surplus / (2 * len(made)) <= 0.51, in_order
+    assert 0.5 + surplus / (2 * len(made.lengths)) <= 0.51, in_order
     means = {label: (a / n, b / n) for label, (n, a, b) in sums.items()}
     # The spread of a segment's length is about 0.3 of the room, so this is three standard errors.
-    tolerance = 3 * 0.3 * max(map(len, (s.ids for s in made))) * math.sqrt(4 / len(made))
+    tolerance = 3 * 0.3 * made.lengths.max() * math.sqrt(4 / len(made.lengths))
     assert means[0][0] == pytest.approx(means[1][0], abs=tolerance)
     assert means[0][1] == pytest.approx(means[1][1], abs=tolerance)
 
@@ -247,7 +250,7 @@ def test_lengths_do_not_tell_the_order_of_an_encyclopedia(length):
     if not (text.exists() and vocabulary.exists()):
         pytest.skip("the Korean Wikipedia sample lies outside the repository")
     tokenizer = KoreanTokenizer(vocabulary)
-    documents = read_documents([str(text)], tokenizer)
+    documents = documents_of(text.read_text(encoding="utf-8"))
     made = make_all(documents, tokenizer, "sop", 3, length)
     check_lengths_do_not_tell_the_order(made)
     # Here the first sentences are long.

@@ -1,15 +1,24 @@
-"""Text files become documents of sentences."""
+"""Text files become chunks of documents, these documents of pieces."""
 
+import gzip
+import json
+import os
+import random
+
+import numpy as np
 import pytest
 
-from create_pretraining_data.documents import (
-    Sentence,
-    describe,
-    find_layout_problems,
-    join,
-    read_documents,
-    tokenize_sentence,
+from create_pretraining_data import input_chunks
+from create_pretraining_data.chunk import ChunkStatistics
+from create_pretraining_data.input_chunks import (
+    Source,
+    cut_into_chunks,
+    inflate,
+    is_gzip,
+    read_chunk,
 )
+from create_pretraining_data.layout import find_layout_problems
+from create_pretraining_data.text import tokenize_documents
 from tokenization.errors import InputError
 
 
@@ -30,86 +39,181 @@ def write(tmp_path, content, name="text.txt"):
     return str(path)
 
 
-def texts(documents):
-    return [["".join(map(chr, sentence.ids)) for sentence in document] for document in documents]
+def chunks_of(files, input_format="text"):
+    """The documents of each chunk."""
+    sources = [Source(path, path, os.path.getsize(path)) for path in files]
+    chunks, _ = cut_into_chunks(sources, input_format)
+    return [read_chunk(ranges, input_format) for ranges in chunks]
 
 
-def test_a_sentence_knows_where_its_words_begin():
-    sentence = tokenize_sentence("나는 학교에 간다", Syllables())
-    assert sentence.word_starts == [0, 2, 5]
-    assert "".join(map(chr, sentence.ids)) == "나는학교에간다"
+def texts(files, input_format="text"):
+    return [document for chunk in chunks_of(files, input_format) for document in chunk]
+
+
+def test_where_documents_sentences_and_words_begin():
+    text = tokenize_documents([["나는 학교에", "간다"], ["가"]], Syllables())
+    assert "".join(map(chr, text.ids)) == "나는학교에간다가"
+    assert np.flatnonzero(text.word_starts).tolist() == [0, 2, 5, 7]
+    assert (text.sentences, text.documents, text.number) == ([0, 5, 7, 8], [0, 2, 3], 2)
+    assert [text.sentence_bounds(index) for index in range(2)] == [[0, 5, 7], [7, 8]]
+    assert text.words_of(1, 7).tolist() == [2, 5]
 
 
 def test_blank_lines_part_documents(tmp_path):
     path = write(tmp_path, "가 나\n다\n\n \t \n라\r\n\r\n마")
-    assert texts(read_documents([path], Syllables())) == [["가나", "다"], ["라"], ["마"]]
+    assert texts([path]) == [["가 나", "다"], ["라"], ["마"]]
 
 
 def test_the_end_of_a_file_ends_its_document(tmp_path):
     files = [write(tmp_path, "가\n나", "1.txt"), write(tmp_path, "다\n", "2.txt")]
-    assert texts(read_documents(files, Syllables())) == [["가", "나"], ["다"]]
+    assert texts(files) == [["가", "나"], ["다"]]
 
 
-def test_a_line_without_pieces_parts_nothing(tmp_path):
-    path = write(tmp_path, "가\n\x01\x02\n나\n")
-    assert texts(read_documents([path], Syllables())) == [["가", "나"]]
+def test_what_has_no_piece_is_left_out():
+    text = tokenize_documents([["가", "\x01\x02", "나"], ["\x01"]], Syllables())
+    assert text.ids.tolist() == [ord("가"), ord("나")]
+    assert (text.sentences, text.documents) == ([0, 1, 2], [0, 2])
 
 
 def test_a_byte_order_mark_is_no_piece(tmp_path):
     path = write(tmp_path, "\ufeff가\n나")
-    assert texts(read_documents([path], Syllables())) == [["가", "나"]]
+    assert texts([path]) == [["가", "나"]]
 
 
 def test_only_a_newline_ends_a_line(tmp_path):
     path = write(tmp_path, "가\u2028나\n다\x85라")
-    assert len(read_documents([path], Syllables())[0]) == 2
+    assert len(texts([path])[0]) == 2
 
 
 def test_other_encodings_are_refused_with_file_and_line(tmp_path):
     path = write(tmp_path, "가\n나\n".encode() + "다라".encode("cp949"))
     with pytest.raises(InputError, match=r"text\.txt, line 3: the text must be UTF-8.*0xb4"):
-        read_documents([path], Syllables())
+        texts([path])
 
 
-@pytest.mark.parametrize("content", ["", "\n\n \n", "\x01\n"])
-def test_a_corpus_without_sentences_is_refused(tmp_path, content):
-    path = write(tmp_path, content)
-    with pytest.raises(InputError, match="at least one sentence"):
-        read_documents([path], Syllables())
+@pytest.mark.parametrize("content", ["", "\n\n \n"])
+def test_a_file_may_hold_no_document(tmp_path, content):
+    assert texts([write(tmp_path, content)]) == []
 
 
 def test_an_empty_file_among_others_is_no_error(tmp_path):
     files = [write(tmp_path, "", "1.txt"), write(tmp_path, "가", "2.txt")]
-    assert texts(read_documents(files, Syllables())) == [["가"]]
-
-
-def test_join_moves_word_starts():
-    first, second = Sentence([1, 2, 3], [0, 2]), Sentence([4, 5], [0, 1])
-    assert join([first, second, first]) == Sentence([1, 2, 3, 4, 5, 1, 2, 3], [0, 2, 3, 4, 5, 7])
-
-
-def test_describe_counts():
-    documents = [[Sentence([7, 1, 1], [0])], [Sentence([7], [0]), Sentence([1, 2], [0, 1])]]
-    assert describe(documents, unk_id=1) == (2, 3, 6, 3)
-    assert describe(documents, unk_id=None).unknown == 0
-
-
-ONE, TWO = [Sentence([1, 2], [0, 1])], [Sentence([1], [0]), Sentence([2], [0])]
+    assert texts(files) == [["가"]]
 
 
 @pytest.mark.parametrize(
     ("documents", "objective", "expected"),
     [
-        ([TWO, TWO], "nsp", []),
-        ([TWO], "nsp", ["one document"]),
-        ([TWO], "sop", []),
-        ([ONE, ONE], "sop", ["every one of the 2 documents has a single sentence"]),
-        ([ONE, TWO], "sop", []),
-        ([ONE], "nsp", ["one document", "a single sentence"]),
-        ([ONE, ONE], "none", []),
+        ((2, 0), "nsp", []),
+        ((1, 0), "nsp", ["one document"]),
+        ((1, 0), "sop", []),
+        ((2, 2), "sop", ["every one of the 2 documents has a single sentence"]),
+        ((2, 1), "sop", []),
+        ((3, 2), "nsp", ["2 of the 3 documents have a single sentence"]),
+        ((1, 1), "nsp", ["one document", "a single sentence"]),
+        ((2, 2), "none", []),
     ],
 )
 def test_layout_problems(documents, objective, expected):
-    found = find_layout_problems(documents, objective)
+    total, single = documents
+    statistics = ChunkStatistics(documents=total, single_sentence_documents=single)
+    found = find_layout_problems(statistics, objective)
     assert len(found) == len(expected)
     assert all(part in line for part, line in zip(expected, found, strict=True))
+
+
+def some_text(seed, documents=200):
+    """Documents of many sizes, some with other white space between them."""
+    rng = random.Random(seed)
+    lines = []
+    for number in range(documents):
+        lines += [f"{number} 문장 {'가' * rng.randrange(40)}" for _ in range(rng.randint(1, 9))]
+        lines += [rng.choice(["", " ", "\u3000", "\r"])] * rng.randint(1, 2)
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_chunks_hold_every_document_whole(tmp_path, monkeypatch, seed):
+    files = [write(tmp_path, some_text(seed * 10 + i), f"{i}.txt") for i in range(3)]
+    files.insert(1, write(tmp_path, "", "empty.txt"))
+    together = [document for path in files for document in texts([path])]
+    assert len(together) == 600 and len(chunks_of(files)) == 1
+    size = random.Random(seed).randint(300, 60_000)
+    monkeypatch.setattr(input_chunks, "CHUNK_BYTES", size)
+    chunks = chunks_of(files)
+    assert [document for chunk in chunks for document in chunk] == together
+    total = sum(os.path.getsize(path) for path in files)
+    assert len(chunks) > 0.4 * total / size
+    sizes = [sum(len("".join(document).encode()) for document in chunk) for chunk in chunks]
+    assert max(sizes) < 3 * size + 2000
+
+
+def test_small_files_share_a_chunk(tmp_path, monkeypatch):
+    files = [write(tmp_path, f"문서 {i}\n둘", f"{i}.txt") for i in range(40)]
+    monkeypatch.setattr(input_chunks, "CHUNK_BYTES", 100)
+    chunks = chunks_of(files)
+    assert [len(chunk) for chunk in chunks] == pytest.approx([7] * 6, abs=2)
+    assert sum(chunks, []) == [[f"문서 {i}", "둘"] for i in range(40)]
+
+
+def test_a_document_without_an_end_is_cut_between_sentences(tmp_path, monkeypatch):
+    monkeypatch.setattr(input_chunks, "CHUNK_BYTES", 1000)
+    monkeypatch.setattr(input_chunks, "LONGEST_SEARCH", 2000)
+    path = write(tmp_path, "\n".join(f"문장 {i}" for i in range(1000)))
+    chunks = chunks_of([path])
+    assert [sentence for ((*document,),) in chunks for sentence in document] == [
+        f"문장 {i}" for i in range(1000)
+    ]
+    assert len(chunks) > 5
+    sources = [Source(path, path, os.path.getsize(path))]
+    assert cut_into_chunks(sources, "text")[1] == len(chunks) - 1
+
+
+def test_a_line_of_10_megabytes(tmp_path):
+    path = write(tmp_path, "가\n" + "나 " * 2_500_000 + "\n\n다\n라\n\n마")
+    assert [[len(document) for document in chunk] for chunk in chunks_of([path])] == [[2], [2, 1]]
+
+
+def test_json_lines_are_documents(tmp_path, monkeypatch):
+    documents = texts([write(tmp_path, some_text(1))])
+    lines = [json.dumps({"id": 1, "text": "\n".join(document) + "\n"}) for document in documents]
+    path = write(tmp_path, "\n".join(lines) + "\n\n", "a.jsonl")
+    assert texts([path], "jsonl") == documents
+    monkeypatch.setattr(input_chunks, "CHUNK_BYTES", 500)
+    assert texts([path], "jsonl") == documents and len(chunks_of([path], "jsonl")) > 50
+
+
+@pytest.mark.parametrize(
+    ("line", "part"),
+    [
+        ('{"text": "a"', "Expecting"),
+        ("[1]", "Received: list"),
+        ('{"txt": "a"}', "Received: none"),
+        ('{"text": 3}', "Received: int"),
+    ],
+)
+def test_other_json_is_refused_with_file_and_line(tmp_path, monkeypatch, line, part):
+    monkeypatch.setattr(input_chunks, "CHUNK_BYTES", 500)
+    path = write(tmp_path, '{"text": "가나다라"}\n' * 99 + line, "a.jsonl")
+    with pytest.raises(InputError, match=r"a\.jsonl, line 100: a line must be a JSON .*" + part):
+        texts([path], "jsonl")
+
+
+def test_the_line_of_an_error_is_that_of_the_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(input_chunks, "CHUNK_BYTES", 500)
+    path = write(tmp_path, "가나다\n라마바\n\n".encode() * 300 + b"abc\xff")
+    with pytest.raises(InputError, match=r"text\.txt, line 901:.*0xff at column 4"):
+        texts([path])
+
+
+def test_gzip_is_inflated(tmp_path):
+    text = some_text(3).encode()
+    path = write(tmp_path, gzip.compress(text[:999]) + gzip.compress(text[999:]), "a.gz")
+    assert is_gzip(path) and not is_gzip(write(tmp_path, text))
+    inflate(path, str(tmp_path / "plain"))
+    assert (tmp_path / "plain").read_bytes() == text
+    for damaged in (gzip.compress(text)[:-9], gzip.compress(text)[:-6] + b"abcdef"):
+        path = write(tmp_path, damaged, "b.gz")
+        with pytest.raises(InputError, match=r"b\.gz must be a whole gzip file"):
+            inflate(path, str(tmp_path / "other"))
+    assert not list(tmp_path.glob("other*"))

@@ -112,7 +112,7 @@ def test_downward_imports_are_no_problem():
     source = (
         '"""Uses albert_tf in a sentence."""\n'
         "import numpy, tokenization\nfrom . import layers\nfrom bert_tf.layers import dense\n"
-        "from create_pretraining_data.records import RecordFormat\nname = 'albert_tf'\n"
+        "from create_pretraining_data.record_format import RecordFormat\nname = 'albert_tf'\n"
     )
     assert forbidden_imports(source, "bert_tf") == []
     assert forbidden_imports("from absl import flags\nimport albert_tf", "run_scripts") == []
@@ -140,6 +140,8 @@ LIGHT = (
     "bert_tf.stopping",
     "albert_tf.config",
     "create_pretraining_data.pairs",
+    "create_pretraining_data.record_format",
+    "create_pretraining_data.tfrecord",
     "run_scripts.pretrain",
     "run_scripts.create_data",
     "run_scripts.build_vocab",

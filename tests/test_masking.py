@@ -2,19 +2,21 @@
 
 import collections
 import dataclasses
-import random
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
+from made_sequences import Sequence, row_of, sequences_from
 
-from create_pretraining_data import masking
-from create_pretraining_data.documents import tokenize_sentence
 from create_pretraining_data.masking import (
     MaskingRules,
     choose_ngrams,
-    draw_length,
-    mask_sequence,
+    draw_lengths,
+    find_units,
+    mask_sequences,
 )
-from create_pretraining_data.pairs import Sequence, assemble
+from create_pretraining_data.sequences import assemble
+from create_pretraining_data.text import tokenize_documents
 
 CLS, SEP, MASK = 1, 2, 3
 RULES = MaskingRules(
@@ -31,6 +33,29 @@ RULES = MaskingRules(
 
 def change(**values):
     return dataclasses.replace(RULES, **values)
+
+
+def generator(seed=0):
+    return np.random.RandomState(seed)
+
+
+def mask_many(sequence, rules, number, rng=None):
+    """The same sequence, masked `number` times at once: pairs of ids with {position: label}."""
+    masked = mask_sequences(sequences_from([sequence] * number), rules, rng or generator())
+    for ids, positions, labels, count in zip(*masked, strict=True):
+        assert not positions[count:].any() and not labels[count:].any()
+        yield (
+            ids[: len(sequence.ids)].tolist(),
+            dict(zip(positions[:count].tolist(), labels[:count].tolist(), strict=True)),
+        )
+
+
+def one_segment(text):
+    """A sequence of one segment whose pieces are syllables."""
+    text = tokenize_documents([[text]], Syllables())
+    pairs = np.array([[0, len(text.ids), 0, 0, 0]])
+    rules = SimpleNamespace(max_seq_length=len(text.ids) + 2, cls_id=CLS, sep_id=SEP)
+    return row_of(assemble(text, pairs, rules), 0)
 
 
 class Syllables:
@@ -62,14 +87,13 @@ def sequence_of_words(words_a, words_b, pieces=2):
 def test_count_is_googles(length, expected):
     sequence = sequence_of_words(length - 3 - 1, 1, pieces=1)
     assert len(sequence.ids) == length
-    masked = mask_sequence(sequence, RULES, random.Random(0))
-    assert len(masked.positions) == expected
+    [(_, labels)] = mask_many(sequence, RULES, 1)
+    assert len(labels) == expected
 
 
 def test_no_masking_without_probability():
     sequence = sequence_of_words(20, 20, pieces=1)
-    masked = mask_sequence(sequence, change(masked_lm_prob=0.0), random.Random(0))
-    assert masked == (sequence.ids, [], [])
+    assert list(mask_many(sequence, change(masked_lm_prob=0.0), 1)) == [(sequence.ids, {})]
 
 
 @pytest.mark.parametrize("whole_words", [True, False])
@@ -77,49 +101,57 @@ def test_no_masking_without_probability():
 @pytest.mark.parametrize("permutation", [True, False])
 def test_labels_are_what_stood_there(whole_words, ngram, permutation):
     rules = change(do_whole_word_mask=whole_words, ngram=ngram, do_permutation=permutation)
-    rng = random.Random(0)
     sequence = sequence_of_words(25, 25)
-    for _ in range(200):
-        masked = mask_sequence(sequence, rules, rng)
-        assert masked.positions == sorted(set(masked.positions))
-        assert masked.labels == [sequence.ids[p] for p in masked.positions]
-        assert not {CLS, SEP} & set(masked.labels)
-        changed = {
-            p for p, (a, b) in enumerate(zip(sequence.ids, masked.ids, strict=True)) if a != b
-        }
-        assert changed <= set(masked.positions)
+    for ids, labels in mask_many(sequence, rules, 200):
+        assert list(labels) == sorted(labels)
+        assert list(labels.values()) == [sequence.ids[p] for p in labels]
+        assert not {CLS, SEP} & set(labels.values())
+        changed = {p for p, (a, b) in enumerate(zip(sequence.ids, ids, strict=True)) if a != b}
+        assert changed and changed <= set(labels)
 
 
-def test_the_model_never_sees_another_sequence_changed():
-    sequence = sequence_of_words(25, 25)
-    before = list(sequence.ids)
-    mask_sequence(sequence, change(do_permutation=True), random.Random(0))
-    assert sequence.ids == before
+def test_the_sequences_themselves_stay():
+    sequences = sequences_from([sequence_of_words(25, 25)])
+    before = sequences.ids.copy()
+    masked = mask_sequences(sequences, change(do_permutation=True), generator())
+    assert (sequences.ids == before).all() and (masked.ids != before).any()
+
+
+def test_sequences_of_other_lengths_do_not_disturb_each_other():
+    rows = [sequence_of_words(*shape) for shape in ((1, 1), (25, 25), (2, 40), (9, 1))]
+    rows.append(one_segment("나 는오 늘아침 에학교에"))
+    sequences = sequences_from(rows)
+    for seed in range(100):
+        masked = mask_sequences(sequences, change(ngram=3, masked_lm_prob=0.4), generator(seed))
+        for row, positions, count in zip(rows, masked.positions, masked.counts, strict=True):
+            chosen = set(positions[:count].tolist())
+            assert len(chosen) == count <= min(20, max(1, round(len(row.ids) * 0.4)))
+            for start, end in row.words:
+                assert len(chosen & set(range(start, end))) in (0, end - start)
+            assert chosen <= {p for start, end in row.words for p in range(start, end)}
 
 
 def test_a_korean_word_is_masked_whole():
     # Five words of one to five syllables; no piece has a "##".
     text = "나 는오 늘아침 에학교에 갔었습니다"
-    sequence = assemble([tokenize_sentence(text, Syllables())], None, CLS, SEP)
+    sequence = one_segment(text)
     partly = {True: 0, False: 0}
     for whole_words in partly:
-        rng = random.Random(0)
-        for _ in range(300):
-            rules = change(masked_lm_prob=0.4, do_whole_word_mask=whole_words)
-            positions = set(mask_sequence(sequence, rules, rng).positions)
+        rules = change(masked_lm_prob=0.4, do_whole_word_mask=whole_words)
+        for _, labels in mask_many(sequence, rules, 300):
             for start, end in sequence.words:
-                partly[whole_words] += 0 < len(positions & set(range(start, end))) < end - start
+                partly[whole_words] += 0 < len(set(labels) & set(range(start, end))) < end - start
     assert partly[True] == 0
     assert partly[False] > 100
 
 
 def test_ngrams_stay_within_their_segment():
-    sequence = sequence_of_words(10, 10)
+    sequences = sequences_from([sequence_of_words(10, 10)] * 2000)
     rules = change(ngram=3, favor_shorter_ngram=False)
-    rng = random.Random(0)
-    seen = set()
-    for _ in range(2000):
-        seen.update(choose_ngrams(sequence.words, 10, 6, (), rules, rng))
+    units = find_units(sequences, whole_words=True)
+    taken, counts = np.zeros(units.starts.shape, bool), np.full(2000, 6)
+    chosen = choose_ngrams(units, counts, taken, rules, generator())
+    seen = {(first, length) for _, first, length in chosen.tolist()}
     # Everything that fits into 0-9 or 10-19; longer draws are cut there.
     assert seen == {
         (first, length)
@@ -129,27 +161,24 @@ def test_ngrams_stay_within_their_segment():
     }
 
 
-def test_the_border_is_the_separator(monkeypatch):
-    borders = []
-
-    def record(units, border, *rest):
-        borders.append(border)
-        return choose_ngrams(units, border, *rest)
-
-    monkeypatch.setattr(masking, "choose_ngrams", record)
+def test_units_are_words_or_pieces_without_specials():
+    rows = [sequence_of_words(4, 7), sequence_of_words(1, 2), one_segment("나 는오 늘아침")]
     for whole_words in (True, False):
-        rules = change(do_whole_word_mask=whole_words)
-        mask_sequence(sequence_of_words(4, 7), rules, random.Random(0))
-    one_segment = sequence_of_words(4, 7)._replace(segment_ids=[0] * 25)
-    mask_sequence(one_segment, RULES, random.Random(0))
-    assert borders == [4, 8, 11]
+        units = find_units(sequences_from(rows), whole_words)
+        for row, starts, ends, segment_ends, number in zip(rows, *units, strict=True):
+            words = row.words
+            if not whole_words:
+                words = [(p, p + 1) for start, end in words for p in range(start, end)]
+            assert list(zip(starts.tolist(), ends.tolist(), strict=True))[:number] == words
+            first = sum(row.segment_ids[start] == 0 for start, _ in words)
+            assert segment_ends[:number].tolist() == [first] * first + [number] * (number - first)
 
 
 def test_ngram_weights():
-    rng = random.Random(0)
+    rng = generator()
     for shorter, expected in ((True, [6 / 11, 3 / 11, 2 / 11]), (False, [2 / 11, 3 / 11, 6 / 11])):
-        weights = change(ngram=3, favor_shorter_ngram=shorter).ngram_weights
-        counts = collections.Counter(draw_length(weights, rng) for _ in range(20000))
+        rules = change(ngram=3, favor_shorter_ngram=shorter)
+        counts = collections.Counter(draw_lengths(rules, 20000, rng).tolist())
         assert sorted(counts) == [1, 2, 3]
         for length, share in enumerate(expected, start=1):
             spread = (share * (1 - share) / 20000) ** 0.5
@@ -158,23 +187,17 @@ def test_ngram_weights():
 
 def test_a_word_that_does_not_fit_is_left_out():
     # Budget 3: words of 4 pieces never fit, those of one piece do.
-    sequence = assemble(
-        [tokenize_sentence("가나다라 마바사아 자 차 카타파하", Syllables())], None, CLS, SEP
-    )
-    rules = change(masked_lm_prob=0.19)
-    for seed in range(50):
-        masked = mask_sequence(sequence, rules, random.Random(seed))
-        assert [chr(label) for label in masked.labels] == ["자", "차"]
+    sequence = one_segment("가나다라 마바사아 자 차 카타파하")
+    for _, labels in mask_many(sequence, change(masked_lm_prob=0.19), 50):
+        assert [chr(label) for label in labels.values()] == ["자", "차"]
 
 
 def test_replacements_are_80_10_10():
     sequence = sequence_of_words(60, 60, pieces=1)
-    rng = random.Random(0)
     counts, randoms = collections.Counter(), set()
-    for _ in range(2000):
-        masked = mask_sequence(sequence, RULES, rng)
-        for position, label in zip(masked.positions, masked.labels, strict=True):
-            now = masked.ids[position]
+    for ids, labels in mask_many(sequence, RULES, 2000):
+        for position, label in labels.items():
+            now = ids[position]
             counts["mask" if now == MASK else "keep" if now == label else "random"] += 1
             if now not in (MASK, label):
                 randoms.add(now)
@@ -189,18 +212,16 @@ def test_replacements_are_80_10_10():
 
 def test_permutation_moves_pieces_among_themselves():
     sequence = sequence_of_words(25, 25)
-    rules = change(do_permutation=True, ngram=3)
-    rng = random.Random(0)
+    rules = change(do_permutation=True, ngram=3, vocab_size=4)  # below the sequence's pieces
     moved = 0
-    for _ in range(100):
-        masked = mask_sequence(sequence, rules, rng)
+    for ids, labels in mask_many(sequence, rules, 100):
         count = round(len(sequence.ids) * 0.15)
-        assert count < len(masked.positions) <= 2 * count
-        permuted = [p for p in masked.positions if masked.ids[p] in sequence.ids]
-        changed = [p for p in permuted if masked.ids[p] != sequence.ids[p]]
+        assert count < len(labels) <= 2 * count
+        permuted = [p for p in labels if ids[p] in sequence.ids]
+        changed = [p for p in permuted if ids[p] != sequence.ids[p]]
         # What trades places is a permutation of itself (random replacements have other ids).
-        own = [p for p in changed if masked.ids[p] in {sequence.ids[q] for q in changed}]
-        assert sorted(masked.ids[p] for p in own) == sorted(sequence.ids[p] for p in own)
+        own = [p for p in changed if ids[p] in {sequence.ids[q] for q in changed}]
+        assert sorted(ids[p] for p in own) == sorted(sequence.ids[p] for p in own)
         moved += len(own)
     assert moved > 500
 
@@ -208,5 +229,7 @@ def test_permutation_moves_pieces_among_themselves():
 def test_the_same_seed_masks_the_same():
     sequence = sequence_of_words(25, 25)
     rules = change(ngram=3)
-    first, second, other = (mask_sequence(sequence, rules, random.Random(s)) for s in (1, 1, 2))
+    first, second, other = (
+        list(mask_many(sequence, rules, 20, generator(seed))) for seed in (1, 1, 2)
+    )
     assert first == second != other

@@ -2,18 +2,18 @@
 
 import random
 
+import numpy as np
 import pytest
+from made_sequences import Sentence, make_sequences, text_of
 
 from create_pretraining_data import pairs
-from create_pretraining_data.documents import Sentence
 from create_pretraining_data.pairs import (
     LengthBalance,
     PairRules,
-    assemble,
     find_chunk,
     is_too_short_for_a_pair,
-    make_sequences,
 )
+from create_pretraining_data.sequences import assemble
 
 CLS, SEP = 1, 2
 
@@ -43,12 +43,12 @@ def rules(objective, max_seq_length=64, short_seq_prob=0.1):
 
 
 def make_all(documents, rules, passes, seed=0):
-    rng, balance = random.Random(seed), LengthBalance()
+    rng, balance, text = random.Random(seed), LengthBalance(), text_of(documents)
     return [
         (index, sequence)
         for _ in range(passes)
         for index in range(len(documents))
-        for sequence in make_sequences(documents, index, rules, balance, rng)
+        for sequence in make_sequences(text, index, rules, balance, rng)
     ]
 
 
@@ -132,10 +132,10 @@ def test_unused_sentences_are_put_back():
     # Each chunk takes four of the sentences; the random label uses only the first ones.
     documents = make_documents([[10] * 12, [10] * 12])
     starts = {s.ids[0]: k for k, s in enumerate(documents[0])}
-    rng = random.Random(0)
+    rng, text = random.Random(0), text_of(documents)
     split_after = set()
     for _ in range(50):
-        made = make_sequences(documents, 0, rules("nsp", 64, 0.0), LengthBalance(), rng)
+        made = make_sequences(text, 0, rules("nsp", 64, 0.0), LengthBalance(), rng)
         previous_end = 0
         for sequence in made[:-1]:  # the last may be widened
             a, b = segments(sequence)
@@ -150,12 +150,12 @@ def test_unused_sentences_are_put_back():
 @pytest.mark.parametrize("objective", ["sop", "none"])
 def test_no_sentence_is_left_out(objective):
     documents = random_corpus()
-    made = make_all(documents, rules(objective, 500), passes=1)
+    made, text = make_all(documents, rules(objective, 500), passes=1), text_of(documents)
     pieces = {piece for _, sequence in made for piece in sequence.ids} - {CLS, SEP}
     wanted = {
         piece
-        for document in documents
-        if objective == "none" or not is_too_short_for_a_pair(document)
+        for index, document in enumerate(documents)
+        if objective == "none" or not is_too_short_for_a_pair(text, index)
         for piece in ids_of(document)
     }
     assert pieces == wanted
@@ -166,12 +166,12 @@ def test_no_sentence_is_left_out(objective):
 def test_labels_are_fair_whatever_the_document(objective, shape):
     # Sentences longer than the target, single ones, a single one at the end: Google labels such
     # chunks 1.
-    documents = make_documents([shape, [4, 4]])
+    text = text_of(make_documents([shape, [4, 4]]))
     balance, rng = LengthBalance(), random.Random(0)
     labels = [
-        sequence.sentence_label
+        pair.label
         for _ in range(2000)
-        for sequence in make_sequences(documents, 0, rules(objective), balance, rng)
+        for pair in pairs.make_pairs(text, 0, rules(objective), balance, rng)
     ]
     assert len(labels) >= 2000
     assert sum(labels) / len(labels) == pytest.approx(0.5, abs=4 * 0.5 / len(labels) ** 0.5)
@@ -179,10 +179,10 @@ def test_labels_are_fair_whatever_the_document(objective, shape):
 
 @pytest.mark.parametrize(("objective", "expected"), [("nsp", 0), ("sop", 0), ("none", 1)])
 def test_a_document_of_one_word_makes_no_pair(objective, expected):
-    documents = make_documents([[1], [3, 3]])
-    made = make_sequences(documents, 0, rules(objective), LengthBalance(), random.Random(0))
+    text = text_of(make_documents([[1], [3, 3]]))
+    made = make_sequences(text, 0, rules(objective), LengthBalance(), random.Random(0))
     assert len(made) == expected
-    assert is_too_short_for_a_pair(documents[0]) and not is_too_short_for_a_pair(documents[1])
+    assert is_too_short_for_a_pair(text, 0) and not is_too_short_for_a_pair(text, 1)
 
 
 def test_a_single_sentence_is_cut_between_words():
@@ -206,16 +206,16 @@ class Drawn:
 
 
 def test_chunks():
-    document = make_documents([[1, 1, 1, 2, 1]])[0]  # 1, 1, 1, 3, 1 pieces
+    bounds = text_of(make_documents([[1, 1, 1, 2, 1]])).sentences  # 1, 1, 1, 3, 1 pieces
     most, least = Drawn(1.0), Drawn(0.0)
-    assert find_chunk(document, 0, 2, most) == range(0, 2)
-    assert find_chunk(document, 0, 1, most) == range(0, 2)  # two sentences at least
-    assert find_chunk(document, 2, 100, most) == range(2, 5)
+    assert find_chunk(bounds, 0, 2, most) == range(0, 2)
+    assert find_chunk(bounds, 0, 1, most) == range(0, 2)  # two sentences at least
+    assert find_chunk(bounds, 2, 100, most) == range(2, 5)
     # Only one is left: backwards, to a length between 1 and the target.
-    assert find_chunk(document, 4, 4, most) == range(3, 5)
-    assert find_chunk(document, 4, 5, most) == range(2, 5)
-    assert find_chunk(document, 4, 100, most) == range(0, 5)
-    assert find_chunk(document, 4, 100, least) == range(3, 5)
+    assert find_chunk(bounds, 4, 4, most) == range(3, 5)
+    assert find_chunk(bounds, 4, 5, most) == range(2, 5)
+    assert find_chunk(bounds, 4, 100, most) == range(0, 5)
+    assert find_chunk(bounds, 4, 100, least) == range(3, 5)
 
 
 def test_the_longer_segment_is_shortened_from_either_end():
@@ -261,11 +261,11 @@ def test_the_overstepping_sentence_lies_in_either_segment():
             return rng.randrange(len(differences))
 
     rng = random.Random(5)
-    documents = make_documents([[rng.randint(1, 10) for _ in range(20)] for _ in range(100)])
+    text = text_of(make_documents([[rng.randint(1, 10) for _ in range(20)] for _ in range(100)]))
     differences = []
     for _ in range(10):
-        for index in range(len(documents)):
-            for sequence in make_sequences(documents, index, rules("sop", 32), AnySplit(), rng):
+        for index in range(text.number):
+            for sequence in make_sequences(text, index, rules("sop", 32), AnySplit(), rng):
                 a, b = segments(sequence)
                 if abs(len(a) - len(b)) > 1:
                     differences.append((len(a) > len(b)) == (sequence.sentence_label == 0))
@@ -295,9 +295,12 @@ def test_the_same_seed_makes_the_same_sequences():
 
 
 def test_assemble():
-    a, b = Sentence([10, 11, 12], [0, 2]), Sentence([20], [0])
-    made = assemble([a, b], 1, CLS, SEP)
-    assert made.ids == [CLS, 10, 11, 12, SEP, 20, SEP]
-    assert made.segment_ids == [0, 0, 0, 0, 0, 1, 1]
-    assert made.words == [(1, 3), (3, 4), (5, 6)]
-    assert made.sentence_label == 1
+    text = text_of([[Sentence([10, 11, 12], [0, 2]), Sentence([20], [0])]])
+    made = assemble(text, np.array([[0, 3, 3, 4, 1], [1, 4, 0, 0, 0]]), rules("nsp", 8))
+    assert made.ids.tolist() == [
+        [CLS, 10, 11, 12, SEP, 20, SEP, 0],
+        [CLS, 11, 12, 20, SEP, 0, 0, 0],
+    ]
+    assert [np.flatnonzero(row).tolist() for row in made.word_starts] == [[1, 3, 5], [1, 2, 3]]
+    assert made.lengths.tolist() == [7, 5] and made.borders.tolist() == [5, 5]
+    assert made.labels.tolist() == [1, 0]

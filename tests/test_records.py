@@ -1,26 +1,26 @@
 """Records come back as they were written; a damaged file is named."""
 
-import os
 import random
 from pathlib import Path
 
 import numpy as np
 import pytest
 import tensorflow as tf
+from made_records import write_records
+from made_sequences import Sequence, sequences_from
 
-from create_pretraining_data.documents import Sentence
-from create_pretraining_data.instances import make_features, make_instance
+from create_pretraining_data.encoding import encode_record, encode_records
+from create_pretraining_data.instances import make_features
 from create_pretraining_data.masking import Masked
-from create_pretraining_data.pairs import assemble
+from create_pretraining_data.record_format import RecordFormat
 from create_pretraining_data.records import (
     Corruption,
-    RecordFormat,
     find_corruption,
     inspect_record,
+    parsing_spec,
     read_format,
-    serialize,
-    write_records,
 )
+from create_pretraining_data.tfrecord import frame, split
 from tokenization.errors import InputError
 
 DATA = Path(__file__).parent / "data" / "pretraining_data"
@@ -42,12 +42,12 @@ def some_features(record_format, seed=0):
 
 def write(path, record_format, count=1):
     rows = [some_features(record_format, seed) for seed in range(count)]
-    assert write_records([str(path)], rows, record_format) == count
+    write_records(str(path), rows, record_format)
     return str(path)
 
 
 def read_all(path, record_format):
-    spec = record_format.parsing_spec()
+    spec = parsing_spec(record_format)
     records = tf.data.TFRecordDataset(str(path)).map(lambda r: tf.io.parse_single_example(r, spec))
     return list(records.as_numpy_iterator())
 
@@ -84,11 +84,15 @@ def test_what_a_packed_record_holds():
 
 
 def test_an_instance_is_padded_to_the_format():
-    sequence = assemble([Sentence([10, 11, 12], [0, 2]), Sentence([20, 21], [0])], 1, 1, 2)
-    masked = Masked([1, 3, 11, 12, 2, 20, 3, 2], [1, 6], [10, 21])
+    row = Sequence(
+        [1, 10, 11, 12, 2, 20, 21, 2], [0] * 5 + [1] * 3, [(1, 3), (3, 4), (5, 7)], sentence_label=1
+    )
+    sequences = sequences_from([row], width=10)
+    ids, positions, labels = [1, 3, 11, 12, 2, 20, 3, 2, 0, 0], [1, 6, 0], [10, 21, 0]
+    masked = Masked(*map(np.array, ([ids], [positions], [labels], [2])))
     record_format = RecordFormat(10, 3, sentence_label=True, token_boundary=True)
-    features = make_features(make_instance(sequence, masked), record_format, pad_id=9)
-    assert {name: list(values) for name, values in features.items()} == {
+    features = make_features(sequences, masked, record_format, pad_id=9)
+    assert {name: values[0].tolist() for name, values in features.items()} == {
         "input_ids": [1, 3, 11, 12, 2, 20, 3, 2, 9, 9],
         "input_mask": [1] * 8 + [0] * 2,
         "segment_ids": [0] * 5 + [1] * 3 + [0] * 2,
@@ -98,7 +102,7 @@ def test_an_instance_is_padded_to_the_format():
         "next_sentence_labels": [1],
         "token_boundary": [1, 1, 0, 1, 1, 1, 0, 1, 0, 0],
     }
-    assert serialize(features, record_format)
+    assert len(encode_records(features, record_format)) == 1
 
 
 @pytest.mark.parametrize(
@@ -117,49 +121,8 @@ def test_googles_own_records_are_read(name, token_boundary):
         assert record["next_sentence_labels"][0] in (0, 1)
     # The same features of ours are the same bytes apart from their order in the file.
     raw = next(tf.data.TFRecordDataset(str(DATA / name)).as_numpy_iterator())
-    ours = serialize(records[0], record_format)
+    ours = encode_record(records[0], record_format)
     assert tf.train.Example.FromString(raw) == tf.train.Example.FromString(ours)
-
-
-def test_records_go_round_the_files(tmp_path):
-    files = [str(tmp_path / f"{name}.tfrecord") for name in "abc"]
-    rows = [some_features(FORMATS[0], seed) for seed in range(7)]
-    write_records(files, rows, FORMATS[0])
-    for first, path in enumerate(files):
-        back = [record["input_ids"].tolist() for record in read_all(path, FORMATS[0])]
-        assert back == [row["input_ids"] for row in rows[first::3]]
-
-
-def test_nothing_half_written_is_left(tmp_path):
-    old = tmp_path / "b.tfrecord"
-    old.write_bytes(b"old")
-
-    def rows():
-        yield some_features(FORMATS[0])
-        yield some_features(FORMATS[0])
-        visible = [path.name for path in tmp_path.glob("*") if not path.name.startswith(".")]
-        assert visible == ["b.tfrecord"] and old.read_bytes() == b"old"
-        assert len(os.listdir(tmp_path)) == 3  # the two that are being written are hidden
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        write_records([str(tmp_path / "a.tfrecord"), str(old)], rows(), FORMATS[0])
-    assert os.listdir(tmp_path) == ["b.tfrecord"]
-    assert old.read_bytes() == b"old"
-
-
-def test_what_cannot_be_written_is_named(tmp_path):
-    path = str(tmp_path / "nowhere" / "a.tfrecord")
-    with pytest.raises(InputError, match="nowhere/a.tfrecord must be writable"):
-        write_records([path], [some_features(FORMATS[0])], FORMATS[0])
-
-
-def test_a_finished_file_replaces_the_old_one(tmp_path):
-    path = tmp_path / "a.tfrecord"
-    path.write_bytes(b"old")
-    write(path, FORMATS[0])
-    assert read_format(str(path)) == FORMATS[0]
-    assert os.listdir(tmp_path) == ["a.tfrecord"]
 
 
 @pytest.mark.parametrize("change", ["missing", "extra", "short"])
@@ -172,20 +135,39 @@ def test_features_must_be_those_of_the_format(change):
     else:
         features["input_ids"].pop()
     with pytest.raises(ValueError, match="features must be those of"):
-        serialize(features, FORMATS[0])
+        encode_record(features, FORMATS[0])
 
 
 def test_the_same_features_are_the_same_bytes():
     features = some_features(FORMATS[0])
     shuffled = dict(reversed(features.items()))
-    assert serialize(features, FORMATS[0]) == serialize(shuffled, FORMATS[0])
-    names = list(inspect_record(serialize(features, FORMATS[0])))
-    order = [serialize(features, FORMATS[0]).find(name.encode()) for name in sorted(names)]
+    assert encode_record(features, FORMATS[0]) == encode_record(shuffled, FORMATS[0])
+    names = list(inspect_record(encode_record(features, FORMATS[0])))
+    order = [encode_record(features, FORMATS[0]).find(name.encode()) for name in sorted(names)]
     assert order == sorted(order)
 
 
+@pytest.mark.parametrize("record_format", FORMATS)
+def test_the_bytes_are_those_of_tensorflow(record_format):
+    ours = encode_record(some_features(record_format), record_format)
+    assert tf.train.Example.FromString(ours).SerializeToString(deterministic=True) == ours
+
+
+def test_the_frames_are_those_of_tensorflow(tmp_path):
+    records = [b"", b"a", bytes(1000)]
+    path = write_raw(tmp_path / "a.tfrecord", *records)
+    content = Path(path).read_bytes()
+    assert b"".join(map(frame, records)) == content
+    assert [content[a + 12 : b - 4] for a, b in split(content)] == records
+    for position in (3, 9, 30, len(content) - 1):
+        with pytest.raises(ValueError, match="damaged|cut off"):
+            split(flip(content, position))
+    with pytest.raises(ValueError, match="cut off"):
+        split(content[:-1])
+
+
 def test_inspect_record():
-    found = inspect_record(serialize(some_features(FORMATS[0]), FORMATS[0]))
+    found = inspect_record(encode_record(some_features(FORMATS[0]), FORMATS[0]))
     assert found == FORMATS[0].features()
     with pytest.raises(ValueError, match="not a tf.train.Example"):
         inspect_record(b"\xff\xff\xff")
@@ -274,7 +256,7 @@ def test_unreadable_files_are_refused_by_name(tmp_path):
 
 
 def test_damage_is_found(tmp_path):
-    record = serialize(some_features(FORMATS[0]), FORMATS[0])
+    record = encode_record(some_features(FORMATS[0]), FORMATS[0])
     files = [write_raw(tmp_path / f"{name}.tfrecord", *[record] * 5) for name in "abc"]
     assert find_corruption(files) is None
     content = (tmp_path / "b.tfrecord").read_bytes()

@@ -1,0 +1,159 @@
+"""Makes the records of one chunk of documents; knows nothing of files or processes."""
+
+import collections
+import dataclasses
+import random
+
+import numpy as np
+
+from create_pretraining_data.encoding import encode_records
+from create_pretraining_data.instances import make_features
+from create_pretraining_data.masking import MaskingRules, mask_sequences
+from create_pretraining_data.pairs import (
+    LengthBalance,
+    Pair,
+    PairRules,
+    is_too_short_for_a_pair,
+    make_pairs,
+)
+from create_pretraining_data.record_format import RecordFormat
+from create_pretraining_data.sequences import assemble
+from create_pretraining_data.text import tokenize_documents
+
+# To be raised when the same settings give other records, so that a run that was begun before
+# the change is not gone on with.
+VERSION = 1
+
+# Sequences that are worked on at a time: their arrays stay in a processor's cache.
+BATCH = 512
+
+# Why a document is left out.
+NO_PIECE = "no piece in it"
+ONE_WORD = "one word"
+
+
+@dataclasses.dataclass(frozen=True)
+class ChunkSettings:
+    """What decides the records of a chunk, apart from its text, tokenizer and seed.
+
+    Attributes:
+        pair_rules: `PairRules`.
+        masking_rules: `MaskingRules`.
+        record_format: `RecordFormat`.
+        dupe_factor: passes over the documents, each with other cuts and masks.
+    """
+
+    pair_rules: PairRules
+    masking_rules: MaskingRules
+    record_format: RecordFormat
+    dupe_factor: int
+
+
+@dataclasses.dataclass
+class ChunkStatistics:
+    """What a chunk was and what was made of it; two of them can be added.
+
+    Attributes:
+        documents: documents with a piece in them.
+        single_sentence_documents: how many of them have one sentence.
+        sentences: sentences with a piece in them.
+        words: words, as the tokenizer cuts them.
+        pieces: pieces of all sentences.
+        unknown_pieces: how many of them are [UNK].
+        examples: records, of all passes.
+        label_ones: records of sentence label 1.
+        lengths: from a length in pieces, padding left out, to the records of that length.
+        left_out: from a reason to the documents of which no record was made.
+    """
+
+    documents: int = 0
+    single_sentence_documents: int = 0
+    sentences: int = 0
+    words: int = 0
+    pieces: int = 0
+    unknown_pieces: int = 0
+    examples: int = 0
+    label_ones: int = 0
+    lengths: collections.Counter = dataclasses.field(default_factory=collections.Counter)
+    left_out: collections.Counter = dataclasses.field(default_factory=collections.Counter)
+
+    def __add__(self, other):
+        names = [field.name for field in dataclasses.fields(self)]
+        return ChunkStatistics(*(getattr(self, name) + getattr(other, name) for name in names))
+
+    def as_json(self):
+        """A dict that JSON can hold."""
+        lengths = {str(length): count for length, count in sorted(self.lengths.items())}
+        return {**vars(self), "lengths": lengths, "left_out": dict(sorted(self.left_out.items()))}
+
+    @classmethod
+    def from_json(cls, values):
+        """The inverse of `as_json`."""
+        lengths = collections.Counter({int(k): count for k, count in values["lengths"].items()})
+        left_out = collections.Counter(values["left_out"])
+        return cls(**{**values, "lengths": lengths, "left_out": left_out})
+
+
+def make_chunk(documents, tokenizer, settings, seed):
+    """Makes the records of one chunk, pass by pass.
+
+    Args:
+        documents: a list of documents, each a non-empty list of sentences, as text.
+        tokenizer: cuts the sentences.
+        settings: `ChunkSettings`.
+        seed: a whole number from 0; together with the other arguments it decides every byte.
+
+    Yields:
+        For each of the `dupe_factor` passes a list of serialized `tf.train.Example`, shuffled.
+
+    Returns:
+        `ChunkStatistics`, when all passes were taken.
+    """
+    text = tokenize_documents(documents, tokenizer)
+    statistics = _count_text(text, tokenizer.unk_id)
+    statistics.left_out[NO_PIECE] = len(documents) - text.number
+    if settings.pair_rules.objective != "none":
+        statistics.left_out[ONE_WORD] = sum(
+            is_too_short_for_a_pair(text, index) for index in range(text.number)
+        )
+    statistics.left_out += collections.Counter()  # only reasons that there were
+    rng, balance = random.Random(seed), LengthBalance()
+    # No version of NumPy changes what this gives.
+    array_rng = np.random.RandomState(rng.getrandbits(32))
+    for _ in range(settings.dupe_factor):
+        pairs = [
+            pair
+            for index in range(text.number)
+            for pair in make_pairs(text, index, settings.pair_rules, balance, rng)
+        ]
+        pairs = np.array(pairs, np.int64).reshape(-1, len(Pair._fields))
+        pairs = pairs[array_rng.permutation(len(pairs))]
+        records = []
+        for first in range(0, len(pairs), BATCH):
+            sequences = assemble(text, pairs[first : first + BATCH], settings.pair_rules)
+            masked = mask_sequences(sequences, settings.masking_rules, array_rng)
+            features = make_features(
+                sequences, masked, settings.record_format, tokenizer.pad_id or 0
+            )
+            records += encode_records(features, settings.record_format)
+            _count_sequences(sequences, statistics)
+        yield records
+    return statistics
+
+
+def _count_text(text, unk_id):
+    return ChunkStatistics(
+        documents=text.number,
+        single_sentence_documents=int((np.diff(text.documents) == 1).sum()),
+        sentences=len(text.sentences) - 1,
+        words=int(text.word_starts.sum()),
+        pieces=len(text.ids),
+        unknown_pieces=int((text.ids == unk_id).sum()),  # 0 where there is no [UNK]
+    )
+
+
+def _count_sequences(sequences, statistics):
+    statistics.examples += len(sequences.labels)
+    statistics.label_ones += int(sequences.labels.sum())
+    lengths, counts = np.unique(sequences.lengths, return_counts=True)
+    statistics.lengths.update(dict(zip(lengths.tolist(), counts.tolist(), strict=True)))

@@ -1,0 +1,113 @@
+"""Serializes records, many at a time and without TensorFlow.
+
+A record is a `tf.train.Example`, whose encoding is fixed by Protocol Buffers: a map from names to
+packed lists, the names in their order, so that the same features give the same bytes.
+
+Legend: B records, L values of a feature, N values of a feature in all records.
+"""
+
+import functools
+
+import numpy as np
+
+# Tags: the number of a field, times 8, plus 2 for "length-delimited".
+_FEATURES = b"\x0a"  # Example.features
+_ENTRY = b"\x0a"  # Features.feature, a map; in an entry 1 is the key, 2 the value
+_KEY, _VALUE = b"\x0a", b"\x12"
+_LISTS = {"int": b"\x1a", "float": b"\x12"}  # Feature.int64_list, Feature.float_list
+_PACKED = b"\x0a"  # the values of either list
+
+# From each of these on an integer takes another byte.
+MORE_BYTES = np.uint64(1) << np.arange(7, 64, 7, dtype=np.uint64)
+
+
+def encode_records(features, record_format):
+    """Serializes records.
+
+    Args:
+        features: a dict from name to an array [B, L], exactly those of
+            `record_format.features()`.
+        record_format: a `RecordFormat`.
+
+    Returns:
+        A list of bytes, each a `tf.train.Example`.
+
+    Raises:
+        ValueError: another name or another length than the format has.
+    """
+    table = record_format.features()
+    given = {name: values.shape[1] for name, values in features.items()}
+    if given != {name: length for name, (length, _) in table.items()}:
+        raise ValueError(f"features must be those of {record_format}. Received: lengths {given}")
+    columns = [_encode_feature(name, features[name], table[name][1]) for name in sorted(features)]
+    return [
+        _FEATURES + _varint(sum(map(len, parts))) + b"".join(parts)
+        for parts in zip(*columns, strict=True)
+    ]
+
+
+def encode_record(features, record_format):
+    """Serializes one record, its features as for `encode_records` but without their first axis."""
+    features = {name: np.asarray(values)[np.newaxis] for name, values in features.items()}
+    return encode_records(features, record_format)[0]
+
+
+def _encode_feature(name, values, kind):
+    """The map entry of one feature, for each record."""
+    if kind == "float":
+        data, sizes = values.astype("<f4").tobytes(), np.full(len(values), 4 * values.shape[1])
+    else:
+        data, sizes = encode_varints(values)
+    ends = np.cumsum(sizes).tolist()
+    sizes = sizes.tolist()
+    return [
+        _before_payload(name, kind, size) + data[end - size : end]
+        for size, end in zip(sizes, ends, strict=True)
+    ]
+
+
+@functools.cache
+def _before_payload(name, kind, size):
+    """Everything of a map entry before its packed values, `size` bytes of them."""
+    name = name.encode("ascii")
+    in_list = len(_PACKED + _varint(size)) + size
+    in_feature = len(_LISTS[kind] + _varint(in_list)) + in_list
+    key = _KEY + _varint(len(name)) + name
+    value = _VALUE + _varint(in_feature) + _LISTS[kind] + _varint(in_list) + _PACKED + _varint(size)
+    return _ENTRY + _varint(len(key) + len(value) + size) + key + value
+
+
+def _varint(number):
+    """An integer from 0 on as Protocol Buffers write it: seven bits a byte, the lowest first."""
+    encoded = bytearray()
+    while number > 0x7F:
+        encoded.append(number & 0x7F | 0x80)
+        number >>= 7
+    encoded.append(number)
+    return bytes(encoded)
+
+
+def encode_varints(values):
+    """Integers of many records as Protocol Buffers write them.
+
+    Args:
+        values: integers [B, L]; a negative one counts as its two's complement of 64 bits.
+
+    Returns:
+        Bytes, those of the first record first; how many [B] each record has.
+    """
+    flat = values.astype(np.int64).view(np.uint64).reshape(-1)  # [N]
+    if not flat.size or flat.max() < 0x80:
+        return flat.astype(np.uint8).tobytes(), np.full(len(values), values.shape[1])
+    limits = [limit for limit in MORE_BYTES if limit <= flat.max()]
+    sizes = np.ones(flat.shape, np.int64)
+    for limit in limits:
+        sizes += flat >= limit
+    starts = np.cumsum(sizes) - sizes
+    encoded = np.empty(starts[-1] + sizes[-1], np.uint8)
+    for byte in range(len(limits) + 1):
+        has = sizes > byte
+        more = np.where(sizes[has] > byte + 1, 0x80, 0).astype(np.uint8)
+        bits = (flat[has] >> np.uint64(7 * byte)).astype(np.uint8)
+        encoded[starts[has] + byte] = bits & 0x7F | more
+    return encoded.tobytes(), sizes.reshape(values.shape).sum(axis=1)

@@ -1,0 +1,189 @@
+"""Runs the two passes on worker processes: chunks into files, these into shards.
+
+What a worker does depends on the plan and on a number, so the result does not depend on how many
+workers there are, nor on which of them does what.
+"""
+
+import concurrent.futures
+import contextlib
+import multiprocessing
+import os
+import signal
+import threading
+from concurrent.futures.process import BrokenProcessPool
+
+from tqdm import tqdm
+
+from create_pretraining_data.chunk import ChunkStatistics, make_chunk
+from create_pretraining_data.chunk_file import read_summary, write_chunk_file
+from create_pretraining_data.input_chunks import read_chunk
+from create_pretraining_data.shards import finished_shard, make_shard
+from create_pretraining_data.work_plan import seed_of
+from tokenization.errors import InputError
+
+
+@contextlib.contextmanager
+def start_workers(plan, tokenizer, count):
+    """Starts worker processes, which end with the context, or with this process.
+
+    Args:
+        plan: a `WorkPlan`.
+        tokenizer: what cuts the text.
+        count: how many; a single one is this process.
+
+    Yields:
+        A function from one of this module's tasks and a list of numbers to an iterator over
+        (number, what the task returned), in the order in which they are done.
+
+    Raises:
+        InputError: what a task raised, or a worker that died.
+    """
+    if count == 1:
+        yield lambda task, numbers: ((n, task(plan, tokenizer, n)) for n in numbers)
+        return
+    executor = concurrent.futures.ProcessPoolExecutor(
+        count, _context(), initializer=_start_worker, initargs=(plan, tokenizer)
+    )
+
+    def run(task, numbers):
+        futures = {executor.submit(_do, task, number): number for number in numbers}
+        try:
+            for future in concurrent.futures.as_completed(futures):
+                yield futures.pop(future), future.result()
+        except BrokenProcessPool:
+            raise InputError(
+                f"all {count} worker processes must stay alive. Received: the end of one, which "
+                "the system may have killed for want of memory; the same command goes on from "
+                "here, and needs less memory with fewer --num_workers"
+            ) from None
+
+    try:
+        yield run
+    finally:
+        executor.shutdown(wait=True, cancel_futures=True)
+
+
+def _context():
+    """How processes are started: never as copies of this one, which may have threads."""
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])  # imported once, shared by all
+    return context
+
+
+_worker = {}
+
+
+def _start_worker(plan, tokenizer):
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that is in charge
+    _worker.update(plan=plan, tokenizer=tokenizer)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent():
+    # A worker would otherwise wait for ever for the next task of a parent that was killed.
+    multiprocessing.connection.wait([multiprocessing.parent_process().sentinel])
+    os._exit(1)
+
+
+def _do(task, number):
+    return task(_worker["plan"], _worker["tokenizer"], number)
+
+
+def make_chunk_file(plan, tokenizer, number):
+    """A task of pass 1: makes the file of one chunk; returns its `Summary`."""
+    documents = read_chunk(plan.chunks[number], plan.input_format)
+    seed = seed_of("chunk", plan.seed, number)
+    path = plan.chunk_file(number)
+    write_chunk_file(
+        path,
+        make_chunk(documents, tokenizer, plan.settings, seed),
+        len(plan.output_files),
+        plan.buckets_per_shard,
+        seed_of("first bucket", plan.seed, number),
+    )
+    return read_summary(path)
+
+
+def make_shard_file(plan, tokenizer, shard):
+    """A task of pass 2: makes one shard."""
+    make_shard(plan, shard)
+
+
+def make_chunks(plan, run, numbers, look):
+    """Pass 1: makes those of the chunks that are not there yet.
+
+    Args:
+        plan: a `WorkPlan`.
+        run: what `start_workers` yields.
+        numbers: the chunks of this process.
+        look: is called with the `ChunkStatistics` of the first chunk that is made.
+    """
+    missing = [n for n in numbers if read_summary(plan.chunk_file(n)) is None]
+    sizes = {number: plan.chunk_size(number) for number in numbers}
+    with _progress("making", sum(sizes.values())) as bar:
+        # What was there counts for the bar, not for the rate.
+        bar.initial = bar.n = sum(sizes.values()) - sum(sizes[n] for n in missing)
+        for done, (number, summary) in enumerate(run(make_chunk_file, missing)):
+            bar.update(sizes[number])
+            if done == 0:
+                look(summary.statistics)
+
+
+def read_summaries(plan):
+    """What all chunks are about.
+
+    Args:
+        plan: a `WorkPlan`.
+
+    Returns:
+        `ChunkStatistics` of all, for each shard (records, bytes); or None while chunks are
+        missing.
+    """
+    statistics = ChunkStatistics()
+    records = [0] * len(plan.output_files)
+    sizes = [0] * len(plan.output_files)
+    for number in range(len(plan.chunks)):
+        summary = read_summary(plan.chunk_file(number))
+        if summary is None:
+            return None
+        statistics += summary.statistics
+        records = [a + b for a, b in zip(records, summary.records, strict=True)]
+        sizes = [a + b for a, b in zip(sizes, summary.sizes, strict=True)]
+    return statistics, list(zip(records, sizes, strict=True))
+
+
+def make_shards(plan, run, expected):
+    """Pass 2: makes those of the shards that are not there yet.
+
+    Args:
+        plan: a `WorkPlan`.
+        run: what `start_workers` yields.
+        expected: for each shard (records, bytes), as `read_summaries` returns them.
+
+    Returns:
+        For each shard a dict of its records and its bytes.
+
+    Raises:
+        InputError: a shard does not hold what the chunks hold.
+    """
+    shards = range(len(plan.output_files))
+    missing = [shard for shard in shards if finished_shard(plan, shard) is None]
+    with _progress("shuffling", sum(size for _, size in expected)) as bar:
+        bar.initial = bar.n = bar.total - sum(expected[shard][1] for shard in missing)
+        for shard, _ in run(make_shard_file, missing):
+            bar.update(expected[shard][1])
+    made = [finished_shard(plan, shard) for shard in shards]
+    for path, shard, (records, size) in zip(plan.output_files, made, expected, strict=True):
+        if shard is None or shard["records"] != records:
+            raise InputError(f"{path} must hold {records} records. Received: {shard}")
+        if plan.compression == "none" and shard["size"] != size:
+            raise InputError(f"{path} must have {size} bytes. Received: {shard['size']}")
+    return made
+
+
+def _progress(what, total):
+    return tqdm(
+        desc=what, total=total, unit="B", unit_scale=True, leave=False, delay=1, disable=None
+    )

@@ -1,0 +1,31 @@
+"""Says what in the layout of a text makes a sentence objective meaningless."""
+
+
+def find_layout_problems(statistics, objective):
+    """Says what in the layout of the text makes a sentence objective meaningless.
+
+    Args:
+        statistics: `ChunkStatistics` of the whole text.
+        objective: "nsp", "sop" or "none".
+
+    Returns:
+        A list of warnings, one line each.
+    """
+    problems = []
+    documents, single = statistics.documents, statistics.single_sentence_documents
+    if objective == "nsp" and documents == 1:
+        problems.append(
+            "the whole input is one document, so the random next sentences come from it too: "
+            "put a blank line between documents"
+        )
+    if objective != "none" and single == documents:
+        problems.append(
+            f"every one of the {documents} documents has a single sentence: a blank line "
+            "separates documents, not sentences"
+        )
+    elif objective != "none" and single > documents / 2:
+        problems.append(
+            f"{single} of the {documents} documents have a single sentence, which is cut in two "
+            "for A and B: a blank line separates documents, not sentences"
+        )
+    return problems

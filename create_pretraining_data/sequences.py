@@ -1,0 +1,52 @@
+"""Puts [CLS] and [SEP] around pairs of segments.
+
+Legend: B sequences, T positions, N pieces of the text.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Sequences(NamedTuple):
+    """Unmasked training sequences; what lies behind a sequence's end is 0 or False."""
+
+    ids: np.ndarray  # int32 [B, T] with [CLS] and [SEP]
+    word_starts: np.ndarray  # bool [B, T] where a word begins; not at [CLS], not at [SEP]
+    lengths: np.ndarray  # int64 [B] pieces, [CLS] and [SEP] included
+    borders: np.ndarray  # int64 [B] where the second segment begins; the length if there is none
+    labels: np.ndarray  # int64 [B] the sentence label; 0 without an objective for it
+
+
+def assemble(text, pairs, rules):
+    """Makes [CLS] A [SEP] B [SEP], or [CLS] A [SEP] where the second segment is empty.
+
+    Args:
+        text: a `Text`.
+        pairs: int64 [B, 5], rows as `Pair`.
+        rules: `PairRules`.
+
+    Returns:
+        `Sequences`, T the rules' max_seq_length.
+    """
+    first_start, first_end, second_start, second_end, labels = pairs.T  # [B] each
+    first, second = first_end - first_start, second_end - second_start
+    borders = first + 2
+    lengths = borders + np.where(second > 0, second + 1, 0)
+    position = np.arange(rules.max_seq_length)
+    in_first = (position >= 1) & (position <= first[:, None])  # [B, T]
+    in_second = (position >= borders[:, None]) & (position < (borders + second)[:, None])
+    offset = np.where(in_first, (first_start - 1)[:, None], (second_start - borders)[:, None])
+    inside = in_first | in_second
+    source = np.where(inside, offset + position, 0)  # [B, T]
+    ids = np.where(inside, text.ids[source], 0).astype(np.int32)
+    word_starts = text.word_starts[source] & inside
+    rows = np.arange(len(pairs))
+    # What is left of a word that was cut counts as a word.
+    word_starts[rows, 1] = True
+    has_second = second > 0
+    word_starts[rows[has_second], borders[has_second]] = True
+    ids[:, 0] = rules.cls_id
+    ids[rows, borders - 1] = rules.sep_id
+    ids[rows, lengths - 1] = rules.sep_id
+    return Sequences(ids, word_starts, lengths, borders, labels)

@@ -1,0 +1,137 @@
+"""What a run that makes records has to do: its chunks, its shards, its sizes, its seeds."""
+
+import dataclasses
+import hashlib
+import os
+import re
+
+from create_pretraining_data.chunk import ChunkSettings
+from create_pretraining_data.input_chunks import Range
+from create_pretraining_data.tfrecord import FRAME
+from tokenization.errors import InputError
+
+# A worker shuffles one bucket at a time in memory.
+BUCKET_BYTES = 64_000_000
+
+# For estimates alone. Korean in morphemes and English in WordPiece are both near it; a
+# vocabulary of syllables is below.
+_BYTES_PER_PIECE = 4.7
+# Records for every record that pieces would fill, as measured on Korean Wikipedia at 128 and 512
+# pieces: the longer they are, the more of them end with their document before they are full.
+# Next-sentence data uses sentences again.
+_RECORDS_OF_FULL = {"nsp": 1.5, "sop": 1.0, "none": 1.0}
+
+COMPRESSIONS = ("none", "GZIP")
+# What deflating takes a record of 128 pieces to, about; longer ones are smaller.
+DEFLATED = 0.35
+
+
+@dataclasses.dataclass(frozen=True)
+class WorkPlan:
+    """Everything that decides the files that a run writes, except the tokenizer.
+
+    Attributes:
+        chunks: for each chunk its ranges of the input.
+        input_format: "text" or "jsonl".
+        settings: `ChunkSettings`.
+        seed: the seed of the run.
+        output_files: the files to write, one for each shard.
+        compression: one of `COMPRESSIONS`.
+        buckets_per_shard: parts that a shard is shuffled in.
+        folder: the work folder.
+    """
+
+    chunks: list[list[Range]]
+    input_format: str
+    settings: ChunkSettings
+    seed: int
+    output_files: list[str]
+    compression: str
+    buckets_per_shard: int
+    folder: str
+
+    def chunk_size(self, number):
+        """Bytes of text of a chunk."""
+        return sum(part.end - part.start for part in self.chunks[number])
+
+    def chunk_file(self, number):
+        """Where the records of a chunk are kept until the shards are made."""
+        return os.path.join(self.folder, f"chunk-{number:06d}")
+
+    def shard_marker(self, shard):
+        """A file that is there when the shard is."""
+        return os.path.join(self.folder, f"shard-{shard:05d}.json")
+
+
+def seed_of(*parts):
+    """A seed of 64 bits out of names and numbers."""
+    return int.from_bytes(hashlib.sha256(repr(parts).encode()).digest()[:8], "little")
+
+
+def estimate_records_size(text_bytes, settings):
+    """About how many bytes the records of a text are, uncompressed.
+
+    Args:
+        text_bytes: bytes of text.
+        settings: `ChunkSettings`.
+
+    Returns:
+        A number of bytes; good for planning, wrong by a factor of two where the tokenizer's
+        pieces are unusually long or short.
+    """
+    record_format = settings.record_format
+    pieces = settings.dupe_factor * text_bytes / _BYTES_PER_PIECE
+    length = record_format.max_seq_length
+    of_full = 0.95 + length / 1500
+    records = pieces / length * of_full * _RECORDS_OF_FULL[settings.pair_rules.objective]
+    return int(records * _record_size(record_format, 1 / of_full))
+
+
+def _record_size(record_format, filled):
+    # A number of an id takes two bytes, any other one; a name with what stands around it 10.
+    size = FRAME
+    for name, (length, kind) in record_format.features().items():
+        width = 4 if kind == "float" else 1 + filled if name == "input_ids" else 1
+        size += len(name) + 10 + length * width
+    return size
+
+
+def count_buckets(estimated_bytes, shards):
+    """How many buckets each shard has, so that one is about `BUCKET_BYTES`."""
+    return max(1, round(estimated_bytes / shards / BUCKET_BYTES))
+
+
+def expand_output_file(path):
+    """The files that a name with "@" and a number behind it stands for.
+
+    Args:
+        path: for example "dir/ko.tfrecord@64", or a plain name.
+
+    Returns:
+        A list, for example "dir/ko-00000-of-00064.tfrecord" and so on; of a plain name itself.
+
+    Raises:
+        InputError: no shards, or more than the names have room for.
+    """
+    match = re.fullmatch(r"(.+)@(\d+)", path)
+    if not match:
+        return [path]
+    name, count = match[1], int(match[2])
+    if not 1 <= count < 100_000:
+        raise InputError(
+            f"the number behind @ must be from 1 to 99999, that of the shards. Received: {path}"
+        )
+    stem, extension = os.path.splitext(name)
+    return [f"{stem}-{shard:05d}-of-{count:05d}{extension}" for shard in range(count)]
+
+
+def without_shard(path):
+    """The name without the part that `expand_output_file` put into it."""
+    stem, extension = os.path.splitext(path)
+    return re.sub(r"-\d{5}-of-\d{5}$", "", stem) + extension
+
+
+def work_folder_of(output_files):
+    """The hidden folder beside the first output file."""
+    folder, name = os.path.split(without_shard(output_files[0]))
+    return os.path.join(folder, f".{name}.work")

@@ -1,0 +1,245 @@
+"""The flags of create_pretraining_data, and what is checked before any text is read."""
+
+import dataclasses
+import glob
+import os
+from typing import NamedTuple
+
+from create_pretraining_data.input_chunks import FORMATS
+from create_pretraining_data.pairs import OBJECTIVES, SHORTEST_SEQUENCE
+from create_pretraining_data.work_plan import COMPRESSIONS, expand_output_file
+from run_scripts.cli import Columns, flag
+from tokenization.errors import InputError
+
+
+@dataclasses.dataclass(frozen=True)
+class CreateDataFlags:
+    """Turns text (UTF-8, one sentence a line, a blank line between documents) into records.
+
+    Runs on the CPU; a GPU is of no use to it. Stopped or killed, it goes on from where it was
+    when the same command is started again.
+    """
+
+    input_file: str = flag(
+        None, "Text files, plain or gzip: paths or globs, comma-separated.", required=True
+    )
+    input_format: str = flag(
+        "text",
+        "text: one sentence a line, a blank line between documents; jsonl: on each line an object "
+        'with "text", a document with one sentence a line.',
+        choices=FORMATS,
+    )
+    output_file: str = flag(
+        None,
+        "Record files to write, comma-separated; ko.tfrecord@64 stands for 64 files, "
+        "ko-00000-of-00064.tfrecord and so on. Examples are shuffled over all of them. "
+        "Without it: each input file's name with .tfrecord behind it.",
+    )
+    objective: str = flag(
+        None,
+        "nsp: is B the sentence after A, or a random one; sop: are A and B in order; none: one "
+        "segment without a sentence label. Without it: sop if a flag that only ALBERT's script "
+        "has is given, else nsp.",
+        choices=OBJECTIVES,
+    )
+    vocab_file: str = flag(None, "The vocabulary, one piece a line.")
+    spm_model_file: str = flag(None, "A SentencePiece model, instead of vocab_file.")
+    tokenizer: str = flag(
+        None,
+        "full: google-research/bert's; korean: keeps Hangul and its words whole; sentencepiece. "
+        "Without it: sentencepiece if spm_model_file is given, else full.",
+        choices=("full", "korean", "sentencepiece"),
+    )
+    tokenizer_dir: str = flag(
+        None, "A folder with tokenizer_config.json and its vocabulary, instead of the three above."
+    )
+    do_lower_case: bool = flag(
+        None, "Lower-case the text. Without it: true for full and sentencepiece, false for korean."
+    )
+    max_seq_length: int = flag(Columns(128, 512), "Most pieces of an example, specials included.")
+    max_predictions_per_seq: int = flag(
+        20, "Most masked pieces of an example; max_seq_length * masked_lm_prob is what it takes."
+    )
+    masked_lm_prob: float = flag(0.15, "The share of the pieces that is masked.")
+    do_whole_word_mask: bool = flag(
+        Columns(False, True), "Mask all pieces of a word at once; a word is the tokenizer's word."
+    )
+    ngram: int = flag(Columns(1, 3), "Mask up to so many words (or pieces) in a row.")
+    favor_shorter_ngram: bool = flag(
+        Columns(True, True), "Draw a run of n with weight 1/n; if false, the other way round."
+    )
+    do_permutation: bool = flag(
+        Columns(False, False),
+        "Besides masking, let as many pieces again trade places, to be predicted too; such "
+        "records have 2 * max_predictions_per_seq places.",
+    )
+    random_next_sentence: bool = flag(
+        Columns(False, False), "ALBERT's name for the objective nsp (with ALBERT's defaults)."
+    )
+    short_seq_prob: float = flag(
+        0.1, "The share of passes over a document that make shorter examples."
+    )
+    dupe_factor: int = flag(
+        Columns(10, 40), "How many passes over the text, each with other cuts and masks."
+    )
+    random_seed: int = flag(12345, "The same seed gives the same bytes.")
+    compression: str = flag(
+        "none", "Of the record files; run_pretraining reads both.", choices=COMPRESSIONS
+    )
+    num_workers: int = flag(
+        None, "Processes; any number writes the same bytes. Without it: one for each core."
+    )
+    num_tasks: int = flag(
+        1,
+        "Runs of this program that share the work, on machines with a common file system; "
+        "whichever finds all of it done makes the record files.",
+    )
+    task_index: int = flag(0, "Which of them this is, from 0.")
+    input_file_mode: str = flag(None, "Accepted for ALBERT's command lines; means nothing here.")
+    parallel: bool = flag(None, "Accepted for ALBERT's command lines; means nothing here.")
+
+
+# The flags that google-research/albert's script has and google-research/bert's has not. (parallel
+# is not among them: it was added later, and says nothing about the model.)
+ALBERT_ONLY = (
+    "spm_model_file", "ngram", "favor_shorter_ngram", "random_next_sentence", "do_permutation",
+    "input_file_mode",
+)  # fmt: skip
+
+# Far beyond any BERT; a larger one is a slip of the hand, and would fill the memory.
+LONGEST_SEQUENCE = 65_536
+
+MODEL_NAMES = {"bert": "BERT", "albert": "ALBERT"}
+COLUMN_OF_OBJECTIVE = {"nsp": "bert", "sop": "albert", "none": "bert"}
+
+
+class Plan(NamedTuple):
+    """The objective with the column of defaults that goes with it."""
+
+    objective: str
+    column: str  # "bert" or "albert"
+    reason: str
+
+
+def is_given(flags, name):
+    """Whether the command line has the flag, for flags that default to None or `Columns`."""
+    value = getattr(flags, name)
+    return value is not None and not isinstance(value, Columns)
+
+
+def choose_plan(flags):
+    """Chooses objective and defaults from what the command line has.
+
+    Args:
+        flags: `CreateDataFlags` as parsed, its `Columns` not resolved.
+
+    Returns:
+        A `Plan`.
+
+    Raises:
+        InputError: --objective and --random_next_sentence contradict each other.
+    """
+    wants_random = flags.random_next_sentence
+    if flags.objective:
+        contradicted = is_given(flags, "random_next_sentence") and (
+            flags.objective in (("sop", "none") if wants_random else ("nsp",))
+        )
+        if contradicted:
+            raise InputError(
+                "--random_next_sentence must agree with --objective (true is nsp, false is sop). "
+                f"Received: --objective={flags.objective}, "
+                f"--random_next_sentence={str(wants_random).lower()}"
+            )
+        column = COLUMN_OF_OBJECTIVE[flags.objective]
+        return Plan(flags.objective, column, f"because of --objective={flags.objective}")
+    given = [name for name in ALBERT_ONLY if is_given(flags, name)]
+    if not given:
+        return Plan("nsp", "bert", "because neither --objective nor a flag of ALBERT's is given")
+    if is_given(flags, "random_next_sentence") and wants_random:
+        return Plan("nsp", "albert", "because of --random_next_sentence")
+    names = ", ".join(f"--{name}" for name in given)
+    return Plan("sop", "albert", f"because a flag of ALBERT's is given ({names})")
+
+
+def check_numbers(flags):
+    """Refuses numbers out of their range.
+
+    Raises:
+        InputError: names the flag, its range, its value.
+    """
+    least = {
+        "max_seq_length": SHORTEST_SEQUENCE,
+        "max_predictions_per_seq": 1,
+        "ngram": 1,
+        "dupe_factor": 1,
+        "num_workers": 1,
+        "num_tasks": 1,
+    }
+    for name, bound in least.items():
+        value = getattr(flags, name)
+        if value is not None and value < bound:
+            raise InputError(f"--{name} must be at least {bound}. Received: {value}")
+    if flags.max_seq_length > LONGEST_SEQUENCE:
+        raise InputError(
+            f"--max_seq_length must be at most {LONGEST_SEQUENCE}. Received: {flags.max_seq_length}"
+        )
+    if not 0 <= flags.task_index < flags.num_tasks:
+        raise InputError(
+            "--task_index must be at least 0 and below --num_tasks. Received: "
+            f"--task_index={flags.task_index}, --num_tasks={flags.num_tasks}"
+        )
+    if not 0 <= flags.masked_lm_prob < 1:
+        raise InputError(
+            f"--masked_lm_prob must be at least 0 and below 1. Received: {flags.masked_lm_prob}"
+        )
+    if not 0 <= flags.short_seq_prob <= 1:
+        raise InputError(
+            f"--short_seq_prob must be between 0 and 1. Received: {flags.short_seq_prob}"
+        )
+
+
+def choose_output_files(output_file, input_files, protected):
+    """The files to write, by --output_file or beside the input; a link's target for a link.
+
+    Args:
+        output_file: the flag's value, or None.
+        input_files: paths.
+        protected: files that must not be written over.
+
+    Raises:
+        InputError: a name twice, a file that is read, no plain file, or not writable.
+    """
+    if output_file:
+        parts = [part.strip() for part in output_file.split(",") if part.strip()]
+        files = [path for part in parts for path in expand_output_file(part)]
+    else:
+        files = [f"{path}.tfrecord" for path in input_files]  # as google-research/albert
+    if not files:
+        raise InputError(f"--output_file must name a file. Received: {output_file!r}")
+    if len(set(files)) < len(files):
+        twice = next(path for path in files if files.count(path) > 1)
+        raise InputError(f"--output_file must name each file once. Received: {twice} twice")
+    for path in files:
+        if not os.path.exists(path):
+            continue
+        if not os.path.isfile(path):
+            raise InputError(
+                f"--output_file must name plain files. Received: {path}, which is none"
+            )
+        if not os.access(path, os.W_OK):
+            raise InputError(f"--output_file must be writable. Received: {path}, which is not")
+        for source in protected:
+            if os.path.samefile(path, source):
+                raise InputError(
+                    "--output_file must not be a file that is read. "
+                    f"Received: {path}, the same as {source}"
+                )
+    return [os.path.realpath(path) if os.path.islink(path) else path for path in files]
+
+
+def files_read(flags, input_files):
+    """Every file that the program reads, none of which it may write over."""
+    paths = [*input_files, flags.vocab_file, flags.spm_model_file]
+    if flags.tokenizer_dir:
+        paths += glob.glob(os.path.join(glob.escape(flags.tokenizer_dir), "*"))
+    return [path for path in paths if path and os.path.exists(path)]

@@ -1,0 +1,108 @@
+"""run_pretraining knows from the JSON file beside the records what they are; reads gzip too."""
+
+import gzip
+import json
+
+import numpy as np
+import pytest
+from jobs import Job, one_line
+
+from bert_tf.config import BertConfig
+from bert_tf.input_pipeline import check_records, evaluation_dataset, training_dataset
+from create_pretraining_data.records import count_records, find_corruption
+from create_pretraining_data.sidecar import KIND
+from run_scripts.create_data import main
+from tokenization import KoreanTokenizer, save_tokenizer
+from tokenization.errors import InputError
+
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A folder with records that create_pretraining_data made, and with their tokenizer."""
+    folder = tmp_path_factory.mktemp("made")
+    (folder / "text.txt").write_text("가 나 다\n라 마 바\n사 아\n\n" * 40)
+    (folder / "vocab.txt").write_text("\n".join([*SPECIAL, *"가나다라마바사아"]) + "\n")
+    (folder / "other.txt").write_text("\n".join([*SPECIAL, *"가나다라마바아사"]) + "\n")
+    save_tokenizer(KoreanTokenizer(folder / "vocab.txt"), folder / "tokenizer")
+    save_tokenizer(KoreanTokenizer(folder / "other.txt"), folder / "other")
+    for name, compression in (("plain", "none"), ("packed", "GZIP")):
+        flags = {
+            "input_file": folder / "text.txt",
+            "output_file": f"{folder}/{name}.tfrecord@2",
+            "tokenizer_dir": folder / "tokenizer",
+            "max_seq_length": 14,
+            "max_predictions_per_seq": 3,
+            "dupe_factor": 1,
+            "compression": compression,
+        }
+        assert main(["create", *(f"--{key}={value}" for key, value in flags.items())]) == 0
+    return folder
+
+
+# Flags of the records that are left to the JSON file.
+UNSAID = {"max_seq_length": None, "max_predictions_per_seq": None, "num_train_steps": 2}
+
+
+def test_lengths_need_not_be_given(made, tmp_path):
+    job = Job(tmp_path)
+    assert job.run(input_file=made / "plain-*", **UNSAID, tokenizer_dir=made / "tokenizer") == 0
+    (job.output / "checkpoint").unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize(
+    ("flags", "parts"),
+    [
+        ({"tokenizer_dir": "other"}, ["--tokenizer_dir must be what the", "fingerprint", ".json"]),
+        ({"vocab_file": "other.txt"}, ["--vocab_file must be what the", "vocabulary_sha256"]),
+        ({"max_seq_length": 128}, ["--max_seq_length=128", "has 14"]),
+    ],
+)
+def test_what_contradicts_the_records_is_one_line(made, tmp_path, capsys, flags, parts):
+    flags = {k: made / v if isinstance(v, str) else v for k, v in flags.items()}
+    assert Job(tmp_path).run(**{**UNSAID, "input_file": made / "plain-*", **flags}) == 1
+    line = one_line(capsys)
+    assert all(part in line for part in parts), line
+
+
+def test_a_json_file_of_other_records_says_nothing(tmp_path, capsys):
+    job = Job(tmp_path)  # part-0.tfrecord of length 16
+    for content in ("", "[]", '{"a": 1}', json.dumps({"kind": KIND, "shards": []})):
+        (tmp_path / "part-0.json").write_text(content)
+        assert job.run(max_seq_length=None) == 1
+        assert "--max_seq_length=128" in one_line(capsys)
+
+
+def test_compressed_records_are_read(made):
+    config = BertConfig(vocab_size=20)
+    batches = {}
+    for name in ("plain", "packed"):
+        files = sorted(str(path) for path in made.glob(f"{name}-*"))
+        record_format, examples = check_records(files, 14, 3, config)
+        assert examples == sum(map(count_records, files)) and find_corruption(files) is None
+        data = (
+            training_dataset(files, record_format, config, examples, 4, seed=1).take(3),
+            evaluation_dataset(files, record_format, config, 4, 3),
+        )
+        batches[name] = [b for part in data for b in part.as_numpy_iterator()]
+    for plain, packed in zip(*batches.values(), strict=True):
+        for name in plain:
+            np.testing.assert_array_equal(plain[name], packed[name])
+
+
+def test_damaged_compressed_records_are_named(made, tmp_path):
+    whole = (made / "packed-00000-of-00002.tfrecord").read_bytes()
+    cut = gzip.compress(gzip.decompress(whole)[:-3])
+    path = tmp_path / "a.tfrecord"
+    for damaged in (whole[:-9], cut):
+        path.write_bytes(damaged)
+        with pytest.raises(InputError, match=r"a\.tfrecord must be a whole TFRecord file"):
+            count_records(str(path))
+        assert find_corruption([str(path)]).file == str(path)
+
+
+def test_plain_and_compressed_do_not_mix(made):
+    files = [str(made / f"{name}-00000-of-00002.tfrecord") for name in ("plain", "packed")]
+    with pytest.raises(InputError, match="all files must be compressed, or none"):
+        check_records(files, 14, 3, BertConfig(vocab_size=20))
