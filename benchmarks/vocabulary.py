@@ -33,13 +33,13 @@ hard for those that can write them.
 
 import argparse
 import collections
+import contextlib
 import dataclasses
 import hashlib
 import json
 import os
 import random
 import statistics
-import subprocess
 import sys
 from pathlib import Path
 
@@ -71,8 +71,10 @@ from vocabulary_training import (
     review_arrays,
 )
 
+from bert_tf.checkpoint_files import exists
 from bert_tf.config import BertConfig
 from create_pretraining_data.records import write_records
+from run_scripts.pretrain import main as run_pretraining
 from tokenization import InputError, load_tokenizer
 
 TEXT_SEED = 12345  # which words are masked; not a seed of the models
@@ -97,7 +99,7 @@ class Settings:
     """
 
     preset: str = "tiny"
-    characters: int = 200
+    characters: int = 160
     batch: int = 32
     steps: int = 2000
     rate: float = 1e-3
@@ -246,10 +248,12 @@ class Contest:
             "save_summary_steps": max(1, settings.steps // 100),
             "tokenizer_dir": self.folders[name],
         }
-        program = str(Path(__file__).parents[1] / "run_pretraining.py")
-        command = [sys.executable, program, *(f"--{key}={value}" for key, value in flags.items())]
-        subprocess.run(command, check=True, stdout=sys.stderr)
+        arguments = ["run_pretraining", *(f"--{key}={value}" for key, value in flags.items())]
+        with contextlib.redirect_stdout(sys.stderr):
+            status = run_pretraining(arguments)
         checkpoint = folder / f"model.ckpt-{settings.steps}"
+        if status or not exists(str(checkpoint)):
+            sys.exit("stopped: the same command goes on from there")
         loss_of = checkpoint_loss(self.config(name), checkpoint, settings.batch)
         bits = measure_bits(loss_of, self.held_out, self.cuts[name], limit)
         words = [example.eojeols[n] for example in self.held_out for n in example.masked]
@@ -348,11 +352,11 @@ def notes(contest, seeds):
 
 
 def digests(paths):
-    """A number for the content of each file, or of the tokenizer in each folder, by name."""
+    """What the content of each file, or of the vocabulary in each folder, hashes to, by name."""
     found = {}
     for name, path in paths.items():
         file = Path(path) / "vocab.txt" if os.path.isdir(path) else Path(path)
-        found[name] = hashlib.sha256(file.read_bytes()).hexdigest()[:16]
+        found[f"content of {name}"] = hashlib.sha256(file.read_bytes()).hexdigest()[:16]
     return found
 
 

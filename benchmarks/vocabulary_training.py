@@ -179,7 +179,9 @@ def finetune(config, checkpoint, train, test, settings, seed):
             losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)  # [B]
             loss = tf.reduce_mean(losses)
         gradients = tape.gradient(loss, model.trainable_variables)
-        gradients, _ = tf.clip_by_global_norm([*map(tf.convert_to_tensor, gradients)], CLIP_NORM)
+        # Dense, that of the table that was gathered from too.
+        gradients = [tf.convert_to_tensor(gradient) for gradient in gradients]
+        gradients, _ = tf.clip_by_global_norm(gradients, CLIP_NORM)
         optimizer.apply(gradients, model.trainable_variables)
 
     @tf.function(jit_compile=True)
