@@ -100,15 +100,15 @@ class Settings:
 
     preset: str = "tiny"
     characters: int = 160
-    batch: int = 32
+    batch: int = 16
     steps: int = 2000
     rate: float = 1e-3
-    held_out: int = 2000
+    held_out: int = 1500
     reviews: int = 30_000
     test_reviews: int = 30_000
-    review_batch: int = 32
+    review_batch: int = 64
     epochs: int = 2
-    review_rate: float = 3e-4
+    review_rate: float = 5e-4
     review_length: int = 64
 
 

@@ -182,7 +182,16 @@ def finetune(config, checkpoint, train, test, settings, seed):
         # Dense, that of the table that was gathered from too.
         gradients = [tf.convert_to_tensor(gradient) for gradient in gradients]
         gradients, _ = tf.clip_by_global_norm(gradients, CLIP_NORM)
-        optimizer.apply(gradients, model.trainable_variables)
+        rate = optimizer.learning_rate
+        for variable, gradient in zip(model.trainable_variables, gradients, strict=True):
+            state = (variable, *optimizer.moments(variable))
+            values = [each.value for each in state]
+            decayed = optimizer.is_decayed(variable)
+            for old, new in zip(
+                state, optimizer.updated(*values, gradient, rate, decayed), strict=True
+            ):
+                old.assign(new)
+        optimizer.iterations.assign_add(1)
 
     @tf.function(jit_compile=True)
     def guess(ids, mask):
