@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tiny import SIZES, tiny_model
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 
@@ -17,6 +18,8 @@ import vocabulary_text
 import vocabulary_training
 from vocabulary_text import Cuts, Example, Limits
 
+from bert_tf.checkpoint import save_google_checkpoint
+from bert_tf.config import BertConfig
 from tokenization import InputError
 
 SPECIAL = {"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3, "[MASK]": 4}
@@ -195,6 +198,49 @@ def test_what_was_measured_is_not_measured_again(tmp_path):
         vocabulary.Results(path, {"steps": 4})
 
 
+def test_loss_of_a_checkpoint_is_the_models_own(tmp_path):
+    model = tiny_model(vocab_size=300)
+    checkpoint = tmp_path / "model.ckpt-1"
+    save_google_checkpoint(model, str(checkpoint))
+    examples = [
+        Example(["ab", "cd", "ef"], [0, 2], ["mask", "mask"]),
+        Example(["gh"], [0], ["mask"]),
+        Example(["ij", "kl"], [1], ["mask"]),
+    ]
+    rows = [vocabulary_text.row(example, ONE, LIMIT) for example in examples]
+    expected = 0.0
+    for row in rows:
+        batch = vocabulary_training.stack([row])
+        logits = np.asarray(model(batch, training=False)["masked_lm_logits"][0], np.float64)
+        surprise = np.log(np.exp(logits).sum(axis=1)) - logits[range(8), batch["masked_lm_ids"][0]]
+        expected += surprise[: sum(row["masked_lm_weights"])].sum()
+    # Batches of two: the last one is filled up.
+    loss_of = vocabulary_training.checkpoint_loss(model.config, checkpoint, 2)
+    assert loss_of(rows) == pytest.approx(expected, rel=1e-5)
+
+
+def test_fine_tuning_learns_what_can_be_learned():
+    rng = random.Random(0)
+
+    def reviews(count):
+        for _ in range(count):
+            label = rng.randrange(2)
+            yield [rng.choice("abc"), "xy"[label], rng.choice("abc")], label
+
+    train, test = (
+        vocabulary_training.review_arrays(list(reviews(count)), ONE, 8) for count in (400, 50)
+    )
+    config = BertConfig(**{**SIZES, "vocab_size": 300})
+    settings = vocabulary.Settings(review_batch=20, epochs=10, review_rate=1e-3)
+    assert vocabulary_training.finetune(config, None, train, test, settings, seed=1) == 1
+    # The labels of the test reviews are looked at, all of them: 7 in the last of three batches.
+    labels = test.labels.copy()
+    labels[-7:] = 1 - labels[-7:]
+    wrong = test._replace(labels=labels)
+    found = vocabulary_training.finetune(config, None, train, wrong, settings, seed=1)
+    assert found == pytest.approx(43 / 50)
+
+
 WORDS = ["나라", "사람", "학교", "우리", "바다", "하늘", "마을", "친구", "노래", "이야기"]
 PARTICLES = ("는", "가", "를", "에서", "")
 
@@ -208,6 +254,7 @@ def made_text(seed, documents):
     return "\n\n".join("\n".join(sentence() for _ in range(4)) for _ in range(documents))
 
 
+@pytest.mark.slow
 def test_a_whole_run(tmp_path, monkeypatch, capsys):
     pytest.importorskip("tokenizers", reason="the package tokenizers is not installed")
     import usual_vocabulary
