@@ -315,7 +315,7 @@ def table_rows(contest, results):
 
 
 def mean_and_deviation(numbers, form):
-    """ "mean ± deviation" as text; of one number itself."""
+    """Both as text; of a single number only that."""
     mean = form.format(statistics.mean(numbers))
     if len(numbers) == 1:
         return mean

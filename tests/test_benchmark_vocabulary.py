@@ -231,14 +231,13 @@ def test_fine_tuning_learns_what_can_be_learned():
         vocabulary_training.review_arrays(list(reviews(count)), ONE, 8) for count in (400, 50)
     )
     config = BertConfig(**{**SIZES, "vocab_size": 300})
-    settings = vocabulary.Settings(review_batch=20, epochs=10, review_rate=1e-3)
-    assert vocabulary_training.finetune(config, None, train, test, settings, seed=1) == 1
-    # The labels of the test reviews are looked at, all of them: 7 in the last of three batches.
+    settings = vocabulary.Settings(review_batch=20, epochs=8, review_rate=1e-3)
+    # All labels of the test reviews are looked at, once: 7 of the last of three batches are wrong.
     labels = test.labels.copy()
     labels[-7:] = 1 - labels[-7:]
-    wrong = test._replace(labels=labels)
-    found = vocabulary_training.finetune(config, None, train, wrong, settings, seed=1)
-    assert found == pytest.approx(43 / 50)
+    test = test._replace(labels=labels)
+    accuracy = vocabulary_training.finetune(config, None, train, test, settings, seed=1)
+    assert accuracy == pytest.approx(43 / 50)
 
 
 WORDS = ["나라", "사람", "학교", "우리", "바다", "하늘", "마을", "친구", "노래", "이야기"]
