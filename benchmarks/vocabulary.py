@@ -24,7 +24,7 @@ after another" predicts the first pieces of all masked eojeols, shows them, pred
 ones, and so on: a chain rule, independent only across eojeols, though not what was trained. Both
 are told how many [MASK]s an eojeol has, which says more where eojeols are cut finely; what it
 would cost to say it, by how often eojeols have so many pieces in the learning text, is a column
-of its own, to be added.
+of its own, to be added. "By frequency alone" is what the pieces would cost without a model.
 
 [UNK] would be cheap to predict and tells no word: an eojeol in which any of the vocabularies has
 one is never masked, for none of them; the shares are printed. That leaves out words which are
@@ -64,8 +64,8 @@ from vocabulary_text import (
 )
 from vocabulary_training import (
     checkpoint_loss,
-    count_bits,
     finetune,
+    frequency_bits,
     measure_bits,
     pretraining_seconds,
     review_arrays,
@@ -191,13 +191,7 @@ class Contest:
             for name in ("reviews", "test_reviews")
         )
         self.limits = dict(zip(self.cuts, self.limits, strict=True))
-        # Pieces of an eojeol -> how often it has so many where models learn.
-        self.piece_counts = {
-            name: collections.Counter(
-                len(cuts[example.eojeols[n]]) for example in self.examples for n in example.masked
-            )
-            for name, cuts in self.cuts.items()
-        }
+        self.by_frequency = {name: self._by_frequency(cuts) for name, cuts in self.cuts.items()}
         self.shares = {
             name: (
                 shares(documents, cuts),
@@ -206,6 +200,21 @@ class Contest:
             )
             for name, cuts in self.cuts.items()
         }
+
+    def _by_frequency(self, cuts):
+        """Bits per character of the held-out text's masked eojeols: number of pieces, pieces."""
+        learned, asked = (
+            [example.eojeols[n] for example in examples for n in example.masked]
+            for examples in (self.examples, self.held_out)
+        )
+        numbers = collections.Counter(len(cuts[eojeol]) for eojeol in learned)
+        pieces = collections.Counter(piece for eojeol in learned for piece in cuts[eojeol])
+        said = [len(cuts[eojeol]) for eojeol in asked]
+        of_number = frequency_bits(numbers, said, max([*numbers, *said]))
+        said = [piece for eojeol in asked for piece in cuts[eojeol]]
+        of_pieces = frequency_bits(pieces, said, cuts.tokenizer.vocab_size)
+        characters = sum(map(len, asked))
+        return of_number / characters, of_pieces / characters
 
     def config(self, name):
         """The model's sizes."""
@@ -256,12 +265,9 @@ class Contest:
             sys.exit("stopped: the same command goes on from there")
         loss_of = checkpoint_loss(self.config(name), checkpoint, settings.batch)
         bits = measure_bits(loss_of, self.held_out, self.cuts[name], limit)
-        words = [example.eojeols[n] for example in self.held_out for n in example.masked]
-        of_count = count_bits(self.piece_counts[name], [len(self.cuts[name][w]) for w in words])
         return {
             "bits_at_once": bits.at_once,
             "bits_in_turn": bits.in_turn,
-            "bits_of_count": of_count / sum(map(len, words)),
             "seconds": pretraining_seconds(folder, settings.batch),
         }
 
@@ -293,7 +299,7 @@ def run(contest, results, seeds):
 
 HEADINGS = [
     "vocabulary", "pieces per eojeol", "bits per character, at once", "one after another",
-    "number of pieces", "accuracy", "without pre-training", "s/step",
+    "by frequency alone", "number of pieces", "accuracy", "without pre-training", "s/step",
 ]  # fmt: skip
 
 
@@ -304,14 +310,14 @@ def table_rows(contest, results):
             mean_and_deviation(results.numbers("pretraining", name, measure), "{:.3f}")
             for measure in ("bits_at_once", "bits_in_turn")
         ]
-        [of_count, *_] = results.numbers("pretraining", name, "bits_of_count")
+        by_frequency = [f"{bits:.3f}" for bits in reversed(contest.by_frequency[name])]
         accuracies = [
             mean_and_deviation(results.numbers(part, name, "accuracy"), "{:.2%}")
             for part in ("reviews", "from_new")
         ]
         seconds = min(results.numbers("pretraining", name, "seconds"))
         pieces = f"{contest.shares[name][1].pieces:.2f}"
-        yield [name, pieces, *pretraining, f"{of_count:.3f}", *accuracies, f"{seconds:.3g}"]
+        yield [name, pieces, *pretraining, *by_frequency, *accuracies, f"{seconds:.3g}"]
 
 
 def mean_and_deviation(numbers, form):

@@ -56,16 +56,17 @@ def measure_bits(loss_of, examples, cuts, limit):
     return Bits(*(loss / math.log(2) / characters for loss in (at_once, in_turn)))
 
 
-def count_bits(counts, lengths):
-    """What it costs to say numbers of pieces, in bits.
+def frequency_bits(counts, said, kinds):
+    """What it costs to say things by how often they were said before, in bits.
 
     Args:
-        counts: a Counter: number of pieces -> how often it was seen.
-        lengths: the numbers to say.
+        counts: a Counter.
+        said: what is to be said.
+        kinds: how many different things there may be; each is counted once more, so that none
+            is impossible.
     """
-    largest = max([*counts, *lengths])
-    total = counts.total() + largest  # one more of each, so that none is impossible
-    return sum(math.log2(total / (counts[length] + 1)) for length in lengths)
+    total = counts.total() + kinds
+    return sum(math.log2(total / (counts[each] + 1)) for each in said)
 
 
 def checkpoint_loss(config, checkpoint, batch_size):

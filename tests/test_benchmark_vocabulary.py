@@ -154,10 +154,10 @@ def test_bits_per_character_by_hand():
     assert bits.in_turn == pytest.approx((3 * 3 + 1 * 1) / 7)
 
 
-def test_bits_of_a_count_by_hand():
+def test_bits_by_frequency_by_hand():
     counts = collections.Counter({1: 5, 2: 2})
-    # One more of each up to 3: 6, 3, 1 of 10.
-    assert vocabulary_training.count_bits(counts, [1, 3]) == pytest.approx(
+    # One more of each of the three: 6, 3, 1 of 10.
+    assert vocabulary_training.frequency_bits(counts, [1, 3], 3) == pytest.approx(
         -math.log2(6 / 10) - math.log2(1 / 10)
     )
 
