@@ -1,0 +1,66 @@
+"""Learns the vocabulary that benchmarks/vocabulary.py compares with: Hugging Face's WordPiece.
+
+    python benchmarks/usual_vocabulary.py --input_file=text.txt --output_dir=usual
+
+`BertWordPieceTokenizer` of the package tokenizers (transformers brings it along) with its defaults
+but for what everybody sets for Korean: cased, since its lower-casing takes Hangul apart, and an
+alphabet of 6,000 characters instead of 1,000, which would make every word with a less frequent
+syllable [UNK]. The folder that is written is what `--tokenizer_dir` takes.
+"""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from run_scripts.cli import expand_globs
+from tokenization import FullTokenizer, InputError, save_tokenizer
+
+ALPHABET = 6000  # characters at most, of the text's most frequent ones
+TRAINER = {"min_frequency": 2, "limit_alphabet": ALPHABET, "wordpieces_prefix": "##"}
+
+
+def learn(files, output_dir, vocab_size):
+    """Learns, writes vocab.txt with tokenizer_config.json.
+
+    Returns:
+        The `FullTokenizer` that was written.
+
+    Raises:
+        InputError: tokenizers is not installed.
+    """
+    try:
+        from tokenizers import BertWordPieceTokenizer
+    except ImportError:
+        raise InputError(
+            "the package tokenizers must be installed. Received: no such package"
+        ) from None
+    theirs = BertWordPieceTokenizer(lowercase=False, strip_accents=False)
+    theirs.train(list(files), vocab_size=vocab_size, show_progress=sys.stderr.isatty(), **TRAINER)
+    output_dir = Path(output_dir)
+    output_dir.mkdir(parents=True, exist_ok=True)
+    theirs.save_model(str(output_dir))  # vocab.txt
+    tokenizer = FullTokenizer(output_dir / "vocab.txt", do_lower_case=False)
+    save_tokenizer(tokenizer, output_dir)
+    return tokenizer
+
+
+def main():
+    """The program."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--input_file", required=True, help="text: paths or globs, comma-separated")
+    parser.add_argument("--output_dir", required=True)
+    parser.add_argument("--vocab_size", type=int, default=32000)
+    arguments = parser.parse_args()
+    try:
+        files = expand_globs(arguments.input_file, "input_file")
+        tokenizer = learn(files, arguments.output_dir, arguments.vocab_size)
+    except (InputError, OSError) as error:
+        sys.exit(f"error: {error}")
+    print(json.dumps({"pieces": tokenizer.vocab_size, **TRAINER}))
+
+
+if __name__ == "__main__":
+    main()
