@@ -3,7 +3,8 @@
     python benchmarks/data_creation.py --input_file=corpus.txt --vocab_file=vocab.txt
 
 Runs the whole program, imports included, in a process of its own for each objective; prints a
-Markdown table with the median and the spread (quartiles over the median) of the seconds.
+Markdown table with the median and the spread (quartiles over the median) of the seconds; memory is
+that of the largest of the processes.
 """
 
 import argparse
@@ -19,8 +20,14 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 
 
-def run(arguments, objective, folder):
+def run(arguments, objective):
     """Seconds, examples of one run."""
+    with tempfile.TemporaryDirectory() as folder:
+        return run_in(folder, arguments, objective)
+
+
+def run_in(folder, arguments, objective):
+    """The same, its files in a folder that is empty: what is there is not made again."""
     command = [
         sys.executable,
         str(ROOT / "create_pretraining_data.py"),
@@ -48,18 +55,17 @@ def main():
     size = Path(arguments.input_file).stat().st_size / 1e6
     print("| objective | examples | seconds | spread | examples/s | MB/s | peak memory GiB |")
     print("|---|---|---|---|---|---|---|")
-    with tempfile.TemporaryDirectory() as folder:
-        for objective in ("nsp", "sop"):
-            runs = [run(arguments, objective, folder) for _ in range(arguments.repeats)]
-            seconds = sorted(seconds for seconds, _ in runs)
-            low, median, high = statistics.quantiles(seconds, n=4)
-            examples = runs[0][1]
-            memory = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**20
-            print(
-                f"| {objective} | {examples} | {median:.1f} | {(high - low) / median:.0%} | "
-                f"{examples / median:.0f} | {size / median:.2f} | {memory:.2f} |",
-                flush=True,
-            )
+    for objective in ("nsp", "sop"):
+        runs = [run(arguments, objective) for _ in range(arguments.repeats)]
+        seconds = sorted(seconds for seconds, _ in runs)
+        low, median, high = statistics.quantiles(seconds, n=4)
+        examples = runs[0][1]
+        memory = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**20
+        print(
+            f"| {objective} | {examples} | {median:.1f} | {(high - low) / median:.0%} | "
+            f"{examples / median:.0f} | {size / median:.2f} | {memory:.2f} |",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

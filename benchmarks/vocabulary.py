@@ -73,7 +73,8 @@ from vocabulary_training import (
 
 from bert_tf.checkpoint_files import exists
 from bert_tf.config import BertConfig
-from create_pretraining_data.records import write_records
+from create_pretraining_data.encoding import encode_record
+from create_pretraining_data.tfrecord import frame
 from run_scripts.pretrain import main as run_pretraining
 from tokenization import InputError, load_tokenizer
 
@@ -230,7 +231,10 @@ class Contest:
             rng, limit = random.Random(TEXT_SEED), self.limits[name]
             examples = tqdm(self.examples, desc=f"records, {name}", unit="record", disable=None)
             rows = (row(example, self.cuts[name], limit, rng) for example in examples)
-            write_records([str(records)], rows, record_format(limit))
+            partial = records.with_suffix(".partial")
+            with open(partial, "wb") as file:
+                file.writelines(frame(encode_record(r, record_format(limit))) for r in rows)
+            partial.rename(records)
         return records, config
 
     def checkpoint(self, name, seed):

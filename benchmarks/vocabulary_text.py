@@ -11,14 +11,12 @@ import functools
 import random
 import sys
 import unicodedata
-from array import array
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from create_pretraining_data.instances import Instance, make_features
-from create_pretraining_data.records import RecordFormat
+from create_pretraining_data.record_format import RecordFormat
 from tokenization.errors import InputError
 
 MASKED = 0.15  # of an example's eojeols, as BERT masks pieces
@@ -193,9 +191,16 @@ def row(example, cuts, limit, rng=None, asked=None):
             pieces = [*shown, *map(hidden, pieces[len(shown) :])]
         ids += pieces
     ids.append(tokenizer.sep_id)
-    nothing = bytes(len(ids))  # one segment; where words begin is not kept
-    instance = Instance(array("i", ids), nothing, nothing, positions, labels, None)
-    return make_features(instance, record_format(limit), tokenizer.pad_id)
+    length, places = limit
+    padding, missing = length - len(ids), places - len(labels)
+    return {
+        "input_ids": ids + [tokenizer.pad_id] * padding,
+        "input_mask": [1] * len(ids) + [0] * padding,
+        "segment_ids": [0] * length,
+        "masked_lm_positions": positions + [0] * missing,
+        "masked_lm_ids": labels + [0] * missing,
+        "masked_lm_weights": [1] * len(labels) + [0] * missing,
+    }
 
 
 @functools.cache
