@@ -1,71 +1,107 @@
 """Measures create_pretraining_data: examples/s, input MB/s, peak memory.
 
-    python benchmarks/data_creation.py --input_file=corpus.txt --vocab_file=vocab.txt
+    python benchmarks/data_creation.py --input_file=corpus.txt --tokenizer_dir=vocab
 
-Runs the whole program, imports included, in a process of its own for each objective; prints a
-Markdown table with the median and the spread (quartiles over the median) of the seconds; memory is
-that of the largest of the processes.
+Runs the whole program, its start included, for each objective; prints a Markdown table with the
+median and the spread (quartiles over the median) of the seconds. Memory is that of all processes,
+what they share counted once (the sum of PSS), looked at several times a second.
 """
 
 import argparse
+import contextlib
+import os
 import re
-import resource
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import NamedTuple
+
+from common import median_and_spread, print_table
 
 ROOT = Path(__file__).parents[1]
+INTERVAL = 0.2  # seconds between two looks at the memory, which cost a few milliseconds each
+HEADINGS = [
+    "objective", "examples", "seconds", "spread", "examples/s", "MB/s", "peak memory GiB",
+]  # fmt: skip
+
+
+class Run(NamedTuple):
+    """What one run of the program took."""
+
+    seconds: float
+    examples: int
+    memory: float  # GiB
 
 
 def run(arguments, objective):
-    """Seconds, examples of one run."""
+    """Runs the program once, in an empty folder: what is there is not made again."""
     with tempfile.TemporaryDirectory() as folder:
-        return run_in(folder, arguments, objective)
+        command = [
+            sys.executable,
+            str(ROOT / "create_pretraining_data.py"),
+            f"--input_file={arguments.input_file}",
+            f"--tokenizer_dir={arguments.tokenizer_dir}",
+            f"--output_file={folder}/out.tfrecord",
+            f"--objective={objective}",
+            f"--max_seq_length={arguments.length}",
+            f"--max_predictions_per_seq={round(0.15 * arguments.length)}",
+            f"--dupe_factor={arguments.dupe_factor}",
+            f"--num_workers={arguments.workers}",
+        ]
+        start, peak = time.perf_counter(), 0
+        # A group of its own, by which its workers are found.
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, process_group=0)
+        while process.poll() is None:
+            peak = max(peak, memory_of_group(process.pid))
+            time.sleep(INTERVAL)
+        seconds = time.perf_counter() - start
+    out = process.stdout.read()
+    if process.returncode:
+        sys.exit(f"error: the program ended with status {process.returncode}")
+    return Run(seconds, int(re.search(r"(\d+) examples,", out).group(1)), peak / 2**30)
 
 
-def run_in(folder, arguments, objective):
-    """The same, its files in a folder that is empty: what is there is not made again."""
-    command = [
-        sys.executable,
-        str(ROOT / "create_pretraining_data.py"),
-        f"--input_file={arguments.input_file}",
-        f"--vocab_file={arguments.vocab_file}",
-        "--tokenizer=korean",
-        f"--output_file={folder}/out.tfrecord",
-        f"--objective={objective}",
-        "--max_seq_length=128",
-        f"--dupe_factor={arguments.dupe_factor}",
-    ]
-    start = time.perf_counter()
-    out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    return time.perf_counter() - start, int(re.search(r"(\d+) examples,", out).group(1))
+def memory_of_group(group):
+    """Bytes that the processes of a group take (PSS)."""
+    total = 0
+    for entry in os.listdir("/proc"):
+        # A process may have ended since it was listed.
+        with contextlib.suppress(OSError):
+            if entry.isdigit() and os.getpgid(int(entry)) == group:
+                text = Path(f"/proc/{entry}/smaps_rollup").read_text(encoding="ascii")
+                total += int(re.search(r"^Pss:\s+(\d+) kB", text, re.MULTILINE).group(1)) * 1024
+    return total
 
 
 def main():
     """Measures, prints the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--input_file", required=True)
-    parser.add_argument("--vocab_file", required=True)
+    parser.add_argument("--tokenizer_dir", required=True)
+    parser.add_argument("--length", type=int, default=128)
     parser.add_argument("--dupe_factor", type=int, default=5)
+    parser.add_argument("--workers", type=int, default=os.cpu_count())
     parser.add_argument("--repeats", type=int, default=3)
     arguments = parser.parse_args()
-    size = Path(arguments.input_file).stat().st_size / 1e6
-    print("| objective | examples | seconds | spread | examples/s | MB/s | peak memory GiB |")
-    print("|---|---|---|---|---|---|---|")
-    for objective in ("nsp", "sop"):
-        runs = [run(arguments, objective) for _ in range(arguments.repeats)]
-        seconds = sorted(seconds for seconds, _ in runs)
-        low, median, high = statistics.quantiles(seconds, n=4)
-        examples = runs[0][1]
-        memory = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**20
-        print(
-            f"| {objective} | {examples} | {median:.1f} | {(high - low) / median:.0%} | "
-            f"{examples / median:.0f} | {size / median:.2f} | {memory:.2f} |",
-            flush=True,
-        )
+    megabytes = Path(arguments.input_file).stat().st_size / 1e6
+
+    def rows():
+        for objective in ("nsp", "sop"):
+            runs = [run(arguments, objective) for _ in range(arguments.repeats)]
+            median, spread = median_and_spread([one.seconds for one in runs])
+            yield [
+                objective,
+                str(runs[0].examples),
+                f"{median:.1f}",
+                f"{spread:.0%}",
+                f"{runs[0].examples / median:.0f}",
+                f"{megabytes / median:.2f}",
+                f"{max(one.memory for one in runs):.2f}",
+            ]
+
+    print_table(HEADINGS, rows())
 
 
 if __name__ == "__main__":
