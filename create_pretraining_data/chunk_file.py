@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from create_pretraining_data.chunk import ChunkStatistics
 from create_pretraining_data.tfrecord import frame
+from create_pretraining_data.whole_file import whole_file
 from tokenization.errors import InputError
 
 # At the end of the file: where the index starts, where the JSON starts, where it ends, how many
@@ -46,17 +47,9 @@ def write_chunk_file(path, passes, shards, buckets_per_shard, seed):
     Raises:
         InputError: the file cannot be written, for example on a full disk.
     """
-    partial = f"{path}.{os.getpid()}.partial"
     turn = random.Random(seed).randrange(shards * buckets_per_shard)
-    try:
-        with open(partial, "wb") as file:
-            _write(file, passes, shards, buckets_per_shard, turn)
-        os.replace(partial, path)
-    except OSError as error:
-        raise InputError(f"{path} must be writable. Received: {error.strerror}") from None
-    finally:
-        if os.path.exists(partial):
-            os.remove(partial)
+    with whole_file(path) as file:
+        _write(file, passes, shards, buckets_per_shard, turn)
 
 
 def _write(file, passes, shards, buckets_per_shard, turn):

@@ -7,6 +7,7 @@ import random
 
 from create_pretraining_data.chunk_file import read_bucket
 from create_pretraining_data.tfrecord import split
+from create_pretraining_data.whole_file import whole_file
 from create_pretraining_data.work_folder import write_json
 from create_pretraining_data.work_plan import seed_of
 from tokenization.errors import InputError
@@ -26,31 +27,17 @@ def make_shard(plan, shard):
         InputError: the shard cannot be written, or a chunk's file is damaged.
     """
     path = plan.output_files[shard]
-    partial = partial_name(path)
-    try:
-        with open(partial, "wb") as raw:
-            if plan.compression == "GZIP":
-                # Without name and time, so that the same records are the same bytes.
-                with gzip.GzipFile("", "wb", _LEVEL, raw, mtime=0) as file:
-                    records = _write_buckets(file, plan, shard)
-            else:
-                records = _write_buckets(raw, plan, shard)
-            raw.flush()
-            os.fsync(raw.fileno())  # the chunk files will be removed on the strength of it
-            size = raw.tell()
-        os.replace(partial, path)
-    except OSError as error:
-        raise InputError(f"{path} must be writable. Received: {error.strerror}") from None
-    finally:
-        if os.path.exists(partial):
-            os.remove(partial)
+    with whole_file(path) as raw:
+        if plan.compression == "GZIP":
+            # Without name and time, so that the same records are the same bytes.
+            with gzip.GzipFile("", "wb", _LEVEL, raw, mtime=0) as file:
+                records = _write_buckets(file, plan, shard)
+        else:
+            records = _write_buckets(raw, plan, shard)
+        raw.flush()
+        os.fsync(raw.fileno())  # the chunk files will be removed on the strength of it
+        size = raw.tell()
     write_json(plan.shard_marker(shard), {"records": records, "size": size})
-
-
-def partial_name(path):
-    """A hidden name in the same folder, so that no glob finds it and renaming is one step."""
-    folder, name = os.path.split(path)
-    return os.path.join(folder, f".{name}.{os.getpid()}.partial")
 
 
 def _write_buckets(file, plan, shard):

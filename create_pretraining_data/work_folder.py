@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 
+from create_pretraining_data.whole_file import whole_file
 from tokenization.errors import InputError
 
 MANIFEST = "manifest.json"
@@ -88,18 +89,9 @@ def write_json(path, value):
     Raises:
         InputError: it cannot be written.
     """
-    folder, name = os.path.split(path)
-    partial = os.path.join(folder, f".{name}.{os.getpid()}.partial")
-    try:
-        with open(partial, "w", encoding="utf-8") as file:
-            json.dump(value, file, indent=1, ensure_ascii=False)
-            file.write("\n")
-        os.replace(partial, path)
-    except OSError as error:
-        raise InputError(f"{path} must be writable. Received: {error.strerror}") from None
-    finally:
-        if os.path.exists(partial):
-            os.remove(partial)
+    text = json.dumps(value, indent=1, ensure_ascii=False) + "\n"
+    with whole_file(path) as file:
+        file.write(text.encode("utf-8"))
 
 
 @contextlib.contextmanager
@@ -129,16 +121,3 @@ def locked(folder, name):
 def clear(folder):
     """Removes the folder with everything in it."""
     shutil.rmtree(folder, ignore_errors=True)
-
-
-def remove_partial(paths):
-    """Removes what a killed run left of these files."""
-    folders = {os.path.dirname(path) or "." for path in paths}
-    names = {os.path.basename(path) for path in paths}
-    for folder in folders:
-        for entry in os.listdir(folder):
-            # NAME.PID.partial, or hidden .NAME.PID.partial
-            if entry.endswith(".partial"):
-                name = entry.removesuffix(".partial").rpartition(".")[0]
-                if name in names or name.removeprefix(".") in names:
-                    os.remove(os.path.join(folder, entry))

@@ -30,13 +30,13 @@ from create_pretraining_data.sidecar import (
     sidecar_paths,
     write_sidecars,
 )
+from create_pretraining_data.whole_file import remove_partial
 from create_pretraining_data.work_folder import (
     begin,
     clear,
     has_chunks,
     is_begun,
     locked,
-    remove_partial,
 )
 from create_pretraining_data.work_plan import (
     DEFLATED,
