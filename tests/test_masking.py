@@ -145,12 +145,16 @@ def test_a_korean_word_is_masked_whole():
     assert partly[False] > 100
 
 
-def test_ngrams_stay_within_their_segment():
+def test_ngrams_stay_within_their_segment_and_do_not_overlap():
     sequences = sequences_from([sequence_of_words(10, 10)] * 2000)
     rules = change(ngram=3, favor_shorter_ngram=False)
     units = find_units(sequences, whole_words=True)
     taken, counts = np.zeros(units.starts.shape, bool), np.full(2000, 6)
     chosen = choose_ngrams(units, counts, taken, rules, generator())
+    units_of = collections.defaultdict(list)
+    for row, first, length in chosen.tolist():
+        units_of[row] += range(first, first + length)
+    assert all(len(units) == len(set(units)) for units in units_of.values()), "they overlap"
     seen = {(first, length) for _, first, length in chosen.tolist()}
     # Everything that fits into 0-9 or 10-19; longer draws are cut there.
     assert seen == {
