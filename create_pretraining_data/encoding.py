@@ -1,4 +1,4 @@
-"""Serializes records, many at a time and without TensorFlow.
+"""Serializes many records at a time, without TensorFlow.
 
 A record is a `tf.train.Example`, whose encoding is fixed by Protocol Buffers: a map from names to
 packed lists, the names in their order, so that the same features give the same bytes.

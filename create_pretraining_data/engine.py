@@ -7,6 +7,7 @@ workers there are, nor on which of them does what.
 import concurrent.futures
 import contextlib
 import multiprocessing
+import multiprocessing.connection
 import os
 import signal
 import threading

@@ -1,4 +1,4 @@
-"""Cuts text files into chunks of about equal bytes at document ends, and reads them.
+"""Cuts text files into chunks of about equal bytes at document ends.
 
 Text is one sentence a line with a blank line between documents, or JSON lines: an object with
 "text", a document whose lines are its sentences.

@@ -1,4 +1,4 @@
-"""The flags of create_pretraining_data, and what is checked before any text is read."""
+"""The flags of create_pretraining_data, with the checks that need no text."""
 
 import dataclasses
 import glob
