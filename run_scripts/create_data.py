@@ -1,28 +1,15 @@
 """Makes pre-training records from text files (python create_pretraining_data.py)."""
 
 import contextlib
-import dataclasses
-import datetime
 import os
 import sys
 import time
 import warnings
 
-from create_pretraining_data import chunk, input_chunks
-from create_pretraining_data.chunk import ONE_WORD, ChunkSettings
+from create_pretraining_data.chunk import ONE_WORD
 from create_pretraining_data.disk_space import check_free_space, in_bytes
 from create_pretraining_data.engine import make_chunks, make_shards, read_summaries, start_workers
-from create_pretraining_data.input_chunks import (
-    LONGEST_SEARCH,
-    Source,
-    cut_into_chunks,
-    inflate,
-    is_gzip,
-)
 from create_pretraining_data.layout import find_layout_problems
-from create_pretraining_data.masking import MaskingRules
-from create_pretraining_data.pairs import PairRules
-from create_pretraining_data.record_format import RecordFormat
 from create_pretraining_data.sidecar import (
     check_names,
     describe_records,
@@ -40,8 +27,6 @@ from create_pretraining_data.work_folder import (
 )
 from create_pretraining_data.work_plan import (
     DEFLATED,
-    WorkPlan,
-    count_buckets,
     estimate_records_size,
     work_folder_of,
 )
@@ -55,16 +40,10 @@ from run_scripts.create_data_flags import (
     files_read,
     is_given,
 )
+from run_scripts.create_data_plan import make_manifest, make_plan, make_settings
 from run_scripts.tokenizer_flags import check_tokenizer_flags, open_tokenizer
 from tokenization.errors import InputError
 from tokenization.folders import make_writable
-
-# Flags that do not decide the bytes, or that something else in the manifest says better.
-NOT_IN_MANIFEST = (
-    "input_file", "output_file", "vocab_file", "spm_model_file", "tokenizer", "tokenizer_dir",
-    "do_lower_case", "random_next_sentence", "input_file_mode", "parallel", "num_workers",
-    "num_tasks", "task_index",
-)  # fmt: skip
 
 
 def main(argv=None):
@@ -135,50 +114,6 @@ def create_data(flags):
     if made is not None:
         print(summary(made, flags.max_seq_length, defaults, time.monotonic() - started))
         print(f"written: {shown(output_files)}")
-
-
-def make_plan(flags, settings, input_files, output_files, folder):
-    """Cuts the text and the records into pieces of work.
-
-    Args:
-        flags: `CreateDataFlags` without `Columns`.
-        settings: `ChunkSettings`.
-        input_files: paths.
-        output_files: paths.
-        folder: the work folder, where gzip files are inflated to.
-
-    Returns:
-        A `WorkPlan`.
-
-    Raises:
-        InputError: a damaged gzip file.
-    """
-    sources = []
-    for number, path in enumerate(input_files):
-        plain = path
-        if is_gzip(path):
-            plain = os.path.join(folder, f"input-{number:05d}")
-            if not os.path.exists(plain):
-                inflate(path, plain)
-        sources.append(Source(path, plain, os.path.getsize(plain)))
-    chunks, documents_cut = cut_into_chunks(sources, flags.input_format)
-    if documents_cut:
-        warnings.warn(
-            f"{documents_cut} documents are longer than {in_bytes(LONGEST_SEARCH)} and are cut "
-            "between two sentences: put a blank line between documents",
-            stacklevel=2,
-        )
-    estimate = estimate_records_size(sum(source.size for source in sources), settings)
-    return WorkPlan(
-        chunks=chunks,
-        input_format=flags.input_format,
-        settings=settings,
-        seed=flags.random_seed,
-        output_files=output_files,
-        compression=flags.compression,
-        buckets_per_shard=count_buckets(estimate, len(output_files)),
-        folder=folder,
-    )
 
 
 def run_passes(flags, plan, manifest, tokenizer):
@@ -275,95 +210,6 @@ def check_text(flags, plan, statistics, expected):
             "there must be an example for each output file. "
             f"Received: {statistics.examples} examples, {len(expected)} files"
         )
-
-
-def make_manifest(flags, defaults, tokenizer, input_files, output_files):
-    """Everything that decides the bytes of the record files.
-
-    Args:
-        flags: `CreateDataFlags` without `Columns`.
-        defaults: the `Plan` that `choose_plan` chose.
-        tokenizer: what cuts the text.
-        input_files: paths.
-        output_files: paths.
-
-    Returns:
-        A flat dict; its keys are for people too, who read what differs.
-    """
-    decisive = {
-        f"--{name}": value
-        for name, value in dataclasses.asdict(flags).items()
-        if name not in NOT_IN_MANIFEST
-    }
-    inputs = {}
-    for path in input_files:
-        found = os.stat(path)
-        when = datetime.datetime.fromtimestamp(found.st_mtime, datetime.UTC).isoformat()
-        inputs[f"input {os.path.abspath(path)}"] = f"{found.st_size} bytes of {when}"
-    folder = os.path.dirname(os.path.abspath(output_files[0]))
-    return {
-        **decisive,
-        "--objective": defaults.objective,
-        "defaults": defaults.column,
-        "tokenizer": tokenizer.fingerprint(),
-        "output files": [os.path.relpath(path, folder) for path in output_files],
-        "bytes of a chunk": input_chunks.CHUNK_BYTES,
-        "version": chunk.VERSION,
-        **inputs,
-    }
-
-
-def make_settings(flags, defaults, tokenizer):
-    """What decides the records of a chunk.
-
-    Args:
-        flags: `CreateDataFlags` without `Columns`.
-        defaults: the `Plan` that `choose_plan` chose.
-        tokenizer: what cuts the text.
-
-    Returns:
-        `ChunkSettings`.
-    """
-    pair_rules, masking_rules = make_rules(flags, defaults.objective, tokenizer)
-    record_format = RecordFormat(
-        max_seq_length=flags.max_seq_length,
-        max_predictions_per_seq=flags.max_predictions_per_seq * (1 + flags.do_permutation),
-        sentence_label=defaults.objective != "none",
-        # As ALBERT's script, whose training reads it.
-        token_boundary=defaults.column == "albert",
-    )
-    return ChunkSettings(pair_rules, masking_rules, record_format, flags.dupe_factor)
-
-
-def make_rules(flags, objective, tokenizer):
-    """How sequences are cut, how they are masked.
-
-    Args:
-        flags: `CreateDataFlags` without `Columns`.
-        objective: "nsp", "sop" or "none".
-        tokenizer: the tokenizer of the flags.
-
-    Returns:
-        `PairRules`, `MaskingRules`.
-    """
-    pair_rules = PairRules(
-        objective=objective,
-        max_seq_length=flags.max_seq_length,
-        short_seq_prob=flags.short_seq_prob,
-        cls_id=tokenizer.cls_id,
-        sep_id=tokenizer.sep_id,
-    )
-    masking_rules = MaskingRules(
-        masked_lm_prob=flags.masked_lm_prob,
-        max_predictions_per_seq=flags.max_predictions_per_seq,
-        do_whole_word_mask=flags.do_whole_word_mask,
-        ngram=flags.ngram,
-        favor_shorter_ngram=flags.favor_shorter_ngram,
-        do_permutation=flags.do_permutation,
-        mask_id=tokenizer.mask_id,
-        vocab_size=tokenizer.vocab_size,
-    )
-    return pair_rules, masking_rules
 
 
 def summary(statistics, max_seq_length, defaults, seconds):

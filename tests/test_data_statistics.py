@@ -19,7 +19,8 @@ from create_pretraining_data.pairs import LengthBalance, PairRules, make_pairs
 from create_pretraining_data.sequences import assemble
 from create_pretraining_data.text import tokenize_documents
 from run_scripts.cli import parse, resolve_columns
-from run_scripts.create_data import CreateDataFlags, choose_plan, make_rules
+from run_scripts.create_data_flags import CreateDataFlags, choose_plan
+from run_scripts.create_data_plan import make_rules
 from tokenization import FullTokenizer, KoreanTokenizer, SentencePieceTokenizer
 
 DATA = Path(__file__).parent / "data" / "pretraining_data"
