@@ -8,7 +8,9 @@ import numpy as np
 
 from create_pretraining_data.encoding import encode_records
 from create_pretraining_data.instances import make_features
-from create_pretraining_data.masking import MaskingRules, mask_sequences
+from create_pretraining_data.keyed_random import derive_keys
+from create_pretraining_data.masking import MaskingRules, mask_sequences, prediction_counts
+from create_pretraining_data.packing import lay_out, make_packed_features, pack
 from create_pretraining_data.pairs import (
     LengthBalance,
     Pair,
@@ -17,12 +19,12 @@ from create_pretraining_data.pairs import (
     make_pairs,
 )
 from create_pretraining_data.record_format import RecordFormat
-from create_pretraining_data.sequences import assemble
+from create_pretraining_data.sequences import assemble, lengths_and_borders
 from create_pretraining_data.text import tokenize_documents
 
 # To be raised when the same settings give other records, so that a run that was begun before
 # the change is not gone on with.
-VERSION = 1
+VERSION = 2
 
 # Sequences that are worked on at a time: their arrays stay in a processor's cache.
 BATCH = 512
@@ -60,8 +62,9 @@ class ChunkStatistics:
         words: words, as the tokenizer cuts them.
         pieces: pieces of all sentences.
         unknown_pieces: how many of them are [UNK].
-        examples: records, of all passes.
-        label_ones: records of sentence label 1.
+        sequences: sequences, of all passes.
+        label_ones: sequences of sentence label 1.
+        examples: records; as many as sequences, unless rows are packed.
         lengths: from a length in pieces, padding left out, to the records of that length.
         left_out: from a reason to the documents of which no record was made.
     """
@@ -72,8 +75,9 @@ class ChunkStatistics:
     words: int = 0
     pieces: int = 0
     unknown_pieces: int = 0
-    examples: int = 0
+    sequences: int = 0
     label_ones: int = 0
+    examples: int = 0
     lengths: collections.Counter = dataclasses.field(default_factory=collections.Counter)
     left_out: collections.Counter = dataclasses.field(default_factory=collections.Counter)
 
@@ -118,8 +122,8 @@ def make_chunk(documents, tokenizer, settings, seed):
         )
     statistics.left_out += collections.Counter()  # only reasons that there were
     rng, balance = random.Random(seed), LengthBalance()
-    # No version of NumPy changes what this gives.
-    array_rng = np.random.RandomState(rng.getrandbits(32))
+    # No version of NumPy changes what these give.
+    order, row_order = (np.random.RandomState(rng.getrandbits(32)) for _ in range(2))
     for _ in range(settings.dupe_factor):
         pairs = [
             pair
@@ -127,18 +131,56 @@ def make_chunk(documents, tokenizer, settings, seed):
             for pair in make_pairs(text, index, settings.pair_rules, balance, rng)
         ]
         pairs = np.array(pairs, np.int64).reshape(-1, len(Pair._fields))
-        pairs = pairs[array_rng.permutation(len(pairs))]
+        pairs = pairs[order.permutation(len(pairs))]
+        # A sequence's masks are the same in whatever row it comes to stand.
+        numbers = np.arange(statistics.sequences, statistics.sequences + len(pairs))
+        keys = derive_keys(np.uint64(seed), numbers)
+        make = _make_packed if settings.record_format.packed_sequences else _make_unpacked
         records = []
-        for first in range(0, len(pairs), BATCH):
-            sequences = assemble(text, pairs[first : first + BATCH], settings.pair_rules)
-            masked = mask_sequences(sequences, settings.masking_rules, array_rng)
-            features = make_features(
-                sequences, masked, settings.record_format, tokenizer.pad_id or 0
-            )
+        for features in make(text, pairs, keys, settings, tokenizer.pad_id or 0, row_order):
             records += encode_records(features, settings.record_format)
-            _count_sequences(sequences, statistics)
+            _count_records(features, statistics)
+        statistics.sequences += len(pairs)
+        statistics.label_ones += int(pairs[:, -1].sum())
         yield records
     return statistics
+
+
+def _make_unpacked(text, pairs, keys, settings, pad_id, row_order):
+    """Features of records of one sequence each, some at a time."""
+    for first in range(0, len(pairs), BATCH):
+        part = slice(first, first + BATCH)
+        sequences = assemble(text, pairs[part], settings.pair_rules)
+        masked = mask_sequences(sequences, settings.masking_rules, keys[part])
+        yield make_features(sequences, masked, settings.record_format, pad_id)
+
+
+def _make_packed(text, pairs, keys, settings, pad_id, row_order):
+    """Features of rows of several sequences, some at a time; in random order."""
+    record_format, rules = settings.record_format, settings.masking_rules
+    lengths, _ = lengths_and_borders(pairs)
+    predictions = prediction_counts(lengths, rules) * (1 + rules.do_permutation)
+    rows = pack(
+        lengths,
+        predictions,
+        record_format.max_seq_length,
+        record_format.max_predictions_per_seq,
+        record_format.packed_sequences,
+    )
+    # Their order said how full they are.
+    rows = row_order.permutation(rows.max(initial=-1) + 1)[rows]
+    by_row = np.argsort(rows, kind="stable")
+    ends = np.cumsum(np.bincount(rows))  # [R] the sequence behind each row's last
+    first = 0
+    while first < len(rows):
+        # As many whole rows as have at most BATCH sequences.
+        last = ends[np.searchsorted(ends, first + BATCH, side="right") - 1]
+        part = by_row[first:last]
+        sequences = assemble(text, pairs[part], settings.pair_rules)
+        masked = mask_sequences(sequences, rules, keys[part])
+        layout = lay_out(rows[part], sequences.lengths)
+        yield make_packed_features(sequences, masked, layout, record_format, pad_id)
+        first = last
 
 
 def _count_text(text, unk_id):
@@ -152,8 +194,8 @@ def _count_text(text, unk_id):
     )
 
 
-def _count_sequences(sequences, statistics):
-    statistics.examples += len(sequences.labels)
-    statistics.label_ones += int(sequences.labels.sum())
-    lengths, counts = np.unique(sequences.lengths, return_counts=True)
+def _count_records(features, statistics):
+    filled = features["input_mask"].sum(axis=1)
+    statistics.examples += len(filled)
+    lengths, counts = np.unique(filled, return_counts=True)
     statistics.lengths.update(dict(zip(lengths.tolist(), counts.tolist(), strict=True)))

@@ -3,7 +3,7 @@
 As google-research/albert create_pretraining_data.py with its n-grams of words; the masking of
 google-research/bert is its case of n-grams of length one. Two things differ: an n-gram ends at
 its segment's end instead of running over [SEP], and its length is drawn from the seeded generator
-instead of an unseeded one.
+instead of an unseeded one. Every sequence has a key, which decides its masks alone.
 
 All sequences are worked on side by side: each takes its units (words or single pieces) in a random
 order of its own, and in every round each sequence that has room left tries its next one.
@@ -16,6 +16,8 @@ import functools
 from typing import NamedTuple
 
 import numpy as np
+
+from create_pretraining_data.keyed_random import derive_keys, uniform
 
 
 class Masked(NamedTuple):
@@ -59,13 +61,17 @@ class MaskingRules:
         return np.cumsum(weights) / weights.sum()
 
 
-def mask_sequences(sequences, rules, rng):
+# What a sequence's numbers are drawn for, each from a key of its own.
+_FIRST_CHOICE, _SECOND_CHOICE, _TREATMENT, _PIECE, _SHUFFLE = range(5)
+
+
+def mask_sequences(sequences, rules, keys):
     """Masks sequences.
 
     Args:
         sequences: `Sequences`.
         rules: `MaskingRules`.
-        rng: a `numpy.random.RandomState`, whose numbers no version of NumPy changes.
+        keys: uint64 [B], for `keyed_random`; the masks of a sequence depend on its own alone.
 
     Returns:
         `Masked`; nothing is chosen when masked_lm_prob is 0.
@@ -77,14 +83,14 @@ def mask_sequences(sequences, rules, rng):
         units = find_units(sequences, rules.do_whole_word_mask)
         counts = prediction_counts(sequences.lengths, rules)
         taken = np.zeros(units.starts.shape, bool)  # [B, U]
-        choose_ngrams(units, counts, taken, rules, rng)
+        choose_ngrams(units, counts, taken, rules, derive_keys(keys, _FIRST_CHOICE))
         chosen = pieces_of(units, taken, ids.shape)
-        ids[chosen] = _replacements(ids[chosen], rules, rng)
+        ids[chosen] = _replacements(sequences.ids, chosen, rules, keys)
         if rules.do_permutation:
             first = taken.copy()
-            choose_ngrams(units, counts, taken, rules, rng)
+            choose_ngrams(units, counts, taken, rules, derive_keys(keys, _SECOND_CHOICE))
             moved = pieces_of(units, taken & ~first, ids.shape)
-            ids[moved] = _shuffled_within_rows(sequences.ids, moved, rng)
+            ids[moved] = _shuffled_within_rows(sequences.ids, moved, derive_keys(keys, _SHUFFLE))
             chosen |= moved
     return Masked(ids, *_as_table(sequences.ids, chosen, places))
 
@@ -126,7 +132,7 @@ def find_units(sequences, whole_words):
     return Units(starts, ends, segment_ends, numbers)
 
 
-def choose_ngrams(units, counts, taken, rules, rng):
+def choose_ngrams(units, counts, taken, rules, keys):
     """Chooses n-grams of units at random that do not overlap, to at most `counts` pieces.
 
     Args:
@@ -134,14 +140,15 @@ def choose_ngrams(units, counts, taken, rules, rng):
         counts: [B] pieces; fewer are chosen only where no unit fits any more.
         taken: bool [B, U], the units that are not to be chosen; the chosen ones are added.
         rules: `MaskingRules`.
-        rng: a `numpy.random.RandomState`.
+        keys: uint64 [B].
 
     Returns:
         int64 [chosen, 3]: sequence, first unit, number of units.
     """
-    keys = rng.random_sample(taken.shape)  # [B, U]
-    keys[np.arange(taken.shape[1]) >= units.numbers[:, None]] = 2.0  # behind all units
-    order = np.argsort(keys, axis=1)
+    order_keys, length_keys = derive_keys(keys, 0), derive_keys(keys, 1)
+    sort_by = uniform(order_keys[:, None], np.arange(taken.shape[1]))  # [B, U]
+    sort_by[np.arange(taken.shape[1]) >= units.numbers[:, None]] = 2.0  # behind all units
+    order = np.argsort(sort_by, axis=1, kind="stable")
     left = np.array(counts)
     rows, chosen = np.arange(len(left)), []
     for turn in range(taken.shape[1]):
@@ -149,7 +156,7 @@ def choose_ngrams(units, counts, taken, rules, rng):
         if not rows.size:
             break
         first = order[rows, turn]
-        length = draw_lengths(rules, len(rows), rng)
+        length = draw_lengths(rules, length_keys[rows], turn)
         length = np.minimum(length, units.segment_ends[rows, first] - first)
         start, room = units.starts[rows, first], left[rows]
         for shorter in range(rules.ngram - 1, 0, -1):
@@ -168,11 +175,11 @@ def choose_ngrams(units, counts, taken, rules, rng):
     return np.concatenate(chosen) if chosen else np.zeros((0, 3), np.int64)
 
 
-def draw_lengths(rules, number, rng):
-    """Draws `number` lengths of n-grams, each at least 1."""
+def draw_lengths(rules, keys, turn):
+    """Draws the length of an n-gram, at least 1, for each key: that of its turn, from 0 on."""
     if rules.ngram == 1:
-        return np.ones(number, np.int64)
-    return 1 + np.searchsorted(rules.ngram_shares[:-1], rng.random_sample(number), side="right")
+        return np.ones(len(keys), np.int64)
+    return 1 + np.searchsorted(rules.ngram_shares[:-1], uniform(keys, turn), side="right")
 
 
 def pieces_of(units, flags, shape):
@@ -185,18 +192,21 @@ def pieces_of(units, flags, shape):
     return np.cumsum(steps[:, :-1], axis=1, dtype=np.int8) > 0
 
 
-def _replacements(pieces, rules, rng):
+def _replacements(ids, chosen, rules, keys):
     """What stands in the place of chosen pieces [C]."""
-    draws = rng.random_sample((2, len(pieces)))
-    anything = (draws[1] * rules.vocab_size).astype(pieces.dtype)
+    rows, columns = np.nonzero(chosen)
+    pieces = ids[rows, columns]  # [C]
+    draw = uniform(derive_keys(keys, _TREATMENT)[rows], columns)
+    anything = uniform(derive_keys(keys, _PIECE)[rows], columns) * rules.vocab_size
     # 80 %: [MASK]; 10 %: as it was; 10 %: any piece, special ones included.
-    return np.where(draws[0] < 0.8, rules.mask_id, np.where(draws[0] < 0.9, pieces, anything))
+    kept_or_any = np.where(draw < 0.9, pieces, anything.astype(pieces.dtype))
+    return np.where(draw < 0.8, rules.mask_id, kept_or_any)
 
 
-def _shuffled_within_rows(ids, places, rng):
+def _shuffled_within_rows(ids, places, keys):
     """The pieces [C] at the places, those of a sequence in another order."""
     rows, columns = np.nonzero(places)
-    order = np.lexsort((rng.random_sample(len(rows)), rows))
+    order = np.lexsort((uniform(keys[rows], columns), rows))
     return ids[rows, columns[order]]
 
 

@@ -18,6 +18,14 @@ class Sequences(NamedTuple):
     labels: np.ndarray  # int64 [B] the sentence label; 0 without an objective for it
 
 
+def lengths_and_borders(pairs):
+    """Lengths [B] and borders [B] of the sequences that `assemble` makes of pairs."""
+    first_start, first_end, second_start, second_end, _ = pairs.T  # [B] each
+    second = second_end - second_start
+    borders = first_end - first_start + 2
+    return borders + np.where(second > 0, second + 1, 0), borders
+
+
 def assemble(text, pairs, rules):
     """Makes [CLS] A [SEP] B [SEP], or [CLS] A [SEP] where the second segment is empty.
 
@@ -31,8 +39,7 @@ def assemble(text, pairs, rules):
     """
     first_start, first_end, second_start, second_end, labels = pairs.T  # [B] each
     first, second = first_end - first_start, second_end - second_start
-    borders = first + 2
-    lengths = borders + np.where(second > 0, second + 1, 0)
+    lengths, borders = lengths_and_borders(pairs)
     position = np.arange(rules.max_seq_length)
     in_first = (position >= 1) & (position <= first[:, None])  # [B, T]
     in_second = (position >= borders[:, None]) & (position < (borders + second)[:, None])

@@ -46,7 +46,7 @@ def describe_records(plan, manifest, tokenizer, statistics, shards):
             "vocab_size": tokenizer.vocab_size,
         },
         **{name: value for name, value in counted.items() if name not in ("lengths", "left_out")},
-        "label_1_share": _share(statistics.label_ones, statistics.examples)
+        "label_1_share": _share(statistics.label_ones, statistics.sequences)
         if record_format.sentence_label
         else None,
         "padding_share": _share(positions - filled, positions),

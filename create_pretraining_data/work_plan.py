@@ -82,7 +82,8 @@ def estimate_records_size(text_bytes, settings):
     record_format = settings.record_format
     pieces = settings.dupe_factor * text_bytes / _BYTES_PER_PIECE
     length = record_format.max_seq_length
-    of_full = 0.95 + length / 1500
+    # Packed rows are full; of others there are the more, the longer they are.
+    of_full = 1.03 if record_format.packed_sequences else 0.95 + length / 1500
     records = pieces / length * of_full * _RECORDS_OF_FULL[settings.pair_rules.objective]
     return int(records * _record_size(record_format, 1 / of_full))
 

@@ -37,6 +37,7 @@ from run_scripts.create_data_flags import (
     check_numbers,
     choose_output_files,
     choose_plan,
+    choose_predictions,
     files_read,
     is_given,
 )
@@ -72,6 +73,7 @@ def create_data(flags):
     check_tokenizer_flags(flags)
     flags = resolve_columns(flags, defaults.column)
     check_numbers(flags)
+    flags = choose_predictions(flags)
     input_files = expand_globs(flags.input_file, "input_file")
     protected = files_read(flags, input_files)
     output_files = choose_output_files(flags.output_file, input_files, protected)
@@ -219,10 +221,15 @@ def summary(statistics, max_seq_length, defaults, seconds):
     parts = [
         f"{documents} documents" + (f" ({', '.join(left_out)} left out)" if left_out else ""),
         f"{statistics.sentences} sentences",
-        f"{statistics.examples} examples",
+        f"{statistics.examples} examples"
+        + (
+            f" of {statistics.sequences} sequences"
+            if statistics.examples < statistics.sequences
+            else ""
+        ),
     ]
     if defaults.objective != "none":
-        parts.append(f"label 1: {statistics.label_ones / statistics.examples:.1%}")
+        parts.append(f"label 1: {statistics.label_ones / statistics.sequences:.1%}")
     pieces = sum(length * count for length, count in statistics.lengths.items())
     parts += [
         f"mean length {pieces / statistics.examples:.1f} of {max_seq_length}",

@@ -6,6 +6,7 @@ import os
 from typing import NamedTuple
 
 from create_pretraining_data.input_chunks import FORMATS
+from create_pretraining_data.packing import row_predictions
 from create_pretraining_data.pairs import OBJECTIVES, SHORTEST_SEQUENCE
 from create_pretraining_data.work_plan import COMPRESSIONS, expand_output_file
 from run_scripts.cli import Columns, flag
@@ -58,7 +59,14 @@ class CreateDataFlags:
     )
     max_seq_length: int = flag(Columns(128, 512), "Most pieces of an example, specials included.")
     max_predictions_per_seq: int = flag(
-        20, "Most masked pieces of an example; max_seq_length * masked_lm_prob is what it takes."
+        None,
+        "Most masked pieces of an example; max_seq_length * masked_lm_prob is what it takes. "
+        "Without it: 20, or what full rows need with --packing.",
+    )
+    packing: bool = flag(
+        False,
+        "Fill rows of max_seq_length with several sequences, which do not see each other: less "
+        "padding, so fewer records and faster training, the more so the longer they are.",
     )
     masked_lm_prob: float = flag(0.15, "The share of the pieces that is masked.")
     do_whole_word_mask: bool = flag(
@@ -108,6 +116,9 @@ ALBERT_ONLY = (
 
 # Far beyond any BERT; a larger one is a slip of the hand, and would fill the memory.
 LONGEST_SEQUENCE = 65_536
+
+# The default of both reference scripts, whatever max_seq_length is.
+GOOGLES_PREDICTIONS = 20
 
 MODEL_NAMES = {"bert": "BERT", "albert": "ALBERT"}
 COLUMN_OF_OBJECTIVE = {"nsp": "bert", "sop": "albert", "none": "bert"}
@@ -159,6 +170,20 @@ def choose_plan(flags):
         return Plan("nsp", "albert", "because of --random_next_sentence")
     names = ", ".join(f"--{name}" for name in given)
     return Plan("sop", "albert", f"because a flag of ALBERT's is given ({names})")
+
+
+def choose_predictions(flags):
+    """The flags with a number of predictions where none was given.
+
+    Args:
+        flags: `CreateDataFlags` without `Columns`.
+    """
+    if flags.max_predictions_per_seq is not None:
+        return flags
+    number = GOOGLES_PREDICTIONS
+    if flags.packing:
+        number = row_predictions(flags.max_seq_length, flags.masked_lm_prob)
+    return dataclasses.replace(flags, max_predictions_per_seq=number)
 
 
 def check_numbers(flags):

@@ -16,6 +16,7 @@ from create_pretraining_data.input_chunks import (
     is_gzip,
 )
 from create_pretraining_data.masking import MaskingRules
+from create_pretraining_data.packing import MOST_SEQUENCES
 from create_pretraining_data.pairs import PairRules
 from create_pretraining_data.record_format import RecordFormat
 from create_pretraining_data.work_plan import WorkPlan, count_buckets, estimate_records_size
@@ -46,6 +47,7 @@ def make_settings(flags, defaults, tokenizer):
         sentence_label=defaults.objective != "none",
         # As ALBERT's script, whose training reads it.
         token_boundary=defaults.column == "albert",
+        packed_sequences=MOST_SEQUENCES if flags.packing else 0,
     )
     return ChunkSettings(pair_rules, masking_rules, record_format, flags.dupe_factor)
 

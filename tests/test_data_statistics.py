@@ -14,12 +14,13 @@ import pytest
 from shared import SHARED
 
 from create_pretraining_data import masking
+from create_pretraining_data.keyed_random import derive_keys
 from create_pretraining_data.masking import find_units, mask_sequences, prediction_counts
 from create_pretraining_data.pairs import LengthBalance, PairRules, make_pairs
 from create_pretraining_data.sequences import assemble
 from create_pretraining_data.text import tokenize_documents
 from run_scripts.cli import parse, resolve_columns
-from run_scripts.create_data_flags import CreateDataFlags, choose_plan
+from run_scripts.create_data_flags import CreateDataFlags, choose_plan, choose_predictions
 from run_scripts.create_data_plan import make_rules
 from tokenization import FullTokenizer, KoreanTokenizer, SentencePieceTokenizer
 
@@ -57,7 +58,7 @@ def rules(setting):
     argv = ["program", "--input_file=x", *script_flags, *GOOGLE[setting]["flags"]]
     flags = parse(CreateDataFlags, argv)
     plan = choose_plan(flags)
-    flags = resolve_columns(flags, plan.column)
+    flags = choose_predictions(resolve_columns(flags, plan.column))
     flags = dataclasses.replace(flags, max_seq_length=MAX_SEQ_LENGTH)  # as Google's was run
     return make_rules(flags, plan.objective, tokenizer)
 
@@ -113,7 +114,7 @@ def test_masking_rate_and_replacements_are_googles(setting):
     google = GOOGLE[setting]
     pair_rules, masking_rules = rules(setting)
     made = sequences(pair_rules.objective, 5, setting)
-    masked = mask_sequences(made, masking_rules, np.random.RandomState(12345))
+    masked = mask_sequences(made, masking_rules, keys(made.ids))
     pieces = made.lengths.sum()
     rows, places = np.nonzero(np.arange(masked.labels.shape[1]) < masked.counts[:, None])
     positions, labels = masked.positions[rows, places], masked.labels[rows, places]
@@ -180,9 +181,13 @@ def plan_masking(made, masking_rules):
     return units, prediction_counts(made.lengths, masking_rules)
 
 
+def keys(rows):
+    return derive_keys(np.uint64(12345), np.arange(len(rows)))
+
+
 def choose(units, counts, masking_rules):
-    taken, rng = np.zeros(units.starts.shape, bool), np.random.RandomState(12345)
-    return masking.choose_ngrams(units, counts, taken, masking_rules, rng)
+    taken = np.zeros(units.starts.shape, bool)
+    return masking.choose_ngrams(units, counts, taken, masking_rules, keys(taken))
 
 
 @pytest.mark.parametrize("setting", SETTINGS)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from made_sequences import Sequence, row_of, sequences_from
 
+from create_pretraining_data.keyed_random import derive_keys
 from create_pretraining_data.masking import (
     MaskingRules,
     choose_ngrams,
@@ -35,13 +36,13 @@ def change(**values):
     return dataclasses.replace(RULES, **values)
 
 
-def generator(seed=0):
-    return np.random.RandomState(seed)
+def keys(number, seed=0):
+    return derive_keys(np.uint64(seed), np.arange(number))
 
 
-def mask_many(sequence, rules, number, rng=None):
+def mask_many(sequence, rules, number, seed=0):
     """The same sequence, masked `number` times at once: pairs of ids with {position: label}."""
-    masked = mask_sequences(sequences_from([sequence] * number), rules, rng or generator())
+    masked = mask_sequences(sequences_from([sequence] * number), rules, keys(number, seed))
     for ids, positions, labels, count in zip(*masked, strict=True):
         assert not positions[count:].any() and not labels[count:].any()
         yield (
@@ -113,7 +114,7 @@ def test_labels_are_what_stood_there(whole_words, ngram, permutation):
 def test_the_sequences_themselves_stay():
     sequences = sequences_from([sequence_of_words(25, 25)])
     before = sequences.ids.copy()
-    masked = mask_sequences(sequences, change(do_permutation=True), generator())
+    masked = mask_sequences(sequences, change(do_permutation=True), keys(1))
     assert (sequences.ids == before).all() and (masked.ids != before).any()
 
 
@@ -122,7 +123,7 @@ def test_sequences_of_other_lengths_do_not_disturb_each_other():
     rows.append(one_segment("나 는오 늘아침 에학교에"))
     sequences = sequences_from(rows)
     for seed in range(100):
-        masked = mask_sequences(sequences, change(ngram=3, masked_lm_prob=0.4), generator(seed))
+        masked = mask_sequences(sequences, change(ngram=3, masked_lm_prob=0.4), keys(5, seed))
         for row, positions, count in zip(rows, masked.positions, masked.counts, strict=True):
             chosen = set(positions[:count].tolist())
             assert len(chosen) == count <= min(20, max(1, round(len(row.ids) * 0.4)))
@@ -150,7 +151,7 @@ def test_ngrams_stay_within_their_segment_and_do_not_overlap():
     rules = change(ngram=3, favor_shorter_ngram=False)
     units = find_units(sequences, whole_words=True)
     taken, counts = np.zeros(units.starts.shape, bool), np.full(2000, 6)
-    chosen = choose_ngrams(units, counts, taken, rules, generator())
+    chosen = choose_ngrams(units, counts, taken, rules, keys(2000))
     units_of = collections.defaultdict(list)
     for row, first, length in chosen.tolist():
         units_of[row] += range(first, first + length)
@@ -179,10 +180,9 @@ def test_units_are_words_or_pieces_without_specials():
 
 
 def test_ngram_weights():
-    rng = generator()
     for shorter, expected in ((True, [6 / 11, 3 / 11, 2 / 11]), (False, [2 / 11, 3 / 11, 6 / 11])):
         rules = change(ngram=3, favor_shorter_ngram=shorter)
-        counts = collections.Counter(draw_lengths(rules, 20000, rng).tolist())
+        counts = collections.Counter(draw_lengths(rules, keys(20000), 3).tolist())
         assert sorted(counts) == [1, 2, 3]
         for length, share in enumerate(expected, start=1):
             spread = (share * (1 - share) / 20000) ** 0.5
@@ -233,7 +233,16 @@ def test_permutation_moves_pieces_among_themselves():
 def test_the_same_seed_masks_the_same():
     sequence = sequence_of_words(25, 25)
     rules = change(ngram=3)
-    first, second, other = (
-        list(mask_many(sequence, rules, 20, generator(seed))) for seed in (1, 1, 2)
-    )
+    first, second, other = (list(mask_many(sequence, rules, 20, seed)) for seed in (1, 1, 2))
     assert first == second != other
+
+
+def test_masks_depend_on_a_sequences_key_alone():
+    rows = [sequence_of_words(*shape) for shape in ((1, 1), (25, 25), (2, 40), (9, 1))]
+    rules = change(ngram=3, masked_lm_prob=0.3, do_permutation=True)
+    together = mask_sequences(sequences_from(rows), rules, keys(4))
+    for index, row in enumerate(rows):
+        width = together.ids.shape[1]
+        alone = mask_sequences(sequences_from([row], width), rules, keys(4)[[index]])
+        for part, whole in zip(alone, together, strict=True):
+            assert (part[0] == whole[index]).all()

@@ -1,0 +1,154 @@
+"""Packed rows hold the very sequences of ordinary records, apart from each other, and are full."""
+
+import collections
+import random
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from create_pretraining_data.chunk import ChunkSettings, make_chunk
+from create_pretraining_data.masking import MaskingRules
+from create_pretraining_data.packing import MOST_SEQUENCES, lay_out, pack, row_predictions
+from create_pretraining_data.pairs import PairRules
+from create_pretraining_data.record_format import RecordFormat
+from create_pretraining_data.records import parsing_spec
+
+CLS, SEP, MASK, FIRST = 1, 2, 3, 4  # ids; those of syllables begin at FIRST
+LENGTH, PLACES = 64, 16
+
+
+class Syllables:
+    """Pieces are characters."""
+
+    pad_id, unk_id, vocab_size = 0, None, FIRST + 100
+
+    def tokenize_words(self, text):
+        return [list(word) for word in text.split()]
+
+    def convert_tokens_to_ids(self, pieces):
+        return [FIRST + ord(piece) - ord("가") for piece in pieces]
+
+
+def documents(seed=0):
+    rng = random.Random(seed)
+
+    def sentence():
+        words = range(rng.randint(1, 6))
+        return " ".join("".join(chr(ord("가") + rng.randrange(100)) for _ in "123") for _ in words)
+
+    return [[sentence() for _ in range(rng.randint(1, 9))] for _ in range(120)]
+
+
+def make(objective, packed, boundary=False, permutation=False):
+    """All records of two passes as dicts of arrays, with the `ChunkStatistics`."""
+    record_format = RecordFormat(
+        LENGTH, PLACES * (1 + permutation), objective != "none", boundary, packed
+    )
+    masking = MaskingRules(0.15, PLACES, True, 3, True, permutation, MASK, Syllables.vocab_size)
+    pair_rules = PairRules(objective, LENGTH, 0.1, CLS, SEP)
+    settings = ChunkSettings(pair_rules, masking, record_format, dupe_factor=2)
+    passes, records = make_chunk(documents(), Syllables(), settings, seed=7), []
+    while True:
+        try:
+            records += next(passes)
+        except StopIteration as end:
+            parsed = tf.io.parse_example(records, parsing_spec(record_format))
+            return {name: value.numpy() for name, value in parsed.items()}, end.value
+
+
+def sequences_of(records):
+    """What each sequence of records is, however it is stored."""
+    found = []
+    for row in range(len(records["input_ids"])):
+        r = {name: values[row] for name, values in records.items()}
+        index = r.get("segment_index", r["input_mask"])
+        used = np.flatnonzero(r["masked_lm_weights"])
+        for number in range(1, index.max() + 1):
+            places = np.flatnonzero(index == number)
+            start = places[0]
+            assert (places == start + np.arange(len(places))).all()
+            inside = [p for p in used if start <= r["masked_lm_positions"][p] <= places[-1]]
+            if "segment_index" in r:
+                assert r["sequence_starts"][number - 1] == start
+                assert (r["position_ids"][places] == np.arange(len(places))).all()
+                assert r.get("next_sentence_weights", np.ones(number))[number - 1] == 1
+            found.append(
+                (
+                    tuple(r["input_ids"][places]),
+                    tuple(r["segment_ids"][places]),
+                    tuple(r.get("token_boundary", index * 0)[places]),
+                    tuple(r["masked_lm_positions"][inside] - start),
+                    tuple(r["masked_lm_ids"][inside]),
+                    r["next_sentence_labels"][number - 1] if "next_sentence_labels" in r else None,
+                )
+            )
+    return collections.Counter(found)
+
+
+@pytest.mark.parametrize(
+    ("objective", "boundary", "permutation"),
+    (("nsp", False, False), ("sop", True, False), ("none", False, False), ("sop", True, True)),
+)
+def test_packed_rows_hold_the_same_sequences(objective, boundary, permutation):
+    plain, statistics = make(objective, 0, boundary, permutation)
+    packed, of_packed = make(objective, MOST_SEQUENCES, boundary, permutation)
+    assert sequences_of(packed) == sequences_of(plain)
+    assert of_packed.sequences == statistics.sequences == len(plain["input_ids"])
+    assert of_packed.label_ones == statistics.label_ones
+    assert of_packed.examples == len(packed["input_ids"]) < 0.8 * statistics.sequences
+    # No prediction was lost, none is counted twice; nothing lies behind a row's end.
+    assert packed["masked_lm_weights"].sum() == plain["masked_lm_weights"].sum()
+    assert (packed["input_mask"] == (packed["segment_index"] > 0)).all()
+    assert not packed["input_ids"][packed["input_mask"] == 0].any()
+    lengths = packed["input_mask"].sum(axis=1)
+    assert collections.Counter(lengths.tolist()) == of_packed.lengths
+    # Full and half-empty rows are not in an order.
+    assert abs(np.corrcoef(np.arange(len(lengths)), lengths)[0, 1]) < 0.3
+
+
+def test_rows_keep_their_limits_and_are_full():
+    rng = np.random.default_rng(0)
+    # As real text has them: half of the sequences full, the others of any length.
+    lengths = np.where(rng.random(2000) < 0.4, 512, rng.integers(5, 512, 2000))
+    places = row_predictions(512, 0.15)
+    predictions = np.maximum(np.rint(lengths * 0.15), 1).astype(int)
+    rows = pack(lengths, predictions, 512, places)
+    number = rows.max() + 1
+    assert (np.bincount(rows, lengths) <= 512).all()
+    assert (np.bincount(rows, predictions) <= places).all()
+    assert np.bincount(rows).max() <= MOST_SEQUENCES
+    assert lengths.sum() / (number * 512) > 0.97
+
+
+@pytest.mark.parametrize(
+    ("lengths", "places", "most", "expected"),
+    (
+        ([5, 5, 10, 3, 2], 9, 9, [[2], [0, 1], [3, 4]]),  # best fit
+        ([4, 4, 2], 9, 2, [[0, 1], [2]]),  # room for two sequences alone
+        ([4, 4, 2], 2, 9, [[0, 1], [2]]),  # places for two predictions alone
+        ([], 9, 9, []),
+    ),
+)
+def test_packing_small_rows(lengths, places, most, expected):
+    rows = pack(lengths, [1] * len(lengths), 10, places, most)
+    found = [np.flatnonzero(rows == row).tolist() for row in range(rows.max(initial=-1) + 1)]
+    assert found == expected
+
+
+def test_layout():
+    layout = lay_out(np.array([3, 3, 4, 5, 5, 5]), np.array([2, 3, 9, 1, 2, 3]))
+    assert layout.rows.tolist() == [0, 0, 1, 2, 2, 2]
+    assert layout.slots.tolist() == [0, 1, 0, 0, 1, 2]
+    assert layout.starts.tolist() == [0, 2, 0, 0, 1, 3]
+    assert layout.number == 3
+
+
+def test_a_permuted_sequence_needs_twice_the_places():
+    records, _ = make("none", MOST_SEQUENCES, permutation=True)
+    assert records["masked_lm_weights"].sum(axis=1).max() > PLACES
+
+
+def test_row_predictions():
+    # 76.8 and one more for rounding; 19.2; and where nothing is masked.
+    assert [row_predictions(*each) for each in ((512, 0.15), (128, 0.15), (128, 0))] == [80, 24, 8]
