@@ -6,9 +6,10 @@ import tensorflow as tf
 from tqdm import tqdm
 
 from bert_tf.distribution import is_chief
-from bert_tf.input_pipeline import distribute_evaluation, explain_failure
+from bert_tf.input_pipeline import distribute_evaluation, evaluation_dataset
+from bert_tf.record_checks import explain_failure
 from bert_tf.step import EvaluationStep
-from create_pretraining_data.records import count_records, parsing_spec
+from create_pretraining_data.records import count_records
 
 RESULTS_FILE = "eval_results.txt"
 
@@ -101,20 +102,20 @@ class Evaluator:
         return results
 
 
-def first_records(files, record_format, count):
+def first_records(files, record_format, config, count):
     """The first records of some files, for a look at what the model makes of them.
 
     Args:
         files: TFRecord files.
         record_format: their `RecordFormat`.
+        config: the model's configuration.
         count: how many.
 
     Returns:
         A list of dicts: feature's name -> NumPy array.
     """
-    spec = parsing_spec(record_format)
-    records = tf.data.TFRecordDataset(files).take(count)
-    return list(records.map(lambda r: tf.io.parse_single_example(r, spec)).as_numpy_iterator())
+    dataset = evaluation_dataset(files, record_format, config, 1, count)
+    return [{k: v[0] for k, v in each.items()} for each in dataset.as_numpy_iterator()]
 
 
 def write_results(directory, results):

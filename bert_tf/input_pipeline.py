@@ -4,25 +4,26 @@ There is one global order of records, cut into global batches. A global batch is
 consecutive parts, one for every replica: the first worker's replicas have the first ones. Every
 worker reads all records, because their order is shuffled, but parses its own alone.
 
-Shapes: B examples of a replica's batch, T tokens, P predictions, S sequences of a packed row.
+Shapes: G examples of a global batch, B of a replica's, T tokens, P predictions, S sequences of a
+packed row.
 """
+
+import functools
 
 import numpy as np
 import tensorflow as tf
-from tqdm import tqdm
 
+from bert_tf.length_buckets import BUCKET, WINDOW, sort_windows
+from bert_tf.record_checks import limits
 from create_pretraining_data.encoding import encode_record
-from create_pretraining_data.record_format import RecordFormat
+from create_pretraining_data.keyed_random import derive_keys
 from create_pretraining_data.records import (
-    Corruption,
     compression_of,
     count_records,
-    find_corruption,
     open_records,
     parsing_spec,
-    read_format,
 )
-from tokenization.errors import InputError
+from create_pretraining_data.unmasked import mask_records
 
 # Records held back for shuffling, beside the shuffled order of the files: at 128 tokens a
 # record about 50 MB. (google-research/bert holds 100, which leaves neighbours together.)
@@ -30,10 +31,6 @@ SHUFFLE_BUFFER = 20_000
 
 # Files read in turn, so that a batch mixes them.
 CYCLE_LENGTH = 16
-
-# Records of each file whose ids are looked at before training; the rest are checked as they
-# are read.
-CHECKED_RECORDS = 32
 
 # Features that the model reads; what else a record holds (token_boundary) is left in the file.
 MODEL_FEATURES = (
@@ -51,153 +48,10 @@ MODEL_FEATURES = (
 )
 
 
-def check_records(files, max_seq_length, max_predictions_per_seq, config):
-    """Looks at the beginning of every file before anything is spent.
+# Held-out records without masks get the same ones each time, whatever the run's seed is.
+EVALUATION_SEED = 0
 
-    Args:
-        files: paths of TFRecord files.
-        max_seq_length: what the records must have, as the flags say.
-        max_predictions_per_seq: likewise.
-        config: the model's configuration.
-
-    Returns:
-        The files' common `RecordFormat`, and how many examples they hold.
-
-    Raises:
-        InputError: a file that is empty, damaged, of another shape, unlike the others, or
-            with ids that the model does not have; the message names the file.
-    """
-    wanted = {
-        "max_seq_length": max_seq_length,
-        "max_predictions_per_seq": max_predictions_per_seq,
-    }
-    first, examples = None, 0
-    for path in tqdm(files, desc="checking records", unit="file", leave=False, delay=1):
-        found, count = _summarize(path)
-        examples += count
-        for name, value in wanted.items():
-            if getattr(found, name) != value:
-                raise InputError(
-                    f"--{name} must be that of the records. Received: --{name}={value}, "
-                    f"{path} has {getattr(found, name)}"
-                )
-        first = first or found
-        if found.sentence_label != first.sentence_label:
-            raise InputError(
-                "all files must have sentence labels, or none. Received: "
-                f"{files[0]} and {path}, of which one has none"
-            )
-        if found.packed_sequences != first.packed_sequences:
-            raise InputError(
-                "all files must hold rows of as many packed sequences. Received: "
-                f"{first.packed_sequences} in {files[0]}, {found.packed_sequences} in {path} "
-                "(0: not packed)"
-            )
-        if compression_of(path) != compression_of(files[0]):
-            raise InputError(
-                "all files must be compressed, or none. Received: "
-                f"{files[0]} and {path}, of which one is"
-            )
-        dataset = open_records(path).take(CHECKED_RECORDS)
-        _check_ids(path, dataset, found, config)
-    return first, examples
-
-
-def _summarize(path):
-    """All that must be known of a file beforehand: its `RecordFormat`, how many records it holds.
-
-    Nothing else looks at a whole file before training, so that a summary written beside the
-    records could take its place.
-    """
-    return read_format(path), count_records(path)
-
-
-def _check_ids(path, dataset, record_format, config):
-    """Raises an InputError that names the first record with an id out of range."""
-    parsed = dataset.map(lambda r: tf.io.parse_single_example(r, parsing_spec(record_format)))
-    for number, record in enumerate(_whole_records(path, parsed), start=1):
-        for name, limit in limits(config, record_format).items():
-            if not 0 <= record[name].min() <= record[name].max() < limit:
-                bad = record[name].max() if record[name].max() >= limit else record[name].min()
-                raise InputError(
-                    f"{path}, record {number}: {name} must be in 0..{limit - 1} "
-                    f"({_REASONS[name]}). Received: {bad}"
-                )
-
-
-def _whole_records(path, parsed):
-    """The parsed records of one file; a damaged one is an InputError that names the file."""
-    records, number = parsed.as_numpy_iterator(), 0
-    while True:
-        try:
-            yield next(records)
-        except StopIteration:
-            return
-        except tf.errors.DataLossError:
-            raise InputError(_describe(Corruption(path, number))) from None
-        except tf.errors.InvalidArgumentError as error:
-            raise InputError(
-                f"{path}, record {number + 1} must be like the first. Received: {error.message}"
-            ) from None
-        number += 1
-
-
-_REASONS = {
-    "input_ids": "vocab_size of the configuration file",
-    "masked_lm_ids": "vocab_size of the configuration file",
-    "segment_ids": "type_vocab_size of the configuration file",
-    "masked_lm_positions": "the sequence length",
-    "segment_index": "the sequences of a packed row",
-    "position_ids": "max_position_embeddings of the configuration file",
-    "sequence_starts": "the sequence length",
-    "next_sentence_labels": "two classes",
-}
-
-
-def limits(config, record_format):
-    """What the values of each feature of such records must be below."""
-    below = {
-        "input_ids": config.vocab_size,
-        "masked_lm_ids": config.vocab_size,
-        "segment_ids": config.type_vocab_size,
-        "masked_lm_positions": record_format.max_seq_length,
-        "segment_index": record_format.packed_sequences + 1,
-        "position_ids": config.max_position_embeddings,
-        "sequence_starts": record_format.max_seq_length,
-        "next_sentence_labels": 2,
-    }
-    present = record_format.features()
-    return {name: limit for name, limit in below.items() if name in present}
-
-
-def explain_failure(files, record_format, config):
-    """Says which file TensorFlow stumbled over; reads all of them again.
-
-    Args:
-        files: the files that were being read when `tf.errors.DataLossError` or
-            `tf.errors.InvalidArgumentError` was raised.
-        record_format: their format.
-        config: the model's configuration.
-
-    Returns:
-        An InputError that names file and record, or None if all files are whole.
-    """
-    corruption = find_corruption(files)
-    if corruption is not None:
-        return InputError(_describe(corruption))
-    for path in files:
-        try:
-            _check_ids(path, open_records(path), record_format, config)
-        except InputError as error:
-            return error
-    return None
-
-
-def _describe(corruption: Corruption):
-    return (
-        f"{corruption.file} must be a whole TFRecord file. Received: a truncated or corrupted "
-        f"record after {corruption.good_records} good ones"
-    )
+_DTYPES = {"int": np.int32, "float": np.float32}
 
 
 def _in_order(files, read, examples, seed, position):
@@ -232,42 +86,54 @@ def _in_order(files, read, examples, seed, position):
     return tf.data.Dataset.counter(start=epoch).flat_map(one_epoch).skip(rest)
 
 
-def _batches(serialized, record_format: RecordFormat, config, batch_size, shard):
-    """Serialized records in the global order -> the batches of one worker's replicas in turn."""
+def _batches(numbered, record_format, config, batch_size, mask_seed, shard):
+    """Batches of the whole -> the batches of one worker's replicas in turn.
+
+    Args:
+        numbered: a dataset of tuples: positions in the global order [G], serialized records [G],
+            perhaps the number of the batch's boundary. The last one may be short.
+    """
     shard = shard or tf.distribute.InputContext()  # one worker with one replica
     replica_size = shard.get_per_replica_batch_size(batch_size)
     table = record_format.features()
     # It has no token and no weight.
     empty = {name: [0] * length for name, (length, _) in table.items()}
     filler = encode_record(empty, record_format)
+    parse = _parser(record_format, config, replica_size, mask_seed)
 
-    def own_part(records):
+    def own_part(positions, records, *bucket):
         """A global batch, perhaps the last one, too short -> [replicas of the worker, B]."""
         missing = batch_size - tf.size(records)
-        whole = tf.concat([records, tf.fill([missing], filler)], axis=0)  # [batch_size]
-        parts = tf.reshape(whole, [shard.num_input_pipelines, -1, replica_size])
-        return parts[shard.input_pipeline_id]
+        whole = tf.concat([records, tf.fill([missing], filler)], axis=0)  # [G]
+        numbers = tf.concat([positions, tf.zeros([missing], tf.int64)], axis=0)  # [G]
+        own = [
+            tf.reshape(values, [shard.num_input_pipelines, -1, replica_size])
+            for values in (numbers, whole)
+        ]
+        own = [values[shard.input_pipeline_id] for values in own]
+        return *own, *(tf.fill([tf.shape(own[0])[0]], number) for number in bucket)
+
+    def read(positions, records, *bucket):
+        """[B] -> model features."""
+        features = parse(positions, records)
+        return {**features, BUCKET: bucket[0]} if bucket else features
 
     return (
-        serialized.batch(batch_size)
-        .map(own_part)
+        numbered.map(own_part)
         .unbatch()
-        .map(
-            _parser(record_format, config), num_parallel_calls=tf.data.AUTOTUNE, deterministic=True
-        )
+        .map(read, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
         .prefetch(tf.data.AUTOTUNE)
     )
 
 
-def _parser(record_format, config):
-    """The function from serialized records [B] to model features [B, ...], checked."""
-    spec = {
-        name: feature
-        for name, feature in parsing_spec(record_format).items()
-        if name in MODEL_FEATURES
-    }
+def _parser(record_format, config, batch_size, mask_seed):
+    """The function from positions [B] and serialized records [B] to model features [B, ...]."""
+    spec = parsing_spec(record_format)
+    if record_format.masking is None:
+        spec = {name: spec[name] for name in MODEL_FEATURES if name in spec}
+    below = limits(config, record_format)
 
-    def parse(records):
+    def parse(positions, records):
         features = {
             name: tf.cast(value, tf.int32) if value.dtype == tf.int64 else value
             for name, value in tf.io.parse_example(records, spec).items()
@@ -278,10 +144,12 @@ def _parser(record_format, config):
                 tf.reduce_all((features[name] >= 0) & (features[name] < limit)),
                 [f"{name} must be in 0..{limit - 1}"],
             )
-            for name, limit in limits(config, record_format).items()
+            for name, limit in below.items()
         ]
         with tf.control_dependencies(checks):
             features = {name: tf.identity(value) for name, value in features.items()}
+        if record_format.masking is not None:
+            features = _draw_masks(features, positions, record_format, batch_size, mask_seed)
         if record_format.sentence_label and not record_format.packed_sequences:
             # 1, but 0 where there is no token: such a record only fills a batch.
             some_token = tf.reduce_any(features["input_mask"] > 0, axis=1)
@@ -291,8 +159,43 @@ def _parser(record_format, config):
     return parse
 
 
+def _draw_masks(stored, positions, record_format, batch_size, seed):
+    """Unmasked features -> model features, by the same NumPy code as static masks are made.
+
+    A mask depends on the seed and on the record's position in the global order: on the epoch, but
+    not on the number of devices.
+    """
+    table = record_format.with_masks().features()
+    table = {name: table[name] for name in MODEL_FEATURES if name in table}
+    names = sorted(stored)
+    run_key = derive_keys(np.uint64(seed), 0)
+
+    def draw(positions, *values):
+        keys = derive_keys(run_key, positions)
+        features = mask_records(dict(zip(names, values, strict=True)), record_format, keys)
+        return [features[name].astype(_DTYPES[table[name][1]]) for name in table]
+
+    values = tf.numpy_function(
+        draw,
+        [positions, *(stored[name] for name in names)],
+        [_DTYPES[k] for _, k in table.values()],
+    )
+    return {
+        name: tf.ensure_shape(value, [batch_size, length])
+        for (name, (length, _)), value in zip(table.items(), values, strict=True)
+    }
+
+
 def training_dataset(
-    files, record_format, config, examples, batch_size, seed, start_step=0, shard=None
+    files,
+    record_format,
+    config,
+    examples,
+    batch_size,
+    seed,
+    start_step=0,
+    boundaries=(),
+    shard=None,
 ):
     """Endless shuffled batches; after `start_step` global batches it is where it would have been.
 
@@ -302,25 +205,36 @@ def training_dataset(
         config: the model's configuration, for the checks of ids.
         examples: how many records the files hold, as `check_records` counts them.
         batch_size: examples of a global batch.
-        seed: decides the order, together with the position.
+        seed: decides the order and, of records without masks, the masks, together with the
+            position.
         start_step: global batches to leave out.
+        boundaries: lengths that batches are cut to, see `bert_tf.length_buckets`; none for
+            batches as they come.
         shard: a `tf.distribute.InputContext` that says which worker this is; without it there
             is one worker with one replica.
 
     Returns:
         A dataset of dicts of [B, ...] tensors (int32, float32), where B is `batch_size` divided
         by the number of replicas: for each global batch one element for every replica of this
-        worker.
+        worker. With boundaries they also have `BUCKET`, the number of the batch's boundary.
     """
     paths, compression = tf.constant(files), compression_of(files[0])
-    records = _in_order(
+    records = functools.partial(
+        _in_order,
         len(files),
         lambda file: tf.data.TFRecordDataset(tf.gather(paths, file), compression),
         examples,
         seed,
-        start_step * batch_size,
     )
-    batches = _batches(records, record_format, config, batch_size, shard)
+    if boundaries:
+        first = start_step - start_step % WINDOW
+        numbered = records(first * batch_size).enumerate(start=first * batch_size)
+        batches = sort_windows(numbered, record_format, batch_size, boundaries, seed)
+        batches = batches.skip(start_step - first)
+    else:
+        position = start_step * batch_size
+        batches = records(position).enumerate(start=position).batch(batch_size)
+    batches = _batches(batches, record_format, config, batch_size, seed, shard)
     # Of a dataset that may end several workers would ask one another before every step whether
     # it has, and forget the size of a batch.
     endless = tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY)
@@ -332,7 +246,8 @@ def evaluation_dataset(files, record_format, config, batch_size, max_batches, sh
 
     Args:
         files: paths of TFRecord files.
-        record_format: their `RecordFormat`.
+        record_format: their `RecordFormat`; of records without masks the same ones are drawn
+            each time.
         config: the model's configuration, for the checks of ids.
         batch_size: examples of a global batch.
         max_batches: stop after as many global batches.
@@ -341,19 +256,16 @@ def evaluation_dataset(files, record_format, config, batch_size, max_batches, sh
     Returns:
         A dataset as `training_dataset` gives it, with an end.
     """
-    records = open_records(files).take(max_batches * batch_size)
-    return _batches(records, record_format, config, batch_size, shard)
+    numbered = open_records(files).take(max_batches * batch_size).enumerate().batch(batch_size)
+    return _batches(numbered, record_format, config, batch_size, EVALUATION_SEED, shard)
 
 
-def distribute_training(
-    strategy, files, record_format, config, examples, batch_size, seed, start_step=0
-):
+def distribute_training(strategy, *arguments):
     """The batches of `training_dataset`, to every replica its own.
 
     Args:
         strategy: a `tf.distribute.Strategy` of one or several workers.
-        files, record_format, config, examples, batch_size, seed, start_step: as for
-            `training_dataset`.
+        *arguments: those of `training_dataset`, up to `boundaries`.
 
     Returns:
         What can be iterated over, also in a `tf.function`: dicts of what `strategy.run` takes.
@@ -362,62 +274,65 @@ def distribute_training(
     # finds useful); a strategy copies one batch ahead to each of its devices. The default
     # strategy does not: its step copies its own batch.
     return strategy.distribute_datasets_from_function(
-        lambda context: training_dataset(
-            files, record_format, config, examples, batch_size, seed, start_step, context
-        )
+        lambda context: training_dataset(*arguments, shard=context)
     )
 
 
-def distribute_evaluation(strategy, files, record_format, config, batch_size, max_batches):
+def distribute_evaluation(strategy, *arguments):
     """The batches of `evaluation_dataset`, to every replica its own; as `distribute_training`."""
     return strategy.distribute_datasets_from_function(
-        lambda context: evaluation_dataset(
-            files, record_format, config, batch_size, max_batches, context
-        )
+        lambda context: evaluation_dataset(*arguments, shard=context)
     )
 
 
-def step_records(files, examples, batch_size, seed, step):
-    """Which records are in a global batch of `training_dataset`, without reading any.
+def step_records(files, record_format, examples, batch_size, seed, step, boundaries=()):
+    """Which records are in a global batch of `training_dataset`.
 
     Args:
         files: paths of TFRecord files.
+        record_format: their `RecordFormat`.
         examples: how many records they hold.
         batch_size: examples of a global batch.
         seed: what decided the order.
         step: how many global batches came before.
+        boundaries: as for `training_dataset`.
 
     Returns:
         A list of (file, number of the record from 1), in the order of the batch.
     """
     counts = tf.constant([count_records(path) for path in files], tf.int64)
+    paths, compression = tf.constant(files), compression_of(files[0])
 
     def read(file):
-        numbers = tf.data.Dataset.range(1, tf.gather(counts, file) + 1)
-        return numbers.map(lambda number: (file, number))
+        return tf.data.Dataset.range(1, tf.gather(counts, file) + 1).map(lambda n: (file, n))
 
-    batch = _in_order(len(files), read, examples, seed, step * batch_size).take(batch_size)
-    return [(files[file], int(number)) for file, number in batch.as_numpy_iterator()]
+    def read_whole(file):
+        return tf.data.TFRecordDataset(tf.gather(paths, file), compression)
+
+    first = step - step % WINDOW if boundaries else step
+    start, number = first * batch_size, WINDOW * batch_size if boundaries else batch_size
+    names = list(_in_order(len(files), read, examples, seed, start).take(number))
+    chosen = range(batch_size)
+    if boundaries:  # only here anything but the order has to be read
+        numbered = _in_order(len(files), read_whole, examples, seed, start).enumerate(start)
+        windows = sort_windows(numbered, record_format, batch_size, boundaries, seed)
+        positions, _, _ = next(windows.skip(step - first).as_numpy_iterator())
+        chosen = positions - start
+    return [(files[int(file)], int(number)) for file, number in (names[i] for i in chosen)]
 
 
-def most_frequent_share(files, record_format, max_records=100_000):
+def most_frequent_share(*arguments):
     """The unigram baseline: the accuracy of always guessing the most frequent masked word.
 
     Args:
-        files: paths of TFRecord files.
-        record_format: their `RecordFormat`.
-        max_records: how many records to look at, in order.
+        *arguments: those of `evaluation_dataset`, up to `max_batches`.
 
     Returns:
         A number in 0..1: the share of the most frequent id among the masked words.
     """
-    spec = parsing_spec(record_format)
     counts = np.zeros(0, np.int64)
-    for features in open_records(files).take(max_records).batch(1024):
-        parsed = tf.io.parse_example(
-            features, {name: spec[name] for name in ("masked_lm_ids", "masked_lm_weights")}
-        )
-        ids = parsed["masked_lm_ids"].numpy()[parsed["masked_lm_weights"].numpy() > 0]
+    for features in evaluation_dataset(*arguments).as_numpy_iterator():
+        ids = features["masked_lm_ids"][features["masked_lm_weights"] > 0]
         longer = np.bincount(ids, minlength=len(counts))
         longer[: len(counts)] += counts
         counts = longer

@@ -40,7 +40,6 @@ class Window:
         timed: how many of the newest updates the clock has seen.
         seconds: how long those took.
         batch_size: examples of an update.
-        tokens_per_batch: places for tokens in an update, padding included.
         skipped: updates left out since the run began.
         weight_norm: a function without arguments, or None.
     """
@@ -49,7 +48,6 @@ class Window:
     timed: int
     seconds: float
     batch_size: int
-    tokens_per_batch: int
     skipped: int
     weight_norm: Callable | None
 
@@ -128,7 +126,7 @@ SCALARS = {
     ),
     "data/padding_share": (
         "places of a batch without a token",
-        lambda w: 1 - w.columns["tokens"].mean() / w.tokens_per_batch,
+        lambda w: 1 - w.columns["tokens"].sum() / w.columns["positions"].sum(),
     ),
     "health/skipped_steps": (
         "since the run began: loss or gradient was not finite, nothing was updated",
@@ -179,7 +177,6 @@ class Reporter:
         start_step: updates made before.
         num_train_steps: the last step.
         batch_size: examples of a step, for examples/s.
-        tokens_per_batch: places for tokens of a step, padding included.
         summary_steps: updates between two points of a curve.
         sentence_name: "next_sentence" or "sentence_order".
         writes: whether there are files and a line; off on all workers but the first.
@@ -196,7 +193,6 @@ class Reporter:
         start_step,
         num_train_steps,
         batch_size,
-        tokens_per_batch,
         summary_steps,
         sentence_name,
         writes=True,
@@ -219,7 +215,6 @@ class Reporter:
             disable=not writes,
         )
         self.batch_size = batch_size
-        self.tokens_per_batch = tokens_per_batch
         self.summary_steps = summary_steps
         self.sentence_name = sentence_name
         self.skipped = skipped_before
@@ -279,7 +274,6 @@ class Reporter:
             timed=self.timed_steps,
             seconds=seconds,
             batch_size=self.batch_size,
-            tokens_per_batch=self.tokens_per_batch,
             skipped=self.skipped,
             weight_norm=self.weight_norm,
         )

@@ -69,10 +69,12 @@ class SkippedSteps:
             f"{file}:{number}"
             for file, number in step_records(
                 self.data.files,
+                self.data.record_format,
                 self.data.examples,
                 self.config.train_batch_size,
                 self.config.seed,
                 step - 1,
+                self.config.bucket_boundaries,
             )
         ]
         with open(self.path, "a", encoding="utf-8") as file:

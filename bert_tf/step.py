@@ -13,6 +13,7 @@ import keras
 import tensorflow as tf
 
 from bert_tf.layers import run_block
+from bert_tf.length_buckets import BUCKET, cut
 from bert_tf.optimization import clip_factor
 from bert_tf.pretraining import SUMS, denominators, loss_sums, total_loss
 from bert_tf.recomputation import recompute_block
@@ -36,6 +37,8 @@ class TrainingStep:
             the other; they are added up before the one update.
         recompute: "none", or "block" to keep the input of each block alone.
         loss_scale: a `LossScale` for float16, or None.
+        boundaries: the lengths that batches with a `BUCKET` are cut to; the step is compiled for
+            each of them.
     """
 
     def __init__(
@@ -49,6 +52,7 @@ class TrainingStep:
         accumulation_steps=1,
         recompute="none",
         loss_scale=None,
+        boundaries=(),
     ):
         self.model = model
         self.optimizer = optimizer
@@ -57,6 +61,7 @@ class TrainingStep:
         self.accumulation_steps = accumulation_steps
         self.recompute = recompute
         self.loss_scale = loss_scale
+        self.boundaries = boundaries
         self.weights = model.trainable_variables
         self.dtype = self.weights[0].dtype
         # The states of the dropout layers' seed generators.
@@ -75,10 +80,10 @@ class TrainingStep:
 
         Returns:
             A dict of scalars: the sums of `loss_sums` over the global batch; "loss";
-            "gradient_norm" (before clipping); "learning_rate"; "tokens", those that are not
-            padding; "skipped", 1 where loss or gradient was not finite and no weight was
-            changed; "stop", how many replicas' workers want to stop; and "loss_scale" if there
-            is one.
+            "gradient_norm" (before clipping); "learning_rate"; "tokens", those of all
+            "positions" that are not padding; "skipped", 1 where loss or gradient was not finite
+            and no weight was changed; "stop", how many replicas' workers want to stop; and
+            "loss_scale" if there is one.
         """
         return self.run(batch, tf.cast(stop, self.dtype))
 
@@ -116,7 +121,21 @@ class TrainingStep:
         return tf.stack([tf.cast(metrics[name], self.dtype) for name in self.metric_names])
 
     def _run(self, batch, stop):
-        metrics = self.strategy.run(self._replica_step, args=(batch, stop))
+        batch = dict(batch)
+        if BUCKET not in batch:
+            return self._run_cut(None, batch, stop)
+        # The same number on all replicas; a branch for each length, as XLA compiles fixed shapes.
+        bucket = _local(self.strategy, batch.pop(BUCKET))[0]
+        return tf.switch_case(
+            bucket,
+            [functools.partial(self._run_cut, length, batch, stop) for length in self.boundaries],
+        )
+
+    def _run_cut(self, length, batch, stop):
+        def step(batch, stop):
+            return self._replica_step(cut(batch, length), stop)
+
+        metrics = self.strategy.run(step, args=(batch, stop))
         # Every replica returns the same numbers: they were reduced inside.
         return {name: _local(self.strategy, value)[0] for name, value in metrics.items()}
 
@@ -124,8 +143,10 @@ class TrainingStep:
         context = tf.distribute.get_replica_context()
         step = self.optimizer.iterations.value
         tokens = tf.cast(tf.reduce_sum(batch["input_mask"]), self.dtype)
+        positions = tf.cast(tf.size(batch["input_mask"]), self.dtype)
         # The identity puts the flag on the replica's device, which the reduction asks for.
-        counts = {**weight_sums(batch), "tokens": tokens, "stop": tf.identity(stop)}
+        counts = {**weight_sums(batch), "stop": tf.identity(stop)}
+        counts |= {"tokens": tokens, "positions": positions}
         counts = _all_reduce(context, counts)
         divisors = denominators({name: counts[name] for name in counts if name in WEIGHTS})
         scale = tf.constant(1.0, self.dtype)
@@ -154,6 +175,7 @@ class TrainingStep:
             "gradient_norm": norm,
             "learning_rate": rate,
             "tokens": counts["tokens"],
+            "positions": counts["positions"],
             "skipped": 1.0 - tf.cast(finite, self.dtype),
             "stop": counts["stop"],
         }

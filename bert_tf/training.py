@@ -11,9 +11,10 @@ import tensorflow as tf
 from bert_tf.compilation import choose_compilation
 from bert_tf.distribution import is_chief, worker_count
 from bert_tf.evaluation import first_records
-from bert_tf.input_pipeline import distribute_training, explain_failure
+from bert_tf.input_pipeline import distribute_training
 from bert_tf.masked_words import guesses_as_markdown
 from bert_tf.profile import Profile
+from bert_tf.record_checks import explain_failure
 from bert_tf.reporting import Reporter
 from bert_tf.skipped_steps import SkippedSteps
 from bert_tf.step import TrainingStep
@@ -46,6 +47,8 @@ class TrainingConfig:
         eval_every_steps: updates between two evaluations; 0 for one at the end.
         max_bad_steps: how many steps in a row may be no number before the run stops.
         profile_steps: the first and the last update that are traced; (0, 0) for none.
+        bucket_boundaries: lengths that batches are cut to, ascending, the last one that of the
+            records; none for batches as they come.
         seed: decides the order of examples, what dropout drops, new weights.
         xla: "auto", "on" or "off".
         sentence_name: what the sentence objective is called on TensorBoard.
@@ -64,6 +67,7 @@ class TrainingConfig:
     eval_every_steps: int = 0
     max_bad_steps: int = 10
     profile_steps: tuple = (0, 0)
+    bucket_boundaries: tuple = ()
     seed: int = 12345
     xla: str = "auto"
     sentence_name: str = "next_sentence"
@@ -106,9 +110,9 @@ def train(state, strategy, data, config, evaluator=None, tokenizer=None, texts=N
         config.train_batch_size,
         config.seed,
         state.step,
+        config.bucket_boundaries,
     )
     batches = iter(dataset)
-    tokens = config.train_batch_size * data.record_format.max_seq_length
     with (
         StopRequest() as stop,
         explain_memory(config),
@@ -119,7 +123,6 @@ def train(state, strategy, data, config, evaluator=None, tokenizer=None, texts=N
             state.step,
             config.num_train_steps,
             config.train_batch_size,
-            tokens,
             config.save_summary_steps,
             config.sentence_name,
             writes=chief,
@@ -216,6 +219,7 @@ def _first_step(state, strategy, config, batch, stop):
             accumulation_steps=config.gradient_accumulation_steps,
             recompute=config.recompute,
             loss_scale=state.loss_scale,
+            boundaries=config.bucket_boundaries,
         )
         metrics = {**step(batch, stop), "input_seconds": tf.zeros([])}
         return step, {name: tf.reshape(value, [1]) for name, value in metrics.items()}
@@ -251,7 +255,9 @@ def _guesses(state, evaluator, tokenizer):
     """Markdown with the best guesses for some held-out masked words; None without a tokenizer."""
     if tokenizer is None:
         return None
-    records = first_records(evaluator.files, evaluator.record_format, SHOWN_SENTENCES)
+    records = first_records(
+        evaluator.files, evaluator.record_format, state.model.config, SHOWN_SENTENCES
+    )
     return guesses_as_markdown(state.model, tokenizer, records)
 
 

@@ -21,6 +21,7 @@ from create_pretraining_data.pairs import (
 from create_pretraining_data.record_format import RecordFormat
 from create_pretraining_data.sequences import assemble, lengths_and_borders
 from create_pretraining_data.text import tokenize_documents
+from create_pretraining_data.unmasked import make_unmasked_features
 
 # To be raised when the same settings give other records, so that a run that was begun before
 # the change is not gone on with.
@@ -135,52 +136,60 @@ def make_chunk(documents, tokenizer, settings, seed):
         # A sequence's masks are the same in whatever row it comes to stand.
         numbers = np.arange(statistics.sequences, statistics.sequences + len(pairs))
         keys = derive_keys(np.uint64(seed), numbers)
-        make = _make_packed if settings.record_format.packed_sequences else _make_unpacked
         records = []
-        for features in make(text, pairs, keys, settings, tokenizer.pad_id or 0, row_order):
+        for part, layout in _arrange(pairs, settings, row_order):
+            sequences = assemble(text, pairs[part], settings.pair_rules)
+            features = _make_features(
+                sequences, layout, keys[part], settings, tokenizer.pad_id or 0
+            )
             records += encode_records(features, settings.record_format)
-            _count_records(features, statistics)
+            _count_records(sequences, layout, statistics)
         statistics.sequences += len(pairs)
         statistics.label_ones += int(pairs[:, -1].sum())
         yield records
     return statistics
 
 
-def _make_unpacked(text, pairs, keys, settings, pad_id, row_order):
-    """Features of records of one sequence each, some at a time."""
-    for first in range(0, len(pairs), BATCH):
-        part = slice(first, first + BATCH)
-        sequences = assemble(text, pairs[part], settings.pair_rules)
-        masked = mask_sequences(sequences, settings.masking_rules, keys[part])
-        yield make_features(sequences, masked, settings.record_format, pad_id)
-
-
-def _make_packed(text, pairs, keys, settings, pad_id, row_order):
-    """Features of rows of several sequences, some at a time; in random order."""
-    record_format, rules = settings.record_format, settings.masking_rules
+def _arrange(pairs, settings, row_order):
+    """Which pairs stand in which record: some records at a time, as indices and `Layout`."""
     lengths, _ = lengths_and_borders(pairs)
-    predictions = prediction_counts(lengths, rules) * (1 + rules.do_permutation)
-    rows = pack(
-        lengths,
-        predictions,
-        record_format.max_seq_length,
-        record_format.max_predictions_per_seq,
-        record_format.packed_sequences,
-    )
-    # Their order said how full they are.
-    rows = row_order.permutation(rows.max(initial=-1) + 1)[rows]
+    rows = np.arange(len(pairs))
+    if settings.record_format.packed_sequences:
+        rows = _pack(lengths, settings)
+        # Their order said how full they are.
+        rows = row_order.permutation(rows.max(initial=-1) + 1)[rows]
     by_row = np.argsort(rows, kind="stable")
-    ends = np.cumsum(np.bincount(rows))  # [R] the sequence behind each row's last
+    ends = np.cumsum(np.bincount(rows))  # for each row the sequence behind its last
     first = 0
     while first < len(rows):
         # As many whole rows as have at most BATCH sequences.
         last = ends[np.searchsorted(ends, first + BATCH, side="right") - 1]
         part = by_row[first:last]
-        sequences = assemble(text, pairs[part], settings.pair_rules)
-        masked = mask_sequences(sequences, rules, keys[part])
-        layout = lay_out(rows[part], sequences.lengths)
-        yield make_packed_features(sequences, masked, layout, record_format, pad_id)
+        yield part, lay_out(rows[part], lengths[part])
         first = last
+
+
+def _pack(lengths, settings):
+    """The row of each sequence."""
+    record_format, rules = settings.record_format, settings.masking_rules
+    return pack(
+        lengths,
+        prediction_counts(lengths, rules) * (1 + rules.do_permutation),
+        record_format.max_seq_length,
+        record_format.max_predictions_per_seq,
+        record_format.packed_sequences,
+    )
+
+
+def _make_features(sequences, layout, keys, settings, pad_id):
+    """The features of records, by their format."""
+    record_format = settings.record_format
+    if record_format.masking is not None:
+        return make_unmasked_features(sequences, layout, record_format, pad_id)
+    masked = mask_sequences(sequences, settings.masking_rules, keys)
+    if record_format.packed_sequences:
+        return make_packed_features(sequences, masked, layout, record_format, pad_id)
+    return make_features(sequences, masked, record_format, pad_id)
 
 
 def _count_text(text, unk_id):
@@ -194,8 +203,8 @@ def _count_text(text, unk_id):
     )
 
 
-def _count_records(features, statistics):
-    filled = features["input_mask"].sum(axis=1)
-    statistics.examples += len(filled)
+def _count_records(sequences, layout, statistics):
+    statistics.examples += layout.number
+    filled = np.bincount(layout.rows, sequences.lengths).astype(int)
     lengths, counts = np.unique(filled, return_counts=True)
     statistics.lengths.update(dict(zip(lengths.tolist(), counts.tolist(), strict=True)))

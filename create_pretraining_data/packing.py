@@ -108,7 +108,7 @@ def make_packed_features(sequences, masked, layout, record_format, pad_id=0):
         table[row, column] = values
         return table
 
-    borders = sequences.borders[which]
+    borders, slots = sequences.borders[which], record_format.packed_sequences
     features = {
         "input_ids": spread(masked.ids[which, inside], pad_id),
         "input_mask": spread(1),
@@ -117,19 +117,19 @@ def make_packed_features(sequences, masked, layout, record_format, pad_id=0):
         "position_ids": spread(inside),
         **_predictions(masked, layout, record_format),
     }
-    features["sequence_starts"] = _by_slot(layout.starts, layout, record_format)
+    features["sequence_starts"] = by_slot(layout.starts, layout, slots)
     if record_format.sentence_label:
-        features["next_sentence_labels"] = _by_slot(sequences.labels, layout, record_format)
-        features["next_sentence_weights"] = _by_slot(1, layout, record_format)
+        features["next_sentence_labels"] = by_slot(sequences.labels, layout, slots)
+        features["next_sentence_weights"] = by_slot(1, layout, slots)
     if record_format.token_boundary:
         special = (inside == 0) | (inside == borders - 1) | (inside == sequences.lengths[which] - 1)
         features["token_boundary"] = spread(sequences.word_starts[which, inside] | special)
     return features
 
 
-def _by_slot(values, layout, record_format):
+def by_slot(values, layout, slots):
     """A number of each sequence [N] -> [R, S], 0 where there is no sequence."""
-    table = np.zeros((layout.number, record_format.packed_sequences), np.int64)  # [R, S]
+    table = np.zeros((layout.number, slots), np.int64)  # [R, S]
     table[layout.rows, layout.slots] = values
     return table
 

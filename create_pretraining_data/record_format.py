@@ -2,6 +2,8 @@
 
 import dataclasses
 
+from create_pretraining_data.masking import MaskingRules
+
 
 @dataclasses.dataclass(frozen=True)
 class RecordFormat:
@@ -9,6 +11,7 @@ class RecordFormat:
 
     An ordinary record is one sequence. A packed record is a row of several, one after the
     other, which must not see each other; what it has beyond Google's names says where they are.
+    Either may be stored without masks, which are drawn whenever it is read.
 
     Attributes:
         max_seq_length: positions of a record.
@@ -16,6 +19,7 @@ class RecordFormat:
         sentence_label: whether next_sentence_labels is there (not with --objective=none).
         token_boundary: whether token_boundary is there (as in google-research/albert).
         packed_sequences: places for sequences of a packed record; 0 for ordinary records.
+        masking: how masks are drawn when a record is read; None where it holds its masks.
     """
 
     max_seq_length: int
@@ -23,9 +27,30 @@ class RecordFormat:
     sentence_label: bool
     token_boundary: bool
     packed_sequences: int = 0
+    masking: MaskingRules | None = None
+
+    def with_masks(self):
+        """The format that such records have when their masks were drawn."""
+        return dataclasses.replace(self, masking=None)
 
     def features(self):
         """The table {name: (length, kind)}; kind is "int" (int64) or "float" (float32)."""
+        return self._masked() if self.masking is None else self._unmasked()
+
+    def _unmasked(self):
+        slots = self.packed_sequences or 1
+        table = {
+            "input_ids": (self.max_seq_length, "int"),
+            # 1 where a word begins; not at [CLS], not at [SEP].
+            "word_starts": (self.max_seq_length, "int"),
+            # For each sequence: pieces of [CLS] A [SEP], of B [SEP]; 0 for one that is not there.
+            "segment_lengths": (2 * slots, "int"),
+        }
+        if self.sentence_label:
+            table["next_sentence_labels"] = (slots, "int")
+        return table
+
+    def _masked(self):
         sequence, predictions = self.max_seq_length, self.max_predictions_per_seq
         table = {
             "input_ids": (sequence, "int"),

@@ -8,7 +8,9 @@ from typing import NamedTuple
 import tensorflow as tf
 from google.protobuf.message import DecodeError
 
+from create_pretraining_data.masking import MaskingRules
 from create_pretraining_data.record_format import RecordFormat
+from create_pretraining_data.sidecar import read_sidecar, sidecar_path
 from create_pretraining_data.tfrecord import FRAME
 from tokenization.errors import InputError
 
@@ -103,14 +105,7 @@ def read_format(path):
         raise InputError(f"{path} must be a file that can be read. Received: {reason}") from None
     except ValueError as error:
         raise InputError(f"{path} must hold pre-training records. Received: {error}") from None
-    packed = any(name in found for name in _PACKED_NAMES)
-    inferred = RecordFormat(
-        max_seq_length=found.get("input_ids", (0, ""))[0],
-        max_predictions_per_seq=found.get("masked_lm_positions", (0, ""))[0],
-        sentence_label="next_sentence_labels" in found,
-        token_boundary="token_boundary" in found,
-        packed_sequences=max(found.get("sequence_starts", (0, ""))[0], 1) if packed else 0,
-    )
+    inferred = _described_format(path) if "segment_lengths" in found else _infer(found)
     missing = [name for name in inferred.features() if name not in found]
     if missing:
         raise InputError(
@@ -124,6 +119,31 @@ def read_format(path):
                 f"Received: {found[name][0]} of kind {found[name][1]}"
             )
     return inferred
+
+
+def _infer(found):
+    """The format of a record that holds its masks, by what it holds."""
+    packed = any(name in found for name in _PACKED_NAMES)
+    return RecordFormat(
+        max_seq_length=found.get("input_ids", (0, ""))[0],
+        max_predictions_per_seq=found.get("masked_lm_positions", (0, ""))[0],
+        sentence_label="next_sentence_labels" in found,
+        token_boundary="token_boundary" in found,
+        packed_sequences=max(found.get("sequence_starts", (0, ""))[0], 1) if packed else 0,
+    )
+
+
+def _described_format(path):
+    """The format of records without masks: how to draw them says the JSON file beside them."""
+    description = read_sidecar(path)
+    if description is None:
+        raise InputError(
+            f"{path} must have {sidecar_path(path)} beside it, as they were made: its records hold "
+            "no masks, and the JSON file says how to draw them. Received: no such file, or one "
+            "about other records"
+        )
+    values = description["record_format"]
+    return RecordFormat(**{**values, "masking": MaskingRules(**values["masking"])})
 
 
 class Corruption(NamedTuple):

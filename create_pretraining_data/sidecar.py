@@ -1,5 +1,6 @@
 """The JSON file beside records, which says what they are."""
 
+import dataclasses
 import functools
 import hashlib
 import json
@@ -37,7 +38,7 @@ def describe_records(plan, manifest, tokenizer, statistics, shards):
     counted = statistics.as_json()
     return {
         "kind": KIND,
-        "record_format": vars(record_format),
+        "record_format": dataclasses.asdict(record_format),
         "settings": manifest,
         "tokenizer": {
             "kind": tokenizer.kind,

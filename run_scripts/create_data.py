@@ -30,16 +30,16 @@ from create_pretraining_data.work_plan import (
     estimate_records_size,
     work_folder_of,
 )
-from run_scripts.cli import expand_globs, resolve_columns, run_program
+from run_scripts.cli import expand_globs, run_program
 from run_scripts.create_data_flags import (
     MODEL_NAMES,
     CreateDataFlags,
     check_numbers,
     choose_output_files,
     choose_plan,
-    choose_predictions,
     files_read,
     is_given,
+    resolve_defaults,
 )
 from run_scripts.create_data_plan import make_manifest, make_plan, make_settings
 from run_scripts.tokenizer_flags import check_tokenizer_flags, open_tokenizer
@@ -71,9 +71,8 @@ def create_data(flags):
         if is_given(flags, name):
             print(f"--{name} means nothing here (text is read as UTF-8, by --num_workers)")
     check_tokenizer_flags(flags)
-    flags = resolve_columns(flags, defaults.column)
+    flags = resolve_defaults(flags, defaults.column)
     check_numbers(flags)
-    flags = choose_predictions(flags)
     input_files = expand_globs(flags.input_file, "input_file")
     protected = files_read(flags, input_files)
     output_files = choose_output_files(flags.output_file, input_files, protected)

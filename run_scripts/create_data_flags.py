@@ -9,8 +9,10 @@ from create_pretraining_data.input_chunks import FORMATS
 from create_pretraining_data.packing import row_predictions
 from create_pretraining_data.pairs import OBJECTIVES, SHORTEST_SEQUENCE
 from create_pretraining_data.work_plan import COMPRESSIONS, expand_output_file
-from run_scripts.cli import Columns, flag
+from run_scripts.cli import Columns, flag, resolve_columns
 from tokenization.errors import InputError
+
+MASKINGS = ("static", "dynamic")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,6 +70,12 @@ class CreateDataFlags:
         "Fill rows of max_seq_length with several sequences, which do not see each other: less "
         "padding, so fewer records and faster training, the more so the longer they are.",
     )
+    masking: str = flag(
+        "static",
+        "static: the masks are in the records, another for each pass over the text; dynamic: "
+        "run_pretraining draws them, others in every epoch, from records that are made once.",
+        choices=MASKINGS,
+    )
     masked_lm_prob: float = flag(0.15, "The share of the pieces that is masked.")
     do_whole_word_mask: bool = flag(
         Columns(False, True), "Mask all pieces of a word at once; a word is the tokenizer's word."
@@ -88,7 +96,9 @@ class CreateDataFlags:
         0.1, "The share of passes over a document that make shorter examples."
     )
     dupe_factor: int = flag(
-        Columns(10, 40), "How many passes over the text, each with other cuts and masks."
+        Columns(10, 40),
+        "How many passes over the text, each with other cuts and masks. With --masking=dynamic 1 "
+        "is enough, and what there is without it.",
     )
     random_seed: int = flag(12345, "The same seed gives the same bytes.")
     compression: str = flag(
@@ -172,12 +182,17 @@ def choose_plan(flags):
     return Plan("sop", "albert", f"because a flag of ALBERT's is given ({names})")
 
 
-def choose_predictions(flags):
-    """The flags with a number of predictions where none was given.
+def resolve_defaults(flags, column):
+    """The flags with a value each: those that were not given, by the model and by other flags.
 
     Args:
-        flags: `CreateDataFlags` without `Columns`.
+        flags: `CreateDataFlags` as parsed.
+        column: "bert" or "albert".
     """
+    chosen = {}
+    if flags.masking == "dynamic" and not is_given(flags, "dupe_factor"):
+        chosen["dupe_factor"] = 1
+    flags = dataclasses.replace(resolve_columns(flags, column), **chosen)
     if flags.max_predictions_per_seq is not None:
         return flags
     number = GOOGLES_PREDICTIONS

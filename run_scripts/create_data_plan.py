@@ -48,6 +48,7 @@ def make_settings(flags, defaults, tokenizer):
         # As ALBERT's script, whose training reads it.
         token_boundary=defaults.column == "albert",
         packed_sequences=MOST_SEQUENCES if flags.packing else 0,
+        masking=masking_rules if flags.masking == "dynamic" else None,
     )
     return ChunkSettings(pair_rules, masking_rules, record_format, flags.dupe_factor)
 

@@ -18,6 +18,7 @@ from run_scripts.pretrain_flags import (
     check_flags,
     check_vocabulary,
     choose_column,
+    read_bucket_boundaries,
     read_config,
     read_profile_steps,
     take_described_lengths,
@@ -91,7 +92,7 @@ def train_and_evaluate(
     from bert_tf.checkpoint import save_google_checkpoint
     from bert_tf.distribution import check_agreement, is_chief
     from bert_tf.evaluation import Evaluator
-    from bert_tf.input_pipeline import check_records
+    from bert_tf.record_checks import check_records
     from bert_tf.training import TrainingData, train
     from bert_tf.training_state import restore
 
@@ -105,6 +106,7 @@ def train_and_evaluate(
     shape = (values.max_seq_length, values.max_predictions_per_seq)
     data = held_out = TrainingData(files, *check_records(files, *shape, config))
     check_length(values, config, data)
+    read_bucket_boundaries(values, data.record_format)
     if values.eval_input_file:
         held_out = TrainingData(eval_files, *check_records(eval_files, *shape, config))
         check_length(values, config, held_out)
@@ -147,7 +149,7 @@ def train_and_evaluate(
             state,
             strategy,
             data,
-            training_config(values, column),
+            training_config(values, column, data.record_format),
             evaluator if values.eval_input_file else None,
             tokenizer,
             {"configuration": as_table(config), "command": as_command(values)},
@@ -165,7 +167,7 @@ def train_and_evaluate(
     if values.do_eval:
         results = {**evaluator.run(), "global_step": state.step}
         if chief:
-            show_results(values, results, held_out)
+            show_results(values, config, results, held_out)
 
 
 def training_line(values, strategy, precision, compiled, step, examples):
@@ -184,7 +186,7 @@ def training_line(values, strategy, precision, compiled, step, examples):
     )
 
 
-def show_results(values, results, held_out):
+def show_results(values, config, results, held_out):
     """Writes and prints the evaluation, beside what guessing would give."""
     from bert_tf.evaluation import write_results
     from bert_tf.input_pipeline import most_frequent_share
@@ -197,13 +199,17 @@ def show_results(values, results, held_out):
     for name in sorted(results):
         print(f"  {name} = {results[name]}")
     share = most_frequent_share(
-        held_out.files, held_out.record_format, values.eval_batch_size * values.max_eval_steps
+        held_out.files,
+        held_out.record_format,
+        config,
+        values.eval_batch_size,
+        values.max_eval_steps,
     )
     print(f"  (always guessing the most frequent masked word: accuracy {share:.4f})")
     print(f"written to {path}")
 
 
-def training_config(values, column):
+def training_config(values, column, record_format):
     """What `train` needs of the flags."""
     import tensorflow as tf
 
@@ -218,6 +224,7 @@ def training_config(values, column):
             **given,
             "steps_per_loop": values.steps_per_loop or loop,
             "profile_steps": read_profile_steps(values),
+            "bucket_boundaries": read_bucket_boundaries(values, record_format),
         },
         seed=values.random_seed,
         sentence_name=SENTENCE_NAMES[column],

@@ -104,6 +104,11 @@ class PretrainFlags:
         choices=("auto", "one_device", "mirrored", "multi_worker"),
     )
     num_gpus: int = flag(None, "How many GPUs (of each worker); all without it.")
+    bucket_boundaries: str = flag(
+        None,
+        "Shorter lengths that a batch may have too, separated by commas, for example 128,256: "
+        "examples of about equal length come in one batch. Not for packed records.",
+    )
     gradient_accumulation_steps: int = flag(
         1, "Parts that a device computes its share of a batch in, to need less memory."
     )
@@ -198,6 +203,31 @@ def check_flags(values):
     unused = [name for name in TPU_FLAGS if getattr(values, name) is not None]
     if unused:
         print(f"note: --{', --'.join(unused)}: for TPUs, without effect here")
+
+
+def read_bucket_boundaries(values, record_format):
+    """The lengths that batches may have, ascending; none without --bucket_boundaries.
+
+    Args:
+        values: `PretrainFlags`.
+        record_format: the records' `RecordFormat`.
+    """
+    if not values.bucket_boundaries:
+        return ()
+    longest = record_format.max_seq_length
+    parts = [part.strip() for part in values.bucket_boundaries.split(",")]
+    lengths = [int(part) if part.isdecimal() else 0 for part in parts]
+    if lengths != sorted(set(lengths)) or not 1 <= lengths[0] <= lengths[-1] < longest:
+        raise InputError(
+            "--bucket_boundaries must be ascending lengths below --max_seq_length. Received: "
+            f"{values.bucket_boundaries}, --max_seq_length={longest}"
+        )
+    if record_format.packed_sequences:
+        raise InputError(
+            "--bucket_boundaries is for records that are not packed, rows of which are full. "
+            f"Received: --bucket_boundaries={values.bucket_boundaries} and packed records"
+        )
+    return (*lengths, longest)
 
 
 def read_profile_steps(values):

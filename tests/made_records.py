@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 
 from create_pretraining_data.encoding import encode_record
+from create_pretraining_data.masking import MaskingRules
 from create_pretraining_data.record_format import RecordFormat
 from create_pretraining_data.tfrecord import frame
 
@@ -12,6 +13,20 @@ FORMAT = RecordFormat(
     max_seq_length=16, max_predictions_per_seq=4, sentence_label=True, token_boundary=False
 )
 PACKED = dataclasses.replace(FORMAT, packed_sequences=3)
+RULES = MaskingRules(
+    masked_lm_prob=0.25,
+    max_predictions_per_seq=4,
+    do_whole_word_mask=True,
+    ngram=2,
+    favor_shorter_ngram=True,
+    do_permutation=False,
+    mask_id=4,
+    vocab_size=60,
+)
+UNMASKED = dataclasses.replace(FORMAT, masking=RULES)
+PACKED_UNMASKED = dataclasses.replace(
+    PACKED, max_seq_length=32, max_predictions_per_seq=8, masking=RULES
+)
 
 
 def write_records(path, rows, record_format):
@@ -22,6 +37,8 @@ def write_records(path, rows, record_format):
 
 def features(rng, number, record_format=FORMAT, vocab_size=60):
     """Features of one record; its first id is its number, to tell records apart."""
+    if record_format.masking is not None:
+        return unmasked_features(rng, number, record_format, vocab_size)
     if record_format.packed_sequences:
         return packed_features(rng, number, record_format, vocab_size)
     length, places = record_format.max_seq_length, record_format.max_predictions_per_seq
@@ -38,6 +55,29 @@ def features(rng, number, record_format=FORMAT, vocab_size=60):
     return row
 
 
+def padded(values, size):
+    values = [int(value) for value in values]
+    return values + [0] * (size - len(values))
+
+
+def unmasked_features(rng, number, record_format=UNMASKED, vocab_size=60):
+    """As `features`, without masks; a word begins at every second piece."""
+    length, most = record_format.max_seq_length, record_format.packed_sequences or 1
+    count = int(rng.integers(1, most + 1))
+    lengths = rng.integers(4, length // most + 1, count)
+    used = int(lengths.sum())
+    halves = [(n // 2, n - n // 2) for n in lengths]
+    ids = [number % vocab_size, *rng.integers(5, vocab_size, used - 1)]
+    row = {
+        "input_ids": padded(ids, length),
+        "word_starts": padded([p % 2 for p in range(used)], length),
+        "segment_lengths": padded(np.concatenate(halves), 2 * most),
+    }
+    if record_format.sentence_label:
+        row["next_sentence_labels"] = padded(rng.integers(0, 2, count), most)
+    return row
+
+
 def packed_features(rng, number, record_format=PACKED, vocab_size=60):
     """As `features`, of a row that holds as many sequences as there are places, or fewer."""
     length, places = record_format.max_seq_length, record_format.max_predictions_per_seq
@@ -46,10 +86,6 @@ def packed_features(rng, number, record_format=PACKED, vocab_size=60):
     lengths = rng.integers(2, length // most + 1, count)
     used = int(lengths.sum())
     halves = [np.arange(n) >= n // 2 for n in lengths]
-
-    def padded(values, size):
-        values = [int(value) for value in values]
-        return values + [0] * (size - len(values))
 
     row = {
         "input_ids": padded([number % vocab_size, *rng.integers(1, vocab_size, used - 1)], length),

@@ -19,8 +19,8 @@ from create_pretraining_data.masking import find_units, mask_sequences, predicti
 from create_pretraining_data.pairs import LengthBalance, PairRules, make_pairs
 from create_pretraining_data.sequences import assemble
 from create_pretraining_data.text import tokenize_documents
-from run_scripts.cli import parse, resolve_columns
-from run_scripts.create_data_flags import CreateDataFlags, choose_plan, choose_predictions
+from run_scripts.cli import parse
+from run_scripts.create_data_flags import CreateDataFlags, choose_plan, resolve_defaults
 from run_scripts.create_data_plan import make_rules
 from tokenization import FullTokenizer, KoreanTokenizer, SentencePieceTokenizer
 
@@ -58,7 +58,7 @@ def rules(setting):
     argv = ["program", "--input_file=x", *script_flags, *GOOGLE[setting]["flags"]]
     flags = parse(CreateDataFlags, argv)
     plan = choose_plan(flags)
-    flags = choose_predictions(resolve_columns(flags, plan.column))
+    flags = resolve_defaults(flags, plan.column)
     flags = dataclasses.replace(flags, max_seq_length=MAX_SEQ_LENGTH)  # as Google's was run
     return make_rules(flags, plan.objective, tokenizer)
 

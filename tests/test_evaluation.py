@@ -36,7 +36,7 @@ def make_evaluator(files, model=None, strategy=None, record_format=FORMAT, **cha
 
 def plainly(model, files, record_format=FORMAT):
     """Losses and accuracies over whole files in NumPy, from the logits of one large batch."""
-    records = first_records(files, record_format, 10_000)
+    records = first_records(files, record_format, model.config, 1000)
     batch = {name: np.stack([r[name] for r in records]) for name in records[0]}
     outputs = model({k: v.astype(np.int32) for k, v in batch.items()}, training=False)
     results = {}
@@ -75,9 +75,11 @@ def test_two_devices_measure_the_same(tmp_path):
     assert results.pop("examples") == 20
     assert results == pytest.approx(plainly(model, files), rel=1e-4)
     # The guesses are made by the first device's copy.
-    shown = guesses_as_markdown(model, Pieces(), first_records(files, FORMAT, 2))
+    shown = guesses_as_markdown(model, Pieces(), first_records(files, FORMAT, model.config, 2))
     assert shown.count("| true |") == 2
-    assert shown == guesses_as_markdown(make_model(), Pieces(), first_records(files, FORMAT, 2))
+    assert shown == guesses_as_markdown(
+        make_model(), Pieces(), first_records(files, FORMAT, model.config, 2)
+    )
 
 
 def test_without_sentence_labels(tmp_path):
@@ -91,9 +93,11 @@ def test_without_sentence_labels(tmp_path):
 
 def test_packed_rows_count_their_sequences(tmp_path):
     files = make_files(tmp_path, (9, 11), PACKED)
-    sequences = sum(r["segment_index"].max() for r in first_records(files, PACKED, 100))
+    evaluator = make_evaluator(files, record_format=PACKED)
+    records = first_records(files, PACKED, evaluator.model.config, 100)
+    sequences = sum(record["segment_index"].max() for record in records)
     assert 20 < sequences < 60
-    assert make_evaluator(files, record_format=PACKED).run()["examples"] == sequences
+    assert evaluator.run()["examples"] == sequences
 
 
 @pytest.mark.parametrize("record_format", (FORMAT, WITHOUT_LABELS))
@@ -130,7 +134,9 @@ def test_training_is_left_as_it_is(tmp_path):
     evaluator = make_evaluator(files)
     before = [np.array(v) for v in evaluator.model.variables]
     evaluator.run()
-    guesses_as_markdown(evaluator.model, Pieces(), first_records(files, FORMAT, 2))
+    guesses_as_markdown(
+        evaluator.model, Pieces(), first_records(files, FORMAT, evaluator.model.config, 2)
+    )
     for value, variable in zip(before, evaluator.model.variables, strict=True):
         np.testing.assert_array_equal(value, variable)
 

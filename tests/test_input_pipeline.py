@@ -1,26 +1,22 @@
 """Input: the order of examples is a function of seed and position, bad records are named."""
 
 import dataclasses
-import os
 
 import numpy as np
 import pytest
 import tensorflow as tf
-from made_records import FORMAT, PACKED, flip_a_byte, make_files
+from made_records import FORMAT, PACKED, make_files
 from tiny import tiny_model, two_devices
 
 from bert_tf.input_pipeline import (
-    check_records,
     distribute_evaluation,
     distribute_training,
     evaluation_dataset,
-    explain_failure,
     most_frequent_share,
     step_records,
     training_dataset,
 )
 from create_pretraining_data.records import count_records
-from tokenization.errors import InputError
 
 CONFIG = tiny_model().config
 COUNTS = (7, 20, 13)
@@ -34,7 +30,7 @@ def first_ids(dataset, batches):
 def training(files, batch_size=4, seed=1, start_step=0, shard=None, record_format=FORMAT):
     examples = sum(count_records(path) for path in files)
     return training_dataset(
-        files, record_format, CONFIG, examples, batch_size, seed, start_step, shard
+        files, record_format, CONFIG, examples, batch_size, seed, start_step, shard=shard
     )
 
 
@@ -145,10 +141,10 @@ def test_a_strategy_hands_every_device_its_part(tmp_path):
 def test_the_records_of_a_step_are_known(tmp_path, step):
     files = make_files(tmp_path, COUNTS)
     first = dict(zip(files, np.cumsum((0, *COUNTS)), strict=False))
-    found = step_records(files, sum(COUNTS), 4, 1, step)
+    found = step_records(files, FORMAT, sum(COUNTS), 4, 1, step)
     ids = [first[path] + number - 1 for path, number in found]
     assert [ids] == first_ids(training(files, start_step=step), 1)
-    assert {path for path, _ in step_records(files, sum(COUNTS), 40, 1, 0)} == set(files)
+    assert {path for path, _ in step_records(files, FORMAT, sum(COUNTS), 40, 1, 0)} == set(files)
 
 
 FEATURES = {
@@ -247,157 +243,4 @@ def test_most_frequent_share(tmp_path):
         row["masked_lm_ids"] = [7, 7, number + 10, 7]  # the last has no weight
 
     files = make_files(tmp_path, (6,), change=change)
-    assert most_frequent_share(files, FORMAT) == pytest.approx(2 / 3)
-
-
-def check(files, length=16, places=4, config=CONFIG):
-    return check_records(files, length, places, config)
-
-
-def test_good_records_pass(tmp_path):
-    assert check(make_files(tmp_path, COUNTS)) == (FORMAT, 40)
-
-
-@pytest.mark.parametrize(
-    "arguments, words",
-    (
-        ({"length": 128}, ("--max_seq_length=128", "has 16")),
-        ({"places": 20}, ("--max_predictions_per_seq=20", "has 4")),
-    ),
-)
-def test_shapes_that_disagree_name_both(tmp_path, arguments, words):
-    files = make_files(tmp_path, (3,))
-    with pytest.raises(InputError) as error:
-        check(files, **arguments)
-    assert all(word in str(error.value) for word in (*words, files[0]))
-
-
-@pytest.mark.parametrize(
-    "name, value",
-    (
-        ("input_ids", 60),
-        ("input_ids", -1),
-        ("masked_lm_ids", 60),
-        ("masked_lm_positions", 16),
-        ("segment_ids", 2),
-        ("next_sentence_labels", 2),
-    ),
-)
-def test_values_out_of_range_name_the_record(tmp_path, name, value):
-    def change(number, row):
-        if number == 8:
-            row[name][-1] = value
-
-    files = make_files(tmp_path, (5, 6), change=change)
-    with pytest.raises(InputError) as error:
-        check(files)
-    for word in (files[1], "record 4", name, str(value)):
-        assert word in str(error.value)
-
-
-@pytest.mark.parametrize(
-    "name, value",
-    (
-        ("segment_index", 4),
-        ("position_ids", 32),
-        ("sequence_starts", 16),
-        ("sequence_starts", -1),
-        ("next_sentence_labels", 2),
-    ),
-)
-def test_values_out_of_range_in_a_packed_row(tmp_path, name, value):
-    def change(number, row):
-        if number == 8:
-            row[name][-1] = value
-
-    files = make_files(tmp_path, (5, 6), PACKED, change=change)
-    with pytest.raises(InputError) as error:
-        check(files)
-    for word in (files[1], "record 4", name, str(value)):
-        assert word in str(error.value)
-    assert "\n" not in str(error.value)
-    with pytest.raises(tf.errors.InvalidArgumentError, match=f"{name} must be in"):
-        list(evaluation_dataset(files, PACKED, CONFIG, 4, 10))
-    assert str(explain_failure(files, PACKED, CONFIG)) == str(error.value)
-
-
-def test_values_out_of_range_further_on_are_found_while_reading(tmp_path):
-    def change(number, row):
-        if number == 50:
-            row["input_ids"][3] = 60
-
-    files = make_files(tmp_path, (60,), change=change)
-    assert check(files) == (FORMAT, 60)  # only the beginning of a file is looked at
-    with pytest.raises(tf.errors.InvalidArgumentError):
-        list(training(files).take(15))
-    message = str(explain_failure(files, FORMAT, CONFIG))
-    assert files[0] in message and "record 51" in message and "60" in message
-
-
-def test_damage_further_on_is_found_while_reading(tmp_path):
-    files = make_files(tmp_path, (60, 60, 60))
-    flip_a_byte(files[1], 60, damaged=53)
-    assert check(files) == (FORMAT, 180)
-    with pytest.raises(tf.errors.DataLossError):
-        list(training(files).take(45))
-    message = str(explain_failure(files, FORMAT, CONFIG))
-    assert files[1] in message and "after 53 good ones" in message
-
-
-def test_damage_at_the_beginning_is_found_at_once(tmp_path):
-    files = make_files(tmp_path, (60, 60))
-    flip_a_byte(files[1], 60, damaged=5)
-    with pytest.raises(InputError) as error:
-        check(files)
-    assert files[1] in str(error.value) and "after 5 good ones" in str(error.value)
-
-
-@pytest.mark.parametrize("missing", (1, 5, 13, 100))
-def test_a_file_that_ends_within_a_record_is_found_at_once(tmp_path, missing):
-    files = make_files(tmp_path, (60, 60))
-    os.truncate(files[1], os.path.getsize(files[1]) - missing)
-    with pytest.raises(InputError) as error:
-        check(files)
-    assert files[1] in str(error.value) and "ends within record 60" in str(error.value)
-
-
-def test_a_file_that_ends_within_a_length_is_found_at_once(tmp_path):
-    """TensorFlow reads such a file without a word."""
-    files = make_files(tmp_path, (60,))
-    size = os.path.getsize(files[0])
-    with open(files[0], "ab") as file:
-        file.write(bytes(7))
-    assert os.path.getsize(files[0]) == size + 7
-    with pytest.raises(InputError, match="after record 60 with the beginning of another"):
-        check(files)
-
-
-def test_whole_files_need_no_explanation(tmp_path):
-    assert explain_failure(make_files(tmp_path, (5,)), FORMAT, CONFIG) is None
-
-
-def test_files_must_agree_about_sentence_labels(tmp_path):
-    (tmp_path / "other").mkdir()
-    without = dataclasses.replace(FORMAT, sentence_label=False)
-    files = make_files(tmp_path, (3,)) + make_files(tmp_path / "other", (3,), without)
-    with pytest.raises(InputError, match="or none"):
-        check(files)
-
-
-@pytest.mark.parametrize("sequences", (0, 2))
-def test_files_must_agree_about_packing(tmp_path, sequences):
-    (tmp_path / "other").mkdir()
-    other = dataclasses.replace(FORMAT, packed_sequences=sequences)
-    files = make_files(tmp_path, (3,), PACKED) + make_files(tmp_path / "other", (3,), other)
-    with pytest.raises(InputError) as error:
-        check(files)
-    message = str(error.value)
-    assert f"3 in {files[0]}, {sequences} in {files[1]}" in message and "\n" not in message
-    assert check(files[:1]) == (PACKED, 3)
-
-
-def test_an_empty_file_is_named(tmp_path):
-    files = make_files(tmp_path, (3,))
-    open(files[0], "wb").close()
-    with pytest.raises(InputError, match="no record"):
-        check(files)
+    assert most_frequent_share(files, FORMAT, CONFIG, 4, 100) == pytest.approx(2 / 3)

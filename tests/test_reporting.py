@@ -16,14 +16,13 @@ from bert_tf.markdown import as_markdown_table, escape_markdown
 from bert_tf.profile import Profile
 from bert_tf.reporting import Reporter, write_evaluation
 
-BATCH, TOKENS = 8, 8 * 16
+BATCH = 8
 
 
 def make_reporter(directory, start_step=0, **changes):
     arguments = {
         "num_train_steps": 100,
         "batch_size": BATCH,
-        "tokens_per_batch": TOKENS,
         "summary_steps": 4,
         "sentence_name": "sentence_order",
         **changes,
@@ -45,6 +44,7 @@ def metrics(losses, skipped=None, **changes):
         "gradient_norm": losses / 2,
         "learning_rate": losses / 1000,
         "tokens": np.full_like(losses, 96),
+        "positions": np.full_like(losses, 8 * 16),
         "skipped": np.zeros_like(losses) if skipped is None else np.array(skipped, np.float32),
         "input_seconds": np.full_like(losses, 1e-4),
         **changes,
@@ -166,17 +166,17 @@ def test_waits_for_the_device_only_for_a_point_or_a_line(tmp_path, monkeypatch):
     now = [0.0]
     monkeypatch.setattr(time, "perf_counter", lambda: now[0])
     names = list(metrics([1]))
-    zeros = {name: OnTheDevice([0.0]) for name in names}
+    ones = {name: OnTheDevice([1.0]) for name in names}
     with make_reporter(tmp_path, summary_steps=100) as reporter:
         for step in range(1, reporting.UNTIMED_CALLS + 1):  # the clock starts after these
-            reporter.steps(step, zeros)
+            reporter.steps(step, ones)
         before = OnTheDevice.fetched
         for step in range(reporting.UNTIMED_CALLS + 1, 50):
             now[0] += 0.9 * reporting.LINE_INTERVAL / 48
-            reporter.steps(step, zeros)
+            reporter.steps(step, ones)
         assert OnTheDevice.fetched == before
         now[0] += 0.2 * reporting.LINE_INTERVAL
-        reporter.steps(50, zeros)
+        reporter.steps(50, ones)
         assert OnTheDevice.fetched == before + 48 * len(names)
         reporter.flush(50)
         assert OnTheDevice.fetched == before + 48 * len(names)

@@ -8,7 +8,8 @@ import pytest
 from jobs import Job, one_line
 
 from bert_tf.config import BertConfig
-from bert_tf.input_pipeline import check_records, evaluation_dataset, training_dataset
+from bert_tf.input_pipeline import evaluation_dataset, training_dataset
+from bert_tf.record_checks import check_records
 from create_pretraining_data.records import count_records, find_corruption
 from create_pretraining_data.sidecar import KIND
 from run_scripts.create_data import main
