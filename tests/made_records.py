@@ -1,12 +1,15 @@
 """Small record files with random contents, for tests of input and training."""
 
 import dataclasses
+import json
+import os
 
 import numpy as np
 
 from create_pretraining_data.encoding import encode_record
 from create_pretraining_data.masking import MaskingRules
 from create_pretraining_data.record_format import RecordFormat
+from create_pretraining_data.sidecar import KIND, sidecar_path
 from create_pretraining_data.tfrecord import frame
 
 FORMAT = RecordFormat(
@@ -118,7 +121,21 @@ def make_files(folder, counts, record_format=FORMAT, seed=0, change=None):
             number += 1
         paths.append(str(folder / f"part-{i}.tfrecord"))
         write_records(paths[-1], rows, record_format)
+        if record_format.masking is not None:
+            describe(paths[-1], record_format)
     return paths
+
+
+def describe(path, record_format):
+    """Writes the JSON file beside records, as far as they cannot be read without it."""
+    shard = {"file": os.path.basename(path), "size": os.path.getsize(path)}
+    description = {
+        "kind": KIND,
+        "record_format": dataclasses.asdict(record_format),
+        "shards": [shard],
+    }
+    with open(sidecar_path(path), "w") as file:
+        json.dump(description, file)
 
 
 def flip_a_byte(path, records, damaged):

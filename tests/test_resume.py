@@ -9,7 +9,7 @@ import signal
 import numpy as np
 import pytest
 from jobs import DROPOUT, NO_DROPOUT, Job, arrays, curves, one_line, results
-from made_records import make_files
+from made_records import UNMASKED, make_files
 
 from bert_tf import training
 from bert_tf.checkpoint_files import checkpoint_path, list_checkpoints
@@ -68,6 +68,25 @@ def test_a_killed_run_ends_as_one_that_was_never_stopped(job, whole, capsys):
     assert f"resuming from {job.output}/model.ckpt-6," in out and "steps 7 to 20" in out
     assert_ended_as(whole, job.output)
     assert_curves_go_on(job.output, whole)
+
+
+def test_masks_and_lengths_go_on_too(tmp_path, capsys):
+    """Masks that training draws, batches by length; on one device, then on two."""
+    job = Job(tmp_path, UNMASKED, **NO_DROPOUT)
+    flags = {**RUN, "bucket_boundaries": "8,12", "steps_per_loop": 3, "train_batch_size": 4}
+    whole = tmp_path / "whole"
+    assert job.run(**flags, output_dir=whole) == 0
+    assert min(share for _, share in curves(whole)["data/padding_share"]) < 0.15
+    job.kill("step", 8, **flags)
+    assert job.run(**flags) == 0
+    assert "steps 7 to 20" in capsys.readouterr().out
+    assert_ended_as(whole, job.output)
+    assert_curves_go_on(job.output, whole)
+    two = tmp_path / "two"
+    assert job.run(**flags, output_dir=two, distribution_strategy="mirrored") == 0
+    expected = arrays(whole, 20)
+    for name, value in arrays(two, 20).items():
+        np.testing.assert_allclose(value, expected[name], atol=1e-5, err_msg=name)
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ import time
 import numpy as np
 import pytest
 from jobs import DROPOUT, NO_DROPOUT, ROOT, Job, arrays, curves, spoken_lines
+from made_records import FORMAT, PACKED_UNMASKED, UNMASKED
 from workers import start_workers, wait_for
 
 from bert_tf.checkpoint_files import list_checkpoints
@@ -64,10 +65,18 @@ def assert_same(output, whole):
 
 
 @pytest.mark.slow
-def test_two_workers_are_as_one_device(job):
+@pytest.mark.parametrize(
+    "record_format, boundaries", ((FORMAT, None), (PACKED_UNMASKED, None), (UNMASKED, "8,12"))
+)
+def test_two_workers_are_as_one_device(tmp_path, record_format, boundaries):
     """The same weights, an evaluation and an export too; the second worker says and writes none."""
-    job.configure(**NO_DROPOUT)
+    job = Job(tmp_path, record_format, **NO_DROPOUT)
     flags = {"num_train_steps": 6, "do_eval": True, "export_dir": job.folder / "export"}
+    flags |= {
+        "max_seq_length": record_format.max_seq_length,
+        "max_predictions_per_seq": record_format.max_predictions_per_seq,
+        "bucket_boundaries": boundaries,
+    }
     (chief_out, chief_err), (out, err) = train(job, "logs", **flags)
     assert "training on 2 workers with 1 CPU each" in chief_out and chief_err == []
     assert "8 examples an update (4 a device)" in chief_out
