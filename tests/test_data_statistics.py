@@ -16,9 +16,12 @@ from shared import SHARED
 from create_pretraining_data import masking
 from create_pretraining_data.keyed_random import derive_keys
 from create_pretraining_data.masking import find_units, mask_sequences, prediction_counts
+from create_pretraining_data.packing import lay_out
 from create_pretraining_data.pairs import LengthBalance, PairRules, make_pairs
+from create_pretraining_data.record_format import RecordFormat
 from create_pretraining_data.sequences import assemble
 from create_pretraining_data.text import tokenize_documents
+from create_pretraining_data.unmasked import make_unmasked_features, mask_records
 from run_scripts.cli import parse
 from run_scripts.create_data_flags import CreateDataFlags, choose_plan, resolve_defaults
 from run_scripts.create_data_plan import make_rules
@@ -109,12 +112,31 @@ def total_variation(ours, google):
     return sum(abs(ours[key] / n - google.get(key, 0) / m) for key in {*ours, *google}) / 2
 
 
+def mask_while_reading(made, masking_rules, key):
+    """As `mask_sequences`, of records that are stored without masks."""
+    length = made.ids.shape[1]
+    places = masking_rules.max_predictions_per_seq * (1 + masking_rules.do_permutation)
+    record_format = RecordFormat(length, places, True, False, 0, masking_rules)
+    layout = lay_out(np.arange(len(made.ids)), made.lengths)
+    stored = make_unmasked_features(made, layout, record_format)
+    features = mask_records(stored, record_format, key)
+    counts = features["masked_lm_weights"].sum(axis=1)
+    names = ("input_ids", "masked_lm_positions", "masked_lm_ids")
+    return masking.Masked(*(features[name] for name in names), counts)
+
+
+MASKINGS = pytest.mark.parametrize(
+    "mask", (mask_sequences, mask_while_reading), ids=("static", "dynamic")
+)
+
+
+@MASKINGS
 @pytest.mark.parametrize("setting", SETTINGS)
-def test_masking_rate_and_replacements_are_googles(setting):
+def test_masking_rate_and_replacements_are_googles(setting, mask):
     google = GOOGLE[setting]
     pair_rules, masking_rules = rules(setting)
     made = sequences(pair_rules.objective, 5, setting)
-    masked = mask_sequences(made, masking_rules, keys(made.ids))
+    masked = mask(made, masking_rules, keys(made.ids))
     pieces = made.lengths.sum()
     rows, places = np.nonzero(np.arange(masked.labels.shape[1]) < masked.counts[:, None])
     positions, labels = masked.positions[rows, places], masked.labels[rows, places]
@@ -181,6 +203,28 @@ def plan_masking(made, masking_rules):
     return units, prediction_counts(made.lengths, masking_rules)
 
 
+@MASKINGS
+@pytest.mark.parametrize("length", (128, 512))
+def test_masks_at_both_lengths(length, mask):
+    """As many pieces as the rule says, anywhere, 80 % [MASK], 10 % kept, 10 % any piece."""
+    tokenizer, documents = english()
+    made = make_all(documents, tokenizer, "sop", 2, length)
+    _, masking_rules = rules("bert_default")
+    masking_rules = dataclasses.replace(masking_rules, max_predictions_per_seq=length)
+    masked = mask(made, masking_rules, keys(made.ids))
+    assert (masked.counts == np.clip(np.rint(made.lengths * 0.15), 1, None)).all()
+    rows, places = np.nonzero(np.arange(masked.labels.shape[1]) < masked.counts[:, None])
+    positions, total = masked.positions[rows, places], len(rows)
+    now, labels = masked.ids[rows, positions], masked.labels[rows, places]
+    is_mask, kept = now == masking_rules.mask_id, now == labels
+    for count, share in ((is_mask.sum(), 0.8), ((kept & ~is_mask).sum(), 0.1)):
+        spread = math.sqrt(share * (1 - share) * total)
+        assert abs(count - share * total) <= SIGMAS * spread + total / masking_rules.vocab_size
+    # In the first half as often as in the second.
+    first = (positions < made.lengths[rows] / 2).sum()
+    assert abs(first - total / 2) <= SIGMAS * math.sqrt(total) / 2 + 0.01 * total
+
+
 def keys(rows):
     return derive_keys(np.uint64(12345), np.arange(len(rows)))
 
@@ -239,7 +283,32 @@ def check_lengths_do_not_tell_the_order(made):
     assert means[0][1] == pytest.approx(means[1][1], abs=tolerance)
 
 
+def t_statistics(made):
+    """Welch's t of the length of A, and of B, between the two labels."""
+    for lengths in (made.borders - 2, made.lengths - made.borders - 1):
+        one, other = (lengths[made.labels == label] for label in (0, 1))
+        spread = math.sqrt(one.var(ddof=1) / len(one) + other.var(ddof=1) / len(other))
+        yield (one.mean() - other.mean()) / spread
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("length", (128, 512))
+def test_no_difference_of_lengths_in_100_000_examples(length):
+    text = SHARED / "data/kowiki/kowiki_24MB.txt"
+    vocabulary = SHARED / "data/vocabs/koelectra.txt"
+    if not (text.exists() and vocabulary.exists()):
+        pytest.skip("the Korean Wikipedia sample lies outside the repository")
+    documents = documents_of(text.read_text(encoding="utf-8"))
+    passes = {128: 3, 512: 10}[length]
+    made = make_all(documents, KoreanTokenizer(vocabulary), "sop", passes, length)
+    assert len(made.labels) >= 100_000
+    found = list(t_statistics(made))
+    print(f"t of A and B over {len(made.labels)} examples: {found}")
+    assert max(map(abs, found)) < 3.29  # p > 0.001
+
+
 def test_lengths_do_not_tell_the_order():
+    assert max(map(abs, t_statistics(sequences("sop", 5)))) < 3.29
     check_lengths_do_not_tell_the_order(sequences("sop", 5))
 
 
