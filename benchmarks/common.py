@@ -18,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from albert_tf.config import AlbertConfig
 from bert_tf.config import BertConfig
 
+ROOT = Path(__file__).parents[1]
 CONFIGS = {"bert": BertConfig, "albert": AlbertConfig}
 VOCAB_SIZES = {"bert": 30522, "albert": 30000}  # of the published English models
 DROPOUT = 0.1  # BERT's; ALBERT version 1's too

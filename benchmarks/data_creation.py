@@ -18,9 +18,8 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from common import median_and_spread, print_table
+from common import ROOT, median_and_spread, print_table
 
-ROOT = Path(__file__).parents[1]
 INTERVAL = 0.2  # seconds between two looks at the memory, which cost a few milliseconds each
 HEADINGS = [
     "objective", "examples", "seconds", "spread", "examples/s", "MB/s", "peak memory GiB",

@@ -1,0 +1,168 @@
+"""Measures training on packed and unpacked records, and the input pipeline without training.
+
+    python benchmarks/records_speed.py --text=text.txt --tokenizer_dir=vocab --work_dir=work
+    python benchmarks/records_speed.py [the same] --preset=base --batch=4 --length=512
+
+The step is the project's, on the project's input, with one device. All ways take turns, round
+after round, in one process; what is reported is the median of the ratios within a round. Real
+tokens are those that are not padding. The pipeline alone: batches read, parsed, masked where they
+hold no masks, nothing done with them.
+"""
+
+import argparse
+import time
+from pathlib import Path
+
+from common import DROPOUT, median_and_spread, print_table
+from records import create
+
+from bert_tf.config import PRESETS, BertConfig
+from tokenization import load_tokenizer
+
+# A name, flags of create_pretraining_data, whether training is measured too.
+WAYS = {
+    "one sequence a row": ([], True),
+    "packed": (["--packing"], True),
+    "one sequence a row, dynamic masks": (["--masking=dynamic"], False),
+    "packed, dynamic masks": (["--packing", "--masking=dynamic"], False),
+}
+HEADINGS = [
+    "records", "padding", "s/step", "spread", "real tokens/s", "to one sequence a row", "spread",
+    "rows/s", "rows/s of the pipeline alone", "spread",
+]  # fmt: skip
+PIPELINE_SECONDS = 3.0  # of a round
+WARM_UP = 2  # steps; the first compiles
+
+
+class Way:
+    """One kind of records with its pipeline, and its training step if that is measured.
+
+    Args:
+        arguments: the command line's.
+        config: a `BertConfig`.
+        flags: of create_pretraining_data.
+        trains: whether training is measured.
+        number: tells the ways' files apart.
+    """
+
+    def __init__(self, arguments, config, flags, trains, number):
+        from bert_tf.record_checks import check_records
+
+        path = arguments.work_dir / f"speed_{arguments.length}_{number}.tfrecord"
+        self.description = create(
+            arguments, arguments.text, path, arguments.length, ["--dupe_factor=1", *flags]
+        )
+        places = self.description["record_format"]["max_predictions_per_seq"]
+        record_format, examples = check_records([str(path)], arguments.length, places, config)
+        self.data = [str(path)], record_format, config, examples
+        self.batch = arguments.batch
+        self.seconds, self.tokens, self.pipeline = [], [], []
+        self.batches = iter(self._dataset())
+        self.step = make_step(config, arguments) if trains else None
+        for _ in range(WARM_UP if trains else 0):
+            self.step(next(self.batches))
+
+    def _dataset(self):
+        from bert_tf.input_pipeline import training_dataset
+
+        return training_dataset(*self.data, self.batch, 1)
+
+    def measure(self):
+        """A round: a step, then the pipeline for a while."""
+        if self.step is not None:
+            start = time.perf_counter()
+            metrics = self.step(next(self.batches))
+            self.tokens.append(float(metrics["tokens"]))  # waits for it
+            self.seconds.append(time.perf_counter() - start)
+        batches, count = iter(self._dataset()), 0
+        next(batches)  # the buffer for shuffling is filled
+        start = time.perf_counter()
+        while time.perf_counter() - start < PIPELINE_SECONDS:
+            next(batches)
+            count += self.batch
+        self.pipeline.append(count / (time.perf_counter() - start))
+
+
+def make_step(config, arguments):
+    """A training step as run_pretraining makes it, on one device."""
+    import keras
+    import tensorflow as tf
+
+    from bert_tf import BertModel, PretrainingModel, WarmupPolynomialDecay
+    from bert_tf.compilation import choose_compilation
+    from bert_tf.optimization import OPTIMIZERS
+    from bert_tf.step import TrainingStep
+
+    keras.utils.set_random_seed(1)
+    model = PretrainingModel(BertModel(config))
+    optimizer = OPTIMIZERS["adamw"](WarmupPolynomialDecay(1e-4, 10_000, 100))
+    optimizer.build(model.trainable_variables)
+    compiled = choose_compilation("auto", "float32")
+    return TrainingStep(
+        model,
+        optimizer,
+        tf.distribute.get_strategy(),
+        xla=compiled.whole,
+        xla_update=compiled.update,
+    )
+
+
+def rows(ways):
+    """A row of the table for each way."""
+    first = next(iter(ways.values()))
+    for name, way in ways.items():
+        pipeline, pipeline_spread = median_and_spread(way.pipeline)
+        cells = ["", "", "", "", "", ""]
+        if way.step is not None:
+            rates = [t / s for t, s in zip(way.tokens, way.seconds, strict=True)]
+            plain = [t / s for t, s in zip(first.tokens, first.seconds, strict=True)]
+            ratio, spread = median_and_spread([a / b for a, b in zip(rates, plain, strict=True)])
+            seconds, seconds_spread = median_and_spread(way.seconds)
+            cells = [
+                f"{seconds:.3g}",
+                f"{seconds_spread:.0%}",
+                f"{median_and_spread(rates)[0]:,.0f}",
+                f"{ratio:.2f}",
+                f"{spread:.0%}",
+                f"{way.batch / seconds:.3g}",
+            ]
+        padding = f"{way.description['padding_share']:.1%}"
+        yield [name, padding, *cells, f"{pipeline:,.0f}", f"{pipeline_spread:.0%}"]
+
+
+def main():
+    """Measures, prints the table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--text", required=True)
+    parser.add_argument("--tokenizer_dir", required=True)
+    parser.add_argument("--work_dir", required=True, type=Path)
+    parser.add_argument("--preset", choices=PRESETS, default="small")
+    parser.add_argument("--length", type=int, default=512)
+    parser.add_argument("--batch", type=int, default=8)
+    parser.add_argument("--rounds", type=int, default=9)
+    arguments = parser.parse_args()
+    arguments.work_dir.mkdir(parents=True, exist_ok=True)
+    config = BertConfig.from_preset(
+        arguments.preset,
+        vocab_size=load_tokenizer(arguments.tokenizer_dir).vocab_size,
+        hidden_dropout_prob=DROPOUT,
+        attention_probs_dropout_prob=DROPOUT,
+    )
+    ways = {
+        name: Way(arguments, config, flags, trains, number)
+        for number, (name, (flags, trains)) in enumerate(WAYS.items())
+    }
+    for _ in range(arguments.rounds):
+        for way in ways.values():
+            way.measure()
+    print(
+        f"{arguments.preset}, {arguments.batch} rows of {arguments.length}, float32, "
+        f"{arguments.rounds} rounds of one step; spread: the quartiles' distance over the median.\n"
+    )
+    print_table(HEADINGS, rows(ways))
+
+
+if __name__ == "__main__":
+    main()
