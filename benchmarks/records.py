@@ -33,7 +33,7 @@ from tokenization import load_tokenizer
 HELD_OUT = 50  # every such document
 PART = 10  # and of the rest every such one, for --compare=masking
 
-SCALES = {"packing": (512, 26), "masking": (128, 64)}  # length, rows of one sequence in an update
+SCALES = {"packing": (512, 13), "masking": (128, 32)}  # length, rows of one sequence in an update
 # By comparison: a name, flags of create_pretraining_data.
 WAYS = {
     "packing": {
