@@ -103,8 +103,9 @@ def test_packed_rows_hold_the_same_sequences(objective, boundary, permutation):
     assert not packed["input_ids"][packed["input_mask"] == 0].any()
     lengths = packed["input_mask"].sum(axis=1)
     assert collections.Counter(lengths.tolist()) == of_packed.lengths
-    # Full and half-empty rows are not in an order.
-    assert abs(np.corrcoef(np.arange(len(lengths)), lengths)[0, 1]) < 0.3
+    # Rows of one long sequence and rows of several short ones are not in an order.
+    numbers = packed["segment_index"].max(axis=1)[: len(lengths) // 2]  # of the first pass
+    assert abs(np.corrcoef(np.arange(len(numbers)), numbers)[0, 1]) < 0.2
 
 
 def test_rows_keep_their_limits_and_are_full():
@@ -122,16 +123,17 @@ def test_rows_keep_their_limits_and_are_full():
 
 
 @pytest.mark.parametrize(
-    ("lengths", "places", "most", "expected"),
+    ("lengths", "predictions", "places", "most", "expected"),
     (
-        ([5, 5, 10, 3, 2], 9, 9, [[2], [0, 1], [3, 4]]),  # best fit
-        ([4, 4, 2], 9, 2, [[0, 1], [2]]),  # room for two sequences alone
-        ([4, 4, 2], 2, 9, [[0, 1], [2]]),  # places for two predictions alone
-        ([], 9, 9, []),
+        ([5, 5, 10, 3, 2], [1, 1, 1, 1, 1], 9, 9, [[2], [0, 1], [3, 4]]),  # best fit
+        ([4, 4, 2], [1, 1, 1], 9, 2, [[0, 1], [2]]),  # room for two sequences alone
+        ([4, 4, 2], [1, 1, 1], 2, 9, [[0, 1], [2]]),  # places for two predictions alone
+        ([5, 4, 1], [2, 2, 1], 3, 9, [[0, 2], [1]]),  # places for one of two
+        ([], [], 9, 9, []),
     ),
 )
-def test_packing_small_rows(lengths, places, most, expected):
-    rows = pack(lengths, [1] * len(lengths), 10, places, most)
+def test_packing_small_rows(lengths, predictions, places, most, expected):
+    rows = pack(lengths, predictions, 10, places, most)
     found = [np.flatnonzero(rows == row).tolist() for row in range(rows.max(initial=-1) + 1)]
     assert found == expected
 
