@@ -1,15 +1,19 @@
 """Measures create_pretraining_data: examples/s, input MB/s, peak memory.
 
     python benchmarks/data_creation.py --input_file=corpus.txt --tokenizer_dir=vocab
+    python benchmarks/data_creation.py [the same] --times=10 --repeats=1       a larger text
 
 Runs the whole program, its start included, for each objective; prints a Markdown table with the
 median and the spread (quartiles over the median) of the seconds. Memory is that of all processes,
-what they share counted once (the sum of PSS), looked at several times a second.
+what they share counted once (the sum of PSS), looked at several times a second. With --times the
+text is repeated with changes: documents in another order, each of them beginning at another of its
+sentences, with other digits.
 """
 
 import argparse
 import contextlib
 import os
+import random
 import re
 import subprocess
 import sys
@@ -18,7 +22,9 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from common import ROOT, median_and_spread, print_table
+from common import ROOT, median_and_spread, one_of, print_table
+
+from create_pretraining_data.pairs import OBJECTIVES
 
 INTERVAL = 0.2  # seconds between two looks at the memory, which cost a few milliseconds each
 HEADINGS = [
@@ -34,13 +40,27 @@ class Run(NamedTuple):
     memory: float  # GiB
 
 
-def run(arguments, objective):
+def enlarge(path, times, target):
+    """Writes a text that is about so many times as long."""
+    documents = Path(path).read_text(encoding="utf-8").strip("\n").split("\n\n")
+    with open(target, "w", encoding="utf-8") as file:
+        for seed in range(times):
+            rng = random.Random(seed)
+            rng.shuffle(documents)
+            digits = str.maketrans("0123456789", "".join(rng.sample("0123456789", 10)))
+            for document in documents:
+                lines = document.translate(digits).split("\n")
+                first = rng.randrange(len(lines))
+                file.write("\n".join(lines[first:] + lines[:first]) + "\n\n")
+
+
+def run(arguments, text, objective):
     """Runs the program once, in an empty folder: what is there is not made again."""
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir=arguments.work_dir) as folder:
         command = [
             sys.executable,
             str(ROOT / "create_pretraining_data.py"),
-            f"--input_file={arguments.input_file}",
+            f"--input_file={text}",
             f"--tokenizer_dir={arguments.tokenizer_dir}",
             f"--output_file={folder}/out.tfrecord",
             f"--objective={objective}",
@@ -48,6 +68,7 @@ def run(arguments, objective):
             f"--max_predictions_per_seq={round(0.15 * arguments.length)}",
             f"--dupe_factor={arguments.dupe_factor}",
             f"--num_workers={arguments.workers}",
+            *arguments.flags.split(),
         ]
         start, peak = time.perf_counter(), 0
         # A group of its own, by which its workers are found.
@@ -59,7 +80,7 @@ def run(arguments, objective):
     out = process.stdout.read()
     if process.returncode:
         sys.exit(f"error: the program ended with status {process.returncode}")
-    return Run(seconds, int(re.search(r"(\d+) examples,", out).group(1)), peak / 2**30)
+    return Run(seconds, int(re.search(r"(\d+) examples", out).group(1)), peak / 2**30)
 
 
 def memory_of_group(group):
@@ -82,25 +103,35 @@ def main():
     parser.add_argument("--length", type=int, default=128)
     parser.add_argument("--dupe_factor", type=int, default=5)
     parser.add_argument("--workers", type=int, default=os.cpu_count())
+    parser.add_argument("--objectives", type=one_of(*OBJECTIVES), default=["nsp", "sop"])
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--times", type=int, default=1, help="make the text so much longer first")
+    parser.add_argument("--work_dir", help="where there is room; the system's folder without it")
+    parser.add_argument("--flags", default="", help="more flags of create_pretraining_data")
     arguments = parser.parse_args()
-    megabytes = Path(arguments.input_file).stat().st_size / 1e6
+    with tempfile.TemporaryDirectory(dir=arguments.work_dir) as folder:
+        text = arguments.input_file
+        if arguments.times > 1:
+            text = os.path.join(folder, "text.txt")
+            enlarge(arguments.input_file, arguments.times, text)
+        print_table(HEADINGS, rows(arguments, text))
 
-    def rows():
-        for objective in ("nsp", "sop"):
-            runs = [run(arguments, objective) for _ in range(arguments.repeats)]
-            median, spread = median_and_spread([one.seconds for one in runs])
-            yield [
-                objective,
-                str(runs[0].examples),
-                f"{median:.1f}",
-                f"{spread:.0%}",
-                f"{runs[0].examples / median:.0f}",
-                f"{megabytes / median:.2f}",
-                f"{max(one.memory for one in runs):.2f}",
-            ]
 
-    print_table(HEADINGS, rows())
+def rows(arguments, text):
+    """A row of the table for each objective."""
+    megabytes = os.path.getsize(text) / 1e6
+    for objective in arguments.objectives:
+        runs = [run(arguments, text, objective) for _ in range(arguments.repeats)]
+        median, spread = median_and_spread([one.seconds for one in runs])
+        yield [
+            objective,
+            str(runs[0].examples),
+            f"{median:.1f}",
+            f"{spread:.0%}",
+            f"{runs[0].examples / median:.0f}",
+            f"{megabytes / median:.2f}",
+            f"{max(one.memory for one in runs):.2f}",
+        ]
 
 
 if __name__ == "__main__":
