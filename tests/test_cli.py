@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from run_scripts.cli import Columns, expand_globs, flag, parse, resolve_columns, run_program
-from run_scripts.create_data import CreateDataFlags, choose_plan
+from run_scripts.create_data_flags import CreateDataFlags, choose_plan, resolve_defaults
 from run_scripts.fill_masks import FillMasksFlags
 from run_scripts.pretrain_flags import PretrainFlags
 from tokenization.errors import InputError
@@ -371,10 +371,22 @@ def test_defaults_of_run_pretraining(column):
 @pytest.mark.parametrize("column", ("bert", "albert"))
 def test_defaults_of_create_pretraining_data(column):
     values = parse(CreateDataFlags, ["create_pretraining_data", "--input_file=a"])
-    values = dataclasses.asdict(resolve_columns(values, column))
+    values = dataclasses.asdict(resolve_defaults(values, column))
     expected = {**CREATE_DATA_DEFAULTS[column], **CREATE_DATA_DEFAULTS_OF_BOTH}
     assert {name: values[name] for name in expected} == expected
     assert not [name for name, value in values.items() if isinstance(value, Columns)]
+
+
+def test_defaults_that_follow_other_flags():
+    def resolved(*argv, column="bert"):
+        values = parse(CreateDataFlags, ["create_pretraining_data", "--input_file=a", *argv])
+        return resolve_defaults(values, column)
+
+    assert resolved("--packing").max_predictions_per_seq == 24
+    assert resolved("--packing", column="albert").max_predictions_per_seq == 80
+    assert resolved("--packing", "--max_predictions_per_seq=30").max_predictions_per_seq == 30
+    assert resolved("--masking=dynamic").dupe_factor == 1
+    assert resolved("--masking=dynamic", "--dupe_factor=3").dupe_factor == 3
 
 
 def test_flags_of_one_reference_choose_its_column():
