@@ -1,0 +1,97 @@
+"""What a person can set right is one line, and leaves nothing half done."""
+
+import collections
+import os
+import resource
+
+import pytest
+from data_runs import arguments, make_corpus, make_small, one_line, run, start
+
+from run_scripts.create_data import main
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("corpus")
+    make_corpus(folder)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    make_small(monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def whole(corpus, tmp_path_factory):
+    """The record files of a run that nothing happened to."""
+    with pytest.MonkeyPatch.context() as patch:
+        make_small(patch)
+        return run(corpus, tmp_path_factory.mktemp("whole"))
+
+
+def test_one_process_at_a_time(corpus, tmp_path, capsys):
+    import fcntl
+
+    work = tmp_path / ".ko.tfrecord.work"
+    work.mkdir()
+    with open(work / "task-0.lock", "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        assert main(arguments(corpus, tmp_path)) == 1
+    assert "another one is at work" in one_line(capsys.readouterr().err)
+    assert (work / "task-0.lock").exists()
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("limit", [3000, 60_000])
+def test_a_full_disk_is_one_line(corpus, whole, tmp_path, limit, workers):
+    """In a chunk's file, in a shard."""
+    full = start(
+        corpus, tmp_path, f"--num_workers={workers}",
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
+    )  # fmt: skip
+    _, errors = full.communicate()
+    assert full.returncode == 1
+    assert "must be writable. Received: File too large" in one_line(errors)
+    assert not list(tmp_path.glob("*.tfrecord")) and not list(tmp_path.rglob("*.partial"))
+    assert run(corpus, tmp_path) == whole
+
+
+def test_too_little_space_is_said_before(corpus, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("shutil.disk_usage", lambda _: collections.namedtuple("U", "free")(1000))
+    assert main(arguments(corpus, tmp_path)) == 1
+    assert "must have room for about" in (line := one_line(capsys.readouterr().err))
+    assert "Received: 1 kB free" in line
+    assert os.listdir(tmp_path) == []
+
+
+def test_no_other_json_is_written_over(corpus, tmp_path, capsys):
+    for content in ('{"text": "a"}', "", "[]"):
+        (tmp_path / "ko.json").write_text(content)
+        assert main(arguments(corpus, tmp_path)) == 1
+        assert "must leave other JSON files alone" in one_line(capsys.readouterr().err)
+        assert (tmp_path / "ko.json").read_text() == content
+    text = tmp_path / "ko.json"
+    text.write_text('{"text": "가 나\\n다 라"}\n')
+    flags = [f"--input_file={text}", "--input_format=jsonl"]
+    assert main(arguments(corpus, tmp_path, *flags)) == 1
+    assert "a file that is read" in one_line(capsys.readouterr().err)
+
+
+def test_bad_text_leaves_nothing_to_go_on_from(corpus, tmp_path, capsys):
+    text = tmp_path / "text.txt"
+    output = tmp_path / "out"
+    text.write_bytes(b"\xff")
+    assert main(arguments(corpus, output, f"--input_file={text}")) == 1
+    assert os.listdir(output) == []
+    text.write_text("가 나\n다 라\n\n" * 99)
+    run(corpus, output, f"--input_file={text}")
+
+
+def test_warnings_come_early(corpus, tmp_path, capsys):
+    text = tmp_path / "text.txt"
+    text.write_text("가 나 다 라\n\n" * 2000)
+    run(corpus, tmp_path / "out", f"--input_file={text}", "--dupe_factor=1")
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.startswith("warning: so far every one of the") for line in lines] == [True, False]
+    assert "every one of the 2000 documents has a single sentence" in lines[1]

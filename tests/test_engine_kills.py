@@ -1,0 +1,109 @@
+"""A run that was killed goes on where it was, and writes the same files."""
+
+import os
+import signal
+
+import pytest
+from data_runs import (
+    CHUNK_BYTES,
+    KILLS,
+    SHARDS,
+    arguments,
+    descendants,
+    make_corpus,
+    make_small,
+    one_line,
+    run,
+    start,
+    until,
+)
+
+from create_pretraining_data import engine
+from run_scripts.create_data import main
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("corpus")
+    make_corpus(folder)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    make_small(monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def whole(corpus, tmp_path_factory):
+    """The record files of a run that nothing happened to."""
+    with pytest.MonkeyPatch.context() as patch:
+        make_small(patch)
+        return run(corpus, tmp_path_factory.mktemp("whole"))
+
+
+@pytest.mark.parametrize("moment", KILLS)
+def test_killed_and_started_again(corpus, whole, tmp_path, moment):
+    killed = start(corpus, tmp_path, preparation=KILLS[moment])
+    _, errors = killed.communicate()
+    assert killed.returncode == -signal.SIGKILL, errors
+    chunks = list((tmp_path / ".ko.tfrecord.work").glob("chunk-??????"))
+    assert (len(chunks) > 3) == (moment != "in the first chunk")
+    assert (tmp_path / "ko.json").exists() == (moment == "before the end")
+    assert run(corpus, tmp_path) == whole
+
+
+def test_what_is_whole_is_not_made_again(corpus, whole, tmp_path, monkeypatch):
+    start(corpus, tmp_path, preparation=KILLS["in pass 2"]).communicate()
+    made = []
+    for name in ("make_chunk_file", "make_shard_file"):
+        function = getattr(engine, name)
+        monkeypatch.setattr(
+            engine, name, lambda *a, f=function, name=name: (made.append(name), f(*a))[1]
+        )
+    assert run(corpus, tmp_path) == whole
+    assert 1 <= len(made) <= SHARDS and "make_chunk_file" not in made
+
+
+def test_workers_end_with_the_program(corpus, whole, tmp_path):
+    flags = "--num_workers=2", "--dupe_factor=12"
+    program = start(corpus, tmp_path, *flags)
+    work = tmp_path / ".ko.tfrecord.work"
+    until(lambda: len(list(work.glob("chunk-0000??"))) >= 2)
+    workers = descendants(program.pid)
+    assert len(workers) >= 2
+    program.kill()
+    program.communicate()
+    until(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in workers))
+    kept = {path.name: path.read_bytes() for path in work.glob("chunk-0000??")}
+    assert 2 <= len(kept) < os.path.getsize(corpus / "text.txt") / CHUNK_BYTES - 1
+    run(corpus, tmp_path, *flags)
+
+
+def test_a_worker_that_dies_is_one_line(corpus, whole, tmp_path):
+    program = start(corpus, tmp_path, "--num_workers=2", "--dupe_factor=40")
+    work = tmp_path / ".ko.tfrecord.work"
+    until(lambda: len(list(work.glob("chunk-0000??"))) >= 1)
+    workers = descendants(program.pid)
+    os.kill(workers[-1], signal.SIGKILL)
+    _, errors = program.communicate()
+    assert program.returncode == 1
+    assert "worker processes must stay alive" in one_line(errors)
+
+
+def test_other_settings_are_refused(corpus, whole, tmp_path, capsys):
+    start(corpus, tmp_path, preparation=KILLS["in pass 1"]).communicate()
+    capsys.readouterr()
+    for flag, part in (
+        ("--dupe_factor=3", "--dupe_factor was 2, is now 3"),
+        ("--random_seed=3", "--random_seed was 12345, is now 3"),
+        (f"--input_file={corpus}/text.txt.gz", "text.txt was "),
+        ("--tokenizer=full", "tokenizer was "),
+    ):
+        assert main(arguments(corpus, tmp_path, flag)) == 1
+        line = one_line("\n".join(
+            line for line in capsys.readouterr().err.splitlines() if line[:7] != "warning"
+        ))  # fmt: skip
+        assert part in line and "delete that folder to start anew" in line
+        assert str(tmp_path / ".ko.tfrecord.work") in line
+    assert run(corpus, tmp_path, "--num_workers=2") == whole
