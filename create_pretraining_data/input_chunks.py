@@ -9,6 +9,7 @@ import gzip
 import itertools
 import json
 import os
+import secrets
 import shutil
 import zlib
 from typing import NamedTuple
@@ -58,7 +59,7 @@ def inflate(path, target):
     Raises:
         InputError: the file is damaged, or `target` cannot be written.
     """
-    partial = f"{target}.{os.getpid()}.partial"
+    partial = f"{target}.{secrets.token_hex(8)}.partial"
     try:
         with gzip.open(path) as packed, open(partial, "wb") as plain:
             shutil.copyfileobj(packed, plain, 1 << 20)

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import secrets
 
 from tokenization.errors import InputError
 
@@ -23,9 +24,10 @@ def whole_file(path):
     Raises:
         InputError: the file cannot be written, for example on a full disk.
     """
-    # Hidden, so that no glob finds it; in the same folder, so that renaming is one step.
+    # Hidden, so that no glob finds it; in the same folder, so that renaming is one step; of a name
+    # of its own, as two machines may write the same file, by processes of the same number.
     folder, name = os.path.split(path)
-    partial = os.path.join(folder, f".{name}.{os.getpid()}{_PARTIAL}")
+    partial = os.path.join(folder, f".{name}.{secrets.token_hex(8)}{_PARTIAL}")
     try:
         with open(partial, "wb") as file:
             yield file
@@ -44,6 +46,6 @@ def remove_partial(paths):
     for folder in folders:
         for entry in os.listdir(folder):
             if entry.startswith(".") and entry.endswith(_PARTIAL):
-                name = entry[1:].removesuffix(_PARTIAL).rpartition(".")[0]  # without the process
+                name = entry[1:].removesuffix(_PARTIAL).rpartition(".")[0]  # without its own part
                 if name in names:
                     os.remove(os.path.join(folder, entry))

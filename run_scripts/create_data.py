@@ -6,6 +6,7 @@ import sys
 import time
 import warnings
 
+from create_pretraining_data import spark_engine
 from create_pretraining_data.chunk import ONE_WORD
 from create_pretraining_data.disk_space import check_free_space, in_bytes
 from create_pretraining_data.engine import make_chunks, make_shards, read_summaries, start_workers
@@ -34,6 +35,7 @@ from run_scripts.cli import expand_globs, run_program
 from run_scripts.create_data_flags import (
     MODEL_NAMES,
     CreateDataFlags,
+    check_engine,
     check_numbers,
     choose_output_files,
     choose_plan,
@@ -73,6 +75,9 @@ def create_data(flags):
     check_tokenizer_flags(flags)
     flags = resolve_defaults(flags, defaults.column)
     check_numbers(flags)
+    check_engine(flags)
+    if flags.engine == "spark":
+        spark_engine.check_installed()
     input_files = expand_globs(flags.input_file, "input_file")
     protected = files_read(flags, input_files)
     output_files = choose_output_files(flags.output_file, input_files, protected)
@@ -135,13 +140,19 @@ def run_passes(flags, plan, manifest, tokenizer):
     text_bytes = sum(map(plan.chunk_size, range(len(plan.chunks))))
     estimate = estimate_records_size(text_bytes, plan.settings)
     own = range(flags.task_index, len(plan.chunks), flags.num_tasks)
-    cores = flags.num_workers or len(os.sched_getaffinity(0))
-    workers = max(1, min(cores, len(plan.chunks)))
+    if flags.engine == "spark":
+        who = "Spark"
+        engine = spark_engine.start_executors(plan, tokenizer, flags.spark_master)
+    else:
+        cores = flags.num_workers or len(os.sched_getaffinity(0))
+        workers = max(1, min(cores, len(plan.chunks)))
+        who = f"{workers} worker{'s' * (workers > 1)}"
+        engine = start_workers(plan, tokenizer, workers)
     size = estimate * (DEFLATED if plan.compression == "GZIP" else 1)
     print(
         f"text: {in_bytes(text_bytes)} in {len(plan.chunks)} chunk{'s' * (len(plan.chunks) != 1)}"
         + (f" ({len(own)} of them for this task)" if flags.num_tasks > 1 else "")
-        + f", {workers} worker{'s' * (workers > 1)}, records: about {in_bytes(size)} in "
+        + f", {who}, records: about {in_bytes(size)} in "
         f"{len(plan.output_files)} file{'s' * (len(plan.output_files) > 1)}",
         flush=True,
     )
@@ -155,9 +166,10 @@ def run_passes(flags, plan, manifest, tokenizer):
             for problem in find_layout_problems(statistics, "sop"):
                 warnings.warn(f"so far {problem}", stacklevel=2)
 
-    with start_workers(plan, tokenizer, workers) as run:
-        make_chunks(plan, run, own, look)
-        with locked(plan.folder, "shards") as is_free:
+    with contextlib.ExitStack() as held:
+        with engine as run:
+            make_chunks(plan, run, own, look)
+            is_free = held.enter_context(locked(plan.folder, "shards"))
             found = read_summaries(plan) if is_free else None
             if found is None:
                 print("this task's chunks are made; the last task makes the record files")
@@ -174,9 +186,11 @@ def run_passes(flags, plan, manifest, tokenizer):
                 with contextlib.suppress(FileNotFoundError):
                     os.remove(path)  # from here on it would not be true of all record files
             shards = make_shards(plan, run, expected)
-            description = describe_records(plan, manifest, tokenizer, statistics, shards)
-            write_sidecars(plan.output_files, description)
-            clear(plan.folder)
+        # With the lock, but without an engine that may have been making a file twice.
+        remove_partial(plan.output_files)
+        description = describe_records(plan, manifest, tokenizer, statistics, shards)
+        write_sidecars(plan.output_files, description)
+        clear(plan.folder)
     return statistics
 
 

@@ -107,6 +107,15 @@ class CreateDataFlags:
     num_workers: int = flag(
         None, "Processes; any number writes the same bytes. Without it: one for each core."
     )
+    engine: str = flag(
+        "local",
+        "local: processes of this machine; spark: Apache Spark, whose executors see the same files "
+        "and the same Python. Both write the same bytes.",
+        choices=("local", "spark"),
+    )
+    spark_master: str = flag(
+        None, "For --engine=spark: spark://host:7077, yarn, k8s://..., or local[4] to try it."
+    )
     num_tasks: int = flag(
         1,
         "Runs of this program that share the work, on machines with a common file system; "
@@ -235,6 +244,26 @@ def check_numbers(flags):
     if not 0 <= flags.short_seq_prob <= 1:
         raise InputError(
             f"--short_seq_prob must be between 0 and 1. Received: {flags.short_seq_prob}"
+        )
+
+
+def check_engine(flags):
+    """Refuses flags of one engine with the other.
+
+    Raises:
+        InputError: names the flags.
+    """
+    if flags.engine == "spark" and not flags.spark_master:
+        raise InputError("--engine=spark must come with --spark_master. Received: no address")
+    if flags.engine != "spark" and flags.spark_master:
+        raise InputError(
+            "--spark_master must come with --engine=spark. "
+            f"Received: --spark_master={flags.spark_master}, --engine={flags.engine}"
+        )
+    if flags.engine == "spark" and flags.num_workers:
+        raise InputError(
+            "--num_workers must come with --engine=local; Spark has its own setting, "
+            f"spark.executor.cores. Received: --num_workers={flags.num_workers}"
         )
 
 

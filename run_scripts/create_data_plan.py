@@ -25,7 +25,7 @@ from create_pretraining_data.work_plan import WorkPlan, count_buckets, estimate_
 NOT_IN_MANIFEST = (
     "input_file", "output_file", "vocab_file", "spm_model_file", "tokenizer", "tokenizer_dir",
     "do_lower_case", "random_next_sentence", "input_file_mode", "parallel", "num_workers",
-    "num_tasks", "task_index",
+    "num_tasks", "task_index", "engine", "spark_master",
 )  # fmt: skip
 
 
@@ -143,7 +143,7 @@ def make_plan(flags, settings, input_files, output_files, folder):
             plain = os.path.join(folder, f"input-{number:05d}")
             if not os.path.exists(plain):
                 inflate(path, plain)
-        sources.append(Source(path, plain, os.path.getsize(plain)))
+        sources.append(Source(path, os.path.abspath(plain), os.path.getsize(plain)))
     chunks, documents_cut = cut_into_chunks(sources, flags.input_format)
     if documents_cut:
         warnings.warn(
@@ -157,8 +157,9 @@ def make_plan(flags, settings, input_files, output_files, folder):
         input_format=flags.input_format,
         settings=settings,
         seed=flags.random_seed,
-        output_files=output_files,
+        # Executors of a cluster start in folders of their own.
+        output_files=[os.path.abspath(path) for path in output_files],
         compression=flags.compression,
         buckets_per_shard=count_buckets(estimate, len(output_files)),
-        folder=folder,
+        folder=os.path.abspath(folder),
     )

