@@ -18,6 +18,7 @@ from tqdm import tqdm
 from create_pretraining_data.chunk import ChunkStatistics, make_chunk
 from create_pretraining_data.chunk_file import read_summary, write_chunk_file
 from create_pretraining_data.input_chunks import read_chunk
+from create_pretraining_data.sentences import split_documents
 from create_pretraining_data.shards import finished_shard, make_shard
 from create_pretraining_data.work_plan import seed_of
 from tokenization.errors import InputError
@@ -95,6 +96,8 @@ def _do(task, number):
 def make_chunk_file(plan, tokenizer, number):
     """A task of pass 1: makes the file of one chunk; returns its `Summary`."""
     documents = read_chunk(plan.chunks[number], plan.input_format)
+    if plan.split_sentences:
+        documents = split_documents(documents)
     seed = seed_of("chunk", plan.seed, number)
     path = plan.chunk_file(number)
     write_chunk_file(

@@ -33,6 +33,7 @@ class WorkPlan:
     Attributes:
         chunks: for each chunk its ranges of the input.
         input_format: "text" or "jsonl".
+        split_sentences: whether a line is running text, to be split.
         settings: `ChunkSettings`.
         seed: the seed of the run.
         output_files: the files to write, one for each shard.
@@ -43,6 +44,7 @@ class WorkPlan:
 
     chunks: list[list[Range]]
     input_format: str
+    split_sentences: bool
     settings: ChunkSettings
     seed: int
     output_files: list[str]

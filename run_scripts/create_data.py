@@ -6,7 +6,7 @@ import sys
 import time
 import warnings
 
-from create_pretraining_data import spark_engine
+from create_pretraining_data import sentences, spark_engine
 from create_pretraining_data.chunk import ONE_WORD
 from create_pretraining_data.disk_space import check_free_space, in_bytes
 from create_pretraining_data.engine import make_chunks, make_shards, read_summaries, start_workers
@@ -78,6 +78,8 @@ def create_data(flags):
     check_engine(flags)
     if flags.engine == "spark":
         spark_engine.check_installed()
+    if flags.split_sentences:
+        sentences.check_installed()
     input_files = expand_globs(flags.input_file, "input_file")
     protected = files_read(flags, input_files)
     output_files = choose_output_files(flags.output_file, input_files, protected)

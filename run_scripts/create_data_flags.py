@@ -32,6 +32,11 @@ class CreateDataFlags:
         'with "text", a document with one sentence a line.',
         choices=FORMATS,
     )
+    split_sentences: bool = flag(
+        False,
+        "Lines are running text, such as paragraphs: kiwipiepy (the extra korean) splits them into "
+        "sentences.",
+    )
     output_file: str = flag(
         None,
         "Record files to write, comma-separated; ko.tfrecord@64 stands for 64 files, "

@@ -19,6 +19,7 @@ from create_pretraining_data.masking import MaskingRules
 from create_pretraining_data.packing import MOST_SEQUENCES
 from create_pretraining_data.pairs import PairRules
 from create_pretraining_data.record_format import RecordFormat
+from create_pretraining_data.sentences import describe_splitter
 from create_pretraining_data.work_plan import WorkPlan, count_buckets, estimate_records_size
 
 # Flags that do not decide the bytes, or that something else in the manifest says better.
@@ -113,6 +114,7 @@ def make_manifest(flags, defaults, tokenizer, input_files, output_files):
         "--objective": defaults.objective,
         "defaults": defaults.column,
         "tokenizer": tokenizer.fingerprint(),
+        **({"sentence splitter": describe_splitter()} if flags.split_sentences else {}),
         "output files": [os.path.relpath(path, folder) for path in output_files],
         "bytes of a chunk": input_chunks.CHUNK_BYTES,
         "version": chunk.VERSION,
@@ -155,6 +157,7 @@ def make_plan(flags, settings, input_files, output_files, folder):
     return WorkPlan(
         chunks=chunks,
         input_format=flags.input_format,
+        split_sentences=flags.split_sentences,
         settings=settings,
         seed=flags.random_seed,
         # Executors of a cluster start in folders of their own.
