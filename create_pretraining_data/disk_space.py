@@ -22,7 +22,8 @@ def check_free_space(plan, estimated_bytes):
         InputError: names a folder, what is needed, what is free.
     """
     chunk_files = map(plan.chunk_file, range(len(plan.chunks)))
-    there = sum(os.path.getsize(path) for path in chunk_files if os.path.exists(path))
+    names = plan.files_there()
+    there = sum(os.path.getsize(path) for path in chunk_files if path in names)
     needed, folders = {}, {}
 
     def need(folder, size):
@@ -33,7 +34,7 @@ def check_free_space(plan, estimated_bytes):
     need(plan.folder, max(0, estimated_bytes - there))
     ratio = DEFLATED if plan.compression == "GZIP" else 1
     for shard, path in enumerate(plan.output_files):
-        if finished_shard(plan, shard) is None:
+        if plan.shard_marker(shard) not in names or finished_shard(plan, shard) is None:
             need(os.path.dirname(path) or ".", ratio * estimated_bytes / len(plan.output_files))
     for device, size in needed.items():
         free = shutil.disk_usage(folders[device]).free

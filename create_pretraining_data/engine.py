@@ -124,7 +124,12 @@ def make_chunks(plan, run, numbers, look):
         numbers: the chunks of this process.
         look: is called with the `ChunkStatistics` of the first chunk that is made.
     """
-    missing = [n for n in numbers if read_summary(plan.chunk_file(n)) is None]
+    there = plan.files_there()
+    missing = [
+        n
+        for n in numbers
+        if plan.chunk_file(n) not in there or read_summary(plan.chunk_file(n)) is None
+    ]
     sizes = {number: plan.chunk_size(number) for number in numbers}
     with _progress("making", sum(sizes.values())) as bar:
         # What was there counts for the bar, not for the rate.
@@ -173,7 +178,12 @@ def make_shards(plan, run, expected):
         InputError: a shard does not hold what the chunks hold.
     """
     shards = range(len(plan.output_files))
-    missing = [shard for shard in shards if finished_shard(plan, shard) is None]
+    there = plan.files_there()
+    missing = [
+        shard
+        for shard in shards
+        if plan.shard_marker(shard) not in there or finished_shard(plan, shard) is None
+    ]
     with _progress("shuffling", sum(size for _, size in expected)) as bar:
         bar.initial = bar.n = bar.total - sum(expected[shard][1] for shard in missing)
         for shard, _ in run(make_shard_file, missing):

@@ -56,6 +56,14 @@ class WorkPlan:
         """Bytes of text of a chunk."""
         return sum(part.end - part.start for part in self.chunks[number])
 
+    def files_there(self):
+        """The files of the work folder.
+
+        To be asked before a file that may not be there: a network file system may remember for a
+        minute that it was not, while another machine writes it.
+        """
+        return {os.path.join(self.folder, name) for name in os.listdir(self.folder)}
+
     def chunk_file(self, number):
         """Where the records of a chunk are kept until the shards are made."""
         return os.path.join(self.folder, f"chunk-{number:06d}")

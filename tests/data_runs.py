@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 import tensorflow as tf
 
@@ -99,12 +100,20 @@ def run(corpus, output, *flags):
     return contents(output)
 
 
+class Made(NamedTuple):
+    """What a run writes."""
+
+    records: list[bytes]  # of each record file
+    description: bytes  # the JSON file
+
+
 def contents(output):
-    """The record files, all of them; nothing but the JSON file lies beside them."""
+    """Reads what a run wrote; nothing else lies beside it."""
     names = sorted(os.listdir(output))
     expected = [f"ko-{shard:05d}-of-{SHARDS:05d}.tfrecord" for shard in range(SHARDS)]
     assert names == [*expected, "ko.json"]
-    return [(output / name).read_bytes() for name in expected]
+    files = [(output / name).read_bytes() for name in expected]
+    return Made(files, (output / "ko.json").read_bytes())
 
 
 def start(corpus, output, *flags, preparation="", **options):

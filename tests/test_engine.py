@@ -3,6 +3,7 @@
 import collections
 import gzip
 import json
+import os
 import shutil
 
 import pytest
@@ -17,7 +18,7 @@ from data_runs import (
     start,
 )
 
-from create_pretraining_data import input_chunks, work_plan
+from create_pretraining_data import disk_space, engine, input_chunks, work_plan
 from create_pretraining_data.tfrecord import split
 from run_scripts.create_data import main
 from tokenization import KoreanTokenizer
@@ -37,7 +38,7 @@ def small(monkeypatch):
 
 @pytest.fixture(scope="module")
 def whole(corpus, tmp_path_factory):
-    """The record files of a run that nothing happened to."""
+    """What a run makes that nothing happens to."""
     with pytest.MonkeyPatch.context() as patch:
         make_small(patch)
         return run(corpus, tmp_path_factory.mktemp("whole"))
@@ -49,7 +50,7 @@ def test_any_number_of_workers_writes_the_same_bytes(corpus, whole, tmp_path, wo
 
 
 def test_another_seed_writes_other_bytes(corpus, whole, tmp_path):
-    assert run(corpus, tmp_path, "--random_seed=1") != whole
+    assert run(corpus, tmp_path, "--random_seed=1").records != whole.records
 
 
 @pytest.mark.parametrize("name", ["text.txt.gz", "text.jsonl"])
@@ -60,14 +61,15 @@ def test_the_form_of_the_input_does_not_matter(corpus, whole, tmp_path, monkeypa
         monkeypatch.setattr(work_plan, "BUCKET_BYTES", 10**9)
         flags.append("--input_format=jsonl")
         whole = run(corpus, tmp_path)
-    assert run(corpus, tmp_path, *flags) == whole
+    assert run(corpus, tmp_path, *flags).records == whole.records
 
 
 def test_shards_are_even_and_whole(whole, corpus, tmp_path):
     run(corpus, tmp_path)
-    sizes = [len(content) for content in whole]
+    sizes = [len(content) for content in whole.records]
     assert max(sizes) - min(sizes) < 0.1 * sum(sizes) / SHARDS
-    assert len({bytes(c[a:b]) for c in whole for a, b in split(c)}) > 0.99 * len(records(tmp_path))
+    different = {bytes(c[a:b]) for c in whole.records for a, b in split(c)}
+    assert len(different) > 0.99 * len(records(tmp_path))
 
 
 def test_a_shard_holds_records_of_every_chunk_in_random_order(corpus, tmp_path, monkeypatch):
@@ -118,8 +120,8 @@ def test_gzip_holds_the_same_records(corpus, whole, tmp_path, monkeypatch):
         patch.setattr("gzip.time.time", lambda: 1.0)
         assert run(corpus, tmp_path / "later", "--compression=GZIP") == packed
     shutil.rmtree(tmp_path / "later")
-    assert [gzip.decompress(content) for content in packed] == whole
-    assert all(len(a) < len(b) / 2 for a, b in zip(packed, whole, strict=True))
+    assert [gzip.decompress(content) for content in packed.records] == whole.records
+    assert all(len(a) < len(b) / 2 for a, b in zip(packed.records, whole.records, strict=True))
     assert len(records(tmp_path)) > 100
 
 
@@ -128,7 +130,7 @@ def test_nothing_is_made_twice(corpus, whole, tmp_path, capsys):
     capsys.readouterr()
     assert run(corpus, tmp_path) == whole
     assert "already there" in capsys.readouterr().out
-    assert run(corpus, tmp_path, "--random_seed=3") != whole
+    assert run(corpus, tmp_path, "--random_seed=3").records != whole.records
     (tmp_path / "ko-00001-of-00003.tfrecord").write_bytes(b"")
     assert run(corpus, tmp_path) == whole
 
@@ -149,3 +151,30 @@ def test_tasks_at_once(corpus, whole, tmp_path):
     for task in tasks:
         assert task.communicate()[1] == "" and task.returncode == 0
     assert contents(tmp_path) == whole
+
+
+def test_no_file_is_asked_for_before_it_is_there(corpus, whole, tmp_path, monkeypatch):
+    """A network file system would remember that it was not there."""
+
+    def only_finding(function):
+        def found(*arguments):
+            result = function(*arguments)
+            assert result is not None
+            return result
+
+        return found
+
+    for module, name in (
+        (engine, "read_summary"),
+        (engine, "finished_shard"),
+        (disk_space, "finished_shard"),
+    ):
+        monkeypatch.setattr(module, name, only_finding(getattr(module, name)))
+    exists = os.path.exists
+
+    def is_there(path):
+        assert exists(path) or not os.path.basename(path).startswith("chunk-")
+        return exists(path)
+
+    monkeypatch.setattr(os.path, "exists", is_there)
+    assert run(corpus, tmp_path) == whole

@@ -24,7 +24,7 @@ def small(monkeypatch):
 
 @pytest.fixture(scope="module")
 def whole(corpus, tmp_path_factory):
-    """The record files of a run that nothing happened to."""
+    """What a run makes that nothing happens to."""
     with pytest.MonkeyPatch.context() as patch:
         make_small(patch)
         return run(corpus, tmp_path_factory.mktemp("whole"))

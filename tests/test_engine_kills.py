@@ -1,7 +1,9 @@
 """A run that was killed goes on where it was, and writes the same files."""
 
 import os
+import random
 import signal
+import time
 
 import pytest
 from data_runs import (
@@ -9,6 +11,7 @@ from data_runs import (
     KILLS,
     SHARDS,
     arguments,
+    contents,
     descendants,
     make_corpus,
     make_small,
@@ -36,7 +39,7 @@ def small(monkeypatch):
 
 @pytest.fixture(scope="module")
 def whole(corpus, tmp_path_factory):
-    """The record files of a run that nothing happened to."""
+    """What a run makes that nothing happens to."""
     with pytest.MonkeyPatch.context() as patch:
         make_small(patch)
         return run(corpus, tmp_path_factory.mktemp("whole"))
@@ -107,3 +110,39 @@ def test_other_settings_are_refused(corpus, whole, tmp_path, capsys):
         assert part in line and "delete that folder to start anew" in line
         assert str(tmp_path / ".ko.tfrecord.work") in line
     assert run(corpus, tmp_path, "--num_workers=2") == whole
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_killed_three_times_at_random(corpus, tmp_path, seed, workers):
+    """All its processes at once, as when a machine loses its power."""
+    flags = "--dupe_factor=40", f"--num_workers={workers}"
+    output, rng = tmp_path / "killed", random.Random(seed)
+    work = output / ".ko.tfrecord.work"
+    chunks = len(range(0, (corpus / "text.txt").stat().st_size, CHUNK_BYTES))
+    for made in sorted(rng.sample(range(chunks - 3), 3)):
+        program = start(corpus, output, *flags, start_new_session=True)
+        until(lambda made=made: len(list(work.glob("chunk-??????"))) > made)
+        time.sleep(rng.uniform(0, 0.05))
+        os.killpg(program.pid, signal.SIGKILL)
+        program.communicate()
+        assert program.returncode == -signal.SIGKILL
+    assert run(corpus, output, *flags) == run(corpus, tmp_path / "whole", "--dupe_factor=40")
+
+
+@pytest.mark.slow
+def test_tasks_that_are_killed(corpus, tmp_path):
+    """Three tasks run one by one, each killed once."""
+    output = tmp_path / "killed"
+    work = output / ".ko.tfrecord.work"
+    for task in range(3):
+        flags = "--dupe_factor=40", "--num_tasks=3", f"--task_index={task}"
+        before = len(list(work.glob("chunk-??????")))
+        program = start(corpus, output, *flags)
+        until(lambda least=before + 2: len(list(work.glob("chunk-??????"))) >= least)
+        program.kill()
+        program.communicate()
+        assert program.returncode == -signal.SIGKILL
+        assert main(arguments(corpus, output, *flags)) == 0
+    assert contents(output) == run(corpus, tmp_path / "whole", "--dupe_factor=40")

@@ -48,11 +48,10 @@ def small(monkeypatch):
 
 @pytest.fixture(scope="module")
 def whole(corpus, tmp_path_factory):
-    """The record files of one process on one machine, and the JSON beside them."""
-    output = tmp_path_factory.mktemp("whole")
+    """What one process on one machine makes."""
     with pytest.MonkeyPatch.context() as patch:
         make_small(patch)
-        return run(corpus, output), (output / "ko.json").read_bytes()
+        return run(corpus, tmp_path_factory.mktemp("whole"))
 
 
 class StandIn:
@@ -149,7 +148,7 @@ def stand_in(monkeypatch):
 
 
 def test_tasks_that_run_twice_at_once_write_the_same(corpus, whole, tmp_path, stand_in, capsys):
-    assert (run(corpus, tmp_path, *ON_SPARK), (tmp_path / "ko.json").read_bytes()) == whole
+    assert run(corpus, tmp_path, *ON_SPARK) == whole
     passes = [2 * len(range(0, (corpus / "text.txt").stat().st_size, CHUNK_BYTES)), 2 * SHARDS]
     assert StandIn.attempts == passes
     assert "Spark, records: about" in capsys.readouterr().out
@@ -169,7 +168,7 @@ def test_paths_do_not_depend_on_where_executors_start(
     text = os.path.relpath(corpus / "text.txt")
     argv = arguments(corpus, "out", f"--input_file={text}", *ON_SPARK)
     assert main(argv) == 0
-    assert contents(tmp_path / "out") == whole[0]
+    assert contents(tmp_path / "out") == whole
 
 
 def test_what_killed_attempts_leave_is_removed(corpus, whole, tmp_path, stand_in, monkeypatch):
@@ -177,7 +176,7 @@ def test_what_killed_attempts_leave_is_removed(corpus, whole, tmp_path, stand_in
         (tmp_path / ".ko-00001-of-00003.tfrecord.0123456789abcdef.partial").write_bytes(b"half")
 
     monkeypatch.setattr(StandIn, "stop", stop)
-    assert run(corpus, tmp_path, *ON_SPARK) == whole[0]
+    assert run(corpus, tmp_path, *ON_SPARK) == whole
 
 
 def complaint(corpus, output, capsys, *flags):
@@ -212,7 +211,7 @@ def test_a_cluster_that_gives_up_is_one_line(
         patch.setattr(StandIn, "_foreach", fall)
         with pytest.raises(JavaError):
             main(arguments(corpus, tmp_path, *ON_SPARK))
-    assert run(corpus, tmp_path, *ON_SPARK) == whole[0]
+    assert run(corpus, tmp_path, *ON_SPARK) == whole
 
 
 def test_a_cluster_that_does_not_answer_is_one_line(
@@ -281,7 +280,7 @@ def test_executors_that_are_killed(corpus, tmp_path, victim):
     """A cluster on this machine, of two executors; twice while they work one of them dies."""
     pytest.importorskip("pyspark", reason="needs pyspark (pip install -e '.[spark]')")
     flags = "--dupe_factor=100"
-    expected = run(corpus, tmp_path / "one", flags), (tmp_path / "one/ko.json").read_bytes()
+    expected = run(corpus, tmp_path / "one", flags)
     output = tmp_path / "spark"
     environment = {
         **os.environ,
@@ -301,7 +300,7 @@ def test_executors_that_are_killed(corpus, tmp_path, victim):
         told = errors.read()
     assert program.returncode == 0, out + told
     assert "Lost task" in told
-    assert (contents(output), (output / "ko.json").read_bytes()) == expected
+    assert contents(output) == expected
 
 
 def command_of(pid):
