@@ -47,18 +47,16 @@ def start_executors(plan, tokenizer, master):
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     conf = SparkConf().setMaster(master).setAppName("create_pretraining_data")
     conf.set("spark.ui.showConsoleProgress", "false")  # there is a bar already
-    with java_for_spark():
+    with java_for_spark(), contextlib.ExitStack() as started:
         try:
             context = SparkContext(conf=conf, environment={"PYTHONPATH": _PACKAGES})
+            started.callback(context.stop)
+            shared = context.broadcast((plan, tokenizer))
         except (Py4JError, PySparkException) as error:
             raise InputError(
-                f"Spark must start with --spark_master={master}. Received: {_first_line(error)}"
+                f"Spark must start with --spark_master={master}. Received: {_reason(error)}"
             ) from None
-        try:
-            shared = context.broadcast((plan, tokenizer))
-            yield functools.partial(_run, context, shared)
-        finally:
-            context.stop()
+        yield functools.partial(_run, context, shared)
 
 
 def check_installed():
@@ -84,7 +82,7 @@ def _run(context, shared, task, numbers):
     done = context.accumulator([], _Gathered())
     each = functools.partial(_do, shared, done, task)
     with concurrent.futures.ThreadPoolExecutor(1) as thread:
-        job = thread.submit(context.parallelize(numbers, len(numbers)).foreach, each)
+        job = thread.submit(lambda: context.parallelize(numbers, len(numbers)).foreach(each))
         try:
             while not job.done() or done.value:
                 while done.value:
@@ -99,8 +97,7 @@ def _run(context, shared, task, numbers):
                 raise
             raise InputError(
                 "Spark must bring every task to its end. Received: "
-                f"{_first_line(error.java_exception.getMessage())}; the same command goes on "
-                "from here"
+                f"{_reason(error)}; the same command goes on from here"
             ) from None
         finally:
             if not job.done():
@@ -128,5 +125,7 @@ class _Gathered:
         return left
 
 
-def _first_line(message):
-    return str(message).strip().splitlines()[0]
+def _reason(error):
+    """The first line of what Spark says; behind it are Java's calls."""
+    raised = getattr(error, "java_exception", None)
+    return (raised.toString() if raised else str(error)).strip().splitlines()[0]
