@@ -4,9 +4,9 @@
     python benchmarks/records_speed.py [the same] --preset=base --batch=4 --length=512
 
 The step is the project's, on the project's input, with one device. All ways take turns, round
-after round, in one process; what is reported is the median of the ratios within a round. Real tokens are
-those that are not padding, of all records: how many a batch has differs. The pipeline alone: batches read, parsed, masked where they
-hold no masks, nothing done with them.
+after round, in one process; what is reported is the median of the ratios within a round. Real
+tokens are those that are not padding, as many as all records have on average: batches differ. The
+pipeline alone: batches read, parsed, masked where they hold no masks, nothing done with them.
 """
 
 import argparse
