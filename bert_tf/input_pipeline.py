@@ -14,7 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.length_buckets import BUCKET, WINDOW, sort_windows
-from bert_tf.record_checks import limits
+from bert_tf.record_checks import limits, with_implied
 from create_pretraining_data.encoding import encode_record
 from create_pretraining_data.keyed_random import derive_keys
 from create_pretraining_data.records import (
@@ -139,9 +139,10 @@ def _parser(record_format, config, batch_size, mask_seed):
             for name, value in tf.io.parse_example(records, spec).items()
         }
         # On a GPU, and under XLA, a look-up out of range is silent.
+        looked_at = with_implied(features)
         checks = [
             tf.debugging.Assert(
-                tf.reduce_all((features[name] >= 0) & (features[name] < limit)),
+                tf.reduce_all((looked_at[name] >= 0) & (looked_at[name] < limit)),
                 [f"{name} must be in 0..{limit - 1}"],
             )
             for name, limit in below.items()

@@ -92,7 +92,8 @@ def _summarize(path):
 
 def _check_ids(path, dataset, record_format, config):
     """Raises an InputError that names the first record with an id out of range."""
-    parsed = dataset.map(lambda r: tf.io.parse_single_example(r, parsing_spec(record_format)))
+    spec = parsing_spec(record_format)
+    parsed = dataset.map(lambda r: with_implied(tf.io.parse_single_example(r, spec)))
     for number, record in enumerate(_whole_records(path, parsed), start=1):
         for name, limit in limits(config, record_format).items():
             if not 0 <= record[name].min() <= record[name].max() < limit:
@@ -134,8 +135,28 @@ _REASONS = {
 }
 
 
+def with_implied(features):
+    """Adds to records without masks what drawing masks will make of `segment_lengths`.
+
+    Args:
+        features: of one record or of several, as they are parsed.
+
+    Returns:
+        A dict; "segment_ids" and "position_ids" in it are vectors that hold the highest one of
+        each sequence.
+    """
+    if "segment_lengths" not in features:
+        return features
+    lengths = tf.reshape(features["segment_lengths"], [-1, 2])
+    return {
+        **features,
+        "segment_ids": tf.cast(lengths[:, 1] > 0, lengths.dtype),
+        "position_ids": tf.maximum(tf.reduce_sum(lengths, axis=1) - 1, 0),
+    }
+
+
 def limits(config, record_format):
-    """What the values of each feature of such records must be below."""
+    """What the values of each feature of such records, `with_implied`, must be below."""
     below = {
         "input_ids": config.vocab_size,
         "masked_lm_ids": config.vocab_size,
@@ -148,7 +169,9 @@ def limits(config, record_format):
         "word_starts": 2,
         "segment_lengths": record_format.max_seq_length + 1,
     }
-    present = record_format.features()
+    present = set(record_format.features())
+    if record_format.masking is not None:
+        present |= {"segment_ids", "position_ids"}
     return {name: limit for name, limit in below.items() if name in present}
 
 

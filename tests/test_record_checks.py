@@ -5,7 +5,7 @@ import os
 
 import pytest
 import tensorflow as tf
-from made_records import FORMAT, PACKED, flip_a_byte, make_files
+from made_records import FORMAT, PACKED, PACKED_UNMASKED, UNMASKED, flip_a_byte, make_files
 from tiny import tiny_model
 
 from bert_tf.input_pipeline import evaluation_dataset, training_dataset
@@ -85,6 +85,31 @@ def test_values_out_of_range_in_a_packed_row(tmp_path, name, value):
     with pytest.raises(tf.errors.InvalidArgumentError, match=f"{name} must be in"):
         list(evaluation_dataset(files, PACKED, CONFIG, 4, 10))
     assert str(explain_failure(files, PACKED, CONFIG)) == str(error.value)
+
+
+@pytest.mark.parametrize(
+    "record_format, size",
+    (
+        (UNMASKED, {"type_vocab_size": 1}),
+        (PACKED_UNMASKED, {"type_vocab_size": 1}),
+        (PACKED_UNMASKED, {"max_position_embeddings": 9}),
+    ),
+)
+def test_what_drawing_masks_would_bring_out_of_range(tmp_path, record_format, size):
+    """Neither number is in a record without masks; on a GPU nobody would say a word."""
+    files = make_files(tmp_path, (12,), record_format)
+    config = dataclasses.replace(CONFIG, **size)
+    shape = record_format.max_seq_length, record_format.max_predictions_per_seq
+    with pytest.raises(InputError) as error:
+        check(files, *shape, config)
+    name = "segment_ids" if "type_vocab_size" in size else "position_ids"
+    for word in (files[0], name, *size):
+        assert word in str(error.value)
+    with pytest.raises(tf.errors.InvalidArgumentError, match=f"{name} must be in"):
+        list(evaluation_dataset(files, record_format, config, 4, 10))
+    # A sequence that ends with the last position is in order.
+    enough = {name: 2 if name == "type_vocab_size" else 10 for name in size}
+    assert check(files, *shape, dataclasses.replace(CONFIG, **enough)) == (record_format, 12)
 
 
 def test_values_out_of_range_further_on_are_found_while_reading(tmp_path):
