@@ -53,6 +53,11 @@ class MaskingRules:
     mask_id: int
     vocab_size: int
 
+    @property
+    def places(self):
+        """How many predictions a sequence may have at most."""
+        return self.max_predictions_per_seq * (1 + self.do_permutation)
+
     @functools.cached_property
     def ngram_shares(self):
         """The probability that a drawn length is at most 1, 2, ..., ngram."""
@@ -77,7 +82,6 @@ def mask_sequences(sequences, rules, keys):
         `Masked`; nothing is chosen when masked_lm_prob is 0.
     """
     ids = sequences.ids.copy()
-    places = rules.max_predictions_per_seq * (1 + rules.do_permutation)
     chosen = np.zeros(ids.shape, bool)  # [B, T]
     if rules.masked_lm_prob > 0:
         units = find_units(sequences, rules.do_whole_word_mask)
@@ -92,7 +96,7 @@ def mask_sequences(sequences, rules, keys):
             moved = pieces_of(units, taken & ~first, ids.shape)
             ids[moved] = _shuffled_within_rows(sequences.ids, moved, derive_keys(keys, _SHUFFLE))
             chosen |= moved
-    return Masked(ids, *_as_table(sequences.ids, chosen, places))
+    return Masked(ids, *_as_table(sequences.ids, chosen, rules.places))
 
 
 def prediction_counts(lengths, rules):

@@ -1,6 +1,7 @@
 """Reads files of pre-training records."""
 
 import gzip
+import json
 import os
 import zlib
 from typing import NamedTuple
@@ -142,8 +143,18 @@ def _described_format(path):
             "no masks, and the JSON file says how to draw them. Received: no such file, or one "
             "about other records"
         )
-    values = description["record_format"]
-    return RecordFormat(**{**values, "masking": MaskingRules(**values["masking"])})
+    try:
+        values = description["record_format"]
+        rules = MaskingRules(**values["masking"])
+        made = RecordFormat(**{**values, "masking": rules})
+    except (KeyError, TypeError):
+        made = None
+    if made is None or made.max_predictions_per_seq != rules.places:
+        raise InputError(
+            f"{sidecar_path(path)} must say how to draw masks, as it was written. Received: "
+            f'"record_format" is {json.dumps(description.get("record_format"))}'
+        )
+    return made
 
 
 class Corruption(NamedTuple):

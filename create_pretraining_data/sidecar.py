@@ -95,15 +95,12 @@ def read_sidecar(record_file):
     path = sidecar_path(record_file)
     try:
         description = _load(path, os.stat(path).st_mtime_ns)
-        size = os.path.getsize(record_file)
-    except (OSError, ValueError):
+        # Records that were replaced by others are not those that it describes.
+        wanted = os.path.basename(record_file), os.path.getsize(record_file)
+        known = any((made["file"], made["size"]) == wanted for made in description["shards"])
+        return description if known and description["kind"] == KIND else None
+    except (OSError, ValueError, KeyError, TypeError):
         return None
-    if not isinstance(description, dict) or description.get("kind") != KIND:
-        return None
-    name = os.path.basename(record_file)
-    # Records that were replaced by others are not those that it describes.
-    known = any(made["file"] == name and made["size"] == size for made in description["shards"])
-    return description if known else None
 
 
 @functools.lru_cache(maxsize=8)
@@ -117,7 +114,7 @@ def is_made(output_files, manifest):
     """Whether all files are there as these settings would make them."""
     wanted = json.loads(json.dumps(manifest))
     descriptions = map(read_sidecar, output_files)
-    return all(found is not None and found["settings"] == wanted for found in descriptions)
+    return all(found is not None and found.get("settings") == wanted for found in descriptions)
 
 
 def check_names(output_files, protected):

@@ -44,7 +44,7 @@ def make_settings(flags, defaults, tokenizer):
     pair_rules, masking_rules = make_rules(flags, defaults.objective, tokenizer)
     record_format = RecordFormat(
         max_seq_length=flags.max_seq_length,
-        max_predictions_per_seq=flags.max_predictions_per_seq * (1 + flags.do_permutation),
+        max_predictions_per_seq=masking_rules.places,
         sentence_label=defaults.objective != "none",
         # As ALBERT's script, whose training reads it.
         token_boundary=defaults.column == "albert",

@@ -285,10 +285,11 @@ def take_described_lengths(values, given, files):
     description = read_sidecar(files[0])
     if description is None:
         return values
+    described = description.get("record_format", {})
     lengths = {
-        name: description["record_format"][name]
+        name: described[name]
         for name in ("max_seq_length", "max_predictions_per_seq")
-        if isinstance(getattr(given, name), Columns)
+        if name in described and isinstance(getattr(given, name), Columns)
     }
     return dataclasses.replace(values, **lengths)
 
@@ -310,11 +311,11 @@ def check_described_tokenizer(values, tokenizer, files):
     else:
         return
     for path in files:
-        description = read_sidecar(path)
-        if description and description["tokenizer"][name] != found:
+        made_with = (read_sidecar(path) or {}).get("tokenizer", {}).get(name, found)
+        if made_with != found:
             raise InputError(
                 f"--{flag_name} must be what the records were made with: {name} "
-                f"{description['tokenizer'][name][:12]}... in {sidecar_path(path)}. "
+                f"{made_with[:12]}... in {sidecar_path(path)}. "
                 f"Received: {where}, {name} {found[:12]}..."
             )
 

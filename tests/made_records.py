@@ -28,7 +28,10 @@ RULES = MaskingRules(
 )
 UNMASKED = dataclasses.replace(FORMAT, masking=RULES)
 PACKED_UNMASKED = dataclasses.replace(
-    PACKED, max_seq_length=32, max_predictions_per_seq=8, masking=RULES
+    PACKED,
+    max_seq_length=32,
+    max_predictions_per_seq=8,
+    masking=dataclasses.replace(RULES, max_predictions_per_seq=8),
 )
 
 

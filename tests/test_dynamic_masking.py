@@ -176,6 +176,28 @@ def test_the_program_and_the_checks(tmp_path):
     assert "\n" not in str(error.value) and "dynamic.json" in str(error.value)
 
 
+@pytest.mark.parametrize(
+    "change",
+    (
+        lambda description: description.pop("record_format"),
+        lambda description: description["record_format"].update(masking=None),
+        lambda description: description["record_format"].update(max_predictions_per_seq=3),
+        lambda description: description["record_format"].update(newer=1),
+        lambda description: description["record_format"]["masking"].pop("mask_id"),
+        lambda description: description["record_format"]["masking"].update(newer=1),
+    ),
+)
+def test_a_json_file_that_was_changed_is_one_line(tmp_path, change):
+    files = make_files(tmp_path, (3,), UNMASKED)
+    path = tmp_path / "part-0.json"
+    description = json.loads(path.read_text())
+    change(description)
+    path.write_text(json.dumps(description))
+    with pytest.raises(InputError, match="must say how to draw masks") as error:
+        check_records(files, 16, 4, CONFIG)
+    assert str(path) in str(error.value) and "\n" not in str(error.value)
+
+
 def test_formats_with_and_without_masks():
     assert UNMASKED.with_masks() == FORMAT
     assert "masked_lm_ids" not in UNMASKED.features()

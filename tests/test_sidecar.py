@@ -11,7 +11,7 @@ from bert_tf.config import BertConfig
 from bert_tf.input_pipeline import evaluation_dataset, training_dataset
 from bert_tf.record_checks import check_records
 from create_pretraining_data.records import count_records, find_corruption
-from create_pretraining_data.sidecar import KIND
+from create_pretraining_data.sidecar import KIND, is_made
 from run_scripts.create_data import main
 from tokenization import KoreanTokenizer, save_tokenizer
 from tokenization.errors import InputError
@@ -69,10 +69,27 @@ def test_what_contradicts_the_records_is_one_line(made, tmp_path, capsys, flags,
 
 def test_a_json_file_of_other_records_says_nothing(tmp_path, capsys):
     job = Job(tmp_path)  # part-0.tfrecord of length 16
-    for content in ("", "[]", '{"a": 1}', json.dumps({"kind": KIND, "shards": []})):
+    edited = ({"kind": KIND, "shards": shards} for shards in ([], [{}], 3))
+    for content in ("", "[]", '{"a": 1}', json.dumps({"kind": KIND}), *map(json.dumps, edited)):
         (tmp_path / "part-0.json").write_text(content)
         assert job.run(max_seq_length=None) == 1
         assert "--max_seq_length=128" in one_line(capsys)
+
+
+@pytest.mark.parametrize("missing", ("record_format", "tokenizer", "settings"))
+def test_what_the_json_file_does_not_say_is_not_known(made, tmp_path, capsys, missing):
+    for path in (*made.glob("plain-*"), made / "plain.json"):
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    description = json.loads((tmp_path / "plain.json").read_text())
+    del description[missing]
+    (tmp_path / "plain.json").write_text(json.dumps(description))
+    records = tmp_path / "plain-*.tfrecord"
+    flags = {**UNSAID, "vocab_file": made / "vocab.txt", "max_predictions_per_seq": 4}
+    assert Job(tmp_path).run(input_file=records, **flags) == 1
+    line = one_line(capsys)
+    assert ("has 14" if missing == "record_format" else "has 3") in line, line
+    settings = description.get("settings", {})
+    assert is_made([str(tmp_path / "plain-00000-of-00002.tfrecord")], settings) == bool(settings)
 
 
 def test_compressed_records_are_read(made):
