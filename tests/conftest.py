@@ -9,6 +9,7 @@ os.environ["CUDA_VISIBLE_DEVICES"] = ""
 import keras
 import pytest
 import tensorflow as tf
+from data_runs import corpus, small, whole  # noqa: F401 (fixtures of several files)
 
 tf.config.set_logical_device_configuration(
     tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
 import tensorflow as tf
 
 from create_pretraining_data import input_chunks, work_plan
@@ -98,6 +99,26 @@ def arguments(corpus, output, *flags):
 def run(corpus, output, *flags):
     assert main(arguments(corpus, output, *flags)) == 0
     return contents(output)
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    """The folder of `make_corpus`."""
+    return make_corpus(tmp_path_factory.mktemp("corpus"))
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """As `make_small`, for one test."""
+    make_small(monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def whole(corpus, tmp_path_factory):
+    """What one process makes that nothing happens to."""
+    with pytest.MonkeyPatch.context() as patch:
+        make_small(patch)
+        return run(corpus, tmp_path_factory.mktemp("whole"))
 
 
 class Made(NamedTuple):

@@ -11,8 +11,6 @@ from data_runs import (
     SHARDS,
     arguments,
     contents,
-    make_corpus,
-    make_small,
     records,
     run,
     start,
@@ -23,25 +21,7 @@ from create_pretraining_data.tfrecord import split
 from run_scripts.create_data import main
 from tokenization import KoreanTokenizer
 
-
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("corpus")
-    make_corpus(folder)
-    return folder
-
-
-@pytest.fixture(autouse=True)
-def small(monkeypatch):
-    make_small(monkeypatch)
-
-
-@pytest.fixture(scope="module")
-def whole(corpus, tmp_path_factory):
-    """What a run makes that nothing happens to."""
-    with pytest.MonkeyPatch.context() as patch:
-        make_small(patch)
-        return run(corpus, tmp_path_factory.mktemp("whole"))
+pytestmark = pytest.mark.usefixtures("small")
 
 
 @pytest.mark.parametrize("workers", [2, 3])

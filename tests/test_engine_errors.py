@@ -5,29 +5,11 @@ import os
 import resource
 
 import pytest
-from data_runs import arguments, make_corpus, make_small, one_line, run, start
+from data_runs import arguments, one_line, run, start
 
 from run_scripts.create_data import main
 
-
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("corpus")
-    make_corpus(folder)
-    return folder
-
-
-@pytest.fixture(autouse=True)
-def small(monkeypatch):
-    make_small(monkeypatch)
-
-
-@pytest.fixture(scope="module")
-def whole(corpus, tmp_path_factory):
-    """What a run makes that nothing happens to."""
-    with pytest.MonkeyPatch.context() as patch:
-        make_small(patch)
-        return run(corpus, tmp_path_factory.mktemp("whole"))
+pytestmark = pytest.mark.usefixtures("small")
 
 
 def test_one_process_at_a_time(corpus, tmp_path, capsys):

@@ -13,8 +13,6 @@ from data_runs import (
     arguments,
     contents,
     descendants,
-    make_corpus,
-    make_small,
     one_line,
     run,
     start,
@@ -24,25 +22,7 @@ from data_runs import (
 from create_pretraining_data import engine
 from run_scripts.create_data import main
 
-
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("corpus")
-    make_corpus(folder)
-    return folder
-
-
-@pytest.fixture(autouse=True)
-def small(monkeypatch):
-    make_small(monkeypatch)
-
-
-@pytest.fixture(scope="module")
-def whole(corpus, tmp_path_factory):
-    """What a run makes that nothing happens to."""
-    with pytest.MonkeyPatch.context() as patch:
-        make_small(patch)
-        return run(corpus, tmp_path_factory.mktemp("whole"))
+pytestmark = pytest.mark.usefixtures("small")
 
 
 @pytest.mark.parametrize("moment", KILLS)

@@ -18,8 +18,6 @@ from data_runs import (
     arguments,
     contents,
     descendants,
-    make_corpus,
-    make_small,
     one_line,
     run,
     start,
@@ -31,27 +29,9 @@ from create_pretraining_data.whole_file import whole_file
 from run_scripts.create_data import main
 from tokenization.errors import InputError
 
+pytestmark = pytest.mark.usefixtures("small")
+
 ON_SPARK = "--engine=spark", "--spark_master=local[2]"
-
-
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("corpus")
-    make_corpus(folder)
-    return folder
-
-
-@pytest.fixture(autouse=True)
-def small(monkeypatch):
-    make_small(monkeypatch)
-
-
-@pytest.fixture(scope="module")
-def whole(corpus, tmp_path_factory):
-    """What one process on one machine makes."""
-    with pytest.MonkeyPatch.context() as patch:
-        make_small(patch)
-        return run(corpus, tmp_path_factory.mktemp("whole"))
 
 
 class StandIn:
