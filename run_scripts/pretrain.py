@@ -18,6 +18,7 @@ from run_scripts.pretrain_flags import (
     check_flags,
     check_vocabulary,
     choose_column,
+    evaluation_shape,
     read_bucket_boundaries,
     read_config,
     read_profile_steps,
@@ -105,11 +106,12 @@ def train_and_evaluate(
     check_batches(values, strategy.num_replicas_in_sync)
     shape = (values.max_seq_length, values.max_predictions_per_seq)
     data = held_out = TrainingData(files, *check_records(files, *shape, config))
-    check_length(values, config, data)
+    check_length(config, data)
     read_bucket_boundaries(values, data.record_format)
     if values.eval_input_file:
-        held_out = TrainingData(eval_files, *check_records(eval_files, *shape, config))
-        check_length(values, config, held_out)
+        eval_shape = evaluation_shape(values, eval_files)
+        held_out = TrainingData(eval_files, *check_records(eval_files, *eval_shape, config))
+        check_length(config, held_out)
     check_agreement(strategy, {"records": data.examples, "precision": precision})
     keras.utils.set_random_seed(values.random_seed)
     with strategy.scope():
@@ -271,13 +273,13 @@ def check_batches(values, replicas):
         )
 
 
-def check_length(values, config, data):
+def check_length(config, data):
     """The model's positions must cover the sequences; those of a packed row count from 0 again."""
-    packed = data.record_format.packed_sequences
-    if not packed and values.max_seq_length > config.max_position_embeddings:
+    packed, length = data.record_format.packed_sequences, data.record_format.max_seq_length
+    if not packed and length > config.max_position_embeddings:
         raise InputError(
             "--max_seq_length must be at most max_position_embeddings of the configuration, "
-            f"unless rows are packed. Received: {values.max_seq_length} and "
+            f"unless rows are packed. Received: {length} and "
             f"{config.max_position_embeddings}"
         )
 

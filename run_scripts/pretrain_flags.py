@@ -294,14 +294,40 @@ def take_described_lengths(values, given, files):
     return dataclasses.replace(values, **lengths)
 
 
+def evaluation_shape(values, files):
+    """The lengths of held-out records, which may differ from those that are trained on.
+
+    Args:
+        values: `PretrainFlags` without `Columns`.
+        files: the held-out record files.
+
+    Returns:
+        max_seq_length and max_predictions_per_seq: of the JSON file beside them, else the flags'.
+    """
+    described = (read_sidecar(files[0]) or {}).get("record_format", {})
+    names = ("max_seq_length", "max_predictions_per_seq")
+    return tuple(described.get(name, getattr(values, name)) for name in names)
+
+
 def check_described_tokenizer(values, tokenizer, files):
-    """Refuses a tokenizer or a vocabulary that the records were not made with.
+    """Refuses records of several tokenizers, or a tokenizer that they were not made with.
 
     Args:
         values: `PretrainFlags`.
         tokenizer: that of --tokenizer_dir, or None.
         files: the record files; those without a JSON file beside them are let through.
     """
+    made_with = {path: (read_sidecar(path) or {}).get("tokenizer", {}) for path in files}
+    known = {path: made.get("fingerprint") for path, made in made_with.items()}
+    known = {path: found for path, found in known.items() if found}
+    if len(set(known.values())) > 1:
+        one = next(iter(known))
+        other = next(path for path in known if known[path] != known[one])
+        raise InputError(
+            "all records, those of --eval_input_file too, must be made with one tokenizer. "
+            f"Received: {one}, fingerprint {known[one][:12]}..., and {other}, "
+            f"{known[other][:12]}..."
+        )
     if tokenizer is not None:
         flag_name, where = "tokenizer_dir", values.tokenizer_dir
         name, found = "fingerprint", tokenizer.fingerprint()
@@ -310,12 +336,11 @@ def check_described_tokenizer(values, tokenizer, files):
         name, found = "vocabulary_sha256", hashlib.sha256(read_bytes(where)).hexdigest()
     else:
         return
-    for path in files:
-        made_with = (read_sidecar(path) or {}).get("tokenizer", {}).get(name, found)
-        if made_with != found:
+    for path, made in made_with.items():
+        if made.get(name, found) != found:
             raise InputError(
                 f"--{flag_name} must be what the records were made with: {name} "
-                f"{made_with[:12]}... in {sidecar_path(path)}. "
+                f"{made[name][:12]}... in {sidecar_path(path)}. "
                 f"Received: {where}, {name} {found[:12]}..."
             )
 

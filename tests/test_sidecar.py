@@ -5,7 +5,7 @@ import json
 
 import numpy as np
 import pytest
-from jobs import Job, one_line
+from jobs import Job, one_line, results
 
 from bert_tf.config import BertConfig
 from bert_tf.input_pipeline import evaluation_dataset, training_dataset
@@ -28,7 +28,12 @@ def made(tmp_path_factory):
     (folder / "other.txt").write_text("\n".join([*SPECIAL, *"가나다라마바아사"]) + "\n")
     save_tokenizer(KoreanTokenizer(folder / "vocab.txt"), folder / "tokenizer")
     save_tokenizer(KoreanTokenizer(folder / "other.txt"), folder / "other")
-    for name, compression in (("plain", "none"), ("packed", "GZIP")):
+    for name, changes in {
+        "plain": {},
+        "packed": {"compression": "GZIP"},
+        "shorter": {"max_seq_length": 10, "max_predictions_per_seq": 2},
+        "foreign": {"tokenizer_dir": folder / "other"},
+    }.items():
         flags = {
             "input_file": folder / "text.txt",
             "output_file": f"{folder}/{name}.tfrecord@2",
@@ -36,7 +41,7 @@ def made(tmp_path_factory):
             "max_seq_length": 14,
             "max_predictions_per_seq": 3,
             "dupe_factor": 1,
-            "compression": compression,
+            **changes,
         }
         assert main(["create", *(f"--{key}={value}" for key, value in flags.items())]) == 0
     return folder
@@ -52,12 +57,22 @@ def test_lengths_need_not_be_given(made, tmp_path):
     (job.output / "checkpoint").unlink(missing_ok=True)
 
 
+def test_held_out_records_have_their_own_lengths(made, tmp_path):
+    job = Job(tmp_path)
+    held_out = made / "shorter-*"
+    flags = {**UNSAID, "input_file": made / "plain-*", "eval_input_file": held_out}
+    assert job.run(**flags, do_eval=True) == 0
+    files = map(str, made.glob("shorter-*.tfrecord"))
+    assert results(job.output)["examples"] == sum(map(count_records, files))
+
+
 @pytest.mark.parametrize(
     ("flags", "parts"),
     [
         ({"tokenizer_dir": "other"}, ["--tokenizer_dir must be what the", "fingerprint", ".json"]),
         ({"vocab_file": "other.txt"}, ["--vocab_file must be what the", "vocabulary_sha256"]),
         ({"max_seq_length": 128}, ["--max_seq_length=128", "has 14"]),
+        ({"eval_input_file": "foreign-*"}, ["with one tokenizer", "plain-00000", "foreign-00000"]),
     ],
 )
 def test_what_contradicts_the_records_is_one_line(made, tmp_path, capsys, flags, parts):
