@@ -32,13 +32,10 @@ hard for those that can write them.
 """
 
 import argparse
-import collections
-import contextlib
 import dataclasses
 import hashlib
 import json
 import os
-import random
 import statistics
 import sys
 from pathlib import Path
@@ -49,69 +46,12 @@ from common import ENVIRONMENT, print_table, whole_numbers
 
 os.environ.update(ENVIRONMENT)  # before TensorFlow is imported
 
-from tqdm import tqdm
-from vocabulary_text import (
-    Cuts,
-    choose_masked,
-    find_limits,
-    read_eojeols,
-    read_reviews,
-    record_format,
-    row,
-    shares,
-    spans,
-    training_examples,
-)
-from vocabulary_training import (
-    checkpoint_loss,
-    finetune,
-    frequency_bits,
-    measure_bits,
-    pretraining_seconds,
-    review_arrays,
-)
+from vocabulary_contest import Contest, Settings
+from vocabulary_text import masked_characters
 
-from bert_tf.checkpoint_files import exists
-from bert_tf.config import BertConfig
-from create_pretraining_data.encoding import encode_record
-from create_pretraining_data.tfrecord import frame
-from run_scripts.pretrain import main as run_pretraining
-from tokenization import InputError, load_tokenizer
+from tokenization import InputError
 
-TEXT_SEED = 12345  # which words are masked; not a seed of the models
 FILES = ("text", "held_out", "reviews", "test_reviews")
-
-
-@dataclasses.dataclass(frozen=True)
-class Settings:
-    """What decides the results beside the files; the defaults are those of the README's table.
-
-    Attributes:
-        preset: a name of `BertConfig.from_preset`.
-        characters: of an example at most, spaces among them.
-        batch: examples of an update. After as many steps of 16 examples the masked words cost
-            what they cost by frequency alone: the model had not begun to read the others.
-        steps: updates of pre-training.
-        rate: what the learning rate's warm-up, a tenth of the steps, aims at.
-        held_out: examples that bits per character are measured on.
-        reviews: for fine-tuning, the first of their file; an empty one does not count.
-        test_reviews: likewise.
-        review_batch, epochs, review_rate: of fine-tuning.
-        review_length: pieces at most, in every vocabulary.
-    """
-
-    preset: str = "tiny"
-    characters: int = 160
-    batch: int = 64
-    steps: int = 2000
-    rate: float = 1e-3
-    held_out: int = 1500
-    reviews: int = 30_000
-    test_reviews: int = 30_000
-    review_batch: int = 64
-    epochs: int = 2
-    review_rate: float = 5e-4
-    review_length: int = 64
 
 
 class Results:
@@ -155,140 +95,6 @@ class Results:
     def _write(self, line):
         with open(self.path, "a", encoding="utf-8") as file:
             file.write(json.dumps(line, ensure_ascii=False) + "\n")
-
-
-class Contest:
-    """The texts, as all vocabularies are given them.
-
-    Args:
-        folders: of tokenizers, by name.
-        files: the paths of text, held_out, reviews, test_reviews.
-        settings: `Settings`.
-        work_dir: where records, configurations and checkpoints are kept.
-    """
-
-    def __init__(self, folders, files, settings, work_dir):
-        self.folders, self.settings, self.work_dir = folders, settings, Path(work_dir)
-        self.cuts = {name: Cuts(load_tokenizer(folder)) for name, folder in folders.items()}
-        all_cuts = list(self.cuts.values())
-        documents = read_eojeols(files["text"])
-        self.limits = find_limits(documents, all_cuts, settings.characters)
-        self.examples = training_examples(
-            documents,
-            all_cuts,
-            settings.characters,
-            self.limits,
-            settings.steps * settings.batch,
-            TEXT_SEED,
-        )
-        seen = frozenset(Path(files["text"]).read_text(encoding="utf-8").split("\n"))
-        others = read_eojeols(files["held_out"], without=seen)
-        texts = list(spans(others, all_cuts, settings.characters, self.limits))
-        rng = random.Random(TEXT_SEED)
-        rng.shuffle(texts)
-        chosen = texts[: settings.held_out]
-        self.held_out = [choose_masked(span, all_cuts, rng, self.limits) for span in chosen]
-        self.reviews, self.test_reviews = (
-            read_reviews(files[name], getattr(settings, name), all_cuts, settings.review_length)
-            for name in ("reviews", "test_reviews")
-        )
-        self.limits = dict(zip(self.cuts, self.limits, strict=True))
-        self.by_frequency = {name: self._by_frequency(cuts) for name, cuts in self.cuts.items()}
-        self.shares = {
-            name: (
-                shares(documents, cuts),
-                shares(others, cuts),
-                shares([eojeols for eojeols, _ in self.test_reviews], cuts),
-            )
-            for name, cuts in self.cuts.items()
-        }
-
-    def _by_frequency(self, cuts):
-        """Bits per character of the held-out text's masked eojeols: number of pieces, pieces."""
-        learned, asked = (
-            [example.eojeols[n] for example in examples for n in example.masked]
-            for examples in (self.examples, self.held_out)
-        )
-        numbers = collections.Counter(len(cuts[eojeol]) for eojeol in learned)
-        pieces = collections.Counter(piece for eojeol in learned for piece in cuts[eojeol])
-        said = [len(cuts[eojeol]) for eojeol in asked]
-        of_number = frequency_bits(numbers, said, max([*numbers, *said]))
-        said = [piece for eojeol in asked for piece in cuts[eojeol]]
-        of_pieces = frequency_bits(pieces, said, cuts.tokenizer.vocab_size)
-        characters = sum(map(len, asked))
-        return of_number / characters, of_pieces / characters
-
-    def config(self, name):
-        """The model's sizes."""
-        size = self.cuts[name].tokenizer.vocab_size
-        return BertConfig.from_preset(self.settings.preset, vocab_size=size)
-
-    def write(self, name):
-        """Records of the training examples and the model's configuration; returns the paths."""
-        records, config = (self.work_dir / f"{name}{end}" for end in (".tfrecord", ".json"))
-        config.write_text(json.dumps(dataclasses.asdict(self.config(name))), encoding="utf-8")
-        if not records.exists():  # it appears under its name when it is complete
-            rng, limit = random.Random(TEXT_SEED), self.limits[name]
-            examples = tqdm(self.examples, desc=f"records, {name}", unit="record", disable=None)
-            rows = (row(example, self.cuts[name], limit, rng) for example in examples)
-            partial = records.with_suffix(".partial")
-            with open(partial, "wb") as file:
-                file.writelines(frame(encode_record(r, record_format(limit))) for r in rows)
-            partial.rename(records)
-        return records, config
-
-    def checkpoint(self, name, seed):
-        """The folder that pre-training writes to."""
-        return self.work_dir / f"{name}-{seed}"
-
-    def pretrain(self, name, seed):
-        """Runs run_pretraining.py, then measures on the held-out text."""
-        records, config = self.write(name)
-        settings, limit, folder = self.settings, self.limits[name], self.checkpoint(name, seed)
-        flags = {
-            "bert_config_file": config,
-            "input_file": records,
-            "output_dir": folder,
-            "do_train": "true",
-            "max_seq_length": limit.length,
-            "max_predictions_per_seq": limit.predictions,
-            "train_batch_size": settings.batch,
-            "num_train_steps": settings.steps,
-            "num_warmup_steps": settings.steps // 10,
-            "learning_rate": settings.rate,
-            "random_seed": seed,
-            "save_checkpoints_steps": max(1, settings.steps // 10),
-            "keep_checkpoint_max": 1,
-            "save_summary_steps": max(1, settings.steps // 100),
-            "tokenizer_dir": self.folders[name],
-        }
-        arguments = ["run_pretraining", *(f"--{key}={value}" for key, value in flags.items())]
-        with contextlib.redirect_stdout(sys.stderr):
-            status = run_pretraining(arguments)
-        checkpoint = folder / f"model.ckpt-{settings.steps}"
-        if status or not exists(str(checkpoint)):
-            sys.exit("stopped: the same command goes on from there")
-        loss_of = checkpoint_loss(self.config(name), checkpoint, settings.batch)
-        bits = measure_bits(loss_of, self.held_out, self.cuts[name], limit)
-        return {
-            "bits_at_once": bits.at_once,
-            "bits_in_turn": bits.in_turn,
-            "seconds": pretraining_seconds(folder, settings.batch),
-        }
-
-    def finetune(self, name, seed, pretrained):
-        """Fine-tunes the pre-trained model, or a new one; the accuracy on the test reviews."""
-        settings, cuts = self.settings, self.cuts[name]
-        checkpoint = self.checkpoint(name, seed) / f"model.ckpt-{settings.steps}"
-        accuracy = finetune(
-            self.config(name),
-            checkpoint if pretrained else None,
-            review_arrays(self.reviews, cuts, settings.review_length),
-            review_arrays(self.test_reviews, cuts, settings.review_length),
-            settings,
-            seed,
-        )
-        return {"accuracy": accuracy}
 
 
 def run(contest, results, seeds):
@@ -336,7 +142,7 @@ def mean_and_deviation(numbers, form):
 def notes(contest, seeds):
     """Lines that say what was measured on what."""
     settings, held_out = contest.settings, contest.held_out
-    words = [example.eojeols[n] for example in held_out for n in example.masked]
+    masked = sum(len(example.masked) for example in held_out)
     eojeols = sum(len(example.eojeols) for example in contest.examples) / len(contest.examples)
     yield (
         f"{settings.preset}, {settings.steps} steps of {settings.batch} examples of at most "
@@ -344,7 +150,7 @@ def notes(contest, seeds):
         "means ± standard deviations."
     )
     yield (
-        f"Bits per character: {len(words):,} eojeols of {sum(map(len, words)):,} characters, in "
+        f"Bits per character: {masked:,} spans of {masked_characters(held_out):,} characters, in "
         f"{len(held_out):,} held-out examples."
     )
     yield (

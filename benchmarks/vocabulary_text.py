@@ -1,8 +1,8 @@
-"""What benchmarks/vocabulary.py lets models read: the same text, the same words masked, any pieces.
+"""What benchmarks/vocabulary.py lets models read: the same text, the same spans masked, any pieces.
 
-Everything is decided by eojeols, the words between spaces, before there are pieces: an example is
-a run of whole eojeols, and whole eojeols are masked. Pieces only set limits, those of all
-vocabularies at once.
+Everything is decided by characters: an example is a passage of whole eojeols (the words between
+spaces); what is masked in it are spans of characters, the smallest ones that all vocabularies write
+in whole pieces. Pieces set the ends of spans and limits, those of all vocabularies at once.
 
 Shapes: T pieces of a row, P predictions.
 """
@@ -19,26 +19,99 @@ import numpy as np
 from create_pretraining_data.record_format import RecordFormat
 from tokenization.errors import InputError
 
-MASKED = 0.15  # of an example's eojeols, as BERT masks pieces
-TREATMENTS = {"mask": 0.8, "same": 0.1, "random": 0.1}  # of a masked eojeol in training, as BERT
+MASKED = 0.15  # of an example's characters, as BERT masks pieces
+TREATMENTS = {"mask": 0.8, "same": 0.1, "random": 0.1}  # of a masked span in training, as BERT
 LIMIT_QUANTILE = 0.99  # of examples that are as long in pieces as their characters let them be
-LIMIT_STEP = 8  # lengths are multiples of it, for the sake of matrix products
+
+
+class Span(NamedTuple):
+    """Characters of one eojeol of an example."""
+
+    eojeol: int  # its number
+    start: int
+    end: int
 
 
 class Cuts(dict):
-    """The piece ids of each eojeol in one vocabulary, cut when it is first asked for."""
+    """The piece ids of each eojeol in one vocabulary, cut when it is first asked for.
+
+    Attributes:
+        places: for each of these eojeols, what `clean_places` says.
+    """
 
     def __init__(self, tokenizer):
         super().__init__()
-        self.tokenizer = tokenizer
+        self.tokenizer, self.places = tokenizer, {}
 
     def __missing__(self, eojeol):
-        self[eojeol] = ids = tuple(self.tokenizer.encode(eojeol))
+        ids, offsets = self.tokenizer.encode_with_offsets(eojeol)
+        self.places[eojeol] = clean_places(tuple(offsets), len(eojeol))
+        self[eojeol] = ids = tuple(ids)
         return ids
 
     def knows(self, eojeol):
         """Whether all of an eojeol can be written in pieces."""
         return self.tokenizer.unk_id not in self[eojeol]
+
+    def between(self, eojeol, start, end):
+        """The numbers of the first piece of a span, and of the one behind its last."""
+        return self.places[eojeol][start], self.places[eojeol][end]
+
+    def pieces(self, eojeols, span):
+        """The ids of a `Span` of an example."""
+        eojeol = eojeols[span.eojeol]
+        return self[eojeol][slice(*self.between(eojeol, span.start, span.end))]
+
+
+@functools.cache  # many eojeols are cut in the same way
+def clean_places(offsets, length):
+    """Where an eojeol can be cut so that every piece is whole on one side.
+
+    Args:
+        offsets: for each piece its first character and the one behind the last. The jamo of a
+            syllable share its span; a piece may have an empty one.
+        length: of the eojeol.
+
+    Returns:
+        A dict: from the number of characters before the cut to the number of pieces before it,
+        0 and `length` among them. Where an empty span stands is no clean place: its piece could be
+        on either side.
+    """
+    places = {0: 0}
+    for place in range(1, length):
+        sides = [(end <= place) - (place <= start) for start, end in offsets]
+        if all(sides):  # 0: across the place, or empty and there
+            places[place] = sides.count(1)
+    return {**places, length: len(offsets)}
+
+
+class SharedSpans(dict):
+    """The spans of each eojeol: the smallest ones whose ends are clean places in all vocabularies.
+
+    Each has a piece in every vocabulary, and together they are the eojeol. Pairs of the first
+    character and the one behind the last, found when they are first asked for.
+
+    Args:
+        all_cuts: a `Cuts` for every vocabulary; none cuts an eojeol that is asked for to nothing.
+    """
+
+    def __init__(self, all_cuts):
+        super().__init__()
+        self.all_cuts = all_cuts
+
+    def __missing__(self, eojeol):
+        spans, start = [], 0
+        for cuts in self.all_cuts:
+            cuts[eojeol]  # so that its places are known
+        places = [cuts.places[eojeol] for cuts in self.all_cuts]
+        for place in range(1, len(eojeol) + 1):
+            if all(place in each and each[start] < each[place] for each in places):
+                spans.append((start, place))
+                start = place
+        if start < len(eojeol):  # ends in what is no piece to somebody
+            spans[-1:] = [(spans[-1][0] if spans else 0, len(eojeol))]
+        self[eojeol] = spans = tuple(spans)
+        return spans
 
 
 class Limits(NamedTuple):
@@ -49,11 +122,16 @@ class Limits(NamedTuple):
 
 
 class Example(NamedTuple):
-    """A run of eojeols, of which some are to be found."""
+    """A passage, of which some characters are to be found."""
 
     eojeols: list[str]
-    masked: list[int]  # their numbers, ascending
+    masked: list[Span]  # ascending
     treatments: list[str]  # what stands in the place of each
+
+
+def masked_characters(examples):
+    """How many characters are to be found in examples."""
+    return sum(span.end - span.start for example in examples for span in example.masked)
 
 
 def read_eojeols(path, without=frozenset()):
@@ -72,7 +150,7 @@ def read_eojeols(path, without=frozenset()):
     return [document for document in documents if document]
 
 
-def spans(documents, all_cuts, characters, limits=None):
+def passages(documents, all_cuts, characters, limits=None):
     """Cuts documents into runs of whole eojeols.
 
     Args:
@@ -87,75 +165,88 @@ def spans(documents, all_cuts, characters, limits=None):
     """
     room = [characters, *(limit.length - 2 for limit in limits or ())]
     for document in documents:
-        span, used = [], [0] * len(room)
+        passage, used = [], [0] * len(room)
         for eojeol in document:
             pieces = [len(cuts[eojeol]) for cuts in all_cuts]
             sizes = [len(eojeol) + 1, *pieces][: len(room)]
             if not all(pieces) or any(map(int.__gt__, sizes, room)):
                 continue
             if any(u + size > r for u, size, r in zip(used, sizes, room, strict=True)):
-                yield span
-                span, used = [], [0] * len(room)
-            span.append(eojeol)
+                yield passage
+                passage, used = [], [0] * len(room)
+            passage.append(eojeol)
             used = [u + size for u, size in zip(used, sizes, strict=True)]
-        if span:
-            yield span
+        if passage:
+            yield passage
 
 
-def choose_masked(span, all_cuts, rng, limits=None):
-    """Chooses the eojeols of a span that are to be found.
+def choose_masked(eojeols, spans, rng, limits=None):
+    """Chooses the spans of a passage that are to be found.
+
+    They are taken in random order until their characters are enough: how long a span is does not
+    decide whether it is among them.
 
     Args:
-        span: a list of eojeols.
-        all_cuts: a `Cuts` for every vocabulary; an eojeol that one of them does not know is not
-            chosen.
+        eojeols: the passage.
+        spans: `SharedSpans`; those of an eojeol that one of the vocabularies does not know are
+            not chosen.
         rng: a `random.Random`.
-        limits: `Limits` for every vocabulary; an eojeol that has too many pieces for what is
-            left of any of them is passed over.
+        limits: `Limits` for every vocabulary; a span that has too many pieces for what is left
+            of any of them is passed over.
 
     Returns:
-        An `Example`, all of whose masked eojeols are to be shown as [MASK].
+        An `Example`, all of whose masked spans are to be shown as [MASK].
     """
-    left = [limit.predictions for limit in limits] if limits else [len(span) * 1000] * len(all_cuts)
-    count, masked = max(1, round(MASKED * len(span))), []
-    for number in rng.sample(range(len(span)), len(span)):
-        if len(masked) == count:
+    wanted = MASKED * sum(map(len, eojeols))
+    left = [limit.predictions for limit in limits or ()]
+    known = [
+        Span(number, start, end)
+        for number, eojeol in enumerate(eojeols)
+        if all(cuts.knows(eojeol) for cuts in spans.all_cuts)
+        for start, end in spans[eojeol]
+    ]
+    masked, characters = [], 0
+    for span in rng.sample(known, len(known)):
+        if characters >= wanted:
             break
-        pieces = [len(cuts[span[number]]) for cuts in all_cuts]
-        fits = all(map(int.__le__, pieces, left))
-        if fits and all(cuts.knows(span[number]) for cuts in all_cuts):
-            masked.append(number)
+        if limits:
+            pieces = [len(cuts.pieces(eojeols, span)) for cuts in spans.all_cuts]
+            if any(map(int.__gt__, pieces, left)):
+                continue
             left = [rest - used for rest, used in zip(left, pieces, strict=True)]
-    return Example(span, sorted(masked), ["mask"] * len(masked))
+        masked.append(span)
+        characters += span.end - span.start
+    return Example(eojeols, sorted(masked), ["mask"] * len(masked))
 
 
-def training_examples(documents, all_cuts, characters, limits, count, seed):
+def training_examples(documents, spans, characters, limits, count, seed):
     """As many examples as asked for: passes over the text, each with other masks.
 
     Returns:
         A list of `Example`, the same for all vocabularies.
     """
     rng, examples = random.Random(seed), []
-    texts = list(spans(documents, all_cuts, characters, limits))
+    texts = list(passages(documents, spans.all_cuts, characters, limits))
     while len(examples) < count:
         rng.shuffle(texts)
-        for span in texts[: count - len(examples)]:
-            example = choose_masked(span, all_cuts, rng, limits)
+        for eojeols in texts[: count - len(examples)]:
+            example = choose_masked(eojeols, spans, rng, limits)
             drawn = rng.choices(list(TREATMENTS), list(TREATMENTS.values()), k=len(example.masked))
             examples.append(example._replace(treatments=drawn))
     return examples
 
 
-def find_limits(documents, all_cuts, characters):
+def find_limits(documents, spans, characters):
     """What nearly all examples of so many characters need, for each vocabulary."""
     lengths, predictions, rng = [], [], random.Random(0)
-    for span in spans(documents, all_cuts, characters):
-        example = choose_masked(span, all_cuts, rng)
-        lengths.append([2 + sum(len(cuts[e]) for e in span) for cuts in all_cuts])
-        predictions.append([sum(len(cuts[span[n]]) for n in example.masked) for cuts in all_cuts])
+    for eojeols in passages(documents, spans.all_cuts, characters):
+        masked = choose_masked(eojeols, spans, rng).masked
+        lengths.append([2 + sum(len(cuts[e]) for e in eojeols) for cuts in spans.all_cuts])
+        predictions.append(
+            [sum(len(cuts.pieces(eojeols, span)) for span in masked) for cuts in spans.all_cuts]
+        )
     needed = np.quantile([lengths, predictions], LIMIT_QUANTILE, axis=1)  # [2, vocabularies]
-    rounded = -(-needed // LIMIT_STEP) * LIMIT_STEP
-    return [Limits(int(length), int(places)) for length, places in rounded.T]
+    return [Limits(int(length), int(places)) for length, places in np.ceil(needed).T]
 
 
 def row(example, cuts, limit, rng=None, asked=None):
@@ -166,33 +257,35 @@ def row(example, cuts, limit, rng=None, asked=None):
         cuts: the vocabulary's `Cuts`.
         limit: its `Limits`.
         rng: a `random.Random` for the pieces of the treatment "random".
-        asked: None to predict all pieces of the masked eojeols at once; a number k to predict
-            the piece k of each of them, those before it shown.
+        asked: None to predict all pieces of the masked spans at once; a number k to predict the
+            piece k of each of them, those before it shown.
 
     Returns:
         A dict of lists: [T] input_ids, input_mask, segment_ids; [P] masked_lm_positions,
         masked_lm_ids, masked_lm_weights.
     """
     tokenizer = cuts.tokenizer
-    treatments = dict(zip(example.masked, example.treatments, strict=True))
-    ids, positions, labels = [tokenizer.cls_id], [], []
-    for number, eojeol in enumerate(example.eojeols):
-        pieces = cuts[eojeol]
-        if number in treatments:
-            shown = pieces[: asked or 0]
-            wanted = range(len(pieces)) if asked is None else range(asked, asked + 1)
-            positions += [len(ids) + k for k in wanted if k < len(pieces)]
-            labels += [pieces[k] for k in wanted if k < len(pieces)]
-            hidden = {
-                "mask": lambda piece: tokenizer.mask_id,
-                "same": lambda piece: piece,
-                "random": lambda piece: rng.randrange(tokenizer.vocab_size),
-            }[treatments[number]]
-            pieces = [*shown, *map(hidden, pieces[len(shown) :])]
-        ids += pieces
+    instead = {
+        "mask": lambda piece: tokenizer.mask_id,
+        "same": lambda piece: piece,
+        "random": lambda piece: rng.randrange(tokenizer.vocab_size),
+    }
+    starts, ids = [], [tokenizer.cls_id]  # where each eojeol's pieces begin
+    for eojeol in example.eojeols:
+        starts.append(len(ids))
+        ids += cuts[eojeol]
     ids.append(tokenizer.sep_id)
-    length, places = limit
-    padding, missing = length - len(ids), places - len(labels)
+    positions, labels = [], []
+    for span, treatment in zip(example.masked, example.treatments, strict=True):
+        first, end = cuts.between(example.eojeols[span.eojeol], span.start, span.end)
+        places = range(starts[span.eojeol] + first, starts[span.eojeol] + end)
+        wanted = places if asked is None else places[asked : asked + 1]
+        positions += wanted
+        labels += [ids[place] for place in wanted]
+        for place in places[asked or 0 :]:
+            ids[place] = instead[treatment](ids[place])
+    length, room = limit
+    padding, missing = length - len(ids), room - len(labels)
     return {
         "input_ids": ids + [tokenizer.pad_id] * padding,
         "input_mask": [1] * len(ids) + [0] * padding,
@@ -234,7 +327,7 @@ def read_reviews(path, count, all_cuts, length):
             )
         if line:
             eojeols = unicodedata.normalize("NFC", fields[1]).split()
-            first = next(spans([eojeols], all_cuts, sys.maxsize, limits), None)
+            first = next(passages([eojeols], all_cuts, sys.maxsize, limits), None)
             if first:
                 reviews.append((first, int(fields[2])))
     if len(reviews) < count:

@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tqdm import tqdm
-from vocabulary_text import row
+from vocabulary_text import masked_characters, row
 
 from bert_tf import BertModel, PretrainingModel, WarmupPolynomialDecay, load_google_checkpoint
 from bert_tf.layers import Dropout, dense
@@ -22,7 +22,7 @@ FAST_QUANTILE = 0.1  # of windows of steps: while others use the machine as well
 
 
 class Bits(NamedTuple):
-    """Bits per character of the masked eojeols."""
+    """Bits per character of the masked spans."""
 
     at_once: float
     in_turn: float
@@ -41,19 +41,20 @@ def measure_bits(loss_of, examples, cuts, limit):
     Returns:
         `Bits`.
     """
-    words = [(example, example.eojeols[n]) for example in examples for n in example.masked]
-    characters = sum(len(word) for _, word in words)
-    longest = max(len(cuts[word]) for _, word in words)
+    most = [  # pieces of a masked span
+        max((len(cuts.pieces(example.eojeols, span)) for span in example.masked), default=0)
+        for example in examples
+    ]
     at_once = loss_of([row(example, cuts, limit) for example in examples])
     in_turn = loss_of(
         [
             row(example, cuts, limit, asked=k)
-            for k in range(longest)
-            for example in examples
-            if any(len(cuts[example.eojeols[n]]) > k for n in example.masked)
+            for k in range(max(most))
+            for example, pieces in zip(examples, most, strict=True)
+            if pieces > k
         ]
     )
-    return Bits(*(loss / math.log(2) / characters for loss in (at_once, in_turn)))
+    return Bits(*(loss / math.log(2) / masked_characters(examples) for loss in (at_once, in_turn)))
 
 
 def frequency_bits(counts, said, kinds):

@@ -1,10 +1,12 @@
 """The comparison of vocabularies: measures by hand, its examples, a run of a tiny model."""
 
 import collections
+import itertools
 import json
 import math
 import random
 import sys
+import unicodedata
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +16,10 @@ from tiny import SIZES, tiny_model
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 
 import vocabulary
+import vocabulary_contest
 import vocabulary_text
 import vocabulary_training
-from vocabulary_text import Cuts, Example, Limits
+from vocabulary_text import Cuts, Example, Limits, SharedSpans, Span
 
 from bert_tf.checkpoint import save_google_checkpoint
 from bert_tf.config import BertConfig
@@ -34,13 +37,18 @@ class Letters:
     def __init__(self, size):
         self.size = size
 
-    def encode(self, text):
-        text = text.replace("~", "")
-        parts = [text[i : i + self.size] for i in range(0, len(text), self.size)]
-        return [self.unk_id if "?" in part else 100 + ord(part[0]) for part in parts]
+    def encode_with_offsets(self, text):
+        places = [place for place, letter in enumerate(text) if letter != "~"]
+        parts = [places[i : i + self.size] for i in range(0, len(places), self.size)]
+        ids = [
+            self.unk_id if "?" in [text[place] for place in part] else 100 + ord(text[part[0]])
+            for part in parts
+        ]
+        return ids, [(part[0], part[-1] + 1) for part in parts]
 
 
 ONE, TWO = Cuts(Letters(1)), Cuts(Letters(2))
+BOTH = SharedSpans([ONE, TWO])
 LIMIT = Limits(length=16, predictions=8)
 
 
@@ -52,9 +60,13 @@ def filled(row):
 
 def test_an_example_ends_before_it_is_too_long_for_any_vocabulary():
     documents = [["ab", "cd", "ef"], ["gh"]]
-    assert list(vocabulary_text.spans(documents, [ONE, TWO], 6)) == [["ab", "cd"], ["ef"], ["gh"]]
+    assert list(vocabulary_text.passages(documents, [ONE, TWO], 6)) == [
+        ["ab", "cd"],
+        ["ef"],
+        ["gh"],
+    ]
     tight = [Limits(6, 0), Limits(99, 0)]  # four pieces of one letter
-    assert list(vocabulary_text.spans(documents, [ONE, TWO], 99, tight)) == [
+    assert list(vocabulary_text.passages(documents, [ONE, TWO], 99, tight)) == [
         ["ab", "cd"],
         ["ef"],
         ["gh"],
@@ -63,52 +75,130 @@ def test_an_example_ends_before_it_is_too_long_for_any_vocabulary():
 
 def test_an_eojeol_that_fits_nowhere_is_left_out():
     documents = [["ab", "cdefghi", "~", "jk"]]
-    assert list(vocabulary_text.spans(documents, [ONE, TWO], 7)) == [["ab", "jk"]]
+    assert list(vocabulary_text.passages(documents, [ONE, TWO], 7)) == [["ab", "jk"]]
     limits = [Limits(8, 0), Limits(8, 0)]
-    assert list(vocabulary_text.spans(documents, [ONE, TWO], 99, limits)) == [["ab", "jk"]]
+    assert list(vocabulary_text.passages(documents, [ONE, TWO], 99, limits)) == [["ab", "jk"]]
+
+
+def test_clean_places():
+    def places(*offsets, length):
+        return vocabulary_text.clean_places(offsets, length)
+
+    assert places((0, 1), (1, 3), length=3) == {0: 0, 1: 1, 3: 2}
+    # The three jamo of a syllable; a piece of it and of a letter more; what is no piece.
+    assert places((0, 1), (0, 1), (0, 1), (1, 2), length=2) == {0: 0, 1: 3, 2: 4}
+    assert places((0, 1), (0, 2), (2, 3), length=3) == {0: 0, 2: 2, 3: 3}
+    assert places((0, 1), (2, 3), length=3) == {0: 0, 1: 1, 2: 1, 3: 2}
+    # Empty spans: one at the end; one inside, where its place is not clean.
+    assert places((0, 1), (1, 2), (2, 2), length=2) == {0: 0, 1: 1, 2: 3}
+    assert places((0, 1), (1, 1), (1, 2), (2, 3), length=3) == {0: 0, 2: 3, 3: 4}
+    assert places((0, 2), (1, 1), (2, 3), length=3) == {0: 0, 2: 2, 3: 3}
+
+
+def test_shared_spans():
+    three = Cuts(Letters(3))
+    assert BOTH["abcde"] == ((0, 2), (2, 4), (4, 5))
+    assert SharedSpans([ONE, TWO, three])["abcdefgh"] == ((0, 6), (6, 8))
+    assert SharedSpans([TWO, three])["abcd"] == ((0, 4),)  # nothing inside is shared
+    # A span holds a piece in every vocabulary: what is no piece to somebody goes with one that is.
+    assert BOTH["~a~b~c~"] == ((0, 4), (4, 7))
+
+
+def test_spans_are_whole_pieces_of_every_vocabulary(tmp_path):
+    """Jamo, markers behind words, unknown characters, runs that are shortened."""
+    pytest.importorskip("hypothesis", reason="hypothesis is not installed")
+    from made_tokenizers import TEXTS, full_tokenizers, korean_tokenizers
+
+    made = dict([*korean_tokenizers(tmp_path), *full_tokenizers(tmp_path)])
+    names = (
+        "character-##-\u2581-eojeol-True",
+        "word-##-_-word-False",
+        "fallback only",
+        "full-False",
+    )
+    all_cuts = [Cuts(made[name]) for name in names]
+    eojeols = {e for text in TEXTS for e in unicodedata.normalize("NFC", text).split()}
+    eojeols = [e for e in eojeols if len(e) < 50 and all(len(cuts[e]) for cuts in all_cuts)]
+    inner = 0
+    for pair in itertools.combinations(all_cuts, 2):
+        spans = SharedSpans(pair)
+        for eojeol in eojeols:
+            inner += len(spans[eojeol]) - 1
+            assert "".join(eojeol[start:end] for start, end in spans[eojeol]) == eojeol
+            for cuts in pair:
+                of_spans = [cuts.pieces([eojeol], Span(0, *span)) for span in spans[eojeol]]
+                assert all(of_spans)
+                assert tuple(itertools.chain(*of_spans)) == cuts[eojeol]
+                offsets = iter(cuts.tokenizer.encode_with_offsets(eojeol)[1])
+                for (start, end), pieces in zip(spans[eojeol], of_spans, strict=True):
+                    for first, last in itertools.islice(offsets, len(pieces)):
+                        assert start <= first <= last <= end, (eojeol, cuts.tokenizer.config())
+    assert inner > 100
 
 
 def test_what_one_vocabulary_does_not_know_is_masked_in_none():
-    span = ["a?"] + ["bc"] * 6
+    eojeols = ["a?"] + ["bc"] * 6
     unknown_to_one = Cuts(Letters(2))
     unknown_to_one["a?"] = (500,)
+    unknown_to_one.places["a?"] = {0: 0, 2: 1}
+    spans = SharedSpans([unknown_to_one, ONE])
     for seed in range(50):
-        example = vocabulary_text.choose_masked(span, [unknown_to_one, ONE], random.Random(seed))
-        assert len(example.masked) == 1  # 15 % of 7
-        assert example.masked != [0]
+        example = vocabulary_text.choose_masked(eojeols, spans, random.Random(seed))
+        assert len(example.masked) == 2  # two letters of 14 are less than 15 %
+        assert example.masked[0].eojeol > 0
 
 
-def test_masked_eojeols_fit_all_vocabularies():
-    span = ["abcdefgh", "ij", "kl", "mn", "op", "qr", "st"] * 3
+def test_masked_characters_are_as_many_as_asked_for():
+    rng, lengths, masked = random.Random(1), [4, 1, 6, 3] * 10, 0
+    eojeols = ["abcdef"[:length] for length in lengths]
+    chosen = collections.Counter()
+    for _ in range(2000):
+        example = vocabulary_text.choose_masked(eojeols, BOTH, rng)
+        assert example.masked == sorted(set(example.masked))
+        assert all((start, end) in BOTH[eojeols[n]] for n, start, end in example.masked)
+        assert 21 <= vocabulary_text.masked_characters([example]) <= 22  # 15 % of 140
+        masked += vocabulary_text.masked_characters([example])
+        chosen.update(end - start for _, start, end in example.masked)
+    # Of 20 spans of one character and 60 of two each is as often among them.
+    assert chosen[1] / 20 == pytest.approx(chosen[2] / 60, rel=0.03)
+
+
+def test_masked_spans_fit_all_vocabularies():
+    eojeols = ["abcdefgh", "ij", "kl", "mn", "op", "qr", "st"] * 3
     for seed in range(20):
-        limits = [Limits(99, 7), Limits(99, 4)]
-        example = vocabulary_text.choose_masked(span, [ONE, TWO], random.Random(seed), limits)
-        assert len(example.masked) == 3  # 15 % of 21
-        assert sum(len(ONE[span[n]]) for n in example.masked) <= 7
+        limits = [Limits(99, 8), Limits(99, 3)]
+        example = vocabulary_text.choose_masked(eojeols, BOTH, random.Random(seed), limits)
+        assert len(example.masked) == 3  # 15 % of 60 characters would be 5
+        assert sum(len(TWO.pieces(eojeols, span)) for span in example.masked) == 3
 
 
 def test_a_row_by_hand():
-    example = Example(["ab", "cde", "f"], [0, 1], ["mask", "same"])
-    a, b, c, d, e, f = (100 + ord(letter) for letter in "abcdef")
+    example = Example(
+        ["ab", "cdefg", "h"],
+        [Span(0, 0, 2), Span(1, 2, 4), Span(1, 4, 5)],
+        ["mask", "same", "mask"],
+    )
+    a, b, c, d, e, f, g, h = (100 + ord(letter) for letter in "abcdefgh")
     row = vocabulary_text.row(example, ONE, LIMIT)
-    assert list(row["input_ids"]) == [2, 4, 4, c, d, e, f, 3, *[0] * 8]
-    assert list(row["input_mask"]) == [1] * 8 + [0] * 8
-    assert filled(row) == ([1, 2, 3, 4, 5], [a, b, c, d, e])
+    assert list(row["input_ids"]) == [2, 4, 4, c, d, e, f, 4, h, 3, *[0] * 6]
+    assert list(row["input_mask"]) == [1] * 10 + [0] * 6
+    assert filled(row) == ([1, 2, 5, 6, 7], [a, b, e, f, g])
     row = vocabulary_text.row(example, TWO, LIMIT)
-    assert list(row["input_ids"])[:6] == [2, 4, c, e, f, 3]
-    assert filled(row) == ([1, 2, 3], [a, c, e])
+    assert list(row["input_ids"])[:7] == [2, 4, c, e, 4, h, 3]
+    assert filled(row) == ([1, 3, 4], [a, e, g])
 
 
 def test_random_pieces_stand_where_they_should():
-    example = Example(["ab", "cd"], [0], ["random"])
+    example = Example(["ab", "cd"], [Span(0, 0, 2)], ["random"])
     row = vocabulary_text.row(example, ONE, LIMIT, random.Random(0))
     pieces = random.Random(0)
     expected = [2, pieces.randrange(10_000), pieces.randrange(10_000), *ONE["cd"], 3]
     assert list(row["input_ids"])[:6] == expected
+    assert filled(row) == ([1, 2], list(ONE["ab"]))
 
 
 def test_pieces_that_were_asked_for_are_shown():
-    example = Example(["abc", "d", "e"], [0, 1], ["mask", "mask"])
+    example = Example(["abc", "d", "e"], [Span(0, 0, 3), Span(1, 0, 1)], ["mask", "mask"])
     a, b, c, d, e = (100 + ord(letter) for letter in "abcde")
     rows = [vocabulary_text.row(example, ONE, LIMIT, asked=k) for k in range(3)]
     assert [list(row["input_ids"])[:7] for row in rows] == [
@@ -122,7 +212,7 @@ def test_pieces_that_were_asked_for_are_shown():
 def test_training_examples_pass_over_the_text_with_other_masks():
     documents = [[f"{i}{j}" for j in range(10)] for i in range(5)]
     limits = [LIMIT._replace(length=64)] * 2
-    examples = vocabulary_text.training_examples(documents, [ONE, TWO], 30, limits, 20, seed=1)
+    examples = vocabulary_text.training_examples(documents, BOTH, 30, limits, 20, seed=1)
     assert len(examples) == 20
     seen = collections.Counter(tuple(example.eojeols) for example in examples)
     assert set(seen.values()) == {4}  # every text once a pass
@@ -133,7 +223,10 @@ def test_training_examples_pass_over_the_text_with_other_masks():
 
 def test_bits_per_character_by_hand():
     """Every prediction has the probability 1/8 at once, 1/2 where earlier pieces are shown."""
-    examples = [Example(["abcd", "ef"], [0, 1], ["mask"] * 2), Example(["g"], [0], ["mask"])]
+    examples = [
+        Example(["abcd", "ef"], [Span(0, 0, 4), Span(1, 0, 2)], ["mask"] * 2),
+        Example(["g"], [Span(0, 0, 1)], ["mask"]),
+    ]
 
     def loss_of(rows):
         total = 0.0
@@ -144,7 +237,7 @@ def test_bits_per_character_by_hand():
             total += predictions * math.log(8 if masks == length - 2 else 2)
         return total
 
-    # 7 characters; one letter a piece: 7 predictions, the first of each eojeol without help.
+    # 7 characters; one letter a piece: 7 predictions, the first of each span without help.
     bits = vocabulary_training.measure_bits(loss_of, examples, ONE, LIMIT)
     assert bits.at_once == pytest.approx(7 * 3 / 7)
     assert bits.in_turn == pytest.approx((3 * 3 + 4 * 1) / 7)
@@ -203,9 +296,9 @@ def test_loss_of_a_checkpoint_is_the_models_own(tmp_path):
     checkpoint = tmp_path / "model.ckpt-1"
     save_google_checkpoint(model, str(checkpoint))
     examples = [
-        Example(["ab", "cd", "ef"], [0, 2], ["mask", "mask"]),
-        Example(["gh"], [0], ["mask"]),
-        Example(["ij", "kl"], [1], ["mask"]),
+        Example(["ab", "cd", "ef"], [Span(0, 0, 2), Span(2, 0, 1)], ["mask", "mask"]),
+        Example(["gh"], [Span(0, 0, 2)], ["mask"]),
+        Example(["ij", "kl"], [Span(1, 0, 2)], ["mask"]),
     ]
     rows = [vocabulary_text.row(example, ONE, LIMIT) for example in examples]
     expected = 0.0
@@ -231,7 +324,7 @@ def test_fine_tuning_learns_what_can_be_learned():
         vocabulary_training.review_arrays(list(reviews(count)), ONE, 8) for count in (400, 50)
     )
     config = BertConfig(**{**SIZES, "vocab_size": 300})
-    settings = vocabulary.Settings(review_batch=20, epochs=8, review_rate=1e-3)
+    settings = vocabulary_contest.Settings(review_batch=20, epochs=8, review_rate=1e-3)
     # All labels of the test reviews are looked at, once: 7 of the last of three batches are wrong.
     labels = test.labels.copy()
     labels[-7:] = 1 - labels[-7:]

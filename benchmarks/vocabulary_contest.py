@@ -1,0 +1,215 @@
+"""One comparison of benchmarks/vocabulary.py: the same texts for all, what is done to each."""
+
+import collections
+import contextlib
+import dataclasses
+import itertools
+import json
+import random
+import sys
+from pathlib import Path
+
+from tqdm import tqdm
+from vocabulary_text import (
+    Cuts,
+    SharedSpans,
+    choose_masked,
+    find_limits,
+    masked_characters,
+    passages,
+    read_eojeols,
+    read_reviews,
+    record_format,
+    row,
+    shares,
+    training_examples,
+)
+from vocabulary_training import (
+    checkpoint_loss,
+    finetune,
+    frequency_bits,
+    measure_bits,
+    pretraining_seconds,
+    review_arrays,
+)
+
+from bert_tf.checkpoint_files import exists
+from bert_tf.config import BertConfig
+from create_pretraining_data.encoding import encode_record
+from create_pretraining_data.tfrecord import frame
+from run_scripts.pretrain import main as run_pretraining
+from tokenization import load_tokenizer
+
+TEXT_SEED = 12345  # which spans are masked; not a seed of the models
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """What decides the results beside the files; the defaults are those of the README's table.
+
+    Found by trials of some hundred steps that looked only at whether the masked pieces cost less
+    than by frequency alone, not at who was ahead: with AdamW, or with examples of 80 and more
+    characters, they did not within 2,000 steps that a CPU core does in minutes.
+
+    Attributes:
+        preset: a name of `BertConfig.from_preset`; without dropout, as nearly nothing is read
+            twice.
+        characters: of an example at most, spaces among them.
+        batch: examples of an update.
+        steps: updates of pre-training.
+        rate: what LAMB's learning rate aims at, warmed up over a tenth of the steps.
+        held_out: examples that bits per character are measured on.
+        reviews: for fine-tuning, the first of their file; an empty one does not count.
+        test_reviews: likewise.
+        review_batch, epochs, review_rate: of fine-tuning, by AdamW.
+        review_length: pieces at most, in every vocabulary.
+    """
+
+    preset: str = "tiny"
+    characters: int = 32
+    batch: int = 64
+    steps: int = 2000
+    rate: float = 1e-2
+    held_out: int = 6000
+    reviews: int = 30_000
+    test_reviews: int = 30_000
+    review_batch: int = 64
+    epochs: int = 2
+    review_rate: float = 5e-4
+    review_length: int = 48
+
+
+class Contest:
+    """The texts, as all vocabularies are given them.
+
+    Args:
+        folders: of tokenizers, by name.
+        files: the paths of text, held_out, reviews, test_reviews.
+        settings: `Settings`.
+        work_dir: where records, configurations and checkpoints are kept.
+    """
+
+    def __init__(self, folders, files, settings, work_dir):
+        self.folders, self.settings, self.work_dir = folders, settings, Path(work_dir)
+        self.cuts = {name: Cuts(load_tokenizer(folder)) for name, folder in folders.items()}
+        all_cuts = list(self.cuts.values())
+        spans = SharedSpans(all_cuts)
+        documents = read_eojeols(files["text"])
+        self.limits = find_limits(documents, spans, settings.characters)
+        self.examples = training_examples(
+            documents,
+            spans,
+            settings.characters,
+            self.limits,
+            settings.steps * settings.batch,
+            TEXT_SEED,
+        )
+        seen = frozenset(Path(files["text"]).read_text(encoding="utf-8").split("\n"))
+        others = read_eojeols(files["held_out"], without=seen)
+        texts = list(passages(others, all_cuts, settings.characters, self.limits))
+        rng = random.Random(TEXT_SEED)
+        rng.shuffle(texts)
+        chosen = texts[: settings.held_out]
+        self.held_out = [choose_masked(eojeols, spans, rng, self.limits) for eojeols in chosen]
+        self.reviews, self.test_reviews = (
+            read_reviews(files[name], getattr(settings, name), all_cuts, settings.review_length)
+            for name in ("reviews", "test_reviews")
+        )
+        self.limits = dict(zip(self.cuts, self.limits, strict=True))
+        self.by_frequency = {name: self._by_frequency(cuts) for name, cuts in self.cuts.items()}
+        self.shares = {
+            name: (
+                shares(documents, cuts),
+                shares(others, cuts),
+                shares([eojeols for eojeols, _ in self.test_reviews], cuts),
+            )
+            for name, cuts in self.cuts.items()
+        }
+
+    def _by_frequency(self, cuts):
+        """Bits per character of the held-out text's masked spans: number of pieces, pieces."""
+        learned, asked = (
+            [cuts.pieces(example.eojeols, span) for example in examples for span in example.masked]
+            for examples in (self.examples, self.held_out)
+        )
+        numbers = collections.Counter(map(len, learned))
+        said = list(map(len, asked))
+        of_number = frequency_bits(numbers, said, max([*numbers, *said]))
+        pieces = collections.Counter(itertools.chain(*learned))
+        of_pieces = frequency_bits(pieces, itertools.chain(*asked), cuts.tokenizer.vocab_size)
+        characters = masked_characters(self.held_out)
+        return of_number / characters, of_pieces / characters
+
+    def config(self, name):
+        """The model's sizes."""
+        size = self.cuts[name].tokenizer.vocab_size
+        dropout = dict.fromkeys(("hidden_dropout_prob", "attention_probs_dropout_prob"), 0.0)
+        return BertConfig.from_preset(self.settings.preset, vocab_size=size, **dropout)
+
+    def write(self, name):
+        """Records of the training examples and the model's configuration; returns the paths."""
+        records, config = (self.work_dir / f"{name}{end}" for end in (".tfrecord", ".json"))
+        config.write_text(json.dumps(dataclasses.asdict(self.config(name))), encoding="utf-8")
+        if not records.exists():  # it appears under its name when it is complete
+            rng, limit = random.Random(TEXT_SEED), self.limits[name]
+            examples = tqdm(self.examples, desc=f"records, {name}", unit="record", disable=None)
+            rows = (row(example, self.cuts[name], limit, rng) for example in examples)
+            partial = records.with_suffix(".partial")
+            with open(partial, "wb") as file:
+                file.writelines(frame(encode_record(r, record_format(limit))) for r in rows)
+            partial.rename(records)
+        return records, config
+
+    def checkpoint(self, name, seed):
+        """The folder that pre-training writes to."""
+        return self.work_dir / f"{name}-{seed}"
+
+    def pretrain(self, name, seed):
+        """Runs run_pretraining.py, then measures on the held-out text."""
+        records, config = self.write(name)
+        settings, limit, folder = self.settings, self.limits[name], self.checkpoint(name, seed)
+        flags = {
+            "bert_config_file": config,
+            "input_file": records,
+            "output_dir": folder,
+            "do_train": "true",
+            "max_seq_length": limit.length,
+            "max_predictions_per_seq": limit.predictions,
+            "train_batch_size": settings.batch,
+            "num_train_steps": settings.steps,
+            "num_warmup_steps": settings.steps // 10,
+            "optimizer": "lamb",
+            "learning_rate": settings.rate,
+            "random_seed": seed,
+            "save_checkpoints_steps": max(1, settings.steps // 10),
+            "keep_checkpoint_max": 1,
+            "save_summary_steps": max(1, settings.steps // 100),
+            "tokenizer_dir": self.folders[name],
+        }
+        arguments = ["run_pretraining", *(f"--{key}={value}" for key, value in flags.items())]
+        with contextlib.redirect_stdout(sys.stderr):
+            status = run_pretraining(arguments)
+        checkpoint = folder / f"model.ckpt-{settings.steps}"
+        if status or not exists(str(checkpoint)):
+            sys.exit("stopped: the same command goes on from there")
+        loss_of = checkpoint_loss(self.config(name), checkpoint, settings.batch)
+        bits = measure_bits(loss_of, self.held_out, self.cuts[name], limit)
+        return {
+            "bits_at_once": bits.at_once,
+            "bits_in_turn": bits.in_turn,
+            "seconds": pretraining_seconds(folder, settings.batch),
+        }
+
+    def finetune(self, name, seed, pretrained):
+        """Fine-tunes the pre-trained model, or a new one; the accuracy on the test reviews."""
+        settings, cuts = self.settings, self.cuts[name]
+        checkpoint = self.checkpoint(name, seed) / f"model.ckpt-{settings.steps}"
+        accuracy = finetune(
+            self.config(name),
+            checkpoint if pretrained else None,
+            review_arrays(self.reviews, cuts, settings.review_length),
+            review_arrays(self.test_reviews, cuts, settings.review_length),
+            settings,
+            seed,
+        )
+        return {"accuracy": accuracy}
