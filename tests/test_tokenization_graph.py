@@ -1,7 +1,5 @@
 """The graph form against the Python tokenizers, piece for piece."""
 
-import unicodedata
-
 import pytest
 
 hypothesis = pytest.importorskip("hypothesis", reason="hypothesis is not installed")
@@ -12,15 +10,13 @@ from hypothesis import given, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 from made_tokenizers import (  # noqa: E402
     ANY_TEXT,
-    INITIALS,
-    LATER_JAMO,
     TEXTS,
     full_tokenizers,
     korean_tokenizers,
 )
-from shared import SHARED  # noqa: E402
+from tokenizer_checks import check_graph  # noqa: E402
 
-from tokenization import FullTokenizer, InputError, KoreanTokenizer  # noqa: E402
+from tokenization import FullTokenizer, InputError  # noqa: E402
 from tokenization.graph import GraphTokenizer  # noqa: E402
 
 pytestmark = [
@@ -28,18 +24,8 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*was made for decomposed text"),
 ]
 
-# The widest of the graph's branches; all others are in the slow tests.
+# The widest of the graph's branches; all others are in test_tokenization_all_text.py.
 QUICK = ("character-##-\u2581-eojeol-True", "full-True")
-EVERY_SWITCH = {
-    "do_lower_case": True,
-    "unknown": "character",
-    "jamo_fallback": True,
-    "fold_width": True,
-    "drop_invisible": True,
-    "shorten_runs": 3,
-    "word_end_marker": "\u2581",
-    "word_end_marker_at": "eojeol",
-}
 
 
 @pytest.fixture(scope="module")
@@ -48,20 +34,11 @@ def tokenizers(tmp_path_factory):
     return dict([*korean_tokenizers(folder), *full_tokenizers(folder)])
 
 
-def check(tokenizer, texts):
-    """Compares words of pieces; names the text that differs."""
-    words = tokenizer.encode_words(texts).to_list()
-    assert len(words) == len(texts)
-    for text, found in zip(texts, words, strict=True):
-        expected = [tokenizer.convert_tokens_to_ids(w) for w in tokenizer.tokenize_words(text)]
-        assert found == expected, (tokenizer.config(), text)
-
-
 def check_many(tokenizer, examples, at_once):
     @settings(max_examples=examples, derandomize=True, deadline=None, database=None)
     @given(st.lists(ANY_TEXT, min_size=at_once, max_size=at_once))
     def any_texts(texts):
-        check(tokenizer, texts)
+        check_graph(tokenizer, texts)
 
     any_texts()
 
@@ -75,23 +52,9 @@ def every_code_point(step):
 
 @pytest.mark.parametrize("name", QUICK)
 def test_equal_to_python(tokenizers, name):
-    check(tokenizers[name], TEXTS)
-    check(tokenizers[name], list(every_code_point(1021)))
+    check_graph(tokenizers[name], TEXTS)
+    check_graph(tokenizers[name], list(every_code_point(1021)))
     check_many(tokenizers[name], 10, 20)
-
-
-@pytest.mark.slow
-def test_every_tokenizer_is_equal_to_python(tokenizers):
-    for tokenizer in tokenizers.values():
-        check(tokenizer, TEXTS)
-        check(tokenizer, list(every_code_point(53)))
-        check_many(tokenizer, 30, 50)  # 50,000 strings over all
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["character-##-\u2581-eojeol-True", "full-True", "full-False"])
-def test_every_code_point(tokenizers, name):
-    check(tokenizers[name], list(every_code_point(1)))
 
 
 def test_batches(tokenizers):
@@ -145,50 +108,3 @@ def test_refused(tmp_path):
     path.write_text("[UNK]\n" + "가" * 100)
     with pytest.raises(InputError, match="at most 256 bytes .* Received: '가+', 300 bytes"):
         GraphTokenizer(FullTokenizer(path, False))
-
-
-# === Real text ===
-
-
-@pytest.fixture(scope="module")
-def real_tokenizers(tmp_path_factory):
-    source = SHARED / "data" / "vocabs" / "koelectra.txt"
-    if not source.is_file():
-        pytest.skip("the real vocabularies are not on this machine")
-    path = tmp_path_factory.mktemp("real") / "vocab.txt"
-    lines = source.read_text(encoding="utf-8").splitlines()
-    jamo = [*INITIALS, *("##" + jamo for jamo in (*INITIALS, *LATER_JAMO))]
-    lines = dict.fromkeys([*lines, *jamo, "\u2581", "##\u2581", "##다\u2581"])
-    path.write_text("\n".join(lines), encoding="utf-8")
-    return [KoreanTokenizer(path, **EVERY_SWITCH), KoreanTokenizer(path), FullTokenizer(path)]
-
-
-def real_texts(name):
-    path = SHARED / "data" / name
-    if not path.is_file():
-        pytest.skip("the real text is not on this machine")
-    return path.read_text(encoding="utf-8").split("\n")
-
-
-def check_real(tokenizers, texts):
-    for tokenizer in tokenizers:
-        for first in range(0, len(texts), 5000):
-            part = texts[first : first + 5000]
-            assert tokenizer.encode_batch(part).to_list() == [tokenizer.encode(t) for t in part]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", ["nsmc/ratings_test.txt", "nsmc/ratings_train.txt", "kowiki/kowiki_2MB.txt"]
-)
-def test_all_real_text(real_tokenizers, name):
-    texts = real_texts(name)
-    check_real(real_tokenizers, texts)
-    tokenizer = real_tokenizers[0]
-    for text in texts:
-        ids = tokenizer.encode(text)
-        decoded = tokenizer.decode(ids)
-        assert tokenizer.encode(decoded) == ids
-        if tokenizer.unk_id not in ids:
-            assert decoded == " ".join(tokenizer.normalize(text).split())
-            assert unicodedata.is_normalized("NFC", decoded)

@@ -1,0 +1,163 @@
+"""All real text, 50,000 strings of any characters, every code point: minutes, so all is slow."""
+
+import pytest
+
+hypothesis = pytest.importorskip("hypothesis", reason="hypothesis is not installed")
+pytest.importorskip("tensorflow_text", reason="tensorflow-text is not installed")
+
+from hypothesis import Phase, given, settings  # noqa: E402
+from made_tokenizers import (  # noqa: E402
+    ANY_TEXT,
+    INITIALS,
+    LATER_JAMO,
+    TEXTS,
+    full_tokenizers,
+    korean_tokenizers,
+)
+from shared import SHARED  # noqa: E402
+from tokenizer_checks import check_graph, check_offsets, check_round_trip  # noqa: E402
+
+from tokenization import FullTokenizer, KoreanTokenizer  # noqa: E402
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore:The text holds"),
+    pytest.mark.filterwarnings("ignore:.*was made for decomposed text"),
+    pytest.mark.filterwarnings("ignore:.*lower-casing here takes Hangul apart"),
+]
+
+AT_ONCE = 5000  # texts in a call of the graph
+STRINGS = 50_000
+
+# Together they have every switch in at least two settings.
+REAL = {
+    "every switch": {
+        "do_lower_case": True,
+        "unknown": "character",
+        "jamo_fallback": True,
+        "fold_width": True,
+        "drop_invisible": True,
+        "shorten_runs": 3,
+        "word_end_marker": "\u2581",
+        "word_end_marker_at": "eojeol",
+    },
+    "the others": {
+        "normalization": None,
+        "continuation_prefix": "",
+        "word_end_marker": "_",
+        "mark_final_word": False,
+        "split_punctuation": False,
+        "split_chinese_characters": False,
+        "strict_vocabulary": False,
+    },
+    "build_vocab.py": {"unknown": "character", "jamo_fallback": True},
+}
+
+
+def check_all(tokenizer, texts):
+    for first in range(0, len(texts), AT_ONCE):
+        part = texts[first : first + AT_ONCE]
+        for text, ids in zip(part, check_graph(tokenizer, part), strict=True):
+            check_offsets(tokenizer, text, ids)
+            check_round_trip(tokenizer, text, ids)
+
+
+# === Small vocabularies, any text ===
+
+
+@pytest.fixture(scope="module")
+def strings():
+    """The same in every run."""
+    made = []
+
+    # One string an example: of a list of them most would be equal.
+    @settings(
+        max_examples=STRINGS, derandomize=True, deadline=None, database=None,
+        phases=[Phase.generate],
+    )  # fmt: skip
+    @given(ANY_TEXT)
+    def collect(text):
+        made.append(text)
+
+    collect()
+    return made
+
+
+def test_strings_are_many_and_of_all_of_unicode(strings):
+    assert len(strings) == STRINGS
+    assert len(set(strings)) > 0.9 * STRINGS
+    planes = {ord(character) >> 16 for text in strings for character in text}
+    assert planes == set(range(17))
+
+
+def test_every_tokenizer_on_any_text(strings, tmp_path):
+    """Those with every switch, in all combinations that matter together."""
+    for _, tokenizer in [*korean_tokenizers(tmp_path), *full_tokenizers(tmp_path)]:
+        check_all(tokenizer, [*TEXTS, *strings])
+        check_graph(tokenizer, list(code_points(16, step=53)))
+
+
+@pytest.mark.parametrize("name", ["character-##-\u2581-eojeol-True", "full-True", "full-False"])
+def test_every_code_point(name, tmp_path):
+    made = dict([*korean_tokenizers(tmp_path), *full_tokenizers(tmp_path)])
+    texts = list(code_points(16))
+    for first in range(0, len(texts), AT_ONCE):
+        check_graph(made[name], texts[first : first + AT_ONCE])
+
+
+def code_points(at_once, step=1):
+    """Each in the middle of a word, at an end, alone; in another text between marks."""
+    for first in range(0, 0x110000, step * at_once):
+        characters = map(chr, range(first, min(first + step * at_once, 0x110000), step))
+        plain, marked = [], []
+        for c in characters:
+            plain.append(f"a{c}가 가{c} {c}")
+            marked.append(f"{c}\u0301 E\u0323{c}\u0316\u0301{c}")
+        yield " ".join(plain)
+        yield " ".join(marked)
+
+
+# === A real vocabulary, real text ===
+
+
+@pytest.fixture(scope="module")
+def real_tokenizers(tmp_path_factory):
+    source = SHARED / "data" / "vocabs" / "koelectra.txt"
+    if not source.is_file():
+        pytest.skip("the real vocabularies are not on this machine")
+    lines = source.read_text(encoding="utf-8").splitlines()
+    jamo = [*INITIALS, *("##" + jamo for jamo in (*INITIALS, *LATER_JAMO))]
+    lines = list(dict.fromkeys([*lines, *jamo, "\u2581", "##\u2581", "##다\u2581", "##다_"]))
+    made = {}
+    for prefix in ("##", ""):
+        path = tmp_path_factory.mktemp("real") / "vocab.txt"
+        pieces = dict.fromkeys(prefix + p[2:] if p.startswith("##") else p for p in lines)
+        path.write_text("\n".join(filter(None, pieces)), encoding="utf-8")
+        for name, switches in REAL.items():
+            if switches.get("continuation_prefix", "##") == prefix:
+                made[name] = KoreanTokenizer(path, **switches)
+        if prefix:
+            made["full"] = FullTokenizer(path)
+    return made
+
+
+def test_every_switch_is_set_in_two_ways(real_tokenizers):
+    for switch in KoreanTokenizer.switches:
+        assert len({getattr(real_tokenizers[name], switch) for name in REAL}) > 1, switch
+
+
+@pytest.mark.parametrize("name", [*REAL, "full"])
+def test_all_real_text(real_tokenizers, name):
+    check_all(real_tokenizers[name], real_texts())
+
+
+def real_texts():
+    """All reviews of NSMC, and Wikipedia."""
+    reviews = [SHARED / "data" / "nsmc" / f"ratings_{part}.txt" for part in ("test", "train")]
+    wikipedia = SHARED / "data" / "kowiki" / "kowiki_2MB.txt"
+    if not all(path.is_file() for path in (*reviews, wikipedia)):
+        pytest.skip("the real text is not on this machine")
+    lines = [line for path in reviews for line in path.read_text(encoding="utf-8").split("\n")]
+    texts = [line.split("\t")[1] for line in lines if line]
+    assert len(texts) > 200_000
+    return texts + wikipedia.read_text(encoding="utf-8").split("\n")
