@@ -12,19 +12,25 @@ label, separated by tabs) after the same fine-tuning; at last the same fine-tuni
 weights. A run that was stopped goes on where it was. Prints a Markdown table.
 
 What is the same for all vocabularies: the sentences of every example, so the characters of every
-step; which eojeols (words between spaces) are masked, all their pieces at once; whether [MASK],
-the word itself or random pieces are shown in training; the order of examples for a seed; every
-setting. A review is cut behind the same eojeol. Only the lengths of rows differ, by what each
-vocabulary needs; padding changes no result. Nothing was tuned for any of them.
+step; which spans of characters are masked, all their pieces at once; whether [MASK], the span
+itself or random pieces are shown in training; the order of examples for a seed; every setting. A
+review is cut behind the same eojeol (word between spaces). Only the lengths of rows differ, by what
+each vocabulary needs; padding changes no result. Nothing was tuned for any of them.
 
-Bits per character: the pieces of the masked eojeols cost -log2 of their probability, divided by
-the characters of these eojeols, which are the same for all. "At once" predicts all pieces of an
-eojeol independently, as in training, which is the harder the more pieces an eojeol has. "One
-after another" predicts the first pieces of all masked eojeols, shows them, predicts the second
-ones, and so on: a chain rule, independent only across eojeols, though not what was trained. Both
-are told how many [MASK]s an eojeol has, which says more where eojeols are cut finely; what it
-would cost to say it, by how often eojeols have so many pieces in the learning text, is a column
-of its own, to be added. "By frequency alone" is what the pieces would cost without a model.
+A span is the smallest part of an eojeol both of whose ends are ends of pieces in all vocabularies;
+spans are masked until they have 15 % of an example's characters or a little more. Whole eojeols
+would be alike too, but are so hard to find that a small model, trained for minutes, only learns how
+frequent pieces are. The ends favour nobody's pieces but are few where one vocabulary cuts coarsely,
+so the finer one has several pieces in a span more often.
+
+Bits per character: the pieces of the masked spans cost -log2 of their probability, divided by the
+characters of these spans, which are the same for all. "At once" predicts all pieces of a span
+independently, as in training, which is the harder the more pieces a span has. "One after another"
+predicts the first pieces of all masked spans, shows them, predicts the second ones, and so on: a
+chain rule, independent only across spans, though not what was trained. Both are told how many
+[MASK]s a span has, which says more where spans are cut finely; what it would cost to say it, by how
+often spans have so many pieces in the learning text, is a column of its own, to be added. "By
+frequency alone" is what the pieces would cost without a model.
 
 [UNK] would be cheap to predict and tells no word: an eojeol in which any of the vocabularies has
 one is never masked, for none of them; the shares are printed. That leaves out words which are

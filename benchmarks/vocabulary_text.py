@@ -19,7 +19,7 @@ import numpy as np
 from create_pretraining_data.record_format import RecordFormat
 from tokenization.errors import InputError
 
-MASKED = 0.15  # of an example's characters, as BERT masks pieces
+MASKED = 0.15  # of an example's characters at least, as BERT masks pieces
 TREATMENTS = {"mask": 0.8, "same": 0.1, "random": 0.1}  # of a masked span in training, as BERT
 LIMIT_QUANTILE = 0.99  # of examples that are as long in pieces as their characters let them be
 
