@@ -127,6 +127,8 @@ def test_decoding(tokenizers, every_switch):
     assert there_and_back("word-##--word-False", "영화 😁나 good") == "영화 ⊡ good"
     assert there_and_back("character-##--word-False", "가😁나 good") == "가⊡나 good"
     assert there_and_back("full-True", "각 Good") == "각 good"
+    # Without a prefix, only the jamo of a syllable are put together.
+    assert there_and_back("character---word-True", "싸😁 싸가 싹") == "싸 ⊡ 싸 가 싹"
     text = "뷁쀍 뷁, 영화!! (가)나"
     assert every_switch.decode(every_switch.encode(text)) == text.replace("(", "⁂").replace(
         ")", "⁂"

@@ -303,7 +303,8 @@ class KoreanTokenizer(TokenizerInterface):
             for length in (3, 2) if self.jamo_fallback and tokens[index] in INITIALS else ():
                 syllable = unicodedata.normalize("NFC", "".join(tokens[index : index + length]))
                 # The jamo are one syllable only if that would be taken apart again.
-                if is_syllable(syllable) and syllable not in self.wordpiece.begin:
+                one = len(syllable) == 1 and is_syllable(syllable)
+                if one and syllable not in self.wordpiece.begin:
                     words.append(syllable)
                     break
             else:
