@@ -11,6 +11,7 @@ PACKAGES = [
     "bert_tf",
     "bert_tf.check_devices",
     "create_pretraining_data",
+    "finetuning",
     "run_scripts",
     "tokenization",
 ]

@@ -73,8 +73,7 @@ def one_sentence(line):
 
 def test_there_are_modules_of_every_layer():
     found = {path.parts[0] for path in MODULES}
-    # The programs that train downstream tasks may be left out of a copy.
-    assert found >= set(LAYERS) - {"finetuning"}
+    assert found == set(LAYERS)
     assert len(MODULES) > 30
 
 
