@@ -50,6 +50,7 @@ COMMANDS = [
     "create-pretraining-data = run_scripts.create_data:main",
     "run-pretraining = run_scripts.pretrain:main",
     "fill-masks = run_scripts.fill_masks:main",
+    "extract-features = run_scripts.extract_features:main",
 ]
 
 setup(

@@ -20,7 +20,7 @@ LAYERS = (
     "tokenization",
 )
 # Beside the packages, not below them: nothing in a package may import these.
-OUTSIDE = ("tests", "benchmarks", "build_vocab", "run_pretraining", "setup")
+OUTSIDE = ("tests", "benchmarks", "build_vocab", "extract_features", "run_pretraining", "setup")
 
 FLAG_LIBRARY, FLAG_PACKAGE = "absl", "run_scripts"
 
@@ -145,6 +145,9 @@ LIGHT = (
     "run_scripts.create_data",
     "run_scripts.build_vocab",
     "run_scripts.fill_masks",
+    "run_scripts.extract_features",
+    "finetuning.feature_files",
+    "finetuning.inputs",
     "tokenization.comparison",
     "tokenization.learn",
 )
