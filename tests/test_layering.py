@@ -148,6 +148,9 @@ LIGHT = (
     "run_scripts.extract_features",
     "finetuning.feature_files",
     "finetuning.inputs",
+    "finetuning.metrics",
+    "finetuning.readers",
+    "finetuning.tasks",
     "tokenization.comparison",
     "tokenization.learn",
 )
