@@ -14,6 +14,7 @@ from bert_tf.layers import (
     initializer,
     run_block,
 )
+from bert_tf.objective import Objective
 
 # Our variables (path below the model's own name) and Google's, for BERT and ALBERT alike.
 GOOGLE_NAMES = {
@@ -31,6 +32,9 @@ MASKED_LM_EPSILON = 1e-5
 
 # What `loss_sums` adds up of each objective.
 SUMS = ("loss", "correct", "weight")
+
+# Which weights of a batch each loss is divided by.
+WEIGHTS = {"masked_lm": "masked_lm_weights", "next_sentence": "next_sentence_weights"}
 
 
 class MaskedLmHead(keras.layers.Layer):
@@ -108,6 +112,11 @@ class PretrainingModel(keras.Model):
         )
         self.build()
 
+    @property
+    def objective(self):
+        """Masked words, and sentence pairs where the batch has labels of them."""
+        return Objective(WEIGHTS, SUMS, loss_sums, denominators)
+
     def build(self, input_shape=None):
         self.masked_lm.build()
         self.next_sentence.build()
@@ -158,15 +167,15 @@ def example_losses(outputs, batch):
     Returns:
         A dict: "masked_lm" [B, P], and "next_sentence" [B] or [B, S] if there are labels.
     """
-    losses = {"masked_lm": _cross_entropy(batch["masked_lm_ids"], outputs["masked_lm_logits"])}
+    losses = {"masked_lm": cross_entropy(batch["masked_lm_ids"], outputs["masked_lm_logits"])}
     if "next_sentence_labels" in batch:
         logits = outputs["next_sentence_logits"]
         labels = ops.reshape(batch["next_sentence_labels"], ops.shape(logits)[:-1])  # [B] or [B, S]
-        losses["next_sentence"] = _cross_entropy(labels, logits)
+        losses["next_sentence"] = cross_entropy(labels, logits)
     return losses
 
 
-def _cross_entropy(labels, logits):
+def cross_entropy(labels, logits):
     """[...] integers and [..., classes] -> [...]: the negative log likelihood of the labels."""
     logits = ops.cast(logits, keras.backend.result_type(logits.dtype, "float32"))
     return keras.losses.sparse_categorical_crossentropy(labels, logits, from_logits=True)

@@ -15,18 +15,15 @@ import tensorflow as tf
 from bert_tf.layers import run_block
 from bert_tf.length_buckets import BUCKET, cut
 from bert_tf.optimization import clip_factor
-from bert_tf.pretraining import SUMS, denominators, loss_sums, total_loss
+from bert_tf.pretraining import WEIGHTS, total_loss
 from bert_tf.recomputation import recompute_block
-
-# Which weights of a batch each loss is divided by.
-WEIGHTS = {"masked_lm": "masked_lm_weights", "next_sentence": "next_sentence_weights"}
 
 
 class TrainingStep:
     """Updates the model by one global batch.
 
     Args:
-        model: a `PretrainingModel`, made in the strategy's scope.
+        model: a `PretrainingModel`, or another with an `objective`, made in the strategy's scope.
         optimizer: an optimizer of `bert_tf.optimization`, made in the strategy's scope and
             built with the model's trainable variables.
         strategy: a `tf.distribute.Strategy`.
@@ -79,7 +76,7 @@ class TrainingStep:
             stop: whether this worker wants to stop.
 
         Returns:
-            A dict of scalars: the sums of `loss_sums` over the global batch; "loss";
+            A dict of scalars: the sums of the model's objective over the global batch; "loss";
             "gradient_norm" (before clipping); "learning_rate"; "tokens", those of all
             "positions" that are not padding; "skipped", 1 where loss or gradient was not finite
             and no weight was changed; "stop", how many replicas' workers want to stop; and
@@ -144,11 +141,14 @@ class TrainingStep:
         step = self.optimizer.iterations.value
         tokens = tf.cast(tf.reduce_sum(batch["input_mask"]), self.dtype)
         positions = tf.cast(tf.size(batch["input_mask"]), self.dtype)
+        objective = self.model.objective
         # The identity puts the flag on the replica's device, which the reduction asks for.
-        counts = {**weight_sums(batch), "stop": tf.identity(stop)}
+        counts = {**weight_sums(batch, objective.weights), "stop": tf.identity(stop)}
         counts |= {"tokens": tokens, "positions": positions}
         counts = _all_reduce(context, counts)
-        divisors = denominators({name: counts[name] for name in counts if name in WEIGHTS})
+        divisors = objective.denominators(
+            {name: counts[name] for name in counts if name in objective.weights}
+        )
         scale = tf.constant(1.0, self.dtype)
         if self.loss_scale is not None:
             scale = tf.convert_to_tensor(self.loss_scale.scale)
@@ -199,7 +199,8 @@ class TrainingStep:
             return self._part(weights, seeds[0], batch, divisors, scale)
         cut = {k: tf.reshape(v, [parts, -1, *v.shape[1:]]) for k, v in batch.items()}
         zero = tf.zeros([], self.dtype)
-        sums = {f"{name}_{part}": zero for name in divisors for part in SUMS}
+        names = self.model.objective.sums
+        sums = {f"{name}_{part}": zero for name in divisors for part in names}
         gradients, used = [tf.zeros_like(w) for w in weights], []
 
         def add_part(i, sums, gradients):
@@ -228,7 +229,8 @@ class TrainingStep:
             run = run_block
             if self.recompute == "block":
                 run = functools.partial(recompute_block, scope)
-            sums = loss_sums(self.model(batch, training=True, run_block=run), batch)
+            outputs = self.model(batch, training=True, run_block=run)
+            sums = self.model.objective.loss_sums(outputs, batch)
             loss = total_loss(sums, divisors) * scale
         gradients = tape.gradient(loss, weights)
         # convert_to_tensor makes the gradient of a table that was gathered from dense.
@@ -297,7 +299,7 @@ class EvaluationStep:
     """The loss sums of a global batch, without dropout.
 
     Args:
-        model: a `PretrainingModel`, made in the strategy's scope.
+        model: a `PretrainingModel`, or another with an `objective`, made in the strategy's scope.
         strategy: a `tf.distribute.Strategy`.
         xla: whether the forward pass is compiled by XLA.
     """
@@ -310,7 +312,7 @@ class EvaluationStep:
         self.run = tf.function(self._run)
 
     def __call__(self, batch):
-        """Returns the scalars of `loss_sums` over the global batch."""
+        """Returns the sums of the model's objective over the global batch."""
         return self.run(batch)
 
     def _run(self, batch):
@@ -324,15 +326,21 @@ class EvaluationStep:
     def _forward(self, weights, batch):
         state = [*zip(self.weights, weights, strict=True)]
         with keras.StatelessScope(state_mapping=state):
-            return loss_sums(self.model(batch, training=False), batch)
+            return self.model.objective.loss_sums(self.model(batch, training=False), batch)
 
 
-def weight_sums(batch):
-    """The sum of the weights of each loss in one part of a batch, in float32 or float64."""
+def weight_sums(batch, weights=WEIGHTS):
+    """The sum of the weights of each loss in one part of a batch, in float32 or float64.
+
+    Args:
+        batch: features.
+        weights: the name of each loss -> the feature with its weights; those that the batch
+            lacks are left out.
+    """
     dtype = keras.backend.result_type(keras.config.floatx(), "float32")
     return {
         name: tf.reduce_sum(tf.cast(batch[key], dtype))
-        for name, key in WEIGHTS.items()
+        for name, key in weights.items()
         if key in batch
     }
 

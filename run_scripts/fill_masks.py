@@ -1,14 +1,13 @@
 """The program fill_masks: shows what a pre-trained model puts in the place of [MASK]."""
 
 import dataclasses
-import os
 import sys
 
 from albert_tf.config import AlbertConfig
-from bert_tf.checkpoint_files import EXPORTED_NAME, exists, latest_checkpoint
 from bert_tf.config import BertConfig
 from bert_tf.quiet import import_tensorflow
 from run_scripts.cli import flag, run_program
+from run_scripts.model_folder import check_table, find_checkpoint, find_config
 from tokenization import load_tokenizer
 from tokenization.errors import InputError
 
@@ -46,20 +45,12 @@ def fill_masks(values):
     if values.guesses < 1:
         raise InputError(f"--guesses must be at least 1. Received: {values.guesses}")
     tokenizer = load_tokenizer(values.model_dir)
-    column, config = read_config(values.model_dir)
+    column, path = find_config(values.model_dir)
+    config = (BertConfig if column == "bert" else AlbertConfig).from_json_file(path)
     if tokenizer.mask_id is None:
         raise InputError(f"the tokenizer of {values.model_dir} must have {MASK}. Received: none")
-    if tokenizer.vocab_size > config.vocab_size:
-        raise InputError(
-            "vocab_size of the configuration must be at least the vocabulary's size. Received: "
-            f"vocab_size={config.vocab_size}, {values.model_dir} has {tokenizer.vocab_size} entries"
-        )
-    checkpoint = latest_checkpoint(values.model_dir)
-    exported = os.path.join(values.model_dir, EXPORTED_NAME)
-    if checkpoint is None and exists(exported):
-        checkpoint = exported
-    if checkpoint is None:
-        raise InputError(f"--model_dir must hold a checkpoint. Received: {values.model_dir}")
+    check_table(config, tokenizer.vocab_size, values.model_dir)
+    checkpoint = find_checkpoint(values.model_dir)
     sequences = [encode_with_masks(tokenizer, text) for text in texts]
     for text, ids in zip(texts, sequences, strict=True):
         if len(ids) > config.max_position_embeddings:
@@ -85,17 +76,6 @@ def fill_masks(values):
                 for piece, probability in guesses
             )
             print(f"    {shown}")
-
-
-def read_config(directory):
-    """Which model a directory holds, with its configuration."""
-    for column, config_class in (("bert", BertConfig), ("albert", AlbertConfig)):
-        path = os.path.join(directory, f"{column}_config.json")
-        if os.path.exists(path):
-            return column, config_class.from_json_file(path)
-    raise InputError(
-        f"--model_dir must hold bert_config.json or albert_config.json. Received: {directory}"
-    )
 
 
 def encode_with_masks(tokenizer, text):

@@ -10,8 +10,8 @@ from bert_tf.cluster import read_cluster
 from bert_tf.memory import memory_line
 from bert_tf.quiet import import_tensorflow
 from run_scripts.cli import expand_globs, resolve_columns, run_program
+from run_scripts.model_folder import CONFIG_NAMES
 from run_scripts.pretrain_flags import (
-    CONFIG_NAMES,
     PretrainFlags,
     check_checkpoints,
     check_described_tokenizer,

@@ -12,11 +12,10 @@ from bert_tf.checkpoint_files import exists, latest_checkpoint
 from bert_tf.config import BertConfig
 from create_pretraining_data.sidecar import read_sidecar, sidecar_path
 from run_scripts.cli import Columns, flag
+from run_scripts.model_folder import CONFIG_NAMES, check_table
 from tokenization import load_tokenizer
 from tokenization.errors import InputError
 from tokenization.vocabulary import load_vocabulary, read_bytes
-
-CONFIG_NAMES = {"bert": "bert_config.json", "albert": "albert_config.json"}
 
 # Flags of the reference programs that mean nothing off a TPU.
 TPU_FLAGS = (
@@ -263,11 +262,7 @@ def check_vocabulary(values, config):
         source, size = values.vocab_file, max(vocabulary.values()) + 1
     else:
         return None
-    if size > config.vocab_size:
-        raise InputError(
-            "vocab_size of the configuration must be at least the vocabulary's size. Received: "
-            f"vocab_size={config.vocab_size}, {source} has {size} entries"
-        )
+    check_table(config, size, source)
     return tokenizer
 
 

@@ -30,14 +30,17 @@ def facts(folder, name):
     return json.loads((GOLDEN / folder / name).read_text())
 
 
+def encoder(folder):
+    """An encoder of the folder's configuration, with initial weights."""
+    path = GOLDEN / folder / "albert_config.json"
+    if path.exists():
+        return AlbertModel(AlbertConfig.from_json_file(path))
+    return BertModel(BertConfig.from_json_file(GOLDEN / folder / "bert_config.json"))
+
+
 def pretraining_model(folder):
     """A pre-training model of the folder's configuration, with initial weights."""
-    if folder.startswith("albert"):
-        config = AlbertConfig.from_json_file(GOLDEN / folder / "albert_config.json")
-        return PretrainingModel(AlbertModel(config))
-    return PretrainingModel(
-        BertModel(BertConfig.from_json_file(GOLDEN / folder / "bert_config.json"))
-    )
+    return PretrainingModel(encoder(folder))
 
 
 def set_weights(model, values):

@@ -11,6 +11,7 @@ import pytest
 
 from run_scripts.cli import Columns, expand_globs, flag, parse, resolve_columns, run_program
 from run_scripts.create_data_flags import CreateDataFlags, choose_plan, resolve_defaults
+from run_scripts.extract_features import ExtractFeaturesFlags
 from run_scripts.fill_masks import FillMasksFlags
 from run_scripts.pretrain_flags import PretrainFlags
 from tokenization.errors import InputError
@@ -423,7 +424,11 @@ print("heavy", sorted({{"keras", "tensorflow"}} & set(sys.modules)))
 
 @pytest.mark.parametrize(
     "launcher, flags_class",
-    (("run_pretraining.py", PretrainFlags), ("create_pretraining_data.py", CreateDataFlags)),
+    (
+        ("run_pretraining.py", PretrainFlags),
+        ("create_pretraining_data.py", CreateDataFlags),
+        ("extract_features.py", ExtractFeaturesFlags),
+    ),
 )
 def test_help_of_a_launcher(launcher, flags_class):
     run = launch("-c", HELP.format(name=launcher))
@@ -489,9 +494,14 @@ def test_error_of_a_launcher_is_one_line_with_status_1(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("launcher", ("run_pretraining.py", "create_pretraining_data.py"))
-def test_launcher_is_the_program(launcher):
-    # Its name must not be taken for the package of the same name.
-    program = runpy.run_path(str(ROOT / launcher))["main"]
-    names = {"run_pretraining.py": "run_scripts.pretrain"}
-    assert program.__module__ == names.get(launcher, "run_scripts.create_data")
+@pytest.mark.parametrize(
+    "launcher, program",
+    (
+        ("run_pretraining.py", "run_scripts.pretrain"),
+        ("create_pretraining_data.py", "run_scripts.create_data"),
+        ("extract_features.py", "run_scripts.extract_features"),
+    ),
+)
+def test_launcher_is_the_program(launcher, program):
+    # Its name must not be taken for the package, or the module, of the same name.
+    assert runpy.run_path(str(ROOT / launcher))["main"].__module__ == program

@@ -12,7 +12,7 @@ from made_records import FORMAT, PACKED, flip_a_byte, make_files
 from tensorboard import plugin_util
 from tiny import tiny_model, two_devices
 
-from bert_tf import step
+from bert_tf import pretraining
 from bert_tf.evaluation import Evaluator, first_records, read_results, write_results
 from bert_tf.masked_words import best_guesses, guesses_as_markdown
 from tokenization import KoreanTokenizer
@@ -110,13 +110,13 @@ def test_stops_after_so_many_batches(tmp_path, record_format):
 def test_compiles_once_and_reads_the_weights_anew(tmp_path, monkeypatch):
     """Three evaluations during a training: one trace; the same weights give the same numbers."""
     traces = []
-    original = step.loss_sums
+    original = pretraining.loss_sums
 
     def counting(outputs, batch):
         traces.append(1)
         return original(outputs, batch)
 
-    monkeypatch.setattr(step, "loss_sums", counting)
+    monkeypatch.setattr(pretraining, "loss_sums", counting)
     files = make_files(tmp_path, (20,))
     evaluator = make_evaluator(files)
     first = evaluator.run()

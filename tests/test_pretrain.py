@@ -10,7 +10,7 @@ import tensorflow as tf
 from jobs import SENTENCE, Job, arrays, curves, one_line, results, spoken_lines
 from made_records import FORMAT, PACKED, flip_a_byte, make_files
 
-from bert_tf import loss_scale, step
+from bert_tf import loss_scale, pretraining
 from bert_tf.checkpoint_files import list_checkpoints
 
 DATA = Path(__file__).parent / "data"
@@ -213,13 +213,13 @@ def test_a_checkpoint_of_another_shape(job, capsys):
 
 def with_loss(monkeypatch, change):
     """Lets `change(loss, batch)` alter the masked words' loss of every training step."""
-    sums = step.loss_sums
+    sums = pretraining.loss_sums
 
     def changed(outputs, batch):
         result = sums(outputs, batch)
         return {**result, "masked_lm_loss": change(result["masked_lm_loss"], batch)}
 
-    monkeypatch.setattr(step, "loss_sums", changed)
+    monkeypatch.setattr(pretraining, "loss_sums", changed)
 
 
 def test_a_step_whose_loss_is_no_number_is_left_out(job, capsys, monkeypatch):
@@ -345,7 +345,7 @@ def test_bad_input_is_found_before_tensorflow_is_imported(job):
 
 
 def test_where_xla_cannot_compile_the_run_goes_on_without(job, capsys, monkeypatch):
-    sums = step.loss_sums
+    sums = pretraining.loss_sums
 
     def with_text(outputs, batch):
         """Loss sums by way of text, which XLA does not know."""
@@ -353,7 +353,7 @@ def test_where_xla_cannot_compile_the_run_goes_on_without(job, capsys, monkeypat
         lengths = tf.strings.length(tf.strings.as_string(batch["input_ids"]))
         return {**result, "characters": tf.reduce_sum(tf.cast(lengths, tf.float32))}
 
-    monkeypatch.setattr(step, "loss_sums", with_text)
+    monkeypatch.setattr(pretraining, "loss_sums", with_text)
     assert job.run(num_train_steps=3, xla="auto") == 0
     shown = capsys.readouterr().err.replace("\r", "\n").splitlines()
     warned = [line for line in shown if line.startswith("warning")]

@@ -1,0 +1,123 @@
+"""What benchmarks judge predictions by, from scikit-learn, scipy and seqeval.
+
+They come with `pip install -e '.[finetune]'`, and are imported when a metric is computed.
+
+Shapes: N examples, C classes.
+"""
+
+import functools
+import importlib
+import warnings
+
+import numpy as np
+
+from tokenization.errors import InputError
+
+# KLUE's sentence pairs count as paraphrases from this score on, of 0 to 5.
+PARAPHRASE_SCORE = 3.0
+
+
+def _scikit(name, **options):
+    """A metric of sklearn.metrics as a function of labels and predictions [N]."""
+
+    def metric(labels, predictions):
+        return getattr(_imported("sklearn.metrics"), name)(labels, predictions, **options)
+
+    return metric
+
+
+def _correlation(name):
+    """A correlation of scipy.stats between labels and predictions [N]."""
+
+    def metric(labels, predictions):
+        with warnings.catch_warnings():
+            # A model that gives every example the same number correlates with nothing: not a
+            # number, which `score` turns into 0.
+            warnings.simplefilter("ignore", _imported("scipy.stats").ConstantInputWarning)
+            return getattr(_imported("scipy.stats"), name)(labels, predictions)[0]
+
+    return metric
+
+
+def _paraphrase_f1(labels, predictions):
+    """F1 of the scores from 3 on [N], as KLUE judges its sentence pairs beside Pearson's r."""
+    at_least = [np.asarray(scores) >= PARAPHRASE_SCORE for scores in (labels, predictions)]
+    return _scikit("f1_score", zero_division=0.0)(*at_least)
+
+
+# name -> a function of labels [N] and predictions [N]: numbers of classes, or scores; of
+# several labels an example both are [N, C] of 0 and 1.
+METRICS = {
+    "accuracy": _scikit("accuracy_score"),
+    "f1": _scikit("f1_score", zero_division=0.0),  # of class 1
+    "macro_f1": _scikit("f1_score", average="macro", zero_division=0.0),
+    "micro_f1": _scikit("f1_score", average="micro", zero_division=0.0),
+    "matthews": _scikit("matthews_corrcoef"),
+    "pearson": _correlation("pearsonr"),
+    "spearman": _correlation("spearmanr"),
+    "paraphrase_f1": _paraphrase_f1,
+}
+
+
+def score(names, labels, predictions):
+    """Computes metrics.
+
+    Args:
+        names: keys of `METRICS`.
+        labels: the truth, [N] (several labels an example: [N, C]).
+        predictions: likewise.
+
+    Returns:
+        A dict: name -> float, 0 where a correlation is not defined.
+
+    Raises:
+        InputError: a metric's library is not installed.
+    """
+    found = {name: float(METRICS[name](labels, predictions)) for name in names}
+    return {name: value if np.isfinite(value) else 0.0 for name, value in found.items()}
+
+
+def score_tags(labels, predictions, tags):
+    """F1 of named entities and of the tags of single characters.
+
+    An entity is right where its kind and both its ends are.
+
+    Args:
+        labels: for each sentence the true tags of its characters, such as ["B-PS", "I-PS", "O"].
+        predictions: likewise, of the same lengths.
+        tags: all tags that there are, "O" among them.
+
+    Returns:
+        A dict: "entity_f1" over all entities, "entity_macro_f1", the mean over their kinds, and
+        "character_macro_f1", the mean over `tags`. The last two are KLUE's; as in its program
+        "O" is one of the tags, and a tag that is in neither has an F1 of 1.
+
+    Raises:
+        InputError: scikit-learn or seqeval is not installed.
+    """
+    entity_f1 = functools.partial(
+        _imported("seqeval.metrics").f1_score,
+        labels,
+        predictions,
+        mode="strict",
+        scheme=_imported("seqeval.scheme").IOB2,
+        zero_division=0,
+    )
+    true, found = ([tag for sentence in each for tag in sentence] for each in (labels, predictions))
+    character_f1 = _scikit("f1_score", average="macro", labels=list(tags), zero_division=1.0)
+    return {
+        "entity_f1": float(entity_f1(average="micro")),
+        "entity_macro_f1": float(entity_f1(average="macro")),
+        "character_macro_f1": float(character_f1(true, found)),
+    }
+
+
+def _imported(name):
+    """A module of the extra."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise InputError(
+            "metrics need scikit-learn, scipy and seqeval: pip install -e '.[finetune]'. "
+            f"Received: {error}"
+        ) from None

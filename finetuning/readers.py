@@ -1,0 +1,179 @@
+"""Reads the examples of a task from its published files."""
+
+import json
+import math
+import os
+from typing import NamedTuple
+
+from tokenization.errors import InputError
+from tokenization.vocabulary import read_bytes
+
+
+class Example(NamedTuple):
+    """A sentence or a pair with its label."""
+
+    id: str
+    text: str
+    second: str | None
+    label: int | float | None  # the number of the class, or the score; None: not published
+
+
+class _Short(Exception):
+    """A row that has fewer columns than are needed."""
+
+
+def read_split(task, split, data_dir):
+    """Reads all examples of a split.
+
+    Args:
+        task: a row of `finetuning.tasks.TASKS`.
+        split: "train", "dev", "test" or what else the task has.
+        data_dir: holds the task's files, or a folder of the task's name with them.
+
+    Returns:
+        A list of `Example`s, and how many rows were left out for which reason: a dict.
+
+    Raises:
+        InputError: names file and line: a file that is missing, empty or not UTF-8, a column that
+            is missing, a line that is broken, a label that the task does not have.
+    """
+    if split not in task.sources:
+        raise InputError(f"the task has {', '.join(task.sources)}. Received: {split}")
+    source = task.sources[split]
+    examples, left_out = [], dict.fromkeys(source.left_out, 0)
+    for name in source.files:
+        path = find_file(name, data_dir, task.folder)
+        count = len(examples)
+        for where, field in _rows(path, source):
+            try:
+                if source.where and field(source.where[0]) != source.where[1]:
+                    continue
+                text = _text(field(source.text), where)
+                second = None if source.second is None else _text(field(source.second), where)
+                label = None if source.label is None else field(source.label)
+                number = where if source.id is None else str(field(source.id))
+            except _Short as error:
+                if "short" not in left_out:
+                    raise InputError(f"{where} must have {error}") from None
+                left_out["short"] += 1
+                continue
+            if "NS" in left_out and "NS" in (text, second):
+                left_out["NS"] += 1
+                continue
+            if label is not None:
+                label = read_label(task, label, where)
+            examples.append(Example(number, text, second, label))
+        if len(examples) == count:
+            raise InputError(f"{path} must hold an example. Received: none")
+    return examples, left_out
+
+
+def find_file(name, data_dir, folder):
+    """The path of a task's file, in the folder itself or in that of the task."""
+    paths = [os.path.join(data_dir, name), os.path.join(data_dir, folder, name)]
+    found = [path for path in paths if os.path.isfile(path)]
+    if not found:
+        raise InputError(f"the task needs a file {' or '.join(paths)}. Received: no such file")
+    return found[0]
+
+
+def read_label(task, value, where):
+    """The class's number, or the score."""
+    if not task.labels:
+        try:
+            score = float(value)
+        except (TypeError, ValueError):
+            score = math.nan
+        if not math.isfinite(score):
+            raise InputError(f"{where}: the label must be a number. Received: {value!r}")
+        return score
+    label = task.aliases.get(str(value), str(value))
+    if label not in task.labels:
+        raise InputError(
+            f"{where}: the label must be one of {', '.join(task.labels)}. Received: {value!r}"
+        )
+    return task.labels.index(label)
+
+
+def _text(value, where):
+    if not isinstance(value, str):
+        raise InputError(f"{where}: the text must be a string. Received: {value!r}")
+    return value.strip()
+
+
+def _rows(path, source):
+    """For every row its place, and a function from a column to the value there."""
+    if path.endswith(".json"):
+        entries = _parse_json(read_bytes(path), path)
+        if not isinstance(entries, list):
+            raise InputError(f"{path} must hold a list of objects. Received: {_shown(entries)}")
+        for number, entry in enumerate(entries, 1):
+            yield _object(entry, f"{path} entry {number}")
+    elif path.endswith(".jsonl"):
+        for where, line in _lines(path):
+            yield _object(_parse_json(line, where), where)
+    else:
+        lines = _lines(path)
+        columns = {}
+        if not isinstance(source.text, int):
+            where, header = next(lines, (f"{path} line 1", ""))
+            columns = {name: i for i, name in enumerate(header.split("\t"))}
+            needed = (source.text, source.second, source.label, source.id, *source.where[:1])
+            missing = [name for name in needed if name is not None and name not in columns]
+            if missing:
+                raise InputError(
+                    f"{where} must name the columns {', '.join(missing)}. "
+                    f"Received: {', '.join(columns)}"
+                )
+        for where, line in lines:
+            yield where, _field_of_columns(line.split("\t"), columns)
+
+
+def _lines(path):
+    """For every line its place and its text; only "\\n" ends a line, with a "\\r" before it."""
+    lines = read_bytes(path).removeprefix(b"\xef\xbb\xbf").split(b"\n")
+    for number, line in enumerate(lines if lines[-1] else lines[:-1], 1):
+        where = f"{path} line {number}"
+        try:
+            yield where, line.decode("utf-8").removesuffix("\r")
+        except UnicodeDecodeError as error:
+            raise InputError(
+                f"{where} must be UTF-8. Received: byte 0x{line[error.start]:02x}"
+            ) from None
+
+
+def _field_of_columns(fields, columns):
+    def field(column):
+        index = columns.get(column, column)
+        if index >= len(fields):
+            raise _Short(f"at least {index + 1} columns. Received: {len(fields)}")
+        return fields[index]
+
+    return field
+
+
+def _object(entry, where):
+    """The place of a JSON object with the function from a column, or a path, to its value."""
+    if not isinstance(entry, dict):
+        raise InputError(f"{where} must be an object. Received: {_shown(entry)}")
+
+    def field(column):
+        value = entry
+        for key in column.split("."):
+            if not isinstance(value, dict) or key not in value:
+                raise _Short(f"{column!r}. Received: {', '.join(entry)}")
+            value = value[key]
+        return value
+
+    return where, field
+
+
+def _parse_json(text, where):
+    try:
+        return json.loads(text)
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{where} must hold JSON. Received: {error}") from None
+
+
+def _shown(value):
+    return repr(value)[:60]

@@ -1,0 +1,178 @@
+"""The program extract_features: texts in, what the layers of a model make of them out."""
+
+import dataclasses
+import os
+import sys
+
+from bert_tf.checkpoint_files import exists
+from bert_tf.quiet import import_tensorflow
+from finetuning.feature_files import write_arrays, write_json_lines
+from finetuning.inputs import SHORTEST, encode_pair, read_lines
+from run_scripts.cli import flag, run_program
+from run_scripts.model_folder import CONFIG_NAMES, check_table, find_checkpoint, find_config
+from run_scripts.pretrain_flags import choose_column, read_config
+from run_scripts.tokenizer_flags import check_tokenizer_flags, open_tokenizer
+from tokenization.errors import InputError
+from tokenization.folders import make_writable
+
+ARRAYS = ".npz"
+
+# The pooler is not run, and files that other programs made may lack it.
+UNUSED = ("bert/pooler/",)
+
+
+@dataclasses.dataclass(frozen=True)
+class ExtractFeaturesFlags:
+    """Writes what the layers of BERT or ALBERT make of texts.
+
+    --input_file has a sentence a line, or two with " ||| " between them. The output is Google's
+    JSON lines, or arrays where --output_file ends in .npz."""
+
+    input_file: str = flag(None, "UTF-8 text, a sentence or a pair a line.", required=True)
+    output_file: str = flag(
+        None, "Where to write: JSON lines, or NumPy arrays if it ends in .npz.", required=True
+    )
+    layers: str = flag(
+        "-1,-2,-3,-4", "Which layers, separated by commas: 0 is the first, -1 the last."
+    )
+    pooling: str = flag(
+        None,
+        "For .npz: one vector for each line, the mean or the largest over its pieces, or that of "
+        "[CLS]; none: a vector for each piece. Without it: mean.",
+        choices=("mean", "cls", "max", "none"),
+    )
+    bert_config_file: str = flag(None, "BERT's sizes, a bert_config.json.")
+    albert_config_file: str = flag(None, "ALBERT's sizes, an albert_config.json.")
+    init_checkpoint: str = flag(
+        None, "The weights: a checkpoint of Google's or of this project, fine-tuned or not."
+    )
+    model_dir: str = flag(
+        None,
+        "The --output_dir or --export_dir of a run_pretraining: stands for configuration, "
+        "checkpoint and, if it had --tokenizer_dir, tokenizer, where no other flag names them.",
+    )
+    vocab_file: str = flag(None, "The vocabulary, one piece a line.")
+    spm_model_file: str = flag(None, "A SentencePiece model, instead of vocab_file.")
+    tokenizer: str = flag(
+        None,
+        "full: google-research/bert's; korean: keeps Hangul and its words whole; sentencepiece. "
+        "Without it: sentencepiece if spm_model_file is given, else full.",
+        choices=("full", "korean", "sentencepiece"),
+    )
+    tokenizer_dir: str = flag(
+        None, "A folder with tokenizer_config.json and its vocabulary, instead of the three above."
+    )
+    do_lower_case: bool = flag(
+        None, "Lower-case the text. Without it: true for full and sentencepiece, false for korean."
+    )
+    max_seq_length: int = flag(128, "Most pieces of a line, specials included; more are cut off.")
+    batch_size: int = flag(32, "Lines that are computed together.")
+    use_tpu: bool = flag(False, "Accepted while off: this program runs on GPUs and CPUs.")
+    master: str = flag(None, "For TPUs; means nothing here.")
+    num_tpu_cores: int = flag(None, "For TPUs; means nothing here.")
+    use_one_hot_embeddings: bool = flag(False, "For TPUs; means nothing here.")
+
+
+def main(argv=None):
+    """The console script and the launcher; returns the exit status."""
+    return run_program(extract_features, ExtractFeaturesFlags, argv)
+
+
+def extract_features(values):
+    """Checks everything that can be checked, then computes, then writes."""
+    values = fill_in(values)
+    check_flags(values)
+    column = choose_column(values)
+    config = read_config(values, column)
+    layers = read_layers(values.layers, config)
+    if values.max_seq_length > config.max_position_embeddings:
+        raise InputError(
+            "--max_seq_length must be at most max_position_embeddings of the configuration. "
+            f"Received: {values.max_seq_length} and {config.max_position_embeddings}"
+        )
+    tokenizer = open_tokenizer(values)
+    where = values.tokenizer_dir or values.spm_model_file or values.vocab_file
+    check_table(config, tokenizer.vocab_size, where)
+    lines = read_lines(values.input_file)
+    folder = os.path.dirname(values.output_file) or "."
+    make_writable(folder, "--output_file must be in a folder that can be written")
+    rows = [encode_pair(tokenizer, *line, values.max_seq_length) for line in lines]
+
+    import_tensorflow()
+    from albert_tf import AlbertModel
+    from bert_tf import BertModel, load_google_checkpoint
+    from finetuning.features import extract
+
+    encoder = (BertModel if column == "bert" else AlbertModel)(config)
+    load_google_checkpoint(encoder, values.init_checkpoint, UNUSED)
+    arrays = values.output_file.endswith(ARRAYS)
+    pooling = values.pooling or "mean" if arrays else "none"
+    features = extract(encoder, rows, layers, pooling, values.batch_size, tokenizer.pad_id or 0)
+    if arrays:
+        pooled = pooling != "none"
+        write_arrays(values.output_file, rows, features, layers, config.hidden_size, pooled)
+    else:
+        write_json_lines(values.output_file, rows, features, layers, tokenizer)
+    print(f"{len(rows):,} lines, layers {values.layers}: written to {values.output_file}")
+
+
+def fill_in(values):
+    """Puts what --model_dir holds where no other flag names it."""
+    if not values.model_dir:
+        return values
+    found = {}
+    if not any(getattr(values, f"{column}_config_file") for column in CONFIG_NAMES):
+        column, path = find_config(values.model_dir)
+        found[f"{column}_config_file"] = path
+    if not values.init_checkpoint:
+        found["init_checkpoint"] = find_checkpoint(values.model_dir)
+    if not (values.tokenizer_dir or values.vocab_file or values.spm_model_file):
+        found["tokenizer_dir"] = values.model_dir
+    return dataclasses.replace(values, **found)
+
+
+def check_flags(values):
+    """Refuses values that cannot work, whatever the files hold."""
+    check_tokenizer_flags(values)
+    if values.use_tpu:
+        raise InputError("--use_tpu must be off: GPUs and CPUs are what this runs on")
+    if values.pooling and not values.output_file.endswith(ARRAYS):
+        raise InputError(
+            f"--pooling is for an --output_file that ends in {ARRAYS}. Received: "
+            f"--pooling={values.pooling}, --output_file={values.output_file}"
+        )
+    if values.batch_size < 1:
+        raise InputError(f"--batch_size must be at least 1. Received: {values.batch_size}")
+    if values.max_seq_length < SHORTEST:
+        raise InputError(
+            f"--max_seq_length must be at least {SHORTEST}. Received: {values.max_seq_length}"
+        )
+    if os.path.isdir(values.output_file):
+        raise InputError(f"--output_file must be a file. Received: {values.output_file}, a folder")
+    prefix = values.init_checkpoint
+    if not prefix:
+        raise InputError("one of --init_checkpoint, --model_dir must be given. Received: none")
+    if not exists(prefix):
+        raise InputError(
+            f"--init_checkpoint must name a checkpoint, that is a file {prefix}.index. "
+            "Received: no such file"
+        )
+
+
+def read_layers(text, config):
+    """The numbers of --layers, each a layer that the model has."""
+    number = config.num_hidden_layers * getattr(config, "inner_group_num", 1)
+    try:
+        layers = [int(part) for part in text.split(",")]
+    except ValueError:
+        layers = []
+    if not layers or not all(-number <= layer < number for layer in layers):
+        raise InputError(
+            f"--layers must be numbers from {-number} to {number - 1}, separated by commas: the "
+            f"model has {number} layers. Received: {text}"
+        )
+    return layers
+
+
+if __name__ == "__main__":
+    sys.exit(main())

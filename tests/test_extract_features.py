@@ -1,0 +1,302 @@
+"""The program extract_features: Google's lines, arrays, orders, one line for bad input."""
+
+import json
+import shlex
+
+import numpy as np
+import oracle
+import pytest
+from tiny import SIZES, tiny_model
+
+from bert_tf.checkpoint import google_variables, save_google_checkpoint, write_arrays
+from finetuning import features
+from finetuning.feature_files import json_line
+from finetuning.inputs import encode_pair, read_lines
+from run_scripts.cli import parse
+from run_scripts.extract_features import ExtractFeaturesFlags, main
+from tokenization import FullTokenizer, load_tokenizer
+
+PIECES = [
+    "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "who", "was", "jim", "hen", "##son", "?", "a",
+    "puppet", "##eer",
+]  # fmt: skip
+
+# Lengths up and down, a pair, a blank line, one that is cut.
+TEXT = (
+    "Who was Jim Henson ? ||| Jim Henson was a puppeteer\na\nwho was who\n\n"
+    "Jim Henson\na a a a a a a a a a a a a a a a a a a a\njim ||| hen\nwho ?\n"
+)
+ALBERT = {"embedding_size": 16, "num_hidden_groups": 2, "inner_group_num": 2}
+
+# google-research/bert README.md, "Using BERT to extract fixed feature vectors (like ELMo)"
+README = """extract_features.py
+  --input_file=/tmp/input.txt
+  --output_file=/tmp/output.jsonl
+  --vocab_file=$BERT_BASE_DIR/vocab.txt
+  --bert_config_file=$BERT_BASE_DIR/bert_config.json
+  --init_checkpoint=$BERT_BASE_DIR/bert_model.ckpt
+  --layers=-1,-2,-3,-4
+  --max_seq_length=128
+  --batch_size=8"""
+
+
+class Job:
+    """A model with random weights on disk, and a command line for it."""
+
+    def __init__(self, folder, kind="bert", **changes):
+        self.folder, self.kind = folder, kind
+        changes = {
+            "max_position_embeddings": 128,
+            **(ALBERT if kind == "albert" else {}),
+            **changes,
+        }
+        self.model = tiny_model(kind, **changes)
+        for variable in google_variables(self.model).values():
+            if variable.ndim == 2:  # further from a normal distribution's middle
+                variable.assign(10 * variable)
+        sizes = {**SIZES, **changes}
+        (folder / "vocab.txt").write_text("\n".join(PIECES) + "\n")
+        (folder / f"{kind}_config.json").write_text(json.dumps(sizes))
+        (folder / "text.txt").write_text(TEXT)
+        save_google_checkpoint(self.model, str(folder / "model.ckpt-3"))
+        self.flags = {
+            "input_file": folder / "text.txt",
+            "output_file": folder / "out.jsonl",
+            f"{kind}_config_file": folder / f"{kind}_config.json",
+            "init_checkpoint": folder / "model.ckpt-3",
+            "vocab_file": folder / "vocab.txt",
+            "layers": "-1,-2",
+            "max_seq_length": 16,
+            "batch_size": 3,
+        }
+
+    def run(self, **changes):
+        flags = {**self.flags, **changes}
+        argv = [f"--{name}={value}" for name, value in flags.items() if value is not None]
+        return main(["extract_features.py", *argv])
+
+    def rows(self, max_length=16):
+        tokenizer = FullTokenizer(self.folder / "vocab.txt")
+        return [
+            encode_pair(tokenizer, *line, max_length)
+            for line in read_lines(self.folder / "text.txt")
+        ]
+
+    def expected(self, layers, max_length=16):
+        """[T, L, H] of every line in float64 from the published formulas, one line at a time."""
+        weights = {k: v.numpy().astype(np.float64) for k, v in google_variables(self.model).items()}
+        found = []
+        for row in self.rows(max_length):
+            batch = {"input_ids": row.ids[None], "segment_ids": row.segment_ids[None]}
+            outputs = oracle.encode(weights, self.model.config, batch)["encoder_outputs"]
+            found.append(np.stack([outputs[layer][0] for layer in layers], axis=1))
+        return found
+
+
+@pytest.fixture
+def job(tmp_path):
+    return Job(tmp_path)
+
+
+def json_lines(path):
+    """The tokens of every line, with its values [T, L, H] and the numbers of its layers."""
+    for number, line in enumerate(path.read_text().splitlines()):
+        line = json.loads(line)
+        assert list(line) == ["linex_index", "features"] and line["linex_index"] == number
+        values = [[layer["values"] for layer in piece["layers"]] for piece in line["features"]]
+        numbers = [[layer["index"] for layer in piece["layers"]] for piece in line["features"]]
+        yield [piece["token"] for piece in line["features"]], np.array(values), numbers
+
+
+@pytest.mark.parametrize("kind", ("bert", "albert"))
+def test_google_s_lines(tmp_path, kind, capsys):
+    job = Job(tmp_path, kind)
+    assert job.run(layers="-1,0,-2") == 0
+    assert capsys.readouterr().out.startswith("8 lines, layers -1,0,-2: written to ")
+    found = list(json_lines(tmp_path / "out.jsonl"))
+    assert found[0][0] == [
+        "[CLS]", "who", "was", "jim", "hen", "##son", "?", "[SEP]",
+        "jim", "hen", "##son", "was", "a", "puppet", "##eer", "[SEP]",
+    ]  # fmt: skip
+    assert [len(tokens) for tokens, _, _ in found] == [16, 3, 5, 2, 5, 16, 5, 4]
+    for (_, values, numbers), expected in zip(found, job.expected([-1, 0, -2]), strict=True):
+        assert numbers == [[-1, 0, -2]] * len(expected)
+        np.testing.assert_allclose(values, expected, atol=2e-5, rtol=0)
+        assert np.abs(np.diff(expected, axis=1)).max() > 0.1  # the layers can be told apart
+
+
+def test_google_s_readme(tmp_path):
+    """The command as it stands but for its paths."""
+    job = Job(tmp_path, num_hidden_layers=4)
+    (tmp_path / "text.txt").write_text("Who was Jim Henson ? ||| Jim Henson was a puppeteer\n")
+    text = README.replace("/tmp/input.txt", str(tmp_path / "text.txt"))
+    text = text.replace("/tmp/output.jsonl", str(tmp_path / "output.jsonl"))
+    text = text.replace("$BERT_BASE_DIR/bert_model.ckpt", str(tmp_path / "model.ckpt-3"))
+    argv = shlex.split(text.replace("$BERT_BASE_DIR", str(tmp_path)))
+    assert main(argv) == 0
+    ((tokens, values, numbers),) = json_lines(tmp_path / "output.jsonl")
+    assert len(tokens) == 16 and numbers[0] == [-1, -2, -3, -4]
+    (expected,) = job.expected([-1, -2, -3, -4], 128)
+    np.testing.assert_allclose(values, expected, atol=2e-5, rtol=0)
+
+
+def test_every_flag_of_google_s_program():
+    argv = ["extract_features.py", "--input_file=a", "--output_file=b"]
+    values = parse(ExtractFeaturesFlags, argv)
+    assert values.layers == "-1,-2,-3,-4"
+    assert (values.max_seq_length, values.batch_size, values.use_tpu) == (128, 32, False)
+    more = ["--do_lower_case=false", "--master=m", "--num_tpu_cores=8", "--use_one_hot_embeddings"]
+    values = parse(ExtractFeaturesFlags, [*argv, *more, "--nouse_tpu"])
+    assert values.do_lower_case is False
+
+
+def test_values_are_rounded_as_python_rounds():
+    rng = np.random.default_rng(0)
+    ties = np.array([0.0078125, -0.0234375, 0.5, 2.5e-7, -1e-9, 7.0000005])
+    values = np.concatenate([ties, rng.normal(size=500)]).astype(np.float32)
+    line = json.loads(json_line(0, ["a"], values[None, None], [-1]))
+    found = line["features"][0]["layers"][0]["values"]
+    assert list(map(repr, found)) == [repr(round(float(value), 6)) for value in values]
+
+
+POOLED = {
+    "mean": lambda values: values.mean(axis=0),
+    "cls": lambda values: values[0],
+    "max": lambda values: values.max(axis=0),
+}
+
+
+@pytest.mark.parametrize("pooling", (None, *POOLED))
+def test_arrays_with_a_vector_a_line(job, pooling):
+    assert job.run(output_file=job.folder / "out.npz", pooling=pooling, layers="1,-2") == 0
+    with np.load(job.folder / "out.npz") as file:
+        arrays = dict(file)
+    assert set(arrays) == {"features", "layers"} and arrays["layers"].tolist() == [1, -2]
+    assert arrays["features"].dtype == np.float32
+    expected = [POOLED[pooling or "mean"](values) for values in job.expected([1, -2])]
+    np.testing.assert_allclose(arrays["features"], expected, atol=2e-5, rtol=0)
+
+
+def test_arrays_with_a_vector_a_piece(job):
+    assert job.run(output_file=job.folder / "out.npz", pooling="none", layers="-1") == 0
+    with np.load(job.folder / "out.npz") as file:
+        arrays = dict(file)
+    rows, splits = job.rows(), arrays["row_splits"]
+    assert splits[-1] == len(arrays["features"]) == len(arrays["input_ids"])
+    for i, (row, expected) in enumerate(zip(rows, job.expected([-1]), strict=True)):
+        part = slice(splits[i], splits[i + 1])
+        assert arrays["input_ids"][part].tolist() == row.ids.tolist()
+        np.testing.assert_allclose(arrays["features"][part], expected, atol=2e-5, rtol=0)
+
+
+def test_batches_are_sorted_and_cut(job, monkeypatch):
+    """Whatever the windows are, every row comes out in its place."""
+    shapes = []
+    original = features.pad_rows
+
+    def recording(rows, length, pad_id):
+        shapes.append((len(rows), length, max(len(row.ids) for row in rows)))
+        return original(rows, length, pad_id)
+
+    monkeypatch.setattr(features, "pad_rows", recording)
+    rows, encoder = job.rows(), job.model.encoder
+    alone = list(features.extract(encoder, rows, [-1], "none", 1))
+    assert [len(values) for values in alone] == [len(row.ids) for row in rows]
+    shapes.clear()
+    together = list(features.extract(encoder, rows, [-1], "none", 3))
+    assert shapes == [(3, 16, 16), (3, 8, 5), (2, 8, 3)]
+    shapes.clear()
+    # Of 32 numbers a piece: the first row alone, then 3 + 5 + 2 + 5 pieces, then 16, then 5 + 4.
+    windows = list(features.extract(encoder, rows, [-1], "none", 3, window=32 * 16))
+    assert [count for count, _, _ in shapes] == [1, 3, 1, 1, 2]
+    for one, other, third in zip(alone, together, windows, strict=True):
+        np.testing.assert_allclose(other, one, atol=2e-5, rtol=0)
+        np.testing.assert_allclose(third, one, atol=2e-5, rtol=0)
+
+
+def test_a_model_dir(job):
+    """What run_pretraining leaves behind says everything; a flag beside it wins."""
+    assert job.run() == 0
+    expected = (job.folder / "out.jsonl").read_bytes()
+    (job.folder / "tokenizer_config.json").write_text('{"kind": "full"}')
+    names = ("bert_config_file", "init_checkpoint", "vocab_file")
+    nothing = {**dict.fromkeys(names), "model_dir": job.folder}
+    assert job.run(**nothing, output_file=job.folder / "again.jsonl") == 0
+    assert (job.folder / "again.jsonl").read_bytes() == expected
+    assert load_tokenizer(job.folder).do_lower_case
+    for variable in google_variables(job.model).values():
+        variable.assign(0.5 * variable)
+    save_google_checkpoint(job.model, str(job.folder / "other.ckpt"))
+    chosen = {**nothing, "init_checkpoint": job.folder / "other.ckpt"}
+    assert job.run(**chosen, output_file=job.folder / "again.jsonl") == 0
+    assert (job.folder / "again.jsonl").read_bytes() != expected
+
+
+def test_a_checkpoint_without_a_pooler(job):
+    """Hidden layers do not need it."""
+    weights = {name: v.numpy() for name, v in google_variables(job.model.encoder).items()}
+    weights = {k: v for k, v in weights.items() if not k.startswith("bert/pooler/")}
+    write_arrays(str(job.folder / "bare.ckpt"), weights)
+    assert job.run(init_checkpoint=job.folder / "bare.ckpt") == 0
+
+
+def without_layer(job):
+    weights = {name: v.numpy() for name, v in google_variables(job.model.encoder).items()}
+    del weights["bert/encoder/layer_1/output/dense/bias"]
+    write_arrays(str(job.folder / "part.ckpt"), weights)
+    return {"init_checkpoint": job.folder / "part.ckpt"}
+
+
+def file_with(content):
+    def change(job):
+        (job.folder / "text.txt").write_bytes(content)
+        return {}
+
+    return change
+
+
+def large_vocabulary(job):
+    (job.folder / "vocab.txt").write_text("\n".join([*PIECES, *map(str, range(60))]) + "\n")
+    return {}
+
+
+@pytest.mark.parametrize(
+    "change, words",
+    (
+        ({"input_file": "nowhere.txt"}, ("nowhere.txt", "No such file")),
+        (file_with(b""), ("text.txt", "must not be empty")),
+        (file_with(b"a\n\xea\xb0\n"), ("UTF-8", "text.txt line 2", "0xea")),
+        ({"layers": "-3"}, ("from -2 to 1", "2 layers", "-3")),
+        ({"layers": "0,2"}, ("from -2 to 1", "0,2")),
+        ({"layers": "last"}, ("--layers", "last")),
+        ({"layers": ""}, ("--layers",)),
+        (without_layer, ("part.ckpt", "- bert/encoder/layer_1/output/dense/bias: missing")),
+        ({"init_checkpoint": "nowhere.ckpt"}, ("nowhere.ckpt.index", "no such file")),
+        ({"init_checkpoint": None}, ("--init_checkpoint, --model_dir", "none")),
+        ({"bert_config_file": None}, ("--bert_config_file", "neither")),
+        ({"vocab_file": None}, ("--vocab_file", "none")),
+        (large_vocabulary, ("vocab_size=60", "vocab.txt has 74 entries")),
+        ({"max_seq_length": 129}, ("max_position_embeddings", "129 and 128")),
+        ({"max_seq_length": 2}, ("--max_seq_length must be at least 3", "2")),
+        ({"batch_size": 0}, ("--batch_size must be at least 1", "0")),
+        ({"use_tpu": True}, ("--use_tpu must be off",)),
+        ({"pooling": "mean"}, ("--pooling", ".npz", "out.jsonl")),
+        ({"model_dir": "empty", "bert_config_file": None}, ("--model_dir must hold bert_config",)),
+    ),
+)
+def test_bad_input_is_one_line(job, capsys, change, words, monkeypatch):
+    monkeypatch.chdir(job.folder)
+    assert job.run(**(change(job) if callable(change) else change)) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: ") and all(word in line for word in words), line
+    assert not list(job.folder.glob("*out.jsonl*"))
+
+
+def test_nothing_half_written_stays(job, monkeypatch):
+    """What was there stays until the new file is whole."""
+    (job.folder / "out.jsonl").write_text("before")
+    monkeypatch.setattr(features, "pad_rows", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        job.run()
+    assert (job.folder / "out.jsonl").read_text() == "before"
+    assert not list(job.folder.glob(".*"))

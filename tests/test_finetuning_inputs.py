@@ -1,0 +1,90 @@
+"""Sentences and pairs as rows: reading, cutting, padding as google-research/bert."""
+
+import numpy as np
+import pytest
+
+from finetuning.inputs import encode_pair, kept_lengths, pad_rows, read_lines
+from tokenization import FullTokenizer
+from tokenization.errors import InputError
+
+PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefgh"]
+
+
+@pytest.fixture
+def tokenizer(tmp_path):
+    path = tmp_path / "vocab.txt"
+    path.write_text("\n".join(PIECES) + "\n")
+    return FullTokenizer(path)
+
+
+def tokens(tokenizer, row):
+    return " ".join(tokenizer.convert_ids_to_tokens(row.ids.tolist()))
+
+
+def test_lines_as_google_reads_them(tmp_path):
+    path = tmp_path / "text.txt"
+    path.write_bytes(
+        "A ||| B\r\n  하나 둘  \n\nA ||| B ||| C\n|||\nA|||B\n ||| B\nx\u2028y\x85z".encode()
+    )
+    assert read_lines(path) == [
+        ("A", "B"), ("하나 둘", None), ("", None), ("A ||| B", "C"), ("|||", None),
+        ("A|||B", None), ("||| B", None), ("x\u2028y\x85z", None),
+    ]  # fmt: skip
+    path.write_text("one line\n")
+    assert read_lines(path) == [("one line", None)]
+
+
+@pytest.mark.parametrize(
+    "content, words",
+    ((b"", ("empty",)), (b"a\nb\xff\n", ("UTF-8", "line 2", "0xff")), (None, ("No such file",))),
+)
+def test_a_file_that_cannot_be_read(tmp_path, content, words):
+    path = tmp_path / "text.txt"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(InputError) as error:
+        read_lines(path)
+    assert all(word in str(error.value) for word in (str(path), *words))
+
+
+def test_special_pieces_and_segments(tokenizer):
+    row = encode_pair(tokenizer, "a b", "c", 8)
+    assert tokens(tokenizer, row) == "[CLS] a b [SEP] c [SEP]"
+    assert row.segment_ids.tolist() == [0, 0, 0, 0, 1, 1]
+    assert row.ids.dtype == row.segment_ids.dtype == np.int32
+    row = encode_pair(tokenizer, "a b", None, 8)
+    assert tokens(tokenizer, row) == "[CLS] a b [SEP]" and not row.segment_ids.any()
+    assert tokens(tokenizer, encode_pair(tokenizer, "", None, 8)) == "[CLS] [SEP]"
+
+
+@pytest.mark.parametrize(
+    "text, second, length, expected",
+    (
+        ("a b c d", None, 5, "[CLS] a b c [SEP]"),
+        ("a b c d", "e", 6, "[CLS] a b [SEP] e [SEP]"),
+        ("a", "e f g h", 6, "[CLS] a [SEP] e f [SEP]"),
+        ("a b c", "d e f", 8, "[CLS] a b c [SEP] d e [SEP]"),
+        ("a", "e", 4, "[CLS] a [SEP]"),  # no place for a piece of B, hence no second [SEP]
+        ("a", "e", 3, "[CLS] [SEP]"),
+    ),
+)
+def test_what_is_cut(tokenizer, text, second, length, expected):
+    assert tokens(tokenizer, encode_pair(tokenizer, text, second, length)) == expected
+
+
+def test_lengths_are_those_of_taking_one_piece_after_the_other():
+    for first in range(12):
+        for other in range(12):
+            for room in range(20):
+                a, b = first, other
+                while a + b > room:
+                    a, b = (a - 1, b) if a > b else (a, b - 1)
+                assert kept_lengths(first, other, room) == (a, b)
+
+
+def test_padding(tokenizer):
+    rows = [encode_pair(tokenizer, "a", "b", 8), encode_pair(tokenizer, "a", None, 8)]
+    batch = pad_rows(rows, 6, pad_id=9)
+    assert batch["input_ids"].tolist() == [[2, 5, 3, 6, 3, 9], [2, 5, 3, 9, 9, 9]]
+    assert batch["input_mask"].tolist() == [[1, 1, 1, 1, 1, 0], [1, 1, 1, 0, 0, 0]]
+    assert batch["segment_ids"].tolist() == [[0, 0, 0, 1, 1, 0], [0] * 6]

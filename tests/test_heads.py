@@ -1,0 +1,162 @@
+"""The classification head: where it starts from, how a batch is split, dropout."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from tiny import (
+    SIZES,
+    assert_close,
+    computing_in,
+    split_batch,
+    strategy_of,
+    tiny_model,
+    training_state,
+)
+
+from bert_tf import BertConfig, BertModel, load_google_checkpoint
+from bert_tf.checkpoint import google_variables, save_google_checkpoint
+from bert_tf.optimization import OPTIMIZERS
+from bert_tf.step import TrainingStep
+from finetuning.heads import SequenceClassifier
+from tokenization.errors import InputError
+
+
+def classifier(kind="bert", classes=3, dropout=0.0, **changes):
+    return SequenceClassifier(tiny_model(kind, **changes).encoder, classes, dropout)
+
+
+def labelled_batch(classes, size=8, length=12):
+    """Random examples; the last two only fill the batch."""
+    rng = np.random.default_rng(1)
+    mask = (np.arange(length) < rng.integers(4, length + 1, size)[:, None]).astype(np.int32)
+    labels = rng.integers(0, classes, size) if classes > 1 else 5 * rng.random(size)
+    return {
+        "input_ids": (rng.integers(1, 60, (size, length)) * mask).astype(np.int32),
+        "input_mask": mask,
+        "segment_ids": np.zeros((size, length), np.int32),
+        "label_ids": labels.astype(np.int32 if classes > 1 else np.float32),
+        "label_weights": (np.arange(size) < size - 2).astype(np.float32),
+    }
+
+
+def weights_of(model):
+    return {name: variable.numpy() for name, variable in google_variables(model).items()}
+
+
+@pytest.mark.parametrize("kind", ("bert", "albert"))
+def test_only_the_head_is_new_after_pre_training(kind, tmp_path):
+    pretrained = tiny_model(kind)
+    save_google_checkpoint(pretrained, str(tmp_path / "model.ckpt"))
+    model = classifier(kind)
+    head = {name: weights_of(model)[name] for name in ("output_weights", "output_bias")}
+    report = load_google_checkpoint(model.encoder, str(tmp_path / "model.ckpt"))
+    assert all(name.startswith("cls/") for name in report.ignored) and not report.missing
+    expected = {**weights_of(pretrained.encoder), **head}
+    assert_close(weights_of(model), expected, 0, 0)
+
+
+def test_a_head_of_another_task_stays_behind_or_does_not_fit(tmp_path):
+    prefix = str(tmp_path / "model.ckpt")
+    trained = classifier(classes=3)
+    trained.head.output_bias.assign([1.0, 2.0, 3.0])
+    save_google_checkpoint(trained, prefix)
+    again, other = classifier(classes=3), classifier(classes=2)
+    load_google_checkpoint(again, prefix)
+    assert_close(weights_of(again), weights_of(trained), 0, 0)
+    load_google_checkpoint(other.encoder, prefix)
+    assert_close(weights_of(other.encoder), weights_of(trained.encoder), 0, 0)
+    with pytest.raises(InputError, match=r"output_bias: the model has \[2\], the file \[3\]"):
+        load_google_checkpoint(other, prefix)
+
+
+def test_initial_head():
+    """The deviation is Google's 0.02 whatever the configuration says, cut at twice that."""
+    keras.utils.set_random_seed(0)
+    model = classifier(classes=400, initializer_range=1.0)
+    weights = model.head.output_weights.numpy()
+    assert np.abs(weights).max() <= 0.04
+    assert weights.std() == pytest.approx(0.02 * 0.8796, rel=0.03)  # 0.8796: what the cut leaves
+    assert not model.head.output_bias.numpy().any()
+
+
+def test_dropout_is_on_in_training_alone():
+    keras.utils.set_random_seed(0)
+    model = SequenceClassifier(tiny_model().encoder, 3)  # of an encoder without dropout
+    dropped = model.head.dropout(tf.ones([100, 100]), training=True).numpy()
+    assert (dropped == 0).mean() == pytest.approx(0.1, abs=0.01)
+    assert dropped.max() == pytest.approx(1 / 0.9)
+    batch = labelled_batch(3)
+    plain = model(batch)["logits"].numpy()
+    np.testing.assert_array_equal(model(batch, training=False)["logits"], plain)
+    assert np.abs(model(batch, training=True)["logits"].numpy() - plain).max() > 1e-4
+
+
+@pytest.mark.parametrize("classes", (1, 3))
+def test_a_batch_is_a_batch_however_it_is_split(classes, float64):
+    """Two devices of two parts each, examples that only fill among them, against one device."""
+    states = []
+    for devices, parts, count in ((1, 1, 6), (1, 1, 8), (2, 2, 8)):
+        strategy = strategy_of(devices)
+        keras.utils.set_random_seed(3)
+        with strategy.scope():
+            model = classifier(classes=classes)
+            optimizer = OPTIMIZERS["adamw"](1e-2)
+            optimizer.build(model.trainable_variables)
+        options = {"xla": False, "xla_update": False, "accumulation_steps": parts}
+        step = TrainingStep(model, optimizer, strategy, **options)
+        batch = {name: value[:count] for name, value in labelled_batch(classes).items()}
+        for _ in range(3):
+            metrics = step(split_batch(batch, strategy))
+        assert float(metrics["label_weight"]) == 6
+        states.append({name: values[0] for name, values in training_state(step).items()})
+    for state in states[1:]:
+        assert_close(state, states[0], 1e-9, 1e-6)
+
+
+def test_xla_and_recomputation_change_nothing(float64):
+    states = []
+    for options in ({"xla": False}, {"xla": True, "recompute": "block"}):
+        keras.utils.set_random_seed(3)
+        model = classifier()
+        optimizer = OPTIMIZERS["adamw"](1e-2)
+        optimizer.build(model.trainable_variables)
+        step = TrainingStep(
+            model, optimizer, tf.distribute.get_strategy(), xla_update=False, **options
+        )
+        batch = {name: tf.constant(value) for name, value in labelled_batch(3).items()}
+        step(batch)
+        step(batch)
+        states.append({name: values[0] for name, values in training_state(step).items()})
+    assert_close(states[1], states[0], 1e-9, 1e-6)
+
+
+def test_the_head_is_exact_in_a_model_that_computes_in_bfloat16():
+    keras.utils.set_random_seed(0)
+    with computing_in("mixed_bfloat16"):
+        model = classifier(classes=1)
+    batch = labelled_batch(1)
+    pooled = model.encoder(batch)["pooled_output"]
+    assert pooled.dtype == tf.bfloat16
+    weights, bias = (v.numpy().astype(np.float64) for v in model.head.trainable_variables)
+    expected = tf.cast(pooled, tf.float64).numpy() @ weights.T + bias
+    logits = model(batch)["logits"].numpy()
+    assert logits.dtype == np.float32
+    # The encoder is run at [CLS] alone in the one, everywhere in the other.
+    np.testing.assert_allclose(logits, expected, atol=2e-3, rtol=0)
+    assert np.abs(logits - tf.cast(tf.cast(logits, tf.bfloat16), tf.float32)).max() > 0
+    by_head = model.head(pooled).numpy()
+    np.testing.assert_allclose(by_head, expected, atol=1e-6, rtol=0)
+
+
+def test_configuration_round_trip():
+    config = BertConfig(**SIZES)
+    model = SequenceClassifier(BertModel(config), 2, dropout=0.3)
+    again = SequenceClassifier.from_config(model.get_config())
+    assert again.config == config
+    assert (again.classes, again.head.dropout.rate) == (2, 0.3)
+
+
+def test_two_models_of_one_name():
+    with pytest.raises(ValueError, match="two names. Received: 'bert' twice"):
+        SequenceClassifier(tiny_model().encoder, 2, name="bert")

@@ -1,0 +1,142 @@
+"""Metrics: equal to their libraries' on random labels, and to what a hand counts."""
+
+import math
+import sys
+
+import numpy as np
+import pytest
+
+from finetuning.metrics import METRICS, score, score_tags
+from tokenization.errors import InputError
+
+sklearn_metrics = pytest.importorskip("sklearn.metrics")
+scipy_stats = pytest.importorskip("scipy.stats")
+seqeval_metrics = pytest.importorskip("seqeval.metrics")
+
+CLASSES = 4
+
+
+def counted(labels, predictions, value):
+    """True positives, false positives, false negatives of one class."""
+    hit = (labels == value) & (predictions == value)
+    return hit.sum(), (predictions == value).sum() - hit.sum(), (labels == value).sum() - hit.sum()
+
+
+def f1(positive, false_positive, false_negative):
+    return 2 * positive / (2 * positive + false_positive + false_negative)
+
+
+@pytest.fixture(params=range(3))
+def random_classes(request):
+    rng = np.random.default_rng(request.param)
+    labels = rng.integers(0, CLASSES, 200)
+    return labels, np.where(rng.random(200) < 0.4, labels, rng.integers(0, CLASSES, 200))
+
+
+def test_metrics_of_classes(random_classes):
+    labels, predictions = random_classes
+    found = score(("accuracy", "macro_f1", "matthews"), labels, predictions)
+    expected = {
+        "accuracy": sklearn_metrics.accuracy_score(labels, predictions),
+        "macro_f1": sklearn_metrics.f1_score(labels, predictions, average="macro"),
+        "matthews": sklearn_metrics.matthews_corrcoef(labels, predictions),
+    }
+    assert found == pytest.approx(expected, rel=1e-12)
+    assert found["accuracy"] == (labels == predictions).mean()
+    each = [f1(*counted(labels, predictions, value)) for value in range(CLASSES)]
+    assert found["macro_f1"] == pytest.approx(np.mean(each))
+
+
+def test_metrics_of_two_classes(random_classes):
+    labels, predictions = (values % 2 for values in random_classes)
+    found = score(("f1", "matthews"), labels, predictions)
+    tp, fp, fn = counted(labels, predictions, 1)
+    tn = len(labels) - tp - fp - fn
+    matthews = (tp * tn - fp * fn) / math.sqrt((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn))
+    expected = {"f1": f1(tp, fp, fn), "matthews": matthews}
+    assert found == pytest.approx(expected)
+    assert found["f1"] == sklearn_metrics.f1_score(labels, predictions)
+
+
+def test_metrics_of_several_labels_an_example(random_classes):
+    labels, predictions = (np.eye(CLASSES, dtype=int)[values] for values in random_classes)
+    predictions[::3, 0] = 1
+    found = score(("micro_f1", "macro_f1"), labels, predictions)
+    assert found["micro_f1"] == pytest.approx(f1(*counted(labels.ravel(), predictions.ravel(), 1)))
+    each = [f1(*counted(labels[:, c], predictions[:, c], 1)) for c in range(CLASSES)]
+    assert found["macro_f1"] == pytest.approx(np.mean(each))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_metrics_of_scores(seed):
+    rng = np.random.default_rng(seed)
+    labels = np.round(5 * rng.random(100), 1)
+    predictions = labels + rng.normal(size=100)
+    found = score(("pearson", "spearman", "paraphrase_f1"), labels, predictions)
+    expected = {
+        "pearson": scipy_stats.pearsonr(labels, predictions)[0],
+        "spearman": scipy_stats.spearmanr(labels, predictions)[0],
+        "paraphrase_f1": f1(*counted(labels >= 3, predictions >= 3, True)),
+    }
+    assert found == pytest.approx(expected, rel=1e-12)
+    assert found["pearson"] == pytest.approx(np.corrcoef(labels, predictions)[0, 1])
+    assert abs(found["pearson"] - found["spearman"]) > 1e-4
+
+
+def test_what_is_not_defined_is_zero():
+    """A model that says the same of everything, at the start of a training."""
+    labels = np.array([0.0, 1.0, 2.0, 4.0])
+    assert score(("pearson", "spearman"), labels, np.ones(4)) == {"pearson": 0.0, "spearman": 0.0}
+    assert score(("f1", "matthews"), np.array([0, 1, 1]), np.zeros(3, int)) == {
+        "f1": 0.0, "matthews": 0.0,
+    }  # fmt: skip
+
+
+TAGS = ("B-PS", "I-PS", "B-LC", "I-LC", "O")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_metrics_of_tags(seed):
+    rng = np.random.default_rng(seed)
+    labels = [list(rng.choice(TAGS, length)) for length in rng.integers(1, 20, 50)]
+    predictions = [[t if rng.random() < 0.8 else "O" for t in sentence] for sentence in labels]
+    scheme = pytest.importorskip("seqeval.scheme").IOB2
+    found = score_tags(labels, predictions, TAGS)
+    flat = [sum(sentences, []) for sentences in (labels, predictions)]
+    expected = {
+        f"entity_{name}f1": seqeval_metrics.f1_score(
+            labels, predictions, mode="strict", scheme=scheme, average=average
+        )
+        for name, average in (("", "micro"), ("macro_", "macro"))
+    }
+    expected["character_macro_f1"] = sklearn_metrics.f1_score(*flat, average="macro", labels=TAGS)
+    assert found == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_particle_inside_an_eojeol():
+    """이순신은 부산에서: the particles 은 and 에서 are no part of the names."""
+    truth = ["B-PS", "I-PS", "I-PS", "O", "O", "B-LC", "I-LC", "O", "O"]
+    with_particle = ["B-PS", "I-PS", "I-PS", "I-PS", "O", "B-LC", "I-LC", "O", "O"]
+    assert score_tags([truth], [truth], TAGS) == {
+        "entity_f1": 1.0, "entity_macro_f1": 1.0, "character_macro_f1": 1.0,
+    }  # fmt: skip
+    found = score_tags([truth], [with_particle], TAGS)
+    # Of two names one is right, of two found ones too; its kind is wholly right, the other not.
+    assert found["entity_f1"] == 0.5 and found["entity_macro_f1"] == 0.5
+    # I-PS: 2 right of 3 found and of 2; O: 3 of 3 found and of 4; the others are right.
+    assert found["character_macro_f1"] == pytest.approx((1 + 4 / 5 + 1 + 1 + 6 / 7) / 5)
+    # A tag that occurs nowhere counts as right, as in KLUE's program.
+    more = score_tags([truth], [with_particle], (*TAGS, "B-OG"))
+    assert more["character_macro_f1"] == pytest.approx((2 + 4 / 5 + 1 + 1 + 6 / 7) / 6)
+
+
+def test_a_name_of_another_sentence_is_another_name():
+    labels = [["O", "B-PS"], ["I-PS", "O"]]  # the second sentence begins no name
+    found = score_tags(labels, [["O", "B-PS"], ["O", "O"]], TAGS)
+    assert found["entity_f1"] == 1.0
+
+
+def test_without_the_libraries(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sklearn.metrics", None)
+    with pytest.raises(InputError, match=r"pip install -e '.\[finetune\]'.*sklearn.metrics"):
+        METRICS["accuracy"]([0], [0])

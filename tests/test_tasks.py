@@ -1,0 +1,312 @@
+"""Every task's files as they are published, small; one line for what is broken."""
+
+import json
+
+import pytest
+from shared import SHARED
+
+from finetuning.metrics import METRICS
+from finetuning.readers import read_split
+from finetuning.tasks import TASKS, Source, Task
+from tokenization.errors import InputError
+
+
+def table(*rows):
+    return "".join("\t".join(row.split("|")) + "\n" for row in rows)
+
+
+def objects(*entries):
+    return json.dumps(list(entries), ensure_ascii=False, indent=4)
+
+
+MNLI = "index|promptID|pairID|genre|sentence1_binary_parse|sentence2_binary_parse|" + (
+    "sentence1_parse|sentence2_parse|sentence1|sentence2"
+)
+XNLI = (
+    "language|gold_label|sentence1_binary_parse|sentence2_binary_parse|sentence1_parse|"
+    "sentence2_parse|sentence1|sentence2|promptID|pairID|genre|label1|label2|label3|label4|"
+    "label5|sentence1_tokenized|sentence2_tokenized|match"
+)
+STSB = "index|genre|filename|year|old_index|source1|source2|sentence1|sentence2"
+
+# task -> split -> its file, with its content
+FILES = {
+    "cola": {
+        "train": ("train.tsv", table("gj04|1||A dog barks.", "gj04|0|*|Dog a barks.")),
+        "dev": ("dev.tsv", table("gj04|0|*|Barks dog a.")),
+        "test": ("test.tsv", table("index|sentence", "7|Dogs bark.")),
+    },
+    "sst-2": {
+        "train": ("train.tsv", table("sentence|label", 'a "gem" of a film |1')),
+        "test": ("test.tsv", table("index|sentence", "0|dull")),
+    },
+    "mrpc": {
+        "train": (
+            "train.tsv",
+            "\ufeff" + table("Quality|#1 ID|#2 ID|#1 String|#2 String", '1|70|71|"A|A\r'),
+        ),
+        "test": ("test.tsv", table("index|#1 ID|#2 ID|#1 String|#2 String", "0|1|2|A|B")),
+    },
+    "sts-b": {
+        "dev": ("dev.tsv", table(STSB + "|score", "0|m|f|2012|1|n|n|A|B|4.750")),
+        "test": ("test.tsv", table(STSB, "0|m|f|2012|1|n|n|A|B")),
+    },
+    "qqp": {
+        "train": (
+            "train.tsv",
+            table("id|qid1|qid2|question1|question2|is_duplicate", "5|1|2|A?|B?|0", "6|1|2|cut"),
+        ),
+        "test": ("test.tsv", table("id|question1|question2", "0|A?|B?")),
+    },
+    "mnli": {
+        "train": ("train.tsv", table(MNLI + "|label1|gold_label", "0|p|q|g|b|b|p|p|A|B|n|neutral")),
+        "dev_mismatched": (
+            "dev_mismatched.tsv",
+            table(
+                MNLI + "|label1|label2|label3|label4|label5|gold_label",
+                "4|p|q|g|b|b|p|p|A|B|n|n|n|n|n|entailment",
+            ),
+        ),
+        "test": ("test_matched.tsv", table(MNLI, "0|p|q|g|b|b|p|p|A|B")),
+    },
+    "qnli": {
+        "train": ("train.tsv", table("index|question|sentence|label", "3|Q?|S|entailment")),
+        "test": ("test.tsv", table("index|question|sentence", "0|Q?|S")),
+    },
+    "rte": {
+        "dev": ("dev.tsv", table("index|sentence1|sentence2|label", "3|A|B|not_entailment")),
+    },
+    "wnli": {"train": ("train.tsv", table("index|sentence1|sentence2|label", "3|A|B|1"))},
+    "xnli": {
+        "train": (
+            "multinli/multinli.train.zh.tsv",
+            table("premise|hypo|label", "A|B|contradictory"),
+        ),
+        "dev": (
+            "xnli.dev.tsv",
+            table(
+                XNLI,
+                "ar|neutral|b|b|p|p|X|Y|1|10|g|n|n|n|n|n|t|t|True",
+                "zh|neutral|b|b|p|p|A|B|1|11|g|n|n|n|n|n|t|t|True",
+            ),
+        ),
+    },
+    "nsmc": {
+        "train": ("ratings_train.txt", table("id|document|label", "99|굳 ㅋ|1", "100||0")),
+        "test": ("ratings_test.txt", table("id|document|label", "98|별로|0")),
+    },
+    "klue-tc": {
+        "dev": (
+            "ynat-v1.1_dev.json",
+            objects({"guid": "ynat-v1_dev_00000", "title": "제목", "label": "세계", "url": "u"}),
+        ),
+    },
+    "klue-nli": {
+        "train": (
+            "klue-nli-v1.1_train.json",
+            objects({"guid": "g0", "premise": "A", "hypothesis": "B", "gold_label": "neutral"}),
+        ),
+    },
+    "klue-sts": {
+        "dev": (
+            "klue-sts-v1.1_dev.json",
+            objects(
+                {
+                    "guid": "g1",
+                    "sentence1": "A",
+                    "sentence2": "B",
+                    "labels": {"label": 4.9, "real-label": 4.857142857142857, "binary-label": 1},
+                }
+            ),
+        ),
+    },
+    "kornli": {
+        "dev": ("xnli.dev.ko.tsv", table("sentence1|sentence2|gold_label", "A|B|contradiction")),
+    },
+    "korsts": {
+        "train": (
+            "sts-train.tsv",
+            table("genre|filename|year|id|score|sentence1|sentence2", "m|M|2012|0001|5.000|A|B"),
+        ),
+    },
+    "paws-x": {
+        "test": (
+            "test_2k.tsv",
+            table("id|sentence1|sentence2|label", "1|NS|B|0", "2|A|B|1", "3|A|NS|0"),
+        ),
+    },
+    "3i4k": {
+        "train": ("fci_train_val.txt", "0\t연두색\r\n6\t되면\r\n"),
+        "test": ("fci_test.txt", "3\t오\r\n"),
+    },
+    "hate-speech": {
+        "train": (
+            "train.tsv",
+            table("comments|contain_gender_bias|bias|hate", "글|False|none|hate"),
+        ),
+        "test": ("test.no_label.tsv", table("comments", "글")),
+    },
+    "hate-bias": {
+        "dev": ("dev.tsv", table("comments|contain_gender_bias|bias|hate", "글|True|gender|none")),
+    },
+}
+
+# (task, split) -> id (None: file and line), text, second sentence, label of the last example;
+# how many there are; what was left out
+EXPECTED = {
+    ("cola", "train"): ((None, "Dog a barks.", None, 0), 2, {}),
+    ("cola", "dev"): ((None, "Barks dog a.", None, 0), 1, {}),
+    ("cola", "test"): (("7", "Dogs bark.", None, None), 1, {}),
+    ("sst-2", "train"): ((None, 'a "gem" of a film', None, 1), 1, {}),
+    ("sst-2", "test"): (("0", "dull", None, None), 1, {}),
+    ("mrpc", "train"): ((None, '"A', "A", 1), 1, {}),
+    ("mrpc", "test"): (("0", "A", "B", None), 1, {}),
+    ("sts-b", "dev"): (("0", "A", "B", 4.75), 1, {}),
+    ("sts-b", "test"): (("0", "A", "B", None), 1, {}),
+    ("qqp", "train"): (("5", "A?", "B?", 0), 1, {"short": 1}),
+    ("qqp", "test"): (("0", "A?", "B?", None), 1, {"short": 0}),
+    ("mnli", "train"): (("0", "A", "B", 2), 1, {}),
+    ("mnli", "dev_mismatched"): (("4", "A", "B", 1), 1, {}),
+    ("mnli", "test"): (("0", "A", "B", None), 1, {}),
+    ("qnli", "train"): (("3", "Q?", "S", 0), 1, {}),
+    ("qnli", "test"): (("0", "Q?", "S", None), 1, {}),
+    ("rte", "dev"): (("3", "A", "B", 1), 1, {}),
+    ("wnli", "train"): (("3", "A", "B", 1), 1, {}),
+    ("xnli", "train"): ((None, "A", "B", 0), 1, {}),
+    ("xnli", "dev"): (("11", "A", "B", 2), 1, {}),
+    ("nsmc", "train"): (("100", "", None, 0), 2, {}),
+    ("nsmc", "test"): (("98", "별로", None, 0), 1, {}),
+    ("klue-tc", "dev"): (("ynat-v1_dev_00000", "제목", None, 4), 1, {}),
+    ("klue-nli", "train"): (("g0", "A", "B", 1), 1, {}),
+    ("klue-sts", "dev"): (("g1", "A", "B", 4.9), 1, {}),
+    ("kornli", "dev"): ((None, "A", "B", 0), 1, {}),
+    ("korsts", "train"): ((None, "A", "B", 5.0), 1, {}),
+    ("paws-x", "test"): (("2", "A", "B", 1), 1, {"NS": 2}),
+    ("3i4k", "train"): ((None, "되면", None, 6), 2, {}),
+    ("3i4k", "test"): ((None, "오", None, 3), 1, {}),
+    ("hate-speech", "train"): ((None, "글", None, 2), 1, {}),
+    ("hate-speech", "test"): ((None, "글", None, None), 1, {}),
+    ("hate-bias", "dev"): ((None, "글", None, 1), 1, {}),
+}
+
+
+def write(folder, name, content):
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content, encoding="utf-8", newline="")
+    return path
+
+
+def test_every_task_has_a_small_file():
+    assert set(FILES) == set(TASKS)
+    assert set(EXPECTED) == {(task, split) for task in FILES for split in FILES[task]}
+
+
+@pytest.mark.parametrize("name, split", EXPECTED, ids=lambda value: value)
+def test_published_format(tmp_path, name, split):
+    """In the task's own folder and in one beside those of other tasks."""
+    file, content = FILES[name][split]
+    path = write(tmp_path / TASKS[name].folder, file, content)
+    for folder in (tmp_path, tmp_path / TASKS[name].folder):
+        examples, left_out = read_split(TASKS[name], split, str(folder))
+        (number, *rest), count, expected_left_out = EXPECTED[name, split]
+        assert examples[-1][1:] == tuple(rest)
+        assert type(examples[-1].label) is type(rest[-1])
+        assert examples[-1].id == (number or f"{path} line {content.count(chr(10))}")
+        assert (len(examples), left_out) == (count, expected_left_out)
+
+
+def test_the_training_data_of_kornli_is_two_files(tmp_path):
+    for name in ("snli_1.0_train.ko.tsv", "multinli.train.ko.tsv"):
+        write(tmp_path, name, table("sentence1|sentence2|gold_label", f"{name}|B|neutral"))
+    examples, _ = read_split(TASKS["kornli"], "train", str(tmp_path))
+    assert [e.text for e in examples] == ["snli_1.0_train.ko.tsv", "multinli.train.ko.tsv"]
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_a_row_of_the_table_makes_sense(name):
+    task = TASKS[name]
+    assert task.metrics and set(task.metrics) <= set(METRICS)
+    assert len(set(task.labels)) == len(task.labels) != 1
+    assert set(task.aliases.values()) <= set(task.labels)
+    regression = {"pearson", "spearman", "paraphrase_f1"}
+    assert bool(set(task.metrics) & regression) == (not task.labels)
+    assert task.sources["train"].label is not None
+    assert all(source.files for source in task.sources.values())
+
+
+LINES = Task(
+    "", {"train": Source(("data.jsonl",), "text", None, "label")}, ("no", "yes"), ("accuracy",)
+)
+
+
+def test_json_lines(tmp_path):
+    write(tmp_path, "data.jsonl", '{"text": "글", "label": "yes"}\n{"text": "a", "label": "no"}\n')
+    examples, _ = read_split(LINES, "train", str(tmp_path))
+    assert [(e.text, e.label) for e in examples] == [("글", 1), ("a", 0)]
+
+
+NSMC = "id|document|label"
+
+
+@pytest.mark.parametrize(
+    "name, content, words",
+    (
+        ("nsmc", "", ("ratings_train.txt", "must not be empty")),
+        ("nsmc", table(NSMC), ("ratings_train.txt", "must hold an example")),
+        ("nsmc", "\ufeff", ("ratings_train.txt line 1", "id")),
+        ("nsmc", table("id|text|label", "1|a|0"), ("line 1", "document", "id, text, label")),
+        ("nsmc", table(NSMC, "1|a|0", "2|b"), ("line 3", "at least 3 columns", "2")),
+        ("nsmc", table(NSMC, "1|a|2"), ("line 2", "one of 0, 1", "'2'")),
+        ("nsmc", table(NSMC, "1|a|"), ("line 2", "one of 0, 1", "''")),
+        ("nsmc", (table(NSMC) + "1\ta").encode() + b"\xff\t0\n", ("line 2", "UTF-8", "0xff")),
+        ("3i4k", "0\ta\nb\n", ("fci_train_val.txt line 2", "at least 2 columns", "1")),
+        ("korsts", table("score|sentence1|sentence2", "x|A|B"), ("line 2", "a number", "'x'")),
+        ("korsts", table("score|sentence1|sentence2", "nan|A|B"), ("line 2", "a number", "'nan'")),
+        ("klue-nli", "{", ("train.json", "must hold JSON")),
+        ("klue-nli", '{"a": 1}', ("train.json", "a list of objects", "{'a': 1}")),
+        ("klue-nli", "[3]", ("train.json entry 1", "an object", "3")),
+        ("klue-nli", objects({"premise": "A"}), ("entry 1", "'hypothesis'", "premise")),
+        ("klue-sts", objects({"sentence1": "A", "sentence2": "B", "labels": 3}),
+         ("entry 1", "'labels.label'")),
+        ("klue-tc", objects({"guid": "g", "title": None, "label": "세계"}),
+         ("entry 1", "a string", "None")),
+    ),
+)  # fmt: skip
+def test_what_is_broken(tmp_path, name, content, words):
+    path = tmp_path / TASKS[name].sources["train"].files[0]
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(InputError) as error:
+        read_split(TASKS[name], "train", str(tmp_path))
+    message = str(error.value)
+    assert "\n" not in message and all(word in message for word in words), message
+
+
+def test_a_file_or_a_split_that_is_not_there(tmp_path):
+    with pytest.raises(InputError, match=r"ratings_train.txt or .*nsmc/ratings_train.txt"):
+        read_split(TASKS["nsmc"], "train", str(tmp_path))
+    with pytest.raises(InputError, match="train, test. Received: dev"):
+        read_split(TASKS["nsmc"], "dev", str(tmp_path))
+
+
+REAL = (
+    ("nsmc", "nsmc", {"train": 150_000, "test": 50_000}),
+    ("3i4k", "3i4k", {"train": 55_134, "test": 6_121}),
+    ("klue-nli", "klue", {"train": 24_998, "dev": 3_000}),
+    ("klue-sts", "klue", {"dev": 519}),
+    ("korsts", "kornlu/KorSTS", {"train": 5_749, "dev": 1_500, "test": 1_379}),
+)
+
+
+@pytest.mark.parametrize("name, folder, counts", REAL, ids=lambda value: str(value))
+def test_real_files(name, folder, counts):
+    if not (SHARED / "data" / folder).exists():
+        pytest.skip("the published files are not here")
+    for split, count in counts.items():
+        examples, left_out = read_split(TASKS[name], split, str(SHARED / "data" / folder))
+        assert (len(examples), left_out) == (count, {})
+        labels = {example.label for example in examples}
+        if TASKS[name].labels:
+            assert labels == set(range(len(TASKS[name].labels)))
+        else:
+            assert 0 <= min(labels) < max(labels) <= 5
