@@ -166,17 +166,17 @@ def test_waits_for_the_device_only_for_a_point_or_a_line(tmp_path, monkeypatch):
     now = [0.0]
     monkeypatch.setattr(time, "perf_counter", lambda: now[0])
     names = list(metrics([1]))
-    ones = {name: OnTheDevice([1.0]) for name in names}
+    idle = {name: OnTheDevice([float(name == "positions")]) for name in names}
     with make_reporter(tmp_path, summary_steps=100) as reporter:
         for step in range(1, reporting.UNTIMED_CALLS + 1):  # the clock starts after these
-            reporter.steps(step, ones)
+            reporter.steps(step, idle)
         before = OnTheDevice.fetched
         for step in range(reporting.UNTIMED_CALLS + 1, 50):
             now[0] += 0.9 * reporting.LINE_INTERVAL / 48
-            reporter.steps(step, ones)
+            reporter.steps(step, idle)
         assert OnTheDevice.fetched == before
         now[0] += 0.2 * reporting.LINE_INTERVAL
-        reporter.steps(50, ones)
+        reporter.steps(50, idle)
         assert OnTheDevice.fetched == before + 48 * len(names)
         reporter.flush(50)
         assert OnTheDevice.fetched == before + 48 * len(names)
