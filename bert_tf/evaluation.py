@@ -7,11 +7,16 @@ from tqdm import tqdm
 
 from bert_tf.distribution import is_chief
 from bert_tf.input_pipeline import distribute_evaluation, evaluation_dataset
+from bert_tf.masked_words import guesses_as_markdown
 from bert_tf.record_checks import explain_failure
+from bert_tf.reporting import NO_ILLUSTRATIONS, Illustrations
 from bert_tf.step import EvaluationStep
 from create_pretraining_data.records import count_records
 
 RESULTS_FILE = "eval_results.txt"
+
+# Held-out sentences whose masked words are shown on TensorBoard.
+SHOWN_SENTENCES = 4
 
 
 class Evaluator:
@@ -28,11 +33,15 @@ class Evaluator:
         batch_size: records at a time, over all devices.
         max_batches: stop after as many.
         sentence_name: "next_sentence" or "sentence_order".
+        tokenizer: that of the records, for the sentences that TensorBoard shows, or None.
         xla: whether XLA compiles the step.
 
     Raises:
         InputError: a truncated file.
     """
+
+    # What the best checkpoint is chosen by: a result, and whether more of it is better.
+    best_by = ("masked_lm_loss", False)
 
     def __init__(
         self,
@@ -43,6 +52,7 @@ class Evaluator:
         batch_size,
         max_batches,
         sentence_name,
+        tokenizer=None,
         xla=True,
     ):
         self.model = model
@@ -50,6 +60,7 @@ class Evaluator:
         self.files = files
         self.record_format = record_format
         self.sentence_name = sentence_name
+        self.tokenizer = tokenizer
         self.step = EvaluationStep(model, strategy, xla=xla)
         self.batches = distribute_evaluation(
             strategy, files, record_format, model.config, batch_size, max_batches
@@ -89,6 +100,14 @@ class Evaluator:
             explained = explain_failure(self.files, self.record_format, self.model.config)
             raise explained or error from None
         return self._results(total)
+
+    def illustrations(self):
+        """The best guesses for some masked words; nothing without a tokenizer."""
+        if self.tokenizer is None:
+            return NO_ILLUSTRATIONS
+        records = first_records(self.files, self.record_format, self.model.config, SHOWN_SENTENCES)
+        guesses = guesses_as_markdown(self.model, self.tokenizer, records)
+        return Illustrations({"guesses": guesses}, {})
 
     def _results(self, total):
         results = {}

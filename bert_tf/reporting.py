@@ -11,6 +11,7 @@ import resource
 import sys
 import time
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -30,6 +31,21 @@ UNTIMED_CALLS = 2
 
 # A batch may hold no prediction at all.
 SMALLEST_WEIGHT = 1e-9
+
+
+class Illustrations(NamedTuple):
+    """What TensorBoard shows of an evaluation beside its numbers.
+
+    Attributes:
+        texts: tag -> Markdown.
+        images: tag -> [height, width, 3] uint8.
+    """
+
+    texts: dict
+    images: dict
+
+
+NO_ILLUSTRATIONS = Illustrations({}, {})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,6 +117,10 @@ SCALARS = {
     "accuracy/{sentence}": (
         "share of the sentence pairs told right",
         lambda w: w.ratio("next_sentence_correct", "next_sentence_weight"),
+    ),
+    "accuracy/label": (
+        "share of the labels told right",
+        lambda w: w.ratio("label_correct", "label_weight"),
     ),
     "learning_rate": ("of the newest update", lambda w: w.last("learning_rate")),
     "gradient_norm": ("before clipping, over all devices", lambda w: w.mean("gradient_norm")),
@@ -313,20 +333,20 @@ class Reporter:
             tf.summary.text(name, text)
         self.writer.flush()
 
-    def evaluation(self, step, results, guesses=None):
+    def evaluation(self, step, results, illustrations=NO_ILLUSTRATIONS):
         """Writes an evaluation's points, to a run named "eval".
 
         Args:
             step: updates made before it.
             results: what `Evaluator.run` returned.
-            guesses: Markdown of `guesses_as_markdown`, or None.
+            illustrations: what `Evaluator.illustrations` returned.
         """
         if self.evaluation_writer is None:
             folder = os.path.join(self.directory, EVALUATION_RUN)
             if self.writes:  # the same step may have been evaluated before a resume
                 rewrite_events(folder, lambda earlier: earlier < step)
             self.evaluation_writer = self._open(folder)
-        _write_results(self.evaluation_writer, step, results, guesses)
+        _write_results(self.evaluation_writer, step, results, illustrations)
 
     def _open(self, folder):
         if self.writes:
@@ -358,30 +378,32 @@ class Reporter:
         return max(time.perf_counter() - self.window_start, 1e-9)
 
 
-def write_evaluation(directory, results, step, guesses=None):
+def write_evaluation(directory, results, step, illustrations=NO_ILLUSTRATIONS):
     """Adds an evaluation's numbers to TensorBoard, in a run of their own named "eval".
 
     Args:
         directory: that of the training's curves.
         results: what `Evaluator.run` returned.
         step: updates made before it; an earlier evaluation of the same step is replaced.
-        guesses: Markdown of `guesses_as_markdown`, or None.
+        illustrations: what `Evaluator.illustrations` returned.
     """
     folder = os.path.join(directory, EVALUATION_RUN)
     rewrite_events(folder, lambda earlier: earlier != step)
     writer = tf.summary.create_file_writer(folder)
-    _write_results(writer, step, results, guesses)
+    _write_results(writer, step, results, illustrations)
     writer.close()
 
 
-def _write_results(writer, step, results, guesses):
+def _write_results(writer, step, results, illustrations):
     """Writes results under the training curves' tags, so that one chart shows both."""
     with writer.as_default(step=step):
         for name, value in results.items():
             if (tag := _tag(name)) is not None:
                 tf.summary.scalar(tag, value)
-        if guesses is not None:
-            tf.summary.text("guesses", guesses)
+        for name, text in illustrations.texts.items():
+            tf.summary.text(name, text)
+        for name, image in illustrations.images.items():
+            tf.summary.image(name, image[None])  # [height, width, 3] -> [1, height, width, 3]
     writer.flush()
 
 
@@ -389,5 +411,7 @@ def _tag(name):
     """eval_results.txt's name -> TensorBoard's; None for what has no curve."""
     if name in ("loss", "examples"):
         return {"loss": "loss/total", "examples": "data/examples"}[name]
+    if name.startswith("eval_"):  # of a downstream task, each measure beside the training's
+        return f"{name.removeprefix('eval_')}/label"
     kind, _, quantity = name.rpartition("_")
     return f"{quantity}/{kind}" if quantity in ("loss", "accuracy") else None

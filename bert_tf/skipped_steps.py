@@ -5,7 +5,6 @@ import math
 import os
 import warnings
 
-from bert_tf.input_pipeline import step_records
 from bert_tf.loss_scale import MINIMUM_SCALE
 from tokenization.errors import InputError
 
@@ -21,7 +20,7 @@ class SkippedSteps:
 
     Args:
         state: the `TrainingState`.
-        data: the `TrainingData`.
+        data: what is trained on; its `names` are written down.
         config: the `TrainingConfig`.
         writes: whether this worker writes the log.
     """
@@ -65,18 +64,7 @@ class SkippedSteps:
         """Writes step, numbers and records to the log; says it in one line."""
         if not self.writes:
             return
-        records = [
-            f"{file}:{number}"
-            for file, number in step_records(
-                self.data.files,
-                self.data.record_format,
-                self.data.examples,
-                self.config.train_batch_size,
-                self.config.seed,
-                step - 1,
-                self.config.bucket_boundaries,
-            )
-        ]
+        records = self.data.names(self.config, step - 1)
         with open(self.path, "a", encoding="utf-8") as file:
             line = {"step": step, **{k: repr(v) for k, v in row.items()}, "records": records}
             file.write(json.dumps(line, ensure_ascii=False) + "\n")

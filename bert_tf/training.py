@@ -4,29 +4,21 @@ import contextlib
 import dataclasses
 import os
 import warnings
-from typing import NamedTuple
 
 import tensorflow as tf
 
 from bert_tf.compilation import choose_compilation
 from bert_tf.distribution import is_chief, worker_count
-from bert_tf.evaluation import first_records
-from bert_tf.input_pipeline import distribute_training
-from bert_tf.masked_words import guesses_as_markdown
 from bert_tf.profile import Profile
-from bert_tf.record_checks import explain_failure
-from bert_tf.reporting import Reporter
+from bert_tf.reporting import NO_ILLUSTRATIONS, Reporter
 from bert_tf.skipped_steps import SkippedSteps
 from bert_tf.step import TrainingStep
 from bert_tf.stopping import StopRequest
 from bert_tf.training_state import BestCheckpoint, save
 from tokenization.errors import InputError
 
-# Where the checkpoint with the lowest held-out loss lies, in the run's directory.
+# Where the checkpoint that was best in an evaluation lies, in the run's directory.
 BEST_FOLDER = "best"
-
-# Held-out sentences whose masked words are shown on TensorBoard.
-SHOWN_SENTENCES = 4
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,6 +37,8 @@ class TrainingConfig:
         keep_checkpoint_every_steps: multiples of it are saved and stay; 0 for none.
         save_summary_steps: updates between two points on TensorBoard.
         eval_every_steps: updates between two evaluations; 0 for one at the end.
+        patience: after how many evaluations in a row that were no better than the best one
+            training ends; 0 for never.
         max_bad_steps: how many steps in a row may be no number before the run stops.
         profile_steps: the first and the last update that are traced; (0, 0) for none.
         bucket_boundaries: lengths that batches are cut to, ascending, the last one that of the
@@ -65,6 +59,7 @@ class TrainingConfig:
     keep_checkpoint_every_steps: int = 0
     save_summary_steps: int = 100
     eval_every_steps: int = 0
+    patience: int = 0
     max_bad_steps: int = 10
     profile_steps: tuple = (0, 0)
     bucket_boundaries: tuple = ()
@@ -73,24 +68,16 @@ class TrainingConfig:
     sentence_name: str = "next_sentence"
 
 
-class TrainingData(NamedTuple):
-    """Records to train on, as `check_records` found them."""
-
-    files: list
-    record_format: object
-    examples: int
-
-
-def train(state, strategy, data, config, evaluator=None, tokenizer=None, texts=None):
+def train(state, strategy, data, config, evaluator=None, texts=None):
     """Trains to `config.num_train_steps`, writing checkpoints and curves on the way.
 
     Args:
         state: a `TrainingState`; it moves on.
         strategy: a `tf.distribute.Strategy`.
-        data: a `TrainingData`.
+        data: a `TrainingRecords`, or another with `batches`, `names` and `explain_failure`.
         config: a `TrainingConfig`.
-        evaluator: an `Evaluator` for held-out records, or None.
-        tokenizer: for the sentences that TensorBoard shows at an evaluation, or None.
+        evaluator: an `Evaluator` for held-out records, or another with `run`, `illustrations`
+            and `best_by`; or None.
         texts: a dict name -> Markdown for TensorBoard.
 
     Returns:
@@ -101,22 +88,11 @@ def train(state, strategy, data, config, evaluator=None, tokenizer=None, texts=N
             there is; checkpoints written before stay.
     """
     chief = is_chief(strategy)
-    dataset = distribute_training(
-        strategy,
-        data.files,
-        data.record_format,
-        state.model.config,
-        data.examples,
-        config.train_batch_size,
-        config.seed,
-        state.step,
-        config.bucket_boundaries,
-    )
-    batches = iter(dataset)
+    batches = iter(data.batches(strategy, config, state.step))
     with (
         StopRequest() as stop,
         explain_memory(config),
-        explain_records(data, state.model.config),
+        explain_records(data),
         Profile(config.output_dir, *(config.profile_steps if chief else (0, 0))) as profile,
         Reporter(
             config.output_dir,
@@ -133,7 +109,10 @@ def train(state, strategy, data, config, evaluator=None, tokenizer=None, texts=N
         for name, text in (texts or {}).items():
             reporter.text(name, text, state.step)
         watch = SkippedSteps(state, data, config, chief)
-        best = BestCheckpoint(os.path.join(config.output_dir, BEST_FOLDER), chief)
+        best = None
+        if evaluator:
+            folder = os.path.join(config.output_dir, BEST_FOLDER)
+            best = BestCheckpoint(folder, *evaluator.best_by, chief)
 
         def keep():
             reporter.flush(state.step)
@@ -143,14 +122,18 @@ def train(state, strategy, data, config, evaluator=None, tokenizer=None, texts=N
 
         def evaluate():
             results = evaluator.run()
-            guesses = _guesses(state, evaluator, tokenizer) if chief else None
-            reporter.evaluation(state.step, results, guesses)
+            shown = evaluator.illustrations() if chief else NO_ILLUSTRATIONS
+            reporter.evaluation(state.step, results, shown)
             best.offer(state, results)
             reporter.restart_clock()
 
+        def given_up():
+            waited = state.step - best.step if best and best.step else 0
+            return bool(config.patience) and waited >= config.patience * config.eval_every_steps
+
         saves = (config.save_checkpoints_steps, config.keep_checkpoint_every_steps)
         run, alone = None, worker_count(strategy) == 1
-        while state.step < config.num_train_steps:
+        while state.step < config.num_train_steps and not given_up():
             count = 1 if run is None else steps_until_stop(state.step, config)
             profile.before(state.step + 1)
             if run is None:
@@ -169,13 +152,11 @@ def train(state, strategy, data, config, evaluator=None, tokenizer=None, texts=N
             if evaluator and (at_end or _is_multiple(state.step, config.eval_every_steps)):
                 evaluate()
             # After the evaluation: a run that is killed goes on behind its checkpoint.
-            if not stopping and (at_end or _is_multiple(state.step, *saves)):
+            if not stopping and (at_end or given_up() or _is_multiple(state.step, *saves)):
                 keep()
             if stopping:
-                break
-    if state.step == config.num_train_steps:
-        return None
-    return stop.signal_name or "a signal to another worker"
+                return None if at_end else stop.signal_name or "a signal to another worker"
+    return None
 
 
 def steps_until_stop(step, config):
@@ -251,16 +232,6 @@ def weight_norm_function(model):
     return tf.function(lambda: tf.linalg.global_norm([tf.convert_to_tensor(v) for v in variables]))
 
 
-def _guesses(state, evaluator, tokenizer):
-    """Markdown with the best guesses for some held-out masked words; None without a tokenizer."""
-    if tokenizer is None:
-        return None
-    records = first_records(
-        evaluator.files, evaluator.record_format, state.model.config, SHOWN_SENTENCES
-    )
-    return guesses_as_markdown(state.model, tokenizer, records)
-
-
 @contextlib.contextmanager
 def explain_memory(config):
     """Turns the error of memory that ran out into one line that says what to change."""
@@ -279,10 +250,9 @@ def explain_memory(config):
 
 
 @contextlib.contextmanager
-def explain_records(data, model_config):
+def explain_records(data):
     """Turns the error of a damaged record into one that names its file."""
     try:
         yield
     except (tf.errors.DataLossError, tf.errors.InvalidArgumentError) as error:
-        explained = explain_failure(data.files, data.record_format, model_config)
-        raise explained or error from None
+        raise data.explain_failure() or error from None

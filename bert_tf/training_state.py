@@ -31,7 +31,7 @@ class TrainingState:
     Learning rate, dropout and the order of examples are functions of the step.
 
     Attributes:
-        model: a `PretrainingModel`, made in the strategy's scope.
+        model: a `PretrainingModel` or another with an `objective`, made in the strategy's scope.
         optimizer: built for the model, in the same scope.
         loss_scale: a `LossScale` for float16, or None.
         step: updates made, those that were skipped included.
@@ -62,7 +62,7 @@ class TrainingState:
             self.loss_scale.good_steps.assign(counters["loss_scale_good_steps"])
 
 
-def restore(state, strategy, output_dir, init_checkpoint=None, allow_missing=()):
+def restore(state, strategy, output_dir, init_checkpoint=None, allow_missing=(), into=None):
     """Sets weights, moments and step from the first of these that there is.
 
     1. The newest checkpoint in `output_dir`: the run goes on where it was. One that cannot be
@@ -76,6 +76,7 @@ def restore(state, strategy, output_dir, init_checkpoint=None, allow_missing=())
         output_dir: the run's directory; of several workers all must see the same files there.
         init_checkpoint: a checkpoint's name, or None.
         allow_missing: as `load_google_checkpoint` has it, for `init_checkpoint`.
+        into: the part of the model that `init_checkpoint` is for; without it the whole.
 
     Returns:
         A line that says which file was used and why.
@@ -103,7 +104,7 @@ def restore(state, strategy, output_dir, init_checkpoint=None, allow_missing=())
             line += f" (--init_checkpoint={init_checkpoint} was for its first step)"
         return line
     if init_checkpoint:
-        report = load_google_checkpoint(state.model, init_checkpoint, allow_missing)
+        report = load_google_checkpoint(into or state.model, init_checkpoint, allow_missing)
         return f"starting from --init_checkpoint: {report}"
     return f"starting from new weights: no checkpoint in {output_dir}, no --init_checkpoint"
 
@@ -127,25 +128,37 @@ def save(state, config):
 
 
 class BestCheckpoint:
-    """Keeps the weights with the lowest held-out masked-word loss, in a folder of their own.
+    """Keeps the weights that were the best in an evaluation, in a folder of their own.
 
     Args:
         folder: the folder; what an earlier part of the run left there counts.
+        measure: the name of the result that decides.
+        higher: whether more of it is better.
         writes: whether this worker writes.
+
+    Attributes:
+        step: the step of the best weights; 0 before the first evaluation.
     """
 
-    def __init__(self, folder, writes):
+    def __init__(self, folder, measure, higher, writes):
         self.folder = folder
+        self.measure = measure
+        self.sign = 1 if higher else -1
         self.writes = writes
-        self.loss = read_results(folder).get("masked_lm_loss", math.inf)
+        found = read_results(folder)
+        self.score = self.sign * found.get(measure, -self.sign * math.inf)
+        self.step = int(found.get("global_step", 0))
         if writes:
             remove_unfinished(folder)
 
     def offer(self, state, results):
         """Saves the weights if they are better than the best ones so far."""
-        if not self.writes or not results["masked_lm_loss"] < self.loss:
+        score = self.sign * results[self.measure]
+        if not score > self.score:
             return
-        self.loss = results["masked_lm_loss"]
+        self.score, self.step = score, state.step
+        if not self.writes:
+            return
         os.makedirs(self.folder, exist_ok=True)
         save_google_checkpoint(state.model, checkpoint_path(self.folder, state.step))
         write_results(self.folder, {**results, "global_step": state.step})

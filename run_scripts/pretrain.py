@@ -94,7 +94,8 @@ def train_and_evaluate(
     from bert_tf.distribution import check_agreement, is_chief
     from bert_tf.evaluation import Evaluator
     from bert_tf.record_checks import check_records
-    from bert_tf.training import TrainingData, train
+    from bert_tf.training import train
+    from bert_tf.training_records import TrainingRecords
     from bert_tf.training_state import restore
 
     chief = is_chief(strategy)
@@ -105,12 +106,13 @@ def train_and_evaluate(
     check_agreement(strategy, {**flags, **sizes})
     check_batches(values, strategy.num_replicas_in_sync)
     shape = (values.max_seq_length, values.max_predictions_per_seq)
-    data = held_out = TrainingData(files, *check_records(files, *shape, config))
+    data = held_out = TrainingRecords(files, *check_records(files, *shape, config), config)
     check_length(config, data)
     read_bucket_boundaries(values, data.record_format)
     if values.eval_input_file:
         eval_shape = evaluation_shape(values, eval_files)
-        held_out = TrainingData(eval_files, *check_records(eval_files, *eval_shape, config))
+        found = check_records(eval_files, *eval_shape, config)
+        held_out = TrainingRecords(eval_files, *found, config)
         check_length(config, held_out)
     check_agreement(strategy, {"records": data.examples, "precision": precision})
     keras.utils.set_random_seed(values.random_seed)
@@ -135,6 +137,7 @@ def train_and_evaluate(
             values.eval_batch_size,
             values.max_eval_steps,
             SENTENCE_NAMES[column],
+            tokenizer,
             xla=compiled.whole,
         )
     if values.do_train and state.step >= values.num_train_steps:
@@ -153,7 +156,6 @@ def train_and_evaluate(
             data,
             training_config(values, column, data.record_format),
             evaluator if values.eval_input_file else None,
-            tokenizer,
             {"configuration": as_table(config), "command": as_command(values)},
         )
         if stopped:

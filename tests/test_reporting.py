@@ -14,7 +14,7 @@ from bert_tf import reporting
 from bert_tf.event_files import drop_later_events
 from bert_tf.markdown import as_markdown_table, escape_markdown
 from bert_tf.profile import Profile
-from bert_tf.reporting import Reporter, write_evaluation
+from bert_tf.reporting import Illustrations, Reporter, write_evaluation
 
 BATCH = 8
 
@@ -190,7 +190,8 @@ def run_until(directory, start_step, last_step, loop=2, checkpoints=6):
         reporter.steps(step, metrics([step] * loop))
         if step % checkpoints == 0:
             reporter.flush(step)
-            reporter.evaluation(step, {"loss": float(step)}, guesses=f"after {step}")
+            shown = Illustrations({"guesses": f"after {step}"}, {})
+            reporter.evaluation(step, {"loss": float(step)}, shown)
     return reporter
 
 
@@ -214,7 +215,8 @@ def age(directory):
 def test_a_killed_run_s_curves_go_on_without_a_gap_or_an_overlap(tmp_path, torn):
     """Points every 4 steps and at checkpoints (every 6): killed after 10, again from 6."""
     killed = run_until(tmp_path, 0, 10)
-    killed.evaluation(10, {"loss": 10.0}, guesses="later")  # after what is resumed from
+    # After what is resumed from.
+    killed.evaluation(10, {"loss": 10.0}, Illustrations({"guesses": "later"}, {}))
     killed.text("configuration", "first", 0)
     assert [step for step, _ in curves(tmp_path)["loss/total"]] == [4, 6, 8]
     assert [step for step, _ in curves(tmp_path / "eval")["loss/total"]] == [6, 10]
@@ -318,7 +320,7 @@ def test_an_evaluation_has_the_training_s_names_in_a_run_of_its_own(tmp_path):
     # An evaluation alone takes the place of the same step's.
     for _ in range(2):
         age(tmp_path)
-        write_evaluation(str(tmp_path), {"loss": 2.5}, 16, guesses="**a**")
+        write_evaluation(str(tmp_path), {"loss": 2.5}, 16, Illustrations({"guesses": "**a**"}, {}))
     assert curves(tmp_path / "eval")["loss/total"] == [(8, 3.0), (16, 2.5)]
     assert texts(tmp_path / "eval", "guesses") == [(16, "**a**")]
 
