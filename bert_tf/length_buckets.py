@@ -16,11 +16,13 @@ from create_pretraining_data.records import parsing_spec
 # be; 16 batches of 256 rows of 512 are 20 MB.
 WINDOW = 16
 
+# What has a number for each position, the last of its axes; rows of packed sequences are not cut.
+_OF_POSITIONS = (
+    "input_ids", "input_mask", "segment_ids", "token_label_ids", "token_label_weights",
+)  # fmt: skip
+
 # What a batch has beside its features: the number of its boundary.
 BUCKET = "bucket"
-
-# What has a number for each position; rows of packed sequences are not cut.
-_OF_POSITIONS = ("input_ids", "input_mask", "segment_ids")
 
 
 def record_lengths(records, record_format):
@@ -63,6 +65,7 @@ def sort_windows(numbered, record_format, batch_size, boundaries, seed):
 def cut(features, length):
     """Features [B, ...] without the positions behind `length`; all of them if it is None."""
     return {
-        name: value[:, :length] if name in _OF_POSITIONS else value  # [B, T] -> [B, length]
+        # [B, T] -> [B, length]
+        name: value[..., :length] if name in _OF_POSITIONS else value
         for name, value in features.items()
     }

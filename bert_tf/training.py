@@ -7,6 +7,7 @@ import warnings
 
 import tensorflow as tf
 
+from bert_tf.checkpoint_files import BEST_FOLDER
 from bert_tf.compilation import choose_compilation
 from bert_tf.distribution import is_chief, worker_count
 from bert_tf.profile import Profile
@@ -16,9 +17,6 @@ from bert_tf.step import TrainingStep
 from bert_tf.stopping import StopRequest
 from bert_tf.training_state import BestCheckpoint, save
 from tokenization.errors import InputError
-
-# Where the checkpoint that was best in an evaluation lies, in the run's directory.
-BEST_FOLDER = "best"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,10 +1,13 @@
 """The head that classifies a sequence or gives it a number, on BERT and ALBERT alike.
 
 As google-research/bert run_classifier.py and google-research/albert classifier_utils.py: the
-pooled vector, dropout, one projection.
+pooled vector, dropout, one projection. Or, as the feature-based approach of BERT's paper
+(arXiv:1810.04805, section 5.3), the same on vectors of any layers, one behind the other.
 
-Shapes: B batch, T tokens, H hidden, C classes.
+Shapes: B batch, T tokens, H hidden, C classes, L layers that are looked at, W the head's input.
 """
+
+import functools
 
 import keras
 from keras import ops
@@ -31,15 +34,15 @@ WEIGHTS = {"label": "label_weights"}
 
 
 class ClassificationHead(keras.layers.Layer):
-    """Dropout, then a projection of the pooled vector, whose weights are [C, H] as Google's.
+    """Dropout, then a projection of vectors, whose weights are [C, W] as Google's.
 
     In float32 at least: in bfloat16 a score of 4 has neighbours 0.03 away.
     """
 
-    def __init__(self, hidden_size, classes, dropout, dtype_policy, name):
+    def __init__(self, width, classes, dropout, dtype_policy, name):
         # The precision of the weights: float32 under a mixed policy.
         super().__init__(name=name, dtype=dtype_policy.variable_dtype)
-        self.hidden_size = hidden_size
+        self.width = width
         self.classes = classes
         self.dropout = Dropout(dropout, name="dropout")
 
@@ -47,7 +50,7 @@ class ClassificationHead(keras.layers.Layer):
         # autocast=False: the precision of the model around it is not for these.
         self.output_weights = self.add_weight(
             name="output_weights",
-            shape=(self.classes, self.hidden_size),
+            shape=(self.classes, self.width),
             initializer=keras.initializers.TruncatedNormal(stddev=INITIAL_STDDEV),
             autocast=False,
         )
@@ -55,9 +58,9 @@ class ClassificationHead(keras.layers.Layer):
             name="output_bias", shape=(self.classes,), initializer="zeros", autocast=False
         )
 
-    def call(self, pooled_output, training=None):
-        """[B, H] -> [B, C] in the precision of the weights."""
-        x = self.dropout(ops.cast(pooled_output, self.variable_dtype), training=training)
+    def call(self, vectors, training=None):
+        """[..., W] -> [..., C] in the precision of the weights."""
+        x = self.dropout(ops.cast(vectors, self.variable_dtype), training=training)
         return ops.matmul(x, ops.transpose(self.output_weights)) + self.output_bias
 
 
@@ -72,7 +75,11 @@ class SequenceClassifier(keras.Model):
     Args:
         encoder: a `BertModel` or an `AlbertModel`.
         classes: how many classes there are; 1 for regression, a number for each sequence.
-        dropout: the rate of dropout on the pooled vector.
+        dropout: the rate of dropout on what the head reads.
+        multi_label: whether a sequence may have any number of the classes, none included.
+        freeze_encoder: whether the head alone is trained; the encoder then runs without dropout.
+        feature_layers: numbers of layers, 0 the first, -1 the last: the head reads the mean of
+            their vectors over all tokens, [B, L * H], in place of the pooled vector [B, H].
 
     Example:
         model = SequenceClassifier(BertModel(config), classes=3)
@@ -82,27 +89,48 @@ class SequenceClassifier(keras.Model):
 
     google_names = GOOGLE_NAMES
 
-    def __init__(self, encoder, classes, dropout=DROPOUT, name="classifier", **kwargs):
+    def __init__(
+        self,
+        encoder,
+        classes,
+        dropout=DROPOUT,
+        multi_label=False,
+        freeze_encoder=False,
+        feature_layers=(),
+        name="classifier",
+        **kwargs,
+    ):
         super().__init__(name=name, dtype=kwargs.pop("dtype", encoder.dtype_policy), **kwargs)
         if name == encoder.name:  # its variables could not be told from the encoder's
             raise ValueError(f"the model and its encoder need two names. Received: {name!r} twice")
         self.encoder = encoder
         self.config = encoder.config
         self.classes = classes
-        self.head = ClassificationHead(
-            self.config.hidden_size, classes, dropout, self.dtype_policy, name="head"
-        )
+        self.multi_label = multi_label
+        self.freeze_encoder = freeze_encoder
+        self.feature_layers = tuple(feature_layers)
+        width = self.config.hidden_size * max(1, len(self.feature_layers))
+        self.head = ClassificationHead(width, classes, dropout, self.dtype_policy, name="head")
         self.build()
 
     @property
     def objective(self):
-        """Cross entropy of classes, the squared error of numbers."""
+        """Cross entropy of classes, of yes and no for each of them, or numbers' squared error."""
+        if self.multi_label:
+            return Objective(WEIGHTS, ("loss", "correct", "weight"), multi_label_sums, denominators)
         if self.classes == 1:
             return Objective(WEIGHTS, ("loss", "weight"), regression_sums, denominators)
         return Objective(WEIGHTS, ("loss", "correct", "weight"), classification_sums, denominators)
 
     def build(self, input_shape=None):
         self.head.build()
+
+    def losses(self, outputs, batch):
+        """The loss of every example, [B]: of those below the one that the model is trained by."""
+        if self.multi_label:
+            return multi_label_losses(outputs, batch)
+        losses = regression_losses if self.classes == 1 else classification_losses
+        return losses(outputs, batch)
 
     def call(self, inputs, training=None, run_block=run_block):
         """Runs the encoder with the head.
@@ -115,10 +143,8 @@ class SequenceClassifier(keras.Model):
         Returns:
             A dict: "logits" [B, C] in float32 at least; of a regression the number itself, [B, 1].
         """
-        # Nothing but [CLS] is read, so the last block runs there alone.
-        first = ops.zeros_like(inputs["input_ids"][:, :1])  # [B, 1]
-        encoded = self.encoder(inputs, training=training, positions=first, run_block=run_block)
-        return {"logits": self.head(encoded["pooled_output"], training=training)}
+        vectors = sequence_vectors(self, inputs, training, run_block)  # [B, W]
+        return {"logits": self.head(vectors, training=training)}
 
     def get_config(self):
         return {
@@ -126,12 +152,33 @@ class SequenceClassifier(keras.Model):
             "encoder": keras.saving.serialize_keras_object(self.encoder),
             "classes": self.classes,
             "dropout": self.head.dropout.rate,
+            "multi_label": self.multi_label,
+            "freeze_encoder": self.freeze_encoder,
+            "feature_layers": self.feature_layers,
         }
 
     @classmethod
     def from_config(cls, config):
         encoder = keras.saving.deserialize_keras_object(config["encoder"])
         return cls(encoder, **{key: value for key, value in config.items() if key != "encoder"})
+
+
+def sequence_vectors(model, inputs, training, run_block):
+    """What a model's head reads of each sequence, [B, W]."""
+    encode = functools.partial(
+        model.encoder, inputs, training=training and not model.freeze_encoder, run_block=run_block
+    )
+    if model.feature_layers:
+        layers = encode(return_all_layers=True)["encoder_outputs"]
+        layers = ops.concatenate([layers[i] for i in model.feature_layers], axis=-1)
+        mask = ops.cast(inputs["input_mask"], layers.dtype)[:, :, None]  # [B, T, 1]
+        vectors = ops.sum(layers * mask, axis=1) / ops.sum(mask, axis=1)  # [B, L * H]
+    else:
+        # Nothing but [CLS] is read, so the last block runs there alone.
+        first = ops.zeros_like(inputs["input_ids"][:, :1])  # [B, 1]
+        vectors = encode(positions=first)["pooled_output"]
+    # A weight without a gradient is neither updated nor decayed.
+    return ops.stop_gradient(vectors) if model.freeze_encoder else vectors
 
 
 def classification_losses(outputs, batch):
@@ -159,6 +206,35 @@ def regression_losses(outputs, batch):
     """
     logits = outputs["logits"][:, 0]  # [B, 1] -> [B]
     return ops.square(logits - ops.cast(batch["label_ids"], logits.dtype))
+
+
+def multi_label_losses(outputs, batch):
+    """The binary cross entropy of every example, the mean over the classes, in float32 at least.
+
+    Args:
+        outputs: what `SequenceClassifier` returns.
+        batch: label_ids [B, C], 1 for the classes that an example has, 0 for the others.
+
+    Returns:
+        [B].
+    """
+    logits = outputs["logits"]
+    labels = ops.cast(batch["label_ids"], logits.dtype)
+    losses = ops.softplus(logits) - labels * logits  # [B, C]
+    return ops.mean(losses, axis=-1)
+
+
+def multi_label_sums(outputs, batch):
+    """As `classification_sums`; an example is right where all its classes are."""
+    losses = multi_label_losses(outputs, batch)
+    weights = ops.cast(batch["label_weights"], losses.dtype)
+    right = ops.equal(outputs["logits"] > 0, batch["label_ids"] > 0)  # [B, C]
+    correct = ops.cast(ops.all(right, axis=-1), losses.dtype)
+    return {
+        "label_loss": ops.sum(losses * weights),
+        "label_correct": ops.sum(correct * weights),
+        "label_weight": ops.sum(weights),
+    }
 
 
 def classification_sums(outputs, batch):

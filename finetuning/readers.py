@@ -15,10 +15,12 @@ class Example(NamedTuple):
     id: str
     text: str
     second: str | None
-    label: int | float | None  # the number of the class, or the score; None: not published
+    # The number of the class, the score, or of several labels a 0 or 1 for each class; None: not
+    # published.
+    label: int | float | tuple | None
 
 
-class _Short(Exception):
+class ShortRow(Exception):
     """A row that has fewer columns than are needed."""
 
 
@@ -44,7 +46,7 @@ def read_split(task, split, data_dir):
     for name in source.files:
         path = find_file(name, data_dir, task.folder)
         count = len(examples)
-        for where, field in _rows(path, source):
+        for where, field in read_rows(path, source):
             try:
                 if source.where and field(source.where[0]) != source.where[1]:
                     continue
@@ -52,7 +54,7 @@ def read_split(task, split, data_dir):
                 second = None if source.second is None else _text(field(source.second), where)
                 label = None if source.label is None else field(source.label)
                 number = where if source.id is None else str(field(source.id))
-            except _Short as error:
+            except ShortRow as error:
                 if "short" not in left_out:
                     raise InputError(f"{where} must have {error}") from None
                 left_out["short"] += 1
@@ -78,7 +80,7 @@ def find_file(name, data_dir, folder):
 
 
 def read_label(task, value, where):
-    """The class's number, or the score."""
+    """The class's number, or the score; of several labels a 0 or 1 for each class."""
     if not task.labels:
         try:
             score = float(value)
@@ -87,12 +89,22 @@ def read_label(task, value, where):
         if not math.isfinite(score):
             raise InputError(f"{where}: the label must be a number. Received: {value!r}")
         return score
-    label = task.aliases.get(str(value), str(value))
-    if label not in task.labels:
+    values = split_labels(value) if task.multi_label else [str(value)]
+    values = [task.aliases.get(label, label) for label in values]
+    unknown = [label for label in values if label not in task.labels]
+    if unknown:
         raise InputError(
-            f"{where}: the label must be one of {', '.join(task.labels)}. Received: {value!r}"
+            f"{where}: the label must be one of {', '.join(task.labels)}. Received: {unknown[0]!r}"
         )
-    return task.labels.index(label)
+    if task.multi_label:
+        return tuple(int(label in values) for label in task.labels)
+    return task.labels.index(values[0])
+
+
+def split_labels(value):
+    """The labels of an example that may have several: a JSON list, or text with commas between."""
+    parts = value if isinstance(value, list) else str(value).split(",")
+    return [str(part).strip() for part in parts if str(part).strip()]
 
 
 def _text(value, where):
@@ -101,8 +113,16 @@ def _text(value, where):
     return value.strip()
 
 
-def _rows(path, source):
-    """For every row its place, and a function from a column to the value there."""
+def read_rows(path, source):
+    """For every row its place, and a function from a column to the value there.
+
+    Args:
+        path: a file.
+        source: a `finetuning.tasks.Source`, whose columns the file must have.
+
+    Raises:
+        InputError: names file and line.
+    """
     if path.endswith(".json"):
         entries = _parse_json(read_bytes(path), path)
         if not isinstance(entries, list):
@@ -146,7 +166,7 @@ def _field_of_columns(fields, columns):
     def field(column):
         index = columns.get(column, column)
         if index >= len(fields):
-            raise _Short(f"at least {index + 1} columns. Received: {len(fields)}")
+            raise ShortRow(f"at least {index + 1} columns. Received: {len(fields)}")
         return fields[index]
 
     return field
@@ -161,7 +181,7 @@ def _object(entry, where):
         value = entry
         for key in column.split("."):
             if not isinstance(value, dict) or key not in value:
-                raise _Short(f"{column!r}. Received: {', '.join(entry)}")
+                raise ShortRow(f"{column!r}. Received: {', '.join(entry)}")
             value = value[key]
         return value
 

@@ -41,6 +41,7 @@ class Task(NamedTuple):
             label is a number, that is for a regression.
         metrics: keys of `finetuning.metrics.METRICS`; the first decides which checkpoint is best.
         aliases: other spellings of labels, each with the label that it means.
+        multi_label: whether an example has any number of labels.
     """
 
     folder: str
@@ -48,6 +49,12 @@ class Task(NamedTuple):
     labels: tuple
     metrics: tuple
     aliases: dict = {}
+    multi_label: bool = False
+
+    @property
+    def splits(self):
+        """split -> whether its labels are published."""
+        return {split: source.label is not None for split, source in self.sources.items()}
 
 
 # The order of the classes of GLUE and XNLI is that of google-research's programs, so that heads
@@ -118,6 +125,19 @@ TASKS = {
             dev_mismatched="dev_mismatched.tsv",
             test="test_matched.tsv",
             test_mismatched="test_mismatched.tsv",
+        ),
+        _NLI,
+        ("accuracy",),
+    ),
+    # MNLI measured on other genres than it was trained on, as google-research/albert calls it.
+    "mismnli": Task(
+        "MNLI",
+        _splits(
+            Source((), "sentence1", "sentence2", "gold_label", "index"),
+            ("test",),
+            train="train.tsv",
+            dev="dev_mismatched.tsv",
+            test="test_mismatched.tsv",
         ),
         _NLI,
         ("accuracy",),

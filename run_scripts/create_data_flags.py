@@ -10,13 +10,14 @@ from create_pretraining_data.packing import row_predictions
 from create_pretraining_data.pairs import OBJECTIVES, SHORTEST_SEQUENCE
 from create_pretraining_data.work_plan import COMPRESSIONS, expand_output_file
 from run_scripts.cli import Columns, flag, resolve_columns
+from run_scripts.tokenizer_flags import TokenizerFlags
 from tokenization.errors import InputError
 
 MASKINGS = ("static", "dynamic")
 
 
 @dataclasses.dataclass(frozen=True)
-class CreateDataFlags:
+class CreateDataFlags(TokenizerFlags):
     """Turns text (UTF-8, one sentence a line, a blank line between documents) into records.
 
     Runs on the CPU; a GPU is of no use to it. Stopped or killed, it goes on from where it was
@@ -49,20 +50,6 @@ class CreateDataFlags:
         "segment without a sentence label. Without it: sop if a flag that only ALBERT's script "
         "has is given, else nsp.",
         choices=OBJECTIVES,
-    )
-    vocab_file: str = flag(None, "The vocabulary, one piece a line.")
-    spm_model_file: str = flag(None, "A SentencePiece model, instead of vocab_file.")
-    tokenizer: str = flag(
-        None,
-        "full: google-research/bert's; korean: keeps Hangul and its words whole; sentencepiece. "
-        "Without it: sentencepiece if spm_model_file is given, else full.",
-        choices=("full", "korean", "sentencepiece"),
-    )
-    tokenizer_dir: str = flag(
-        None, "A folder with tokenizer_config.json and its vocabulary, instead of the three above."
-    )
-    do_lower_case: bool = flag(
-        None, "Lower-case the text. Without it: true for full and sentencepiece, false for korean."
     )
     max_seq_length: int = flag(Columns(128, 512), "Most pieces of an example, specials included.")
     max_predictions_per_seq: int = flag(

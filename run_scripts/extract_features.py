@@ -10,8 +10,8 @@ from finetuning.feature_files import write_arrays, write_json_lines
 from finetuning.inputs import SHORTEST, encode_pair, read_lines
 from run_scripts.cli import flag, run_program
 from run_scripts.model_folder import CONFIG_NAMES, check_table, find_checkpoint, find_config
-from run_scripts.pretrain_flags import choose_column, read_config
-from run_scripts.tokenizer_flags import check_tokenizer_flags, open_tokenizer
+from run_scripts.tokenizer_flags import TokenizerFlags, check_tokenizer_flags, open_tokenizer
+from run_scripts.training_flags import choose_column, read_config
 from tokenization.errors import InputError
 from tokenization.folders import make_writable
 
@@ -22,7 +22,7 @@ UNUSED = ("bert/pooler/",)
 
 
 @dataclasses.dataclass(frozen=True)
-class ExtractFeaturesFlags:
+class ExtractFeaturesFlags(TokenizerFlags):
     """Writes what the layers of BERT or ALBERT make of texts.
 
     --input_file has a sentence a line, or two with " ||| " between them. The output is Google's
@@ -50,20 +50,6 @@ class ExtractFeaturesFlags:
         None,
         "The --output_dir or --export_dir of a run_pretraining: stands for configuration, "
         "checkpoint and, if it had --tokenizer_dir, tokenizer, where no other flag names them.",
-    )
-    vocab_file: str = flag(None, "The vocabulary, one piece a line.")
-    spm_model_file: str = flag(None, "A SentencePiece model, instead of vocab_file.")
-    tokenizer: str = flag(
-        None,
-        "full: google-research/bert's; korean: keeps Hangul and its words whole; sentencepiece. "
-        "Without it: sentencepiece if spm_model_file is given, else full.",
-        choices=("full", "korean", "sentencepiece"),
-    )
-    tokenizer_dir: str = flag(
-        None, "A folder with tokenizer_config.json and its vocabulary, instead of the three above."
-    )
-    do_lower_case: bool = flag(
-        None, "Lower-case the text. Without it: true for full and sentencepiece, false for korean."
     )
     max_seq_length: int = flag(128, "Most pieces of a line, specials included; more are cut off.")
     batch_size: int = flag(32, "Lines that are computed together.")

@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import json
 import os
 
 from bert_tf.checkpoint_files import EXPORTED_NAME
@@ -10,21 +9,23 @@ from bert_tf.cluster import read_cluster
 from bert_tf.memory import memory_line
 from bert_tf.quiet import import_tensorflow
 from run_scripts.cli import expand_globs, resolve_columns, run_program
-from run_scripts.model_folder import CONFIG_NAMES
+from run_scripts.model_folder import describe
 from run_scripts.pretrain_flags import (
     PretrainFlags,
     check_checkpoints,
     check_described_tokenizer,
     check_flags,
     check_vocabulary,
-    choose_column,
     evaluation_shape,
     read_bucket_boundaries,
-    read_config,
-    read_profile_steps,
     take_described_lengths,
 )
-from tokenization import save_tokenizer
+from run_scripts.training_flags import (
+    MAX_SEED,
+    choose_column,
+    read_config,
+    read_profile_steps,
+)
 from tokenization.errors import InputError
 from tokenization.folders import make_writable
 
@@ -115,7 +116,8 @@ def train_and_evaluate(
         held_out = TrainingRecords(eval_files, *found, config)
         check_length(config, held_out)
     check_agreement(strategy, {"records": data.examples, "precision": precision})
-    keras.utils.set_random_seed(values.random_seed)
+    # Not 0: with that tf.data's shuffles cannot take a seed from the graph.
+    keras.utils.set_random_seed(values.random_seed or MAX_SEED)
     with strategy.scope():
         state = build(values, column, config, precision)
     allow_missing = tuple(filter(None, values.allow_missing.split(",")))
@@ -297,15 +299,3 @@ def as_command(values):
     """The flags that were given or have a default, as Markdown."""
     lines = [f"    --{k}={v}" for k, v in dataclasses.asdict(values).items() if v is not None]
     return "\n".join(["    run_pretraining", *lines])
-
-
-def describe(directory, column, config, tokenizer):
-    """Puts configuration and tokenizer beside the checkpoints: a directory that explains itself."""
-    path = os.path.join(directory, CONFIG_NAMES[column])
-    temporary = f"{path}.tmp-{os.getpid()}"
-    with open(temporary, "w", encoding="utf-8") as file:
-        json.dump(dataclasses.asdict(config), file, indent=2)
-        file.write("\n")
-    os.replace(temporary, path)
-    if tokenizer is not None:
-        save_tokenizer(tokenizer, directory)

@@ -2,45 +2,34 @@
 
 import dataclasses
 import hashlib
-import math
 import os
-import re
 import warnings
 
-from albert_tf.config import AlbertConfig
 from bert_tf.checkpoint_files import exists, latest_checkpoint
-from bert_tf.config import BertConfig
 from create_pretraining_data.sidecar import read_sidecar, sidecar_path
 from run_scripts.cli import Columns, flag
-from run_scripts.model_folder import CONFIG_NAMES, check_table
+from run_scripts.model_folder import check_table
+from run_scripts.training_flags import (
+    TrainingFlags,
+    check_positive,
+    check_range,
+    check_training_flags,
+)
 from tokenization import load_tokenizer
 from tokenization.errors import InputError
 from tokenization.vocabulary import load_vocabulary, read_bytes
 
-# Flags of the reference programs that mean nothing off a TPU.
-TPU_FLAGS = (
-    "tpu_name", "tpu_zone", "gcp_project", "master", "num_tpu_cores", "iterations_per_loop",
-)  # fmt: skip
-
-# What the seeds of TensorFlow and of the training step have room for.
-MAX_SEED = 2**31 - 1
-
 
 @dataclasses.dataclass(frozen=True)
-class PretrainFlags:
+class PretrainFlags(TrainingFlags):
     """Pre-trains BERT or ALBERT on the records of create_pretraining_data.py.
 
     Give --bert_config_file or --albert_config_file: it chooses the model, and with it the
     defaults of google-research/bert or of google-research/albert. A run that was stopped goes
     on from the newest checkpoint in --output_dir when it is started again."""
 
-    bert_config_file: str = flag(None, "BERT's sizes, a bert_config.json.")
-    albert_config_file: str = flag(None, "ALBERT's sizes, an albert_config.json.")
     input_file: str = flag(
         None, "TFRecord files: paths or globs, separated by commas.", required=True
-    )
-    output_dir: str = flag(
-        None, "Where checkpoints, TensorBoard curves and results are written.", required=True
     )
     init_checkpoint: str = flag(
         None, "Weights to start from: a checkpoint of Google's or of this program."
@@ -78,11 +67,6 @@ class PretrainFlags:
     num_warmup_steps: int = flag(Columns(10000, 3125), "Updates of linear warm-up.")
     start_warmup_step: int = flag(0, "The update at which the warm-up begins.")
     save_checkpoints_steps: int = flag(Columns(1000, 5000), "Updates between two checkpoints.")
-    keep_checkpoint_max: int = flag(5, "How many of the newest checkpoints stay; 0 keeps all.")
-    save_summary_steps: int = flag(100, "Updates between two points on TensorBoard.")
-    keep_checkpoint_every_steps: int = flag(
-        0, "Checkpoints at multiples of it are made and stay, beside the newest; 0 for none."
-    )
     eval_input_file: str = flag(
         None, "Held-out TFRecord files to evaluate on; without them the training files are read."
     )
@@ -90,97 +74,31 @@ class PretrainFlags:
         0, "Updates between two evaluations on --eval_input_file; 0: one at the end."
     )
     max_eval_steps: int = flag(100, "Evaluate at most so many batches.")
-    max_bad_steps: int = flag(
-        10,
-        "Steps in a row whose loss or gradient is no number, which change no weight, before the "
-        "run stops.",
-    )
-    profile_steps: str = flag(None, "Updates to trace for TensorBoard's profiler: FROM,TO.")
-    random_seed: int = flag(12345, "Decides new weights, the order of examples, dropout.")
-    distribution_strategy: str = flag(
-        "auto",
-        "Devices: one; all GPUs of this machine; those of all workers in TF_CONFIG.",
-        choices=("auto", "one_device", "mirrored", "multi_worker"),
-    )
-    num_gpus: int = flag(None, "How many GPUs (of each worker); all without it.")
     bucket_boundaries: str = flag(
         None,
         "Shorter lengths that a batch may have too, separated by commas, for example 128,256: "
         "examples of about equal length come in one batch. Not for packed records.",
     )
-    gradient_accumulation_steps: int = flag(
-        1, "Parts that a device computes its share of a batch in, to need less memory."
-    )
-    steps_per_loop: int = flag(
-        None, "Updates without coming back to Python; without it 10 on GPUs, 1 on a CPU."
-    )
-    precision: str = flag(
-        "float32",
-        "What products are computed in; weights, moments, norms and losses are float32 always. "
-        "auto: bfloat16 where the hardware has it. float16 has not been tried on a GPU.",
-        choices=("float32", "bfloat16", "float16", "auto"),
-    )
-    recompute: str = flag(
-        "none",
-        "block: keep the input of each block alone and compute the rest again; far less memory "
-        "for a second forward pass.",
-        choices=("none", "block"),
-    )
-    xla: str = flag(
-        "auto",
-        "Whether XLA compiles the training step; auto: yes, unless it cannot; of bfloat16 on a CPU "
-        "what lies between the matrix products.",
-        choices=("auto", "on", "off"),
-    )
     export_dir: str = flag(
         None, "After training, also write weights, configuration and tokenizer here, no moments."
     )
-    iterations_per_loop: int = flag(None, "For TPUs; means nothing here.")
-    use_tpu: bool = flag(False, "Accepted while off: this program trains on GPUs and CPUs.")
-    tpu_name: str = flag(None, "For TPUs; means nothing here.")
-    tpu_zone: str = flag(None, "For TPUs; means nothing here.")
-    gcp_project: str = flag(None, "For TPUs; means nothing here.")
-    master: str = flag(None, "For TPUs; means nothing here.")
-    num_tpu_cores: int = flag(None, "For TPUs; means nothing here.")
     masked_lm_budget: float = flag(0.0, "Accepted at 0: it did nothing in Google's program.")
     init_from_group0: bool = flag(False, "Accepted while off: it failed in Google's program.")
-
-
-def choose_column(values):
-    """Which model the flags mean: "bert" or "albert"."""
-    given = [name for name in CONFIG_NAMES if getattr(values, f"{name}_config_file")]
-    if len(given) != 1:
-        raise InputError(
-            "one of --bert_config_file and --albert_config_file must be given. Received: "
-            f"{'both' if given else 'neither'}"
-        )
-    return given[0]
 
 
 def check_flags(values):
     """Refuses values that cannot work, whatever the files hold."""
     if not (values.do_train or values.do_eval):
         raise InputError("--do_train or --do_eval must be on. Received: both off")
-    if values.use_tpu:
-        raise InputError("--use_tpu must be off: GPUs and CPUs are what this trains on")
+    check_training_flags(values)
     if values.masked_lm_budget:
         raise InputError(f"--masked_lm_budget must be 0. Received: {values.masked_lm_budget}")
     if values.init_from_group0:
         raise InputError("--init_from_group0 must be off: Google's program fails on it too")
-    for name in ("train_batch_size", "eval_batch_size", "num_train_steps", "save_checkpoints_steps",
-                 "save_summary_steps", "max_eval_steps", "max_seq_length",
-                 "max_predictions_per_seq", "gradient_accumulation_steps", "steps_per_loop",
-                 "num_gpus"):  # fmt: skip
-        if getattr(values, name) is not None and getattr(values, name) < 1:
-            raise InputError(f"--{name} must be at least 1. Received: {getattr(values, name)}")
-    for name in ("num_warmup_steps", "start_warmup_step", "keep_checkpoint_max", "random_seed",
-                 "keep_checkpoint_every_steps", "eval_every_steps", "max_bad_steps"):  # fmt: skip
-        if getattr(values, name) < 0:
-            raise InputError(f"--{name} must not be negative. Received: {getattr(values, name)}")
-    if values.random_seed > MAX_SEED:
-        raise InputError(
-            f"--random_seed must be at most {MAX_SEED}. Received: {values.random_seed}"
-        )
+    check_range(values, 1, "train_batch_size", "eval_batch_size", "num_train_steps",
+                "save_checkpoints_steps", "max_eval_steps", "max_seq_length",
+                "max_predictions_per_seq")  # fmt: skip
+    check_range(values, 0, "num_warmup_steps", "start_warmup_step", "eval_every_steps")
     if values.do_train and values.num_warmup_steps > values.num_train_steps:
         warnings.warn(
             f"--num_warmup_steps={values.num_warmup_steps} is more than "
@@ -188,20 +106,12 @@ def check_flags(values):
             "--learning_rate",
             stacklevel=2,
         )
-    for name in ("learning_rate", "poly_power"):
-        if not 0 < getattr(values, name) < math.inf:  # refuses nan too
-            raise InputError(
-                f"--{name} must be a positive number. Received: {getattr(values, name)}"
-            )
+    check_positive(values, "learning_rate", "poly_power")
     if values.eval_every_steps and not (values.eval_input_file and values.do_train):
         raise InputError(
             "--eval_every_steps needs --eval_input_file and --do_train. Received: "
             f"--eval_every_steps={values.eval_every_steps} without"
         )
-    read_profile_steps(values)
-    unused = [name for name in TPU_FLAGS if getattr(values, name) is not None]
-    if unused:
-        print(f"note: --{', --'.join(unused)}: for TPUs, without effect here")
 
 
 def read_bucket_boundaries(values, record_format):
@@ -227,27 +137,6 @@ def read_bucket_boundaries(values, record_format):
             f"Received: --bucket_boundaries={values.bucket_boundaries} and packed records"
         )
     return (*lengths, longest)
-
-
-def read_profile_steps(values):
-    """The first and the last update to trace; (0, 0) for none."""
-    if values.profile_steps is None:
-        return 0, 0
-    match = re.fullmatch(r"(\d+),(\d+)", values.profile_steps)
-    first, last = map(int, match.groups()) if match else (0, 0)
-    if not 1 <= first <= last:
-        raise InputError(
-            "--profile_steps must be FROM,TO: two steps, the first of them at least 1. Received: "
-            f"{values.profile_steps}"
-        )
-    return first, last
-
-
-def read_config(values, column):
-    """The model's configuration."""
-    if column == "bert":
-        return BertConfig.from_json_file(values.bert_config_file)
-    return AlbertConfig.from_json_file(values.albert_config_file)
 
 
 def check_vocabulary(values, config):

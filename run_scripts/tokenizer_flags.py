@@ -1,8 +1,8 @@
-"""Opens the tokenizer that a command line names.
+"""The flags that name a tokenizer; checks them, opens it."""
 
-The flags are vocab_file, spm_model_file, tokenizer, tokenizer_dir, do_lower_case.
-"""
+import dataclasses
 
+from run_scripts.cli import flag
 from tokenization import (
     FullTokenizer,
     KoreanTokenizer,
@@ -10,6 +10,26 @@ from tokenization import (
     load_tokenizer,
 )
 from tokenization.errors import InputError
+
+
+@dataclasses.dataclass(frozen=True)
+class TokenizerFlags:
+    """The flags that every program with a tokenizer has."""
+
+    vocab_file: str = flag(None, "The vocabulary, one piece a line.")
+    spm_model_file: str = flag(None, "A SentencePiece model, instead of vocab_file.")
+    tokenizer: str = flag(
+        None,
+        "full: google-research/bert's; korean: keeps Hangul and its words whole; sentencepiece. "
+        "Without it: sentencepiece if spm_model_file is given, else full.",
+        choices=("full", "korean", "sentencepiece"),
+    )
+    tokenizer_dir: str = flag(
+        None, "A folder with tokenizer_config.json and its vocabulary, instead of the three above."
+    )
+    do_lower_case: bool = flag(
+        None, "Lower-case the text. Without it: true for full and sentencepiece, false for korean."
+    )
 
 
 def check_tokenizer_flags(flags):

@@ -16,6 +16,12 @@ tf.config.set_logical_device_configuration(
 )
 
 
+@pytest.fixture(autouse=True)
+def fixed_seed():
+    """No test's random numbers depend on the tests before it."""
+    tf.random.set_seed(1)
+
+
 @pytest.fixture
 def float64():
     """The whole test computes in float64."""

@@ -6,7 +6,8 @@ import pytest
 
 from run_scripts.cli import parse, resolve_columns
 from run_scripts.create_data import CreateDataFlags, choose_plan
-from run_scripts.pretrain_flags import PretrainFlags, check_flags, choose_column, read_config
+from run_scripts.pretrain_flags import PretrainFlags, check_flags
+from run_scripts.training_flags import choose_column, read_config
 
 FLAGFILES = Path(__file__).parents[1] / "run_scripts" / "flagfiles"
 JOBS = ("bert_mini", "albert_mini", "bert_base", "albert_base", "quickstart")

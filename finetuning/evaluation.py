@@ -1,0 +1,46 @@
+"""Judges a fine-tuned model by its task's metrics."""
+
+from bert_tf.reporting import NO_ILLUSTRATIONS
+
+
+class Evaluator:
+    """Measures the model on one split as often as it is asked to.
+
+    Args:
+        problem: what is taught, for example a `Classification`.
+        predictor: a `Predictor` of the model.
+        read: the split's examples, as they were read.
+        examples: the same as the problem encodes them.
+        batch_size: examples at a time, over all devices.
+        boundaries: the lengths that batches may have.
+
+    Attributes:
+        outputs: the model's outputs in the last evaluation.
+    """
+
+    def __init__(self, problem, predictor, read, examples, batch_size, boundaries):
+        self.problem = problem
+        self.predictor = predictor
+        self.read = read
+        self.examples = examples
+        self.batch_size = batch_size
+        self.boundaries = boundaries
+        self.outputs = None
+
+    @property
+    def best_by(self):
+        """The result that the best checkpoint is chosen by, and whether more of it is better."""
+        return self.problem.best_by
+
+    def run(self):
+        """The metrics, "eval_loss" among them, with "loss" and "examples"."""
+        self.outputs = self.predictor(self.examples, self.batch_size, self.boundaries)
+        results = self.problem.measure(self.predictor.model, self.read, self.outputs)
+        named = {f"eval_{name}": value for name, value in results.items()}
+        return {**named, "loss": results["loss"], "examples": len(self.examples.lengths)}
+
+    def illustrations(self):
+        """Pictures and texts of the last evaluation."""
+        if self.outputs is None:
+            return NO_ILLUSTRATIONS
+        return self.problem.illustrations(self.predictor.model, self.read, self.outputs)

@@ -1,0 +1,150 @@
+"""Encoded examples as what a model is trained on, batches of about equal length together.
+
+The order is a function of seed and step alone, so that a run goes on anywhere, on any number of
+devices: a global batch is cut into equal consecutive parts, one for every replica.
+
+Legend: N examples, G examples of a global batch, R replicas of a worker, B examples of a replica,
+W batches of a window.
+"""
+
+import dataclasses
+import functools
+import itertools
+from collections.abc import Callable
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.length_buckets import BUCKET, WINDOW
+
+# Lengths of batches are multiples of it.
+LENGTH_STEP = 8
+
+# A training step is compiled for each length; more lengths save little padding.
+MOST_LENGTHS = 5
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Examples:
+    """The examples of a split, in memory.
+
+    Attributes:
+        lengths: the pieces of each, [N].
+        make_batch: (numbers of examples [B], length) -> a dict of arrays [B, ...], of which those
+            with a number for each piece have that length.
+        ids: what each example is called, [N].
+    """
+
+    lengths: np.ndarray
+    make_batch: Callable
+    ids: list
+
+    def batches(self, strategy, config, start_step):
+        """The batches of a `TrainingConfig` from a step on, to every replica its own.
+
+        `config.bucket_boundaries` is never empty: its last number is the length of batches.
+        """
+        # The number of the batch's boundary travels with it, the step cuts the batch.
+        longest = config.bucket_boundaries[-1]
+        one = self.make_batch(np.zeros(1, np.int64), longest)
+        names = sorted(one)
+
+        def worker(context):
+            size = context.get_per_replica_batch_size(config.train_batch_size)
+            parts = (context.num_input_pipelines, -1, size)
+
+            def draw(step):
+                numbers = numbers_of_batch(self.lengths, config, int(step))  # [G]
+                bucket = np.searchsorted(config.bucket_boundaries, self.lengths[numbers].max())
+                own = numbers.reshape(parts)[context.input_pipeline_id]  # [R, B]
+                batch = self.make_batch(own.reshape(-1), longest)
+                values = [batch[name].reshape(*own.shape, *batch[name].shape[1:]) for name in names]
+                return *values, np.full(len(own), bucket, np.int32)
+
+            def read(step):
+                types = [*(one[name].dtype for name in names), np.int32]
+                *values, bucket = tf.numpy_function(draw, [step], types)
+                values = [
+                    tf.ensure_shape(value, [None, size, *one[name].shape[1:]])
+                    for name, value in zip(names, values, strict=True)
+                ]
+                batch = dict(zip(names, values, strict=True))
+                return {**batch, BUCKET: tf.ensure_shape(bucket, [None])}
+
+            steps = tf.data.Dataset.counter(start=start_step)
+            own = steps.map(read, num_parallel_calls=2, deterministic=True).unbatch()
+            return own.prefetch(tf.data.AUTOTUNE).apply(
+                tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY)
+            )
+
+        return strategy.distribute_datasets_from_function(worker)
+
+    def names(self, config, step):
+        """The names of the examples of the batch that follows `step` batches."""
+        return [self.ids[i] for i in numbers_of_batch(self.lengths, config, step)]
+
+    def explain_failure(self):
+        """None: examples in memory were checked when they were read."""
+
+
+def numbers_of_batch(lengths, config, step):
+    """Which examples are in the global batch that follows `step` batches.
+
+    The examples of a window, batches that follow one another in the shuffled order, are shared
+    out by length; then the window's batches are shuffled.
+
+    Args:
+        lengths: [N].
+        config: a `TrainingConfig`.
+        step: a number.
+
+    Returns:
+        [G] integers below N.
+    """
+    size = config.train_batch_size
+    if len(config.bucket_boundaries) == 1:
+        return _take(len(lengths), config.seed, step * size, size)
+    window, number = divmod(step, WINDOW)
+    chosen = _take(len(lengths), config.seed, window * WINDOW * size, WINDOW * size)  # [W * G]
+    by_length = chosen[np.argsort(lengths[chosen], kind="stable")].reshape(WINDOW, size)
+    return by_length[np.random.default_rng([config.seed, 1, window]).permutation(WINDOW)[number]]
+
+
+def _take(examples, seed, position, count):
+    """Numbers of examples from a position of the endless shuffled order on, [count]."""
+    parts = []
+    while count:
+        epoch, first = divmod(position, examples)
+        part = _shuffled(examples, seed, epoch)[first : first + count]
+        parts.append(part)
+        position, count = position + len(part), count - len(part)
+    return np.concatenate(parts)
+
+
+@functools.lru_cache(maxsize=2)
+def _shuffled(examples, seed, epoch):
+    return np.random.default_rng([seed, 0, epoch]).permutation(examples)
+
+
+def choose_boundaries(lengths, longest):
+    """Lengths for batches, so that they are padded little and few lengths are compiled.
+
+    Args:
+        lengths: of the examples, [N].
+        longest: what the last boundary is at most.
+
+    Returns:
+        At most `MOST_LENGTHS` ascending multiples of `LENGTH_STEP` (the last one may be
+        `longest`).
+    """
+    # The longest example of each batch of a window, as a large window would have them.
+    shares = np.arange(1, WINDOW + 1) / WINDOW
+    needed = np.quantile(lengths, shares, method="inverted_cdf")
+    needed = np.minimum(-(-needed // LENGTH_STEP) * LENGTH_STEP, longest).astype(int)  # [W]
+    *shorter, last = sorted(set(needed.tolist()))
+    count = min(MOST_LENGTHS - 1, len(shorter))
+    choices = itertools.combinations(shorter, count)
+    return min(
+        ((*choice, last) for choice in choices),
+        key=lambda lengths: sum(lengths[i] for i in np.searchsorted(lengths, needed)),
+    )

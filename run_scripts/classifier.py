@@ -1,0 +1,107 @@
+"""The program run_classifier: a pre-trained model in, one that tells texts apart out."""
+
+import dataclasses
+import sys
+
+from finetuning.own_data import KINDS, TASK_TYPES, own_task
+from finetuning.readers import read_split
+from finetuning.tasks import TASKS
+from run_scripts.cli import flag, run_program
+from run_scripts.finetune import Program, finetune
+from run_scripts.finetune_flags import FinetuneFlags, read_feature_layers
+from tokenization.errors import InputError
+
+# What the folder of a fine-tuned model remembers.
+TASK_FLAGS = (
+    "task_name", "task_type", "text_column", "second_column", "label_column", "id_column",
+    "labels", "metrics", "feature_layers", "max_seq_length",
+)  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True)
+class ClassifierFlags(FinetuneFlags):
+    """Fine-tunes BERT or ALBERT to classify sentences or pairs, or to give them a number.
+
+    With --do_eval or --do_predict alone, --output_dir (of an earlier training) and --data_dir are
+    all that must be given: task, sizes and tokenizer lie beside the weights."""
+
+    task_name: str = flag(
+        None,
+        f"One of {', '.join(TASKS)}; or tsv or jsonl for files of your own in --data_dir: train, "
+        "dev and test, which need not all be there.",
+    )
+    task_type: str = flag(
+        None, "Of your own files: what is learned. Without it: single_label.", choices=TASK_TYPES
+    )
+    text_column: str = flag(
+        None,
+        "Of your own files: the column of the text, a name of the header or a key; numbers from 0 "
+        "where a .tsv has no header. Without it: text.",
+    )
+    second_column: str = flag(None, "Likewise of the second text, if there is one.")
+    label_column: str = flag(
+        None, "Likewise of the label, or of several with commas between. Without it: label."
+    )
+    id_column: str = flag(None, "Likewise of the example's name; file and line without it.")
+    labels: str = flag(
+        None, "Of your own files: all labels, separated by commas; else found in train."
+    )
+    metrics: str = flag(
+        None,
+        "Of your own files: what it is judged by, separated by commas; the first chooses the best "
+        "checkpoint. Without it: accuracy and macro_f1, or what fits the type.",
+    )
+
+
+def main(argv=None):
+    """The console script and the launcher; returns the exit status."""
+    return run_program(classify, ClassifierFlags, argv)
+
+
+def classify(values):
+    """The program."""
+    if values.task_name:
+        values = dataclasses.replace(values, task_name=values.task_name.lower())
+    finetune(values, Program(TASK_FLAGS, read_task, read_split, make_problem))
+
+
+def make_problem(values, task, config, tokenizer):
+    """The task of the flags as a `Classification`."""
+    from finetuning.classification import Classification
+
+    layers = read_feature_layers(values.feature_layers, config) if values.feature_layers else ()
+    return Classification(task, tokenizer, values.max_seq_length, values.freeze_encoder, layers)
+
+
+def read_task(values):
+    """A row of the table of tasks, or one of the flags for own files."""
+    own = ("task_type", "text_column", "second_column", "label_column", "id_column", "labels",
+           "metrics")  # fmt: skip
+    if values.task_name in TASKS:
+        given = [name for name in own if getattr(values, name)]
+        if given:
+            raise InputError(
+                f"--{given[0]} is for --task_name=tsv and jsonl. Received: "
+                f"--task_name={values.task_name}"
+            )
+        return TASKS[values.task_name]
+    if values.task_name not in KINDS:
+        raise InputError(
+            f"--task_name must be one of {', '.join((*TASKS, *KINDS))}. "
+            f"Received: {values.task_name or 'none'}"
+        )
+    return own_task(
+        values.task_name,
+        values.data_dir,
+        values.task_type or "single_label",
+        values.text_column or "text",
+        values.second_column,
+        values.label_column or "label",
+        values.id_column,
+        values.labels.split(",") if values.labels else None,
+        values.metrics.split(",") if values.metrics else None,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,150 @@
+"""What the programs of all downstream tasks do first: flags and data in, everything checked."""
+
+import dataclasses
+import json
+import os
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from bert_tf.cluster import read_cluster
+from bert_tf.quiet import import_tensorflow
+from run_scripts.cli import Columns, resolve_columns
+from run_scripts.finetune_flags import (
+    check_finetune_flags,
+    check_initial,
+    find_fine_tuned,
+    measured_splits,
+    read_boundaries,
+    resolve_steps,
+    split_to_predict,
+)
+from run_scripts.model_folder import CONFIG_NAMES, SETTINGS_FILE, check_table, find_config
+from run_scripts.tokenizer_flags import check_tokenizer_flags, open_tokenizer
+from run_scripts.training_flags import choose_column, read_config
+from tokenization.errors import InputError
+from tokenization.folders import make_writable
+
+# Of a task without a dev split this share of the training examples is held out to choose the
+# best checkpoint by.
+HELD_OUT_SHARE = 0.05
+
+
+class Program(NamedTuple):
+    """What the program of one kind of task is made of.
+
+    Attributes:
+        task_flags: the flags that the model's folder remembers.
+        read_task: (flags) -> a task with `splits`, a dict split -> whether it has labels.
+        read_split: (task, split, data_dir) -> a list of examples, and a dict of how many rows
+            were left out for which reason. Does not need TensorFlow.
+        make_problem: (flags, task, configuration, tokenizer) -> the problem.
+    """
+
+    task_flags: tuple
+    read_task: Callable
+    read_split: Callable
+    make_problem: Callable
+
+
+def finetune(values, program):
+    """The whole program: checks what can be checked, then trains, measures, predicts.
+
+    Args:
+        values: `FinetuneFlags` of a program.
+        program: a `Program`.
+    """
+    given, values = values, fill_in(values, program.task_flags)
+    column = choose_column(values)
+    values = resolve_steps(resolve_columns(values, column), given)
+    check_finetune_flags(values)
+    check_tokenizer_flags(values)
+    config = read_config(values, column)
+    if values.max_seq_length > config.max_position_embeddings:
+        raise InputError(
+            "--max_seq_length must be at most max_position_embeddings of the configuration. "
+            f"Received: {values.max_seq_length} and {config.max_position_embeddings}"
+        )
+    boundaries = read_boundaries(values.bucket_boundaries, values.max_seq_length)
+    tokenizer = open_tokenizer(values)
+    where = values.tokenizer_dir or values.spm_model_file or values.vocab_file
+    check_table(config, tokenizer.vocab_size, where)
+    if values.do_train:
+        check_initial(values)
+    else:
+        find_fine_tuned(values)
+    task = program.read_task(values)
+    read = read_splits(values, task, program.read_split)
+    make_writable(values.output_dir, "--output_dir must be a directory that can be written")
+    if read_cluster(os.environ):
+        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    import_tensorflow()
+    from run_scripts.finetune_run import run
+
+    problem = program.make_problem(values, task, config, tokenizer)
+    settings = {name: getattr(values, name) for name in program.task_flags}
+    run(values, column, config, tokenizer, problem, read, boundaries, settings)
+
+
+def fill_in(values, task_flags):
+    """Puts what --output_dir remembers where no flag was given.
+
+    Raises:
+        InputError: a flag says something else than what the folder's model was trained for.
+    """
+    folder = values.output_dir
+    path = os.path.join(folder, SETTINGS_FILE)
+    if not os.path.exists(path):
+        folder = values.init_checkpoint if values.init_checkpoint and not values.do_train else ""
+        folder = folder if os.path.isdir(folder) else os.path.dirname(folder)
+        path = os.path.join(folder, SETTINGS_FILE)
+        if not os.path.exists(path):
+            return values
+    with open(path, encoding="utf-8") as file:
+        saved = json.load(file)
+    found = {}
+    for name in task_flags:
+        value = getattr(values, name)
+        if value is None or isinstance(value, Columns):
+            found[name] = saved[name]
+        elif value != saved[name] and name != "max_seq_length":
+            raise InputError(
+                f"--{name} must be what the model in {folder} was trained with: {saved[name]}. "
+                f"Received: {value}"
+            )
+    if not any(getattr(values, f"{column}_config_file") for column in CONFIG_NAMES):
+        column, config = find_config(folder)
+        found[f"{column}_config_file"] = config
+    if not (values.tokenizer_dir or values.vocab_file or values.spm_model_file):
+        found["tokenizer_dir"] = folder
+    return dataclasses.replace(values, **found)
+
+
+def read_splits(values, task, read_split):
+    """The examples of every split that is needed, as they were read: split -> list."""
+    splits = task.splits
+    measured = measured_splits(task)
+    needed = ["train"] if values.do_train else []
+    if values.do_eval:
+        if not measured:
+            raise InputError("--do_eval needs a split with labels, dev or test. Received: none")
+        needed += measured
+    elif values.do_train and values.eval_every_steps:
+        needed += [name for name in measured if name == "dev"]
+    if values.do_predict:
+        needed.append(split_to_predict(values, splits))
+    read = {}
+    for split in dict.fromkeys(needed):
+        if split not in splits:
+            raise InputError(f"the task must have {split}. Received: {', '.join(splits)}")
+        read[split], left_out = read_split(task, split, values.data_dir)
+        shown = "".join(f", {count:,} left out ({why})" for why, count in left_out.items())
+        print(f"{split}: {len(read[split]):,} examples{shown}", flush=True)
+    if values.do_train and values.eval_every_steps and "dev" not in splits:
+        order = np.random.default_rng(0).permutation(len(read["train"]))
+        count = max(1, int(HELD_OUT_SHARE * len(order)))
+        read["held_out"] = [read["train"][i] for i in sorted(order[:count])]
+        read["train"] = [read["train"][i] for i in sorted(order[count:])]
+        print(f"held_out: {count:,} of the training examples choose the best checkpoint")
+    return read

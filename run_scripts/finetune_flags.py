@@ -1,0 +1,214 @@
+"""The flags that all programs of downstream tasks have, with the checks that need no data."""
+
+import dataclasses
+import os
+
+from bert_tf.checkpoint_files import exists, latest_checkpoint
+from finetuning.inputs import SHORTEST
+from run_scripts.cli import Columns, flag
+from run_scripts.model_folder import find_checkpoint
+from run_scripts.tokenizer_flags import TokenizerFlags
+from run_scripts.training_flags import (
+    TrainingFlags,
+    check_positive,
+    check_range,
+    check_training_flags,
+)
+from tokenization.errors import InputError
+
+
+@dataclasses.dataclass(frozen=True)
+class FinetuneFlags(TokenizerFlags, TrainingFlags):
+    """Everything but the task: see the flags of each program."""
+
+    data_dir: str = flag(None, "The folder with the task's files.", required=True)
+    init_checkpoint: str = flag(
+        None,
+        "The pre-trained weights, a checkpoint of Google's or of this project. Without --do_train: "
+        "fine-tuned ones; a folder stands for its best or newest checkpoint.",
+    )
+    max_seq_length: int = flag(
+        Columns(128, 512), "Most pieces of an example, specials included; more are cut off."
+    )
+    do_train: bool = flag(False, "Whether to train.")
+    do_eval: bool = flag(False, "Whether to measure the model on all splits with labels.")
+    do_predict: bool = flag(False, "Whether to write predictions for the split that is unknown.")
+    predict_split: str = flag(
+        None, "Which split to predict. Without it: test where there is one, else dev."
+    )
+    train_batch_size: int = flag(32, "Examples of an update, over all devices.")
+    eval_batch_size: int = flag(8, "Examples of an evaluation step, over all devices.")
+    predict_batch_size: int = flag(8, "Examples that are predicted together, over all devices.")
+    optimizer: str = flag("adamw", "Google's AdamW or LAMB.", choices=("adamw", "lamb"))
+    learning_rate: float = flag(5e-5, "The rate that the warm-up aims at.")
+    num_train_epochs: float = flag(Columns(3.0, None), "Passes over the training examples.")
+    train_step: int = flag(Columns(None, 1000), "Updates in all, in place of num_train_epochs.")
+    warmup_proportion: float = flag(Columns(0.1, None), "The share of all updates that is warm-up.")
+    warmup_step: int = flag(Columns(None, 0), "Updates of warm-up, in place of warmup_proportion.")
+    save_checkpoints_steps: int = flag(1000, "Updates between two checkpoints.")
+    eval_every_steps: int = flag(
+        0,
+        "Updates between two evaluations while training, by which the best checkpoint is chosen; "
+        "0: the last one is. Where a task has no dev split a twentieth of the training examples is "
+        "held out for it.",
+    )
+    patience: int = flag(
+        0, "End training after so many evaluations in a row without a better one; 0: never."
+    )
+    num_seeds: int = flag(
+        1,
+        "Train as often, with --random_seed and the numbers after it, each in a folder of its own "
+        "below --output_dir; prints mean and standard deviation.",
+    )
+    bucket_boundaries: str = flag(
+        "auto",
+        "Lengths that batches may have: examples of about equal length come in one batch. auto: "
+        "five at most, chosen by the examples; none: all are padded to max_seq_length; or numbers "
+        "separated by commas.",
+    )
+    freeze_encoder: bool = flag(False, "Train the head alone, on what the encoder gives.")
+    feature_layers: str = flag(
+        None,
+        "Layers whose vectors the head reads, concatenated, for example -1,-2,-3,-4 (0 is the "
+        "first). Without it: what the task's head always reads.",
+    )
+    cached_dir: str = flag(None, "Means nothing here: examples are encoded in seconds.")
+    albert_hub_module_handle: str = flag(
+        None, "Refused: give the module's checkpoint as --init_checkpoint."
+    )
+
+
+def check_finetune_flags(values):
+    """Refuses values that cannot work, whatever the files hold."""
+    if not (values.do_train or values.do_eval or values.do_predict):
+        raise InputError("--do_train, --do_eval or --do_predict must be on. Received: all off")
+    check_training_flags(values)
+    if values.albert_hub_module_handle:
+        raise InputError(
+            "--albert_hub_module_handle must not be given: a hub module's weights are the "
+            "checkpoint in its folder variables, for --init_checkpoint. Received: "
+            f"{values.albert_hub_module_handle}"
+        )
+    check_range(values, 1, "train_batch_size", "eval_batch_size", "predict_batch_size",
+                "train_step", "save_checkpoints_steps", "num_seeds")  # fmt: skip
+    check_range(values, SHORTEST, "max_seq_length")
+    check_range(values, 0, "warmup_step", "eval_every_steps", "patience")
+    check_positive(values, "learning_rate")
+    if values.num_train_epochs is not None:
+        check_positive(values, "num_train_epochs")
+    if values.warmup_proportion is not None and not 0 <= values.warmup_proportion < 1:
+        raise InputError(
+            f"--warmup_proportion must be in 0..1. Received: {values.warmup_proportion}"
+        )
+    if values.num_seeds > 1 and not (values.do_train and values.do_eval):
+        raise InputError(
+            "--num_seeds needs --do_train and --do_eval. Received: "
+            f"--num_seeds={values.num_seeds} without"
+        )
+    if values.patience and not values.eval_every_steps:
+        raise InputError(
+            f"--patience needs --eval_every_steps. Received: --patience={values.patience} without"
+        )
+
+
+def resolve_steps(values, given):
+    """Puts None where one of two flags of the same meaning was given and the other was not.
+
+    Args:
+        values: `FinetuneFlags` without `Columns`.
+        given: the same as the command line had it.
+    """
+    for one, other in (("num_train_epochs", "train_step"), ("warmup_proportion", "warmup_step")):
+        chosen = [name for name in (one, other) if not isinstance(getattr(given, name), Columns)]
+        if len(chosen) == 2:
+            raise InputError(f"--{one} and --{other}: only one may be given. Received: both")
+        if chosen:
+            unused = other if chosen == [one] else one
+            values = dataclasses.replace(values, **{unused: None})
+    return values
+
+
+def training_steps(values, examples):
+    """How many updates there are, and how many of them are warm-up.
+
+    Args:
+        values: `FinetuneFlags` of `resolve_steps`.
+        examples: how many there are to train on.
+    """
+    steps = values.train_step
+    if steps is None:
+        steps = int(examples / values.train_batch_size * values.num_train_epochs)
+    if steps < 1:
+        raise InputError(
+            "there must be a batch at least: examples times --num_train_epochs. Received: "
+            f"{examples} examples, --num_train_epochs={values.num_train_epochs}, "
+            f"--train_batch_size={values.train_batch_size}"
+        )
+    if values.warmup_step is not None:
+        return steps, values.warmup_step
+    return steps, int(steps * values.warmup_proportion)
+
+
+def read_boundaries(text, longest):
+    """The lengths of --bucket_boundaries, ascending, `longest` the last; None for "auto"."""
+    if text == "auto":
+        return None
+    if text in ("none", ""):
+        return (longest,)
+    parts = [part.strip() for part in text.split(",")]
+    lengths = [int(part) if part.isdecimal() else 0 for part in parts]
+    if lengths != sorted(set(lengths)) or not 1 <= lengths[0] <= lengths[-1] <= longest:
+        raise InputError(
+            "--bucket_boundaries must be auto, none, or ascending lengths up to --max_seq_length. "
+            f"Received: {text}, --max_seq_length={longest}"
+        )
+    return tuple(sorted({*lengths, longest}))
+
+
+def read_feature_layers(text, config):
+    """The numbers of --feature_layers or --layers, each a layer that the model has."""
+    number = config.num_hidden_layers * getattr(config, "inner_group_num", 1)
+    try:
+        layers = [int(part) for part in text.split(",")]
+    except ValueError:
+        layers = []
+    if not layers or not all(-number <= layer < number for layer in layers):
+        raise InputError(
+            f"layers must be numbers from {-number} to {number - 1}, separated by commas: the "
+            f"model has {number} layers. Received: {text}"
+        )
+    return tuple(layers)
+
+
+def find_fine_tuned(values):
+    """The checkpoint to evaluate or predict with, when nothing is trained."""
+    source = values.init_checkpoint or values.output_dir
+    if exists(source):
+        return source
+    if os.path.isdir(source):
+        return find_checkpoint(source)
+    raise InputError(
+        "without --do_train there must be a fine-tuned checkpoint: --init_checkpoint or one in "
+        f"--output_dir. Received: none at {source}"
+    )
+
+
+def check_initial(values):
+    """Refuses an --init_checkpoint that is not there."""
+    prefix = values.init_checkpoint
+    if prefix and not exists(prefix) and not latest_checkpoint(values.output_dir):
+        found = find_checkpoint(prefix) if os.path.isdir(prefix) else None
+        raise InputError(
+            f"--init_checkpoint must name a checkpoint, that is a file {prefix}.index. "
+            f"Received: no such file{f'; did you mean {found} ?' if found else ''}"
+        )
+
+
+def measured_splits(task):
+    """The splits that a model can be judged by; the first one leads."""
+    return [name for name, labelled in task.splits.items() if labelled and name != "train"]
+
+
+def split_to_predict(values, splits):
+    """What --predict_split says, or test, or dev."""
+    return values.predict_split or ("test" if "test" in splits else "dev")

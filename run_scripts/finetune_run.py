@@ -1,0 +1,315 @@
+"""Trains a pre-trained encoder on a downstream task, measures it, predicts with it.
+
+A task comes as a `problem`, for example a `finetuning.classification.Classification`, which
+encodes examples, makes the model, judges outputs, writes predictions.
+"""
+
+import dataclasses
+import functools
+import json
+import os
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from albert_tf import AlbertModel
+from bert_tf import BertModel, WarmupPolynomialDecay
+from bert_tf.checkpoint import load_google_checkpoint
+from bert_tf.checkpoint_files import BEST_FOLDER, EXPORTED_NAME, latest_checkpoint
+from bert_tf.compilation import choose_compilation, compile_between_products
+from bert_tf.distribution import (
+    barrier,
+    check_agreement,
+    describe_devices,
+    explain_lost_worker,
+    is_chief,
+    make_strategy,
+)
+from bert_tf.evaluation import write_results
+from bert_tf.loss_scale import LossScale
+from bert_tf.markdown import as_markdown_table
+from bert_tf.memory import memory_line
+from bert_tf.optimization import OPTIMIZERS
+from bert_tf.precision import POLICIES, choose_precision
+from bert_tf.reporting import write_evaluation
+from bert_tf.training import TrainingConfig, train
+from bert_tf.training_state import TrainingState, restore
+from create_pretraining_data.whole_file import whole_file
+from finetuning.evaluation import Evaluator
+from finetuning.examples import choose_boundaries
+from finetuning.prediction import Predictor
+from run_scripts.finetune_flags import (
+    find_fine_tuned,
+    split_to_predict,
+    training_steps,
+)
+from run_scripts.model_folder import SETTINGS_FILE, describe
+from run_scripts.training_flags import MAX_SEED, read_profile_steps
+from tokenization.errors import InputError
+
+
+def run(values, column, config, tokenizer, problem, read, boundaries, settings):
+    """Everything that computes: one training, or several with different seeds.
+
+    Args:
+        values: `FinetuneFlags`, checked.
+        column: "bert" or "albert".
+        config: the model's configuration.
+        tokenizer: the model's.
+        problem: what is taught.
+        read: split -> its examples, as they were read.
+        boundaries: the lengths that batches may have; None to choose them.
+        settings: what the model's folder remembers of the flags.
+    """
+    precision = choose_precision(values.precision)
+    compiled = choose_compilation(values.xla, precision)
+    if compiled.between_products:
+        compile_between_products()
+    strategy = make_strategy(values.distribution_strategy, values.num_gpus)
+    with explain_lost_worker(strategy):
+        examples = {split: problem.encode(each) for split, each in read.items()}
+        if boundaries is None:
+            lengths = np.concatenate([each.lengths for each in examples.values()])
+            boundaries = choose_boundaries(lengths, values.max_seq_length)
+        one = Run(
+            column, config, tokenizer, problem, read, examples, boundaries, settings, strategy,
+            precision, compiled,
+        )  # fmt: skip
+        if values.num_seeds == 1:
+            one.run(values)
+        else:
+            results = []
+            for each in with_seeds(values):
+                results.append(one.run(each))
+                if results[-1] is None:  # a signal: the same command goes on from there
+                    break
+            else:
+                if is_chief(strategy):
+                    show_seeds(values, results)
+        barrier(strategy)
+
+
+def with_seeds(values):
+    """The flags of each of several trainings."""
+    for seed in range(values.random_seed, values.random_seed + values.num_seeds):
+        folder = os.path.join(values.output_dir, f"seed-{seed}")
+        os.makedirs(folder, exist_ok=True)
+        yield dataclasses.replace(values, random_seed=seed, output_dir=folder)
+
+
+def show_seeds(values, results):
+    """Writes and prints mean and standard deviation of every result over the seeds."""
+    path = os.path.join(values.output_dir, "seeds.tsv")
+    names = [name for name in results[0] if name not in ("global_step", "examples")]
+    with whole_file(path) as file:
+        seeds = [str(values.random_seed + i) for i in range(len(results))]
+        file.write("\t".join(["name", "mean", "standard deviation", *seeds]).encode() + b"\n")
+        for name in names:
+            numbers = np.array([result[name] for result in results])
+            cells = [numbers.mean(), numbers.std(ddof=1), *numbers]
+            file.write("\t".join([name, *(f"{cell:.6f}" for cell in cells)]).encode() + b"\n")
+            print(f"  {name} = {cells[0]:.4f} (standard deviation {cells[1]:.4f})")
+    print(f"{len(results)} seeds: written to {path}")
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """What trainings with different seeds have in common.
+
+    Attributes:
+        column: "bert" or "albert".
+        config: the model's configuration.
+        tokenizer: the model's.
+        problem: what is taught.
+        read: split -> its examples, as they were read.
+        examples: split -> the same, encoded.
+        boundaries: the lengths that batches may have.
+        settings: what the folder remembers.
+        strategy, precision, compiled: how it is computed.
+    """
+
+    column: str
+    config: object
+    tokenizer: object
+    problem: object
+    read: dict
+    examples: dict
+    boundaries: tuple
+    settings: dict
+    strategy: object
+    precision: str
+    compiled: object
+
+    def run(self, values):
+        """Trains, measures, predicts; returns the results, or None if a signal ended it."""
+        chief = is_chief(self.strategy)
+        say = functools.partial(print, flush=True) if chief else lambda *_: None
+        flags = {f"--{name}": value for name, value in dataclasses.asdict(values).items()}
+        check_agreement(self.strategy, flags)
+        keras.utils.set_random_seed(values.random_seed or MAX_SEED)
+        steps = warmup = None
+        if values.do_train:
+            steps, warmup = training_steps(values, len(self.read["train"]))
+        with self.strategy.scope():
+            state = self.build(values, steps, warmup)
+        say(f"model: {self.config}")
+        predictor = Predictor(state.model, self.strategy, xla=self.compiled.whole)
+        if values.do_train:
+            line = restore(
+                state,
+                self.strategy,
+                values.output_dir,
+                values.init_checkpoint,
+                into=state.model.encoder,
+            )
+            check_agreement(self.strategy, {"the step to go on from": state.step})
+            say(line)
+            if chief:
+                self.describe(values.output_dir)
+            if self.train(values, state, steps, predictor, say):
+                return None
+        say(self.load(values, state))
+        results = self.evaluate(values, state, predictor, say) if values.do_eval else {}
+        if values.do_predict:
+            self.predict(values, predictor, chief, say)
+        return results
+
+    def build(self, values, steps, warmup):
+        """The model, with an optimizer where it is trained; called in the strategy's scope."""
+        encoder = BertModel if self.column == "bert" else AlbertModel
+        model = self.problem.make_model(encoder(self.config, dtype=POLICIES[self.precision]))
+        if steps is None:
+            return TrainingState(model, None)
+        schedule = WarmupPolynomialDecay(values.learning_rate, steps, warmup)
+        optimizer = OPTIMIZERS[values.optimizer](schedule)
+        optimizer.build(model.trainable_variables)
+        return TrainingState(model, optimizer, LossScale() if self.precision == "float16" else None)
+
+    def train(self, values, state, steps, predictor, say):
+        """Trains; returns what ended it early, or None."""
+        if state.step >= steps:
+            say(f"already at step {state.step} of {steps}: nothing to train")
+            return None
+        replicas = self.strategy.num_replicas_in_sync
+        parts = values.gradient_accumulation_steps
+        if values.train_batch_size % (replicas * parts):
+            raise InputError(
+                "--train_batch_size must be a multiple of the number of devices times "
+                f"--gradient_accumulation_steps. Received: {values.train_batch_size}, {replicas} "
+                f"devices, {parts}"
+            )
+        names = {field.name for field in dataclasses.fields(TrainingConfig)}
+        flags = {k: v for k, v in dataclasses.asdict(values).items() if k in names}
+        loop = 10 if tf.config.list_physical_devices("GPU") else 1
+        config = TrainingConfig(
+            **{
+                **flags,
+                "steps_per_loop": values.steps_per_loop or loop,
+                "profile_steps": read_profile_steps(values),
+                "bucket_boundaries": self.boundaries,
+            },
+            num_train_steps=steps,
+            seed=values.random_seed,
+        )
+        count = len(self.read["train"])
+        say(
+            f"training on {describe_devices(self.strategy)} in {self.precision}, XLA "
+            f"{self.compiled}, {values.train_batch_size} examples an update, steps "
+            f"{state.step + 1} to {steps}, {steps * values.train_batch_size / count:.1f} passes "
+            f"over {count:,} examples, padded to {', '.join(map(str, self.boundaries))}"
+        )
+        part = values.train_batch_size // replicas // parts
+        say(
+            memory_line(self.config, part, self.boundaries[-1], 1, self.precision, values.recompute)
+        )
+        evaluator = None
+        if values.eval_every_steps:
+            split = "dev" if "dev" in self.read else "held_out"
+            evaluator = self.evaluator(values, predictor, split)
+        tables = {
+            "configuration": as_markdown_table(dataclasses.asdict(self.config)),
+            "flags": as_markdown_table(
+                {k: v for k, v in dataclasses.asdict(values).items() if v is not None}
+            ),
+        }
+        stopped = train(state, self.strategy, self.examples["train"], config, evaluator, tables)
+        if stopped:
+            say(
+                f"stopped by {stopped} after step {state.step} of {steps}, saved in "
+                f"{values.output_dir}: the same command goes on from there"
+            )
+        return stopped
+
+    def load(self, values, state):
+        """Sets the weights that are measured and predicted with; says which file they are of."""
+        folder = values.output_dir
+        best = latest_checkpoint(os.path.join(folder, BEST_FOLDER))
+        if values.do_train and not (best and values.eval_every_steps):
+            return f"using the weights of step {state.step}, {latest_checkpoint(folder)}"
+        source = best if values.do_train else find_fine_tuned(values)
+        report = load_google_checkpoint(state.model, source)
+        state.step = int(source.rpartition("-")[2]) if EXPORTED_NAME + "-" in source else 0
+        return f"using the weights of {report}"
+
+    def evaluator(self, values, predictor, split):
+        """Measures the model on a split."""
+        return Evaluator(
+            self.problem,
+            predictor,
+            self.read[split],
+            self.examples[split],
+            values.eval_batch_size,
+            self.boundaries,
+        )
+
+    def evaluate(self, values, state, predictor, say):
+        """Measures the model on every split with labels; the first one's results lead."""
+        results, baselines = {}, {}
+        splits = [
+            s for s, labelled in self.problem.task.splits.items() if labelled and s != "train"
+        ]
+        for split in splits:
+            evaluator = self.evaluator(values, predictor, split)
+            found = evaluator.run()
+            if split == splits[0]:
+                shown = evaluator.illustrations()
+                results = {**found, "global_step": state.step}
+            else:
+                results |= {
+                    name.replace("eval_", f"{split}_", 1): value
+                    for name, value in found.items()
+                    if name.startswith("eval_")
+                }
+            baselines[split] = self.problem.baseline(self.read[split])
+        say("***** Eval results *****")
+        for name in sorted(results):
+            say(f"  {name} = {results[name]}")
+        for split, numbers in baselines.items():
+            line = ", ".join(f"{name} {value:.4f}" for name, value in numbers.items())
+            say(f"  (without a model, on {split}: {line})")
+        if self.chief():
+            write_evaluation(values.output_dir, results, state.step, shown)
+            say(f"written to {write_results(values.output_dir, results)}")
+        return results
+
+    def predict(self, values, predictor, chief, say):
+        """Writes the predictions of a split."""
+        split = split_to_predict(values, self.problem.task.splits)
+        outputs = predictor(self.examples[split], values.predict_batch_size, self.boundaries)
+        if chief:
+            paths = self.problem.write_predictions(
+                values.output_dir, split, self.read[split], outputs
+            )
+            say(f"predictions written to {', '.join(paths)}")
+
+    def chief(self):
+        """Whether this process writes files."""
+        return is_chief(self.strategy)
+
+    def describe(self, folder):
+        """Puts configuration, tokenizer and task beside the checkpoints."""
+        describe(folder, self.column, self.config, self.tokenizer)
+        with whole_file(os.path.join(folder, SETTINGS_FILE)) as file:
+            text = json.dumps(self.settings | self.problem.settings, ensure_ascii=False, indent=2)
+            file.write(text.encode("utf-8") + b"\n")

@@ -1,0 +1,147 @@
+"""The flags that every training program has, and what can be said of them at once."""
+
+import dataclasses
+import math
+import re
+
+from albert_tf.config import AlbertConfig
+from bert_tf.config import BertConfig
+from run_scripts.cli import flag
+from run_scripts.model_folder import CONFIG_NAMES
+from tokenization.errors import InputError
+
+# Flags of the reference programs that mean nothing off a TPU.
+TPU_FLAGS = (
+    "tpu_name", "tpu_zone", "gcp_project", "master", "num_tpu_cores", "iterations_per_loop",
+)  # fmt: skip
+
+# What the seeds of TensorFlow and of the training step have room for.
+MAX_SEED = 2**31 - 1
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainingFlags:
+    """Model, devices, checkpoints, curves: what does not depend on what is learned."""
+
+    bert_config_file: str = flag(None, "BERT's sizes, a bert_config.json.")
+    albert_config_file: str = flag(None, "ALBERT's sizes, an albert_config.json.")
+    output_dir: str = flag(
+        None, "Where checkpoints, TensorBoard curves and results are written.", required=True
+    )
+    keep_checkpoint_max: int = flag(5, "How many of the newest checkpoints stay; 0 keeps all.")
+    save_summary_steps: int = flag(100, "Updates between two points on TensorBoard.")
+    keep_checkpoint_every_steps: int = flag(
+        0, "Checkpoints at multiples of it are made and stay, beside the newest; 0 for none."
+    )
+    max_bad_steps: int = flag(
+        10,
+        "Steps in a row whose loss or gradient is no number, which change no weight, before the "
+        "run stops.",
+    )
+    profile_steps: str = flag(None, "Updates to trace for TensorBoard's profiler: FROM,TO.")
+    random_seed: int = flag(12345, "Decides new weights, the order of examples, dropout.")
+    distribution_strategy: str = flag(
+        "auto",
+        "Devices: one; all GPUs of this machine; those of all workers in TF_CONFIG.",
+        choices=("auto", "one_device", "mirrored", "multi_worker"),
+    )
+    num_gpus: int = flag(None, "How many GPUs (of each worker); all without it.")
+    gradient_accumulation_steps: int = flag(
+        1, "Parts that a device computes its share of a batch in, to need less memory."
+    )
+    steps_per_loop: int = flag(
+        None, "Updates without coming back to Python; without it 10 on GPUs, 1 on a CPU."
+    )
+    precision: str = flag(
+        "float32",
+        "What products are computed in; weights, moments, norms and losses are float32 always. "
+        "auto: bfloat16 where the hardware has it. float16 has not been tried on a GPU.",
+        choices=("float32", "bfloat16", "float16", "auto"),
+    )
+    recompute: str = flag(
+        "none",
+        "block: keep the input of each block alone and compute the rest again; far less memory "
+        "for a second forward pass.",
+        choices=("none", "block"),
+    )
+    xla: str = flag(
+        "auto",
+        "Whether XLA compiles the training step; auto: yes, unless it cannot; of bfloat16 on a CPU "
+        "what lies between the matrix products.",
+        choices=("auto", "on", "off"),
+    )
+    iterations_per_loop: int = flag(None, "For TPUs; means nothing here.")
+    use_tpu: bool = flag(False, "Accepted while off: this program trains on GPUs and CPUs.")
+    tpu_name: str = flag(None, "For TPUs; means nothing here.")
+    tpu_zone: str = flag(None, "For TPUs; means nothing here.")
+    gcp_project: str = flag(None, "For TPUs; means nothing here.")
+    master: str = flag(None, "For TPUs; means nothing here.")
+    num_tpu_cores: int = flag(None, "For TPUs; means nothing here.")
+
+
+def check_training_flags(values):
+    """Refuses values that cannot work, whatever the files hold; notes those without effect."""
+    if values.use_tpu:
+        raise InputError("--use_tpu must be off: GPUs and CPUs are what this trains on")
+    check_range(values, 1, "save_summary_steps", "gradient_accumulation_steps", "steps_per_loop",
+                "num_gpus")  # fmt: skip
+    check_range(values, 0, "keep_checkpoint_max", "random_seed", "keep_checkpoint_every_steps",
+                "max_bad_steps")  # fmt: skip
+    if values.random_seed > MAX_SEED:
+        raise InputError(
+            f"--random_seed must be at most {MAX_SEED}. Received: {values.random_seed}"
+        )
+    read_profile_steps(values)
+    unused = [name for name in TPU_FLAGS if getattr(values, name) is not None]
+    if unused:
+        print(f"note: --{', --'.join(unused)}: for TPUs, without effect here")
+
+
+def check_range(values, least, *names):
+    """Refuses flags below a number; None is let through."""
+    for name in names:
+        value = getattr(values, name)
+        if value is not None and value < least:
+            must = "must not be negative" if least == 0 else f"must be at least {least}"
+            raise InputError(f"--{name} {must}. Received: {value}")
+
+
+def check_positive(values, *names):
+    """Refuses flags that are no positive finite number."""
+    for name in names:
+        if not 0 < getattr(values, name) < math.inf:  # refuses nan too
+            raise InputError(
+                f"--{name} must be a positive number. Received: {getattr(values, name)}"
+            )
+
+
+def choose_column(values):
+    """Which model the flags mean: "bert" or "albert"."""
+    given = [name for name in CONFIG_NAMES if getattr(values, f"{name}_config_file")]
+    if len(given) != 1:
+        raise InputError(
+            "one of --bert_config_file and --albert_config_file must be given. Received: "
+            f"{'both' if given else 'neither'}"
+        )
+    return given[0]
+
+
+def read_config(values, column):
+    """The model's configuration."""
+    if column == "bert":
+        return BertConfig.from_json_file(values.bert_config_file)
+    return AlbertConfig.from_json_file(values.albert_config_file)
+
+
+def read_profile_steps(values):
+    """The first and the last update to trace; (0, 0) for none."""
+    if values.profile_steps is None:
+        return 0, 0
+    match = re.fullmatch(r"(\d+),(\d+)", values.profile_steps)
+    first, last = map(int, match.groups()) if match else (0, 0)
+    if not 1 <= first <= last:
+        raise InputError(
+            "--profile_steps must be FROM,TO: two steps, the first of them at least 1. Received: "
+            f"{values.profile_steps}"
+        )
+    return first, last
