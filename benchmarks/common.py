@@ -32,6 +32,17 @@ ENVIRONMENT = {
 }
 
 
+def run(program, *flags):
+    """Runs one of the project's programs, which must end well."""
+    done = subprocess.run(
+        [sys.executable, str(ROOT / program), *flags], capture_output=True, text=True
+    )
+    if done.returncode:
+        sys.exit(
+            f"error: {program} {' '.join(flags)}\n{done.stdout[-1000:]}\n{done.stderr[-2000:]}"
+        )
+
+
 def one_of(*choices):
     """An argparse type: some of `choices`, separated by commas."""
 

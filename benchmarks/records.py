@@ -18,11 +18,9 @@ import dataclasses
 import json
 import math
 import statistics
-import subprocess
-import sys
 from pathlib import Path
 
-from common import ROOT, print_table, whole_numbers
+from common import print_table, run, whole_numbers
 from tqdm import tqdm
 
 from bert_tf.config import BertConfig
@@ -58,17 +56,6 @@ def split_text(text, work_dir):
     parts = {"train": train, "part": train[::PART], "held_out": documents[::HELD_OUT]}
     for name, chosen in parts.items():
         (work_dir / f"{name}.txt").write_text("\n\n".join(chosen) + "\n", encoding="utf-8")
-
-
-def run(program, *flags):
-    """Runs one of the project's programs, which must end well."""
-    done = subprocess.run(
-        [sys.executable, str(ROOT / program), *flags], capture_output=True, text=True
-    )
-    if done.returncode:
-        sys.exit(
-            f"error: {program} {' '.join(flags)}\n{done.stdout[-1000:]}\n{done.stderr[-2000:]}"
-        )
 
 
 def create(arguments, text, records, length, flags):

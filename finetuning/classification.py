@@ -58,8 +58,8 @@ class Classification:
             feature_layers=self.feature_layers,
         )
 
-    def encode(self, read):
-        """Makes model inputs of `finetuning.readers.Example`s: an `Examples`."""
+    def encode(self, read, training):
+        """Makes an `Examples` of `finetuning.readers.Example`s, the same for training or not."""
         pairs = [(example.text, example.second) for example in read]
         rows = encode_pairs(self.tokenizer, pairs, self.max_length)
         labels, known = self.labels(read), np.array([e.label is not None for e in read])
@@ -71,7 +71,7 @@ class Classification:
             return batch
 
         lengths = np.array([len(row.ids) for row in rows])
-        return Examples(lengths, make_batch, [example.id for example in read])
+        return Examples(lengths, make_batch, [example.id for example in read], read)
 
     def labels(self, read):
         """[N] int32 classes or float32 scores, or [N, C] int32; zeros where there is no label."""
@@ -94,16 +94,16 @@ class Classification:
         exponentials = np.exp(logits - logits.max(axis=1, keepdims=True))
         return exponentials / exponentials.sum(axis=1, keepdims=True)
 
-    def measure(self, model, read, outputs):
+    def measure(self, model, examples, outputs):
         """The task's metrics with "loss", by name."""
-        labels = self.labels(read)
+        labels = self.labels(examples.read)
         results = score(self.task.metrics, labels, self.predictions(outputs))
-        return {**results, "loss": float(np.mean(self._losses(model, read, outputs)))}
+        return {**results, "loss": float(np.mean(self._losses(model, labels, outputs)))}
 
-    def baseline(self, read):
+    def baseline(self, examples):
         """The task's metrics of what can be said without looking: the most frequent class, the
         mean score, every label that most examples have."""
-        labels = self.labels(read)
+        labels = self.labels(examples.read)
         if self.task.multi_label:
             guess = (labels.mean(axis=0) > 0.5).astype(np.int32)
         elif self.task.labels:
@@ -118,15 +118,16 @@ class Classification:
         own = self.task.labels and self.task not in TASKS.values()
         return {"labels": ",".join(self.task.labels)} if own else {}
 
-    def _losses(self, model, read, outputs):
+    def _losses(self, model, labels, outputs):
         """[N]"""
         logits = tf.constant(np.stack(outputs["logits"]))
-        return np.asarray(model.losses({"logits": logits}, {"label_ids": self.labels(read)}))
+        return np.asarray(model.losses({"logits": logits}, {"label_ids": labels}))
 
-    def illustrations(self, model, read, outputs):
+    def illustrations(self, model, examples, outputs):
         """The confusion matrix as a picture; what the model is most wrong about as text."""
-        losses = self._losses(model, read, outputs)
+        read = examples.read
         found, true = self.predictions(outputs), self.labels(read)
+        losses = self._losses(model, true, outputs)
         lines = ["| text | true | predicted | loss |", "|---|---|---|---|"]
         for i in np.argsort(-losses, kind="stable")[:SHOWN_MISTAKES]:
             text = " ||| ".join(filter(None, (read[i].text, read[i].second)))[:SHOWN_CHARACTERS]
@@ -147,7 +148,7 @@ class Classification:
             return ",".join(n for n, yes in zip(self.task.labels, prediction, strict=True) if yes)
         return self.task.labels[prediction]
 
-    def write_predictions(self, directory, split, read, outputs):
+    def write_predictions(self, directory, split, examples, outputs):
         """Writes predictions_SPLIT.tsv, and test_results.tsv as google-research/bert does.
 
         The columns of the first: id, text, perhaps second and label, the prediction, and of
@@ -156,12 +157,13 @@ class Classification:
         Returns:
             The paths.
         """
+        read = examples.read
         second = any(example.second is not None for example in read)
         labelled = all(example.label is not None for example in read)
         header = ["id", "text", *["second"] * second, *["label"] * labelled, "prediction"]
         classes = bool(self.task.labels)
         shares = self.probabilities(outputs) if classes else np.stack(outputs["logits"])  # [N, C]
-        paths = [os.path.join(directory, name) for name in (f"predictions_{split}.tsv",)]
+        paths = [os.path.join(directory, f"predictions_{split}.tsv")]
         with whole_file(paths[0]) as file:
             columns = [*header, *self.task.labels]
             file.write(_line(columns))

@@ -9,8 +9,7 @@ class Evaluator:
     Args:
         problem: what is taught, for example a `Classification`.
         predictor: a `Predictor` of the model.
-        read: the split's examples, as they were read.
-        examples: the same as the problem encodes them.
+        examples: the split's `Examples`.
         batch_size: examples at a time, over all devices.
         boundaries: the lengths that batches may have.
 
@@ -18,10 +17,9 @@ class Evaluator:
         outputs: the model's outputs in the last evaluation.
     """
 
-    def __init__(self, problem, predictor, read, examples, batch_size, boundaries):
+    def __init__(self, problem, predictor, examples, batch_size, boundaries):
         self.problem = problem
         self.predictor = predictor
-        self.read = read
         self.examples = examples
         self.batch_size = batch_size
         self.boundaries = boundaries
@@ -35,7 +33,7 @@ class Evaluator:
     def run(self):
         """The metrics, "eval_loss" among them, with "loss" and "examples"."""
         self.outputs = self.predictor(self.examples, self.batch_size, self.boundaries)
-        results = self.problem.measure(self.predictor.model, self.read, self.outputs)
+        results = self.problem.measure(self.predictor.model, self.examples, self.outputs)
         named = {f"eval_{name}": value for name, value in results.items()}
         return {**named, "loss": results["loss"], "examples": len(self.examples.lengths)}
 
@@ -43,4 +41,4 @@ class Evaluator:
         """Pictures and texts of the last evaluation."""
         if self.outputs is None:
             return NO_ILLUSTRATIONS
-        return self.problem.illustrations(self.predictor.model, self.read, self.outputs)
+        return self.problem.illustrations(self.predictor.model, self.examples, self.outputs)

@@ -33,11 +33,15 @@ class Examples:
         make_batch: (numbers of examples [B], length) -> a dict of arrays [B, ...], of which those
             with a number for each piece have that length.
         ids: what each example is called, [N].
+        read: the examples of the split, as they were read.
+        cut: how they became these ones, where one of them may become several; else None.
     """
 
     lengths: np.ndarray
     make_batch: Callable
     ids: list
+    read: list = ()
+    cut: object = None
 
     def batches(self, strategy, config, start_step):
         """The batches of a `TrainingConfig` from a step on, to every replica its own.

@@ -68,13 +68,13 @@ def run(values, column, config, tokenizer, problem, read, boundaries, settings):
         compile_between_products()
     strategy = make_strategy(values.distribution_strategy, values.num_gpus)
     with explain_lost_worker(strategy):
-        examples = {split: problem.encode(each) for split, each in read.items()}
+        examples = {s: problem.encode(each, s == "train") for s, each in read.items()}
         if boundaries is None:
             lengths = np.concatenate([each.lengths for each in examples.values()])
             boundaries = choose_boundaries(lengths, values.max_seq_length)
         one = Run(
-            column, config, tokenizer, problem, read, examples, boundaries, settings, strategy,
-            precision, compiled,
+            column, config, tokenizer, problem, examples, boundaries, settings, strategy, precision,
+            compiled,
         )  # fmt: skip
         if values.num_seeds == 1:
             one.run(values)
@@ -122,8 +122,7 @@ class Run:
         config: the model's configuration.
         tokenizer: the model's.
         problem: what is taught.
-        read: split -> its examples, as they were read.
-        examples: split -> the same, encoded.
+        examples: split -> its `Examples`.
         boundaries: the lengths that batches may have.
         settings: what the folder remembers.
         strategy, precision, compiled: how it is computed.
@@ -133,7 +132,6 @@ class Run:
     config: object
     tokenizer: object
     problem: object
-    read: dict
     examples: dict
     boundaries: tuple
     settings: dict
@@ -150,7 +148,7 @@ class Run:
         keras.utils.set_random_seed(values.random_seed or MAX_SEED)
         steps = warmup = None
         if values.do_train:
-            steps, warmup = training_steps(values, len(self.read["train"]))
+            steps, warmup = training_steps(values, len(self.examples["train"].lengths))
         with self.strategy.scope():
             state = self.build(values, steps, warmup)
         say(f"model: {self.config}")
@@ -212,7 +210,7 @@ class Run:
             num_train_steps=steps,
             seed=values.random_seed,
         )
-        count = len(self.read["train"])
+        count = len(self.examples["train"].lengths)
         say(
             f"training on {describe_devices(self.strategy)} in {self.precision}, XLA "
             f"{self.compiled}, {values.train_batch_size} examples an update, steps "
@@ -225,7 +223,7 @@ class Run:
         )
         evaluator = None
         if values.eval_every_steps:
-            split = "dev" if "dev" in self.read else "held_out"
+            split = "dev" if "dev" in self.examples else "held_out"
             evaluator = self.evaluator(values, predictor, split)
         tables = {
             "configuration": as_markdown_table(dataclasses.asdict(self.config)),
@@ -257,7 +255,6 @@ class Run:
         return Evaluator(
             self.problem,
             predictor,
-            self.read[split],
             self.examples[split],
             values.eval_batch_size,
             self.boundaries,
@@ -265,29 +262,28 @@ class Run:
 
     def evaluate(self, values, state, predictor, say):
         """Measures the model on every split with labels; the first one's results lead."""
-        results, baselines = {}, {}
+        results = {}
         splits = [
             s for s, labelled in self.problem.task.splits.items() if labelled and s != "train"
         ]
         for split in splits:
             evaluator = self.evaluator(values, predictor, split)
             found = evaluator.run()
+            baseline = self.problem.baseline(self.examples[split])
             if split == splits[0]:
                 shown = evaluator.illustrations()
                 results = {**found, "global_step": state.step}
+                results |= {f"baseline_{name}": value for name, value in baseline.items()}
             else:
                 results |= {
                     name.replace("eval_", f"{split}_", 1): value
                     for name, value in found.items()
                     if name.startswith("eval_")
                 }
-            baselines[split] = self.problem.baseline(self.read[split])
         say("***** Eval results *****")
         for name in sorted(results):
             say(f"  {name} = {results[name]}")
-        for split, numbers in baselines.items():
-            line = ", ".join(f"{name} {value:.4f}" for name, value in numbers.items())
-            say(f"  (without a model, on {split}: {line})")
+        say(f"  (eval: on {splits[0]}; baseline: what can be said without looking)")
         if self.chief():
             write_evaluation(values.output_dir, results, state.step, shown)
             say(f"written to {write_results(values.output_dir, results)}")
@@ -299,7 +295,7 @@ class Run:
         outputs = predictor(self.examples[split], values.predict_batch_size, self.boundaries)
         if chief:
             paths = self.problem.write_predictions(
-                values.output_dir, split, self.read[split], outputs
+                values.output_dir, split, self.examples[split], outputs
             )
             say(f"predictions written to {', '.join(paths)}")
 

@@ -1,0 +1,136 @@
+"""Measures what length buckets and pre-training do for fine-tuning.
+
+    python benchmarks/finetuning.py --model_dir=output --compare=buckets --data_dir=nsmc
+    python benchmarks/finetuning.py --model_dir=output --compare=pretraining --data_dir=data
+
+buckets: NSMC, batches by length beside batches that are all padded to 128, seed by seed in turn:
+reviews/s (the median over the points of each training's curve, so that compiling is left out),
+accuracy. pretraining: each of --tasks from the pre-trained weights, from random ones, and without
+a model. --work_dir keeps what was trained, so that a benchmark goes on where it was.
+"""
+
+import argparse
+import statistics
+import tempfile
+from pathlib import Path
+
+from common import one_of, print_table, run, whole_numbers
+from records import mean_and_error
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from bert_tf.evaluation import read_results
+from finetuning.tasks import TASKS
+from run_scripts.model_folder import find_checkpoint
+
+PROGRAMS = {name: "run_classifier.py" for name in TASKS} | {"klue-ner": "run_ner.py"}
+LENGTH = 128
+RATE = "throughput/examples_per_second"
+
+
+def train(arguments, task, output, seed, *flags, pretrained=True):
+    """Fine-tunes and measures, unless that is done; what eval_results.txt says."""
+    if not read_results(output):
+        start = [f"--init_checkpoint={find_checkpoint(arguments.model_dir)}"] if pretrained else []
+        run(
+            PROGRAMS[task],
+            f"--task_name={task}",
+            f"--data_dir={arguments.data_dir}",
+            f"--bert_config_file={arguments.model_dir}/bert_config.json",
+            f"--tokenizer_dir={arguments.model_dir}",
+            f"--output_dir={output}",
+            "--do_train",
+            "--do_eval",
+            f"--learning_rate={arguments.learning_rate}",
+            f"--num_train_epochs={arguments.epochs}",
+            f"--random_seed={seed}",
+            f"--max_seq_length={LENGTH}",
+            "--eval_batch_size=64",
+            "--save_summary_steps=20",
+            "--keep_checkpoint_max=1",
+            *start,
+            *flags,
+        )
+    return read_results(output)
+
+
+def rate_of(output):
+    """The median of the examples per second along a training's curve."""
+    events = EventAccumulator(str(output), size_guidance={"scalars": 0})
+    events.Reload()
+    # The first half is left out: there lengths are compiled.
+    rates = [point.value for point in events.Scalars(RATE)]
+    return statistics.median(rates[len(rates) // 2 :])
+
+
+def compare_buckets(arguments, work_dir):
+    """Two rows, and the ratio of their speeds."""
+    rates, scores = {"auto": [], "none": []}, {"auto": [], "none": []}
+    for seed in arguments.seeds:
+        for way in rates:
+            output = work_dir / f"buckets_{way}_{seed}"
+            found = train(arguments, "nsmc", output, seed, f"--bucket_boundaries={way}")
+            rates[way].append(rate_of(output))
+            scores[way].append(found["eval_accuracy"])
+    rows = []
+    for way in rates:
+        mean, error = mean_and_error(scores[way])
+        middle = statistics.median(rates[way])
+        spread = (max(rates[way]) - min(rates[way])) / middle
+        rows.append(
+            {
+                "batches": "by length" if way == "auto" else f"padded to {LENGTH}",
+                "reviews/s": f"{middle:.0f}",
+                "spread": f"{spread:.0%}",
+                "accuracy": f"{mean:.4f}",
+                "standard error": f"{error:.4f}",
+            }
+        )
+    print_table(list(rows[0]), [list(row.values()) for row in rows])
+    pairs = zip(rates["auto"], rates["none"], strict=True)
+    ratios = ", ".join(f"{fast / slow:.2f}" for fast, slow in pairs)
+    print(f"\nreviews/s, by length over padded, for each seed: {ratios}")
+
+
+def show(found, prefix):
+    """The metrics of results whose names begin so."""
+    return "; ".join(
+        f"{name.removeprefix(prefix)} {value:.4f}"
+        for name, value in found.items()
+        if name.startswith(prefix) and name != "eval_loss"
+    )
+
+
+def compare_pretraining(arguments, work_dir):
+    """A row for each task: its first metric three times."""
+    rows = []
+    for task in arguments.tasks:
+        row = {"task": task}
+        for name, pretrained in (("pre-trained", True), ("random weights", False)):
+            output = work_dir / f"{task}_{'pretrained' if pretrained else 'random'}"
+            found = train(arguments, task, output, arguments.seeds[0], pretrained=pretrained)
+            row[name] = show(found, "eval_")
+        row["no model"] = show(found, "baseline_")
+        row["measured on"] = f"{int(found['examples']):,}"
+        rows.append(row)
+    print_table(list(rows[0]), [list(row.values()) for row in rows])
+
+
+def main():
+    """Reads the command line, compares, prints a table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--model_dir", required=True, help="an --output_dir of run_pretraining")
+    parser.add_argument("--data_dir", required=True, help="the tasks' files, or folders of them")
+    parser.add_argument("--compare", choices=("buckets", "pretraining"), required=True)
+    parser.add_argument("--tasks", type=one_of(*PROGRAMS), default=["nsmc"])
+    parser.add_argument("--seeds", type=whole_numbers, default=[1, 2, 3])
+    parser.add_argument("--epochs", type=float, default=1.0)
+    parser.add_argument("--learning_rate", type=float, default=5e-4)
+    parser.add_argument("--work_dir", type=Path, help="kept, to go on; else a temporary folder")
+    arguments = parser.parse_args()
+    compare = {"buckets": compare_buckets, "pretraining": compare_pretraining}[arguments.compare]
+    with tempfile.TemporaryDirectory() as temporary:
+        compare(arguments, arguments.work_dir or Path(temporary))
+
+
+if __name__ == "__main__":
+    main()
