@@ -1,0 +1,200 @@
+"""Tagged sentences as they are published, small; one line for what is broken."""
+
+import pytest
+from shared import SHARED
+
+from finetuning.ner_files import (
+    FORMATS,
+    find_tags,
+    read_tagged,
+    spell,
+    to_iob2,
+)
+from tokenization.errors import InputError
+
+KLUE_HEADER = """## 토큰, 레이블 구분자 : \\t
+## 토큰 구분자 : \\n
+## 문장 구분자 : \\n\\n
+## 주석 : ##
+## 컬럼명 : CHAR\tNE_TAG
+"""
+
+
+def klue(name, tagged):
+    """A sentence of KLUE's file; `tagged` is the characters, a "|", their tags."""
+    text, tags = tagged.split("|")
+    lines = [f"## klue-ner-v1_dev_{name}\t<{text}>"]
+    lines += [f"{character}\t{tag}" for character, tag in zip(text, tags.split(), strict=True)]
+    return "\n".join(lines) + "\n\n"
+
+
+def columns(*rows):
+    return "".join("\t".join(row.split()) + "\n" for row in rows)
+
+
+# format -> split -> the content of its file
+FILES = {
+    "klue-ner": {
+        "dev": KLUE_HEADER
+        + klue("00000-wikitree", "서울 역에서#|B-LC I-LC I-LC I-LC O O O")
+        + klue("00001-nsmc", " 김 2살|O B-PS B-QT I-QT I-QT")
+    },
+    "naver-ner": {
+        "train": columns(
+            "1 비토리오 PER_B", "2 양일 DAT_B", "3 만에 -", "4 용퇴, -", "", "",
+            "1 LG PER_I", "2 19mm입니다 PER_I", "3 # NUM_B",
+        ),
+    },
+    "conll-2003": {
+        "train": (
+            "-DOCSTART- -X- O O\n\n"
+            "EU NNP I-NP I-ORG\nrejects VBZ I-VP O\n\n"
+            "Peter NNP I-NP I-PER\nBlackburn NNP I-NP I-PER\nAnn NNP I-NP B-PER\n"
+        ),
+        "test": "-DOCSTART- -X- -X- O\n\nLondon NNP B-NP B-LOC\n",
+    },
+    "conll": {"dev": "\nB-1\tO\r\n나무\tB-식물\r\n \t \r\n##\tO\n"},
+}  # fmt: skip
+
+# (format, split) -> for each sentence its id (a number: of the line), its text, the text of the
+# units, their tags; how many tags became B-
+EXPECTED = {
+    ("klue-ner", "dev"): (
+        [
+            (
+                "klue-ner-v1_dev_00000-wikitree",
+                "서울 역에서#",
+                "서 울 역 에 서 #",
+                "B-LC I-LC I-LC O O O",
+            ),
+            ("klue-ner-v1_dev_00001-nsmc", " 김 2살", "김 2 살", "B-PS B-QT I-QT"),
+        ],
+        1,
+    ),
+    ("naver-ner", "train"): (
+        [
+            (1, "비토리오 양일 만에 용퇴,", "비토리오 양일 만에 용퇴,", "B-PER B-DAT O O"),
+            (7, "LG 19mm입니다 #", "LG 19mm입니다 #", "B-PER I-PER B-NUM"),
+        ],
+        1,
+    ),
+    ("conll-2003", "train"): (
+        [
+            (3, "EU rejects", "EU rejects", "B-ORG O"),
+            (6, "Peter Blackburn Ann", "Peter Blackburn Ann", "B-PER I-PER B-PER"),
+        ],
+        2,
+    ),
+    ("conll-2003", "test"): ([(3, "London", "London", "B-LOC")], 0),
+    ("conll", "dev"): ([(2, "B-1 나무", "B-1 나무", "O B-식물"), (5, "##", "##", "O")], 0),
+}
+
+
+def write(folder, form, split, content):
+    path = folder / FORMATS[form].files[split]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def test_every_format_has_a_small_file():
+    assert set(FILES) == set(FORMATS)
+    assert set(EXPECTED) == {(form, split) for form in FILES for split in FILES[form]}
+
+
+@pytest.mark.parametrize("form, split", EXPECTED)
+def test_published_format(tmp_path, form, split):
+    """In the task's own folder and in one beside those of other tasks."""
+    folder = tmp_path / FORMATS[form].folder
+    path = write(folder, form, split, FILES[form][split])
+    expected, begun = EXPECTED[form, split]
+    for place in (tmp_path, folder):
+        sentences, found = read_tagged(FORMATS[form], split, str(place))
+        assert found == begun and len(sentences) == len(expected)
+        for sentence, (name, text, units, tags) in zip(sentences, expected, strict=True):
+            assert sentence.id == (name if isinstance(name, str) else f"{path} line {name}")
+            assert sentence.text == text
+            assert [text[start:end] for start, end in sentence.units] == units.split()
+            assert list(sentence.tags) == tags.split()
+
+
+@pytest.mark.parametrize(
+    "tags, expected",
+    (
+        ("I-A I-A O I-A", "B-A I-A O B-A"),
+        ("I-A B-A I-A I-B", "B-A B-A I-A B-B"),
+        ("B-A I-A O B-B I-B", "B-A I-A O B-B I-B"),
+        ("B-A I-B", "B-A B-B"),
+        ("", ""),
+    ),
+)
+def test_to_iob2(tags, expected):
+    assert to_iob2(tags.split()) == expected.split()
+
+
+def test_tags_are_those_of_the_training_file_or_of_the_format(tmp_path):
+    form = FORMATS["naver-ner"]
+    write(tmp_path, "naver-ner", "train", FILES["naver-ner"]["train"])
+    write(tmp_path, "naver-ner", "dev", columns("1 가 NUM_I", "2 나 TIM_B"))
+    sentences, _ = read_tagged(form, "train", str(tmp_path))
+    tags = find_tags(sentences)
+    assert tags == ("B-DAT", "I-DAT", "B-NUM", "I-NUM", "B-PER", "I-PER", "O")
+    assert [spell(form, tag) for tag in tags[3:]] == ["NUM_I", "PER_B", "PER_I", "-"]
+    assert FORMATS["klue-ner"].tags == (
+        *("B-PS", "I-PS", "B-LC", "I-LC", "B-OG", "I-OG"),
+        *("B-DT", "I-DT", "B-TI", "I-TI", "B-QT", "I-QT", "O"),
+    )
+    read_tagged(form, "dev", str(tmp_path))
+    with pytest.raises(InputError, match="dev_data line 2: .* DAT_B, .*PER_I, -. .*'TIM_B'"):
+        read_tagged(form, "dev", str(tmp_path), tags)
+
+
+KLUE_NAME = "klue-ner-v1.1_train.tsv"
+
+
+@pytest.mark.parametrize(
+    "form, content, words",
+    (
+        ("klue-ner", "", (KLUE_NAME, "must not be empty")),
+        ("klue-ner", KLUE_HEADER + "\n\n", (KLUE_NAME, "must hold a token", "none")),
+        ("klue-ner", KLUE_HEADER + "서\tB-LC\n울\n", ("line 7", "2 columns", "'울'")),
+        ("klue-ner", "서\tB-LC\tO\n", ("line 1", "2 columns", "'서\\tB-LC\\tO'")),
+        ("klue-ner", "\tB-LC\n", ("line 1", "2 columns")),
+        ("klue-ner", "서울\tB-LC\n", ("line 1", "one character", "'서울'")),
+        ("klue-ner", "서\tB-LOC\n", ("line 1", "one of B-PS", "I-QT, O.", "'B-LOC'")),
+        ("klue-ner", "서\tB-LC\n".encode() + b"\xff\tO\n", ("line 2", "UTF-8", "0xff")),
+        ("naver-ner", columns("1 가 -", "2 나"), ("train_data line 2", "3 columns", "'2\\t나'")),
+        ("naver-ner", columns("1 가 B-PER"), ("line 1", "X_B, X_I, -.", "'B-PER'")),
+        ("naver-ner", columns("1 가 O"), ("line 1", "X_B, X_I, -.", "'O'")),
+        ("naver-ner", "1\t\t-\n", ("line 1", "3 columns", "'1\\t\\t-'")),
+        ("conll-2003", "-DOCSTART- -X- O O\n", ("eng.train", "must hold a token")),
+        ("conll-2003", "EU NNP I-NP I-ORG\nrejects VBZ I-VP\n", ("line 2", "4 columns")),
+        ("conll-2003", "EU NNP I-NP I-GPE\n", ("line 1", "I-MISC, O.", "'I-GPE'")),
+        ("conll", "EU\n", ("train.txt line 1", "2 columns", "'EU'")),
+        ("conll", "EU S-ORG\n", ("line 1", "B-X, I-X, O.", "'S-ORG'")),
+    ),
+)
+def test_what_is_broken(tmp_path, form, content, words):
+    write(tmp_path, form, "train", content)
+    with pytest.raises(InputError) as error:
+        read_tagged(FORMATS[form], "train", str(tmp_path))
+    message = str(error.value)
+    assert "\n" not in message and all(word in message for word in words), message
+
+
+def test_a_file_or_a_split_that_is_not_there(tmp_path):
+    with pytest.raises(InputError, match=r"v1.1_dev.tsv or .*klue-ner-v1.1/klue-ner-v1.1_dev.tsv"):
+        read_tagged(FORMATS["klue-ner"], "dev", str(tmp_path))
+    with pytest.raises(InputError, match="train, dev, test. Received: all"):
+        read_tagged(FORMATS["klue-ner"], "all", str(tmp_path))
+
+
+def test_the_real_file():
+    """Two entities begin with a space there."""
+    if not (SHARED / "data/klue").exists():
+        pytest.skip("the published file is not here")
+    form = FORMATS["klue-ner"]
+    sentences, begun = read_tagged(form, "dev", str(SHARED / "data/klue"))
+    assert (len(sentences), begun, len({sentence.id for sentence in sentences})) == (5000, 2, 5000)
+    assert set(find_tags(sentences)) == set(form.tags)
+    assert sum(len(sentence.units) for sentence in sentences) == 225_550
