@@ -1,0 +1,165 @@
+"""The head for every token: against an oracle, however a batch is split, dropout, checkpoints."""
+
+import keras
+import numpy as np
+import oracle
+import pytest
+import tensorflow as tf
+from tiny import (
+    SIZES,
+    assert_close,
+    computing_in,
+    split_batch,
+    strategy_of,
+    tiny_model,
+    training_state,
+)
+
+from bert_tf import BertConfig, BertModel, load_google_checkpoint
+from bert_tf.checkpoint import google_variables, save_google_checkpoint
+from bert_tf.optimization import OPTIMIZERS
+from bert_tf.step import TrainingStep
+from finetuning.token_head import TokenClassifier
+
+CLASSES = 5
+
+
+def classifier(kind="bert", dropout=0.0, **changes):
+    return TokenClassifier(tiny_model(kind, **changes).encoder, CLASSES, dropout)
+
+
+def labelled_batch(size=8, length=12):
+    """Random rows without a weight at [CLS], [SEP], padding; the last two only fill the batch."""
+    rng = np.random.default_rng(1)
+    lengths = rng.integers(4, length + 1, size)
+    mask = (np.arange(length) < lengths[:, None]).astype(np.int32)
+    weights = mask * (np.arange(length) > 0) * (np.arange(length) < lengths[:, None] - 1)
+    weights[size - 2 :] = 0
+    return {
+        "input_ids": (rng.integers(1, 60, (size, length)) * mask).astype(np.int32),
+        "input_mask": mask,
+        "segment_ids": np.zeros((size, length), np.int32),
+        "label_ids": rng.integers(0, CLASSES, (size, length)).astype(np.int32),
+        "label_weights": weights.astype(np.float32),
+    }
+
+
+def weights_of(model):
+    return {name: v.numpy().astype(np.float64) for name, v in google_variables(model).items()}
+
+
+@pytest.mark.parametrize("kind", ("bert", "albert"))
+def test_logits_and_sums_against_the_oracle(kind, float64):
+    keras.utils.set_random_seed(0)
+    model, batch = classifier(kind), labelled_batch()
+    rng = np.random.default_rng(2)
+    model.head.output_weights.assign(rng.normal(size=(CLASSES, SIZES["hidden_size"])))
+    model.head.output_bias.assign(rng.normal(size=CLASSES))
+    weights = weights_of(model)
+    hidden = oracle.encode(weights, model.config, batch)["sequence_output"]
+    logits = hidden @ weights["output_weights"].T + weights["output_bias"]  # [B, T, C]
+    found = model(batch)
+    np.testing.assert_allclose(found["logits"], logits, atol=1e-9, rtol=0)
+
+    label_weights = batch["label_weights"].astype(np.float64)
+    chosen = np.take_along_axis(
+        oracle.log_softmax(logits), batch["label_ids"][..., None], axis=-1
+    )  # [B, T, 1]
+    expected = {
+        "label_loss": -(chosen[..., 0] * label_weights).sum(),
+        "label_correct": ((logits.argmax(-1) == batch["label_ids"]) * label_weights).sum(),
+        "label_weight": label_weights.sum(),
+    }
+    sums = model.objective.loss_sums(found, batch)
+    assert {name: float(value) for name, value in sums.items()} == pytest.approx(expected, rel=1e-9)
+    assert 0 < expected["label_correct"] < expected["label_weight"]
+    assert model.objective.denominators({"label": 7.0}) == {"label": 7.0}
+
+
+def test_a_batch_is_a_batch_however_it_is_split(float64):
+    """Rows have different numbers of pieces, so a mean of the parts' means would differ."""
+    states = []
+    for devices, parts, count in ((1, 1, 6), (1, 1, 8), (2, 2, 8)):
+        strategy = strategy_of(devices)
+        keras.utils.set_random_seed(3)
+        with strategy.scope():
+            model = classifier()
+            optimizer = OPTIMIZERS["adamw"](1e-2)
+            optimizer.build(model.trainable_variables)
+        options = {"xla": False, "xla_update": False, "accumulation_steps": parts}
+        step = TrainingStep(model, optimizer, strategy, **options)
+        batch = {name: value[:count] for name, value in labelled_batch().items()}
+        for _ in range(3):
+            metrics = step(split_batch(batch, strategy))
+        assert float(metrics["label_weight"]) == batch["label_weights"].sum()
+        states.append({name: values[0] for name, values in training_state(step).items()})
+    for state in states[1:]:
+        assert_close(state, states[0], 1e-9, 1e-6)
+
+
+def test_xla_and_recomputation_change_nothing_and_the_pooler_stays(float64):
+    states = []
+    for options in ({"xla": False}, {"xla": True, "recompute": "block"}):
+        keras.utils.set_random_seed(3)
+        model = classifier()
+        before = weights_of(model)
+        optimizer = OPTIMIZERS["adamw"](1e-2)
+        optimizer.build(model.trainable_variables)
+        step = TrainingStep(
+            model, optimizer, tf.distribute.get_strategy(), xla_update=False, **options
+        )
+        batch = {name: tf.constant(value) for name, value in labelled_batch().items()}
+        step(batch)
+        step(batch)
+        states.append({name: values[0] for name, values in training_state(step).items()})
+        for name, value in weights_of(model).items():
+            assert (value == before[name]).all() == name.startswith("bert/pooler/"), name
+    assert_close(states[1], states[0], 1e-9, 1e-6)
+
+
+def test_dropout_is_on_in_training_alone():
+    keras.utils.set_random_seed(0)
+    model = TokenClassifier(tiny_model().encoder, CLASSES)  # of an encoder without dropout
+    batch = labelled_batch()
+    plain = model(batch)["logits"].numpy()
+    np.testing.assert_array_equal(model(batch, training=False)["logits"], plain)
+    dropped = model(batch, training=True)["logits"].numpy()
+    assert (np.abs(dropped - plain).max(axis=-1) > 1e-4).mean() > 0.5  # at most tokens
+
+
+def test_logits_are_float32_in_a_model_that_computes_in_bfloat16():
+    keras.utils.set_random_seed(0)
+    with computing_in("mixed_bfloat16"):
+        model = classifier()
+    batch = labelled_batch()
+    hidden = model.encoder(batch)["sequence_output"]
+    assert hidden.dtype == tf.bfloat16
+    weights, bias = (v.numpy().astype(np.float64) for v in model.head.trainable_variables)
+    logits = model(batch)["logits"].numpy()
+    assert logits.dtype == np.float32
+    expected = tf.cast(hidden, tf.float64).numpy() @ weights.T + bias
+    np.testing.assert_allclose(logits, expected, atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("kind", ("bert", "albert"))
+def test_checkpoints(kind, tmp_path):
+    """A pre-trained encoder under a new head; then the whole model."""
+    pretrained = tiny_model(kind)
+    save_google_checkpoint(pretrained, str(tmp_path / "pretrained.ckpt"))
+    model = classifier(kind)
+    head = {name: weights_of(model)[name] for name in ("output_weights", "output_bias")}
+    report = load_google_checkpoint(model.encoder, str(tmp_path / "pretrained.ckpt"))
+    assert all(name.startswith("cls/") for name in report.ignored) and not report.missing
+    assert_close(weights_of(model), {**weights_of(pretrained.encoder), **head}, 0, 0)
+    save_google_checkpoint(model, str(tmp_path / "model.ckpt"))
+    again = classifier(kind)
+    load_google_checkpoint(again, str(tmp_path / "model.ckpt"))
+    assert_close(weights_of(again), weights_of(model), 0, 0)
+
+
+def test_configuration_round_trip():
+    config = BertConfig(**SIZES)
+    model = TokenClassifier(BertModel(config), 3, dropout=0.3)
+    again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(model))
+    assert type(again) is TokenClassifier
+    assert (again.config, again.classes, again.head.dropout.rate) == (config, 3, 0.3)
