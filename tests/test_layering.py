@@ -149,6 +149,8 @@ LIGHT = (
     "finetuning.feature_files",
     "finetuning.inputs",
     "finetuning.metrics",
+    "finetuning.ner_features",
+    "finetuning.ner_files",
     "finetuning.readers",
     "finetuning.tasks",
     "tokenization.comparison",

@@ -1,0 +1,327 @@
+"""Tags through pieces and back: particles, [UNK], taken-apart syllables, windows, decoding."""
+
+import itertools
+import unicodedata
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from made_tokenizers import SPECIAL, TEXTS, full_tokenizers, korean_tokenizers
+from shared import SHARED
+
+from finetuning.inputs import pad_rows
+from finetuning.ner_decoding import decode
+from finetuning.ner_features import (
+    align,
+    ceiling,
+    character_tags,
+    cut,
+    make_windows,
+    pad_labels,
+    piece_tags,
+    predict_tags,
+    unit_tags,
+)
+from finetuning.ner_files import FORMATS, Sentence, read_tagged, tags_of_kinds, to_iob2
+from tokenization import FullTokenizer, KoreanTokenizer
+
+TAGS = FORMATS["klue-ner"].tags
+
+PIECES = (
+    *("서울", "서울은", "##에서", "##은", "김", "##철", "##수", "##가"),
+    *("19", "##mm", "국립", "박물", "##관", "."),
+)
+
+
+def by_characters(text, tags):
+    """A sentence whose units are all characters but spaces."""
+    units = tuple((i, i + 1) for i, character in enumerate(text) if character != " ")
+    return Sentence("0", text, units, tuple(tags.split()))
+
+
+def by_words(text, tags):
+    ends = list(itertools.accumulate(len(word) + 1 for word in text.split(" ")))
+    starts = [0, *ends[:-1]]
+    units = tuple((start, end - 1) for start, end in zip(starts, ends, strict=True))
+    return Sentence("0", text, units, tuple(tags.split()))
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tmp_path_factory):
+    return made(tmp_path_factory, PIECES)
+
+
+@pytest.fixture(scope="module")
+def with_jamo(tmp_path_factory):
+    initials = [chr(code) for code in range(0x1100, 0x1113)]
+    later = [chr(code) for code in (*range(0x1161, 0x1176), *range(0x11A8, 0x11C3))]
+    pieces = [*PIECES, *initials, *("##" + jamo for jamo in initials + later)]
+    return made(tmp_path_factory, pieces, jamo_fallback=True)
+
+
+def made(tmp_path_factory, pieces, **switches):
+    path = tmp_path_factory.mktemp("vocabulary") / "vocab.txt"
+    path.write_text("\n".join([*SPECIAL, *pieces]) + "\n", encoding="utf-8")
+    return KoreanTokenizer(path, **switches)
+
+
+# text, the tags of its characters (or words); the pieces; their tags; what comes back where that
+# is not what there was
+CASES = (
+    # A particle with a piece of its own, then one that its noun has swallowed.
+    ("서울에서", "B-LC I-LC O O", "서울 ##에서", "B-LC O", None),
+    ("서울은", "B-LC I-LC O", "서울은", "B-LC", "B-LC I-LC I-LC"),
+    (
+        "김철수가 서울에서",
+        "B-PS I-PS I-PS O B-LC I-LC O O",
+        "김 ##철 ##수 ##가 서울 ##에서",
+        "B-PS I-PS I-PS O B-LC O",
+        None,
+    ),
+    # Two entities that touch.
+    ("서울김", "B-LC I-LC B-PS", "[UNK]", "B-LC", "B-LC I-LC I-LC"),
+    ("김 철", "B-PS I-PS", "김 [UNK]", "B-PS I-PS", None),
+    # [UNK] over a whole word: every character gets a tag.
+    ("뷁쉛 서울", "B-PS I-PS B-LC I-LC", "[UNK] 서울", "B-PS B-LC", None),
+    ("뷁쉛은 .", "B-PS I-PS O O", "[UNK] .", "B-PS O", "B-PS I-PS I-PS O"),
+    ("뷁쉛", "O B-PS", "[UNK]", "O", "O O"),
+    ("박물관은 .", "B-OG I-OG I-OG O O", "박물 ##관 ##은 .", "B-OG I-OG O O", None),
+    # What the tokenizer drops, in an entity, at its end, before it.
+    ("김\u200b철", "B-PS I-PS I-PS", "김 ##철", "B-PS I-PS", None),
+    ("김\u200b서울\u200b", "B-PS I-PS B-LC I-LC I-LC", "[UNK]", "B-PS", "B-PS I-PS I-PS I-PS O"),
+    ("\u200b김", "B-PS I-PS", "김", "I-PS", "I-PS I-PS"),
+    ("\u200b", "O", "", "", None),
+)  # fmt: skip
+
+
+def check_case(tokenizer, sentence, pieces, tags, back):
+    alignment = align(tokenizer, sentence)
+    assert tokenizer.convert_ids_to_tokens(alignment.ids) == pieces.split()
+    assert piece_tags(alignment, sentence.tags) == tags.split()
+    found = unit_tags(alignment, tags.split())
+    assert found == (list(sentence.tags) if back is None else back.split())
+
+
+@pytest.mark.parametrize("text, tags, pieces, labels, back", CASES)
+def test_characters(tokenizer, text, tags, pieces, labels, back):
+    check_case(tokenizer, by_characters(text, tags), pieces, labels, back)
+
+
+@pytest.mark.parametrize(
+    "text, tags, pieces, labels, back",
+    (
+        ("서울에서 19mm", "B-LOC B-NUM", "서울 ##에서 19 ##mm", "B-LOC I-LOC B-NUM I-NUM", None),
+        ("국립 박물관", "B-ORG I-ORG", "국립 박물 ##관", "B-ORG I-ORG I-ORG", None),
+        ("뷁쉛은 서울", "O B-LOC", "[UNK] 서울", "O B-LOC", None),
+        # A word of nothing that the tokenizer keeps, inside an entity and behind one.
+        ("국립 \u200b 박물관 \u200b", "B-ORG I-ORG I-ORG O", "국립 박물 ##관", "B-ORG I-ORG I-ORG",
+         None),
+    ),
+)  # fmt: skip
+def test_words(tokenizer, text, tags, pieces, labels, back):
+    check_case(tokenizer, by_words(text, tags), pieces, labels, back)
+
+
+def test_jamo_of_one_syllable(with_jamo):
+    """Only the first begins the entity, and only it says what the character is."""
+    sentence = by_characters("뷁서울", "B-PS I-PS O")
+    alignment = align(with_jamo, sentence)
+    assert len(alignment.ids) == 3 + 2 + 3
+    assert piece_tags(alignment, sentence.tags) == ["B-PS"] + 4 * ["I-PS"] + 3 * ["O"]
+    found = ["B-PS", "O", "B-LC", "I-PS", "O", "O", "B-LC", "B-LC"]
+    assert unit_tags(alignment, found) == ["B-PS", "I-PS", "O"]
+
+
+def test_decomposed_text(tokenizer):
+    """The units are jamo of a text that the tokenizer composes."""
+    text = unicodedata.normalize("NFD", "서울은")
+    assert len(text) == 8
+    tags = "B-LC" + 4 * " I-LC" + " O O O"
+    check_case(tokenizer, by_characters(text, tags), "서울은", "B-LC", "B-LC" + 7 * " I-LC")
+    text = unicodedata.normalize("NFD", "서울에서")
+    tags = "B-LC" + 4 * " I-LC" + " O O O O"
+    check_case(tokenizer, by_characters(text, tags), "서울 ##에서", "B-LC O", None)
+
+
+def test_a_tokenizer_that_takes_syllables_apart(tmp_path):
+    path = tmp_path / "vocab.txt"
+    pieces = [unicodedata.normalize("NFD", piece) for piece in ("서울", "##에", "##서", "은", "x")]
+    path.write_text("\n".join([*SPECIAL, *pieces]) + "\n", encoding="utf-8")
+    sentence = by_characters("서울에서 은X", "B-LC I-LC O O B-PS I-PS")
+    alignment = align(FullTokenizer(path, do_lower_case=True), sentence)
+    assert piece_tags(alignment, sentence.tags) == ["B-LC", "O", "O", "B-PS"]
+    assert unit_tags(alignment, ["B-LC", "O", "O", "B-PS"]) == list(sentence.tags)
+
+
+@pytest.fixture(scope="module")
+def tokenizers(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("vocabularies")
+    return korean_tokenizers(folder) + full_tokenizers(folder)
+
+
+def test_every_tokenizer_gives_every_character_a_tag(tokenizers):
+    """On hard text; an entity over all of it comes back whole but for what was dropped."""
+    for (name, each), text in itertools.product(tokenizers, TEXTS):
+        units = tuple((i, i + 1) for i, character in enumerate(text) if not character.isspace())
+        tags = ["B-PS"] + (len(units) - 1) * ["I-PS"] if units else []
+        sentence = Sentence("0", text, units, tuple(tags))
+        alignment = align(each, sentence)
+        assert len(alignment.ids) == len(each.encode(text))
+        windows = make_windows(each, [alignment], [sentence], TAGS, 9, overlap=True)
+        logits = [np.eye(len(TAGS))[window.label_ids] for window in windows]
+        (found,) = predict_tags([alignment], windows, logits, TAGS)
+        covered = [i for i, piece in enumerate(alignment.owners) if piece >= 0]
+        assert len(found) == len(units) and to_iob2(found) == found
+        if covered and covered[0] == 0:
+            expected = tags[: covered[-1] + 1] + ["O"] * (len(tags) - covered[-1] - 1)
+            assert found == expected, (name, text)
+
+
+def test_tags_of_spaces():
+    """As KLUE's files have them: inside an entity that goes on behind them."""
+    sentence = by_characters(" 국립 관  김 .", "B-OG I-OG I-OG B-OG O")
+    found = character_tags(sentence, sentence.tags)
+    assert " ".join(found) == "O B-OG I-OG I-OG I-OG O O B-OG O O"
+    sentence = by_words("국립 박물관 19mm", "B-ORG I-ORG B-NUM")
+    found = character_tags(sentence, sentence.tags)
+    assert found == ["B-ORG", *5 * ["I-ORG"], "O", "B-NUM", *3 * ["I-NUM"]]
+
+
+def test_cutting():
+    assert cut(0, 4, overlap=True) == cut(0, 4, overlap=False) == []
+    assert cut(4, 4, overlap=True) == cut(4, 4, overlap=False) == [(0, 4, 0, 4)]
+    assert cut(9, 4, overlap=False) == [(0, 4, 0, 4), (4, 8, 4, 8), (8, 9, 8, 9)]
+    assert cut(7, 4, overlap=True) == [(0, 4, 0, 3), (2, 6, 3, 5), (4, 7, 5, 7)]
+    assert cut(3, 1, overlap=True) == [(0, 1, 0, 1), (1, 2, 1, 2), (2, 3, 2, 3)]
+
+
+@pytest.mark.parametrize("overlap", (False, True))
+def test_every_piece_counts_once_with_what_is_around_it(overlap):
+    for count, room in itertools.product(range(40), range(1, 20)):
+        windows = cut(count, room, overlap)
+        counted = [i for _, _, first, last in windows for i in range(first, last)]
+        assert counted == list(range(count))
+        for start, end, first, last in windows:
+            assert start <= first < last <= end and end - start <= room
+            if overlap:  # a quarter of the window, or the end of the sentence
+                assert start == 0 or first - start >= room // 4
+                assert end == count or end - last >= room // 4
+
+
+TEXT = "김철수가 서울에서 19mm 국립 박물관은 ."
+TEXT_TAGS = "B-PS I-PS I-PS O B-LC I-LC O O B-QT I-QT I-QT I-QT B-OG I-OG I-OG I-OG I-OG O O"
+
+
+@pytest.mark.parametrize("overlap", (False, True))
+@pytest.mark.parametrize("max_length", (3, 5, 8, 64))
+def test_windows_and_back(tokenizer, max_length, overlap):
+    """From one-hot logits of the labels to the tags, however a sentence was cut."""
+    sentences = [
+        by_characters(TEXT, TEXT_TAGS),
+        Sentence("1", "", (), ()),
+        by_characters("뷁쉛 .", "B-OG I-OG O"),
+    ]
+    alignments = [align(tokenizer, sentence) for sentence in sentences]
+    windows = make_windows(tokenizer, alignments, sentences, TAGS, max_length, overlap)
+    batch = pad_labels(windows, max_length)
+    rows = pad_rows([window.row for window in windows], max_length, tokenizer.pad_id)
+    assert batch["label_ids"].shape == batch["label_weights"].shape == rows["input_ids"].shape
+    assert batch["label_weights"].sum() == sum(len(each.ids) for each in alignments)
+    special = np.isin(rows["input_ids"], [tokenizer.pad_id, tokenizer.cls_id, tokenizer.sep_id])
+    assert not batch["label_weights"][special].any()
+    assert (rows["input_ids"] == tokenizer.cls_id).sum() == len(windows)
+    if not overlap:
+        assert batch["label_weights"][~special].all()
+    logits = np.eye(len(TAGS))[batch["label_ids"]]
+    logits[batch["label_weights"] == 0] = 9 * np.eye(len(TAGS))[0]  # must not be looked at
+    found = predict_tags(alignments, windows, logits, TAGS)
+    assert found == [list(sentence.tags) for sentence in sentences]
+
+
+def test_a_marker_of_a_words_end_has_no_weight_and_no_say(tmp_path):
+    path = tmp_path / "vocab.txt"
+    path.write_text("\n".join([*SPECIAL, "김", "철", "_"]) + "\n", encoding="utf-8")
+    each = KoreanTokenizer(path, continuation_prefix="", word_end_marker="_")
+    sentence = by_characters("김 철", "B-PS I-PS")
+    alignment = align(each, sentence)
+    windows = make_windows(each, [alignment], [sentence], TAGS, 16)
+    (window,) = windows
+    assert " ".join(each.convert_ids_to_tokens(window.row.ids)) == "[CLS] 김 _ 철 _ [SEP]"
+    assert window.label_weights.tolist() == [0, 1, 0, 1, 0, 0]
+    found = ("O", "B-PS", "O", "I-PS", "O", "O")
+    logits = np.eye(len(TAGS))[[TAGS.index(tag) for tag in found]]
+    assert predict_tags([alignment], windows, [logits], TAGS) == [["B-PS", "I-PS"]]
+
+
+FEW = tags_of_kinds("AB")  # B-A, I-A, B-B, I-B, O
+
+
+@pytest.mark.parametrize(
+    "scores, expected",
+    (
+        # Each row: the scores of B-A, I-A, B-B, I-B, O. The largest of each is valid already.
+        ([[5, 0, 0, 0, 1], [0, 5, 0, 0, 1], [0, 0, 0, 0, 3]], "B-A I-A O"),
+        # I- at the beginning: B- before it is nearer than O.
+        ([[4, 5, 0, 0, 1], [0, 5, 0, 0, 1]], "B-A I-A"),
+        # I-B behind B-A: the kind that has more for it in all.
+        ([[5, 0, 4, 0, 0], [0, 2, 0, 5, 0]], "B-B I-B"),
+        ([[5, 0, 1, 0, 0], [0, 4, 0, 5, 0]], "B-A I-A"),
+        # I-A behind O: the evidence before it counts.
+        ([[0, 0, 0, 0, 9], [0, 5, 0, 0, 4]], "O O"),
+        ([[3, 0, 0, 0, 4], [0, 9, 0, 0, 4], [0, 9, 0, 0, 4]], "B-A I-A I-A"),
+        # Two entities of a kind side by side.
+        ([[5, 0, 0, 0, 0], [5, 4, 0, 0, 0]], "B-A B-A"),
+        ([], ""),
+    ),
+)
+def test_decoding(scores, expected):
+    found = decode(np.reshape(np.array(scores, np.float32), (-1, len(FEW))), FEW)
+    assert [FEW[number] for number in found] == expected.split()
+
+
+@settings(max_examples=50, deadline=None, derandomize=True)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 4))
+def test_decoding_finds_the_best_of_all_valid_sequences(seed, length):
+    scores = np.random.default_rng(seed).normal(size=(length, len(FEW)))
+    paths = itertools.product(range(len(FEW)), repeat=length)
+    valid = [path for path in paths if is_iob2([FEW[number] for number in path])]
+    best = max(valid, key=lambda path: scores[np.arange(length), path].sum())
+    assert tuple(decode(scores, FEW)) == best
+    assert tuple(decode(scores + 7.0, FEW)) == best
+
+
+def is_iob2(tags):
+    return to_iob2(tags) == tags
+
+
+def test_ceiling_of_hand_written_sentences(tokenizer):
+    """Of 서울 with its particle in one piece and 김 in [UNK] the entities are out of reach."""
+    pytest.importorskip("seqeval")
+    right = by_characters("서울에서 김철수가", "B-LC I-LC O O B-PS I-PS I-PS O")
+    swallowed = by_characters("서울은 김", "B-LC I-LC O B-PS")
+    unknown = by_characters("뷁김 .", "O B-PS O")
+    assert ceiling(tokenizer, [right], TAGS)["entity_f1"] == 1
+    found = ceiling(tokenizer, [right, swallowed, unknown], TAGS)
+    assert found["entity_f1"] == pytest.approx(2 * 3 / (5 + 4))  # 3 right of 5; 4 are found
+    # By hand: LC 1 of 2, PS 2 of 3; 2 and 2 are found.
+    assert found["entity_macro_f1"] == pytest.approx((2 * 1 / 4 + 2 * 2 / 5) / 2)
+    b_ps, i_lc, o = 2 * 2 / (3 + 2), 2 * 2 / (2 + 3), 2 * 5 / (6 + 6)
+    expected = (b_ps + i_lc + o + 10) / 13  # the other ten are right, or are not there
+    assert found["character_macro_f1"] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    "name, entity, character",
+    (("bert_multi_cased.txt", 0.9045, 0.9908), ("kcbert.txt", 0.8340, 0.9829)),
+)
+def test_ceiling_of_real_vocabularies(name, entity, character):
+    """On KLUE-NER's development set; the spaces inside entities come back too."""
+    pytest.importorskip("seqeval")
+    if not (SHARED / "data/klue").exists():
+        pytest.skip("the published files are not here")
+    sentences, _ = read_tagged(FORMATS["klue-ner"], "dev", str(SHARED / "data/klue"))
+    path = SHARED / "data/vocabs" / name
+    found = ceiling(FullTokenizer(path, do_lower_case=False), sentences, TAGS)
+    assert found["entity_f1"] == pytest.approx(entity, abs=5e-5)
+    assert found["character_macro_f1"] == pytest.approx(character, abs=5e-5)
