@@ -54,6 +54,7 @@ COMMANDS = [
     "fill-masks = run_scripts.fill_masks:main",
     "extract-features = run_scripts.extract_features:main",
     "run-classifier = run_scripts.classifier:main",
+    "run-ner = run_scripts.ner:main",
 ]
 
 setup(

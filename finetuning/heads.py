@@ -169,8 +169,7 @@ def sequence_vectors(model, inputs, training, run_block):
         model.encoder, inputs, training=training and not model.freeze_encoder, run_block=run_block
     )
     if model.feature_layers:
-        layers = encode(return_all_layers=True)["encoder_outputs"]
-        layers = ops.concatenate([layers[i] for i in model.feature_layers], axis=-1)
+        layers = concatenated_layers(encode, model.feature_layers)  # [B, T, L * H]
         mask = ops.cast(inputs["input_mask"], layers.dtype)[:, :, None]  # [B, T, 1]
         vectors = ops.sum(layers * mask, axis=1) / ops.sum(mask, axis=1)  # [B, L * H]
     else:
@@ -179,6 +178,17 @@ def sequence_vectors(model, inputs, training, run_block):
         vectors = encode(positions=first)["pooled_output"]
     # A weight without a gradient is neither updated nor decayed.
     return ops.stop_gradient(vectors) if model.freeze_encoder else vectors
+
+
+def concatenated_layers(encode, numbers):
+    """The vectors of some layers behind one another, [B, T, L * H].
+
+    Args:
+        encode: runs an encoder, given its remaining arguments.
+        numbers: of the layers, L of them.
+    """
+    layers = encode(return_all_layers=True)["encoder_outputs"]
+    return ops.concatenate([layers[i] for i in numbers], axis=-1)
 
 
 def classification_losses(outputs, batch):

@@ -193,41 +193,64 @@ def pad_labels(windows, length):
         length: of the batch, no shorter than the longest row.
 
     Returns:
-        A dict of [B, length]: label_ids int32, label_weights float32.
+        A dict of [B, length]: token_label_ids int32, token_label_weights float32.
     """
-    batch = {
-        "label_ids": np.zeros((len(windows), length), np.int32),
-        "label_weights": np.zeros((len(windows), length), np.float32),
-    }
+    labels = np.zeros((len(windows), length), np.int32)
+    weights = np.zeros((len(windows), length), np.float32)
     for number, window in enumerate(windows):
-        for name, values in batch.items():
-            values[number, : len(window.row.ids)] = getattr(window, name)
-    return batch
+        labels[number, : len(window.row.ids)] = window.label_ids
+        weights[number, : len(window.row.ids)] = window.label_weights
+    return {"token_label_ids": labels, "token_label_weights": weights}
+
+
+def piece_scores(alignments, windows, logits, classes):
+    """The logits of each sentence's pieces, from its windows.
+
+    Args:
+        alignments: an `Alignment` for each sentence.
+        windows: what `make_windows` made of them.
+        logits: for each window [at least T, C].
+        classes: C.
+
+    Returns:
+        For each sentence [P, C].
+    """
+    parts = [[np.zeros((0, classes))] for _ in alignments]
+    for window, scores in zip(windows, logits, strict=True):
+        parts[window.sentence].append(scores[window.kept])
+    return [np.concatenate(each) for each in parts]
+
+
+def tags_of_scores(alignment, scores, tags):
+    """What a model says of every unit of a sentence.
+
+    Args:
+        alignment: the sentence's.
+        scores: [P, C], as `piece_scores` gives them.
+        tags: the tags of the classes.
+
+    Returns:
+        U tags, valid IOB2.
+    """
+    # The pieces that no unit belongs to have no say.
+    begins = np.array(alignment.begins, bool)
+    found = np.full(len(begins), "O", object)
+    found[begins] = [tags[number] for number in decode(scores[begins], tags)]
+    return unit_tags(alignment, found)
 
 
 def predict_tags(alignments, windows, logits, tags):
     """What a model says of every unit.
 
     Args:
-        alignments: an `Alignment` for each sentence.
-        windows: what `make_windows` made of them.
-        logits: for each window [at least T, C].
+        alignments, windows, logits: as for `piece_scores`.
         tags: the tags of the classes.
 
     Returns:
         For each sentence its U tags, valid IOB2.
     """
-    parts = [[np.zeros((0, len(tags)))] for _ in alignments]
-    for window, scores in zip(windows, logits, strict=True):
-        parts[window.sentence].append(scores[window.kept])
-    predictions = []
-    for alignment, scores in zip(alignments, map(np.concatenate, parts), strict=True):
-        # The pieces that no unit belongs to have no say.
-        begins = np.array(alignment.begins, bool)
-        found = np.full(len(begins), "O", object)
-        found[begins] = [tags[number] for number in decode(scores[begins], tags)]
-        predictions.append(unit_tags(alignment, found))
-    return predictions
+    scores = piece_scores(alignments, windows, logits, len(tags))
+    return [tags_of_scores(*each, tags) for each in zip(alignments, scores, strict=True)]
 
 
 def ceiling(tokenizer, sentences, tags):

@@ -4,10 +4,11 @@ All formats become one: a text, the spans in it that have a tag each, called uni
 in IOB2: B-X begins an entity of the kind X, I-X goes on with it, O is none.
 """
 
+import os
 import re
 from typing import NamedTuple
 
-from finetuning.readers import _lines, find_file
+from finetuning.readers import find_file, read_lines
 from tokenization.errors import InputError
 
 
@@ -117,7 +118,7 @@ def read_tagged(form, split, data_dir, tags=()):
     known = {spell(form, tag): tag for tag in tags or form.tags}
     edges = " \t" if form.glue else "\t"  # a space may be a token of its own
     sentences, begun, name, columns, rows = [], 0, None, form.columns, []
-    for where, line in _lines(path):
+    for where, line in read_lines(path):
         comment = form.comment and re.fullmatch(form.comment, line)
         if comment or not line.strip(edges):
             begun += _finish(sentences, name, rows, form.glue)
@@ -186,3 +187,45 @@ def to_iob2(tags):
 def find_tags(sentences):
     """All tags of the kinds that sentences have, in alphabetical order, with "O" as the last."""
     return tags_of_kinds(sorted({tag[2:] for each in sentences for tag in each.tags} - {""}))
+
+
+class TaggingTask(NamedTuple):
+    """A format with the tags that are told apart, and the splits that there are.
+
+    Attributes:
+        form: a row of `FORMATS`.
+        tags: in the order of the classes.
+        splits: split -> whether it has labels, which all have.
+    """
+
+    form: Format
+    tags: tuple
+    splits: dict
+
+
+def tagging_task(form, data_dir, tags=()):
+    """Makes a `TaggingTask` of the files in a folder.
+
+    Args:
+        form: a row of `FORMATS`.
+        data_dir: holds the files, or a folder of the task's name with them.
+        tags: in the order of the classes; empty: the format's, or those of the training file.
+
+    Raises:
+        InputError: no file, or no training file to find the tags in; `read_tagged`'s.
+    """
+    splits = {}
+    for split, name in form.files.items():
+        paths = [os.path.join(data_dir, folder, name) for folder in ("", form.folder)]
+        if any(map(os.path.isfile, paths)):
+            splits[split] = True
+    if not splits:
+        find_file(form.files["train"], data_dir, form.folder)
+    tags = tags or form.tags or find_tags(read_tagged(form, "train", data_dir)[0])
+    return TaggingTask(form, tuple(tags), splits)
+
+
+def read_task_split(task, split, data_dir):
+    """`read_tagged` for a `TaggingTask`; the count as what is told of the rows."""
+    sentences, begun = read_tagged(task.form, split, data_dir, task.tags)
+    return sentences, {"I- that began an entity read as B-": begun} if begun else {}

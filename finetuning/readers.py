@@ -130,10 +130,10 @@ def read_rows(path, source):
         for number, entry in enumerate(entries, 1):
             yield _object(entry, f"{path} entry {number}")
     elif path.endswith(".jsonl"):
-        for where, line in _lines(path):
+        for where, line in read_lines(path):
             yield _object(_parse_json(line, where), where)
     else:
-        lines = _lines(path)
+        lines = read_lines(path)
         columns = {}
         if not isinstance(source.text, int):
             where, header = next(lines, (f"{path} line 1", ""))
@@ -149,7 +149,7 @@ def read_rows(path, source):
             yield where, _field_of_columns(line.split("\t"), columns)
 
 
-def _lines(path):
+def read_lines(path):
     """For every line its place and its text; only "\\n" ends a line, with a "\\r" before it."""
     lines = read_bytes(path).removeprefix(b"\xef\xbb\xbf").split(b"\n")
     for number, line in enumerate(lines if lines[-1] else lines[:-1], 1):

@@ -62,7 +62,13 @@ def classify(values):
     """The program."""
     if values.task_name:
         values = dataclasses.replace(values, task_name=values.task_name.lower())
-    finetune(values, Program(TASK_FLAGS, read_task, read_split, make_problem))
+    finetune(values, Program(TASK_FLAGS, read_task, read_examples, make_problem))
+
+
+def read_examples(task, split, data_dir):
+    """The examples of a split, and how many rows were left out."""
+    examples, left_out = read_split(task, split, data_dir)
+    return examples, {f"left out ({why})": count for why, count in left_out.items()}
 
 
 def make_problem(values, task, config, tokenizer):

@@ -38,7 +38,7 @@ class Program(NamedTuple):
         task_flags: the flags that the model's folder remembers.
         read_task: (flags) -> a task with `splits`, a dict split -> whether it has labels.
         read_split: (task, split, data_dir) -> a list of examples, and a dict of how many rows
-            were left out for which reason. Does not need TensorFlow.
+            something was done to ("left out (short)"). Does not need TensorFlow.
         make_problem: (flags, task, configuration, tokenizer) -> the problem.
     """
 
@@ -139,7 +139,7 @@ def read_splits(values, task, read_split):
         if split not in splits:
             raise InputError(f"the task must have {split}. Received: {', '.join(splits)}")
         read[split], left_out = read_split(task, split, values.data_dir)
-        shown = "".join(f", {count:,} left out ({why})" for why, count in left_out.items())
+        shown = "".join(f", {count:,} {what}" for what, count in left_out.items())
         print(f"{split}: {len(read[split]):,} examples{shown}", flush=True)
     if values.do_train and values.eval_every_steps and "dev" not in splits:
         order = np.random.default_rng(0).permutation(len(read["train"]))

@@ -226,15 +226,19 @@ def test_windows_and_back(tokenizer, max_length, overlap):
     windows = make_windows(tokenizer, alignments, sentences, TAGS, max_length, overlap)
     batch = pad_labels(windows, max_length)
     rows = pad_rows([window.row for window in windows], max_length, tokenizer.pad_id)
-    assert batch["label_ids"].shape == batch["label_weights"].shape == rows["input_ids"].shape
-    assert batch["label_weights"].sum() == sum(len(each.ids) for each in alignments)
+    assert (
+        batch["token_label_ids"].shape
+        == batch["token_label_weights"].shape
+        == rows["input_ids"].shape
+    )
+    assert batch["token_label_weights"].sum() == sum(len(each.ids) for each in alignments)
     special = np.isin(rows["input_ids"], [tokenizer.pad_id, tokenizer.cls_id, tokenizer.sep_id])
-    assert not batch["label_weights"][special].any()
+    assert not batch["token_label_weights"][special].any()
     assert (rows["input_ids"] == tokenizer.cls_id).sum() == len(windows)
     if not overlap:
-        assert batch["label_weights"][~special].all()
-    logits = np.eye(len(TAGS))[batch["label_ids"]]
-    logits[batch["label_weights"] == 0] = 9 * np.eye(len(TAGS))[0]  # must not be looked at
+        assert batch["token_label_weights"][~special].all()
+    logits = np.eye(len(TAGS))[batch["token_label_ids"]]
+    logits[batch["token_label_weights"] == 0] = 9 * np.eye(len(TAGS))[0]  # must not be looked at
     found = predict_tags(alignments, windows, logits, TAGS)
     assert found == [list(sentence.tags) for sentence in sentences]
 

@@ -69,6 +69,15 @@ FILES = {
         ),
         "test": ("test_matched.tsv", table(MNLI, "0|p|q|g|b|b|p|p|A|B")),
     },
+    "mismnli": {
+        "dev": (
+            "dev_mismatched.tsv",
+            table(
+                MNLI + "|label1|label2|label3|label4|label5|gold_label",
+                "4|p|q|g|b|b|p|p|A|B|n|n|n|n|n|neutral",
+            ),
+        ),
+    },
     "qnli": {
         "train": ("train.tsv", table("index|question|sentence|label", "3|Q?|S|entailment")),
         "test": ("test.tsv", table("index|question|sentence", "0|Q?|S")),
@@ -168,6 +177,7 @@ EXPECTED = {
     ("mnli", "train"): (("0", "A", "B", 2), 1, {}),
     ("mnli", "dev_mismatched"): (("4", "A", "B", 1), 1, {}),
     ("mnli", "test"): (("0", "A", "B", None), 1, {}),
+    ("mismnli", "dev"): (("4", "A", "B", 2), 1, {}),
     ("qnli", "train"): (("3", "Q?", "S", 0), 1, {}),
     ("qnli", "test"): (("0", "Q?", "S", None), 1, {}),
     ("rte", "dev"): (("3", "A", "B", 1), 1, {}),

@@ -39,8 +39,8 @@ def labelled_batch(size=8, length=12):
         "input_ids": (rng.integers(1, 60, (size, length)) * mask).astype(np.int32),
         "input_mask": mask,
         "segment_ids": np.zeros((size, length), np.int32),
-        "label_ids": rng.integers(0, CLASSES, (size, length)).astype(np.int32),
-        "label_weights": weights.astype(np.float32),
+        "token_label_ids": rng.integers(0, CLASSES, (size, length)).astype(np.int32),
+        "token_label_weights": weights.astype(np.float32),
     }
 
 
@@ -61,13 +61,13 @@ def test_logits_and_sums_against_the_oracle(kind, float64):
     found = model(batch)
     np.testing.assert_allclose(found["logits"], logits, atol=1e-9, rtol=0)
 
-    label_weights = batch["label_weights"].astype(np.float64)
+    label_weights = batch["token_label_weights"].astype(np.float64)
     chosen = np.take_along_axis(
-        oracle.log_softmax(logits), batch["label_ids"][..., None], axis=-1
+        oracle.log_softmax(logits), batch["token_label_ids"][..., None], axis=-1
     )  # [B, T, 1]
     expected = {
         "label_loss": -(chosen[..., 0] * label_weights).sum(),
-        "label_correct": ((logits.argmax(-1) == batch["label_ids"]) * label_weights).sum(),
+        "label_correct": ((logits.argmax(-1) == batch["token_label_ids"]) * label_weights).sum(),
         "label_weight": label_weights.sum(),
     }
     sums = model.objective.loss_sums(found, batch)
@@ -91,7 +91,7 @@ def test_a_batch_is_a_batch_however_it_is_split(float64):
         batch = {name: value[:count] for name, value in labelled_batch().items()}
         for _ in range(3):
             metrics = step(split_batch(batch, strategy))
-        assert float(metrics["label_weight"]) == batch["label_weights"].sum()
+        assert float(metrics["label_weight"]) == batch["token_label_weights"].sum()
         states.append({name: values[0] for name, values in training_state(step).items()})
     for state in states[1:]:
         assert_close(state, states[0], 1e-9, 1e-6)

@@ -1,0 +1,64 @@
+"""The program run_ner: a pre-trained model in, one that finds named entities out."""
+
+import dataclasses
+import sys
+
+from finetuning.ner_files import FORMATS, read_task_split, tagging_task
+from run_scripts.cli import flag, run_program
+from run_scripts.finetune import Program, finetune
+from run_scripts.finetune_flags import FinetuneFlags, read_feature_layers
+from tokenization.errors import InputError
+
+# What the folder of a fine-tuned model remembers.
+TASK_FLAGS = ("task_name", "labels", "feature_layers", "max_seq_length")
+
+
+@dataclasses.dataclass(frozen=True)
+class NerFlags(FinetuneFlags):
+    """Fine-tunes BERT or ALBERT to find named entities, or to give every token any other tag.
+
+    With --do_eval or --do_predict alone, --output_dir (of an earlier training) and --data_dir are
+    all that must be given: task, sizes and tokenizer lie beside the weights."""
+
+    task_name: str = flag(
+        None,
+        f"How the files are written, one of {', '.join(FORMATS)}; conll stands for train.txt, "
+        "dev.txt and test.txt with a token and its tag a line, B-X, I-X or O.",
+    )
+    labels: str = flag(
+        None,
+        "All tags, separated by commas; without it the format's, or those found in train.",
+    )
+
+
+def main(argv=None):
+    """The console script and the launcher; returns the exit status."""
+    return run_program(find_entities, NerFlags, argv)
+
+
+def find_entities(values):
+    """The program."""
+    finetune(values, Program(TASK_FLAGS, read_task, read_task_split, make_problem))
+
+
+def read_task(values):
+    """The format of the flags, with its tags."""
+    if values.task_name not in FORMATS:
+        raise InputError(
+            f"--task_name must be one of {', '.join(FORMATS)}. "
+            f"Received: {values.task_name or 'none'}"
+        )
+    labels = tuple(values.labels.split(",")) if values.labels else ()
+    return tagging_task(FORMATS[values.task_name], values.data_dir, labels)
+
+
+def make_problem(values, task, config, tokenizer):
+    """The task as an `EntityTagging`."""
+    from finetuning.entities import EntityTagging
+
+    layers = read_feature_layers(values.feature_layers, config) if values.feature_layers else ()
+    return EntityTagging(task, tokenizer, values.max_seq_length, values.freeze_encoder, layers)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
