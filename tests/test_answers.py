@@ -79,6 +79,15 @@ def test_the_best_spans(max_answer_length, n_best_size):
         assert found.null_odds == {}
 
 
+def test_the_same_text_in_many_places():
+    """However many better places it has, it is one answer; the other ones are found."""
+    question = Question("a", "?", "가나 " * 60 + "다라 마바 ", (), False)
+    windows = windows_of(0, 62, 62, context=62)
+    start, end = np.arange(65.0)[::-1], np.zeros(65)
+    found = answer_by_spans([question], windows, [(start, end)], 3, 1)
+    assert [each.text for each in found.nbest["a"]] == ["가나", "다라", "마바"]
+
+
 def test_a_span_begins_where_the_window_shows_most():
     """The second window alone may begin an answer at its own pieces, however high the first is."""
     [question] = questions_of("a")
@@ -150,7 +159,7 @@ def test_beams():
             [[(4, -2), (5, -1.5)], [(4, -0.1), (3, -0.1)], [(4, -0.1), (15, -0.2)]],
             0.5,
         ),
-        beams_of([(3, -1), (4, -4)], [[(3, -1), (4, -3)], [(4, -0.5), (9, -0.5)]], 3.0),
+        beams_of([(3, -1), (4, -4)], [[(3, -1), (4, -3)], [(4, -0.5), (7, -0.5)]], 3.0),
         beams_of([(3, -0.5), (10, -1)], [[(3, -0.5), (4, -3)], [(10, -2), (11, -9)]], -1.0),
     ]
     assert not windows[2].is_max_context[0] and windows[2].is_max_context[7]

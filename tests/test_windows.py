@@ -62,6 +62,14 @@ def test_places_and_most_context_as_google(room, doc_stride):
         assert max_context_windows(starts, lengths, length).tolist() == best
 
 
+def test_a_short_last_window_counts_for_less():
+    """A hundredth of the length outweighs a piece more around where 100 pieces are missing."""
+    spans = googles_places(560, 300, 128)
+    best = max_context_windows(*zip(*spans, strict=True), 560)
+    assert best.tolist() == [googles_best_window(spans, piece) for piece in range(560)]
+    assert spans[-1] == (384, 176)
+
+
 def test_an_empty_context_has_a_window(tokenizer):
     question = Question("a", "누구가?", "", (), True)
     [window], _ = make_windows(
@@ -87,6 +95,36 @@ def test_rows(tokenizer, questions):
     assert len([w for w in windows if w.question == 2][0].ids) == 16
     # The question of c is cut: [CLS] 어디 ##에서 언제 [SEP].
     assert [w.first for w in windows if w.question == 2][0] == 5
+
+
+@pytest.mark.parametrize("max_seq_length", (15, 18, 19, 24))
+def test_an_answer_is_in_the_windows_that_hold_all_of_it(tokenizer, questions, max_seq_length):
+    encoded = encode_questions(tokenizer, questions, 64)
+    windows, _ = make_windows(questions, encoded, tokenizer, max_seq_length, 1, training=True)
+    for window in windows:
+        question, spans = questions[window.question], window.spans
+        held = False
+        if question.answers:
+            answer = question.answers[0]
+            end = answer.start + len(answer.text)
+            held = spans[0][0] <= answer.start and end <= spans[-1][1]
+        assert window.is_impossible == (not held)
+
+
+def test_every_piece_has_one_window_that_shows_most(tokenizer, questions):
+    encoded = encode_questions(tokenizer, questions, 64)
+    windows, _ = make_windows(questions, encoded, tokenizer, 18, 4)
+    for number, pieces in enumerate(encoded):
+        spans = np.concatenate([w.spans[w.is_max_context] for w in windows if w.question == number])
+        assert sorted(map(tuple, spans)) == sorted(map(tuple, pieces.spans))
+
+
+def test_pieces_beside_the_answer_are_not_of_it():
+    spans = np.array([(0, 2), (2, 4), (4, 6)])
+    assert answer_pieces(spans, Answer("ab", 2)) == (1, 1)
+    assert answer_pieces(spans, Answer("abc", 2)) == (1, 2)
+    assert answer_pieces(spans, Answer("abc", 1)) == (0, 1)
+    assert answer_pieces(spans, Answer("ab", 6)) is None
 
 
 def test_what_windows_are_trained_for(tokenizer, questions):
