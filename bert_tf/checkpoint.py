@@ -19,7 +19,10 @@ from tokenization.errors import InputError
 IGNORED_NAMES = (
     (r"^global_step$|^skipped_steps$|^loss_scale", "the training's step with other counters"),
     (r"/adam_[mv]$", "the optimizer's moments"),
-    (r"^output_(weights|bias)$|^cls/squad/", "a downstream task's head"),
+    (
+        r"^output_(weights|bias)$|^cls/squad/|^(start_logits|end_logits|answer_class)/",
+        "a downstream task's head",
+    ),
 )
 
 # What TensorFlow's reader raises on a damaged file, depending on where the damage is.

@@ -1,0 +1,207 @@
+"""Reads questions with options to choose from, in RACE or JSON lines, and makes rows of them.
+
+Shapes: B batch, C choices, T pieces of a row.
+"""
+
+import json
+import os
+from typing import NamedTuple
+
+import numpy as np
+
+from finetuning.inputs import Row, pad_rows
+from tokenization.errors import InputError
+from tokenization.vocabulary import read_bytes
+
+# The folders of RACE's splits, which examinations are told apart by.
+RACE_LEVELS = ("middle", "high")
+
+# [CLS] context [SEP] question with option [SEP]
+SPECIALS = 3
+
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+class Choice(NamedTuple):
+    """A question about a text, with options."""
+
+    id: str
+    context: str
+    question: str
+    options: tuple
+    label: int | None  # the number of the right option; None: not published
+
+
+def read_race(data_dir, split, levels=RACE_LEVELS):
+    """Reads a split of RACE: a folder of .txt files for each level, an article in each.
+
+    Args:
+        data_dir: holds train, dev, test, or a folder RACE with them.
+        split: one of them.
+        levels: which of its folders.
+
+    Returns:
+        A list of `Choice`s, in the order of the files' names.
+
+    Raises:
+        InputError: a folder or a file that is missing, empty or broken, named in one line.
+    """
+    folders = [os.path.join(data_dir, *beside, split) for beside in ((), ("RACE",))]
+    folder = next((path for path in folders if os.path.isdir(path)), None)
+    if folder is None:
+        raise InputError(f"RACE needs a folder {' or '.join(folders)}. Received: no such folder")
+    choices = []
+    for level in levels:
+        path = os.path.join(folder, level)
+        names = sorted(os.listdir(path)) if os.path.isdir(path) else []
+        files = [os.path.join(path, name) for name in names if name.endswith(".txt")]
+        if not files:
+            raise InputError(f"{path} must hold articles, .txt files. Received: none")
+        for file in files:
+            choices += _race_article(file)
+    return _of_one_count(choices, folder)
+
+
+def _race_article(path):
+    """The questions about one article."""
+    entry = _object(read_bytes(path), path)
+    article = _field(entry, "article", str, path)
+    lists = [_field(entry, name, list, path) for name in ("questions", "options", "answers")]
+    if len({len(each) for each in lists}) != 1:
+        raise InputError(
+            f"{path} must have as many questions as options and answers. Received: "
+            + ", ".join(str(len(each)) for each in lists)
+        )
+    for number, (question, options, answer) in enumerate(zip(*lists, strict=True)):
+        where = f"{path} question {number + 1}"
+        name = f"{os.path.basename(path)}-{number}"
+        yield _choice(name, article, question, options, answer, where)
+
+
+def read_choices(path):
+    """Reads a JSON object a line, with context, question, options and, if known, label.
+
+    Args:
+        path: a UTF-8 file. A label is the number of an option from 0, or its letter from A; an
+            object may have an id, else its line is its name.
+
+    Returns:
+        A list of `Choice`s.
+
+    Raises:
+        InputError: a file that is missing, empty or broken; all but the first name the line.
+    """
+    choices = []
+    lines = read_bytes(path).removeprefix(b"\xef\xbb\xbf").split(b"\n")
+    for number, line in enumerate(lines if lines[-1].strip() else lines[:-1], 1):
+        where = f"{path} line {number}"
+        entry = _object(line, where)
+        context, question = (_field(entry, name, str, where) for name in ("context", "question"))
+        options = _field(entry, "options", list, where)
+        name = str(entry.get("id", number))
+        choices.append(_choice(name, context, question, options, entry.get("label"), where))
+    return _of_one_count(choices, path)
+
+
+def _object(text, where):
+    try:
+        entry = json.loads(text)
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{where} must hold JSON. Received: {error}") from None
+    if not isinstance(entry, dict):
+        raise InputError(f"{where} must be an object. Received: {_shown(entry)}")
+    return entry
+
+
+def _field(entry, name, kind, where):
+    if not isinstance(entry.get(name), kind):
+        kind = "a string" if kind is str else "a list"
+        raise InputError(f"{where}: {name!r} must be {kind}. Received: {_shown(entry.get(name))}")
+    return entry[name]
+
+
+def _choice(name, context, question, options, label, where):
+    """A `Choice`, its parts checked."""
+    texts = [question, *(options if isinstance(options, list) else [None])]
+    if not all(isinstance(text, str) for text in texts) or len(texts) < 3:
+        raise InputError(
+            f"{where} must be a string with at least two strings to choose from. "
+            f"Received: {_shown(texts)}"
+        )
+    count = len(options)
+    known = isinstance(label, str) and len(label) == 1 and label in _LETTERS
+    number = _LETTERS.index(label) if known else label
+    if number is not None and (type(number) is not int or not 0 <= number < count):
+        raise InputError(
+            f"{where}: the label must be 0 to {count - 1}, or a letter from A. "
+            f"Received: {_shown(label)}"
+        )
+    return Choice(name, context, question, tuple(options), number)
+
+
+def _of_one_count(choices, where):
+    """All of them, as many options everywhere."""
+    counts = sorted({len(choice.options) for choice in choices})
+    if len(counts) != 1:
+        raise InputError(
+            f"{where} must hold questions, of as many options each. Received: "
+            + (" and ".join(map(str, counts)) or "none")
+        )
+    return choices
+
+
+def _shown(value):
+    return repr(value)[:60]
+
+
+def fill_in(question, option):
+    """An option in its question's blank "_", else behind it, as google-research/albert."""
+    return question.replace("_", option) if "_" in question else f"{question} {option}"
+
+
+def encode_choice(tokenizer, choice, max_seq_length, max_qa_length):
+    """The rows of a question, as google-research/albert race_utils.py: [CLS] context [SEP] ...
+
+    Args:
+        tokenizer: a tokenizer that has [CLS] and [SEP].
+        choice: a `Choice`.
+        max_seq_length: the most pieces of a row; the context loses its end.
+        max_qa_length: the most pieces of question and option, which lose their beginning.
+
+    Returns:
+        A `finetuning.inputs.Row` for each option.
+
+    Raises:
+        InputError: `max_seq_length` has no room for `max_qa_length`.
+    """
+    if not 1 <= max_qa_length <= max_seq_length - SPECIALS:
+        raise InputError(
+            f"question and option must have 1 to {max_seq_length - SPECIALS} pieces of a row of "
+            f"{max_seq_length}. Received: {max_qa_length}"
+        )
+    context, rows = tokenizer.encode(choice.context), []
+    for option in choice.options:
+        asked = tokenizer.encode(fill_in(choice.question, option))[-max_qa_length:]
+        kept = context[: max_seq_length - SPECIALS - len(asked)]
+        first, other = [tokenizer.cls_id, *kept, tokenizer.sep_id], [*asked, tokenizer.sep_id]
+        segment_ids = np.repeat(np.array([0, 1], np.int32), [len(first), len(other)])
+        rows.append(Row(np.array(first + other, np.int32), segment_ids))
+    return rows
+
+
+def pad_choices(examples, length, pad_id):
+    """A batch of questions.
+
+    Args:
+        examples: the `Row`s of each question, B lists of C.
+        length: of the batch, no shorter than the longest row.
+        pad_id: fills the places behind a row.
+
+    Returns:
+        A dict of int32 arrays [B, C, length]: input_ids, input_mask, segment_ids.
+    """
+    batch = pad_rows([row for rows in examples for row in rows], length, pad_id)
+    return {
+        name: value.reshape(len(examples), -1, length)  # [B * C, T] -> [B, C, T]
+        for name, value in batch.items()
+    }

@@ -1,0 +1,134 @@
+"""Questions with options: RACE's folders, JSON lines, rows as Google makes them."""
+
+import json
+
+import pytest
+from made_questions import write_tokenizer
+
+from finetuning.choice_data import (
+    Choice,
+    encode_choice,
+    fill_in,
+    pad_choices,
+    read_choices,
+    read_race,
+)
+from tokenization.errors import InputError
+
+ARTICLE = {
+    "article": "It rained.",
+    "questions": ["What did it do?", "It _ ."],
+    "options": [["rain", "snow", "hail", "stop"], ["ran", "rained", "fell", "sat"]],
+    "answers": ["A", "B"],
+    "id": "high3.txt",
+}
+LINE = {"context": "c", "question": "q", "options": ["x", "y", "z"], "label": 2}
+
+
+def write_race(folder, **changes):
+    """Two articles, one of each level; changes are of the second."""
+    for level, name in (("high", "3.txt"), ("middle", "10.txt"), ("middle", "2.txt")):
+        path = folder / "train" / level / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps({**ARTICLE, "article": name}))
+    path = folder / "train" / "high" / "3.txt"
+    path.write_text(json.dumps({**ARTICLE, **changes}))
+    (folder / "train" / "high" / "notes.md").write_text("no article")
+
+
+@pytest.mark.parametrize("inside", ("", "RACE"))
+def test_race(tmp_path, inside):
+    write_race(tmp_path / inside)
+    choices = read_race(tmp_path, "train")
+    assert [c.id for c in choices] == [
+        "10.txt-0", "10.txt-1", "2.txt-0", "2.txt-1", "3.txt-0", "3.txt-1",
+    ]  # fmt: skip
+    assert choices[5] == Choice(
+        "3.txt-1", "It rained.", "It _ .", ("ran", "rained", "fell", "sat"), 1
+    )
+    assert [c.id for c in read_race(tmp_path, "train", ("high",))] == ["3.txt-0", "3.txt-1"]
+
+
+@pytest.mark.parametrize(
+    "changes, said",
+    (
+        ({"answers": ["A"]}, "as many questions as options and answers. Received: 2, 2, 1"),
+        (
+            {"answers": ["A", "E"]},
+            "question 2: the label must be 0 to 3, or a letter from A. Received: 'E'",
+        ),
+        ({"article": None}, "'article' must be a string. Received: None"),
+        ({"options": [["x", "y"], ["x", "y"]], "answers": ["A", "A"]}, "Received: 2 and 4"),
+        ({"options": [["x"], ["y"]], "answers": ["A", "A"]}, "at least two strings"),
+    ),
+)
+def test_broken_race(tmp_path, changes, said):
+    write_race(tmp_path, **changes)
+    with pytest.raises(InputError, match=said):
+        read_race(tmp_path, "train")
+
+
+def test_missing_race(tmp_path):
+    with pytest.raises(InputError, match="RACE needs a folder .*dev.* Received: no such folder"):
+        read_race(tmp_path, "dev")
+    (tmp_path / "dev" / "middle").mkdir(parents=True)
+    with pytest.raises(InputError, match="middle must hold articles"):
+        read_race(tmp_path, "dev")
+
+
+def test_json_lines(tmp_path):
+    path = tmp_path / "c.jsonl"
+    lines = [LINE, {**LINE, "label": "B", "id": "n"}, {**LINE, "label": None}]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    choices = read_choices(path)
+    assert [(c.id, c.label) for c in choices] == [("1", 2), ("n", 1), ("3", None)]
+    assert choices[0].options == ("x", "y", "z")
+
+
+@pytest.mark.parametrize(
+    "text, said",
+    (
+        ("{\n", "line 1 must hold JSON"),
+        ("3\n", "line 1 must be an object. Received: 3"),
+        (
+            json.dumps({**LINE, "label": 3}),
+            "line 1: the label must be 0 to 2, or a letter from A. Received: 3",
+        ),
+        (json.dumps({**LINE, "label": True}), "Received: True"),
+        (json.dumps({**LINE, "options": "xy"}), "'options' must be a list. Received: 'xy'"),
+        (json.dumps({**LINE, "options": ["x", 3]}), "at least two strings"),
+        (json.dumps({**LINE, "question": 3}), "'question' must be a string. Received: 3"),
+        ("\n" * 3, "line 1 must hold JSON"),
+    ),
+)
+def test_broken_lines(tmp_path, text, said):
+    path = tmp_path / "c.jsonl"
+    path.write_text(text)
+    with pytest.raises(InputError, match=said):
+        read_choices(path)
+
+
+def test_rows(tmp_path):
+    assert fill_in("그는 _ 있다.", "집에") == "그는 집에 있다."
+    tokenizer = write_tokenizer(tmp_path)
+    choice = Choice("x", "임종석은 서울에서 체포됐다.", "누구가", ("그", "학생은 누구가"), 0)
+
+    def rows(*lengths):
+        made = encode_choice(tokenizer, choice, *lengths)
+        return [" ".join(tokenizer.convert_ids_to_tokens(row.ids.tolist())) for row in made], made
+
+    whole = "[CLS] 임종석 ##은 서울 ##에서 체포 ##됐 ##다 . [SEP] 누구 ##가 그 [SEP]"
+    assert rows(32, 8)[0][0] == whole
+    # The context loses its end, question and option their beginning.
+    tokens, made = rows(10, 4)
+    assert tokens == [
+        "[CLS] 임종석 ##은 서울 ##에서 [SEP] 누구 ##가 그 [SEP]",
+        "[CLS] 임종석 ##은 서울 [SEP] 학생 ##은 누구 ##가 [SEP]",
+    ]
+    assert made[1].segment_ids.tolist() == [0] * 5 + [1] * 5
+    batch = pad_choices([made, made, made], 12, pad_id=0)
+    assert batch["input_ids"].shape == (3, 2, 12)
+    assert batch["input_ids"][2, 1].tolist() == [*made[1].ids, 0, 0]
+    assert batch["input_mask"][0, 0].tolist() == [1] * 10 + [0, 0]
+    with pytest.raises(InputError, match="1 to 7 pieces of a row of 10. Received: 8"):
+        encode_choice(tokenizer, choice, 10, 8)

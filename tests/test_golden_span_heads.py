@@ -1,0 +1,131 @@
+"""Heads that find answers: equal to what Google's code computed."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from golden import FORWARD, GOLDEN, GRADIENT, GRADIENT_FLOOR, arrays, encoder
+
+from bert_tf import load_google_checkpoint
+from bert_tf.checkpoint import google_variables
+from bert_tf.pretraining import total_loss
+from bert_tf.step import EvaluationStep, weight_sums
+from finetuning.span_heads import BeamSpanModel, SpanModel, answerable_losses
+
+PLAIN, BEAMS = "head_albert_squad_v1", "head_albert_squad_v2"
+
+# Of a position where no answer may be.
+MASKED = -1e29
+
+
+def google_model(folder):
+    """A model with the weights of Google's checkpoint, all of them by its names."""
+    model = SpanModel(encoder(folder)) if folder == PLAIN else BeamSpanModel(encoder(folder))
+    report = load_google_checkpoint(model, str(GOLDEN / folder / "model.ckpt-0"))
+    assert len(report.loaded) == len(model.trainable_variables) and not report.missing
+    return model
+
+
+def google_batch(folder):
+    """The inputs, every example counted."""
+    batch = arrays(folder, "inputs.npz")
+    return {**batch, "span_weights": np.ones(len(batch["input_ids"]), np.float32)}
+
+
+def losses_of(model, batch):
+    """The loss as a training step forms it, and its parts."""
+    objective = model.objective
+    divisors = objective.denominators(weight_sums(batch, objective.weights))
+    sums = objective.loss_sums(model(batch), batch)
+    return total_loss(sums, divisors), {
+        name: sums[f"{name}_loss"] / divisors[name] for name in divisors
+    }
+
+
+def test_logits_of_starts_and_ends():
+    out = google_model(PLAIN)(google_batch(PLAIN))
+    expected = arrays(PLAIN, "outputs.npz")
+    for name in ("start_logits", "end_logits"):
+        np.testing.assert_allclose(out[name], expected[name], atol=FORWARD, rtol=0)
+
+
+def test_logits_where_the_start_is_known():
+    out = google_model(BEAMS)(google_batch(BEAMS))
+    expected = arrays(BEAMS, "outputs_training.npz")
+    for end in ("start", "end"):
+        found = tf.nn.log_softmax(out[f"{end}_logits"]).numpy()
+        of_google = expected[f"{end}_log_probs"]
+        np.testing.assert_array_equal(found < MASKED, of_google < MASKED)
+        assert 0 < (found < MASKED).sum() < found.size
+        kept = of_google > MASKED
+        np.testing.assert_allclose(found[kept], of_google[kept], atol=FORWARD, rtol=0)
+    np.testing.assert_allclose(out["cls_logits"], expected["cls_logits"], atol=FORWARD, rtol=0)
+
+
+@pytest.mark.parametrize("xla", (False, True))
+def test_beams(xla):
+    """Two examples have fewer positions than a beam: masked ones fill it, in order."""
+    model, batch = google_model(BEAMS), google_batch(BEAMS)
+    inputs = {k: v for k, v in batch.items() if k not in ("start_positions", "end_positions")}
+    run = tf.function(
+        lambda: model({k: tf.constant(v) for k, v in inputs.items()}), jit_compile=xla
+    )
+    out, expected = run(), arrays(BEAMS, "outputs.npz")
+    assert set(out) == set(expected)
+    for name, value in expected.items():
+        if name.endswith("index"):
+            np.testing.assert_array_equal(out[name], value, err_msg=name)
+        else:
+            kept = value > MASKED
+            np.testing.assert_allclose(out[name][kept], value[kept], atol=FORWARD, rtol=0)
+            np.testing.assert_allclose(out[name][~kept], value[~kept], rtol=1e-6)
+    short = (expected["start_top_log_probs"] < MASKED).any(axis=1)
+    assert short.tolist() == [False, False, True, True]
+
+
+@pytest.mark.parametrize("folder", (PLAIN, BEAMS))
+def test_losses_and_every_gradient(folder):
+    model, batch = google_model(folder), google_batch(folder)
+    variables = google_variables(model)
+    with tf.GradientTape() as tape:
+        loss, parts = losses_of(model, batch)
+    gradients = tape.gradient(loss, [v.value for v in variables.values()])
+    if folder == PLAIN:
+        expected_loss = arrays(folder, "outputs.npz")["loss"]
+    else:
+        losses = arrays(folder, "outputs_training.npz")
+        expected_loss = losses["loss"]
+        span = 0.5 * (losses["start_loss"] + losses["end_loss"])
+        np.testing.assert_allclose(parts["span"], span, atol=FORWARD, rtol=0)
+        answerable = 0.5 * losses["answerable_loss"]
+        np.testing.assert_allclose(parts["answerable"], answerable, atol=FORWARD, rtol=0)
+    np.testing.assert_allclose(loss, expected_loss, atol=FORWARD, rtol=0)
+    expected = arrays(folder, "grads.npz")
+    assert set(variables) == set(expected) - {"__global_norm_google__"}
+    for name, gradient in zip(variables, gradients, strict=True):
+        if gradient is None:  # the pooler's, which Google's programs train as little
+            assert name.startswith("bert/pooler/") and not expected[name].any()
+            continue
+        bound = max(GRADIENT * np.abs(expected[name]).max(), GRADIENT_FLOOR)
+        np.testing.assert_allclose(
+            tf.convert_to_tensor(gradient), expected[name], atol=bound, rtol=0, err_msg=name
+        )
+
+
+@pytest.mark.parametrize("folder", (PLAIN, BEAMS))
+def test_what_is_counted_as_right(folder):
+    model, batch = google_model(folder), google_batch(folder)
+    starts = model(batch)["start_logits"].numpy().argmax(1)
+    starts[1] += 1
+    batch["start_positions"] = starts
+    ends = model(batch)["end_logits"].numpy().argmax(1)  # with beams they depend on the starts
+    ends[2] += 1
+    batch["end_positions"] = ends
+    out = model(batch)
+    step = EvaluationStep(model, tf.distribute.get_strategy())
+    sums = {name: float(value) for name, value in step(batch).items()}
+    assert sums["span_correct"] == 2 and sums["span_weight"] == 4
+    if folder == BEAMS:
+        right = (out["cls_logits"].numpy() > 0) == batch["is_impossible"]
+        assert sums["answerable_correct"] == right.sum()
+        half = answerable_losses(out, batch).numpy().sum()
+        assert sums["answerable_loss"] == pytest.approx(half, abs=1e-6)

@@ -1,0 +1,97 @@
+"""The head that chooses: equal to the classifier's on every option, trained on all of them."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from tiny import assert_close, split_batch, strategy_of, tiny_model, training_state
+
+from bert_tf import load_google_checkpoint
+from bert_tf.checkpoint import google_variables, save_google_checkpoint
+from bert_tf.optimization import OPTIMIZERS
+from bert_tf.step import TrainingStep
+from finetuning.heads import SequenceClassifier
+from finetuning.multiple_choice import MultipleChoiceModel
+
+
+def choice_batch(size=8, choices=4, length=12):
+    """Random questions; the last two only fill the batch."""
+    rng = np.random.default_rng(1)
+    shape = (size, choices, length)
+    mask = (np.arange(length) < rng.integers(4, length + 1, shape[:2])[..., None]).astype(np.int32)
+    return {
+        "input_ids": (rng.integers(1, 60, shape) * mask).astype(np.int32),
+        "input_mask": mask,
+        "segment_ids": (rng.integers(0, 2, shape) * mask).astype(np.int32),
+        "label_ids": rng.integers(0, choices, size).astype(np.int32),
+        "label_weights": (np.arange(size) < size - 2).astype(np.float32),
+    }
+
+
+@pytest.mark.parametrize("kind", ("bert", "albert"))
+def test_every_option_is_scored_as_a_row_of_its_own(kind, tmp_path):
+    """By a regression of the same weights, whose head has Google's names and shapes too."""
+    keras.utils.set_random_seed(0)
+    scorer = SequenceClassifier(tiny_model(kind).encoder, 1, dropout=0.0)
+    scorer.head.output_bias.assign([0.5])
+    save_google_checkpoint(scorer, str(tmp_path / "model.ckpt"))
+    model = MultipleChoiceModel(tiny_model(kind).encoder)
+    report = load_google_checkpoint(model, str(tmp_path / "model.ckpt"))
+    assert set(report.loaded) == set(google_variables(scorer)) and not report.ignored
+    batch = choice_batch()
+    logits = model(batch)["logits"].numpy()
+    assert logits.shape == (8, 4)
+    for option in range(4):
+        rows = {n: batch[n][:, option] for n in ("input_ids", "input_mask", "segment_ids")}
+        np.testing.assert_allclose(logits[:, option], scorer(rows)["logits"][:, 0], atol=1e-6)
+    without_mask = model({"input_ids": batch["input_ids"]})["logits"].numpy()
+    assert np.abs(without_mask - logits).max() > 1e-4
+
+
+def test_loss_and_accuracy():
+    keras.utils.set_random_seed(0)
+    model, batch = MultipleChoiceModel(tiny_model().encoder), choice_batch()
+    outputs = model(batch)
+    sums = {n: float(v) for n, v in model.objective.loss_sums(outputs, batch).items()}
+    logits = outputs["logits"].numpy()[:6].astype(np.float64)
+    labels = batch["label_ids"][:6]
+    losses = np.log(np.exp(logits).sum(1)) - logits[np.arange(6), labels]
+    assert sums["label_loss"] == pytest.approx(losses.sum(), rel=1e-5)
+    assert sums["label_correct"] == (logits.argmax(1) == labels).sum()
+    assert sums["label_weight"] == 6
+
+
+def test_a_batch_is_a_batch_however_it_is_split(float64):
+    """Two devices of two parts each, examples that only fill among them, against one device."""
+    states = []
+    for devices, parts, count in ((1, 1, 6), (2, 2, 8)):
+        strategy = strategy_of(devices)
+        keras.utils.set_random_seed(3)
+        with strategy.scope():
+            model = MultipleChoiceModel(tiny_model().encoder, dropout=0.0)
+            optimizer = OPTIMIZERS["adamw"](1e-2)
+            optimizer.build(model.trainable_variables)
+        options = {"xla": False, "xla_update": False, "accumulation_steps": parts}
+        step = TrainingStep(model, optimizer, strategy, **options)
+        batch = {name: value[:count] for name, value in choice_batch().items()}
+        losses = [float(step(split_batch(batch, strategy))["loss"]) for _ in range(3)]
+        assert losses[2] < losses[0]
+        states.append({name: values[0] for name, values in training_state(step).items()})
+    # What is added to all options changes nothing: the head's bias has a gradient of rounding.
+    assert_close(states[1], states[0], 1e-9, 1e-3)
+
+
+def test_xla(float64):
+    keras.utils.set_random_seed(0)
+    model, batch = MultipleChoiceModel(tiny_model().encoder), choice_batch(3)
+    run = tf.function(lambda rows: model(rows)["logits"], jit_compile=True)
+    rows = {name: tf.constant(value) for name, value in batch.items()}
+    np.testing.assert_allclose(run(rows), model(batch)["logits"], atol=1e-10)
+
+
+def test_configuration_round_trip():
+    model = MultipleChoiceModel(tiny_model().encoder, dropout=0.3)
+    again = MultipleChoiceModel.from_config(model.get_config())
+    assert again.config == model.config and again.head.dropout.rate == 0.3
+    with pytest.raises(ValueError, match="two names. Received: 'bert' twice"):
+        MultipleChoiceModel(tiny_model().encoder, name="bert")

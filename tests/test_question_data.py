@@ -1,0 +1,121 @@
+"""Files of questions: what is read, and what is said of those that cannot be."""
+
+import json
+
+import pytest
+from made_questions import CONTEXTS, content, entry, write_questions
+from shared import SHARED
+
+from finetuning.question_data import Answer, read_questions
+from tokenization.errors import InputError
+
+
+def test_what_is_read(tmp_path):
+    path = write_questions(tmp_path / "q.json", content())
+    questions, moved = read_questions(path, version_2_with_negative=True)
+    assert [question.id for question in questions] == ["a", "b", "c", "d", "e"] and moved == 0
+    assert questions[0].answers == (Answer("임종석", 0),)
+    assert questions[1].answers == (Answer("1989년 2월 15일", 5), Answer("2월 15일", 11))
+    assert [question.is_impossible for question in questions] == [False] * 3 + [True, False]
+    assert questions[3].answers == ()
+    assert [question.context for question in questions] == [CONTEXTS[0]] * 4 + [CONTEXTS[1]]
+    assert questions[0].context is questions[3].context
+    assert questions[1].question == "언제?"
+
+
+def test_klue_names_questions_otherwise(tmp_path):
+    made = content()
+    for paragraph in made["data"][0]["paragraphs"]:
+        for each in paragraph["qas"]:
+            each["guid"] = "klue-" + each.pop("id")
+            each["question_type"] = 1
+    questions, _ = read_questions(write_questions(tmp_path / "q.json", made), True)
+    assert questions[4].id == "klue-e"
+
+
+def test_without_answers(tmp_path):
+    made = content()
+    for paragraph in made["data"][0]["paragraphs"]:
+        for each in paragraph["qas"]:
+            del each["answers"]
+    path = write_questions(tmp_path / "q.json", made)
+    questions, _ = read_questions(path, with_answers=False)
+    assert len(questions) == 5 and not any(question.answers for question in questions)
+    with pytest.raises(InputError, match="question 'a' must have 'answers'"):
+        read_questions(path)
+
+
+@pytest.mark.parametrize(
+    "said, found", ((0, 2), (2, 2), (4, 2), (5, 2), (6, 8), (10, 8), (99, 8), (-3, 2))
+)
+def test_an_answer_beside_its_place_is_taken_from_the_nearest(tmp_path, said, found):
+    context = "..답.....답...."
+    made = {"data": [{"paragraphs": [{"context": context, "qas": [entry("x", context, "답")]}]}]}
+    made["data"][0]["paragraphs"][0]["qas"][0]["answers"][0]["answer_start"] = said
+    questions, moved = read_questions(write_questions(tmp_path / "q.json", made))
+    assert questions[0].answers == (Answer("답", found),)
+    assert moved == (said != found)
+
+
+def changed(where, value):
+    """The file with one value changed; `where` leads to it. None: without it."""
+    made = content()
+    *keys, last = where
+    place = made
+    for key in keys:
+        place = place[key]
+    if value is None:
+        del place[last]
+    else:
+        place[last] = value
+    return json.dumps(made).encode()
+
+
+PARAGRAPH = ("data", 0, "paragraphs", 0)
+FIRST = (*PARAGRAPH, "qas", 0)
+BROKEN = {
+    b"": "empty",
+    b"{": "must hold JSON",
+    b"\xff": "must hold JSON",
+    b"[]": r'an object with a list "data". Received: \[\]',
+    b'{"questions": []}': "Received: questions",
+    b'{"data": []}': "must hold a question. Received: none",
+    # as KorQuAD 2 has it
+    changed(("data", 0), {"raw_html": "<p>", "qas": []}): "'paragraphs'. Received: raw_html, qas",
+    changed(("data", 0), 7): "article 1 must be an object. Received: 7",
+    changed((*PARAGRAPH, "context"), None): "paragraph 1 must have 'context'",
+    changed((*PARAGRAPH, "qas"), {}): "'qas' must be a list",
+    changed((*FIRST, "id"), None): "question 1 must have 'guid'",
+    changed((*FIRST, "id"), "b"): "question 'b' must be there once",
+    changed((*FIRST, "question"), 3): "'question' must be a string. Received: 3",
+    changed((*FIRST, "answers"), []): "question 'a' must have an answer. Received: none",
+    changed((*FIRST, "answers", 0, "text"), " "): "an answer must have a text. Received: ' '",
+    changed((*FIRST, "answers", 0, "text"), "없다"): "must be in its text. Received: '없다'",
+    changed((*FIRST, "answers", 0, "answer_start"), "0"): "must be a whole number. Received: '0'",
+}
+
+
+@pytest.mark.parametrize("data", BROKEN, ids=list(BROKEN.values()))
+def test_a_broken_file_is_one_line(tmp_path, data):
+    path = tmp_path / "q.json"
+    path.write_bytes(data)
+    with pytest.raises(InputError, match=BROKEN[data]) as error:
+        read_questions(path, version_2_with_negative=True)
+    assert "\n" not in str(error.value) and "q.json" in str(error.value)
+
+
+def test_a_question_without_an_answer_needs_the_flag(tmp_path):
+    path = write_questions(tmp_path / "q.json", content())
+    with pytest.raises(InputError, match="'d' must have an answer without --version_2_with"):
+        read_questions(path)
+    with pytest.raises(InputError, match=r"No such file"):
+        read_questions(tmp_path / "none.json")
+
+
+def test_all_of_korquad():
+    path = SHARED / "data" / "korquad" / "KorQuAD_v1.0_dev.json"
+    if not path.exists():
+        pytest.skip("needs KorQuAD")
+    questions, moved = read_questions(path)
+    assert len(questions) == 5774 and moved == 0
+    assert all(q.context.startswith(a.text, a.start) for q in questions for a in q.answers)

@@ -1,0 +1,230 @@
+"""Windows over long texts: where they are, what they hold, what they are trained for."""
+
+import numpy as np
+import pytest
+from made_questions import CONTEXTS, content, write_questions, write_tokenizer
+
+from finetuning.question_data import Answer, Question, read_questions
+from finetuning.windows import (
+    answer_pieces,
+    best_reachable,
+    cut_answer,
+    encode_questions,
+    make_windows,
+    max_context_windows,
+    pad_windows,
+    window_places,
+)
+from tokenization import FullTokenizer, KoreanTokenizer
+from tokenization.errors import InputError
+
+
+@pytest.fixture
+def tokenizer(tmp_path):
+    return write_tokenizer(tmp_path)
+
+
+@pytest.fixture
+def questions(tmp_path):
+    return read_questions(write_questions(tmp_path / "q.json", content()), True)[0]
+
+
+def googles_places(length, room, doc_stride):
+    """As google-research/bert makes them, one by one."""
+    spans, start = [], 0
+    while start < length:
+        size = min(length - start, room)
+        spans.append((start, size))
+        if start + size == length:
+            break
+        start += min(size, doc_stride)
+    return spans
+
+
+def googles_best_window(spans, piece):
+    """The window that google-research/bert holds to have most around a piece."""
+    scores = {
+        number: min(piece - start, start + size - 1 - piece) + 0.01 * size
+        for number, (start, size) in enumerate(spans)
+        if start <= piece < start + size
+    }
+    return max(scores, key=scores.get)
+
+
+@pytest.mark.parametrize("room", (1, 2, 5, 20))
+@pytest.mark.parametrize("doc_stride", (1, 3, 5, 8))
+def test_places_and_most_context_as_google(room, doc_stride):
+    for length in range(1, 30):
+        expected = googles_places(length, room, doc_stride)
+        starts, lengths = window_places(length, room, doc_stride)
+        assert list(zip(starts, lengths, strict=True)) == expected
+        best = [googles_best_window(expected, piece) for piece in range(length)]
+        assert max_context_windows(starts, lengths, length).tolist() == best
+
+
+def test_a_short_last_window_counts_for_less():
+    """A hundredth of the length outweighs a piece more around where 100 pieces are missing."""
+    spans = googles_places(560, 300, 128)
+    best = max_context_windows(*zip(*spans, strict=True), 560)
+    assert best.tolist() == [googles_best_window(spans, piece) for piece in range(560)]
+    assert spans[-1] == (384, 176)
+
+
+def test_an_empty_context_has_a_window(tokenizer):
+    question = Question("a", "누구가?", "", (), True)
+    [window], _ = make_windows(
+        [question], encode_questions(tokenizer, [question], 64), tokenizer, 16, 4, training=True
+    )
+    tokens = tokenizer.convert_ids_to_tokens(window.ids.tolist())
+    assert tokens == ["[CLS]", "누구", "##가", "?", "[SEP]", "[SEP]"]
+    assert window.spans.shape == (0, 2) and window.is_impossible
+
+
+def test_rows(tokenizer, questions):
+    encoded = encode_questions(tokenizer, questions, 3)
+    assert encoded[0].spans is encoded[3].spans
+    windows, _ = make_windows(questions, encoded, tokenizer, 16, 4, training=True)
+    of_b = [window for window in windows if window.question == 1]
+    tokens = [tokenizer.convert_ids_to_tokens(window.ids.tolist()) for window in of_b]
+    first = "[CLS] 언제 ? [SEP] 임종석 ##은 19 ##89 ##년 2 ##월 15 ##일 서울 ##에서 [SEP]"
+    assert " ".join(tokens[0]) == first
+    assert " ".join(tokens[1][:5]) == "[CLS] 언제 ? [SEP] ##년"
+    assert of_b[0].segment_ids.tolist() == [0] * 4 + [1] * 12
+    assert of_b[0].p_mask.tolist() == [0, 1, 1, 1] + [0] * 11 + [1]
+    assert [CONTEXTS[0][a:b] for a, b in of_b[0].spans[:4]] == ["임종석", "은", "19", "89"]
+    assert len([w for w in windows if w.question == 2][0].ids) == 16
+    # The question of c is cut: [CLS] 어디 ##에서 언제 [SEP].
+    assert [w.first for w in windows if w.question == 2][0] == 5
+
+
+@pytest.mark.parametrize("max_seq_length", (15, 18, 19, 24))
+def test_an_answer_is_in_the_windows_that_hold_all_of_it(tokenizer, questions, max_seq_length):
+    encoded = encode_questions(tokenizer, questions, 64)
+    windows, _ = make_windows(questions, encoded, tokenizer, max_seq_length, 1, training=True)
+    for window in windows:
+        question, spans = questions[window.question], window.spans
+        held = False
+        if question.answers:
+            answer = question.answers[0]
+            end = answer.start + len(answer.text)
+            held = spans[0][0] <= answer.start and end <= spans[-1][1]
+        assert window.is_impossible == (not held)
+
+
+def test_every_piece_has_one_window_that_shows_most(tokenizer, questions):
+    encoded = encode_questions(tokenizer, questions, 64)
+    windows, _ = make_windows(questions, encoded, tokenizer, 18, 4)
+    for number, pieces in enumerate(encoded):
+        spans = np.concatenate([w.spans[w.is_max_context] for w in windows if w.question == number])
+        assert sorted(map(tuple, spans)) == sorted(map(tuple, pieces.spans))
+
+
+def test_pieces_beside_the_answer_are_not_of_it():
+    spans = np.array([(0, 2), (2, 4), (4, 6)])
+    assert answer_pieces(spans, Answer("ab", 2)) == (1, 1)
+    assert answer_pieces(spans, Answer("abc", 2)) == (1, 2)
+    assert answer_pieces(spans, Answer("abc", 1)) == (0, 1)
+    assert answer_pieces(spans, Answer("ab", 6)) is None
+
+
+def test_what_windows_are_trained_for(tokenizer, questions):
+    encoded = encode_questions(tokenizer, questions, 64)
+    windows, left_out = make_windows(questions, encoded, tokenizer, 18, 4, training=True)
+    assert left_out == 0
+    for window in windows:
+        question = questions[window.question]
+        ends = window.start_position, window.end_position
+        assert window.is_impossible == (ends == (0, 0))
+        if not window.is_impossible:
+            first, last = (end - window.first for end in ends)
+            text = cut_answer(question.context, window.spans, first, last)
+            assert text == question.answers[0].text
+    held = [(w.question, w.is_impossible) for w in windows]
+    assert {number for number, impossible in held if not impossible} == {0, 1, 2, 4}
+    of_b = [impossible for number, impossible in held if number == 1]
+    assert of_b[0] is False and set(of_b[1:]) == {True}  # the answer begins before them
+    without, _ = make_windows(questions, encoded, tokenizer, 18, 4)
+    assert len(without) == len(windows) and all(w.is_impossible for w in without)
+
+
+def test_every_answer_is_cut_out_as_it_stands(tmp_path, questions):
+    """Full width, accents, brackets, Hanja, invisible characters: the text is never rebuilt."""
+    expected = {"a": "임종석", "b": "1989년 2월 15일", "c": "학생회관(學生會館)", "d": ""}
+    for switches in ({}, {"unknown": "character"}, {"fold_width": True}):
+        tokenizer = write_tokenizer(tmp_path, **switches)
+        encoded = encode_questions(tokenizer, questions, 64)
+        assert best_reachable(questions, encoded) == {**expected, "e": "e\u0301tude"}
+
+
+def test_a_piece_that_is_longer_than_the_answer(tmp_path):
+    path = tmp_path / "words.txt"
+    path.write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n서울에서\n만났다\n그\n##를\n")
+    context = "서울에서 그를 만났다"
+    questions = [
+        Question("long", "그", context, (Answer("서울", 0),), False),
+        Question("two", "그", context, (Answer("서울", 0), Answer("그", 5)), False),
+        Question("spaced", "그", context, (Answer("그를 ", 5),), False),
+    ]
+    for tokenizer in (FullTokenizer(path, do_lower_case=False), write_tokenizer(tmp_path)):
+        encoded = encode_questions(tokenizer, questions, 64)
+        assert answer_pieces(encoded[0].spans, Answer("서울", 0)) == (0, 0)
+        found = best_reachable(questions, encoded)
+        long = "서울에서" if isinstance(tokenizer, FullTokenizer) else "서울"
+        assert found["long"] == long and found["spaced"] == "그를"
+        assert found["two"] in ("그", "서울")
+
+
+def test_an_answer_without_a_piece_is_left_out_of_training(tokenizer):
+    context = "임종석은 \u200b 서울에서"
+    question = Question("x", "누구", context, (Answer("\u200b", 5),), False)
+    encoded = encode_questions(tokenizer, [question], 64)
+    assert make_windows([question], encoded, tokenizer, 32, 8, training=True) == ([], 1)
+    assert len(make_windows([question], encoded, tokenizer, 32, 8)[0]) == 1
+
+
+def test_markers_belong_to_no_answer(tmp_path):
+    """A piece that is nothing but the mark of a word's end has no characters."""
+    path = tmp_path / "marked.txt"
+    path.write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n서울\n##역\n##\u2581\n\u2581\n", "utf-8")
+    tokenizer = KoreanTokenizer(
+        path, unknown="character", word_end_marker="\u2581", word_end_marker_at="eojeol"
+    )
+    _, spans = tokenizer.encode_with_offsets("서울역 서울")
+    assert len(spans) == 5
+    assert answer_pieces(np.array(spans), Answer("서울역", 0)) == (0, 1)
+    assert answer_pieces(np.array(spans), Answer("서울", 4)) == (3, 3)
+
+
+def test_two_processes_make_the_same(tokenizer):
+    questions = [
+        Question(str(i), "누구가?", f"{CONTEXTS[0]} {i // 2}", (), True) for i in range(80)
+    ]
+    alone = encode_questions(tokenizer, questions, 64)
+    together = encode_questions(tokenizer, questions, 64, workers=2)
+    assert len(alone) == len(together) == 80
+    for one, other in zip(alone, together, strict=True):
+        for ours, theirs in zip(one, other, strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+    assert together[0].spans is together[1].spans
+
+
+def test_padding(tokenizer, questions):
+    encoded = encode_questions(tokenizer, questions, 64)
+    windows, _ = make_windows(questions[:1], encoded[:1], tokenizer, 24, 8, training=True)
+    batch = pad_windows(windows, 30, pad_id=9)
+    size = len(windows[0].ids)
+    assert batch["input_ids"].shape == (len(windows), 30) and size == 24
+    assert batch["input_ids"][0].tolist() == [*windows[0].ids, *[9] * 6]
+    assert batch["input_mask"][0].tolist() == [1] * 24 + [0] * 6
+    assert batch["p_mask"][0].tolist() == [*windows[0].p_mask, *[1] * 6]
+    assert batch["start_positions"].tolist()[:2] == [5, 0]
+    assert batch["end_positions"].tolist()[:2] == [5, 0]
+    assert batch["is_impossible"].tolist()[:2] == [0, 1]
+
+
+def test_no_room(tokenizer, questions):
+    encoded = encode_questions(tokenizer, questions, 64)
+    with pytest.raises(InputError, match="Received: 6, a question of 3"):
+        make_windows(questions, encoded, tokenizer, 6, 4)
+    with pytest.raises(InputError, match="at least 1. Received: 0"):
+        make_windows(questions, encoded, tokenizer, 32, 0)
