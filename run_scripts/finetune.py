@@ -93,16 +93,9 @@ def fill_in(values, task_flags):
     Raises:
         InputError: a flag says something else than what the folder's model was trained for.
     """
-    folder = values.output_dir
-    path = os.path.join(folder, SETTINGS_FILE)
-    if not os.path.exists(path):
-        folder = values.init_checkpoint if values.init_checkpoint and not values.do_train else ""
-        folder = folder if os.path.isdir(folder) else os.path.dirname(folder)
-        path = os.path.join(folder, SETTINGS_FILE)
-        if not os.path.exists(path):
-            return values
-    with open(path, encoding="utf-8") as file:
-        saved = json.load(file)
+    folder, saved = read_settings(values)
+    if saved is None:
+        return values
     found = {}
     for name in task_flags:
         value = getattr(values, name)
@@ -119,6 +112,21 @@ def fill_in(values, task_flags):
     if not (values.tokenizer_dir or values.vocab_file or values.spm_model_file):
         found["tokenizer_dir"] = folder
     return dataclasses.replace(values, **found)
+
+
+def read_settings(values):
+    """The folder of the fine-tuned model with what it remembers; None where there is none yet."""
+    folders = [values.output_dir]
+    if values.init_checkpoint and not values.do_train:
+        prefix = values.init_checkpoint
+        folder = prefix if os.path.isdir(prefix) else os.path.dirname(prefix)
+        folders += [folder, os.path.dirname(folder)]  # a best checkpoint lies one folder below
+    for folder in folders:
+        path = os.path.join(folder, SETTINGS_FILE)
+        if os.path.exists(path):
+            with open(path, encoding="utf-8") as file:
+                return folder, json.load(file)
+    return None, None
 
 
 def read_splits(values, task, read_split):

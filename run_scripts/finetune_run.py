@@ -144,7 +144,8 @@ class Run:
         chief = is_chief(self.strategy)
         say = functools.partial(print, flush=True) if chief else lambda *_: None
         flags = {f"--{name}": value for name, value in dataclasses.asdict(values).items()}
-        check_agreement(self.strategy, flags)
+        counts = {f"examples of {s}": len(each.lengths) for s, each in self.examples.items()}
+        check_agreement(self.strategy, {**flags, **counts})
         keras.utils.set_random_seed(values.random_seed or MAX_SEED)
         steps = warmup = None
         if values.do_train:
