@@ -13,7 +13,7 @@ from bert_tf.markdown import escape_markdown
 from bert_tf.reporting import Illustrations
 from create_pretraining_data.whole_file import whole_file
 from finetuning.examples import Examples
-from finetuning.heads import SequenceClassifier
+from finetuning.heads import DROPOUT, SequenceClassifier
 from finetuning.inputs import encode_pairs, pad_rows
 from finetuning.metrics import score
 from finetuning.pictures import draw_confusion
@@ -34,12 +34,13 @@ class Classification:
         task: a `finetuning.tasks.Task`.
         tokenizer: the model's.
         max_length: the most pieces of an example.
-        freeze_encoder, feature_layers: as `SequenceClassifier` has them.
+        dropout, freeze_encoder, feature_layers: as `SequenceClassifier` has them.
     """
 
     task: object
     tokenizer: object
     max_length: int
+    dropout: float = DROPOUT
     freeze_encoder: bool = False
     feature_layers: tuple = ()
 
@@ -53,6 +54,7 @@ class Classification:
         return SequenceClassifier(
             encoder,
             max(1, len(self.task.labels)),
+            self.dropout,
             multi_label=self.task.multi_label,
             freeze_encoder=self.freeze_encoder,
             feature_layers=self.feature_layers,

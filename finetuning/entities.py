@@ -13,6 +13,7 @@ from bert_tf.markdown import escape_markdown
 from bert_tf.reporting import Illustrations
 from create_pretraining_data.whole_file import whole_file
 from finetuning.examples import Examples
+from finetuning.heads import DROPOUT
 from finetuning.inputs import pad_rows
 from finetuning.metrics import score_tags
 from finetuning.ner_features import (
@@ -38,12 +39,13 @@ class EntityTagging:
         task: a `finetuning.ner_files.TaggingTask`.
         tokenizer: the model's.
         max_length: the most pieces of a window; longer sentences become several.
-        freeze_encoder, feature_layers: as `TokenClassifier` has them.
+        dropout, freeze_encoder, feature_layers: as `TokenClassifier` has them.
     """
 
     task: object
     tokenizer: object
     max_length: int
+    dropout: float = DROPOUT
     freeze_encoder: bool = False
     feature_layers: tuple = ()
 
@@ -60,6 +62,7 @@ class EntityTagging:
         return TokenClassifier(
             encoder,
             len(self.task.tags),
+            self.dropout,
             freeze_encoder=self.freeze_encoder,
             feature_layers=self.feature_layers,
         )

@@ -76,7 +76,14 @@ def make_problem(values, task, config, tokenizer):
     from finetuning.classification import Classification
 
     layers = read_feature_layers(values.feature_layers, config) if values.feature_layers else ()
-    return Classification(task, tokenizer, values.max_seq_length, values.freeze_encoder, layers)
+    return Classification(
+        task,
+        tokenizer,
+        values.max_seq_length,
+        values.classifier_dropout,
+        values.freeze_encoder,
+        layers,
+    )
 
 
 def read_task(values):

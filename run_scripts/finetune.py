@@ -75,9 +75,11 @@ def finetune(values, program):
     else:
         find_fine_tuned(values)
     task = program.read_task(values)
-    read = read_splits(values, task, program.read_split)
+    cluster = read_cluster(os.environ)
+    say = print if cluster is None or cluster.index == 0 else lambda *_: None
+    read = read_splits(values, task, program.read_split, say)
     make_writable(values.output_dir, "--output_dir must be a directory that can be written")
-    if read_cluster(os.environ):
+    if cluster:
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     import_tensorflow()
     from run_scripts.finetune_run import run
@@ -129,7 +131,7 @@ def read_settings(values):
     return None, None
 
 
-def read_splits(values, task, read_split):
+def read_splits(values, task, read_split, say):
     """The examples of every split that is needed, as they were read: split -> list."""
     splits = task.splits
     measured = measured_splits(task)
@@ -148,11 +150,11 @@ def read_splits(values, task, read_split):
             raise InputError(f"the task must have {split}. Received: {', '.join(splits)}")
         read[split], left_out = read_split(task, split, values.data_dir)
         shown = "".join(f", {count:,} {what}" for what, count in left_out.items())
-        print(f"{split}: {len(read[split]):,} examples{shown}", flush=True)
+        say(f"{split}: {len(read[split]):,} examples{shown}")
     if values.do_train and values.eval_every_steps and "dev" not in splits:
         order = np.random.default_rng(0).permutation(len(read["train"]))
         count = max(1, int(HELD_OUT_SHARE * len(order)))
         read["held_out"] = [read["train"][i] for i in sorted(order[:count])]
         read["train"] = [read["train"][i] for i in sorted(order[count:])]
-        print(f"held_out: {count:,} of the training examples choose the best checkpoint")
+        say(f"held_out: {count:,} of the training examples choose the best checkpoint")
     return read

@@ -66,6 +66,9 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
         "five at most, chosen by the examples; none: all are padded to max_seq_length; or numbers "
         "separated by commas.",
     )
+    classifier_dropout: float = flag(
+        0.1, "The rate of dropout before the task's head, as ALBERT's paper calls it."
+    )
     freeze_encoder: bool = flag(False, "Train the head alone, on what the encoder gives.")
     feature_layers: str = flag(
         None,
@@ -94,6 +97,10 @@ def check_finetune_flags(values):
     check_range(values, SHORTEST, "max_seq_length")
     check_range(values, 0, "warmup_step", "eval_every_steps", "patience")
     check_positive(values, "learning_rate")
+    if not 0 <= values.classifier_dropout < 1:
+        raise InputError(
+            f"--classifier_dropout must be in 0..1. Received: {values.classifier_dropout}"
+        )
     if values.num_train_epochs is not None:
         check_positive(values, "num_train_epochs")
     if values.warmup_proportion is not None and not 0 <= values.warmup_proportion < 1:

@@ -41,6 +41,7 @@ from finetuning.examples import choose_boundaries
 from finetuning.prediction import Predictor
 from run_scripts.finetune_flags import (
     find_fine_tuned,
+    measured_splits,
     split_to_predict,
     training_steps,
 )
@@ -264,9 +265,7 @@ class Run:
     def evaluate(self, values, state, predictor, say):
         """Measures the model on every split with labels; the first one's results lead."""
         results = {}
-        splits = [
-            s for s, labelled in self.problem.task.splits.items() if labelled and s != "train"
-        ]
+        splits = measured_splits(self.problem.task)
         for split in splits:
             evaluator = self.evaluator(values, predictor, split)
             found = evaluator.run()

@@ -57,7 +57,14 @@ def make_problem(values, task, config, tokenizer):
     from finetuning.entities import EntityTagging
 
     layers = read_feature_layers(values.feature_layers, config) if values.feature_layers else ()
-    return EntityTagging(task, tokenizer, values.max_seq_length, values.freeze_encoder, layers)
+    return EntityTagging(
+        task,
+        tokenizer,
+        values.max_seq_length,
+        values.classifier_dropout,
+        values.freeze_encoder,
+        layers,
+    )
 
 
 if __name__ == "__main__":

@@ -1,0 +1,68 @@
+"""Fine-tuning on several devices: the same figures, weights, predictions as on one."""
+
+import json
+
+import numpy as np
+import pytest
+from jobs import NO_DROPOUT, ROOT, arrays, spoken_lines
+from tiny import SIZES
+from workers import start_workers, wait_for
+
+from bert_tf.evaluation import read_results
+from run_scripts.classifier import main
+
+PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "good", "bad", "film", "very", "so"]
+STEPS = 6
+
+
+@pytest.fixture
+def flags(tmp_path):
+    """The command line of a toy task but for --output_dir and devices; no dropout."""
+    rng = np.random.default_rng(0)
+    lines = ["text\tlabel"]
+    for i in range(40):
+        words = rng.choice(["film", "very", "so"], rng.integers(1, 12)).tolist()
+        lines.append(f"{' '.join([*words, ('bad', 'good')[i % 2]])}\t{i % 2}")
+    for split in ("train", "dev"):
+        (tmp_path / f"{split}.tsv").write_text("\n".join(lines) + "\n")
+    (tmp_path / "vocab.txt").write_text("\n".join(PIECES) + "\n")
+    config = {**SIZES, **NO_DROPOUT, "num_hidden_layers": 1}
+    (tmp_path / "bert.json").write_text(json.dumps(config))
+    return [
+        "--task_name=tsv", f"--data_dir={tmp_path}", f"--bert_config_file={tmp_path}/bert.json",
+        f"--vocab_file={tmp_path}/vocab.txt", "--do_train", "--do_eval", "--do_predict",
+        "--train_batch_size=8", f"--train_step={STEPS}", "--eval_every_steps=3", "--xla=off",
+        "--learning_rate=0.003", "--max_seq_length=16", "--bucket_boundaries=8,12",
+        "--classifier_dropout=0",
+    ]  # fmt: skip
+
+
+def assert_same_training(one, other):
+    """The best weights, which step they are of, the figures, the predictions."""
+    results, expected = read_results(str(one)), read_results(str(other))
+    assert results == pytest.approx(expected, rel=1e-5) and expected["global_step"] > 0
+    step = int(expected["global_step"])
+    found, wanted = arrays(one / "best", step), arrays(other / "best", step)
+    assert set(found) == set(wanted)
+    for name, value in wanted.items():
+        np.testing.assert_allclose(found[name], value, rtol=1e-4, atol=1e-6, err_msg=name)
+    rows = [(folder / "predictions_dev.tsv").read_text().split() for folder in (one, other)]
+    assert len(rows[0]) == len(rows[1]) > 40
+
+
+def test_two_devices_are_as_one(tmp_path, flags):
+    for name, strategy in (("one", "one_device"), ("two", "mirrored")):
+        argv = [*flags, f"--output_dir={tmp_path / name}", f"--distribution_strategy={strategy}"]
+        assert main(["run_classifier.py", *argv]) == 0
+    assert_same_training(tmp_path / "two", tmp_path / "one")
+
+
+@pytest.mark.slow
+def test_two_workers_are_as_one_device(tmp_path, flags):
+    assert main(["run_classifier.py", *flags, f"--output_dir={tmp_path / 'one'}"]) == 0
+    argv = [*flags, f"--output_dir={tmp_path / 'two'}", "--distribution_strategy=multi_worker"]
+    with start_workers([ROOT / "run_classifier.py", *argv], tmp_path / "logs") as workers:
+        wait_for(workers)
+        outputs = [(worker.stdout, spoken_lines(worker.stderr)) for worker in workers]
+    assert "Eval results" in outputs[0][0] and outputs[1] == ("", [])
+    assert_same_training(tmp_path / "two", tmp_path / "one")
