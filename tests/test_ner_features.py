@@ -133,6 +133,21 @@ def test_jamo_of_one_syllable(with_jamo):
     assert unit_tags(alignment, found) == ["B-PS", "I-PS", "O"]
 
 
+class Overlapping:
+    """As where marks change places: two pieces that share a character."""
+
+    def encode_with_offsets(self, text):
+        return [7, 8], [(0, 2), (1, 3)]
+
+
+def test_pieces_that_share_a_unit():
+    """A unit belongs to the first, so the second begins with the unit behind it."""
+    sentence = by_characters("가나다", "B-PS I-PS B-LC")
+    check = align(Overlapping(), sentence)
+    assert piece_tags(check, sentence.tags) == ["B-PS", "B-LC"]
+    assert unit_tags(check, ["B-PS", "B-LC"]) == list(sentence.tags)
+
+
 def test_decomposed_text(tokenizer):
     """The units are jamo of a text that the tokenizer composes."""
     text = unicodedata.normalize("NFD", "서울은")

@@ -53,7 +53,7 @@ FILES = {
         ),
         "test": "-DOCSTART- -X- -X- O\n\nLondon NNP B-NP B-LOC\n",
     },
-    "conll": {"dev": "\nB-1\tO\r\n나무\tB-식물\r\n \t \r\n##\tO\n"},
+    "conll": {"dev": "\nB-1\tO\r\n나무 \tB-식물 \r\n \t \r\n##\tO\n"},
 }  # fmt: skip
 
 # (format, split) -> for each sentence its id (a number: of the line), its text, the text of the

@@ -17,6 +17,7 @@ from tiny import (
 
 from bert_tf import BertConfig, BertModel, load_google_checkpoint
 from bert_tf.checkpoint import google_variables, save_google_checkpoint
+from bert_tf.layers import run_block
 from bert_tf.optimization import OPTIMIZERS
 from bert_tf.step import TrainingStep
 from finetuning.token_head import TokenClassifier
@@ -115,6 +116,17 @@ def test_xla_and_recomputation_change_nothing_and_the_pooler_stays(float64):
         for name, value in weights_of(model).items():
             assert (value == before[name]).all() == name.startswith("bert/pooler/"), name
     assert_close(states[1], states[0], 1e-9, 1e-6)
+
+
+def test_blocks_run_as_asked():
+    called = []
+
+    def recording(block, *arguments, **options):
+        called.append(block.name)
+        return run_block(block, *arguments, **options)
+
+    classifier()(labelled_batch(), run_block=recording)
+    assert called == ["layer_0", "layer_1"]
 
 
 def test_dropout_is_on_in_training_alone():
