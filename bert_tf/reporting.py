@@ -3,11 +3,9 @@
 Shapes: n updates of one call of the compiled loop, N updates between two points of a curve.
 """
 
-import ctypes
 import dataclasses
 import math
 import os
-import resource
 import sys
 import time
 from collections.abc import Callable
@@ -18,6 +16,7 @@ import tensorflow as tf
 from tqdm import tqdm
 
 from bert_tf.event_files import EVALUATION_RUN, drop_later_events, rewrite_events
+from bert_tf.memory_use import device_gib, process_gib, process_peak_gib
 
 # Seconds between two looks at the newest loss for the progress line: each one waits for the
 # device.
@@ -161,42 +160,6 @@ SCALARS = {
         lambda w: device_gib("peak"),
     ),
 }
-
-
-def process_gib():
-    """The process's resident memory in GiB, or None where the system does not tell."""
-    give_back_free_memory()
-    try:
-        with open("/proc/self/statm", encoding="ascii") as file:
-            pages = int(file.read().split()[1])
-    except OSError:  # not Linux
-        return None
-    return pages * resource.getpagesize() / 2**30
-
-
-def give_back_free_memory():
-    """Gives back to the system what the C library keeps of what was freed.
-
-    Else it would count as used; of what compiling takes some tens of MB stay for hours.
-    """
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-    if trim is not None:  # glibc
-        trim(0)
-
-
-def process_peak_gib():
-    """The most resident memory that the process has had, in GiB."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / (2**30 if sys.platform == "darwin" else 2**20)  # bytes there, KiB elsewhere
-
-
-def device_gib(kind):
-    """The memory of the fullest GPU in GiB, "current" or "peak"; None without a GPU."""
-    devices = tf.config.list_logical_devices("GPU")
-    return max(
-        (tf.config.experimental.get_memory_info(d.name)[kind] / 2**30 for d in devices),
-        default=None,
-    )
 
 
 class Reporter:

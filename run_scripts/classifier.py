@@ -75,7 +75,7 @@ def make_problem(values, task, config, tokenizer):
     """The task of the flags as a `Classification`."""
     from finetuning.classification import Classification
 
-    layers = read_feature_layers(values.feature_layers, config) if values.feature_layers else ()
+    layers = read_feature_layers(values, config)
     return Classification(
         task,
         tokenizer,

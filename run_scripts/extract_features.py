@@ -9,6 +9,7 @@ from bert_tf.quiet import import_tensorflow
 from finetuning.feature_files import write_arrays, write_json_lines
 from finetuning.inputs import SHORTEST, encode_pair, read_lines
 from run_scripts.cli import flag, run_program
+from run_scripts.finetune_flags import read_layers
 from run_scripts.model_folder import CONFIG_NAMES, check_table, find_checkpoint, find_config
 from run_scripts.tokenizer_flags import TokenizerFlags, check_tokenizer_flags, open_tokenizer
 from run_scripts.training_flags import choose_column, read_config
@@ -70,7 +71,7 @@ def extract_features(values):
     check_flags(values)
     column = choose_column(values)
     config = read_config(values, column)
-    layers = read_layers(values.layers, config)
+    layers = read_layers("layers", values.layers, config)
     if values.max_seq_length > config.max_position_embeddings:
         raise InputError(
             "--max_seq_length must be at most max_position_embeddings of the configuration. "
@@ -143,21 +144,6 @@ def check_flags(values):
             f"--init_checkpoint must name a checkpoint, that is a file {prefix}.index. "
             "Received: no such file"
         )
-
-
-def read_layers(text, config):
-    """The numbers of --layers, each a layer that the model has."""
-    number = config.num_hidden_layers * getattr(config, "inner_group_num", 1)
-    try:
-        layers = [int(part) for part in text.split(",")]
-    except ValueError:
-        layers = []
-    if not layers or not all(-number <= layer < number for layer in layers):
-        raise InputError(
-            f"--layers must be numbers from {-number} to {number - 1}, separated by commas: the "
-            f"model has {number} layers. Received: {text}"
-        )
-    return layers
 
 
 if __name__ == "__main__":

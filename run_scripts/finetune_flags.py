@@ -172,8 +172,15 @@ def read_boundaries(text, longest):
     return tuple(sorted({*lengths, longest}))
 
 
-def read_feature_layers(text, config):
-    """The numbers of --feature_layers or --layers, each a layer that the model has."""
+def read_feature_layers(values, config):
+    """The numbers of --feature_layers; none without it."""
+    if not values.feature_layers:
+        return ()
+    return read_layers("feature_layers", values.feature_layers, config)
+
+
+def read_layers(name, text, config):
+    """The numbers of the flag --NAME, each a layer that the model has."""
     number = config.num_hidden_layers * getattr(config, "inner_group_num", 1)
     try:
         layers = [int(part) for part in text.split(",")]
@@ -181,7 +188,7 @@ def read_feature_layers(text, config):
         layers = []
     if not layers or not all(-number <= layer < number for layer in layers):
         raise InputError(
-            f"layers must be numbers from {-number} to {number - 1}, separated by commas: the "
+            f"--{name} must be numbers from {-number} to {number - 1}, separated by commas: the "
             f"model has {number} layers. Received: {text}"
         )
     return tuple(layers)

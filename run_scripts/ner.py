@@ -56,7 +56,7 @@ def make_problem(values, task, config, tokenizer):
     """The task as an `EntityTagging`."""
     from finetuning.entities import EntityTagging
 
-    layers = read_feature_layers(values.feature_layers, config) if values.feature_layers else ()
+    layers = read_feature_layers(values, config)
     return EntityTagging(
         task,
         tokenizer,
