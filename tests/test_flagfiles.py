@@ -1,11 +1,15 @@
-"""The flag files are complete jobs: they parse, and the two parts of a job fit together."""
+"""The flag files parse: complete jobs whose two parts fit together, and settings of fine-tuning."""
 
 from pathlib import Path
 
 import pytest
 
+from finetuning.tasks import TASKS
+from run_scripts.benchmark_plan import BENCHMARKS, find_flagfile
+from run_scripts.classifier import ClassifierFlags
 from run_scripts.cli import parse, resolve_columns
 from run_scripts.create_data import CreateDataFlags, choose_plan
+from run_scripts.finetune_flags import check_finetune_flags, resolve_steps, training_steps
 from run_scripts.pretrain_flags import PretrainFlags, check_flags
 from run_scripts.training_flags import choose_column, read_config
 
@@ -36,6 +40,74 @@ def test_data_and_training_fit(job, monkeypatch):
     assert config.type_vocab_size == 2
 
 
+# (task, model) -> learning rate, batch, updates (epochs for BERT), warm-up, longest example: of
+# ALBERT the table of its paper's appendix A.4
+SETTINGS = {
+    ("cola", "albert"): (1e-5, 16, 5336, 320, 512),
+    ("sts-b", "albert"): (2e-5, 16, 3598, 214, 512),
+    ("sst-2", "albert"): (1e-5, 32, 20935, 1256, 512),
+    ("mnli", "albert"): (3e-5, 128, 10000, 1000, 512),
+    ("qnli", "albert"): (1e-5, 32, 33112, 1986, 512),
+    ("qqp", "albert"): (5e-5, 128, 14000, 1000, 512),
+    ("rte", "albert"): (3e-5, 32, 800, 200, 512),
+    ("mrpc", "albert"): (2e-5, 32, 800, 200, 512),
+    ("wnli", "albert"): (2e-5, 16, 2000, 250, 512),
+    **{(task, "bert"): (2e-5, 32, 3, 0.1, 128) for task in BENCHMARKS["glue"]},
+    **{
+        (task, column): (
+            5e-5,
+            32,
+            {"klue-tc": 4, "klue-sts": 4, "klue-nli": 5}.get(task, 3),
+            0.1,
+            128,
+        )
+        for task in BENCHMARKS["korean"]
+        for column in ("bert", "albert")
+    },
+}
+
+
+def read_finetuning(path, column, *given):
+    """The flags of a fine-tuning job, after the program's own checks."""
+    argv = ["run", f"--flagfile={path}", "--data_dir=a", "--output_dir=b", *given]
+    parsed = parse(ClassifierFlags, [*argv, f"--{column}_config_file=c"])
+    values = resolve_steps(resolve_columns(parsed, column), parsed)
+    check_finetune_flags(values)
+    return values
+
+
+@pytest.mark.parametrize(("task", "column"), SETTINGS)
+def test_fine_tuning(task, column, monkeypatch):
+    monkeypatch.chdir(FLAGFILES.parents[1])
+    benchmark = next(name for name, tasks in BENCHMARKS.items() if task in tasks)
+    path = find_flagfile(benchmark, column, task)
+    own = task in path.stem
+    values = read_finetuning(path, column, *([] if own else [f"--task_name={task}"]))
+    assert values.task_name == task and task in TASKS
+    assert values.do_train and values.do_eval and values.optimizer == "adamw"
+    rate, batch, steps, warmup, length = SETTINGS[task, column]
+    assert (values.learning_rate, values.train_batch_size) == (rate, batch)
+    assert values.max_seq_length == length
+    if column == "albert" and benchmark == "glue":
+        assert training_steps(values, 10) == (steps, warmup)
+    else:
+        assert (values.num_train_epochs, values.warmup_proportion) == (steps, warmup)
+        assert training_steps(values, 3200) == (steps * 100, steps * 10)
+
+
+def test_every_task_has_settings():
+    assert {task for task, _ in SETTINGS} | {"mismnli", "xnli"} == set(TASKS)
+
+
 def test_no_flag_file_is_left_out():
     names = {f"{job}_{part}" for job in JOBS for part in ("data", "pretrain")}
+    names |= {"glue_albert"}  # which the files of its tasks name
+    for task, column in SETTINGS:
+        benchmark = next(name for name, tasks in BENCHMARKS.items() if task in tasks)
+        names.add(find_flagfile(benchmark, column, task).stem)
     assert {path.stem for path in FLAGFILES.glob("*.flags")} == names
+
+
+@pytest.mark.parametrize("path", sorted(FLAGFILES.glob("*.flags")), ids=lambda path: path.stem)
+def test_a_flag_file_says_what_it_is(path):
+    assert path.read_text(encoding="utf-8").startswith("# ")

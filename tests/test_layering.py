@@ -149,6 +149,8 @@ LIGHT = (
     "finetuning.answer_scores",
     "finetuning.answers",
     "finetuning.choice_data",
+    "run_scripts.benchmark_plan",
+    "run_scripts.benchmark_table",
     "finetuning.feature_files",
     "finetuning.inputs",
     "finetuning.metrics",

@@ -1,0 +1,41 @@
+# Fine-tunes a model on every task of a benchmark; sourced by run_glue.sh and run_korean.sh.
+#
+#   run_benchmark NAME MODEL DATA_DIR OUTPUT_DIR [--flag=value ...]
+#
+# PYTHON names an interpreter that has the project already; else it is installed into .venv.
+
+absolute() { case "$1" in /*) printf '%s' "$1" ;; *) printf '%s/%s' "$PWD" "$1" ;; esac; }
+
+finished() { [ -e "$1/eval_results.txt" ] || [ -e "$1/seeds.tsv" ]; }
+
+run_benchmark() {
+  local name="$1" model data output plan line task
+  if [ $# -lt 4 ]; then
+    echo "usage: bash run_scripts/run_$name.sh MODEL DATA_DIR OUTPUT_DIR [--flag=value ...]" >&2
+    exit 2
+  fi
+  model="$(absolute "$2")" data="$(absolute "$3")" output="$(absolute "$4")"
+  shift 4
+  cd "$(dirname "${BASH_SOURCE[0]}")/.."
+  if [ -z "${PYTHON:-}" ]; then
+    source run_scripts/install.sh
+    install_project finetune
+  fi
+  plan="$("$PYTHON" -m run_scripts.benchmark_plan --benchmark="$name" --model="$model" \
+    --data_dir="$data" --output_dir="$output")"
+  while IFS=$'\t' read -r -a line; do
+    task="${line[0]}"
+    printf '\n== %s\n' "$task"
+    if finished "$output/$task"; then
+      echo "$output/$task is there already"
+      continue
+    fi
+    "$PYTHON" "${line[@]:1}" "$@" < /dev/null
+    if ! finished "$output/$task"; then  # Ctrl-C: the program has saved and ended well
+      echo "stopped at $task: the same command goes on from there" >&2
+      exit 1
+    fi
+  done <<< "$plan"
+  printf '\n'
+  "$PYTHON" -m run_scripts.benchmark_table --benchmark="$name" --output_dir="$output"
+}

@@ -1,0 +1,139 @@
+"""Prints what a model reached in the tasks of a benchmark: one table."""
+
+import dataclasses
+import os
+import statistics
+import sys
+
+from finetuning.tasks import TASKS
+from run_scripts.benchmark_plan import BENCHMARKS
+from run_scripts.cli import flag, run_program
+from run_scripts.finetune_flags import measured_splits
+from tokenization.errors import InputError
+
+# What gluebenchmark.com counts, where that is not all that is measured here.
+GLUE_COUNTED = {"cola": ("matthews",)}
+
+# As arXiv:1810.04805, appendix B.1: what was trained did worse there than the more frequent label.
+GLUE_NOT_COUNTED = ("wnli",)
+
+
+@dataclasses.dataclass(frozen=True)
+class TableFlags:
+    """Prints the results of all tasks of a benchmark that were fine-tuned."""
+
+    benchmark: str = flag(None, "Which tasks.", required=True, choices=tuple(BENCHMARKS))
+    output_dir: str = flag(None, "The folder with a folder of each task.", required=True)
+
+
+def main(argv=None):
+    """The program; returns the exit status."""
+    return run_program(show_table, TableFlags, argv)
+
+
+def show_table(values):
+    """Prints the table; below that of GLUE its average."""
+    read = {
+        task: read_numbers(os.path.join(values.output_dir, task))
+        for task in BENCHMARKS[values.benchmark]
+    }
+    found = {task: numbers for task, numbers in read.items() if numbers}
+    if not found:
+        raise InputError(
+            "--output_dir must hold the folder of a task with eval_results.txt. Received: "
+            f"{values.output_dir}"
+        )
+    rows = [("task", "split", "metrics", "times 100", "without a model")]
+    for task, numbers in found.items():
+        rows += task_rows(task, numbers)
+    print_rows(rows)
+    if len(found) < len(read):
+        print(f"without results: {', '.join(task for task in read if task not in found)}")
+    if values.benchmark == "glue":
+        print(glue_average(found))
+
+
+def read_numbers(folder):
+    """The results of a task.
+
+    Args:
+        folder: of a fine-tuned model, with eval_results.txt; or of several trainings, with
+            seeds.tsv.
+
+    Returns:
+        A dict: name -> mean and standard deviation, which is None for one training. Empty if there
+        are no results.
+    """
+    single, seeds = (os.path.join(folder, name) for name in ("eval_results.txt", "seeds.tsv"))
+    if os.path.exists(seeds):
+        with open(seeds, encoding="utf-8") as file:
+            rows = [line.split("\t") for line in file][1:]
+        return {name: (float(mean), float(deviation)) for name, mean, deviation, *_ in rows}
+    if os.path.exists(single):
+        with open(single, encoding="utf-8") as file:
+            rows = [line.split(" = ") for line in file]
+        return {name: (float(value), None) for name, value in rows}
+    return {}
+
+
+def task_rows(task, numbers):
+    """A row of cells for each split that a task was measured on."""
+    rows = []
+    metrics = TASKS[task].metrics
+    for i, split in enumerate(measured_splits(TASKS[task])):
+        # The results of the first split lead, under Google's names.
+        prefix = split if i else "eval"
+        scores = [shown(*numbers[f"{prefix}_{metric}"]) for metric in metrics]
+        plain = [numbers.get(f"baseline_{metric}") for metric in metrics] if not i else []
+        plain = [shown(*number) for number in plain if number]
+        rows.append((task, split, *map(" / ".join, (metrics, scores, plain))))
+    return rows
+
+
+def shown(value, deviation):
+    """A number of the table."""
+    return f"{100 * value:.2f}" + (f" ± {100 * deviation:.2f}" if deviation is not None else "")
+
+
+def print_rows(rows):
+    """Prints a table, the first row of it the header."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [[cell.ljust(width) for cell, width in zip(row, widths, strict=True)] for row in rows]
+    lines.insert(1, ["-" * width for width in widths])
+    for line in lines:
+        print(f"| {' | '.join(line)} |")
+
+
+def glue_average(found):
+    """The line with GLUE's average: the mean over tasks, a task's several numbers averaged first.
+
+    MNLI's matched and mismatched are two numbers of one task, as on gluebenchmark.com.
+
+    Args:
+        found: task -> its results, as `read_numbers` gives them.
+    """
+    counted = [task for task in BENCHMARKS["glue"] if task not in GLUE_NOT_COUNTED]
+    scores = [task_score(task, found[task]) for task in counted if task in found]
+    if not scores:
+        return "GLUE average: none of its tasks is there"
+    missing = [task for task in counted if task not in found]
+    line = f"GLUE average: {100 * statistics.mean(scores):.2f} over {len(scores)} tasks"
+    if missing:
+        line += f", which is no average of GLUE: without {', '.join(missing)}"
+    return (
+        f"{line}\n(a task's several numbers averaged first, of CoLA Matthews' correlation alone; "
+        "WNLI does not count, as in BERT's paper; the site measures the test sets)"
+    )
+
+
+def task_score(task, numbers):
+    """The mean of what counts of a GLUE task."""
+    metrics = GLUE_COUNTED.get(task, TASKS[task].metrics)
+    prefixes = ["eval", *measured_splits(TASKS[task])[1:]]
+    return statistics.mean(
+        numbers[f"{prefix}_{metric}"][0] for prefix in prefixes for metric in metrics
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
