@@ -9,7 +9,7 @@ import os
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.markdown import escape_markdown
+from bert_tf.markdown import as_markdown_table, escape_markdown
 from bert_tf.reporting import Illustrations
 from create_pretraining_data.whole_file import whole_file
 from finetuning.examples import Examples
@@ -138,6 +138,8 @@ class Classification:
         texts = {"most_wrong": "\n".join(lines)}
         if not self.task.labels or self.task.multi_label:
             return Illustrations(texts, {})
+        numbered = {str(i): label for i, label in enumerate(self.task.labels)}
+        texts["classes"] = as_markdown_table(numbered, ("number in the picture", "class"))
         matrix = np.zeros((len(self.task.labels),) * 2, np.int64)
         np.add.at(matrix, (true, found), 1)
         return Illustrations(texts, {"confusion": draw_confusion(matrix, self.task.labels)})
