@@ -9,8 +9,10 @@ import glob
 import os
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 from bert_tf.checkpoint_files import exists
+from finetuning.ner_files import FORMATS
 from finetuning.readers import find_file
 from finetuning.tasks import TASKS
 from run_scripts.cli import flag, run_program
@@ -21,14 +23,43 @@ from tokenization.errors import InputError
 BENCHMARKS = {
     "glue": ("cola", "sst-2", "mrpc", "sts-b", "qqp", "mnli", "qnli", "rte", "wnli"),
     "korean": (
-        "nsmc", "klue-tc", "klue-nli", "klue-sts", "kornli", "korsts", "paws-x", "3i4k",
+        "nsmc", "klue-tc", "klue-nli", "klue-sts", "klue-ner", "kornli", "korsts", "paws-x", "3i4k",
         "hate-speech", "hate-bias",
     ),
 }  # fmt: skip
 
-PROGRAM = "run_classifier.py"
-
 FLAGFILES = Path(__file__).parent / "flagfiles"
+
+
+class Row(NamedTuple):
+    """A task of a benchmark.
+
+    Attributes:
+        program: what fine-tunes it.
+        folder: what the folder of its files is called.
+        files: split -> their names, of the splits that must be there.
+        splits: what it is measured on; the first one leads.
+        metrics: what it is measured by.
+    """
+
+    program: str
+    folder: str
+    files: dict
+    splits: tuple
+    metrics: tuple
+
+
+def row_of(task):
+    """The row of a task, whichever program it belongs to."""
+    if task in FORMATS:
+        form = FORMATS[task]
+        files = {split: (form.files[split],) for split in ("train", "dev")}
+        metrics = ("entity_f1", "character_macro_f1")
+        return Row("run_ner.py", form.folder, files, ("dev",), metrics)
+    found = TASKS[task]
+    splits = tuple(measured_splits(found))
+    files = {split: found.sources[split].files for split in ("train", *splits)}
+    return Row("run_classifier.py", found.folder, files, splits, found.metrics)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,7 +82,7 @@ def show_plan(values):
     column, model = model_flags(values.model)
     tasks = BENCHMARKS[values.benchmark]
     there = [task for task in tasks if has_data(values.data_dir, task)]
-    missing = [f"{task} (folder {TASKS[task].folder})" for task in tasks if task not in there]
+    missing = [f"{task} (folder {row_of(task).folder})" for task in tasks if task not in there]
     if not there:
         raise InputError(
             f"{values.data_dir} must hold a folder of a task: {', '.join(missing)}. Received: none"
@@ -62,11 +93,11 @@ def show_plan(values):
         flags = [
             f"--flagfile={find_flagfile(values.benchmark, column, task)}",
             f"--task_name={task}",
-            f"--data_dir={os.path.join(values.data_dir, TASKS[task].folder)}",
+            f"--data_dir={os.path.join(values.data_dir, row_of(task).folder)}",
             f"--output_dir={os.path.join(values.output_dir, task)}",
             *model,
         ]
-        print("\t".join([task, PROGRAM, *flags]))
+        print("\t".join([task, row_of(task).program, *flags]))
 
 
 def has_data(data_dir, task):
@@ -75,12 +106,12 @@ def has_data(data_dir, task):
     Raises:
         InputError: the folder is there and a file is not: now, not after the tasks before it.
     """
-    row = TASKS[task]
+    row = row_of(task)
     folder = os.path.join(data_dir, row.folder)
     if not os.path.isdir(folder):
         return False
-    for split in ("train", *measured_splits(row)):
-        for name in row.sources[split].files:
+    for names in row.files.values():
+        for name in names:
             find_file(name, folder, row.folder)
     return True
 

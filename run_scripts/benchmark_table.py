@@ -5,10 +5,8 @@ import os
 import statistics
 import sys
 
-from finetuning.tasks import TASKS
-from run_scripts.benchmark_plan import BENCHMARKS
+from run_scripts.benchmark_plan import BENCHMARKS, row_of
 from run_scripts.cli import flag, run_program
-from run_scripts.finetune_flags import measured_splits
 from tokenization.errors import InputError
 
 # What gluebenchmark.com counts, where that is not all that is measured here.
@@ -79,8 +77,8 @@ def read_numbers(folder):
 def task_rows(task, numbers):
     """A row of cells for each split that a task was measured on."""
     rows = []
-    metrics = TASKS[task].metrics
-    for i, split in enumerate(measured_splits(TASKS[task])):
+    metrics = row_of(task).metrics
+    for i, split in enumerate(row_of(task).splits):
         # The results of the first split lead, under Google's names.
         prefix = split if i else "eval"
         scores = [shown(*numbers[f"{prefix}_{metric}"]) for metric in metrics]
@@ -128,8 +126,8 @@ def glue_average(found):
 
 def task_score(task, numbers):
     """The mean of what counts of a GLUE task."""
-    metrics = GLUE_COUNTED.get(task, TASKS[task].metrics)
-    prefixes = ["eval", *measured_splits(TASKS[task])[1:]]
+    metrics = GLUE_COUNTED.get(task, row_of(task).metrics)
+    prefixes = ["eval", *row_of(task).splits[1:]]
     return statistics.mean(
         numbers[f"{prefix}_{metric}"][0] for prefix in prefixes for metric in metrics
     )

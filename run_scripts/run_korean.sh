@@ -5,8 +5,8 @@
 #
 # MODEL is the folder of a pre-trained model, or a checkpoint with configuration and tokenizer beside
 # it. DATA_DIR holds the tasks' folders as they are published: nsmc, klue-tc-v1.1, klue-nli-v1.1,
-# klue-sts-v1.1, KorNLI, KorSTS, ko (PAWS-X), 3i4k, labeled (Korean hate speech); tasks without one
-# are left out. Settings: flagfiles/korean*.flags; flags at the end, for run_classifier.py, win.
+# klue-sts-v1.1, klue-ner-v1.1, KorNLI, KorSTS, ko (PAWS-X), 3i4k, labeled (Korean hate speech);
+# tasks without one are left out. Settings: flagfiles/korean*.flags; flags at the end win.
 # Started again it goes on where it was; a task with results is not run again.
 set -euo pipefail
 source "$(dirname "$0")/benchmark.sh"

@@ -4,12 +4,14 @@ from pathlib import Path
 
 import pytest
 
+from finetuning.ner_files import FORMATS
 from finetuning.tasks import TASKS
 from run_scripts.benchmark_plan import BENCHMARKS, find_flagfile
 from run_scripts.classifier import ClassifierFlags
 from run_scripts.cli import parse, resolve_columns
 from run_scripts.create_data import CreateDataFlags, choose_plan
 from run_scripts.finetune_flags import check_finetune_flags, resolve_steps, training_steps
+from run_scripts.ner import NerFlags
 from run_scripts.pretrain_flags import PretrainFlags, check_flags
 from run_scripts.training_flags import choose_column, read_config
 
@@ -59,7 +61,7 @@ SETTINGS = {
             32,
             {"klue-tc": 4, "klue-sts": 4, "klue-nli": 5}.get(task, 3),
             0.1,
-            128,
+            {"klue-ner": 510}.get(task, 128),
         )
         for task in BENCHMARKS["korean"]
         for column in ("bert", "albert")
@@ -70,7 +72,8 @@ SETTINGS = {
 def read_finetuning(path, column, *given):
     """The flags of a fine-tuning job, after the program's own checks."""
     argv = ["run", f"--flagfile={path}", "--data_dir=a", "--output_dir=b", *given]
-    parsed = parse(ClassifierFlags, [*argv, f"--{column}_config_file=c"])
+    flags = NerFlags if "klue-ner" in path.stem else ClassifierFlags
+    parsed = parse(flags, [*argv, f"--{column}_config_file=c"])
     values = resolve_steps(resolve_columns(parsed, column), parsed)
     check_finetune_flags(values)
     return values
@@ -83,7 +86,7 @@ def test_fine_tuning(task, column, monkeypatch):
     path = find_flagfile(benchmark, column, task)
     own = task in path.stem
     values = read_finetuning(path, column, *([] if own else [f"--task_name={task}"]))
-    assert values.task_name == task and task in TASKS
+    assert values.task_name == task and task in (*TASKS, *FORMATS)
     assert values.do_train and values.do_eval and values.optimizer == "adamw"
     rate, batch, steps, warmup, length = SETTINGS[task, column]
     assert (values.learning_rate, values.train_batch_size) == (rate, batch)
@@ -96,7 +99,7 @@ def test_fine_tuning(task, column, monkeypatch):
 
 
 def test_every_task_has_settings():
-    assert {task for task, _ in SETTINGS} | {"mismnli", "xnli"} == set(TASKS)
+    assert {task for task, _ in SETTINGS} - set(FORMATS) | {"mismnli", "xnli"} == set(TASKS)
 
 
 def test_no_flag_file_is_left_out():
