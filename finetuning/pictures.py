@@ -14,6 +14,10 @@ from tokenization.errors import InputError
 LONGEST_LABEL = 16
 
 
+# Classes of which there is a picture; of more nobody could read it.
+MOST_DRAWN = 50
+
+
 def draw_confusion(matrix, labels):
     """Which class is taken for which.
 
@@ -43,7 +47,8 @@ def draw_confusion(matrix, labels):
     shares = matrix / np.maximum(matrix.sum(axis=1, keepdims=True), 1)
     axes.imshow(shares, cmap="Blues", vmin=0, vmax=1)
     names = [
-        label if label.isascii() and len(label) <= LONGEST_LABEL else str(i)
+        # Between two dollar signs matplotlib reads formulas.
+        label.replace("$", r"\$") if label.isascii() and len(label) <= LONGEST_LABEL else str(i)
         for i, label in enumerate(labels)
     ]
     axes.set_xticks(range(count), names, rotation=45, ha="right")
