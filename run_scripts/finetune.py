@@ -11,6 +11,7 @@ import numpy as np
 from bert_tf.checkpoint_files import BEST_FOLDER
 from bert_tf.cluster import read_cluster
 from bert_tf.quiet import import_tensorflow
+from finetuning.metrics import check_installed
 from run_scripts.cli import Columns, resolve_columns
 from run_scripts.finetune_flags import (
     check_finetune_flags,
@@ -67,6 +68,8 @@ def finetune(values, program):
             "--max_seq_length must be at most max_position_embeddings of the configuration. "
             f"Received: {values.max_seq_length} and {config.max_position_embeddings}"
         )
+    if values.do_eval or (values.do_train and values.eval_every_steps):
+        check_installed()
     boundaries = read_boundaries(values.bucket_boundaries, values.max_seq_length)
     tokenizer = open_tokenizer(values)
     where = values.tokenizer_dir or values.spm_model_file or values.vocab_file

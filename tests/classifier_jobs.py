@@ -13,6 +13,7 @@ from run_scripts import classifier
 # Several runs in one process trace the same functions anew, which TensorFlow warns of.
 tf.get_logger().setLevel("ERROR")
 
+MNLI = ("index", "sentence1", "sentence2", "label1", "gold_label")
 GOOD, BAD, OTHER = ["good", "nice", "fun"], ["bad", "dull", "sad"], ["the", "film", "is", "a", "so"]
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *GOOD, *BAD, *OTHER]
 NO_DROPOUT = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
@@ -44,6 +45,21 @@ def write_splits(folder, header, rows, **splits):
     for split, (start, end) in splits.items():
         write_table(folder / f"{split}.tsv", header, rows[start:end])
     return folder
+
+
+def write_mnli(folder):
+    """MNLI's files, small."""
+    rng = np.random.default_rng(0)
+    rows = [
+        (i, sentence(rng, GOOD), sentence(rng, BAD), "-", label)
+        for i, label in enumerate(["contradiction", "entailment", "neutral"] * 12)
+    ]
+    folder.mkdir()
+    write_table(folder / "train.tsv", MNLI, rows[:24])
+    write_table(folder / "dev_matched.tsv", MNLI, rows[24:30])
+    write_table(folder / "dev_mismatched.tsv", MNLI, rows[30:])
+    for name in ("test_matched", "test_mismatched"):
+        write_table(folder / f"{name}.tsv", MNLI[:3], [row[:3] for row in rows[:4]])
 
 
 class Job:
