@@ -28,6 +28,12 @@ def list_checkpoints(directory):
     return sorted(int(match.group(1)) for match in steps if match)
 
 
+def step_of(prefix):
+    """The step in a checkpoint's name; 0 where it has none, as in "model.ckpt-best"."""
+    match = re.search(r"model\.ckpt-(\d+)$", str(prefix))
+    return int(match.group(1)) if match else 0
+
+
 def latest_checkpoint(directory):
     """The newest checkpoint's name, or None; unlike TensorFlow's, needs no state file."""
     steps = list_checkpoints(directory)

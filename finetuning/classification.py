@@ -16,7 +16,7 @@ from finetuning.examples import Examples
 from finetuning.heads import DROPOUT, SequenceClassifier
 from finetuning.inputs import encode_pairs, pad_rows
 from finetuning.metrics import score
-from finetuning.pictures import draw_confusion
+from finetuning.pictures import MOST_DRAWN, draw_confusion
 from finetuning.tasks import TASKS
 
 # Examples that TensorBoard shows of those that the model is most wrong about.
@@ -136,7 +136,7 @@ class Classification:
             cells = (text, self.name(true[i]), self.name(found[i]), f"{losses[i]:.3f}")
             lines.append(f"| {' | '.join(map(escape_markdown, cells))} |")
         texts = {"most_wrong": "\n".join(lines)}
-        if not self.task.labels or self.task.multi_label:
+        if self.task.multi_label or not 0 < len(self.task.labels) <= MOST_DRAWN:
             return Illustrations(texts, {})
         numbered = {str(i): label for i, label in enumerate(self.task.labels)}
         texts["classes"] = as_markdown_table(numbered, ("number in the picture", "class"))

@@ -7,11 +7,15 @@ Shapes: N examples, C classes.
 
 import functools
 import importlib
+import importlib.util
 import warnings
 
 import numpy as np
 
 from tokenization.errors import InputError
+
+# What comes with the extra "finetune".
+LIBRARIES = ("sklearn", "scipy", "seqeval", "matplotlib")
 
 # KLUE's sentence pairs count as paraphrases from this score on, of 0 to 5.
 PARAPHRASE_SCORE = 3.0
@@ -110,6 +114,20 @@ def score_tags(labels, predictions, tags):
         "entity_macro_f1": float(entity_f1(average="macro")),
         "character_macro_f1": float(character_f1(true, found)),
     }
+
+
+def check_installed():
+    """Refuses to begin what could not be judged in the end.
+
+    Raises:
+        InputError: a library that evaluation needs is not installed.
+    """
+    missing = [name for name in LIBRARIES if importlib.util.find_spec(name) is None]
+    if missing:
+        raise InputError(
+            f"evaluation needs {', '.join(LIBRARIES)}: pip install -e '.[finetune]'. Received: "
+            f"no {', '.join(missing)}"
+        )
 
 
 def _imported(name):

@@ -2,8 +2,7 @@
 
 import os
 
-from finetuning.metrics import METRICS
-from finetuning.readers import ShortRow, find_file, read_rows, split_labels
+from finetuning.readers import ShortRow, find_file, label_texts, read_rows
 from finetuning.tasks import Source, Task
 from tokenization.errors import InputError
 
@@ -15,6 +14,13 @@ DEFAULT_METRICS = {
     "single_label": ("accuracy", "macro_f1"),
     "multi_label": ("micro_f1", "macro_f1"),
     "regression": ("pearson", "spearman"),
+}
+
+# What each type can be judged by; f1 is that of the second of two labels.
+FITTING_METRICS = {
+    "single_label": ("accuracy", "f1", "macro_f1", "micro_f1", "matthews"),
+    "multi_label": ("micro_f1", "macro_f1", "accuracy"),
+    "regression": ("pearson", "spearman", "paraphrase_f1"),
 }
 
 # More different labels than that are numbers or texts by mistake.
@@ -31,18 +37,20 @@ def own_task(kind, data_dir, task_type, text, second, label, id, labels, metrics
         text, second, label, id: the columns: names of the header line or of the objects' keys;
             numbers from 0, as digits, in a .tsv without a header. `second` and `id` may be None.
         labels: all labels, in the order of the classes; None to find them in the training file.
-        metrics: keys of `METRICS`; None for the usual ones.
+        metrics: of `FITTING_METRICS`; None for the usual ones.
 
     Returns:
         A `Task`, whose splits are the files that there are.
 
     Raises:
-        InputError: no such file, a metric that there is not, labels that cannot be found.
+        InputError: no such file, a metric that does not fit, labels that cannot be found.
     """
-    unknown = [name for name in metrics or () if name not in METRICS]
+    fitting = FITTING_METRICS[task_type]
+    unknown = [name for name in metrics or () if name not in fitting]
     if unknown:
         raise InputError(
-            f"--metrics must be of {', '.join(METRICS)}. Received: {', '.join(unknown)}"
+            f"--metrics of --task_type={task_type} must be of {', '.join(fitting)}. "
+            f"Received: {', '.join(unknown)}"
         )
     columns = [_column(name, kind) for name in (text, second, label, id)]
     if len({isinstance(column, int) for column in columns if column is not None}) > 1:
@@ -61,6 +69,15 @@ def own_task(kind, data_dir, task_type, text, second, label, id, labels, metrics
         labels = ()
     elif labels is None:
         labels = _find_labels(data_dir, sources.get("train"), task_type == "multi_label")
+    elif len(set(labels)) < max(2, len(labels)) or "" in labels:
+        raise InputError(
+            f"--labels must be at least two different labels. Received: {','.join(labels)}"
+        )
+    if "f1" in (metrics or ()) and len(labels) != 2:
+        raise InputError(
+            "--metrics=f1 is for two labels; of more there are macro_f1 and micro_f1. "
+            f"Received: {len(labels)} labels"
+        )
     return Task(
         "",
         sources,
@@ -102,7 +119,9 @@ def _find_labels(data_dir, source, several):
             value = field(source.label)
         except ShortRow as error:
             raise InputError(f"{where} must have {error}") from None
-        found.update(split_labels(value) if several else [str(value)])
+        found.update(label_texts(value, several, where))
+        if "" in found:
+            raise InputError(f"{where}: the label must not be empty. Received: {value!r}")
         commas = [label for label in found if "," in label]
         if commas:
             raise InputError(f"{where}: a label must not hold a comma. Received: {commas[0]!r}")
@@ -113,7 +132,8 @@ def _find_labels(data_dir, source, several):
             )
     if len(found) < 2:
         raise InputError(
-            f"{path} must have at least two different labels. Received: {', '.join(found)}"
+            f"{path} must have at least two different labels. Received: "
+            + (", ".join(found) or "none")
         )
     if all(label.isdecimal() for label in found):
         return sorted(found, key=int)

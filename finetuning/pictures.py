@@ -14,6 +14,10 @@ from tokenization.errors import InputError
 LONGEST_LABEL = 16
 
 
+# Classes of which there is a picture; of more nobody could read it, and it takes long to draw.
+MOST_DRAWN = 30
+
+
 def draw_confusion(matrix, labels):
     """Which class is taken for which.
 
@@ -23,7 +27,7 @@ def draw_confusion(matrix, labels):
         labels: the names of the classes.
 
     Returns:
-        [height, width, 3] uint8: colours by the share of the row, the counts written in.
+        [height, width, 3] uint8: coloured by the share of the row, with the counts above 0.
 
     Raises:
         InputError: matplotlib is not installed.
@@ -43,15 +47,16 @@ def draw_confusion(matrix, labels):
     shares = matrix / np.maximum(matrix.sum(axis=1, keepdims=True), 1)
     axes.imshow(shares, cmap="Blues", vmin=0, vmax=1)
     names = [
-        label if label.isascii() and len(label) <= LONGEST_LABEL else str(i)
+        # Between two dollar signs matplotlib reads formulas.
+        label.replace("$", r"\$") if label.isascii() and len(label) <= LONGEST_LABEL else str(i)
         for i, label in enumerate(labels)
     ]
     axes.set_xticks(range(count), names, rotation=45, ha="right")
     axes.set_yticks(range(count), names)
     axes.set_xlabel("predicted")
     axes.set_ylabel("true")
-    for (row, column), number in np.ndenumerate(matrix):
+    for row, column in np.argwhere(matrix):
         colour = "white" if shares[row, column] > 0.5 else "black"
-        axes.text(column, row, str(number), ha="center", va="center", color=colour)
+        axes.text(column, row, str(matrix[row, column]), ha="center", va="center", color=colour)
     canvas.draw()
     return np.asarray(canvas.buffer_rgba())[:, :, :3].copy()

@@ -62,7 +62,7 @@ def read_split(task, split, data_dir):
             if "NS" in left_out and "NS" in (text, second):
                 left_out["NS"] += 1
                 continue
-            if label is not None:
+            if source.label is not None:
                 label = read_label(task, label, where)
             examples.append(Example(number, text, second, label))
         if len(examples) == count:
@@ -89,7 +89,7 @@ def read_label(task, value, where):
         if not math.isfinite(score):
             raise InputError(f"{where}: the label must be a number. Received: {value!r}")
         return score
-    values = split_labels(value) if task.multi_label else [str(value)]
+    values = label_texts(value, task.multi_label, where)
     values = [task.aliases.get(label, label) for label in values]
     unknown = [label for label in values if label not in task.labels]
     if unknown:
@@ -101,10 +101,20 @@ def read_label(task, value, where):
     return task.labels.index(values[0])
 
 
-def split_labels(value):
-    """The labels of an example that may have several: a JSON list, or text with commas between."""
-    parts = value if isinstance(value, list) else str(value).split(",")
-    return [str(part).strip() for part in parts if str(part).strip()]
+def label_texts(value, several, where):
+    """The labels of an example: one, or of several a JSON list, or text with commas between.
+
+    Raises:
+        InputError: names file and line of what is no label.
+    """
+    parts = value if several and isinstance(value, list) else [value]
+    wrong = [part for part in parts if not isinstance(part, str | int | float)]
+    if wrong:
+        raise InputError(f"{where}: a label must be text or a number. Received: {wrong[0]!r}")
+    if several and isinstance(value, str):
+        parts = value.split(",")
+    texts = [str(part).strip() for part in parts]
+    return [text for text in texts if text] if several else texts
 
 
 def _text(value, where):

@@ -111,9 +111,14 @@ def read_task(values):
         values.second_column,
         values.label_column or "label",
         values.id_column,
-        values.labels.split(",") if values.labels else None,
-        values.metrics.split(",") if values.metrics else None,
+        _names(values.labels),
+        _names(values.metrics),
     )
+
+
+def _names(text):
+    """What stands between commas; None where no flag was given."""
+    return [name.strip() for name in text.split(",")] if text else None
 
 
 if __name__ == "__main__":

@@ -8,8 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bert_tf.checkpoint_files import BEST_FOLDER
 from bert_tf.cluster import read_cluster
 from bert_tf.quiet import import_tensorflow
+from finetuning.metrics import check_installed
 from run_scripts.cli import Columns, resolve_columns
 from run_scripts.finetune_flags import (
     check_finetune_flags,
@@ -66,6 +68,8 @@ def finetune(values, program):
             "--max_seq_length must be at most max_position_embeddings of the configuration. "
             f"Received: {values.max_seq_length} and {config.max_position_embeddings}"
         )
+    if values.do_eval or (values.do_train and values.eval_every_steps):
+        check_installed()
     boundaries = read_boundaries(values.bucket_boundaries, values.max_seq_length)
     tokenizer = open_tokenizer(values)
     where = values.tokenizer_dir or values.spm_model_file or values.vocab_file
@@ -102,11 +106,11 @@ def fill_in(values, task_flags):
     for name in task_flags:
         value = getattr(values, name)
         if value is None or isinstance(value, Columns):
-            found[name] = saved[name]
-        elif value != saved[name] and name != "max_seq_length":
+            found[name] = saved.get(name)
+        elif value != saved.get(name) and name != "max_seq_length":
             raise InputError(
-                f"--{name} must be what the model in {folder} was trained with: {saved[name]}. "
-                f"Received: {value}"
+                f"--{name} must be what the model in {folder} was trained with: "
+                f"{saved.get(name)}. Received: {value}"
             )
     if not any(getattr(values, f"{column}_config_file") for column in CONFIG_NAMES):
         column, config = find_config(folder)
@@ -117,12 +121,16 @@ def fill_in(values, task_flags):
 
 
 def read_settings(values):
-    """The folder of the fine-tuned model with what it remembers; None where there is none yet."""
+    """The folder of the fine-tuned model with what it remembers; None where there is none yet.
+
+    Without --do_train that is the folder of the weights, if --init_checkpoint names any.
+    """
     folders = [values.output_dir]
     if values.init_checkpoint and not values.do_train:
         prefix = values.init_checkpoint
-        folder = prefix if os.path.isdir(prefix) else os.path.dirname(prefix)
-        folders += [folder, os.path.dirname(folder)]  # a best checkpoint lies one folder below
+        folder = os.path.normpath(prefix if os.path.isdir(prefix) else os.path.dirname(prefix))
+        best = os.path.basename(folder) == BEST_FOLDER
+        folders.insert(0, os.path.dirname(folder) if best else folder)
     for folder in folders:
         path = os.path.join(folder, SETTINGS_FILE)
         if os.path.exists(path):

@@ -16,7 +16,7 @@ import tensorflow as tf
 from albert_tf import AlbertModel
 from bert_tf import BertModel, WarmupPolynomialDecay
 from bert_tf.checkpoint import load_google_checkpoint
-from bert_tf.checkpoint_files import BEST_FOLDER, EXPORTED_NAME, latest_checkpoint
+from bert_tf.checkpoint_files import BEST_FOLDER, latest_checkpoint, step_of
 from bert_tf.compilation import choose_compilation, compile_between_products
 from bert_tf.distribution import (
     barrier,
@@ -70,9 +70,11 @@ def run(values, column, config, tokenizer, problem, read, boundaries, settings):
     strategy = make_strategy(values.distribution_strategy, values.num_gpus)
     with explain_lost_worker(strategy):
         examples = {s: problem.encode(each, s == "train") for s, each in read.items()}
-        if boundaries is None:
-            lengths = np.concatenate([each.lengths for each in examples.values()])
-            boundaries = choose_boundaries(lengths, values.max_seq_length)
+        # Of each split its own: its figures do not depend on which splits were read beside it.
+        boundaries = {
+            split: boundaries or choose_boundaries(each.lengths, values.max_seq_length)
+            for split, each in examples.items()
+        }
         one = Run(
             column, config, tokenizer, problem, examples, boundaries, settings, strategy, precision,
             compiled,
@@ -124,7 +126,7 @@ class Run:
         tokenizer: the model's.
         problem: what is taught.
         examples: split -> its `Examples`.
-        boundaries: the lengths that batches may have.
+        boundaries: split -> the lengths that its batches may have.
         settings: what the folder remembers.
         strategy, precision, compiled: how it is computed.
     """
@@ -134,7 +136,7 @@ class Run:
     tokenizer: object
     problem: object
     examples: dict
-    boundaries: tuple
+    boundaries: dict
     settings: dict
     strategy: object
     precision: str
@@ -201,13 +203,14 @@ class Run:
             )
         names = {field.name for field in dataclasses.fields(TrainingConfig)}
         flags = {k: v for k, v in dataclasses.asdict(values).items() if k in names}
+        boundaries = self.boundaries["train"]
         loop = 10 if tf.config.list_physical_devices("GPU") else 1
         config = TrainingConfig(
             **{
                 **flags,
                 "steps_per_loop": values.steps_per_loop or loop,
                 "profile_steps": read_profile_steps(values),
-                "bucket_boundaries": self.boundaries,
+                "bucket_boundaries": boundaries,
             },
             num_train_steps=steps,
             seed=values.random_seed,
@@ -217,12 +220,10 @@ class Run:
             f"training on {describe_devices(self.strategy)} in {self.precision}, XLA "
             f"{self.compiled}, {values.train_batch_size} examples an update, steps "
             f"{state.step + 1} to {steps}, {steps * values.train_batch_size / count:.1f} passes "
-            f"over {count:,} examples, padded to {', '.join(map(str, self.boundaries))}"
+            f"over {count:,} examples, padded to {', '.join(map(str, boundaries))}"
         )
         part = values.train_batch_size // replicas // parts
-        say(
-            memory_line(self.config, part, self.boundaries[-1], 1, self.precision, values.recompute)
-        )
+        say(memory_line(self.config, part, boundaries[-1], 1, self.precision, values.recompute))
         evaluator = None
         if values.eval_every_steps:
             split = "dev" if "dev" in self.examples else "held_out"
@@ -249,7 +250,7 @@ class Run:
             return f"using the weights of step {state.step}, {latest_checkpoint(folder)}"
         source = best if values.do_train else find_fine_tuned(values)
         report = load_google_checkpoint(state.model, source)
-        state.step = int(source.rpartition("-")[2]) if EXPORTED_NAME + "-" in source else 0
+        state.step = step_of(source)
         return f"using the weights of {report}"
 
     def evaluator(self, values, predictor, split):
@@ -259,7 +260,7 @@ class Run:
             predictor,
             self.examples[split],
             values.eval_batch_size,
-            self.boundaries,
+            self.boundaries[split],
         )
 
     def evaluate(self, values, state, predictor, say):
@@ -292,7 +293,7 @@ class Run:
     def predict(self, values, predictor, chief, say):
         """Writes the predictions of a split."""
         split = split_to_predict(values, self.problem.task.splits)
-        outputs = predictor(self.examples[split], values.predict_batch_size, self.boundaries)
+        outputs = predictor(self.examples[split], values.predict_batch_size, self.boundaries[split])
         if chief:
             paths = self.problem.write_predictions(
                 values.output_dir, split, self.examples[split], outputs

@@ -69,6 +69,17 @@ def test_the_loss_falls(job):
     assert found["loss/next_sentence"][-1][1] < 0.5 * found["loss/next_sentence"][0][1]
 
 
+def test_the_least_seed(job):
+    """0 is no seed of TensorFlow's; it decides weights and order like any other."""
+    flags = {"random_seed": 0, "num_train_steps": 1}
+    outputs = [job.folder / name for name in ("one", "two")]
+    for output in outputs:
+        assert job.run(**flags, output_dir=output) == 0
+    one, two = (arrays(output, 1) for output in outputs)
+    for name, value in one.items():
+        assert value.tobytes() == two[name].tobytes(), name
+
+
 def test_starts_from_google_s_checkpoint(job, capsys):
     toy = DATA / "checkpoints" / "keras_bert_toy"
 

@@ -6,15 +6,18 @@ import shlex
 from pathlib import Path
 
 import pytest
+from classifier_jobs import write_mnli, write_table
 from shared import SHARED
 from tiny import SIZES, tiny_model
 
 from bert_tf.checkpoint import save_google_checkpoint
 from create_pretraining_data.records import read_format
-from run_scripts import create_data, pretrain
+from run_scripts import classifier, create_data, pretrain
 from run_scripts.cli import parse, resolve_columns
+from tokenization import SentencePieceTokenizer
 
 DATA = Path(__file__).parent / "data" / "pretraining_data"
+SPM_MODEL = Path(__file__).parent / "data" / "tokenization" / "spm_small.model"
 VOCABULARY_SIZE = 3222  # of DATA/vocab.txt, which Google's programs were run with
 ONE_LAYER = {"num_hidden_layers": 1}  # which compiles in half the time
 
@@ -59,6 +62,49 @@ ALBERT_RUN = """run_pretraining.py
   --num_train_steps=125000
   --num_warmup_steps=3125
   --save_checkpoints_steps=5000"""
+# google-research/bert README.md, "Sentence (and sentence-pair) classification tasks"
+BERT_CLASSIFY = """run_classifier.py
+  --task_name=MRPC
+  --do_train=true
+  --do_eval=true
+  --data_dir=$GLUE_DIR/MRPC
+  --vocab_file=$BERT_BASE_DIR/vocab.txt
+  --bert_config_file=$BERT_BASE_DIR/bert_config.json
+  --init_checkpoint=$BERT_BASE_DIR/bert_model.ckpt
+  --max_seq_length=128
+  --train_batch_size=32
+  --learning_rate=2e-5
+  --num_train_epochs=3.0
+  --output_dir=/tmp/mrpc_output/"""
+# The same, "Prediction from classifier"
+BERT_PREDICT = """run_classifier.py
+  --task_name=MRPC
+  --do_predict=true
+  --data_dir=$GLUE_DIR/MRPC
+  --vocab_file=$BERT_BASE_DIR/vocab.txt
+  --bert_config_file=$BERT_BASE_DIR/bert_config.json
+  --init_checkpoint=$TRAINED_CLASSIFIER
+  --max_seq_length=128
+  --output_dir=/tmp/mrpc_output/"""
+# google-research/albert README.md, "Fine-tuning on GLUE"
+ALBERT_CLASSIFY = """run_classifier.py
+  --data_dir=...
+  --output_dir=...
+  --init_checkpoint=...
+  --albert_config_file=...
+  --spm_model_file=...
+  --do_train
+  --do_eval
+  --do_predict
+  --do_lower_case
+  --max_seq_length=128
+  --optimizer=adamw
+  --task_name=MNLI
+  --warmup_step=1000
+  --learning_rate=3e-5
+  --train_step=10000
+  --save_checkpoints_steps=100
+  --train_batch_size=128"""
 
 
 def command(text, **paths):
@@ -143,6 +189,77 @@ def test_albert_s_readme(tmp_path):
     small = ["--train_batch_size=4", "--num_train_steps=2", "--max_eval_steps=1"]
     assert pretrain.main(argv + small) == 0
     assert "sentence_order_accuracy" in (output / "eval_results.txt").read_text()
+
+
+def write_mrpc(folder):
+    """MRPC's files with the texts of its README's task: 32 pairs to train on, 4 to measure."""
+    sentences = lines(80).splitlines()
+    sentences = [line for line in sentences if line.strip()]
+    header = ("#1 ID", "#2 ID", "#1 String", "#2 String")
+    for split, first, count in (
+        ("train", "Quality", 32),
+        ("dev", "Quality", 4),
+        ("test", "index", 5),
+    ):
+        rows = [(i % 2, i, i, sentences[i], sentences[i + 1 - i % 2]) for i in range(count)]
+        write_table(folder / f"{split}.tsv", (first, *header), rows)
+
+
+def test_bert_s_readme_of_classification(tmp_path, capsys):
+    """Both commands, as they stand but for their paths."""
+    base = tmp_path / "base"
+    base.mkdir()
+    write_config(base / "bert_config.json", max_position_embeddings=512)
+    model = tiny_model(vocab_size=VOCABULARY_SIZE, max_position_embeddings=512, **ONE_LAYER)
+    save_google_checkpoint(model, str(base / "bert_model.ckpt"))
+    mrpc = tmp_path / "glue" / "MRPC"
+    mrpc.mkdir(parents=True)
+    write_mrpc(mrpc)
+    paths = {
+        "data_dir": mrpc,
+        "vocab_file": DATA / "vocab.txt",
+        "bert_config_file": base / "bert_config.json",
+        "output_dir": f"{tmp_path}/mrpc_output/",
+    }
+    argv = command(BERT_CLASSIFY, **paths, init_checkpoint=base / "bert_model.ckpt")
+    assert classifier.main(argv) == 0
+    shown = capsys.readouterr().out
+    results = [line for line in shown.splitlines() if " = " in line]
+    for name in ("eval_accuracy", "eval_loss", "global_step = 3", "loss"):
+        assert any(line.startswith(f"  {name}") for line in results), name
+    # $TRAINED_CLASSIFIER is the folder, or the checkpoint in it.
+    trained = tmp_path / "mrpc_output"
+    for source in (trained, trained / "model.ckpt-3"):
+        argv = command(BERT_PREDICT, **paths, init_checkpoint=source)
+        assert classifier.main(argv) == 0
+        rows = (trained / "test_results.tsv").read_text().splitlines()
+        assert [len(row.split("\t")) for row in rows] == [2] * 5
+        (trained / "test_results.tsv").unlink()
+
+
+def test_albert_s_readme_of_classification(tmp_path):
+    """The command as it stands but for its paths; its size is cut down by flags behind it."""
+    size = SentencePieceTokenizer(SPM_MODEL).vocab_size
+    sizes = {"vocab_size": size, "embedding_size": 16, "max_position_embeddings": 512}
+    config = write_config(tmp_path / "albert_config.json", **sizes)
+    model = tiny_model("albert", **sizes, **ONE_LAYER)
+    save_google_checkpoint(model, str(tmp_path / "model.ckpt-best"))
+    write_mnli(tmp_path / "MNLI")
+    argv = command(
+        ALBERT_CLASSIFY,
+        data_dir=tmp_path,
+        output_dir=tmp_path / "output",
+        init_checkpoint=tmp_path / "model.ckpt-best",
+        albert_config_file=config,
+        spm_model_file=SPM_MODEL,
+    )
+    values = resolve_columns(parse(classifier.ClassifierFlags, argv), "albert")
+    assert values.do_train and values.do_eval and values.do_predict and values.do_lower_case
+    assert (values.train_batch_size, values.train_step, values.warmup_step) == (128, 10000, 1000)
+    assert values.cached_dir is None and values.albert_hub_module_handle is None
+    assert classifier.main([*argv, "--train_step=2", "--train_batch_size=4"]) == 0
+    assert "eval_accuracy" in (tmp_path / "output" / "eval_results.txt").read_text()
+    assert (tmp_path / "output" / "test_results.tsv").exists()
 
 
 HERE = sorted(DATA.glob("*_sample.tfrecord"))

@@ -1,0 +1,178 @@
+"""Files of one's own: columns, splits, labels, and one line for what does not fit."""
+
+import json
+
+import pytest
+from classifier_jobs import write_table
+
+from finetuning.own_data import DEFAULT_METRICS, own_task
+from finetuning.readers import read_split
+from tokenization.errors import InputError
+
+
+def objects(*entries):
+    return "".join(json.dumps(entry, ensure_ascii=False) + "\n" for entry in entries)
+
+
+def task(folder, kind="tsv", task_type="single_label", **changes):
+    columns = dict.fromkeys(("second", "id", "labels", "metrics"))
+    return own_task(
+        kind, str(folder), task_type, **{"text": "text", "label": "label", **columns, **changes}
+    )
+
+
+def examples(task, folder, split="train"):
+    found, left_out = read_split(task, split, str(folder))
+    assert left_out == {}
+    return [(e.text, e.second, e.label) for e in found]
+
+
+def test_a_table_with_a_header(tmp_path):
+    rows = [("b", "좋다", "x"), ("a", "나쁘다", "y"), ("b", "so so", "z")]
+    write_table(tmp_path / "train.tsv", ["label", "text", "other"], rows)
+    write_table(tmp_path / "dev.tsv", ["text", "label"], [("글", "b")])
+    write_table(tmp_path / "test.tsv", ["other", "text"], [("t1", "글")])
+    made = task(tmp_path)
+    assert made.labels == ("a", "b") and made.metrics == DEFAULT_METRICS["single_label"]
+    assert made.splits == {"train": True, "dev": True, "test": False}
+    assert examples(made, tmp_path) == [
+        ("좋다", None, 1), ("나쁘다", None, 0), ("so so", None, 1),
+    ]  # fmt: skip
+    assert examples(made, tmp_path, "test") == [("글", None, None)]
+    (example,), _ = read_split(made, "dev", str(tmp_path))
+    assert example.id == f"{tmp_path}/dev.tsv line 2"
+    # A pair, with names.
+    made = task(tmp_path, second="other", id="other")
+    found, _ = read_split(made, "train", str(tmp_path))
+    assert [(e.id, e.second) for e in found] == [("x", "x"), ("y", "y"), ("z", "z")]
+    (example,), _ = read_split(made, "test", str(tmp_path))
+    assert (example.id, example.second, example.label) == ("t1", "t1", None)
+
+
+def test_a_table_without_a_header(tmp_path):
+    write_table(tmp_path / "train.tsv", (), [("10", "A", "B"), ("9", "C", "D"), ("10", "E", "F")])
+    write_table(tmp_path / "test.tsv", (), [("9", "G", "H")])
+    made = task(tmp_path, text="1", second="2", label="0")
+    assert made.labels == ("9", "10")  # numbers in their order
+    assert made.splits == {"train": True, "test": True}
+    assert examples(made, tmp_path) == [("A", "B", 1), ("C", "D", 0), ("E", "F", 1)]
+    # A test whose rows end before the label.
+    write_table(tmp_path / "train.tsv", (), [("A", "x"), ("B", "y")])
+    write_table(tmp_path / "test.tsv", (), [("G",)])
+    made = task(tmp_path, text="0", label="1")
+    assert made.splits == {"train": True, "test": False}
+    assert examples(made, tmp_path, "test") == [("G", None, None)]
+
+
+def test_json_lines(tmp_path):
+    rows = [{"a": {"b": "글"}, "y": 2, "id": 7}, {"a": {"b": "nay"}, "y": 10, "id": 8}]
+    (tmp_path / "train.jsonl").write_text(objects(*rows))
+    (tmp_path / "test.jsonl").write_text(objects({"a": {"b": "x"}, "id": 9}))
+    made = task(tmp_path, "jsonl", text="a.b", label="y", id="id")
+    assert made.labels == ("2", "10") and made.splits == {"train": True, "test": False}
+    assert examples(made, tmp_path) == [("글", None, 0), ("nay", None, 1)]
+    (example,), _ = read_split(made, "test", str(tmp_path))
+    assert (example.id, example.label) == ("9", None)
+
+
+def test_several_labels(tmp_path):
+    """As text with commas, as a list; none at all is an answer too."""
+    rows = [("A", "joy, fear"), ("B", ""), ("C", "anger")]
+    write_table(tmp_path / "train.tsv", ["text", "label"], rows)
+    lists = [["joy", "fear"], [], ["anger"]]
+    (tmp_path / "train.jsonl").write_text(
+        objects(*({"text": t, "label": each} for t, each in zip("ABC", lists, strict=True)))
+    )
+    for kind in ("tsv", "jsonl"):
+        made = task(tmp_path, kind, "multi_label")
+        assert made.labels == ("anger", "fear", "joy") and made.multi_label
+        assert made.metrics == DEFAULT_METRICS["multi_label"]
+        labels = [label for *_, label in examples(made, tmp_path)]
+        assert labels == [(0, 1, 1), (0, 0, 0), (1, 0, 0)]
+
+
+def test_regression(tmp_path):
+    write_table(tmp_path / "train.tsv", ["text", "label"], [("A", "-0.5"), ("B", "3e1")])
+    made = task(tmp_path, task_type="regression")
+    assert made.labels == () and made.metrics == DEFAULT_METRICS["regression"]
+    assert [label for *_, label in examples(made, tmp_path)] == [-0.5, 30.0]
+
+
+def test_labels_that_are_given(tmp_path):
+    """Their order is that of the classes; then no training file is needed."""
+    write_table(tmp_path / "dev.tsv", ["text", "label"], [("A", "yes")])
+    made = task(tmp_path, labels=["yes", "no", "never"], metrics=["matthews", "accuracy"])
+    assert made.labels == ("yes", "no", "never") and made.metrics == ("matthews", "accuracy")
+    assert made.splits == {"dev": True}
+    assert examples(made, tmp_path, "dev") == [("A", None, 0)]
+
+
+LINES = "text\tlabel\nA\tx\nB\ty\n"
+
+
+@pytest.mark.parametrize(
+    "content, changes, words",
+    (
+        (None, {}, ("train.tsv", "no such file")),
+        ("", {}, ("train.tsv", "empty")),
+        ("text\tlabel\n", {}, ("train.tsv", "two different labels", "none")),
+        ("text\tlabel\nA\tx\nB\tx\n", {}, ("train.tsv", "two different labels", "x")),
+        ("text\tlabel\nA\tx,y\nB\tx\n", {}, ("train.tsv line 2", "comma", "'x,y'")),
+        ("text\tlabel\nA\tx\nB\n", {}, ("train.tsv line 3", "2 columns", "1")),
+        ("text\tlabel\nA\tx\nB\t\n", {}, ("train.tsv line 3", "must not be empty", "''")),
+        ("words\tlabel\nA\tx\n", {}, ("train.tsv line 1", "text", "words, label")),
+        (LINES, {"second": "other"}, ("train.tsv line 1", "other")),
+        (LINES, {"labels": ["x", "z"]}, ("train.tsv line 3", "x, z", "'y'")),
+        (LINES, {"labels": ["x"]}, ("--labels", "two different", "x")),
+        (LINES, {"labels": ["x", "x"]}, ("--labels", "two different", "x,x")),
+        (LINES, {"labels": ["x", ""]}, ("--labels", "two different", "x,")),
+        (LINES, {"metrics": ["acuracy"]}, ("--metrics", "accuracy, f1", "acuracy")),
+        (LINES, {"metrics": ["pearson"]}, ("--task_type=single_label", "pearson")),
+        (LINES, {"text": "0"}, ("all be names, or all be numbers", "0, label")),
+        (LINES, {"task_type": "regression"}, ("train.tsv line 2", "a number", "'x'")),
+        (LINES, {"task_type": "regression", "metrics": ["accuracy"]}, ("pearson", "accuracy")),
+        (LINES, {"task_type": "multi_label", "metrics": ["matthews"]}, ("micro_f1", "matthews")),
+        (LINES + "C\tz\n", {"metrics": ["f1"]}, ("two labels", "3 labels")),
+    ),
+)
+def test_one_line_for_a_table(tmp_path, content, changes, words):
+    if content is not None:
+        (tmp_path / "train.tsv").write_text(content)
+    with pytest.raises(InputError) as error:
+        examples(task(tmp_path, **changes), tmp_path)
+    message = str(error.value)
+    assert "\n" not in message and all(word in message for word in words), message
+
+
+@pytest.mark.parametrize(
+    "content, task_type, words",
+    (
+        ("{", "single_label", ("train.jsonl line 1", "JSON")),
+        (objects({"text": "A"}), "single_label", ("line 1", "'label'", "text")),
+        (objects({"text": "A", "label": None}), "single_label", ("line 1", "label", "None")),
+        (objects({"text": "A", "label": ["x"]}), "single_label", ("line 1", "label", "['x']")),
+        (objects({"text": "A", "label": [["x"]]}), "multi_label", ("line 1", "['x']")),
+        (objects({"text": "A", "label": ["x,y"]}), "multi_label", ("line 1", "comma", "'x,y'")),
+        (objects({"text": "A", "label": None}), "regression", ("line 1", "a number", "None")),
+        (objects({"text": 3, "label": 1}), "regression", ("line 1", "a string", "3")),
+    ),
+)
+def test_one_line_for_objects(tmp_path, content, task_type, words):
+    (tmp_path / "train.jsonl").write_text(content)
+    with pytest.raises(InputError) as error:
+        examples(task(tmp_path, "jsonl", task_type), tmp_path)
+    message = str(error.value)
+    assert "\n" not in message and all(word in message for word in words), message
+
+
+def test_labels_that_training_does_not_have(tmp_path):
+    """Those of training are all that there are; a label that is null is none."""
+    (tmp_path / "train.jsonl").write_text(
+        objects({"text": "A", "label": "x"}, {"text": "B", "label": "y"})
+    )
+    for label, word in (("z", "'z'"), (None, "None")):
+        (tmp_path / "dev.jsonl").write_text(
+            objects({"text": "A", "label": "x"}, {"text": "B", "label": label})
+        )
+        with pytest.raises(InputError, match=f"dev.jsonl line 2.*{word}"):
+            examples(task(tmp_path, "jsonl"), tmp_path, "dev")

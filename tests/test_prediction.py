@@ -1,0 +1,89 @@
+"""Prediction: what the model gives for each example, whatever is computed together."""
+
+import keras
+import numpy as np
+import pytest
+from test_examples import make_examples
+from tiny import SIZES, strategy_of
+
+from bert_tf import BertConfig, BertModel
+from finetuning.heads import SequenceClassifier
+from finetuning.prediction import Predictor
+
+BOUNDARIES = (8, 16, 32)
+
+
+def make_model():
+    """A classifier of three classes, with weights large enough to tell examples apart."""
+    keras.utils.set_random_seed(2)
+    sizes = {**SIZES, "num_hidden_layers": 1}
+    model = SequenceClassifier(BertModel(BertConfig(**sizes)), classes=3)
+    for variable in model.trainable_variables:
+        if variable.ndim == 2:
+            variable.assign(5 * variable)
+    return model
+
+
+def logits(examples, devices, size, boundaries=BOUNDARIES):
+    strategy = strategy_of(devices)
+    with strategy.scope():
+        model = make_model()
+    outputs = Predictor(model, strategy, xla=False)(examples, size, boundaries)
+    assert set(outputs) == {"logits"} and len(outputs["logits"]) == len(examples.lengths)
+    return np.stack(outputs["logits"])
+
+
+@pytest.fixture(scope="module")
+def plain():
+    """The model alone on one example after another, nothing padded."""
+    examples, model = make_examples(13), make_model()
+    rows = [examples.make_batch(np.array([i]), examples.lengths[i]) for i in range(13)]
+    found = np.concatenate([model(row)["logits"] for row in rows])
+    assert np.abs(np.diff(found, axis=0)).max(axis=1).min() > 1e-3  # an order can be seen
+    return found
+
+
+@pytest.mark.parametrize(
+    "devices, size, boundaries",
+    (
+        (1, 4, BOUNDARIES),  # the last batch has one
+        (1, 100, (32,)),
+        (2, 4, BOUNDARIES),
+        (2, 5, BOUNDARIES),  # three for a device
+    ),
+)
+def test_rows_in_their_order(plain, devices, size, boundaries):
+    found = logits(make_examples(13), devices, size, boundaries)
+    np.testing.assert_allclose(found, plain, atol=1e-5, rtol=0)
+
+
+def test_batches_are_as_long_as_their_longest_needs():
+    """The longest first, of one shape each; all of them are compiled once."""
+    examples = make_examples(13)
+    shapes = []
+    make_batch = examples.make_batch
+
+    def recording(numbers, length):
+        shapes.append((len(numbers), length, examples.lengths[numbers].max()))
+        return make_batch(numbers, length)
+
+    object.__setattr__(examples, "make_batch", recording)
+    strategy = strategy_of(1)
+    predictor = Predictor(make_model(), strategy, xla=False)
+    first = predictor(examples, 4, BOUNDARIES)
+    assert [size for size, _, _ in shapes] == [4] * 4
+    longest = [longest for *_, longest in shapes]
+    assert longest == sorted(longest, reverse=True) and longest[0] == examples.lengths.max()
+    for _, length, longest in shapes:
+        assert length == min(b for b in BOUNDARIES if b >= longest)
+    again = predictor(examples, 4, BOUNDARIES)
+    np.testing.assert_array_equal(first["logits"], again["logits"])
+
+
+def test_weights_that_have_changed_are_seen():
+    examples, model = make_examples(3), make_model()
+    predictor = Predictor(model, strategy_of(1), xla=False)
+    before = np.stack(predictor(examples, 3, (32,))["logits"])
+    model.head.output_bias.assign([1.0, 2.0, 3.0])
+    after = np.stack(predictor(examples, 3, (32,))["logits"])
+    np.testing.assert_allclose(after - before, [[1.0, 2.0, 3.0]] * 3, atol=1e-5)

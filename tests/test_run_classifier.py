@@ -1,0 +1,310 @@
+"""The program run_classifier: trains, measures, predicts, goes on, remembers what it was."""
+
+import json
+import signal
+
+import numpy as np
+import pytest
+from classifier_jobs import (
+    BAD,
+    GOOD,
+    PIECES,
+    Job,
+    read_table,
+    sentence,
+    single_rows,
+    write_mnli,
+    write_splits,
+    write_table,
+)
+from jobs import arrays, curves, one_line, results
+from tiny import SIZES
+
+from bert_tf.checkpoint_files import list_checkpoints
+from finetuning.metrics import METRICS
+
+TEXT_AND_LABEL = ["text", "label"]
+SPLITS = {"train": (0, 64), "dev": (64, 80), "test": (80, 91)}
+ALL = {"do_train": True, "do_eval": True, "do_predict": True}
+
+
+@pytest.fixture
+def job(tmp_path):
+    """A job on sentences that are good or bad."""
+    job = Job(tmp_path)
+    write_splits(job.data, TEXT_AND_LABEL, single_rows(91), **SPLITS)
+    return job
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """The same, trained with all flags that a folder remembers, measured, and predicted."""
+    job = Job(tmp_path_factory.mktemp("trained"), num_hidden_layers=2)
+    write_splits(job.data, TEXT_AND_LABEL, single_rows(91), **SPLITS)
+    flags = {"feature_layers": "-1,-2", "bucket_boundaries": "auto", "metrics": "macro_f1"}
+    assert job.run(**ALL, **flags) == 0
+    return job
+
+
+def written(folder):
+    """What evaluation and prediction left in a folder."""
+    names = ("eval_results.txt", "predictions_test.tsv", "test_results.tsv")
+    return [(folder / name).read_text() for name in names]
+
+
+def test_single_label(trained):
+    found = results(trained.output)
+    assert found["eval_macro_f1"] == found["test_macro_f1"] == 1
+    assert found["eval_loss"] == found["loss"] < 0.1 and found["test_loss"] < 0.1
+    assert (found["global_step"], found["examples"]) == (40, 16)
+    header, *rows = read_table(trained.output / "predictions_test.tsv")
+    assert header == ["id", "text", "label", "prediction", "bad", "good"]
+    expected = read_table(trained.data / "test.tsv")[1:]
+    assert [row[1:3] for row in rows] == expected and len(rows) == 11
+    assert [row[0] for row in rows] == [f"{trained.data}/test.tsv line {i}" for i in range(2, 13)]
+    shares = np.array([row[4:] for row in rows], float)
+    np.testing.assert_allclose(shares.sum(axis=1), 1, atol=2e-6)
+    assert [header[4 + i] for i in shares.argmax(axis=1)] == [row[3] for row in rows]
+    assert [row[3] for row in rows] == [label for _, label in expected]
+    theirs = np.array(read_table(trained.output / "test_results.tsv"), float)
+    np.testing.assert_allclose(theirs, shares, atol=1e-6)
+
+
+def test_a_folder_that_explains_itself(trained, capsys):
+    """Measured and predicted again, by the folder alone, together and one after the other."""
+    expected = written(trained.output)
+    settings = json.loads((trained.output / "finetuning.json").read_text())
+    assert settings["labels"] == "bad,good" and settings["feature_layers"] == "-1,-2"
+    for name in ("eval_results.txt", "predictions_test.tsv", "test_results.tsv"):
+        (trained.output / name).unlink()
+    assert trained.again(do_eval=True) == 0
+    assert trained.again(do_predict=True) == 0
+    assert written(trained.output) == expected
+    # Its weights named by --init_checkpoint, into another folder; another task is refused.
+    other = trained.folder / "other"
+    for number, source in enumerate((trained.output, trained.output / "model.ckpt-40")):
+        flags = {"init_checkpoint": source, "output_dir": other / str(number)}
+        assert trained.again(do_eval=True, do_predict=True, **flags) == 0
+        assert written(other / str(number)) == expected
+    capsys.readouterr()
+    for flags, words in (
+        ({"task_name": "mrpc"}, ("--task_name", "tsv", "mrpc")),
+        ({"feature_layers": "-1"}, ("--feature_layers", "-1,-2")),
+        ({"labels": "good,bad"}, ("--labels", "bad,good")),
+    ):
+        assert trained.again(do_eval=True, **flags) == 1
+        line = one_line(capsys)
+        assert all(word in line for word in (*words, str(trained.output))), line
+
+
+def test_data_that_has_a_test_alone(trained, tmp_path):
+    """Unlabelled, in the order of the file; the labels are the folder's."""
+    write_table(tmp_path / "test.tsv", ["text"], [("the film is sad",), ("so nice",)])
+    flags = {"data_dir": tmp_path, "output_dir": tmp_path / "out"}
+    assert trained.again(do_predict=True, init_checkpoint=trained.output, **flags) == 0
+    header, *rows = read_table(tmp_path / "out" / "predictions_test.tsv")
+    assert header == ["id", "text", "prediction", "bad", "good"]
+    assert [row[1:3] for row in rows] == [["the film is sad", "bad"], ["so nice", "good"]]
+
+
+def test_a_folder_of_another_model_does_not_speak_for_the_weights(trained, job):
+    """Nor does the folder that the program is called in."""
+    assert job.run(train_step=1, labels="good,bad") == 0
+    flags = {"output_dir": job.output, "init_checkpoint": trained.output, "data_dir": trained.data}
+    assert trained.again(do_eval=True, **flags) == 0
+    assert results(job.output)["eval_macro_f1"] == 1
+
+
+def test_several_labels(tmp_path):
+    """An example is good, bad, both or neither."""
+    rng, rows = np.random.default_rng(0), []
+    for number in range(91):
+        chosen = [w for w, bit in ((GOOD, 1), (BAD, 2)) if number % 4 & bit]
+        text = " ".join(["the", *(sentence(rng, words, 2) for words in chosen)])
+        rows.append((text, ",".join("good" if w is GOOD else "bad" for w in chosen)))
+    job = Job(tmp_path)
+    write_splits(job.data, TEXT_AND_LABEL, rows, **SPLITS)
+    assert job.run(**ALL, task_type="multi_label", train_step=400) == 0
+    assert results(job.output)["eval_micro_f1"] > 0.95
+    header, *found = read_table(job.output / "predictions_test.tsv")
+    assert header[3:] == ["prediction", "bad", "good"]
+    for row in found:
+        chosen = [
+            name for name, share in zip(header[4:], row[4:], strict=True) if float(share) > 0.5
+        ]
+        assert row[3] == ",".join(chosen)
+    assert {row[3] for row in found} == {"", "good", "bad", "bad,good"}
+
+
+def test_regression_of_pairs_with_albert(tmp_path, capsys):
+    """How many of the two are good; the encoder has two layers of the same weights."""
+    rng, rows = np.random.default_rng(0), []
+    for number in range(91):
+        scores = number % 2, number // 2 % 2
+        rows.append((*(sentence(rng, GOOD if s else BAD, 3) for s in scores), sum(scores)))
+    job = Job(tmp_path, num_hidden_layers=2)
+    write_splits(job.data, ["text", "other", "label"], rows, **SPLITS)
+    flags = {"task_type": "regression", "second_column": "other", "train_step": 400}
+    # The least --random_seed, which TensorFlow's own seed cannot be.
+    assert job.run("albert", **ALL, **flags, random_seed=0) == 0
+    found = results(job.output)
+    assert found["eval_pearson"] > 0.7 > abs(found["baseline_pearson"])
+    header, *rows = read_table(job.output / "predictions_test.tsv")
+    assert header == ["id", "text", "second", "label", "prediction"]
+    labels, predictions = np.array([row[3:] for row in rows], float).T
+    assert np.corrcoef(labels, predictions)[0, 1] == pytest.approx(found["test_pearson"], abs=1e-4)
+    assert len(read_table(job.output / "test_results.tsv")[0]) == 1
+
+
+def test_freezing_trains_the_head_alone(job):
+    """On the folder of what was trained before; its encoder stays as it is to the last bit."""
+    assert job.run(train_step=2) == 0
+    first = arrays(job.output, 2)
+    flags = {"init_checkpoint": job.output / "model.ckpt-2", "output_dir": job.folder / "frozen"}
+    assert job.run(**flags, freeze_encoder=True, train_step=4) == 0
+    found = arrays(job.folder / "frozen", 4)
+    encoder = [name for name in first if name.startswith("bert/") and "adam" not in name]
+    assert len(encoder) > 20
+    for name in encoder:
+        assert found[name].tobytes() == first[name].tobytes(), name
+    # New, not that of the checkpoint; then trained.
+    assert found["output_bias"].any() and found["output_weights/adam_m"].any()
+    assert np.abs(found["output_weights"] - first["output_weights"]).max() > 1e-3
+
+
+def test_the_best_is_kept_and_training_ends_early(job, monkeypatch):
+    """Two evaluations no better than the second; stopped before it, and started again."""
+    accuracies = iter((0.5, 0.9, 0.7, 0.6))
+    monkeypatch.setitem(METRICS, "accuracy", lambda *_: next(accuracies, 0.1))
+    flags = {"eval_every_steps": 4, "patience": 2, "do_eval": True}
+    assert job.stop(monkeypatch, signal.SIGTERM, 6, **flags) == 0
+    assert not (job.output / "eval_results.txt").exists()  # measured when training is done
+    assert job.run(**flags) == 0
+    losses = dict(curves(job.output / "eval")["loss/label"])
+    assert sorted(losses) == [4, 8, 12, 16] and list_checkpoints(job.output)[-1] == 16
+    assert list_checkpoints(job.output / "best") == [8]
+    best, found = results(job.output / "best"), results(job.output)
+    assert best["eval_accuracy"] == 0.9 and best["global_step"] == found["global_step"] == 8
+    assert found["eval_loss"] == best["eval_loss"] == pytest.approx(losses[8])
+    assert losses[8] != pytest.approx(losses[16])
+    assert job.run(**flags) == 0  # nothing is left to train
+    assert results(job.output) == found and list_checkpoints(job.output)[-1] == 16
+    # Alone it takes the best one too, from the folder or from that of the best.
+    for source in (job.output, job.output / "best", job.output / "best" / "model.ckpt-8"):
+        assert job.again(do_eval=True, init_checkpoint=source) == 0
+        assert results(job.output) == found
+
+
+def test_a_task_without_dev_holds_examples_out(job, capsys):
+    (job.data / "dev.tsv").unlink()
+    assert job.run(train_step=4, eval_every_steps=2) == 0
+    out = capsys.readouterr().out
+    assert "held_out: 3 of the training examples" in out and "over 61 examples" in out
+    assert list_checkpoints(job.output / "best")
+
+
+def test_a_run_that_was_stopped_ends_as_one_that_was_not(tmp_path, capsys, monkeypatch):
+    """With dropout, lengths, several steps in one go; to the last bit."""
+    job = Job(tmp_path, hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1)
+    write_splits(job.data, TEXT_AND_LABEL, single_rows(91), **SPLITS)
+    flags = {"train_step": 12, "bucket_boundaries": "4,6", "save_checkpoints_steps": 5}
+    assert job.run(**flags, output_dir=tmp_path / "whole") == 0
+    assert job.stop(monkeypatch, signal.SIGTERM, 7, **flags, steps_per_loop=3) == 0
+    assert list_checkpoints(job.output)[-1] < 12
+    assert "the same command goes on from there" in capsys.readouterr().out
+    assert job.run(**flags, steps_per_loop=3) == 0
+    assert "resuming from" in capsys.readouterr().out
+    one, two = arrays(job.output, 12), arrays(tmp_path / "whole", 12)
+    assert set(one) == set(two) and any(name.endswith("/adam_v") for name in one)
+    for name, value in one.items():
+        assert value.tobytes() == two[name].tobytes(), name
+
+
+def test_several_seeds(job):
+    assert job.run(num_seeds=2, random_seed=3, train_step=3, do_eval=True) == 0
+    header, *rows = read_table(job.output / "seeds.tsv")
+    assert header == ["name", "mean", "standard deviation", "3", "4"]
+    found = [results(job.output / f"seed-{seed}") for seed in (3, 4)]
+    assert found[0]["eval_loss"] != found[1]["eval_loss"]
+    table = {name: list(map(float, cells)) for name, *cells in rows}
+    for name in ("eval_accuracy", "eval_loss", "test_macro_f1"):
+        values = [each[name] for each in found]
+        expected = [np.mean(values), np.std(values, ddof=1), *values]
+        assert table[name] == pytest.approx(expected, abs=1e-6)
+    weights = [arrays(job.output / f"seed-{seed}", 3) for seed in (3, 4)]
+    name = "bert/embeddings/word_embeddings"
+    assert (weights[0][name] != weights[1][name]).any()
+
+
+def test_mnli_is_measured_on_both_splits(tmp_path):
+    job = Job(tmp_path)
+    write_mnli(job.data)
+    assert job.run(**ALL, task_name="MNLI", train_step=2) == 0
+    found = results(job.output)
+    assert found["examples"] == 6
+    for name in ("eval", "dev_mismatched"):
+        assert 0 <= found[f"{name}_accuracy"] <= 1 and found[f"{name}_loss"] > 0
+    header, *rows = read_table(job.output / "predictions_test.tsv")
+    assert header[3:] == ["prediction", "contradiction", "entailment", "neutral"]
+    assert [row[0] for row in rows] == ["0", "1", "2", "3"]
+
+
+def with_label(job):
+    write_table(job.data / "dev.tsv", TEXT_AND_LABEL, [("the", "good"), ("a", "fair")])
+    return {}
+
+
+def with_vocabulary(job):
+    lines = [*PIECES, *map(str, range(SIZES["vocab_size"]))]
+    (job.folder / "large.txt").write_text("\n".join(lines) + "\n")
+    return {"vocab_file": job.folder / "large.txt"}
+
+
+def without_data(job):
+    (job.data / "train.tsv").unlink()
+    return {"labels": "good,bad"}
+
+
+@pytest.mark.parametrize(
+    "change, words",
+    (
+        ({"task_name": "mrcp"}, ("--task_name", "mrpc", "jsonl", "mrcp")),
+        ({"task_name": None}, ("--task_name", "none")),
+        ({"task_name": "mrpc", "labels": "0,1"}, ("--labels", "tsv and jsonl", "mrpc")),
+        ({"task_name": "mrpc"}, ("train.tsv line 1", "#1 String")),
+        ({"task_name": "nsmc"}, ("ratings_train.txt", "no such file")),
+        ({"data_dir": "nowhere"}, ("nowhere", "no such file")),
+        (with_label, ("dev.tsv line 3", "bad, good", "'fair'")),
+        (without_data, ("must have train", "dev, test")),
+        ({"do_train": False, "do_eval": False}, ("--do_train, --do_eval or --do_predict",)),
+        ({"num_train_epochs": 3}, ("--num_train_epochs and --train_step", "both")),
+        ({"warmup_step": 3, "warmup_proportion": 0.1}, ("--warmup_proportion and --warmup_step",)),
+        ({"train_step": None, "num_train_epochs": 0.01}, ("64 examples", "0.01")),
+        ({"patience": 2}, ("--patience needs --eval_every_steps", "2")),
+        ({"num_seeds": 2, "do_eval": False}, ("--num_seeds needs", "2")),
+        (with_vocabulary, ("vocab_size=60", f"large.txt has {len(PIECES) + 60} entries")),
+        ({"train_batch_size": 6, "gradient_accumulation_steps": 4}, ("--train_batch_size", "6")),
+        ({"train_batch_size": 7, "distribution_strategy": "mirrored"}, ("7", "2 devices")),
+        ({"max_seq_length": 33}, ("--max_seq_length", "33 and 32")),
+        ({"max_seq_length": 2}, ("--max_seq_length must be at least 3", "2")),
+        ({"bucket_boundaries": "8,4"}, ("--bucket_boundaries", "8,4")),
+        ({"feature_layers": "2"}, ("from -1 to 0", "2")),
+        ({"metrics": "f2"}, ("--metrics", "macro_f1", "f2")),
+        ({"init_checkpoint": "gone"}, ("--init_checkpoint", "gone.index")),
+        ({"do_train": False}, ("a model's folder must hold a checkpoint", "data")),
+        ({"predict_split": "best", "do_predict": True}, ("must have best", "train, dev, test")),
+        ({"albert_hub_module_handle": "hub"}, ("--albert_hub_module_handle", "hub")),
+        ({"albert_config_file": "albert.json"}, ("both",)),
+        ({"bert_config_file": None}, ("neither",)),
+        ({"vocab_file": None}, ("--vocab_file", "none")),
+    ),
+)
+def test_bad_input_is_one_line(job, capsys, monkeypatch, change, words):
+    monkeypatch.chdir(job.folder)
+    flags = {"do_eval": True, **(change(job) if callable(change) else change)}
+    if flags.get("do_train") is False:
+        flags["output_dir"] = job.data  # it is there, without a model
+    assert job.run(**flags) == 1
+    line = one_line(capsys)
+    assert all(word in line for word in words), line
+    assert not list(job.output.glob("model.ckpt*"))
