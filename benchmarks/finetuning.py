@@ -17,6 +17,7 @@ from pathlib import Path
 from common import one_of, print_table, run, whole_numbers
 from records import mean_and_error
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tensorboard.util.tensor_util import make_ndarray
 
 from bert_tf.evaluation import read_results
 from finetuning.tasks import TASKS
@@ -55,10 +56,10 @@ def train(arguments, task, output, seed, *flags, pretrained=True):
 
 def rate_of(output):
     """The median of the examples per second along a training's curve."""
-    events = EventAccumulator(str(output), size_guidance={"scalars": 0})
+    events = EventAccumulator(str(output), size_guidance={"tensors": 0})  # 0: all points
     events.Reload()
     # The first half is left out: there lengths are compiled.
-    rates = [point.value for point in events.Scalars(RATE)]
+    rates = [float(make_ndarray(point.tensor_proto)) for point in events.Tensors(RATE)]
     return statistics.median(rates[len(rates) // 2 :])
 
 
