@@ -1,7 +1,7 @@
 """Measures what length buckets and pre-training do for fine-tuning.
 
-    python benchmarks/finetuning.py --model_dir=output --compare=buckets --data_dir=nsmc
-    python benchmarks/finetuning.py --model_dir=output --compare=pretraining --data_dir=data
+    python benchmarks/fine_tuning.py --model_dir=output --compare=buckets --data_dir=nsmc
+    python benchmarks/fine_tuning.py --model_dir=output --compare=pretraining --data_dir=data
 
 buckets: NSMC, batches by length beside batches that are all padded to 128, seed by seed in turn:
 reviews/s (the median over the points of each training's curve, so that compiling is left out),
