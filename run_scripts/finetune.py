@@ -42,12 +42,16 @@ class Program(NamedTuple):
         read_split: (task, split, data_dir) -> a list of examples, and a dict of how many rows
             something was done to ("left out (short)"). Does not need TensorFlow.
         make_problem: (flags, task, configuration, tokenizer) -> the problem.
+        changeable: those of the task's flags that may be others than the model was trained with.
+        uses_libraries: whether its metrics are of libraries that need not be installed.
     """
 
     task_flags: tuple
     read_task: Callable
     read_split: Callable
     make_problem: Callable
+    changeable: tuple = ("max_seq_length",)
+    uses_libraries: bool = True
 
 
 def finetune(values, program):
@@ -57,7 +61,7 @@ def finetune(values, program):
         values: `FinetuneFlags` of a program.
         program: a `Program`.
     """
-    given, values = values, fill_in(values, program.task_flags)
+    given, values = values, fill_in(values, program)
     column = choose_column(values)
     values = resolve_steps(resolve_columns(values, column), given)
     check_finetune_flags(values)
@@ -68,7 +72,8 @@ def finetune(values, program):
             "--max_seq_length must be at most max_position_embeddings of the configuration. "
             f"Received: {values.max_seq_length} and {config.max_position_embeddings}"
         )
-    if values.do_eval or (values.do_train and values.eval_every_steps):
+    measures = values.do_eval or (values.do_train and values.eval_every_steps)
+    if measures and program.uses_libraries:
         check_installed()
     boundaries = read_boundaries(values.bucket_boundaries, values.max_seq_length)
     tokenizer = open_tokenizer(values)
@@ -93,24 +98,31 @@ def finetune(values, program):
     run(values, column, config, tokenizer, problem, read, boundaries, settings)
 
 
-def fill_in(values, task_flags):
+def fill_in(values, program):
     """Puts what --output_dir remembers where no flag was given.
 
     Raises:
-        InputError: a flag says something else than what the folder's model was trained for.
+        InputError: a flag says something else than what the folder's model was trained for, or
+            another program trained it.
     """
     folder, saved = read_settings(values)
     if saved is None:
         return values
+    missing = [name for name in program.task_flags if name not in saved]
+    if missing:
+        raise InputError(
+            "the model's folder must be one that this program trained. Received: "
+            f"{os.path.join(folder, SETTINGS_FILE)} without {missing[0]}"
+        )
     found = {}
-    for name in task_flags:
+    for name in program.task_flags:
         value = getattr(values, name)
         if value is None or isinstance(value, Columns):
-            found[name] = saved.get(name)
-        elif value != saved.get(name) and name != "max_seq_length":
+            found[name] = saved[name]
+        elif value != saved[name] and name not in program.changeable:
             raise InputError(
-                f"--{name} must be what the model in {folder} was trained with: "
-                f"{saved.get(name)}. Received: {value}"
+                f"--{name} must be what the model in {folder} was trained with: {saved[name]}. "
+                f"Received: {value}"
             )
     if not any(getattr(values, f"{column}_config_file") for column in CONFIG_NAMES):
         column, config = find_config(folder)
