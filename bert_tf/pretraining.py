@@ -7,6 +7,7 @@ S sequences of a packed row.
 import keras
 from keras import ops
 
+from bert_tf.encoder_model import EncoderModel
 from bert_tf.layers import (
     LayerNorm,
     activation,
@@ -91,7 +92,7 @@ class NextSentenceHead(keras.layers.Layer):
 
 
 @keras.saving.register_keras_serializable(package="bert_tf")
-class PretrainingModel(keras.Model):
+class PretrainingModel(EncoderModel):
     """An encoder with both pre-training heads.
 
     Args:
@@ -101,11 +102,7 @@ class PretrainingModel(keras.Model):
     google_names = GOOGLE_NAMES
 
     def __init__(self, encoder, name="pretraining", **kwargs):
-        super().__init__(name=name, dtype=kwargs.pop("dtype", encoder.dtype_policy), **kwargs)
-        if name == encoder.name:  # its variables could not be told from the encoder's
-            raise ValueError(f"the model and its encoder need two names. Received: {name!r} twice")
-        self.encoder = encoder
-        self.config = encoder.config
+        super().__init__(encoder, name, **kwargs)
         self.masked_lm = MaskedLmHead(self.config, name="masked_lm", dtype=self.dtype_policy)
         self.next_sentence = NextSentenceHead(
             self.config, name="next_sentence", dtype=self.dtype_policy
@@ -145,15 +142,6 @@ class PretrainingModel(keras.Model):
             ),
             "next_sentence_logits": self.next_sentence(encoded["pooled_output"]),
         }
-
-    def get_config(self):
-        encoder = keras.saving.serialize_keras_object(self.encoder)
-        return {**super().get_config(), "encoder": encoder}
-
-    @classmethod
-    def from_config(cls, config):
-        encoder = keras.saving.deserialize_keras_object(config["encoder"])
-        return cls(encoder, **{key: value for key, value in config.items() if key != "encoder"})
 
 
 def example_losses(outputs, batch):

@@ -12,6 +12,7 @@ import functools
 import keras
 from keras import ops
 
+from bert_tf.encoder_model import EncoderModel
 from bert_tf.layers import Dropout, run_block
 from bert_tf.objective import Objective
 from bert_tf.pretraining import cross_entropy
@@ -65,7 +66,7 @@ class ClassificationHead(keras.layers.Layer):
 
 
 @keras.saving.register_keras_serializable(package="finetuning")
-class SequenceClassifier(keras.Model):
+class SequenceClassifier(EncoderModel):
     """An encoder with a classification head, or with a regression head where C is 1.
 
     `load_google_checkpoint(model.encoder, prefix)` starts from a pre-trained encoder, or from one
@@ -100,11 +101,7 @@ class SequenceClassifier(keras.Model):
         name="classifier",
         **kwargs,
     ):
-        super().__init__(name=name, dtype=kwargs.pop("dtype", encoder.dtype_policy), **kwargs)
-        if name == encoder.name:  # its variables could not be told from the encoder's
-            raise ValueError(f"the model and its encoder need two names. Received: {name!r} twice")
-        self.encoder = encoder
-        self.config = encoder.config
+        super().__init__(encoder, name, **kwargs)
         self.classes = classes
         self.multi_label = multi_label
         self.freeze_encoder = freeze_encoder
@@ -149,18 +146,12 @@ class SequenceClassifier(keras.Model):
     def get_config(self):
         return {
             **super().get_config(),
-            "encoder": keras.saving.serialize_keras_object(self.encoder),
             "classes": self.classes,
             "dropout": self.head.dropout.rate,
             "multi_label": self.multi_label,
             "freeze_encoder": self.freeze_encoder,
             "feature_layers": self.feature_layers,
         }
-
-    @classmethod
-    def from_config(cls, config):
-        encoder = keras.saving.deserialize_keras_object(config["encoder"])
-        return cls(encoder, **{key: value for key, value in config.items() if key != "encoder"})
 
 
 def sequence_vectors(model, inputs, training, run_block):

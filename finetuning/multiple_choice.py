@@ -9,6 +9,7 @@ Shapes: B batch, C choices, T tokens, H hidden.
 import keras
 from keras import ops
 
+from bert_tf.encoder_model import EncoderModel
 from bert_tf.layers import run_block
 from bert_tf.objective import Objective
 from finetuning.heads import (
@@ -25,7 +26,7 @@ ROWS = ("input_ids", "input_mask", "segment_ids")
 
 
 @keras.saving.register_keras_serializable(package="finetuning")
-class MultipleChoiceModel(keras.Model):
+class MultipleChoiceModel(EncoderModel):
     """An encoder with a head that scores options.
 
     `load_google_checkpoint(model.encoder, prefix)` starts from a pre-trained encoder,
@@ -43,11 +44,7 @@ class MultipleChoiceModel(keras.Model):
     google_names = GOOGLE_NAMES
 
     def __init__(self, encoder, dropout=DROPOUT, name="multiple_choice", **kwargs):
-        super().__init__(name=name, dtype=kwargs.pop("dtype", encoder.dtype_policy), **kwargs)
-        if name == encoder.name:  # its variables could not be told from the encoder's
-            raise ValueError(f"the model and its encoder need two names. Received: {name!r} twice")
-        self.encoder = encoder
-        self.config = encoder.config
+        super().__init__(encoder, name, **kwargs)
         self.head = ClassificationHead(
             self.config.hidden_size, 1, dropout, self.dtype_policy, name="head"
         )
@@ -87,11 +84,5 @@ class MultipleChoiceModel(keras.Model):
     def get_config(self):
         return {
             **super().get_config(),
-            "encoder": keras.saving.serialize_keras_object(self.encoder),
             "dropout": self.head.dropout.rate,
         }
-
-    @classmethod
-    def from_config(cls, config):
-        encoder = keras.saving.deserialize_keras_object(config["encoder"])
-        return cls(encoder, **{key: value for key, value in config.items() if key != "encoder"})

@@ -9,6 +9,7 @@ Shapes: B batch, T tokens, H hidden, K starts and J ends of each that a beam kee
 import keras
 from keras import ops
 
+from bert_tf.encoder_model import EncoderModel
 from bert_tf.layers import Dropout, LayerNorm, gather_positions, initializer, run_block
 from bert_tf.objective import Objective
 from bert_tf.pretraining import cross_entropy
@@ -156,31 +157,8 @@ def masked(logits, p_mask):
     return logits * (1.0 - p_mask) - MASKED_LOGIT * p_mask
 
 
-class _SpanModel(keras.Model):
-    """What both models share: an encoder, and its configuration."""
-
-    def __init__(self, encoder, name, **kwargs):
-        super().__init__(name=name, dtype=kwargs.pop("dtype", encoder.dtype_policy), **kwargs)
-        if name == encoder.name:  # its variables could not be told from the encoder's
-            raise ValueError(f"the model and its encoder need two names. Received: {name!r} twice")
-        self.encoder = encoder
-        self.config = encoder.config
-
-    def build(self, input_shape=None):
-        self.head.build()
-
-    def get_config(self):
-        encoder = keras.saving.serialize_keras_object(self.encoder)
-        return {**super().get_config(), "encoder": encoder}
-
-    @classmethod
-    def from_config(cls, config):
-        encoder = keras.saving.deserialize_keras_object(config["encoder"])
-        return cls(encoder, **{key: value for key, value in config.items() if key != "encoder"})
-
-
 @keras.saving.register_keras_serializable(package="finetuning")
-class SpanModel(_SpanModel):
+class SpanModel(EncoderModel):
     """An encoder with the head of BERT, and of ALBERT for SQuAD 1.1.
 
     `load_google_checkpoint(model.encoder, prefix)` starts from a pre-trained encoder,
@@ -200,6 +178,9 @@ class SpanModel(_SpanModel):
         super().__init__(encoder, name, **kwargs)
         self.head = SpanHead(self.config.hidden_size, self.dtype_policy, name="head")
         self.build()
+
+    def build(self, input_shape=None):
+        self.head.build()
 
     @property
     def objective(self):
@@ -223,7 +204,7 @@ class SpanModel(_SpanModel):
 
 
 @keras.saving.register_keras_serializable(package="finetuning")
-class BeamSpanModel(_SpanModel):
+class BeamSpanModel(EncoderModel):
     """An encoder with ALBERT's head for SQuAD 2.0.
 
     Args:
@@ -252,6 +233,9 @@ class BeamSpanModel(_SpanModel):
         self.start_n_top, self.end_n_top = start_n_top, end_n_top
         self.head = BeamSpanHead(self.config, dropout, self.dtype_policy, name="head")
         self.build()
+
+    def build(self, input_shape=None):
+        self.head.build()
 
     @property
     def objective(self):
