@@ -18,7 +18,7 @@ WINDOW = 16
 
 # What has a number for each position, the last of its axes; rows of packed sequences are not cut.
 _OF_POSITIONS = (
-    "input_ids", "input_mask", "segment_ids", "token_label_ids", "token_label_weights",
+    "input_ids", "input_mask", "segment_ids", "token_label_ids", "token_label_weights", "p_mask",
 )  # fmt: skip
 
 # What a batch has beside its features: the number of its boundary.

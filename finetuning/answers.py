@@ -230,6 +230,9 @@ def write_answers(folder, answered, threshold=None, score_name="logit"):
         answered: an `Answered`.
         threshold: as for `with_threshold`.
         score_name: what the scores are: "logit", or "log_prob" of ALBERT's heads.
+
+    Returns:
+        The paths.
     """
     nbest = {}
     for key, candidates in answered.nbest.items():
@@ -244,10 +247,13 @@ def write_answers(folder, answered, threshold=None, score_name="logit"):
             }
             for each, probability in zip(candidates, weights / weights.sum(), strict=True)
         ]
-    _write_json(os.path.join(folder, "predictions.json"), with_threshold(answered, threshold))
-    _write_json(os.path.join(folder, "nbest_predictions.json"), nbest)
+    contents = {"predictions": with_threshold(answered, threshold), "nbest_predictions": nbest}
     if answered.null_odds:
-        _write_json(os.path.join(folder, "null_odds.json"), answered.null_odds)
+        contents["null_odds"] = answered.null_odds
+    paths = [os.path.join(folder, f"{name}.json") for name in contents]
+    for path, content in zip(paths, contents.values(), strict=True):
+        _write_json(path, content)
+    return paths
 
 
 def _write_json(path, content):

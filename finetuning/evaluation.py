@@ -31,11 +31,12 @@ class Evaluator:
         return self.problem.best_by
 
     def run(self):
-        """The metrics, "eval_loss" among them, with "loss" and "examples"."""
+        """The metrics with "examples", and "loss" if there is one among them."""
         self.outputs = self.predictor(self.examples, self.batch_size, self.boundaries)
         results = self.problem.measure(self.predictor.model, self.examples, self.outputs)
         named = {f"eval_{name}": value for name, value in results.items()}
-        return {**named, "loss": results["loss"], "examples": len(self.examples.lengths)}
+        loss = {"loss": results["loss"]} if "loss" in results else {}
+        return {**named, **loss, "examples": len(self.examples.lengths)}
 
     def illustrations(self):
         """Pictures and texts of the last evaluation."""

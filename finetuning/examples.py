@@ -35,6 +35,7 @@ class Examples:
         ids: what each example is called, [N].
         read: the examples of the split, as they were read.
         cut: how they became these ones, where one of them may become several; else None.
+        counted: how many a pass over them is counted as; None: as many as there are.
     """
 
     lengths: np.ndarray
@@ -42,6 +43,12 @@ class Examples:
     ids: list
     read: list = ()
     cut: object = None
+    counted: int | None = None
+
+    @property
+    def count(self):
+        """How many examples a pass is: with --num_train_epochs it says how many updates."""
+        return len(self.lengths) if self.counted is None else self.counted
 
     def batches(self, strategy, config, start_step):
         """The batches of a `TrainingConfig` from a step on, to every replica its own.

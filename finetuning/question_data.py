@@ -1,5 +1,6 @@
 """Reads questions about texts: SQuAD 1.1 and 2.0, KorQuAD 1.0, KLUE-MRC."""
 
+import dataclasses
 import json
 from typing import NamedTuple
 
@@ -24,6 +25,35 @@ class Question(NamedTuple):
     is_impossible: bool
 
 
+@dataclasses.dataclass(frozen=True)
+class QuestionTask:
+    """The questions of a run, and by whose rules answers are judged.
+
+    Attributes:
+        benchmark: a key of `finetuning.answer_scores.BENCHMARKS`.
+        version_2_with_negative: whether there may be questions without an answer.
+        read: split -> what `read_questions` returned; "train" to train on, "dev" to answer.
+    """
+
+    benchmark: str
+    version_2_with_negative: bool
+    read: dict
+
+    @property
+    def splits(self):
+        """The splits that there are, and whether their answers are known."""
+        return {
+            split: any(entry.answers or entry.is_impossible for entry in questions)
+            for split, (questions, _) in self.read.items()
+        }
+
+
+def read_task_split(task, split, data_dir):
+    """The questions of a split, and how many answers were not where the file says."""
+    questions, moved = task.read[split]
+    return questions, {"answers found elsewhere in their text": moved} if moved else {}
+
+
 def read_questions(path, version_2_with_negative=False, with_answers=True):
     """Reads a file of questions.
 
@@ -42,10 +72,7 @@ def read_questions(path, version_2_with_negative=False, with_answers=True):
             questions have; an answer that is nowhere in its text; a question without an answer
             where there must be one.
     """
-    try:
-        content = json.loads(read_bytes(path))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} must hold JSON. Received: {error}") from None
+    content = _read_json(path)
     questions, places, moved = [], {}, 0
     for paragraph, where in _paragraphs(content, path):
         context = _field(paragraph, "context", str, where)
@@ -69,6 +96,27 @@ def read_questions(path, version_2_with_negative=False, with_answers=True):
     if not questions:
         raise InputError(f"{path} must hold a question. Received: none")
     return questions, moved
+
+
+def has_answers(path):
+    """Whether any question of a file has an answer, or is said to have none."""
+    content = _read_json(path)
+    try:
+        return any(
+            entry.get("answers") or entry.get("is_impossible")
+            for article in content["data"]
+            for paragraph in article["paragraphs"]
+            for entry in paragraph["qas"]
+        )
+    except (AttributeError, KeyError, TypeError):
+        return True  # not of this format, which `read_questions` will say
+
+
+def _read_json(path):
+    try:
+        return json.loads(read_bytes(path))
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} must hold JSON. Received: {error}") from None
 
 
 def _paragraphs(content, path):

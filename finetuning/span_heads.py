@@ -282,10 +282,12 @@ class BeamSpanModel(_SpanModel):
             positions = inputs["start_positions"][:, None]  # [B, 1]
             end_logits = self.head.ends(x, positions, p_mask)[:, 0]  # [B, T]
             return {**outputs, "start_logits": start_logits, "end_logits": end_logits}
-        top, index = ops.top_k(ops.log_softmax(start_logits), self.start_n_top)  # [B, K]
-        ends = ops.log_softmax(self.head.ends(x, index, p_mask))  # [B, K, T]
-        end_top, end_index = ops.top_k(ends, self.end_n_top)  # [B, K, J]
-        flat = (-1, self.start_n_top * self.end_n_top)
+        # A row may be shorter than a beam is wide.
+        starts, ends = (min(n, x.shape[1]) for n in (self.start_n_top, self.end_n_top))
+        top, index = ops.top_k(ops.log_softmax(start_logits), starts)  # [B, K]
+        end_logits = ops.log_softmax(self.head.ends(x, index, p_mask))  # [B, K, T]
+        end_top, end_index = ops.top_k(end_logits, ends)  # [B, K, J]
+        flat = (-1, starts * ends)
         return {
             **outputs,
             "start_top_log_probs": top,

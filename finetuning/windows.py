@@ -5,6 +5,7 @@ context that a window holds.
 """
 
 import itertools
+import os
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +19,9 @@ SPECIALS = 3
 
 # Contexts that a worker process encodes at a time: sending them costs little beside that.
 CONTEXTS_OF_A_TASK = 16
+
+# A worker process takes as long to start as about so many contexts take to be cut.
+CONTEXTS_OF_A_WORKER = 100
 
 
 class Encoded(NamedTuple):
@@ -63,6 +67,11 @@ class Window(NamedTuple):
         mask[0] = 0
         mask[self.first : self.first + len(self.spans)] = 0
         return mask
+
+
+def count_workers(contexts):
+    """How many processes are worth starting to cut so many contexts."""
+    return min(len(os.sched_getaffinity(0)), 1 + contexts // CONTEXTS_OF_A_WORKER)
 
 
 def encode_questions(tokenizer, questions, max_query_length, workers=1):

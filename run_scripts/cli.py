@@ -39,6 +39,11 @@ class Columns:
     albert: object
 
 
+def both(value):
+    """A default that is the same for both, and like a `Columns` can be told from a given value."""
+    return Columns(value, value)
+
+
 def flag(default, help, *, required=False, choices=None):
     """Declares one flag as a dataclass field.
 
@@ -203,6 +208,8 @@ def help_text(flags_class, program):
     lines = [f"{os.path.basename(program)}: {inspect.cleandoc(flags_class.__doc__)}", ""]
     for field in dataclasses.fields(flags_class):
         default = field.default
+        if isinstance(default, Columns) and default.bert == default.albert:
+            default = default.bert
         if isinstance(default, Columns):
             shown = f"default: BERT {_shown(default.bert)}, ALBERT {_shown(default.albert)}"
         elif field.metadata["required"]:

@@ -42,12 +42,14 @@ class Program(NamedTuple):
         read_split: (task, split, data_dir) -> a list of examples, and a dict of how many rows
             something was done to ("left out (short)"). Does not need TensorFlow.
         make_problem: (flags, task, configuration, tokenizer) -> the problem.
+        changeable: those of the task's flags that may be others than the model was trained with.
     """
 
     task_flags: tuple
     read_task: Callable
     read_split: Callable
     make_problem: Callable
+    changeable: tuple = ("max_seq_length",)
 
 
 def finetune(values, program):
@@ -57,7 +59,7 @@ def finetune(values, program):
         values: `FinetuneFlags` of a program.
         program: a `Program`.
     """
-    given, values = values, fill_in(values, program.task_flags)
+    given, values = values, fill_in(values, program)
     column = choose_column(values)
     values = resolve_steps(resolve_columns(values, column), given)
     check_finetune_flags(values)
@@ -93,21 +95,29 @@ def finetune(values, program):
     run(values, column, config, tokenizer, problem, read, boundaries, settings)
 
 
-def fill_in(values, task_flags):
+def fill_in(values, program):
     """Puts what --output_dir remembers where no flag was given.
 
     Raises:
-        InputError: a flag says something else than what the folder's model was trained for.
+        InputError: a flag says something else than what the folder's model was trained for, or
+            another program trained it.
     """
     folder, saved = read_settings(values)
     if saved is None:
         return values
+    missing = [name for name in program.task_flags if name not in saved]
+    if missing:
+        raise InputError(
+            "the model's folder must be one that this program trained. Received: "
+            f"{os.path.join(folder, SETTINGS_FILE)} without {missing[0]}"
+        )
     found = {}
-    for name in task_flags:
+    for name in program.task_flags:
         value = getattr(values, name)
         if value is None or isinstance(value, Columns):
-            found[name] = saved.get(name)
-        elif value != saved.get(name) and name != "max_seq_length":
+            if name in saved:
+                found[name] = saved[name]
+        elif value != saved.get(name) and name not in program.changeable:
             raise InputError(
                 f"--{name} must be what the model in {folder} was trained with: "
                 f"{saved.get(name)}. Received: {value}"

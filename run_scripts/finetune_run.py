@@ -152,7 +152,7 @@ class Run:
         keras.utils.set_random_seed(values.random_seed or MAX_SEED)
         steps = warmup = None
         if values.do_train:
-            steps, warmup = training_steps(values, len(self.examples["train"].lengths))
+            steps, warmup = training_steps(values, self.examples["train"].count)
         with self.strategy.scope():
             state = self.build(values, steps, warmup)
         say(f"model: {self.config}")
@@ -172,9 +172,11 @@ class Run:
             if self.train(values, state, steps, predictor, say):
                 return None
         say(self.load(values, state))
-        results = self.evaluate(values, state, predictor, say) if values.do_eval else {}
+        results = outputs = {}
+        if values.do_eval:
+            results, outputs = self.evaluate(values, state, predictor, say)
         if values.do_predict:
-            self.predict(values, predictor, chief, say)
+            self.predict(values, predictor, outputs, chief, say)
         return results
 
     def build(self, values, steps, warmup):
@@ -222,7 +224,8 @@ class Run:
             f"{state.step + 1} to {steps}, {steps * values.train_batch_size / count:.1f} passes "
             f"over {count:,} examples, padded to {', '.join(map(str, boundaries))}"
         )
-        part = values.train_batch_size // replicas // parts
+        # Of multiple choice an example is several rows.
+        part = values.train_batch_size // replicas // parts * getattr(self.problem, "rows", 1)
         say(memory_line(self.config, part, boundaries[-1], 1, self.precision, values.recompute))
         evaluator = None
         if values.eval_every_steps:
@@ -264,12 +267,17 @@ class Run:
         )
 
     def evaluate(self, values, state, predictor, say):
-        """Measures the model on every split with labels; the first one's results lead."""
-        results = {}
+        """Measures the model on every split with labels; the first one's results lead.
+
+        Returns:
+            The results, and the model's outputs: split -> them.
+        """
+        results, outputs = {}, {}
         splits = measured_splits(self.problem.task)
         for split in splits:
             evaluator = self.evaluator(values, predictor, split)
             found = evaluator.run()
+            outputs[split] = evaluator.outputs
             baseline = self.problem.baseline(self.examples[split])
             if split == splits[0]:
                 shown = evaluator.illustrations()
@@ -288,15 +296,17 @@ class Run:
         if self.chief():
             write_evaluation(values.output_dir, results, state.step, shown)
             say(f"written to {write_results(values.output_dir, results)}")
-        return results
+        return results, outputs
 
-    def predict(self, values, predictor, chief, say):
-        """Writes the predictions of a split."""
+    def predict(self, values, predictor, outputs, chief, say):
+        """Writes the predictions of a split; its evaluation's outputs are used if there was one."""
         split = split_to_predict(values, self.problem.task.splits)
-        outputs = predictor(self.examples[split], values.predict_batch_size, self.boundaries[split])
+        found = outputs.get(split) or predictor(
+            self.examples[split], values.predict_batch_size, self.boundaries[split]
+        )
         if chief:
             paths = self.problem.write_predictions(
-                values.output_dir, split, self.examples[split], outputs
+                values.output_dir, split, self.examples[split], found
             )
             say(f"predictions written to {', '.join(paths)}")
 

@@ -1,0 +1,197 @@
+"""The program run_squad: a pre-trained model in, one that answers questions about texts out."""
+
+import dataclasses
+import os
+import sys
+
+from albert_tf.config import AlbertConfig
+from bert_tf.checkpoint_files import latest_checkpoint
+from finetuning.answer_scores import BENCHMARKS
+from finetuning.question_data import QuestionTask, has_answers, read_questions, read_task_split
+from finetuning.windows import SPECIALS
+from run_scripts.cli import both, flag, run_program
+from run_scripts.finetune import Program, finetune
+from run_scripts.finetune_flags import FinetuneFlags
+from run_scripts.training_flags import check_range
+from tokenization.errors import InputError
+
+# What the folder of a fine-tuned model remembers; of these another value may be given later.
+CHANGEABLE = (
+    "task_name", "max_seq_length", "doc_stride", "max_query_length", "n_best_size",
+    "max_answer_length", "null_score_diff_threshold",
+)  # fmt: skip
+TASK_FLAGS = (*CHANGEABLE, "version_2_with_negative", "start_n_top", "end_n_top")
+
+# As google-research/albert run_squad_v2.py.
+START_N_TOP = END_N_TOP = 5
+
+NO_EFFECT = ("predict_feature_left_file", "verbose_logging", "use_einsum")
+
+
+@dataclasses.dataclass(frozen=True)
+class SquadFlags(FinetuneFlags):
+    """Fine-tunes BERT or ALBERT to answer questions with a piece of a text: SQuAD 1.1 and 2.0,
+    KorQuAD 1.0, KLUE-MRC, or files of your own in their format.
+
+    With --do_predict alone, --output_dir (of an earlier training) and --predict_file are all that
+    must be given: task, sizes and tokenizer lie beside the weights."""
+
+    data_dir: str = flag(None, "The folder of both files; without it their names are paths.")
+    train_file: str = flag(None, "The questions to train on, JSON in SQuAD's format.")
+    predict_file: str = flag(
+        None, "The questions to answer; where it has the answers they are scored."
+    )
+    task_name: str = flag(
+        both("squad"), "Whose rules the answers are scored by.", choices=tuple(BENCHMARKS)
+    )
+    version_2_with_negative: bool = flag(
+        both(False), "Whether there may be questions without an answer, as in SQuAD 2.0."
+    )
+    do_predict: bool = flag(
+        False, "Whether to answer --predict_file, and score that as --do_eval does."
+    )
+    do_eval: bool = flag(False, "Whether to score the answers to --predict_file.")
+    max_seq_length: int = flag(both(384), "Most pieces of a window, specials included.")
+    doc_stride: int = flag(
+        both(128), "How many pieces behind a window's first the next window of a text begins."
+    )
+    max_query_length: int = flag(both(64), "Most pieces of a question; more are cut off.")
+    n_best_size: int = flag(both(20), "How many answers of each question are written.")
+    max_answer_length: int = flag(both(30), "Most pieces of an answer.")
+    null_score_diff_threshold: float = flag(
+        both(0.0), "With SQuAD 2.0: no answer is given where its odds are above this."
+    )
+    start_n_top: int = flag(
+        None,
+        "With ALBERT's head for SQuAD 2.0, which it has with --version_2_with_negative, and BERT "
+        f"where this is given: how many starts are followed. Without it there: {START_N_TOP}.",
+    )
+    end_n_top: int = flag(None, f"Likewise how many ends of each start. Without it: {END_N_TOP}.")
+    dropout_prob: float = flag(0.1, "The rate of dropout in that head.")
+    classifier_dropout: float = flag(0.1, "Means nothing here.")
+    num_train_epochs: float = flag(both(3.0), "Passes, counted in questions, not in windows.")
+    train_step: int = flag(both(None), "Updates in all, in place of num_train_epochs.")
+    warmup_proportion: float = flag(both(0.1), "The share of all updates that is warm-up.")
+    warmup_step: int = flag(both(None), "Updates of warm-up, in place of warmup_proportion.")
+    train_feature_file: str = flag(
+        None,
+        "Where the pieces of the questions are kept, for the next run with the same. Without it: "
+        "train_features.npz in --output_dir.",
+    )
+    predict_feature_file: str = flag(
+        None, "Likewise those of --predict_file. Without it: predict_features.npz."
+    )
+    predict_feature_left_file: str = flag(None, "Means nothing here: one file holds all.")
+    verbose_logging: bool = flag(None, "Means nothing here.")
+    use_einsum: bool = flag(None, "Means nothing here.")
+    export_dir: str = flag(None, "Refused: checkpoints are what this program writes.")
+
+
+def main(argv=None):
+    """The console script and the launcher; returns the exit status."""
+    return run_program(answer, SquadFlags, argv)
+
+
+def answer(values):
+    """The program."""
+    check(values)
+    if not values.do_train and values.init_checkpoint and latest_checkpoint(values.output_dir):
+        print(
+            f"note: --init_checkpoint={values.init_checkpoint} is not read: --output_dir holds "
+            "checkpoints, and nothing is trained"
+        )
+        values = dataclasses.replace(values, init_checkpoint=None)
+    if values.do_predict and has_answers(path_of(values, "predict_file")):
+        values = dataclasses.replace(values, do_eval=True)
+    finetune(values, Program(TASK_FLAGS, read_task, read_task_split, make_problem, CHANGEABLE))
+
+
+def check(values):
+    """Refuses what cannot be, whatever the model's folder remembers."""
+    if values.export_dir:
+        raise InputError(
+            "--export_dir must not be given: checkpoints are what this program writes. Received: "
+            f"{values.export_dir}"
+        )
+    if values.freeze_encoder or values.feature_layers:
+        raise InputError(
+            "--freeze_encoder and --feature_layers must not be given: this head reads the last "
+            "layer and trains with the encoder. Received: "
+            f"--freeze_encoder={values.freeze_encoder}, --feature_layers={values.feature_layers}"
+        )
+    needed = {"train_file": "--do_train"} if values.do_train else {}
+    if values.do_eval or values.do_predict:
+        needed["predict_file"] = "--do_predict" if values.do_predict else "--do_eval"
+    for name, switch in needed.items():
+        if not getattr(values, name):
+            raise InputError(f"{switch} must come with --{name}. Received: none")
+    for name in ("train_feature_file", "predict_feature_file"):
+        path = getattr(values, name)
+        if path and os.path.isfile(path) and not is_archive(path):
+            raise InputError(
+                f"--{name} must be a file that this program wrote, or a new one. Received: {path}"
+            )
+    if not 0 <= values.dropout_prob < 1:
+        raise InputError(f"--dropout_prob must be in 0..1. Received: {values.dropout_prob}")
+    unused = [name for name in NO_EFFECT if getattr(values, name) is not None]
+    if unused:
+        print(f"note: --{', --'.join(unused)}: without effect here")
+
+
+def is_archive(path):
+    """Whether a file begins as an .npz file does, or is empty."""
+    with open(path, "rb") as file:
+        return file.read(2) in (b"PK", b"")
+
+
+def path_of(values, name):
+    """Where a file of questions is."""
+    return os.path.join(values.data_dir or "", getattr(values, name))
+
+
+def read_task(values):
+    """The questions that the flags name."""
+    check_range(values, 1, "doc_stride", "max_query_length", "n_best_size", "max_answer_length",
+                "start_n_top", "end_n_top")  # fmt: skip
+    if values.max_seq_length <= values.max_query_length + SPECIALS:
+        raise InputError(
+            f"--max_seq_length must be greater than --max_query_length + {SPECIALS}. Received: "
+            f"--max_seq_length={values.max_seq_length}, "
+            f"--max_query_length={values.max_query_length}"
+        )
+    null, read = values.version_2_with_negative, {}
+    if values.do_train:
+        read["train"] = read_questions(path_of(values, "train_file"), null)
+    if values.predict_file and (values.do_eval or values.do_predict or values.eval_every_steps):
+        path = path_of(values, "predict_file")
+        answered = has_answers(path)
+        read["dev" if answered else "test"] = read_questions(path, null, answered)
+    return QuestionTask(values.task_name, null, read)
+
+
+def make_problem(values, task, config, tokenizer):
+    """The task as a `QuestionAnswering`."""
+    from finetuning.question_answering import QuestionAnswering
+
+    albert_2 = isinstance(config, AlbertConfig) and values.version_2_with_negative
+    beams = None
+    if albert_2 or values.start_n_top or values.end_n_top:
+        beams = values.start_n_top or START_N_TOP, values.end_n_top or END_N_TOP
+    return QuestionAnswering(
+        task,
+        tokenizer,
+        values.max_seq_length,
+        values.doc_stride,
+        values.max_query_length,
+        values.n_best_size,
+        values.max_answer_length,
+        values.null_score_diff_threshold,
+        beams,
+        values.train_feature_file or os.path.join(values.output_dir, "train_features.npz"),
+        values.predict_feature_file or os.path.join(values.output_dir, "predict_features.npz"),
+        values.dropout_prob,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
