@@ -55,6 +55,8 @@ COMMANDS = [
     "extract-features = run_scripts.extract_features:main",
     "run-classifier = run_scripts.classifier:main",
     "run-ner = run_scripts.ner:main",
+    "run-squad = run_scripts.squad:main",
+    "run-race = run_scripts.race:main",
 ]
 
 setup(

@@ -3,13 +3,17 @@
 Shapes: B batch, C choices, T pieces of a row.
 """
 
+import dataclasses
+import itertools
 import json
 import os
 from typing import NamedTuple
 
 import numpy as np
 
+from create_pretraining_data.engine import start_workers
 from finetuning.inputs import Row, pad_rows
+from finetuning.windows import CONTEXTS_OF_A_TASK
 from tokenization.errors import InputError
 from tokenization.vocabulary import read_bytes
 
@@ -32,6 +36,33 @@ class Choice(NamedTuple):
     label: int | None  # the number of the right option; None: not published
 
 
+class EncodedChoice(NamedTuple):
+    """A question as pieces; questions about one text share its array."""
+
+    context_ids: np.ndarray  # [pieces] int32
+    asked: list  # for each option the question with it, [pieces] int32
+
+
+@dataclasses.dataclass(frozen=True)
+class ChoiceTask:
+    """The questions of a run: split -> `Choice`s."""
+
+    read: dict
+
+    @property
+    def splits(self):
+        """The splits that there are, and whether their answers are known."""
+        return {
+            split: all(choice.label is not None for choice in choices)
+            for split, choices in self.read.items()
+        }
+
+
+def read_task_split(task, split, data_dir):
+    """The questions of a split; none is left out."""
+    return task.read[split], {}
+
+
 def read_race(data_dir, split, levels=RACE_LEVELS):
     """Reads a split of RACE: a folder of .txt files for each level, an article in each.
 
@@ -46,10 +77,10 @@ def read_race(data_dir, split, levels=RACE_LEVELS):
     Raises:
         InputError: a folder or a file that is missing, empty or broken, named in one line.
     """
-    folders = [os.path.join(data_dir, *beside, split) for beside in ((), ("RACE",))]
-    folder = next((path for path in folders if os.path.isdir(path)), None)
+    folder = find_race(data_dir, split)
     if folder is None:
-        raise InputError(f"RACE needs a folder {' or '.join(folders)}. Received: no such folder")
+        folders = " or ".join(_race_folders(data_dir, split))
+        raise InputError(f"RACE needs a folder {folders}. Received: no such folder")
     choices = []
     for level in levels:
         path = os.path.join(folder, level)
@@ -60,6 +91,15 @@ def read_race(data_dir, split, levels=RACE_LEVELS):
         for file in files:
             choices += _race_article(file)
     return _of_one_count(choices, folder)
+
+
+def find_race(data_dir, split):
+    """The folder of a split of RACE, or None."""
+    return next(filter(os.path.isdir, _race_folders(data_dir, split)), None)
+
+
+def _race_folders(data_dir, split):
+    return [os.path.join(data_dir, *beside, split) for beside in ((), ("RACE",))]
 
 
 def _race_article(path):
@@ -159,34 +199,74 @@ def fill_in(question, option):
     return question.replace("_", option) if "_" in question else f"{question} {option}"
 
 
-def encode_choice(tokenizer, choice, max_seq_length, max_qa_length):
+def encode_choices(tokenizer, choices, max_qa_length, workers=1):
+    """Cuts texts, questions and options into pieces, every text once.
+
+    Args:
+        tokenizer: has `encode`.
+        choices: `Choice`s; those about one text side by side.
+        max_qa_length: the most pieces of question and option, which lose their beginning.
+        workers: how many processes share the work; a single one is this process.
+
+    Returns:
+        A list of `EncodedChoice`, one for each.
+    """
+    groups = [list(group) for _, group in itertools.groupby(choices, lambda each: each.context)]
+    tasks = [groups[i : i + CONTEXTS_OF_A_TASK] for i in range(0, len(groups), CONTEXTS_OF_A_TASK)]
+    with start_workers((tasks, max_qa_length), tokenizer, min(workers, len(tasks))) as run:
+        done = dict(run(_encode_task, range(len(tasks))))
+    return [encoded for number in range(len(tasks)) for encoded in done[number]]
+
+
+def _encode_task(plan, tokenizer, number):
+    tasks, max_qa_length = plan
+    encoded = []
+    for group in tasks[number]:
+        context_ids = np.array(tokenizer.encode(group[0].context), np.int32)
+        for choice in group:
+            texts = [fill_in(choice.question, option) for option in choice.options]
+            asked = [np.array(tokenizer.encode(t)[-max_qa_length:], np.int32) for t in texts]
+            encoded.append(EncodedChoice(context_ids, asked))
+    return encoded
+
+
+def make_rows(tokenizer, encoded, max_seq_length):
     """The rows of a question, as google-research/albert race_utils.py: [CLS] context [SEP] ...
 
     Args:
         tokenizer: a tokenizer that has [CLS] and [SEP].
-        choice: a `Choice`.
+        encoded: an `EncodedChoice`.
         max_seq_length: the most pieces of a row; the context loses its end.
-        max_qa_length: the most pieces of question and option, which lose their beginning.
 
     Returns:
         A `finetuning.inputs.Row` for each option.
+    """
+    rows = []
+    for asked in encoded.asked:
+        kept = encoded.context_ids[: max_seq_length - SPECIALS - len(asked)]
+        ids = [[tokenizer.cls_id], kept, [tokenizer.sep_id], asked, [tokenizer.sep_id]]
+        segment_ids = np.repeat(np.array([0, 1], np.int32), [len(kept) + 2, len(asked) + 1])
+        rows.append(Row(np.concatenate(ids, dtype=np.int32), segment_ids))
+    return rows
+
+
+def encode_choice(tokenizer, choice, max_seq_length, max_qa_length):
+    """`make_rows` of one `Choice`.
 
     Raises:
         InputError: `max_seq_length` has no room for `max_qa_length`.
     """
+    check_lengths(max_seq_length, max_qa_length)
+    return make_rows(tokenizer, *encode_choices(tokenizer, [choice], max_qa_length), max_seq_length)
+
+
+def check_lengths(max_seq_length, max_qa_length):
+    """Refuses rows without room for question and option."""
     if not 1 <= max_qa_length <= max_seq_length - SPECIALS:
         raise InputError(
             f"question and option must have 1 to {max_seq_length - SPECIALS} pieces of a row of "
             f"{max_seq_length}. Received: {max_qa_length}"
         )
-    context, rows = tokenizer.encode(choice.context), []
-    for option in choice.options:
-        asked = tokenizer.encode(fill_in(choice.question, option))[-max_qa_length:]
-        kept = context[: max_seq_length - SPECIALS - len(asked)]
-        first, other = [tokenizer.cls_id, *kept, tokenizer.sep_id], [*asked, tokenizer.sep_id]
-        segment_ids = np.repeat(np.array([0, 1], np.int32), [len(first), len(other)])
-        rows.append(Row(np.array(first + other, np.int32), segment_ids))
-    return rows
 
 
 def pad_choices(examples, length, pad_id):

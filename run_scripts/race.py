@@ -1,0 +1,138 @@
+"""The program run_race: a pre-trained model in, one that chooses between options out."""
+
+import dataclasses
+import os
+import sys
+
+from finetuning.choice_data import (
+    RACE_LEVELS,
+    ChoiceTask,
+    check_lengths,
+    find_race,
+    read_choices,
+    read_race,
+    read_task_split,
+)
+from run_scripts.cli import both, flag, run_program
+from run_scripts.finetune import Program, finetune
+from run_scripts.finetune_flags import FinetuneFlags
+from tokenization.errors import InputError
+
+# What the folder of a fine-tuned model remembers.
+CHANGEABLE = ("task_name", "max_seq_length", "max_qa_length")
+TASK_FLAGS = CHANGEABLE
+
+NO_EFFECT = ("train_file", "eval_file", "predict_file")
+
+
+@dataclasses.dataclass(frozen=True)
+class RaceFlags(FinetuneFlags):
+    """Fine-tunes BERT or ALBERT to choose the right one of some options: RACE, or files of your
+    own. Trains and evaluates without --do_train, --do_eval and --do_predict.
+
+    With --do_eval or --do_predict alone, --output_dir (of an earlier training) and --data_dir are
+    all that must be given: sizes and tokenizer lie beside the weights."""
+
+    task_name: str = flag(
+        both("race"),
+        "race: --data_dir has train, dev, test with folders middle and high of articles; jsonl: it "
+        "has train.jsonl, dev.jsonl, test.jsonl, an object a line with context, question, options "
+        "(as many in each), label (from 0, or a letter).",
+        choices=("race", "jsonl"),
+    )
+    high_only: bool = flag(False, "Of RACE only the folders high.")
+    middle_only: bool = flag(False, "Of RACE only the folders middle.")
+    do_train: bool = flag(None, "Whether to train.")
+    do_eval: bool = flag(None, "Whether to measure the model on dev and test.")
+    do_predict: bool = flag(None, "Whether to write predictions for test.")
+    max_seq_length: int = flag(
+        both(512), "Most pieces of a row, specials included; the text loses its end."
+    )
+    max_qa_length: int = flag(
+        both(128), "Most pieces of a question with an option, which lose their beginning."
+    )
+    learning_rate: float = flag(1e-5, "The rate that the warm-up aims at.")
+    num_train_epochs: float = flag(both(None), "Passes over the questions, in place of train_step.")
+    train_step: int = flag(both(12000), "Updates in all.")
+    warmup_proportion: float = flag(both(None), "Their share that is warm-up, for warmup_step.")
+    warmup_step: int = flag(both(1000), "Updates of warm-up.")
+    save_checkpoints_steps: int = flag(100, "Updates between two checkpoints.")
+    num_keep_checkpoint: int = flag(None, "Another name of keep_checkpoint_max.")
+    dropout_prob: float = flag(None, "Another name of classifier_dropout.")
+    train_file: str = flag(None, "Means nothing here: rows are made in memory.")
+    eval_file: str = flag(None, "Means nothing here.")
+    predict_file: str = flag(None, "Means nothing here.")
+
+
+def main(argv=None):
+    """The console script and the launcher; returns the exit status."""
+    return run_program(choose, RaceFlags, argv)
+
+
+def choose(values):
+    """The program."""
+    if values.do_train is values.do_eval is values.do_predict is None:
+        values = dataclasses.replace(values, do_train=True, do_eval=True)
+    names = {"num_keep_checkpoint": "keep_checkpoint_max", "dropout_prob": "classifier_dropout"}
+    for name, meant in names.items():
+        if getattr(values, name) is not None:
+            values = dataclasses.replace(values, **{meant: getattr(values, name)})
+    if values.high_only and values.middle_only:
+        raise InputError("--high_only and --middle_only: only one may be on. Received: both")
+    if values.freeze_encoder or values.feature_layers:
+        raise InputError(
+            "--freeze_encoder and --feature_layers must not be given: this head reads the pooled "
+            "vector and trains with the encoder. Received: "
+            f"--freeze_encoder={values.freeze_encoder}, --feature_layers={values.feature_layers}"
+        )
+    unused = [name for name in NO_EFFECT if getattr(values, name) is not None]
+    if unused:
+        print(f"note: --{', --'.join(unused)}: without effect here")
+    finetune(values, Program(TASK_FLAGS, read_task, read_task_split, make_problem, CHANGEABLE))
+
+
+def read_task(values):
+    """The questions that the flags name, of the splits that are there."""
+    check_lengths(values.max_seq_length, values.max_qa_length)
+    needed = ["train"] if values.do_train else []
+    if values.do_eval or values.do_predict or values.eval_every_steps:
+        needed += ["dev", "test"]
+    read = {split: read_split(values, split) for split in needed if find(values, split)}
+    if not read or (values.do_train and "train" not in read):
+        read_split(values, needed[0])  # says what is missing
+    if values.do_train and not ChoiceTask(read).splits["train"]:
+        raise InputError("train must have a label for every question. Received: some without")
+    return ChoiceTask(read)
+
+
+def find(values, split):
+    """Where a split is, or None."""
+    if values.task_name == "race":
+        return find_race(values.data_dir, split)
+    path = os.path.join(values.data_dir, f"{split}.jsonl")
+    return path if os.path.exists(path) else None
+
+
+def read_split(values, split):
+    """The questions of a split."""
+    if values.task_name != "race":
+        return read_choices(os.path.join(values.data_dir, f"{split}.jsonl"))
+    levels = [
+        level
+        for level, other in zip(RACE_LEVELS, (values.high_only, values.middle_only), strict=True)
+        if not other
+    ]
+    return read_race(values.data_dir, split, levels)
+
+
+def make_problem(values, task, config, tokenizer):
+    """The task as a `Choosing`."""
+    from finetuning.choosing import Choosing
+
+    return Choosing(
+        task, tokenizer, values.max_seq_length, values.max_qa_length, values.classifier_dropout
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

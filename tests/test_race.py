@@ -1,0 +1,132 @@
+"""run_race: questions with options in, the right option out, with the smallest models."""
+
+import json
+import random
+
+import pytest
+from tiny import SIZES
+
+from finetuning.choice_data import read_choices
+from run_scripts import race
+
+WORDS = ["red", "green", "blue", "tall", "small", "old", "new", "north", "south", "east"]
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+
+
+def article(draw, number, questions=2):
+    """A text, and questions whose right option is the only one with the word "yes"."""
+    options, answers = [], []
+    for _ in range(questions):
+        right = draw.randrange(4)
+        each = [" ".join(draw.choices(WORDS, k=2)) for _ in range(4)]
+        each[right] += " yes"
+        options.append(each)
+        answers.append("ABCD"[right])
+    text = " ".join(draw.choices(WORDS, k=draw.randrange(5, 40)))
+    return {"article": f"{text} {number}", "questions": ["which _ ?", "what ?"][:questions],
+            "options": options, "answers": answers}  # fmt: skip
+
+
+def write_race(folder, **articles):
+    """RACE's folders, so many articles in each."""
+    draw = random.Random(0)
+    for split, count in articles.items():
+        for number in range(count):
+            path = folder / split / ("middle", "high")[number % 2] / f"{number}.txt"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps(article(draw, number)))
+
+
+def write_lines(path, count, labelled=True):
+    """The same as JSON lines."""
+    draw, lines = random.Random(1), []
+    for number in range(count):
+        made = article(draw, number, 1)
+        label = {"label": made["answers"][0]} if labelled else {}
+        line = {"context": made["article"], "question": "what ?", "options": made["options"][0]}
+        lines.append(json.dumps({**line, **label}) + "\n")
+    path.write_text("".join(lines))
+
+
+def model_flags(folder, kind):
+    sizes = {**SIZES, "num_hidden_layers": 1}
+    rates = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    if kind == "albert":
+        sizes["embedding_size"] = 16
+    (folder / "config.json").write_text(json.dumps({**sizes, **rates}))
+    (folder / "vocab.txt").write_text(
+        "\n".join([*SPECIAL, *WORDS, "yes", "which", "what", "?"]) + "\n"
+    )
+    return [
+        f"--{kind}_config_file={folder}/config.json", f"--vocab_file={folder}/vocab.txt",
+        "--max_seq_length=32", "--max_qa_length=8", "--train_batch_size=8",
+        "--learning_rate=1e-2", "--train_step=40", "--warmup_step=4", "--dropout_prob=0",
+    ]  # fmt: skip
+
+
+def run(folder, *flags):
+    given = ["run_race.py", f"--output_dir={folder}/output", f"--data_dir={folder}", "--xla=off"]
+    return race.main([*given, *flags])
+
+
+def results(folder):
+    lines = (folder / "output" / "eval_results.txt").read_text().splitlines()
+    return {name: float(value) for name, value in (line.split(" = ") for line in lines)}
+
+
+@pytest.mark.parametrize("kind", ("bert", "albert"))
+def test_learns_and_chooses_again(kind, tmp_path):
+    write_race(tmp_path, train=16, dev=6, test=4)
+    assert run(tmp_path, *model_flags(tmp_path, kind)) == 0  # trains and evaluates by itself
+    found = results(tmp_path)
+    assert found["eval_accuracy"] > 0.9 and found["test_accuracy"] > 0.9
+    assert found["global_step"] == 40 and found["examples"] == 12
+    assert found["baseline_accuracy"] < 0.7
+    assert run(tmp_path, "--do_predict", "--do_eval") == 0
+    assert results(tmp_path) == found
+    lines = (tmp_path / "output" / "predictions_test.tsv").read_text().splitlines()
+    assert lines[0].split("\t") == ["id", "label", "prediction", "A", "B", "C", "D"]
+    rows = [line.split("\t") for line in lines[1:]]
+    right = sum(row[1] == row[2] for row in rows) / len(rows)
+    assert right == pytest.approx(found["test_accuracy"]) and len(rows) == 8
+    assert sum(map(float, rows[0][3:])) == pytest.approx(1, abs=1e-5)
+    assert run(tmp_path, "--do_eval", "--high_only") == 0
+    assert results(tmp_path)["examples"] == 6
+
+
+def test_own_lines(tmp_path, capsys):
+    """Files of one's own, of which test has no answers."""
+    write_lines(tmp_path / "train.jsonl", 24)
+    write_lines(tmp_path / "dev.jsonl", 6)
+    write_lines(tmp_path / "test.jsonl", 3, labelled=False)
+    flags = [*model_flags(tmp_path, "bert"), "--task_name=jsonl", "--bucket_boundaries=none"]
+    flags += ["--do_train", "--do_eval", "--do_predict", "--train_step=2"]
+    assert run(tmp_path, *flags) == 0
+    found = results(tmp_path)
+    assert found["examples"] == 6 and "test_accuracy" not in found
+    lines = (tmp_path / "output" / "predictions_test.tsv").read_text().splitlines()
+    assert [line.split("\t")[0] for line in lines] == ["id", "1", "2", "3"]
+    assert lines[0].split("\t")[1] == "prediction"
+    assert len(read_choices(tmp_path / "test.jsonl")) == 3
+    write_lines(tmp_path / "train.jsonl", 24, labelled=False)
+    assert run(tmp_path, "--do_train") == 1
+    assert "must have a label for every question" in capsys.readouterr().err
+
+
+REFUSED = {
+    "--do_eval --high_only --middle_only": "only one may be on",
+    "--do_eval --freeze_encoder": "--freeze_encoder and --feature_layers",
+    "--do_eval --max_qa_length=30": "question and option must have 1 to 29",
+    "--do_train=false": "--do_train, --do_eval or --do_predict must be on",
+    "--do_eval --task_name=jsonl": "dev.jsonl",
+    "--do_train --do_eval": "train",
+}
+
+
+@pytest.mark.parametrize("flags", REFUSED)
+def test_refused(flags, tmp_path, capsys):
+    write_race(tmp_path, dev=2)
+    given = [flag for flag in model_flags(tmp_path, "bert")]
+    assert run(tmp_path, *given, *flags.split()) == 1
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
+    assert len(lines) == 1 and REFUSED[flags] in lines[0]
