@@ -43,6 +43,7 @@ class Program(NamedTuple):
             something was done to ("left out (short)"). Does not need TensorFlow.
         make_problem: (flags, task, configuration, tokenizer) -> the problem.
         changeable: those of the task's flags that may be others than the model was trained with.
+        uses_libraries: whether its metrics are of libraries that need not be installed.
     """
 
     task_flags: tuple
@@ -50,6 +51,7 @@ class Program(NamedTuple):
     read_split: Callable
     make_problem: Callable
     changeable: tuple = ("max_seq_length",)
+    uses_libraries: bool = True
 
 
 def finetune(values, program):
@@ -70,7 +72,8 @@ def finetune(values, program):
             "--max_seq_length must be at most max_position_embeddings of the configuration. "
             f"Received: {values.max_seq_length} and {config.max_position_embeddings}"
         )
-    if values.do_eval or (values.do_train and values.eval_every_steps):
+    measures = values.do_eval or (values.do_train and values.eval_every_steps)
+    if measures and program.uses_libraries:
         check_installed()
     boundaries = read_boundaries(values.bucket_boundaries, values.max_seq_length)
     tokenizer = open_tokenizer(values)
@@ -115,12 +118,11 @@ def fill_in(values, program):
     for name in program.task_flags:
         value = getattr(values, name)
         if value is None or isinstance(value, Columns):
-            if name in saved:
-                found[name] = saved[name]
-        elif value != saved.get(name) and name not in program.changeable:
+            found[name] = saved[name]
+        elif value != saved[name] and name not in program.changeable:
             raise InputError(
-                f"--{name} must be what the model in {folder} was trained with: "
-                f"{saved.get(name)}. Received: {value}"
+                f"--{name} must be what the model in {folder} was trained with: {saved[name]}. "
+                f"Received: {value}"
             )
     if not any(getattr(values, f"{column}_config_file") for column in CONFIG_NAMES):
         column, config = find_config(folder)

@@ -88,7 +88,8 @@ def choose(values):
     unused = [name for name in NO_EFFECT if getattr(values, name) is not None]
     if unused:
         print(f"note: --{', --'.join(unused)}: without effect here")
-    finetune(values, Program(TASK_FLAGS, read_task, read_task_split, make_problem, CHANGEABLE))
+    program = Program(TASK_FLAGS, read_task, read_task_split, make_problem, CHANGEABLE, False)
+    finetune(values, program)
 
 
 def read_task(values):

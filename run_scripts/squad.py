@@ -103,7 +103,8 @@ def answer(values):
         values = dataclasses.replace(values, init_checkpoint=None)
     if values.do_predict and has_answers(path_of(values, "predict_file")):
         values = dataclasses.replace(values, do_eval=True)
-    finetune(values, Program(TASK_FLAGS, read_task, read_task_split, make_problem, CHANGEABLE))
+    program = Program(TASK_FLAGS, read_task, read_task_split, make_problem, CHANGEABLE, False)
+    finetune(values, program)
 
 
 def check(values):

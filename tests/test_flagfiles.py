@@ -13,6 +13,8 @@ from run_scripts.create_data import CreateDataFlags, choose_plan
 from run_scripts.finetune_flags import check_finetune_flags, resolve_steps, training_steps
 from run_scripts.ner import NerFlags
 from run_scripts.pretrain_flags import PretrainFlags, check_flags
+from run_scripts.race import RaceFlags
+from run_scripts.squad import SquadFlags
 from run_scripts.training_flags import choose_column, read_config
 
 FLAGFILES = Path(__file__).parents[1] / "run_scripts" / "flagfiles"
@@ -98,12 +100,43 @@ def test_fine_tuning(task, column, monkeypatch):
         assert training_steps(values, 3200) == (steps * 100, steps * 10)
 
 
+# Of the READMEs' commands: batch, learning rate, epochs or updates, length, SQuAD 2.0.
+QUESTIONS = {
+    "bert_squad1": (12, 3e-5, 2.0, 384, False),
+    "bert_squad2": (24, 3e-5, 2.0, 384, True),
+    "albert_squad1": (48, 5e-5, 2.0, 384, False),
+    "albert_squad2": (48, 5e-5, 2.0, 384, True),
+    "bert_korquad": (12, 3e-5, 2.0, 384, False),
+    "albert_race": (32, 1e-5, 12000, 512, None),
+}
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_questions(name):
+    column, _, task = name.partition("_")
+    flags = RaceFlags if task == "race" else SquadFlags
+    argv = ["run", f"--flagfile={FLAGFILES / name}.flags", "--data_dir=a", "--output_dir=b"]
+    parsed = parse(flags, [*argv, f"--{column}_config_file=c"])
+    values = resolve_steps(resolve_columns(parsed, column), parsed)
+    check_finetune_flags(values)
+    batch, rate, passes, length, version_2 = QUESTIONS[name]
+    assert (values.train_batch_size, values.learning_rate) == (batch, rate)
+    assert values.max_seq_length == length and values.do_train
+    assert getattr(values, "version_2_with_negative", None) == version_2
+    if task == "race":
+        assert training_steps(values, 10) == (passes, 1000) and values.do_eval
+    else:
+        assert training_steps(values, 100 * batch) == (passes * 100, passes * 10)
+        assert values.do_predict and values.task_name == ("korquad" if "kor" in task else "squad")
+
+
 def test_every_task_has_settings():
     assert {task for task, _ in SETTINGS} - set(FORMATS) | {"mismnli", "xnli"} == set(TASKS)
 
 
 def test_no_flag_file_is_left_out():
     names = {f"{job}_{part}" for job in JOBS for part in ("data", "pretrain")}
+    names |= set(QUESTIONS)
     names |= {"glue_albert"}  # which the files of its tasks name
     for task, column in SETTINGS:
         benchmark = next(name for name, tasks in BENCHMARKS.items() if task in tasks)

@@ -1,0 +1,127 @@
+"""Measures how fast questions become windows, beside the fast tokenizers of transformers.
+
+    python benchmarks/question_features.py --input_file=KorQuAD_v1.0_dev.json --tokenizer_dir=VOCAB
+
+VOCAB is a folder with tokenizer_config.json and a "##" vocabulary. Transformers' tokenizer gets the
+same pieces without this project's Korean switches (see tokenization_speed.py), and makes windows as
+its own example for SQuAD does: return_overflowing_tokens, stride, return_offsets_mapping. It cuts
+the text of a question anew for each question; its windows overlap by one number of pieces for all
+questions, here the one with which they begin doc_stride apart for a question of mean length.
+
+The contenders take turns, round after round, in one process; that of two processes starts them
+each time. Prints a Markdown table: the median of the rounds, the spread (quartiles over the
+median), questions a second, windows.
+"""
+
+import argparse
+import os
+import time
+
+# Before the libraries are imported, which read it.
+os.environ["RAYON_NUM_THREADS"] = "2"
+
+from common import median_and_spread, print_table
+from tokenization_speed import hugging_face
+
+from finetuning.question_data import read_questions
+from finetuning.windows import SPECIALS, encode_questions, make_windows
+from tokenization import load_tokenizer
+
+MAX_SEQ_LENGTH, DOC_STRIDE, MAX_QUERY_LENGTH = 384, 128, 64  # google-research/bert's defaults
+BATCH = 1000  # questions in a call of theirs, as their example has it
+HEADINGS = ["", "seconds", "spread", "questions a second", "windows"]
+
+
+def ours(tokenizer, questions, workers):
+    """A function that makes all windows once."""
+
+    def run():
+        encoded = encode_questions(tokenizer, questions, MAX_QUERY_LENGTH, workers)
+        windows, _ = make_windows(questions, encoded, tokenizer, MAX_SEQ_LENGTH, DOC_STRIDE)
+        return len(windows)
+
+    return run
+
+
+def theirs(tokenizer, questions, threads):
+    """The same by transformers, with one thread or with two."""
+    from tokenizers.processors import TemplateProcessing
+    from transformers import PreTrainedTokenizerFast
+
+    inner = hugging_face(list(tokenizer.vocab))
+    special = [("[CLS]", tokenizer.cls_id), ("[SEP]", tokenizer.sep_id)]
+    inner.post_processor = TemplateProcessing(
+        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=special
+    )
+    fast = PreTrainedTokenizerFast(
+        tokenizer_object=inner, unk_token="[UNK]", cls_token="[CLS]", sep_token="[SEP]",
+        pad_token="[PAD]", mask_token="[MASK]",
+    )  # fmt: skip
+    lengths = [len(tokenizer.encode(entry.question)) for entry in questions]
+    room = MAX_SEQ_LENGTH - SPECIALS
+    overlap = min(room - sum(lengths) // len(lengths) - DOC_STRIDE, room - max(lengths) - 1)
+
+    def run():
+        os.environ["TOKENIZERS_PARALLELISM"] = "true" if threads > 1 else "false"
+        count = 0
+        for first in range(0, len(questions), BATCH):
+            part = questions[first : first + BATCH]
+            windows = fast(
+                [entry.question for entry in part],
+                [entry.context for entry in part],
+                truncation="only_second",
+                max_length=MAX_SEQ_LENGTH,
+                stride=overlap,
+                return_overflowing_tokens=True,
+                return_offsets_mapping=True,
+            )
+            count += len(windows["input_ids"])
+        return count
+
+    return run
+
+
+def take_turns(runs, rounds):
+    """The seconds of each run, round by round, without the first, which warms up; its windows."""
+    seconds, windows = {name: [] for name in runs}, {}
+    for round_ in range(rounds + 1):
+        for name, run in runs.items():
+            start = time.perf_counter()
+            windows[name] = run()
+            if round_:
+                seconds[name].append(time.perf_counter() - start)
+    return seconds, windows
+
+
+def report(path, folder, rounds):
+    """Measures, prints the table."""
+    tokenizer = load_tokenizer(folder)
+    questions, _ = read_questions(path, version_2_with_negative=True)
+    runs = {
+        "this project, one process": ours(tokenizer, questions, 1),
+        "this project, two processes": ours(tokenizer, questions, 2),
+        "transformers, one thread": theirs(tokenizer, questions, 1),
+        "transformers, two threads": theirs(tokenizer, questions, 2),
+    }
+    seconds, windows = take_turns(runs, rounds)
+    print(f"{len(questions):,} questions, {rounds} rounds\n", flush=True)
+    rows = []
+    for name, taken in seconds.items():
+        median, spread = median_and_spread(taken)
+        rate = f"{len(questions) / median:,.0f}"
+        rows.append([name, f"{median:.2f}", f"{spread:.0%}", rate, f"{windows[name]:,}"])
+    print_table(HEADINGS, rows)
+
+
+def main():
+    """The program."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--input_file", required=True, help="questions in SQuAD's format")
+    parser.add_argument("--tokenizer_dir", required=True)
+    parser.add_argument("--rounds", type=int, default=5)
+    arguments = parser.parse_args()
+    report(arguments.input_file, arguments.tokenizer_dir, arguments.rounds)
+
+
+if __name__ == "__main__":
+    main()
