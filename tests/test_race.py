@@ -60,7 +60,7 @@ def model_flags(folder, kind):
     return [
         f"--{kind}_config_file={folder}/config.json", f"--vocab_file={folder}/vocab.txt",
         "--max_seq_length=32", "--max_qa_length=8", "--train_batch_size=8",
-        "--learning_rate=1e-2", "--train_step=40", "--warmup_step=4", "--dropout_prob=0",
+        "--learning_rate=3e-3", "--train_step=120", "--warmup_step=4", "--dropout_prob=0",
     ]  # fmt: skip
 
 
@@ -80,7 +80,7 @@ def test_learns_and_chooses_again(kind, tmp_path):
     assert run(tmp_path, *model_flags(tmp_path, kind)) == 0  # trains and evaluates by itself
     found = results(tmp_path)
     assert found["eval_accuracy"] > 0.9 and found["test_accuracy"] > 0.9
-    assert found["global_step"] == 40 and found["examples"] == 12
+    assert found["global_step"] == 120 and found["examples"] == 12
     assert found["baseline_accuracy"] < 0.7
     assert run(tmp_path, "--do_predict", "--do_eval") == 0
     assert results(tmp_path) == found
@@ -116,9 +116,9 @@ def test_own_lines(tmp_path, capsys):
 REFUSED = {
     "--do_eval --high_only --middle_only": "only one may be on",
     "--do_eval --freeze_encoder": "--freeze_encoder and --feature_layers",
-    "--do_eval --max_qa_length=30": "question and option must have 1 to 29",
+    "--do_train --max_qa_length=30": "question and option must have 1 to 29",
     "--do_train=false": "--do_train, --do_eval or --do_predict must be on",
-    "--do_eval --task_name=jsonl": "dev.jsonl",
+    "--do_train --task_name=jsonl": "train.jsonl",
     "--do_train --do_eval": "train",
 }
 
