@@ -462,7 +462,8 @@ def check_help(text, program, flags_class):
         default = field.default
         if isinstance(default, Columns):
             bert, albert = (str(value) for value in (default.bert, default.albert))
-            assert f"BERT {bert}, ALBERT {albert}".lower() in line.lower()
+            shown = bert if bert == albert else f"BERT {bert}, ALBERT {albert}"
+            assert f"default: {shown})".lower() in line.lower()
         elif default is None:
             assert "required" in line if field.metadata["required"] else "not set" in line
         else:
@@ -481,7 +482,7 @@ def test_error_of_a_launcher_is_one_line_with_status_1(tmp_path):
     sizes = f"--bert_config_file={tmp_path}/none.json"
     folders = [f"--input_file={tmp_path}/x", f"--output_dir={tmp_path}/out"]
     for command, part in (
-        (["run_pretraining.py"], "--input_file must be given"),
+        (["run_pretraining.py"], "--output_dir must be given"),
         (["run_pretraining.py", "--lerning_rate=1", *folders], "Did you mean: learning_rate"),
         (["run_pretraining.py", "--do_train", sizes, *folders], f"{tmp_path}/none.json"),
         (["create_pretraining_data.py", "--ngram=few"], "--ngram"),

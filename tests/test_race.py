@@ -79,7 +79,7 @@ def test_learns_and_chooses_again(kind, tmp_path):
     write_race(tmp_path, train=16, dev=6, test=4)
     assert run(tmp_path, *model_flags(tmp_path, kind)) == 0  # trains and evaluates by itself
     found = results(tmp_path)
-    assert found["eval_accuracy"] > 0.9 and found["test_accuracy"] > 0.9
+    assert found["eval_accuracy"] > 0.7 and found["test_accuracy"] > 0.7  # chance: 0.25
     assert found["global_step"] == 120 and found["examples"] == 12
     assert found["baseline_accuracy"] < 0.7
     assert run(tmp_path, "--do_predict", "--do_eval") == 0
