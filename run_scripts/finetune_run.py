@@ -46,7 +46,7 @@ from run_scripts.finetune_flags import (
     training_steps,
 )
 from run_scripts.model_folder import SETTINGS_FILE, describe
-from run_scripts.training_flags import MAX_SEED, read_profile_steps
+from run_scripts.training_flags import library_seed, read_profile_steps
 from tokenization.errors import InputError
 
 
@@ -149,7 +149,7 @@ class Run:
         flags = {f"--{name}": value for name, value in dataclasses.asdict(values).items()}
         counts = {f"examples of {s}": len(each.lengths) for s, each in self.examples.items()}
         check_agreement(self.strategy, {**flags, **counts})
-        keras.utils.set_random_seed(values.random_seed or MAX_SEED)
+        keras.utils.set_random_seed(library_seed(values))
         steps = warmup = None
         if values.do_train:
             steps, warmup = training_steps(values, self.examples["train"].count)

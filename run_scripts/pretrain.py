@@ -21,8 +21,8 @@ from run_scripts.pretrain_flags import (
     take_described_lengths,
 )
 from run_scripts.training_flags import (
-    MAX_SEED,
     choose_column,
+    library_seed,
     read_config,
     read_profile_steps,
 )
@@ -116,8 +116,7 @@ def train_and_evaluate(
         held_out = TrainingRecords(eval_files, *found, config)
         check_length(config, held_out)
     check_agreement(strategy, {"records": data.examples, "precision": precision})
-    # Not 0: with that tf.data's shuffles cannot take a seed from the graph.
-    keras.utils.set_random_seed(values.random_seed or MAX_SEED)
+    keras.utils.set_random_seed(library_seed(values))
     with strategy.scope():
         state = build(values, column, config, precision)
     allow_missing = tuple(filter(None, values.allow_missing.split(",")))

@@ -97,6 +97,15 @@ def check_training_flags(values):
         print(f"note: --{', --'.join(unused)}: for TPUs, without effect here")
 
 
+def library_seed(values):
+    """The seed of Keras and TensorFlow: --random_seed, but where that is a multiple of 2^31 - 1.
+
+    TensorFlow takes such a seed for 0, and with 0 tf.data's shuffles cannot take a seed from the
+    graph.
+    """
+    return values.random_seed % MAX_SEED or MAX_SEED - 1
+
+
 def check_range(values, least, *names):
     """Refuses flags below a number; None is let through."""
     for name in names:

@@ -12,6 +12,7 @@ from made_records import FORMAT, PACKED, flip_a_byte, make_files
 
 from bert_tf import loss_scale, pretraining
 from bert_tf.checkpoint_files import list_checkpoints
+from run_scripts.training_flags import MAX_SEED
 
 DATA = Path(__file__).parent / "data"
 
@@ -69,9 +70,10 @@ def test_the_loss_falls(job):
     assert found["loss/next_sentence"][-1][1] < 0.5 * found["loss/next_sentence"][0][1]
 
 
-def test_the_least_seed(job):
-    """0 is no seed of TensorFlow's; it decides weights and order like any other."""
-    flags = {"random_seed": 0, "num_train_steps": 1}
+@pytest.mark.parametrize("seed", (0, MAX_SEED))
+def test_the_least_and_the_largest_seed(job, seed):
+    """TensorFlow takes both for 0, which is no seed; they decide weights and order like others."""
+    flags = {"random_seed": seed, "num_train_steps": 1}
     outputs = [job.folder / name for name in ("one", "two")]
     for output in outputs:
         assert job.run(**flags, output_dir=output) == 0
