@@ -9,19 +9,23 @@ W batches of a window.
 
 import dataclasses
 import functools
-import itertools
+import math
 from collections.abc import Callable
 
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.length_buckets import BUCKET, WINDOW
+from bert_tf.length_buckets import BUCKET
+
+# Batches that share their examples out by length. In memory more of them cost nothing; of 50 one or
+# two hold all the long ones.
+WINDOW = 50
 
 # Lengths of batches are multiples of it.
 LENGTH_STEP = 8
 
 # A training step is compiled for each length; more lengths save little padding.
-MOST_LENGTHS = 5
+MOST_LENGTHS = 6
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -152,10 +156,18 @@ def choose_boundaries(lengths, longest):
     shares = np.arange(1, WINDOW + 1) / WINDOW
     needed = np.quantile(lengths, shares, method="inverted_cdf")
     needed = np.minimum(-(-needed // LENGTH_STEP) * LENGTH_STEP, longest).astype(int)  # [W]
-    *shorter, last = sorted(set(needed.tolist()))
-    count = min(MOST_LENGTHS - 1, len(shorter))
-    choices = itertools.combinations(shorter, count)
-    return min(
-        ((*choice, last) for choice in choices),
-        key=lambda lengths: sum(lengths[i] for i in np.searchsorted(lengths, needed)),
-    )
+    values, counts = np.unique(needed, return_counts=True)
+    batches = np.concatenate([[0], np.cumsum(counts)])
+    # How many of `values` are covered -> the least sum of padded lengths, with the boundaries.
+    plans = {0: (0, ())}
+    for _ in range(MOST_LENGTHS):
+        more = dict(plans)
+        for covered, (cost, chosen) in plans.items():
+            for last in range(covered, len(values)):
+                length = int(values[last])
+                padded = cost + length * int(batches[last + 1] - batches[covered])
+                more[last + 1] = min(
+                    more.get(last + 1, (math.inf, ())), (padded, (*chosen, length))
+                )
+        plans = more
+    return plans[len(values)][1]

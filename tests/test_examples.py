@@ -9,11 +9,12 @@ import tensorflow as tf
 from test_input_pipeline import workers
 from tiny import two_devices
 
-from bert_tf.length_buckets import BUCKET, WINDOW
+from bert_tf.length_buckets import BUCKET
 from bert_tf.training import TrainingConfig
 from finetuning.examples import (
     LENGTH_STEP,
     MOST_LENGTHS,
+    WINDOW,
     Examples,
     choose_boundaries,
     numbers_of_batch,
@@ -144,7 +145,7 @@ def test_a_strategy_hands_every_device_its_part():
         ([3, 20, 127], 127, (8, 24, 127)),  # no longer than --max_seq_length
         ([128] * 3, 128, (128,)),
         ([3] * 10 + [200] * 10, 128, (8, 128)),  # what is longer will be cut
-        # A sixteenth of all is what a batch of the window is: single long ones change nothing.
+        # What the longest batch of the window holds is its own length.
         ([4] * 99 + [90], 128, (8, 96)),
     ),
 )
@@ -153,16 +154,16 @@ def test_lengths_by_hand(lengths, longest, expected):
 
 
 def test_the_lengths_chosen_are_the_best_ones():
-    """Of all that there are: five, multiples of eight, with the least to compute."""
+    """Of all that there are: six, multiples of eight, with the least to compute."""
     lengths = np.random.default_rng(0).integers(1, 121, 1000)
     chosen = choose_boundaries(lengths, 128)
-    assert len(chosen) == MOST_LENGTHS == 5 and list(chosen) == sorted(set(chosen))
+    assert len(chosen) == MOST_LENGTHS == 6 and list(chosen) == sorted(set(chosen))
     assert all(length % LENGTH_STEP == 0 for length in chosen) and chosen[-1] == 120
-    # The longest of each sixteenth of the sorted examples.
+    # The longest example of each batch of a window, as the sorted examples have them.
     needed = np.sort(lengths)[np.ceil(np.arange(1, WINDOW + 1) * 1000 / WINDOW).astype(int) - 1]
 
     def padded(boundaries):
         return sum(min(b for b in boundaries if b >= length) for length in needed)
 
-    others = itertools.combinations(range(8, 120, 8), 4)
+    others = itertools.combinations(range(8, 120, 8), 5)
     assert padded(chosen) == min(padded((*other, 120)) for other in others)
