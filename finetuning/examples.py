@@ -15,17 +15,13 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.length_buckets import BUCKET
-
-# Batches that share their examples out by length. In memory more of them cost nothing; of 50 one or
-# two hold all the long ones.
-WINDOW = 50
+from bert_tf.length_buckets import BUCKET, WINDOW
 
 # Lengths of batches are multiples of it.
 LENGTH_STEP = 8
 
 # A training step is compiled for each length; more lengths save little padding.
-MOST_LENGTHS = 6
+MOST_LENGTHS = 7
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

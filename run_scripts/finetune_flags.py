@@ -63,7 +63,7 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
     bucket_boundaries: str = flag(
         "auto",
         "Lengths that batches may have: examples of about equal length come in one batch. auto: "
-        "six at most, chosen by the examples; none: all are padded to max_seq_length; or numbers "
+        "seven at most, chosen by the examples; none: all are padded to max_seq_length; or numbers "
         "separated by commas.",
     )
     classifier_dropout: float = flag(
