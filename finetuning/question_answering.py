@@ -236,12 +236,16 @@ def place_of_answer(window, pieces, question):
 
 def nearest_sentence(question, context):
     """The sentence that shares most pairs of characters with the question, the first of them."""
-    asked = _pairs(question)
+    asked = character_pairs(question)
     sentences = [part for part in _SENTENCE_ENDS.split(context) if part.strip()]
-    return max(sentences, key=lambda sentence: len(asked & _pairs(sentence)), default="").strip()
+
+    def shared(sentence):
+        return len(asked & character_pairs(sentence))
+
+    return max(sentences, key=shared, default="").strip()
 
 
-def _pairs(text):
+def character_pairs(text):
     """The pairs of neighbouring characters of its words."""
     return {word[i : i + 2] for word in text.split() for i in range(len(word) - 1)}
 

@@ -103,8 +103,7 @@ def answer(values):
         values = dataclasses.replace(values, init_checkpoint=None)
     if values.do_predict and has_answers(path_of(values, "predict_file")):
         values = dataclasses.replace(values, do_eval=True)
-    program = Program(TASK_FLAGS, read_task, read_task_split, make_problem, CHANGEABLE, False)
-    finetune(values, program)
+    finetune(values, PROGRAM)
 
 
 def check(values):
@@ -192,6 +191,9 @@ def make_problem(values, task, config, tokenizer):
         values.predict_feature_file or os.path.join(values.output_dir, "predict_features.npz"),
         values.dropout_prob,
     )
+
+
+PROGRAM = Program(TASK_FLAGS, read_task, read_task_split, make_problem, CHANGEABLE, False)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,124 @@
+"""Trains models to answer KorQuAD's questions, from pre-trained weights and from random ones.
+
+    python benchmarks/question_answering.py --model_dir=output --input_file=KorQuAD_v1.0_dev.json
+
+The questions are split by article, in memory: every fifth article is held out. Training is that of
+run_squad, which takes the flags behind `--` too. Prints a Markdown table: exact match and F1 on the
+questions about the held-out articles, beside rules that need no model, and the most that the
+vocabulary allows. --work_dir keeps what was trained, so that a benchmark goes on where it was.
+"""
+
+import argparse
+import json
+import tempfile
+from pathlib import Path
+
+from common import print_table
+
+from bert_tf.evaluation import read_results
+from finetuning.answer_scores import score_answers
+from finetuning.question_answering import character_pairs, nearest_sentence
+from finetuning.question_data import QuestionTask, read_questions
+from run_scripts.cli import parse
+from run_scripts.finetune import finetune
+from run_scripts.model_folder import find_checkpoint
+from run_scripts.squad import PROGRAM, SquadFlags
+
+HELD_OUT = 5  # every such article
+NEIGHBOURS = 3  # words on each side that count for `words_beside`
+
+
+def split_by_article(path):
+    """The questions to train on, and those about other articles."""
+    articles = json.loads(Path(path).read_text(encoding="utf-8"))["data"]
+    held_out = {
+        entry["context"] for article in articles[::HELD_OUT] for entry in article["paragraphs"]
+    }
+    splits = {"train": [], "dev": []}
+    for question in read_questions(path)[0]:
+        splits["dev" if question.context in held_out else "train"].append(question)
+    return splits
+
+
+def first_word(question, context):
+    """The context's."""
+    return context.split()[0]
+
+
+def words_beside(count):
+    """Words of the nearest sentence that the question has not, but of whose neighbours it has."""
+
+    def answer(question, context):
+        words = nearest_sentence(question, context).split()
+        asked = character_pairs(question)
+        shared = [len(asked & character_pairs(word)) for word in words]
+
+        def fitness(i):
+            around = shared[max(0, i - NEIGHBOURS) : i] + shared[i + count :][:NEIGHBOURS]
+            return sum(around) - NEIGHBOURS * sum(shared[i : i + count])
+
+        best = max(range(max(1, len(words) - count + 1)), key=fitness)
+        return " ".join(words[best : best + count])
+
+    return answer
+
+
+RULES = {
+    "the text's first word": first_word,
+    "the sentence most like the question": nearest_sentence,
+    "in it a word beside those of the question": words_beside(1),
+    "in it two words beside those of the question": words_beside(2),
+}
+
+
+def train(arguments, splits, output, pretrained):
+    """Fine-tunes and measures, unless that is done; what eval_results.txt says."""
+    if not read_results(output):
+        start = [f"--init_checkpoint={find_checkpoint(arguments.model_dir)}"] if pretrained else []
+        flags = [
+            "--task_name=korquad",
+            "--train_file=in memory",
+            "--predict_file=in memory",
+            f"--bert_config_file={arguments.model_dir}/bert_config.json",
+            f"--tokenizer_dir={arguments.model_dir}",
+            f"--output_dir={output}",
+            "--do_train",
+            "--do_eval",
+            "--keep_checkpoint_max=1",
+            *start,
+            *arguments.flags,
+        ]
+        task = QuestionTask("korquad", False, {name: (read, 0) for name, read in splits.items()})
+        finetune(
+            parse(SquadFlags, ["run_squad", *flags]), PROGRAM._replace(read_task=lambda _: task)
+        )
+    return read_results(output)
+
+
+def main():
+    """Reads the command line, trains twice, prints a table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--model_dir", required=True, help="an --output_dir of run_pretraining")
+    parser.add_argument("--input_file", required=True, help="KorQuAD 1.0")
+    parser.add_argument("--work_dir", type=Path, help="kept, to go on; else a temporary folder")
+    parser.add_argument("flags", nargs="*", help="of run_squad, behind --")
+    arguments = parser.parse_args()
+    splits = split_by_article(arguments.input_file)
+    rows = []
+    for name, rule in RULES.items():
+        texts = {entry.id: rule(entry.question, entry.context) for entry in splits["dev"]}
+        scores = score_answers(splits["dev"], texts, "korquad")
+        rows.append((name, scores["exact_match"], scores["f1"]))
+    with tempfile.TemporaryDirectory() as temporary:
+        work_dir = arguments.work_dir or Path(temporary)
+        for name, pretrained in (("random weights", False), ("pre-trained", True)):
+            found = train(arguments, splits, work_dir / name.replace(" ", "_"), pretrained)
+            rows.append((name, found["eval_exact"], found["eval_f1"]))
+    rows.append(("the right pieces", found["reachable_exact"], found["reachable_f1"]))
+    cells = [[name, f"{exact:.2f}", f"{f1:.2f}"] for name, exact, f1 in rows]
+    print_table(["answers", "exact match", "F1"], cells)
+    print(f"\n{len(splits['train']):,} questions to train on, {len(splits['dev']):,} held out")
+
+
+if __name__ == "__main__":
+    main()
