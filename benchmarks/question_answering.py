@@ -111,7 +111,7 @@ def main():
         rows.append((name, scores["exact_match"], scores["f1"]))
     with tempfile.TemporaryDirectory() as temporary:
         work_dir = arguments.work_dir or Path(temporary)
-        for name, pretrained in (("random weights", False), ("pre-trained", True)):
+        for name, pretrained in (("pre-trained", True), ("random weights", False)):
             found = train(arguments, splits, work_dir / name.replace(" ", "_"), pretrained)
             rows.append((name, found["eval_exact"], found["eval_f1"]))
     rows.append(("the right pieces", found["reachable_exact"], found["reachable_f1"]))

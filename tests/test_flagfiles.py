@@ -130,14 +130,22 @@ def test_questions(name):
         assert values.do_predict and values.task_name == ("korquad" if "kor" in task else "squad")
 
 
+def test_xnli_as_google_s_multilingual_readme():
+    values = read_finetuning(FLAGFILES / "bert_xnli.flags", "bert")
+    assert values.task_name == "xnli" and values.do_train and values.do_eval
+    assert (values.train_batch_size, values.learning_rate) == (32, 5e-5)
+    assert (values.num_train_epochs, values.max_seq_length) == (2.0, 128)
+
+
 def test_every_task_has_settings():
+    # mismnli is what mnli measures beside its own dev split.
     assert {task for task, _ in SETTINGS} - set(FORMATS) | {"mismnli", "xnli"} == set(TASKS)
 
 
 def test_no_flag_file_is_left_out():
     names = {f"{job}_{part}" for job in JOBS for part in ("data", "pretrain")}
     names |= set(QUESTIONS)
-    names |= {"glue_albert"}  # which the files of its tasks name
+    names |= {"glue_albert", "bert_xnli"}  # the first is what the files of its tasks name
     for task, column in SETTINGS:
         benchmark = next(name for name, tasks in BENCHMARKS.items() if task in tasks)
         names.add(find_flagfile(benchmark, column, task).stem)

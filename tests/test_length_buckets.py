@@ -108,8 +108,15 @@ def test_the_records_of_a_step_are_known(tmp_path, step):
     assert [numbers] == ids(take(dataset(files, start_step=step), 1))
 
 
-@pytest.mark.parametrize("devices", (1, 2))
-@pytest.mark.parametrize("kind, optimizer", CASES)
+@pytest.mark.parametrize(
+    "kind, optimizer, devices",
+    [
+        (*CASES[0], 1),
+        pytest.param(*CASES[0], 2, marks=pytest.mark.slow),
+        pytest.param(*CASES[1], 1, marks=pytest.mark.slow),
+        (*CASES[1], 2),
+    ],
+)
 @pytest.mark.usefixtures("float64")
 def test_cut_batches_train_the_same(tmp_path, devices, kind, optimizer):
     """What lies behind the boundary is padding, which counts for nothing."""
