@@ -6,7 +6,8 @@
 buckets: NSMC, batches by length beside batches that are all padded to 128, seed by seed in turn:
 reviews/s (the median over the points of each training's curve, so that compiling is left out),
 accuracy. pretraining: each of --tasks from the pre-trained weights, from random ones, and without
-a model. --work_dir keeps what was trained, so that a benchmark goes on where it was.
+a model. --work_dir keeps what was trained, so that a benchmark goes on where it was; flags behind
+`--` go to the program that trains.
 """
 
 import argparse
@@ -50,6 +51,7 @@ def train(arguments, task, output, seed, *flags, pretrained=True):
             "--keep_checkpoint_max=1",
             *start,
             *flags,
+            *arguments.flags,
         )
     return read_results(output)
 
@@ -127,6 +129,7 @@ def main():
     parser.add_argument("--epochs", type=float, default=1.0)
     parser.add_argument("--learning_rate", type=float, default=5e-4)
     parser.add_argument("--work_dir", type=Path, help="kept, to go on; else a temporary folder")
+    parser.add_argument("flags", nargs="*", help="of run_classifier or run_ner, behind --")
     arguments = parser.parse_args()
     compare = {"buckets": compare_buckets, "pretraining": compare_pretraining}[arguments.compare]
     with tempfile.TemporaryDirectory() as temporary:

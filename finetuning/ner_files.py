@@ -212,7 +212,8 @@ def tagging_task(form, data_dir, tags=()):
         tags: in the order of the classes; empty: the format's, or those of the training file.
 
     Raises:
-        InputError: no file, or no training file to find the tags in; `read_tagged`'s.
+        InputError: no file, or no training file to find the tags in, or none there;
+            `read_tagged`'s.
     """
     splits = {}
     for split, name in form.files.items():
@@ -222,6 +223,10 @@ def tagging_task(form, data_dir, tags=()):
     if not splits:
         find_file(form.files["train"], data_dir, form.folder)
     tags = tags or form.tags or find_tags(read_tagged(form, "train", data_dir)[0])
+    if len(tags) < 2:
+        raise InputError(
+            f"{form.files['train']} in {data_dir} must hold an entity. Received: {tags[0]} alone"
+        )
     return TaggingTask(form, tuple(tags), splits)
 
 

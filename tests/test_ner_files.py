@@ -8,6 +8,7 @@ from finetuning.ner_files import (
     find_tags,
     read_tagged,
     spell,
+    tagging_task,
     to_iob2,
 )
 from tokenization.errors import InputError
@@ -187,6 +188,13 @@ def test_a_file_or_a_split_that_is_not_there(tmp_path):
         read_tagged(FORMATS["klue-ner"], "dev", str(tmp_path))
     with pytest.raises(InputError, match="train, dev, test. Received: all"):
         read_tagged(FORMATS["klue-ner"], "all", str(tmp_path))
+
+
+@pytest.mark.parametrize("tags", ((), ("O",)))
+def test_tags_of_no_entity_are_refused(tmp_path, tags):
+    write(tmp_path, "naver-ner", "train", columns("1 가 -", "2 나 -"))
+    with pytest.raises(InputError, match="train_data in .* must hold an entity. Received: O alone"):
+        tagging_task(FORMATS["naver-ner"], str(tmp_path), tags)
 
 
 def test_the_real_file():
