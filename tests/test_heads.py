@@ -4,20 +4,16 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from head_training import assert_split_changes_nothing, assert_xla_and_recomputation_change_nothing
 from tiny import (
     SIZES,
     assert_close,
     computing_in,
-    split_batch,
-    strategy_of,
     tiny_model,
-    training_state,
 )
 
 from bert_tf import BertConfig, BertModel, load_google_checkpoint
 from bert_tf.checkpoint import google_variables, save_google_checkpoint
-from bert_tf.optimization import OPTIMIZERS
-from bert_tf.step import TrainingStep
 from finetuning.heads import SequenceClassifier
 from tokenization.errors import InputError
 
@@ -94,41 +90,12 @@ def test_dropout_is_on_in_training_alone():
 
 @pytest.mark.parametrize("classes", (1, 3))
 def test_a_batch_is_a_batch_however_it_is_split(classes, float64):
-    """Two devices of two parts each, examples that only fill among them, against one device."""
-    states = []
-    for devices, parts, count in ((1, 1, 6), (1, 1, 8), (2, 2, 8)):
-        strategy = strategy_of(devices)
-        keras.utils.set_random_seed(3)
-        with strategy.scope():
-            model = classifier(classes=classes)
-            optimizer = OPTIMIZERS["adamw"](1e-2)
-            optimizer.build(model.trainable_variables)
-        options = {"xla": False, "xla_update": False, "accumulation_steps": parts}
-        step = TrainingStep(model, optimizer, strategy, **options)
-        batch = {name: value[:count] for name, value in labelled_batch(classes).items()}
-        for _ in range(3):
-            metrics = step(split_batch(batch, strategy))
-        assert float(metrics["label_weight"]) == 6
-        states.append({name: values[0] for name, values in training_state(step).items()})
-    for state in states[1:]:
-        assert_close(state, states[0], 1e-9, 1e-6)
+    batch = labelled_batch(classes)
+    assert_split_changes_nothing(lambda: classifier(classes=classes), batch, ("label_weight", 6))
 
 
 def test_xla_and_recomputation_change_nothing(float64):
-    states = []
-    for options in ({"xla": False}, {"xla": True, "recompute": "block"}):
-        keras.utils.set_random_seed(3)
-        model = classifier()
-        optimizer = OPTIMIZERS["adamw"](1e-2)
-        optimizer.build(model.trainable_variables)
-        step = TrainingStep(
-            model, optimizer, tf.distribute.get_strategy(), xla_update=False, **options
-        )
-        batch = {name: tf.constant(value) for name, value in labelled_batch(3).items()}
-        step(batch)
-        step(batch)
-        states.append({name: values[0] for name, values in training_state(step).items()})
-    assert_close(states[1], states[0], 1e-9, 1e-6)
+    assert_xla_and_recomputation_change_nothing(classifier, labelled_batch(3))
 
 
 def test_the_head_is_exact_in_a_model_that_computes_in_bfloat16():

@@ -4,19 +4,15 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from head_training import assert_split_changes_nothing, assert_xla_and_recomputation_change_nothing
 from tiny import (
     assert_close,
     computing_in,
-    split_batch,
-    strategy_of,
     tiny_model,
-    training_state,
 )
 
 from bert_tf import load_google_checkpoint
 from bert_tf.checkpoint import google_variables, save_google_checkpoint
-from bert_tf.optimization import OPTIMIZERS
-from bert_tf.step import TrainingStep
 from finetuning.span_heads import BeamSpanModel, SpanModel, masked
 
 MODELS = (SpanModel, BeamSpanModel)
@@ -130,43 +126,15 @@ def test_dropout_is_on_in_training_alone():
 
 @pytest.mark.parametrize("model_class", MODELS)
 def test_a_batch_is_a_batch_however_it_is_split(model_class, float64):
-    """Two devices of two parts each, examples that only fill among them, against one device."""
-    states = []
-    for devices, parts, count in ((1, 1, 6), (2, 2, 8)):
-        strategy = strategy_of(devices)
-        keras.utils.set_random_seed(3)
-        with strategy.scope():
-            model = span_model(model_class)
-            optimizer = OPTIMIZERS["adamw"](1e-2)
-            optimizer.build(model.trainable_variables)
-        options = {"xla": False, "xla_update": False, "accumulation_steps": parts}
-        step = TrainingStep(model, optimizer, strategy, **options)
-        batch = {name: value[:count] for name, value in asked_batch().items()}
-        losses = []
-        for _ in range(3):
-            metrics = step(split_batch(batch, strategy))
-            losses.append(float(metrics["loss"]))
-        assert float(metrics["span_weight"]) == 6 and losses[2] < losses[0]
-        states.append({name: values[0] for name, values in training_state(step).items()})
-    assert_close(states[1], states[0], 1e-9, FLOOR)
+    weight = ("span_weight", 6)
+    assert_split_changes_nothing(lambda: span_model(model_class), asked_batch(), weight, FLOOR)
 
 
 @pytest.mark.parametrize("model_class", MODELS)
 def test_xla_and_recomputation_change_nothing(model_class, float64):
-    states = []
-    for options in ({"xla": False}, {"xla": True, "recompute": "block"}):
-        keras.utils.set_random_seed(3)
-        model = span_model(model_class)
-        optimizer = OPTIMIZERS["adamw"](1e-2)
-        optimizer.build(model.trainable_variables)
-        step = TrainingStep(
-            model, optimizer, tf.distribute.get_strategy(), xla_update=False, **options
-        )
-        batch = {name: tf.constant(value) for name, value in asked_batch().items()}
-        step(batch)
-        step(batch)
-        states.append({name: values[0] for name, values in training_state(step).items()})
-    assert_close(states[1], states[0], 1e-9, FLOOR)
+    assert_xla_and_recomputation_change_nothing(
+        lambda: span_model(model_class), asked_batch(), FLOOR
+    )
 
 
 @pytest.mark.parametrize("model_class", MODELS)

@@ -1,0 +1,59 @@
+"""Trains a tiny model with a head in ways that must all come to the same."""
+
+import keras
+import numpy as np
+from tiny import assert_close, split_batch, strategy_of, training_state
+
+from bert_tf.optimization import OPTIMIZERS
+from bert_tf.step import TrainingStep
+
+
+def train(make_model, batch, steps, devices=1, **options):
+    """The state after some steps of AdamW from one seed, and what each step returned.
+
+    Args:
+        make_model: called without an argument.
+        batch: arrays.
+        steps: how many.
+        devices: 1 or 2.
+        options: of `TrainingStep`.
+    """
+    strategy = strategy_of(devices)
+    keras.utils.set_random_seed(3)
+    with strategy.scope():
+        model = make_model()
+        optimizer = OPTIMIZERS["adamw"](1e-2)
+        optimizer.build(model.trainable_variables)
+    step = TrainingStep(model, optimizer, strategy, xla_update=False, **options)
+    metrics = [step(split_batch(batch, strategy)) for _ in range(steps)]
+    return {name: values[0] for name, values in training_state(step).items()}, metrics
+
+
+def assert_split_changes_nothing(make_model, batch, weight, floor=1e-6):
+    """Two devices of two parts each, examples that only fill among them, against one device.
+
+    Args:
+        make_model: called without an argument.
+        batch: arrays of 8 rows, of which the last two only fill the batch.
+        weight: the metric that is the sum of the batch's weights, and that sum.
+        floor: as `assert_close` has it.
+    """
+    states = []
+    for devices, parts, count in ((1, 1, 6), (1, 1, 8), (2, 2, 8)):
+        rows = {name: value[:count] for name, value in batch.items()}
+        options = {"xla": False, "accumulation_steps": parts}
+        state, metrics = train(make_model, rows, 3, devices, **options)
+        name, expected = weight
+        assert [float(each[name]) for each in metrics] == [expected] * 3
+        assert float(metrics[2]["loss"]) < float(metrics[0]["loss"])
+        states.append(state)
+    for state in states[1:]:
+        assert_close(state, states[0], 1e-9, floor)
+
+
+def assert_xla_and_recomputation_change_nothing(make_model, batch, floor=1e-6):
+    """Two steps without either, and with both; arguments as above."""
+    plain, _ = train(make_model, batch, 2, xla=False)
+    both, _ = train(make_model, batch, 2, xla=True, recompute="block")
+    assert_close(both, plain, 1e-9, floor)
+    assert all(np.isfinite(value).all() for value in plain.values())
