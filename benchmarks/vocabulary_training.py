@@ -74,7 +74,7 @@ def checkpoint_loss(config, checkpoint, batch_size):
     """The `loss_of` of a pre-trained model, without dropout, by the project's evaluation step."""
     model = PretrainingModel(BertModel(config))
     load_google_checkpoint(model, str(checkpoint))
-    step = EvaluationStep(model, tf.distribute.get_strategy(), xla=True)
+    step = EvaluationStep(model, tf.distribute.get_strategy(), xla="auto")
 
     def loss_of(rows):
         total = 0.0

@@ -17,7 +17,10 @@ from tokenization.errors import InputError
 
 # What a checkpoint may hold beyond a model, by name: left alone by every model.
 IGNORED_NAMES = (
-    (r"^global_step$|^skipped_steps$|^loss_scale", "the training's step with other counters"),
+    (
+        r"^(global_step|skipped_steps|evaluated_step|data_order)$|^loss_scale",
+        "the training's step with other counters",
+    ),
     (r"/adam_[mv]$", "the optimizer's moments"),
     (
         r"^output_(weights|bias)$|^cls/squad/|^(start_logits|end_logits|answer_class)/",
@@ -39,7 +42,9 @@ SECOND_MOMENT_SUFFIX = "/adam_v"
 STEP_NAME = "global_step"
 
 # What a training checkpoint of this project may hold beside weights, moments and step.
-COUNTERS = ("skipped_steps", "loss_scale", "loss_scale_good_steps")
+COUNTERS = (
+    "skipped_steps", "evaluated_step", "data_order", "loss_scale", "loss_scale_good_steps"
+)  # fmt: skip
 
 
 class DamagedCheckpoint(InputError):
@@ -229,14 +234,14 @@ def save_google_checkpoint(model, checkpoint_prefix):
 def save_training_state(prefix, model, optimizer, step, counters=None):
     """Writes everything that training goes on from: weights, both moments, the step.
 
-    Learning rate, dropout and the order of examples are functions of the step.
+    Learning rate and dropout are functions of the step.
 
     Args:
         prefix: the checkpoint's name, usually OUTPUT_DIR/model.ckpt-STEP.
         model: the model that is trained.
         optimizer: an optimizer of `bert_tf.optimization`, built.
         step: updates made so far.
-        counters: a dict of numbers under names of `COUNTERS`, or None.
+        counters: a dict of numbers or arrays under names of `COUNTERS`, or None.
     """
     arrays = {STEP_NAME: np.int64(step)}
     arrays |= {name: np.asarray(value) for name, value in (counters or {}).items()}

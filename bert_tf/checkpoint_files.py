@@ -47,6 +47,15 @@ def remove_checkpoint(prefix):
             os.remove(path)
 
 
+def set_aside(prefix):
+    """Gives a checkpoint another name, under which nothing looks for it."""
+    directory, name = os.path.split(prefix)
+    for path in (f"{prefix}.index", *glob.glob(f"{glob.escape(prefix)}.data-*")):
+        if os.path.exists(path):
+            suffix = os.path.basename(path).removeprefix(name)
+            os.replace(path, os.path.join(directory, f"unreadable-{name}{suffix}"))
+
+
 def remove_unfinished(directory):
     """Removes what a run left behind that was killed while it wrote a checkpoint."""
     for path in glob.glob(os.path.join(glob.escape(str(directory)), "model.ckpt*.tmp-*")):

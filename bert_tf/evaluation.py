@@ -6,6 +6,7 @@ import tensorflow as tf
 from tqdm import tqdm
 
 from bert_tf.distribution import is_chief
+from bert_tf.exhaustion import explain_exhaustion
 from bert_tf.input_pipeline import distribute_evaluation, evaluation_dataset
 from bert_tf.masked_words import guesses_as_markdown
 from bert_tf.record_checks import explain_failure
@@ -34,7 +35,7 @@ class Evaluator:
         max_batches: stop after as many.
         sentence_name: "next_sentence" or "sentence_order".
         tokenizer: that of the records, for the sentences that TensorBoard shows, or None.
-        xla: whether XLA compiles the step.
+        xla: "auto", "on" or "off": whether XLA compiles the step.
 
     Raises:
         InputError: a truncated file.
@@ -53,7 +54,7 @@ class Evaluator:
         max_batches,
         sentence_name,
         tokenizer=None,
-        xla=True,
+        xla="auto",
     ):
         self.model = model
         self.strategy = strategy
@@ -61,6 +62,7 @@ class Evaluator:
         self.record_format = record_format
         self.sentence_name = sentence_name
         self.tokenizer = tokenizer
+        self.batch_size = batch_size
         self.step = EvaluationStep(model, strategy, xla=xla)
         self.batches = distribute_evaluation(
             strategy, files, record_format, model.config, batch_size, max_batches
@@ -78,9 +80,9 @@ class Evaluator:
             Unlike there every record counts once, and the loss is over all predictions alike.
 
         Raises:
-            InputError: a damaged record.
+            InputError: a damaged record, or more memory needed than there is.
         """
-        sums = []
+        sums, received = [], {"--eval_batch_size": self.batch_size}
         progress = tqdm(
             total=self.number_of_batches,
             desc="evaluation",
@@ -90,7 +92,7 @@ class Evaluator:
             disable=None if is_chief(self.strategy) else True,
         )
         try:
-            with progress:
+            with progress, explain_exhaustion(["a lower --eval_batch_size"], received):
                 for batch in self.batches:
                     sums.append(self.step(batch))
                     progress.update(1)

@@ -196,6 +196,7 @@ def training_dataset(
     seed,
     start_step=0,
     boundaries=(),
+    begins=(0, 0),
     shard=None,
 ):
     """Endless shuffled batches; after `start_step` global batches it is where it would have been.
@@ -211,6 +212,7 @@ def training_dataset(
         start_step: global batches to leave out.
         boundaries: lengths that batches are cut to, see `bert_tf.length_buckets`; none for
             batches as they come.
+        begins: step and position of the first batch in this order, see `bert_tf.data_order`.
         shard: a `tf.distribute.InputContext` that says which worker this is; without it there
             is one worker with one replica.
 
@@ -227,14 +229,16 @@ def training_dataset(
         examples,
         seed,
     )
+    first_step, first_position = begins
+    made = start_step - first_step
+    whole = made - made % WINDOW if boundaries else made
+    position = first_position + whole * batch_size
+    numbered = records(position).enumerate(start=position)
     if boundaries:
-        first = start_step - start_step % WINDOW
-        numbered = records(first * batch_size).enumerate(start=first * batch_size)
         batches = sort_windows(numbered, record_format, batch_size, boundaries, seed)
-        batches = batches.skip(start_step - first)
+        batches = batches.skip(made - whole)
     else:
-        position = start_step * batch_size
-        batches = records(position).enumerate(start=position).batch(batch_size)
+        batches = numbered.batch(batch_size)
     batches = _batches(batches, record_format, config, batch_size, seed, shard)
     # Of a dataset that may end several workers would ask one another before every step whether
     # it has, and forget the size of a batch.
@@ -266,7 +270,7 @@ def distribute_training(strategy, *arguments):
 
     Args:
         strategy: a `tf.distribute.Strategy` of one or several workers.
-        *arguments: those of `training_dataset`, up to `boundaries`.
+        *arguments: those of `training_dataset`, up to `begins`.
 
     Returns:
         What can be iterated over, also in a `tf.function`: dicts of what `strategy.run` takes.
@@ -286,7 +290,9 @@ def distribute_evaluation(strategy, *arguments):
     )
 
 
-def step_records(files, record_format, examples, batch_size, seed, step, boundaries=()):
+def step_records(
+    files, record_format, examples, batch_size, seed, step, boundaries=(), begins=(0, 0)
+):
     """Which records are in a global batch of `training_dataset`.
 
     Args:
@@ -296,7 +302,7 @@ def step_records(files, record_format, examples, batch_size, seed, step, boundar
         batch_size: examples of a global batch.
         seed: what decided the order.
         step: how many global batches came before.
-        boundaries: as for `training_dataset`.
+        boundaries, begins: as for `training_dataset`.
 
     Returns:
         A list of (file, number of the record from 1), in the order of the batch.
@@ -310,14 +316,17 @@ def step_records(files, record_format, examples, batch_size, seed, step, boundar
     def read_whole(file):
         return tf.data.TFRecordDataset(tf.gather(paths, file), compression)
 
-    first = step - step % WINDOW if boundaries else step
-    start, number = first * batch_size, WINDOW * batch_size if boundaries else batch_size
+    first_step, first_position = begins
+    made = step - first_step
+    whole = made - made % WINDOW if boundaries else made
+    start = first_position + whole * batch_size
+    number = WINDOW * batch_size if boundaries else batch_size
     names = list(_in_order(len(files), read, examples, seed, start).take(number))
     chosen = range(batch_size)
     if boundaries:  # only here anything but the order has to be read
         numbered = _in_order(len(files), read_whole, examples, seed, start).enumerate(start)
         windows = sort_windows(numbered, record_format, batch_size, boundaries, seed)
-        positions, _, _ = next(windows.skip(step - first).as_numpy_iterator())
+        positions, _, _ = next(windows.skip(made - whole).as_numpy_iterator())
         chosen = positions - start
     return [(files[int(file)], int(number)) for file, number in (names[i] for i in chosen)]
 

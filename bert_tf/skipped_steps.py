@@ -54,24 +54,31 @@ class SkippedSteps:
             self.state.skipped += 1
             row = {name: float(column[i]) for name, column in columns.items()}
             step = self.state.step - len(skipped) + 1 + i
-            self._note(step, row)
             if "loss_scale" in row and math.isfinite(row["loss"]):
-                self._check_scale(step, row)  # too long for float16, as now and then it is
+                # Too long for float16, as now and then it is: no fault of the records, which
+                # take long to name.
+                self._note(step, row, [])
+                self._check_scale(step, row)
             else:
+                self._note(step, row, self._names(step))
                 self._check_count(step, row)
 
-    def _note(self, step, row):
+    def _names(self, step):
+        return self.data.names(self.config, step - 1) if self.writes else []
+
+    def _note(self, step, row, records):
         """Writes step, numbers and records to the log; says it in one line."""
         if not self.writes:
             return
-        records = self.data.names(self.config, step - 1)
         with open(self.path, "a", encoding="utf-8") as file:
             line = {"step": step, **{k: repr(v) for k, v in row.items()}, "records": records}
             file.write(json.dumps(line, ensure_ascii=False) + "\n")
+        listed = f"its records ({', '.join(records[:NAMED_RECORDS])}, ...) are listed"
+        if not records:
+            listed = f"too large for float16 at loss scale {row['loss_scale']:g}; noted"
         warnings.warn(
             f"step {step} changed no weight: loss {row['loss']}, gradient norm "
-            f"{row['gradient_norm']}; its records ({', '.join(records[:NAMED_RECORDS])}, ...) are "
-            f"listed in {self.path}",
+            f"{row['gradient_norm']}; {listed} in {self.path}",
             stacklevel=2,
         )
 

@@ -12,6 +12,7 @@ import functools
 import keras
 import tensorflow as tf
 
+from bert_tf.compilation import Compiled
 from bert_tf.layers import run_block
 from bert_tf.length_buckets import BUCKET, cut
 from bert_tf.optimization import clip_factor
@@ -68,37 +69,43 @@ class TrainingStep:
         self.run = tf.function(self._run)
         self.run_loop = tf.function(self._run_loop)
 
-    def __call__(self, batch, stop=False):
+    def __call__(self, batch, stop=False, seconds=0.0):
         """Runs one step.
 
         Args:
             batch: features of the global batch, as `strategy` distributes them.
             stop: whether this worker wants to stop.
+            seconds: how long a step took at this worker.
 
         Returns:
             A dict of scalars: the sums of the model's objective over the global batch; "loss";
             "gradient_norm" (before clipping); "learning_rate"; "tokens", those of all
             "positions" that are not padding; "skipped", 1 where loss or gradient was not finite
-            and no weight was changed; "stop", how many replicas' workers want to stop; and
-            "loss_scale" if there is one.
+            and no weight was changed; "stop", the share of replicas whose workers want to stop;
+            "step_seconds", the mean of `seconds` over them; and "loss_scale" if there is one.
         """
-        return self.run(batch, tf.cast(stop, self.dtype))
+        return self.run(batch, self._told(stop, seconds))
 
-    def loop(self, batches, steps, stop=False):
+    def loop(self, batches, steps, stop=False, seconds=0.0):
         """Runs some steps without coming back to Python in between.
 
         Args:
             batches: an iterator over global batches, as `strategy` distributes them.
             steps: how many.
-            stop: whether this worker wants to stop.
+            stop, seconds: as for `__call__`.
 
         Returns:
             What `__call__` returns, each a vector with a number for every step, and
             "input_seconds", how long each waited for its batch.
         """
-        return self.run_loop(batches, tf.constant(steps), tf.cast(stop, self.dtype))
+        return self.run_loop(batches, tf.constant(steps), self._told(stop, seconds))
 
-    def _run_loop(self, batches, steps, stop):
+    def _told(self, stop, seconds):
+        """What this worker tells the others, under the names of the metrics that it becomes."""
+        told = {"stop": stop, "step_seconds": seconds}
+        return {name: tf.cast(value, self.dtype) for name, value in told.items()}
+
+    def _run_loop(self, batches, steps, told):
         table = tf.TensorArray(self.dtype, size=steps)
         for i in tf.range(steps):
             start = tf.timestamp()
@@ -106,7 +113,7 @@ class TrainingStep:
                 batch = next(batches)
             with tf.control_dependencies(_local_tensors(self.strategy, batch)):
                 waited = tf.timestamp() - start
-            row = self._row({**self._run(batch, stop), "input_seconds": waited})
+            row = self._row({**self._run(batch, told), "input_seconds": waited})
             table = table.write(i, row)
         names = self.metric_names
         columns = tf.unstack(tf.ensure_shape(table.stack(), [None, len(names)]), axis=1)
@@ -117,34 +124,35 @@ class TrainingStep:
         self.metric_names = sorted(metrics)
         return tf.stack([tf.cast(metrics[name], self.dtype) for name in self.metric_names])
 
-    def _run(self, batch, stop):
+    def _run(self, batch, told):
         batch = dict(batch)
         if BUCKET not in batch:
-            return self._run_cut(None, batch, stop)
+            return self._run_cut(None, batch, told)
         # The same number on all replicas; a branch for each length, as XLA compiles fixed shapes.
         bucket = _local(self.strategy, batch.pop(BUCKET))[0]
         return tf.switch_case(
             bucket,
-            [functools.partial(self._run_cut, length, batch, stop) for length in self.boundaries],
+            [functools.partial(self._run_cut, length, batch, told) for length in self.boundaries],
         )
 
-    def _run_cut(self, length, batch, stop):
-        def step(batch, stop):
-            return self._replica_step(cut(batch, length), stop)
+    def _run_cut(self, length, batch, told):
+        def step(batch, told):
+            return self._replica_step(cut(batch, length), told)
 
-        metrics = self.strategy.run(step, args=(batch, stop))
+        metrics = self.strategy.run(step, args=(batch, told))
         # Every replica returns the same numbers: they were reduced inside.
         return {name: _local(self.strategy, value)[0] for name, value in metrics.items()}
 
-    def _replica_step(self, batch, stop):
+    def _replica_step(self, batch, told):
         context = tf.distribute.get_replica_context()
         step = self.optimizer.iterations.value
         tokens = tf.cast(tf.reduce_sum(batch["input_mask"]), self.dtype)
         positions = tf.cast(tf.size(batch["input_mask"]), self.dtype)
         objective = self.model.objective
-        # The identity puts the flag on the replica's device, which the reduction asks for.
-        counts = {**weight_sums(batch, objective.weights), "stop": tf.identity(stop)}
-        counts |= {"tokens": tokens, "positions": positions}
+        counts = {**weight_sums(batch, objective.weights), "tokens": tokens, "positions": positions}
+        # On the replica's device, which the reduction asks for; a mean is a sum of shares.
+        replicas = context.num_replicas_in_sync
+        counts |= {name: tf.identity(value) / replicas for name, value in told.items()}
         counts = _all_reduce(context, counts)
         divisors = objective.denominators(
             {name: counts[name] for name in counts if name in objective.weights}
@@ -177,7 +185,7 @@ class TrainingStep:
             "tokens": counts["tokens"],
             "positions": counts["positions"],
             "skipped": 1.0 - tf.cast(finite, self.dtype),
-            "stop": counts["stop"],
+            **{name: counts[name] for name in told},
         }
         return metrics if self.loss_scale is None else {**metrics, "loss_scale": scale}
 
@@ -301,27 +309,32 @@ class EvaluationStep:
     Args:
         model: a `PretrainingModel`, or another with an `objective`, made in the strategy's scope.
         strategy: a `tf.distribute.Strategy`.
-        xla: whether the forward pass is compiled by XLA.
+        xla: "auto", "on" or "off": whether XLA compiles the forward pass.
     """
 
-    def __init__(self, model, strategy, xla=False):
+    def __init__(self, model, strategy, xla="off"):
         self.model = model
         self.strategy = strategy
         self.weights = model.trainable_variables
-        self.forward = tf.function(self._forward, jit_compile=xla)
-        self.run = tf.function(self._run)
+        self.run = Compiled(self._make, xla, model.compute_dtype, "the evaluation")
 
     def __call__(self, batch):
         """Returns the sums of the model's objective over the global batch."""
         return self.run(batch)
 
-    def _run(self, batch):
-        sums = self.strategy.run(self._replica_step, args=(batch,))
-        return {name: _local(self.strategy, value)[0] for name, value in sums.items()}
+    def _make(self, compilation):
+        forward = tf.function(self._forward, jit_compile=compilation.whole)
 
-    def _replica_step(self, batch):
-        context = tf.distribute.get_replica_context()
-        return _all_reduce(context, self.forward([v.value for v in self.weights], batch))
+        def replica_step(batch):
+            context = tf.distribute.get_replica_context()
+            return _all_reduce(context, forward([v.value for v in self.weights], batch))
+
+        @tf.function
+        def run(batch):
+            sums = self.strategy.run(replica_step, args=(batch,))
+            return {name: _local(self.strategy, value)[0] for name, value in sums.items()}
+
+        return run
 
     def _forward(self, weights, batch):
         state = [*zip(self.weights, weights, strict=True)]

@@ -3,20 +3,23 @@
 import contextlib
 import dataclasses
 import os
-import warnings
+import time
 
 import tensorflow as tf
 
 from bert_tf.checkpoint_files import BEST_FOLDER
-from bert_tf.compilation import choose_compilation
+from bert_tf.compilation import Compiled
 from bert_tf.distribution import is_chief, worker_count
+from bert_tf.exhaustion import explain_exhaustion
 from bert_tf.profile import Profile
 from bert_tf.reporting import NO_ILLUSTRATIONS, Reporter
 from bert_tf.skipped_steps import SkippedSteps
 from bert_tf.step import TrainingStep
 from bert_tf.stopping import StopRequest
 from bert_tf.training_state import BestCheckpoint, save
-from tokenization.errors import InputError
+
+# A signal waits for the steps that are under way: no more of them than take so long.
+LOOP_SECONDS = 10.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,12 +87,13 @@ def train(state, strategy, data, config, evaluator=None, texts=None):
     Raises:
         InputError: a damaged record, losses that are not finite, or more memory needed than
             there is; checkpoints written before stay.
+        OSError: a file that cannot be written whole; likewise.
     """
     chief = is_chief(strategy)
     batches = iter(data.batches(strategy, config, state.step))
     with (
         StopRequest() as stop,
-        explain_memory(config),
+        explain_exhaustion(*memory_advice(config), config.output_dir),
         explain_records(data),
         Profile(config.output_dir, *(config.profile_steps if chief else (0, 0))) as profile,
         Reporter(
@@ -110,7 +114,7 @@ def train(state, strategy, data, config, evaluator=None, texts=None):
         best = None
         if evaluator:
             folder = os.path.join(config.output_dir, BEST_FOLDER)
-            best = BestCheckpoint(folder, *evaluator.best_by, chief)
+            best = BestCheckpoint(folder, *evaluator.best_by, state.step, chief)
 
         def keep():
             reporter.flush(state.step)
@@ -123,43 +127,63 @@ def train(state, strategy, data, config, evaluator=None, texts=None):
             shown = evaluator.illustrations() if chief else NO_ILLUSTRATIONS
             reporter.evaluation(state.step, results, shown)
             best.offer(state, results)
+            state.evaluated = state.step
             reporter.restart_clock()
+
+        def evaluation_is_due():
+            at_end = state.step == config.num_train_steps
+            return evaluator and (at_end or _is_multiple(state.step, config.eval_every_steps))
 
         def given_up():
             waited = state.step - best.step if best and best.step else 0
             return bool(config.patience) and waited >= config.patience * config.eval_every_steps
 
+        if state.step > state.evaluated and evaluation_is_due():  # a signal came before it
+            evaluate()
+            keep()
         saves = (config.save_checkpoints_steps, config.keep_checkpoint_every_steps)
-        run, alone = None, worker_count(strategy) == 1
+        step, alone = _make_step(state, strategy, config), worker_count(strategy) == 1
+        own_seconds = seconds = 0.0  # of a step: at this worker, and at all of them
         while state.step < config.num_train_steps and not given_up():
-            count = 1 if run is None else steps_until_stop(state.step, config)
+            count = steps_until_stop(state.step, config, seconds)
             profile.before(state.step + 1)
-            if run is None:
-                run, metrics = _first_step(state, strategy, config, next(batches), stop.requested)
+            start = time.perf_counter()
+            if step.function is None:
+                metrics = step(next(batches), stop.requested)
+                metrics = {name: tf.reshape(value, [1]) for name, value in metrics.items()}
+                metrics["input_seconds"] = tf.zeros([1])
             else:
-                metrics = run.loop(batches, count, stop.requested)
+                metrics = step.function.loop(batches, count, stop.requested, own_seconds)
             state.step += count
             reporter.steps(state.step, metrics)
             profile.after(state.step)
-            watch.look(metrics)
+            watch.look(metrics)  # waits for the device
+            own_seconds = (time.perf_counter() - start) / count
             # Not this worker's wish alone: all of them must stop after the same step.
             stopping = stop.requested if alone else float(metrics["stop"][-1]) > 0
-            at_end = state.step == config.num_train_steps
-            if stopping:  # there may be little time
-                keep()
-            if evaluator and (at_end or _is_multiple(state.step, config.eval_every_steps)):
+            seconds = float(metrics["step_seconds"][-1])
+            if evaluation_is_due() and not stopping:  # there may be little time
                 evaluate()
+                stopping = alone and stop.requested
             # After the evaluation: a run that is killed goes on behind its checkpoint.
-            if not stopping and (at_end or given_up() or _is_multiple(state.step, *saves)):
+            at_end = state.step == config.num_train_steps or given_up()
+            if stopping or at_end or _is_multiple(state.step, *saves):
                 keep()
             if stopping:
-                return None if at_end else stop.signal_name or "a signal to another worker"
+                return stop.signal_name or "a signal to another worker"
     return None
 
 
-def steps_until_stop(step, config):
-    """How many updates may follow `step` before something else is to be done."""
-    limits = [config.steps_per_loop, config.num_train_steps - step]
+def steps_until_stop(step, config, seconds):
+    """How many updates may follow `step` before something else is to be done.
+
+    Args:
+        step: updates made before.
+        config: a `TrainingConfig`.
+        seconds: how long one takes; 0 as long as that is not known.
+    """
+    in_time = max(1, int(LOOP_SECONDS / seconds)) if seconds else 1
+    limits = [config.steps_per_loop, in_time, config.num_train_steps - step]
     first, last = config.profile_steps
     limits += [mark - step for mark in (first - 1, last) if mark > step]
     for every in (
@@ -178,50 +202,27 @@ def _is_multiple(step, *numbers):
     return any(number and step % number == 0 for number in numbers)
 
 
-def _first_step(state, strategy, config, batch, stop):
-    """Runs the first step, which compiles it; without XLA where XLA cannot, if left to us.
+def _make_step(state, strategy, config):
+    """The `TrainingStep`, without XLA where XLA cannot compile it, if that is left to us.
 
-    A step that fails to compile has updated nothing, so its batch is used again.
-
-    Returns:
-        The `TrainingStep`, and what its `loop` would have returned.
+    A step that fails to compile has updated nothing.
     """
 
-    def attempt(xla, xla_update):
-        step = TrainingStep(
+    def make(compilation):
+        return TrainingStep(
             state.model,
             state.optimizer,
             strategy,
             config.seed,
-            xla=xla,
-            xla_update=xla_update,
+            xla=compilation.whole,
+            xla_update=compilation.update,
             accumulation_steps=config.gradient_accumulation_steps,
             recompute=config.recompute,
             loss_scale=state.loss_scale,
             boundaries=config.bucket_boundaries,
         )
-        metrics = {**step(batch, stop), "input_seconds": tf.zeros([])}
-        return step, {name: tf.reshape(value, [1]) for name, value in metrics.items()}
 
-    compiled = choose_compilation(config.xla, state.model.compute_dtype)
-    try:
-        return attempt(compiled.whole, compiled.update)
-    except (tf.errors.ResourceExhaustedError, tf.errors.UnavailableError, tf.errors.AbortedError):
-        raise
-    except tf.errors.OpError as error:
-        lines = error.message.splitlines()
-        reason = next((line for line in lines if "XLA" in line), lines[0])[:200]
-        if config.xla == "on":
-            raise InputError(
-                f"--xla=on needs a step that XLA can compile (--xla=auto goes on without). "
-                f"Received: {reason}"
-            ) from None
-        if config.xla == "off":
-            raise
-        warnings.warn(
-            f"XLA cannot compile the step here, so it runs without: {reason}", stacklevel=2
-        )
-    return attempt(False, False)
+    return Compiled(make, config.xla, state.model.compute_dtype, "the step")
 
 
 def weight_norm_function(model):
@@ -230,21 +231,13 @@ def weight_norm_function(model):
     return tf.function(lambda: tf.linalg.global_norm([tf.convert_to_tensor(v) for v in variables]))
 
 
-@contextlib.contextmanager
-def explain_memory(config):
-    """Turns the error of memory that ran out into one line that says what to change."""
-    try:
-        yield
-    except tf.errors.ResourceExhaustedError as error:
-        ways = ["--gradient_accumulation_steps=2 or more", "a lower --train_batch_size"]
-        if config.recompute == "none":
-            ways.insert(0, "--recompute=block")
-        raise InputError(
-            f"memory ran out, which {', '.join(ways)} may mend. Received: "
-            f"--train_batch_size={config.train_batch_size}, "
-            f"--gradient_accumulation_steps={config.gradient_accumulation_steps}, "
-            f"{error.message.splitlines()[0]}"
-        ) from None
+def memory_advice(config):
+    """What `explain_exhaustion` says of a step: what may mend it, which flags there were."""
+    remedies = ["--gradient_accumulation_steps=2 or more", "a lower --train_batch_size"]
+    if config.recompute == "none":
+        remedies.insert(0, "--recompute=block")
+    names = ("train_batch_size", "gradient_accumulation_steps")
+    return remedies, {f"--{name}": getattr(config, name) for name in names}
 
 
 @contextlib.contextmanager

@@ -5,6 +5,8 @@ import math
 import os
 import warnings
 
+import numpy as np
+
 from bert_tf.checkpoint import (
     DamagedCheckpoint,
     load_google_checkpoint,
@@ -19,7 +21,9 @@ from bert_tf.checkpoint_files import (
     note_checkpoints,
     remove_checkpoint,
     remove_unfinished,
+    set_aside,
 )
+from bert_tf.data_order import DataOrder
 from bert_tf.distribution import barrier, is_chief
 from bert_tf.evaluation import read_results, write_results
 
@@ -28,7 +32,7 @@ from bert_tf.evaluation import read_results, write_results
 class TrainingState:
     """What changes while training: all of it is in a checkpoint.
 
-    Learning rate, dropout and the order of examples are functions of the step.
+    Learning rate and dropout are functions of the step.
 
     Attributes:
         model: a `PretrainingModel` or another with an `objective`, made in the strategy's scope.
@@ -36,6 +40,8 @@ class TrainingState:
         loss_scale: a `LossScale` for float16, or None.
         step: updates made, those that were skipped included.
         skipped: how many were skipped, because loss or gradient was no number.
+        evaluated: the step of the newest evaluation.
+        order: the `DataOrder`; None where the order of examples follows from the step alone.
     """
 
     model: object
@@ -43,10 +49,14 @@ class TrainingState:
     loss_scale: object = None
     step: int = 0
     skipped: int = 0
+    evaluated: int = 0
+    order: DataOrder | None = None
 
     def counters(self):
         """What a checkpoint holds beside weights and moments."""
-        counters = {"skipped_steps": self.skipped}
+        counters = {"skipped_steps": self.skipped, "evaluated_step": self.evaluated}
+        if self.order is not None:
+            counters["data_order"] = np.array(self.order, np.int64)
         if self.loss_scale is not None:
             counters["loss_scale"] = self.loss_scale.scale.numpy()
             counters["loss_scale_good_steps"] = self.loss_scale.good_steps.numpy()
@@ -56,6 +66,9 @@ class TrainingState:
         """Takes over what a checkpoint holds."""
         self.step = step
         self.skipped = int(counters.get("skipped_steps", 0))
+        self.evaluated = int(counters.get("evaluated_step", step))
+        if "data_order" in counters:
+            self.order = DataOrder(*map(int, counters["data_order"]))
         self.optimizer.iterations.assign(step)
         if self.loss_scale is not None and "loss_scale" in counters:
             self.loss_scale.scale.assign(counters["loss_scale"])
@@ -120,8 +133,8 @@ def save(state, config):
     path = checkpoint_path(config.output_dir, state.step)
     save_training_state(path, state.model, state.optimizer, state.step, state.counters())
     for step in list_checkpoints(config.output_dir):
-        if step > state.step:  # damaged: the run has gone on from one before it
-            remove_checkpoint(checkpoint_path(config.output_dir, step))
+        if step > state.step:  # could not be read: the run has gone on from one before it
+            set_aside(checkpoint_path(config.output_dir, step))
     keep_newest(
         config.output_dir, config.keep_checkpoint_max, every=config.keep_checkpoint_every_steps
     )
@@ -134,18 +147,22 @@ class BestCheckpoint:
         folder: the folder; what an earlier part of the run left there counts.
         measure: the name of the result that decides.
         higher: whether more of it is better.
+        start_step: updates made before; what is from a later step will come again, or is of
+            another run.
         writes: whether this worker writes.
 
     Attributes:
         step: the step of the best weights; 0 before the first evaluation.
     """
 
-    def __init__(self, folder, measure, higher, writes):
+    def __init__(self, folder, measure, higher, start_step, writes):
         self.folder = folder
         self.measure = measure
         self.sign = 1 if higher else -1
         self.writes = writes
         found = read_results(folder)
+        if found.get("global_step", 0) > start_step:
+            found = {}
         self.score = self.sign * found.get(measure, -self.sign * math.inf)
         self.step = int(found.get("global_step", 0))
         if writes:

@@ -8,7 +8,9 @@ import numpy as np
 import tensorflow as tf
 from tqdm import tqdm
 
+from bert_tf.compilation import Compiled
 from bert_tf.distribution import is_chief, worker_count
+from bert_tf.exhaustion import explain_exhaustion
 
 
 class Predictor:
@@ -19,15 +21,14 @@ class Predictor:
     Args:
         model: a model, made in the strategy's scope.
         strategy: a `tf.distribute.Strategy`.
-        xla: whether XLA compiles the forward pass.
+        xla: "auto", "on" or "off": whether XLA compiles the forward pass.
     """
 
-    def __init__(self, model, strategy, xla=True):
+    def __init__(self, model, strategy, xla="auto"):
         self.model = model
         self.strategy = strategy
         self.weights = model.trainable_variables
-        self.forward = tf.function(self._forward, jit_compile=xla)
-        self.run = tf.function(self._run)
+        self.run = Compiled(self._make, xla, model.compute_dtype, "the prediction")
 
     def __call__(self, examples, batch_size, boundaries):
         """Computes the outputs for all examples.
@@ -40,6 +41,9 @@ class Predictor:
 
         Returns:
             A dict: the output's name -> a list with an array for every example, in order.
+
+        Raises:
+            InputError: more memory needed than there is.
         """
         replicas = self.strategy.num_replicas_in_sync // worker_count(self.strategy)
         size = -(-batch_size // replicas)
@@ -53,7 +57,8 @@ class Predictor:
             leave=False,
             disable=None if is_chief(self.strategy) else True,  # None: not in a file
         )
-        with progress:
+        remedies = ["a lower --eval_batch_size or --predict_batch_size"]
+        with progress, explain_exhaustion(remedies, {"a batch of": size * replicas}):
             for start in range(0, len(order), size * replicas):
                 numbers = order[start : start + size * replicas]
                 longest = int(examples.lengths[numbers[0]])
@@ -82,11 +87,13 @@ class Predictor:
             for name, value in self.run(batch).items()
         }
 
-    def _run(self, batch):
-        return self.strategy.run(self._replica, args=(batch,))
+    def _make(self, compilation):
+        forward = tf.function(self._forward, jit_compile=compilation.whole)
 
-    def _replica(self, batch):
-        return self.forward([v.value for v in self.weights], batch)
+        def replica(batch):
+            return forward([v.value for v in self.weights], batch)
+
+        return tf.function(lambda batch: self.strategy.run(replica, args=(batch,)))
 
     def _forward(self, weights, batch):
         state = [*zip(self.weights, weights, strict=True)]

@@ -27,6 +27,7 @@ from bert_tf.distribution import (
     make_strategy,
 )
 from bert_tf.evaluation import write_results
+from bert_tf.exhaustion import MEMORY_REMEDIES, explain_exhaustion
 from bert_tf.loss_scale import LossScale
 from bert_tf.markdown import as_markdown_table
 from bert_tf.memory import memory_line
@@ -68,7 +69,7 @@ def run(values, column, config, tokenizer, problem, read, boundaries, settings):
     if compiled.between_products:
         compile_between_products()
     strategy = make_strategy(values.distribution_strategy, values.num_gpus)
-    with explain_lost_worker(strategy):
+    with explain_lost_worker(strategy), explain_exhaustion(MEMORY_REMEDIES, {}):
         examples = {s: problem.encode(each, s == "train") for s, each in read.items()}
         # Of each split its own: its figures do not depend on which splits were read beside it.
         boundaries = {
@@ -156,7 +157,7 @@ class Run:
         with self.strategy.scope():
             state = self.build(values, steps, warmup)
         say(f"model: {self.config}")
-        predictor = Predictor(state.model, self.strategy, xla=self.compiled.whole)
+        predictor = Predictor(state.model, self.strategy, xla=values.xla)
         if values.do_train:
             line = restore(
                 state,
@@ -192,7 +193,7 @@ class Run:
 
     def train(self, values, state, steps, predictor, say):
         """Trains; returns what ended it early, or None."""
-        if state.step >= steps:
+        if state.step >= steps and not (values.eval_every_steps and state.evaluated < state.step):
             say(f"already at step {state.step} of {steps}: nothing to train")
             return None
         replicas = self.strategy.num_replicas_in_sync

@@ -2,6 +2,8 @@
 
 import dataclasses
 import functools
+import hashlib
+import json
 import os
 
 from bert_tf.checkpoint_files import EXPORTED_NAME
@@ -68,6 +70,7 @@ def run(values, column, config, files, eval_files, tokenizer, cluster):
     """The part that needs TensorFlow."""
     from bert_tf.compilation import choose_compilation, compile_between_products
     from bert_tf.distribution import barrier, explain_lost_worker, make_strategy
+    from bert_tf.exhaustion import MEMORY_REMEDIES, explain_exhaustion
     from bert_tf.precision import choose_precision
 
     precision = choose_precision(values.precision)
@@ -77,7 +80,7 @@ def run(values, column, config, files, eval_files, tokenizer, cluster):
     if cluster and len(cluster.workers) > 1:
         print(f"waiting for all of {len(cluster.workers)} workers", flush=True)
     strategy = make_strategy(values.distribution_strategy, values.num_gpus)
-    with explain_lost_worker(strategy):
+    with explain_lost_worker(strategy), explain_exhaustion(MEMORY_REMEDIES, {}):
         train_and_evaluate(
             values, column, config, files, eval_files, tokenizer, strategy, precision, compiled
         )
@@ -115,7 +118,8 @@ def train_and_evaluate(
         found = check_records(eval_files, *eval_shape, config)
         held_out = TrainingRecords(eval_files, *found, config)
         check_length(config, held_out)
-    check_agreement(strategy, {"records": data.examples, "precision": precision})
+    seen = {"records": data.examples, "record files": sizes_of(files), "precision": precision}
+    check_agreement(strategy, seen)
     keras.utils.set_random_seed(library_seed(values))
     with strategy.scope():
         state = build(values, column, config, precision)
@@ -139,23 +143,26 @@ def train_and_evaluate(
             values.max_eval_steps,
             SENTENCE_NAMES[column],
             tokenizer,
-            xla=compiled.whole,
+            xla=values.xla,
         )
-    if values.do_train and state.step >= values.num_train_steps:
+    done = state.step >= values.num_train_steps
+    if values.do_train and done and not (values.eval_input_file and state.evaluated < state.step):
         say(
             f"already at step {state.step} of {values.num_train_steps}: nothing to train "
             "(a larger --num_train_steps goes on from here)"
         )
     elif values.do_train:
-        say(training_line(values, strategy, precision, compiled, state.step, data.examples))
-        part = values.train_batch_size // strategy.num_replicas_in_sync
-        part //= values.gradient_accumulation_steps
-        say(memory_line(config, part, *shape, precision, values.recompute))
+        settings = training_config(values, column, data.record_format)
+        if not done:  # else a signal came before the last evaluation
+            say(training_line(values, strategy, precision, compiled, state.step, data.examples))
+            part = values.train_batch_size // strategy.num_replicas_in_sync
+            part //= values.gradient_accumulation_steps
+            say(memory_line(config, part, *shape, precision, values.recompute))
         stopped = train(
             state,
             strategy,
-            data,
-            training_config(values, column, data.record_format),
+            data.in_order(state, settings),
+            settings,
             evaluator if values.eval_input_file else None,
             {"configuration": as_table(config), "command": as_command(values)},
         )
@@ -173,6 +180,12 @@ def train_and_evaluate(
         results = {**evaluator.run(), "global_step": state.step}
         if chief:
             show_results(values, config, results, held_out)
+
+
+def sizes_of(files):
+    """A short text that differs where names or sizes of files do."""
+    sizes = [(os.path.basename(path), os.path.getsize(path)) for path in files]
+    return hashlib.sha256(json.dumps(sizes).encode()).hexdigest()[:12]
 
 
 def training_line(values, strategy, precision, compiled, step, examples):

@@ -27,10 +27,10 @@ def first_ids(dataset, batches):
     return [batch["input_ids"][:, 0].numpy().tolist() for batch in dataset.take(batches)]
 
 
-def training(files, batch_size=4, seed=1, start_step=0, shard=None, record_format=FORMAT):
+def training(files, batch_size=4, seed=1, start_step=0, record_format=FORMAT, **options):
     examples = sum(count_records(path) for path in files)
     return training_dataset(
-        files, record_format, CONFIG, examples, batch_size, seed, start_step, shard=shard
+        files, record_format, CONFIG, examples, batch_size, seed, start_step, **options
     )
 
 
@@ -137,14 +137,23 @@ def test_a_strategy_hands_every_device_its_part(tmp_path):
         assert np.array(found).tolist() == expected
 
 
-@pytest.mark.parametrize("step", (0, 1, 9, 10, 25))
-def test_the_records_of_a_step_are_known(tmp_path, step):
+@pytest.mark.parametrize("step, begins", ((1, (0, 0)), (10, (0, 0)), (25, (0, 0)), (9, (7, 31))))
+def test_the_records_of_a_step_are_known(tmp_path, step, begins):
     files = make_files(tmp_path, COUNTS)
     first = dict(zip(files, np.cumsum((0, *COUNTS)), strict=False))
-    found = step_records(files, FORMAT, sum(COUNTS), 4, 1, step)
+    found = step_records(files, FORMAT, sum(COUNTS), 4, 1, step, begins=begins)
     ids = [first[path] + number - 1 for path, number in found]
-    assert [ids] == first_ids(training(files, start_step=step), 1)
+    assert [ids] == first_ids(training(files, start_step=step, begins=begins), 1)
     assert {path for path, _ in step_records(files, FORMAT, sum(COUNTS), 40, 1, 0)} == set(files)
+
+
+def test_an_order_that_begins_later(tmp_path):
+    """What follows its beginning is what follows that position with any other batch size."""
+    files = make_files(tmp_path, COUNTS)
+    one_by_one = first_ids(training(files, batch_size=1, start_step=31), 12)
+    for step, skipped in ((7, 0), (8, 4)):
+        found = first_ids(training(files, start_step=step, begins=(7, 31)), 2)
+        assert sum(found, []) == sum(one_by_one, [])[skipped : skipped + 8]
 
 
 FEATURES = {

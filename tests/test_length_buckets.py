@@ -32,9 +32,9 @@ def files_of_all_lengths(folder, record_format=FORMAT):
     return make_files(folder, COUNTS, record_format, change=change)
 
 
-def dataset(files, boundaries=BOUNDARIES, start_step=0, shard=None, record_format=FORMAT, seed=1):
+def dataset(files, boundaries=BOUNDARIES, start_step=0, record_format=FORMAT, seed=1, **options):
     arguments = (files, record_format, CONFIG, sum(COUNTS), BATCH, seed, start_step, boundaries)
-    return training_dataset(*arguments, shard=shard)
+    return training_dataset(*arguments, **options)
 
 
 def ids(batches):
@@ -99,13 +99,22 @@ def test_workers_share_the_global_batch(tmp_path, count, replicas):
     assert_same_batches(found, expected)
 
 
-@pytest.mark.parametrize("step", (0, 20))
-def test_the_records_of_a_step_are_known(tmp_path, step):
+@pytest.mark.parametrize("step, begins", ((0, (0, 0)), (20, (0, 0)), (25, (7, 31))))
+def test_the_records_of_a_step_are_known(tmp_path, step, begins):
     files = files_of_all_lengths(tmp_path)
     first = dict(zip(files, np.cumsum((0, *COUNTS)), strict=False))
-    found = step_records(files, FORMAT, sum(COUNTS), BATCH, 1, step, BOUNDARIES)
+    found = step_records(files, FORMAT, sum(COUNTS), BATCH, 1, step, BOUNDARIES, begins)
     numbers = [int(first[path] + number - 1) % 60 for path, number in found]
-    assert [numbers] == ids(take(dataset(files, start_step=step), 1))
+    assert [numbers] == ids(take(dataset(files, start_step=step, begins=begins), 1))
+
+
+def test_windows_begin_where_the_order_does(tmp_path):
+    """Another batch size than before: the first window has the examples behind those seen."""
+    files = files_of_all_lengths(tmp_path)
+    plain = training_dataset(files, FORMAT, CONFIG, sum(COUNTS), 1, 1, start_step=31)
+    window = ids(take(dataset(files, start_step=7, begins=(7, 31)), WINDOW))
+    expected = ids(take(plain, WINDOW * BATCH))
+    assert sorted(sum(window, [])) == sorted(sum(expected, []))
 
 
 @pytest.mark.parametrize(

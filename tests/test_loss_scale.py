@@ -1,9 +1,12 @@
 """Reduced precision: what stays in float32, the loss scale of float16, training in bfloat16."""
 
+import json
+
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from jobs import Job, spoken_lines
 from tiny import (
     assert_close,
     computing_in,
@@ -20,6 +23,8 @@ from bert_tf import layers, loss_scale
 from bert_tf.loss_scale import INITIAL_SCALE, LossScale
 from bert_tf.precision import POLICIES, PRECISIONS, choose_precision
 from bert_tf.pretraining import example_losses, loss_sums
+from bert_tf.skipped_steps import SKIPPED_FILE
+from bert_tf.training_records import TrainingRecords
 
 REDUCED = ("bfloat16", "float16")
 
@@ -156,6 +161,18 @@ def test_steps_let_the_scale_grow(monkeypatch):
     batch = tensors(random_batch(0))
     scales = [float(step(batch)["loss_scale"]) / INITIAL_SCALE for _ in range(5)]
     assert scales == [1, 1, 2, 2, 4]
+
+
+def test_an_overflow_is_no_fault_of_the_records(tmp_path, capsys, monkeypatch):
+    """Its step is noted without them: to find them the records are read up to there."""
+    job = Job(tmp_path)
+    monkeypatch.setattr(loss_scale, "INITIAL_SCALE", TOO_LARGE)
+    monkeypatch.setattr(TrainingRecords, "names", None)
+    assert job.run(num_train_steps=4, precision="float16") == 0
+    warned = spoken_lines(capsys.readouterr().err)[0]
+    assert "step 1 changed no weight" in warned and "too large for float16 at loss" in warned
+    first = json.loads((job.output / SKIPPED_FILE).read_text().splitlines()[0])
+    assert first["step"] == 1 and first["records"] == []
 
 
 @pytest.mark.parametrize("optimizer", (pytest.param("adamw", marks=pytest.mark.slow), "lamb"))

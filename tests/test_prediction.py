@@ -28,7 +28,7 @@ def logits(examples, devices, size, boundaries=BOUNDARIES):
     strategy = strategy_of(devices)
     with strategy.scope():
         model = make_model()
-    outputs = Predictor(model, strategy, xla=False)(examples, size, boundaries)
+    outputs = Predictor(model, strategy, xla="off")(examples, size, boundaries)
     assert set(outputs) == {"logits"} and len(outputs["logits"]) == len(examples.lengths)
     return np.stack(outputs["logits"])
 
@@ -69,7 +69,7 @@ def test_batches_are_as_long_as_their_longest_needs():
 
     object.__setattr__(examples, "make_batch", recording)
     strategy = strategy_of(1)
-    predictor = Predictor(make_model(), strategy, xla=False)
+    predictor = Predictor(make_model(), strategy, xla="off")
     first = predictor(examples, 4, BOUNDARIES)
     assert [size for size, _, _ in shapes] == [4] * 4
     longest = [longest for *_, longest in shapes]
@@ -82,7 +82,7 @@ def test_batches_are_as_long_as_their_longest_needs():
 
 def test_weights_that_have_changed_are_seen():
     examples, model = make_examples(3), make_model()
-    predictor = Predictor(model, strategy_of(1), xla=False)
+    predictor = Predictor(model, strategy_of(1), xla="off")
     before = np.stack(predictor(examples, 3, (32,))["logits"])
     model.head.output_bias.assign([1.0, 2.0, 3.0])
     after = np.stack(predictor(examples, 3, (32,))["logits"])

@@ -367,14 +367,21 @@ def test_where_xla_cannot_compile_the_run_goes_on_without(job, capsys, monkeypat
         return {**result, "characters": tf.reduce_sum(tf.cast(lengths, tf.float32))}
 
     monkeypatch.setattr(pretraining, "loss_sums", with_text)
-    assert job.run(num_train_steps=3, xla="auto") == 0
+    held_out = {"eval_input_file": job.files[0], "eval_every_steps": 2}
+    assert job.run(num_train_steps=3, xla="auto", **held_out) == 0
     shown = capsys.readouterr().err.replace("\r", "\n").splitlines()
     warned = [line for line in shown if line.startswith("warning")]
-    assert len(warned) == 1 and "XLA cannot compile the step here" in warned[0]
-    assert "AsString" in warned[0]
+    assert len(warned) == 2 and all("AsString" in line for line in warned)
+    assert "XLA cannot compile the step here, so it runs without" in warned[0]
+    assert "XLA cannot compile the evaluation here, so it runs without" in warned[1]
     assert list_checkpoints(job.output) == [3]
-    assert job.run(num_train_steps=4, xla="on") == 1
-    assert "--xla=on needs a step that XLA can compile" in one_line(capsys)
+    assert [step for step, _ in curves(job.output / "eval")["loss/masked_lm"]] == [2, 3]
+    for flags, what in (
+        ({"num_train_steps": 4}, "the step"),
+        ({"do_train": False, "do_eval": True}, "the evaluation"),
+    ):
+        assert job.run(**flags, xla="on") == 1
+        assert f"--xla=on needs what XLA can compile, {what} too" in one_line(capsys)
 
 
 def test_a_batch_that_the_devices_do_not_divide(job, capsys):

@@ -13,6 +13,7 @@ from made_records import UNMASKED, make_files
 
 from bert_tf import training
 from bert_tf.checkpoint_files import checkpoint_path, list_checkpoints
+from bert_tf.evaluation import Evaluator
 
 # The rate depends on num_train_steps: a run that is to be stopped sooner gets the same flags.
 RUN = {
@@ -175,13 +176,19 @@ def test_a_damaged_checkpoint(job, whole, capsys, name):
 
 
 def test_a_damaged_checkpoint_is_not_kept_for_a_good_one(job, whole, monkeypatch):
-    """It would count as the newest of them until training has passed it."""
+    """It would count as the newest of them until training has passed it.
+
+    Nor is it lost: what could not be read may have been the file system's fault.
+    """
     shutil.copytree(whole, job.output)
     for step in (12, 18, 20):
         cut(checkpoint_path(job.output, step) + ".data-00000-of-00001")
     flags = {**RUN, "keep_checkpoint_max": 1, "save_checkpoints_steps": 1}
     assert job.stop(monkeypatch, signal.SIGTERM, 8, **flags) == 0
     assert list_checkpoints(job.output) == [8]
+    aside = {path.name for path in job.output.glob("unreadable-*")}
+    suffixes = ("index", "data-00000-of-00001")
+    assert aside == {f"unreadable-model.ckpt-{n}.{s}" for n in (12, 18, 20) for s in suffixes}
     assert job.run(**flags) == 0
     assert_ended_as(whole, job.output)
 
@@ -256,6 +263,77 @@ def test_a_kill_beside_an_evaluation_loses_none(job, monkeypatch):
     assert job.run(**flags) == 0
     assert [step for step, _ in curves(job.output / "eval")["loss/masked_lm"]] == [2, 4, 6, 8]
     assert [step for step, _ in curves(job.output)["loss/masked_lm"]] == [2, 4, 6, 8]
+
+
+@pytest.fixture
+def evaluated(job):
+    """The flags of a run of six steps with three evaluations, on records of its own."""
+    folder = job.folder / "held_out"
+    folder.mkdir()
+    (held_out,) = make_files(folder, (16,), seed=7)
+    job.configure(**NO_DROPOUT)
+    flags = {"eval_input_file": held_out, "eval_every_steps": 2, "xla": "off"}
+    assert job.run(**flags, output_dir=job.folder / "whole") == 0
+    return flags
+
+
+@pytest.mark.parametrize("step", (4, pytest.param(6, marks=pytest.mark.slow)))
+def test_a_signal_before_an_evaluation(job, evaluated, capsys, monkeypatch, step):
+    """The checkpoint comes first, as there may be little time; the resume evaluates."""
+    assert job.stop(monkeypatch, signal.SIGTERM, step, **evaluated) == 0
+    assert f"stopped by SIGTERM after step {step} of 6" in capsys.readouterr().out
+    assert [at for at, _ in curves(job.output / "eval")["loss/masked_lm"]] == [2, 4, 6][
+        : step // 2 - 1
+    ]
+    assert list_checkpoints(job.output)[-1] == step
+    assert job.run(**evaluated) == 0
+    assert ("steps 7 to 6" not in capsys.readouterr().out) and step <= 6
+    expected = curves(job.folder / "whole" / "eval")
+    assert curves(job.output / "eval") == expected
+    assert len(expected["loss/masked_lm"]) == 3
+    assert_same(arrays(job.output, 6), arrays(job.folder / "whole", 6))
+    assert results(job.output / "best") == results(job.folder / "whole" / "best")
+    assert job.run(**evaluated) == 0
+    assert "already at step 6" in capsys.readouterr().out
+
+
+def test_a_signal_during_an_evaluation(job, evaluated, capsys, monkeypatch):
+    """It is not followed by another loop."""
+    run = Evaluator.run
+
+    def with_signal(self):
+        os.kill(os.getpid(), signal.SIGTERM)
+        return run(self)
+
+    monkeypatch.setattr(Evaluator, "run", with_signal)
+    assert job.run(**evaluated) == 0
+    assert "stopped by SIGTERM after step 2 of 6" in capsys.readouterr().out
+    assert list_checkpoints(job.output) == [2]
+    monkeypatch.setattr(Evaluator, "run", run)
+    assert job.run(**evaluated) == 0
+    assert curves(job.output / "eval") == curves(job.folder / "whole" / "eval")
+
+
+def test_the_best_of_a_run_that_was_removed(job, evaluated):
+    """A new run in the same folder, whose checkpoints were removed, has a best of its own."""
+    better = {"output_dir": job.output, "learning_rate": 0.01}
+    assert job.run(**{**evaluated, **better}) == 0
+    before = results(job.output / "best")
+    for path in job.output.glob("model.ckpt*"):
+        path.unlink()
+    worse = {**evaluated, **better, "learning_rate": 1e-9, "num_train_steps": 3}
+    assert job.run(**worse) == 0
+    after = results(job.output / "best")
+    assert after["masked_lm_loss"] > before["masked_lm_loss"] and after["global_step"] <= 3
+
+
+def test_few_steps_at_a_time_where_a_step_is_slow():
+    """A signal waits for the steps under way."""
+    config = training.TrainingConfig("", 8, 1000, steps_per_loop=10, save_checkpoints_steps=500)
+    known = {0: 1, 0.001: 10, 1.0: 10, 2.0: 5, 60.0: 1}
+    for seconds, count in known.items():
+        assert training.steps_until_stop(100, config, seconds) == count, seconds
+    assert training.steps_until_stop(498, config, 0.001) == 2
 
 
 def test_the_best_checkpoint_survives_a_resume(job, monkeypatch):

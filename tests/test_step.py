@@ -310,7 +310,7 @@ def test_loop_equals_calls_bit_for_bit(devices, xla):
         if name != "stop":
             table = np.concatenate([table[name].numpy() for table in tables])
             np.testing.assert_array_equal(table, [float(row[name]) for row in rows], err_msg=name)
-    assert [table["stop"].numpy().tolist() for table in tables] == [[0] * 3, [devices] * 2]
+    assert [table["stop"].numpy().tolist() for table in tables] == [[0] * 3, [1] * 2]
     assert set(tables[0]) - set(rows[0]) == {"input_seconds"}
     for table, steps in zip(tables, (3, 2), strict=True):
         waited = table["input_seconds"].numpy()

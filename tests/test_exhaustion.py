@@ -1,0 +1,100 @@
+"""Memory that runs out, a disk that is full: one line that says what to change."""
+
+import errno
+
+import pytest
+import tensorflow as tf
+from jobs import NO_DROPOUT, Job, one_line
+
+from bert_tf.checkpoint_files import list_checkpoints
+from bert_tf.exhaustion import explain_exhaustion
+from bert_tf.reporting import Reporter
+from bert_tf.step import EvaluationStep, TrainingStep
+from run_scripts import pretrain
+from tokenization.errors import InputError
+
+MEMORY = tf.errors.ResourceExhaustedError(None, None, "OOM when allocating tensor\n\tmore of it")
+DISK = tf.errors.ResourceExhaustedError(None, None, "output/events.v2; No space left on device")
+
+
+@pytest.fixture
+def job(tmp_path):
+    return Job(tmp_path, **NO_DROPOUT)
+
+
+def raising(error):
+    """A function that raises, whatever it is called with."""
+
+    def function(*_, **__):
+        raise error
+
+    return function
+
+
+def test_memory():
+    with pytest.raises(InputError) as found, explain_exhaustion(["one", "two"], {"--size": 3}):
+        raise MEMORY
+    assert str(found.value) == (
+        "memory ran out, which one, two may mend. Received: --size=3, OOM when allocating tensor"
+    )
+
+
+@pytest.mark.parametrize(
+    "number, kind, text",
+    (
+        (errno.ENOSPC, tf.errors.ResourceExhaustedError, "No space left on device"),
+        (errno.EDQUOT, tf.errors.ResourceExhaustedError, "Disk quota exceeded"),
+        (errno.EFBIG, tf.errors.OutOfRangeError, "File too large"),
+    ),
+)
+def test_a_full_disk(number, kind, text):
+    with pytest.raises(OSError) as found, explain_exhaustion(["one"], {}, "output"):
+        raise kind(None, None, f"output/events; {text}")
+    assert (found.value.errno, found.value.filename) == (number, "output")
+
+
+def test_other_errors_pass():
+    with pytest.raises(tf.errors.OutOfRangeError), explain_exhaustion(["one"], {}):
+        raise tf.errors.OutOfRangeError(None, None, "End of sequence")
+
+
+def test_a_step(job, capsys, monkeypatch):
+    monkeypatch.setattr(TrainingStep, "__call__", raising(MEMORY))
+    assert job.run() == 1
+    assert one_line(capsys) == (
+        "error: memory ran out, which --recompute=block, --gradient_accumulation_steps=2 or more, "
+        "a lower --train_batch_size may mend. Received: --train_batch_size=8, "
+        "--gradient_accumulation_steps=1, OOM when allocating tensor"
+    )
+    assert job.run(recompute="block") == 1
+    assert "which --gradient_accumulation_steps=2 or more" in one_line(capsys)
+
+
+def test_an_evaluation(job, capsys, monkeypatch):
+    """While training, and alone."""
+    assert job.run(num_train_steps=1) == 0
+    capsys.readouterr()
+    monkeypatch.setattr(EvaluationStep, "__call__", raising(MEMORY))
+    for flags in ({"num_train_steps": 2}, {"do_train": False, "do_eval": True}):
+        assert job.run(**flags, eval_input_file=job.files[0]) == 1
+        line = one_line(capsys)
+        assert "which a lower --eval_batch_size may mend. Received: --eval_batch_size=16" in line
+
+
+def test_what_comes_before_the_first_step(job, capsys, monkeypatch):
+    """Weights and moments; nothing of a batch would help."""
+    monkeypatch.setattr(pretrain, "build", raising(MEMORY))
+    assert job.run() == 1
+    assert "which a smaller model, ending other programs" in one_line(capsys)
+
+
+def test_a_full_disk_at_the_curves(job, capsys, monkeypatch):
+    """It is no matter of memory, and the last checkpoint is whole."""
+    assert job.run(num_train_steps=4) == 0
+    capsys.readouterr()
+    monkeypatch.setattr(Reporter, "flush", raising(DISK))
+    assert job.run(num_train_steps=8) == 1
+    line = one_line(capsys)
+    assert line.startswith("error: cannot write (") and "No space left on device" in line
+    assert str(job.output) in line and "memory" not in line
+    assert list_checkpoints(job.output) == [4]
