@@ -47,24 +47,20 @@ def guesses_as_markdown(model, tokenizer, records, count=5):
     Args:
         model: a `PretrainingModel`; its weights are read, nothing is changed.
         tokenizer: that of the records.
-        records: dicts of arrays, as `first_records` gives them; those that are rows of packed
-            sequences, or have no masked piece, are left out.
+        records: dicts of arrays, as `first_records` gives them. Of packed rows their sequences
+            are shown, as many in all as there are records; those without a masked piece are
+            left out.
         count: how many guesses for each piece.
 
     Returns:
-        Markdown: for each record its text with the masked pieces in bold brackets, then a
+        Markdown: for each sequence its text with the masked pieces in bold brackets, then a
         table of the true pieces and the guesses, the right ones bold.
     """
     pieces = sorted(set(tokenizer.vocab.values()))  # the model's table may have more rows
     parts = []
-    for record in records:
-        masked = record["masked_lm_weights"] > 0  # [P]
-        if "segment_index" in record or not masked.any():
-            continue
-        length = int(record["input_mask"].sum())  # T without padding
-        ids = record["input_ids"][:length]  # [T]
-        positions, truth = record["masked_lm_positions"][masked], record["masked_lm_ids"][masked]
-        found = best_guesses(model, ids, positions, pieces, count, record["segment_ids"][:length])
+    sequences = [sequence for record in records for sequence in _masked_sequences(record)]
+    for ids, segment_ids, positions, truth in sequences[: len(records)]:
+        found = best_guesses(model, ids, positions, pieces, count, segment_ids)
         parts.append(_show_text(tokenizer, ids, dict(zip(positions, truth, strict=True))))
         rows = [
             f"| {_show_piece(tokenizer, true)} | {_show_guesses(tokenizer, true, guesses)} |"
@@ -72,6 +68,25 @@ def guesses_as_markdown(model, tokenizer, records, count=5):
         ]
         parts.append("\n".join(["| true | guesses |", "|---|---|", *rows]))
     return "\n\n".join(parts)
+
+
+def _masked_sequences(record):
+    """The sequences of a record that have a masked piece: one, or those of a packed row.
+
+    Returns:
+        A list of (ids, segment ids, positions of the masked pieces, the ids that were there).
+    """
+    # In packed rows the sequences are numbered from 1, 0 is padding.
+    index = record.get("segment_index", record["input_mask"])  # [T]
+    within = record.get("position_ids", np.arange(len(index)))  # [T]
+    masked = record["masked_lm_weights"] > 0  # [P]
+    positions, truth = record["masked_lm_positions"][masked], record["masked_lm_ids"][masked]
+    sequences = []
+    for number in np.unique(index[positions]):
+        inside, own = index == number, index[positions] == number  # [T], [masked]
+        ids, segment_ids = record["input_ids"][inside], record["segment_ids"][inside]
+        sequences.append((ids, segment_ids, within[positions[own]], truth[own]))
+    return sequences
 
 
 def _show_guesses(tokenizer, true, guesses):

@@ -172,6 +172,14 @@ def curves(directory):
     }
 
 
+def texts(directory, name):
+    """[(step, text)] of one of TensorBoard's texts."""
+    return [
+        (event.step, tf.make_ndarray(event.tensor_proto).item().decode())
+        for event in events_of(directory).Tensors(name)
+    ]
+
+
 def results(directory):
     """The lines of eval_results.txt."""
     lines = (directory / "eval_results.txt").read_text().splitlines()

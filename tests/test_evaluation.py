@@ -8,7 +8,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from made_records import FORMAT, PACKED, flip_a_byte, make_files
+from made_records import FORMAT, PACKED, flip_a_byte, make_files, padded
 from tensorboard import plugin_util
 from tiny import tiny_model, two_devices
 
@@ -250,11 +250,42 @@ def test_guesses_see_the_whole_record(tokenizer):
         assert cell.replace("**", "") == f"{WORDS[row.argmax()]} {100 * row.max():.0f} %"
 
 
-def test_what_has_nothing_to_show_is_left_out(tokenizer):
+def packed(sequences, length=48, places=12):
+    """What `record` made, one after the other in a row."""
+    row = {name: [] for name in sequences[0]} | {"segment_index": [], "position_ids": []}
+    for number, sequence in enumerate(sequences, 1):
+        used, masked = sequence["input_mask"] > 0, sequence["masked_lm_weights"] > 0
+        start = len(row["input_ids"])
+        for name in ("input_ids", "input_mask", "segment_ids"):
+            row[name].extend(sequence[name][used])
+        for name in ("masked_lm_ids", "masked_lm_weights"):
+            row[name].extend(sequence[name][masked])
+        row["masked_lm_positions"].extend(sequence["masked_lm_positions"][masked] + start)
+        row["segment_index"].extend([number] * used.sum())
+        row["position_ids"].extend(range(used.sum()))
+    sizes = {name: places if name.startswith("masked_lm") else length for name in row}
+    return {name: np.array(padded(values, sizes[name])) for name, values in row.items()}
+
+
+def test_sequences_of_a_packed_row_are_shown_as_if_alone(tokenizer):
     model = make_model()
-    packed = {**record(tokenizer, ["나"], ["."], [1]), "segment_index": np.ones(16, np.int64)}
+    first = record(tokenizer, ["나", "##는"], ["학교", "##에"], [2, 5])
+    nothing = record(tokenizer, ["갔", "##다"], ["."], [])
+    second = record(tokenizer, ["나"], ["갔", "##다", "."], [1, 3, 4])
+    third = record(tokenizer, ["학교", "##에", "갔", "##다"], ["."], [2])
+    row, other = packed([first, nothing, second]), packed([third])
+    apart = guesses_as_markdown(model, tokenizer, [first, nothing, second, third])
+    assert apart.count("| true |") == 3
+    assert guesses_as_markdown(model, tokenizer, [row, other, packed([nothing])]) == apart
+    # As many sequences as there are records.
+    assert guesses_as_markdown(model, tokenizer, [row, other]) == guesses_as_markdown(
+        model, tokenizer, [first, second]
+    )
+
+
+def test_what_has_nothing_to_show_is_left_out(tokenizer):
     nothing = record(tokenizer, ["나"], ["."], [])
-    assert guesses_as_markdown(model, tokenizer, [packed, nothing]) == ""
+    assert guesses_as_markdown(make_model(), tokenizer, [nothing, packed([nothing] * 2)]) == ""
 
 
 @pytest.mark.parametrize(

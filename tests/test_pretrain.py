@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tensorflow as tf
-from jobs import SENTENCE, Job, arrays, curves, one_line, results, spoken_lines
+from jobs import SENTENCE, Job, arrays, curves, one_line, results, spoken_lines, texts
 from made_records import FORMAT, PACKED, flip_a_byte, make_files
 
 from bert_tf import loss_scale, pretraining
@@ -146,6 +146,28 @@ def vocabulary(job, size):
     path = job.folder / "vocab.txt"
     path.write_text("".join(f"piece{i}\n" for i in range(size)))
     return path
+
+
+@pytest.mark.parametrize("record_format", (FORMAT, PACKED))
+def test_guesses_are_shown_at_every_evaluation(job, record_format):
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"word{i}" for i in range(5, 60))]
+    (job.folder / "vocab.txt").write_text("\n".join(words) + "\n")
+    (job.folder / "tokenizer_config.json").write_text('{"kind": "full"}')
+
+    def masked_word(number, row):
+        row["masked_lm_ids"] = [number + 5] * len(row["masked_lm_ids"])
+
+    folder = job.folder / "held_out"
+    folder.mkdir()
+    (held_out,) = make_files(folder, (16,), record_format, change=masked_word)
+    flags = {"eval_input_file": held_out, "eval_every_steps": 2, "num_train_steps": 5}
+    assert job.run(**flags, tokenizer_dir=job.folder) == 0
+    shown = texts(job.output / "eval", "guesses")
+    assert [step for step, _ in shown] == [2, 4, 5]
+    for _, text in shown:
+        assert text.count("| true | guesses |") == 4
+        assert "&#91;**word5**&#93;" in text and "\n| word5 | " in text
+    assert len({text for _, text in shown}) == 3  # the model has learnt in between
 
 
 # flags, what the line must hold

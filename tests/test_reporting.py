@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 import tensorflow as tf
-from jobs import curves, events_of
+from jobs import curves, texts
 from tensorboard import plugin_util
 
 from bert_tf import reporting
@@ -50,14 +50,6 @@ def metrics(losses, skipped=None, **changes):
         **changes,
     }
     return {name: tf.constant(value) for name, value in values.items()}
-
-
-def texts(directory, name):
-    """[(step, text)] of a text."""
-    return [
-        (event.step, tf.make_ndarray(event.tensor_proto).item().decode())
-        for event in events_of(directory).Tensors(name)
-    ]
 
 
 def test_a_point_is_about_all_updates_since_the_last_one(tmp_path):
