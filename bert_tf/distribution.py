@@ -36,8 +36,10 @@ SHOWN_CHARACTERS = 60
 def make_strategy(name="auto", num_gpus=None):
     """The devices that train, with how they share the work.
 
-    For several workers this must come before TensorFlow computes anything or lists logical
-    devices, and it returns when all of them are there: print a line before.
+    GPUs that are not used are hidden from TensorFlow, which would take their memory. For that,
+    and for several workers, this must come before TensorFlow computes anything or lists logical
+    devices; where no GPU is left out it may come at any time. With several workers it returns
+    when all of them are there: print a line before.
 
     Args:
         name: "one_device": the first GPU, or the CPU; "mirrored": the GPUs of this machine
@@ -51,6 +53,7 @@ def make_strategy(name="auto", num_gpus=None):
 
     Raises:
         InputError: devices that are not there, or a TF_CONFIG that does not fit.
+        RuntimeError: GPUs would have to be hidden that TensorFlow uses already.
     """
     if name not in STRATEGIES:
         raise InputError(
@@ -68,7 +71,7 @@ def make_strategy(name="auto", num_gpus=None):
     if name == "auto":
         name = "multi_worker" if workers > 1 else "mirrored" if count > 1 else "one_device"
     if name == "multi_worker":
-        return _multi_worker(cluster, gpus[:count])
+        return _multi_worker(cluster, gpus, count)
     if workers > 1:
         raise InputError(
             "when TF_CONFIG names several workers the distribution strategy must be "
@@ -80,8 +83,16 @@ def make_strategy(name="auto", num_gpus=None):
                 "--num_gpus must be 1 for the distribution strategy one_device. Received: "
                 f"--num_gpus={num_gpus}"
             )
+        _hide_gpus(gpus, 1)
         return tf.distribute.get_strategy()
+    _hide_gpus(gpus, count)
     return _mirrored(count)
+
+
+def _hide_gpus(gpus, count):
+    """Leaves TensorFlow the first `count` of the GPUs."""
+    if count < len(gpus):
+        tf.config.set_visible_devices(gpus[:count], "GPU")
 
 
 def _mirrored(count):
@@ -97,14 +108,13 @@ def _mirrored(count):
     )
 
 
-def _multi_worker(cluster, gpus):
+def _multi_worker(cluster, gpus, count):
     if cluster is None:
         raise InputError(
             "the distribution strategy multi_worker needs TF_CONFIG, which names the workers. "
             "Received: TF_CONFIG is not set"
         )
-    if gpus:
-        tf.config.set_visible_devices(gpus, "GPU")
+    _hide_gpus(gpus, count)
     try:
         with _interruptible():
             return tf.distribute.MultiWorkerMirroredStrategy()

@@ -141,32 +141,68 @@ def test_devices_that_are_not_there(name, monkeypatch):
         make_strategy(**arguments)
 
 
+# arguments, devices of the strategy (None: the default one), how many GPUs are left visible
+# (None: nothing was said about it)
 GPUS = {
-    "auto takes all": ({}, ["GPU:0", "GPU:1", "GPU:2"]),
-    "auto takes two": ({"num_gpus": 2}, ["GPU:0", "GPU:1"]),
-    "auto takes one": ({"num_gpus": 1}, None),
-    "mirrored over one": ({"name": "mirrored", "num_gpus": 1}, ["GPU:0"]),
-    "the first": ({"name": "one_device"}, None),
+    "auto takes all": ({}, ["GPU:0", "GPU:1", "GPU:2"], None),
+    "auto takes two": ({"num_gpus": 2}, ["GPU:0", "GPU:1"], 2),
+    "auto takes one": ({"num_gpus": 1}, None, 1),
+    "mirrored over all": ({"name": "mirrored", "num_gpus": 3}, ["GPU:0", "GPU:1", "GPU:2"], None),
+    "mirrored over one": ({"name": "mirrored", "num_gpus": 1}, ["GPU:0"], 1),
+    "the first": ({"name": "one_device"}, None, 1),
 }
 
 
-@pytest.mark.usefixtures("alone")
+@pytest.fixture
+def three_gpus(alone, monkeypatch):
+    """Three GPUs, and a list of what is made visible and then of what strategy is made."""
+    done = []
+    monkeypatch.setattr(
+        tf.config, "list_physical_devices", lambda kind: [f"{kind} {i}" for i in range(3)]
+    )
+    monkeypatch.setattr(
+        tf.config, "set_visible_devices", lambda devices, kind: done.append((devices, kind))
+    )
+    monkeypatch.setattr(tf.distribute, "MirroredStrategy", done.append)
+    monkeypatch.setattr(
+        tf.distribute, "MultiWorkerMirroredStrategy", lambda: done.append("workers")
+    )
+    return done
+
+
+def visible(count):
+    """What is said to TensorFlow of the first GPUs."""
+    return [] if count is None else [([f"GPU {i}" for i in range(count)], "GPU")]
+
+
 @pytest.mark.parametrize("name", GPUS)
-def test_choice_of_gpus(name, monkeypatch):
-    arguments, expected = GPUS[name]
-    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [kind] * 3)
-    monkeypatch.setattr(tf.distribute, "MirroredStrategy", lambda devices: devices)
+def test_choice_of_gpus(name, three_gpus):
+    arguments, devices, count = GPUS[name]
     chosen = make_strategy(**arguments)
-    assert chosen == (tf.distribute.get_strategy() if expected is None else expected)
+    assert three_gpus == visible(count) + ([] if devices is None else [devices])
+    assert devices is not None or chosen == tf.distribute.get_strategy()
 
 
-@pytest.mark.usefixtures("alone")
-def test_more_than_the_one_gpu_is_no_one_device(monkeypatch):
-    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [kind] * 3)
+@pytest.mark.parametrize("num_gpus, count", ((None, None), (3, None), (2, 2)))
+def test_choice_of_gpus_of_each_worker(num_gpus, count, three_gpus, monkeypatch):
+    monkeypatch.setenv("TF_CONFIG", TWO_WORKERS)
+    make_strategy("auto", num_gpus)
+    assert three_gpus == visible(count) + ["workers"]
+
+
+def test_one_gpu_is_left_as_it_is(three_gpus, monkeypatch):
+    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [f"{kind} 0"])
+    for name in ("auto", "one_device"):
+        assert make_strategy(name) == tf.distribute.get_strategy()
+    assert three_gpus == []
+
+
+def test_more_than_the_one_gpu_is_no_one_device(three_gpus):
     with pytest.raises(InputError, match="must be 1 for the distribution strategy one_device"):
         make_strategy("one_device", 2)
     with pytest.raises(InputError, match="Received: --num_gpus=4, 3 GPUs"):
         make_strategy("mirrored", 4)
+    assert three_gpus == []
 
 
 def test_port_in_use(monkeypatch):
