@@ -284,11 +284,13 @@ class TrainingStep:
                     self.apply_gradients(*own, r, f, decayed=self._decayed(variables))
             return tf.constant(True)
 
-        tf.cond(finite, update, lambda: tf.constant(False))
-        # A skipped step counts: its batch is over, and so is its learning rate.
-        self.optimizer.iterations.assign_add(1)
-        if self.loss_scale is not None:
-            self.loss_scale.update(finite)
+        done = tf.cond(finite, update, lambda: tf.constant(False))
+        # Only then: a step that XLA cannot compile must not count, as it is made again.
+        with tf.control_dependencies([done]):
+            # A skipped step counts: its batch is over, and so is its learning rate.
+            self.optimizer.iterations.assign_add(1)
+            if self.loss_scale is not None:
+                self.loss_scale.update(finite)
 
     def _decayed(self, variables):
         return tuple(self.optimizer.is_decayed(v) for v in variables)

@@ -398,6 +398,12 @@ def test_where_xla_cannot_compile_the_run_goes_on_without(job, capsys, monkeypat
     assert "XLA cannot compile the evaluation here, so it runs without" in warned[1]
     assert list_checkpoints(job.output) == [3]
     assert [step for step, _ in curves(job.output / "eval")["loss/masked_lm"]] == [2, 3]
+    # The attempt that failed did not count: neither in the learning rate nor in anything else.
+    off = job.folder / "off"
+    assert job.run(num_train_steps=3, output_dir=off, **held_out) == 0
+    one, two = arrays(job.output, 3), arrays(off, 3)
+    assert {n: v.tobytes() for n, v in one.items()} == {n: v.tobytes() for n, v in two.items()}
+    capsys.readouterr()
     for flags, what in (
         ({"num_train_steps": 4}, "the step"),
         ({"do_train": False, "do_eval": True}, "the evaluation"),
