@@ -287,7 +287,7 @@ def test_a_signal_before_an_evaluation(job, evaluated, capsys, monkeypatch, step
     ]
     assert list_checkpoints(job.output)[-1] == step
     assert job.run(**evaluated) == 0
-    assert ("steps 7 to 6" not in capsys.readouterr().out) and step <= 6
+    assert "steps 7 to 6" not in capsys.readouterr().out
     expected = curves(job.folder / "whole" / "eval")
     assert curves(job.output / "eval") == expected
     assert len(expected["loss/masked_lm"]) == 3
