@@ -42,18 +42,22 @@ def latest_checkpoint(directory):
 
 def remove_checkpoint(prefix):
     """Removes the files of a checkpoint, the index first; what is not there is no error."""
-    for path in (f"{prefix}.index", *glob.glob(f"{glob.escape(prefix)}.data-*")):
-        if os.path.exists(path):
-            os.remove(path)
+    for path in _files(prefix):
+        os.remove(path)
 
 
 def set_aside(prefix):
     """Gives a checkpoint another name, under which nothing looks for it."""
     directory, name = os.path.split(prefix)
-    for path in (f"{prefix}.index", *glob.glob(f"{glob.escape(prefix)}.data-*")):
-        if os.path.exists(path):
-            suffix = os.path.basename(path).removeprefix(name)
-            os.replace(path, os.path.join(directory, f"unreadable-{name}{suffix}"))
+    for path in _files(prefix):
+        suffix = path.removeprefix(prefix)
+        os.replace(path, os.path.join(directory, f"unreadable-{name}{suffix}"))
+
+
+def _files(prefix):
+    """The files of a checkpoint that are there, the index first."""
+    paths = (f"{prefix}.index", *glob.glob(f"{glob.escape(prefix)}.data-*"))
+    return [path for path in paths if os.path.exists(path)]
 
 
 def remove_unfinished(directory):

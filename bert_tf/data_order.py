@@ -7,8 +7,8 @@ class DataOrder(NamedTuple):
     """What decides the order of examples; a checkpoint holds it.
 
     The batch behind `step` updates begins at `position` of the endless order of records, those
-    after it follow. A run begins at (0, 0), and again where it goes on with another batch size,
-    seed or number of records, so that no example is left out or comes twice for it.
+    after it follow. A run begins at (0, 0). Where it goes on with another batch size, seed or
+    number of records an order begins anew, at the position that was reached.
 
     Attributes:
         step: updates made before the order's first batch.

@@ -187,6 +187,18 @@ def _draw_masks(stored, positions, record_format, batch_size, seed):
     }
 
 
+def _find(step, batch_size, boundaries, begins):
+    """Where the batch that follows `step` batches is, as `training_dataset` has these arguments.
+
+    Returns:
+        The position of the batch, or of the window that it is in, and its place in the window.
+    """
+    first_step, first_position = begins
+    made = step - first_step
+    inside = made % WINDOW if boundaries else 0
+    return first_position + (made - inside) * batch_size, inside
+
+
 def training_dataset(
     files,
     record_format,
@@ -229,14 +241,11 @@ def training_dataset(
         examples,
         seed,
     )
-    first_step, first_position = begins
-    made = start_step - first_step
-    whole = made - made % WINDOW if boundaries else made
-    position = first_position + whole * batch_size
+    position, inside = _find(start_step, batch_size, boundaries, begins)
     numbered = records(position).enumerate(start=position)
     if boundaries:
         batches = sort_windows(numbered, record_format, batch_size, boundaries, seed)
-        batches = batches.skip(made - whole)
+        batches = batches.skip(inside)
     else:
         batches = numbered.batch(batch_size)
     batches = _batches(batches, record_format, config, batch_size, seed, shard)
@@ -316,17 +325,14 @@ def step_records(
     def read_whole(file):
         return tf.data.TFRecordDataset(tf.gather(paths, file), compression)
 
-    first_step, first_position = begins
-    made = step - first_step
-    whole = made - made % WINDOW if boundaries else made
-    start = first_position + whole * batch_size
+    start, inside = _find(step, batch_size, boundaries, begins)
     number = WINDOW * batch_size if boundaries else batch_size
     names = list(_in_order(len(files), read, examples, seed, start).take(number))
     chosen = range(batch_size)
     if boundaries:  # only here anything but the order has to be read
         numbered = _in_order(len(files), read_whole, examples, seed, start).enumerate(start)
         windows = sort_windows(numbered, record_format, batch_size, boundaries, seed)
-        positions, _, _ = next(windows.skip(made - whole).as_numpy_iterator())
+        positions, _, _ = next(windows.skip(inside).as_numpy_iterator())
         chosen = positions - start
     return [(files[int(file)], int(number)) for file, number in (names[i] for i in chosen)]
 

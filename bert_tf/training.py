@@ -166,8 +166,8 @@ def train(state, strategy, data, config, evaluator=None, texts=None):
                 evaluate()
                 stopping = alone and stop.requested
             # After the evaluation: a run that is killed goes on behind its checkpoint.
-            at_end = state.step == config.num_train_steps or given_up()
-            if stopping or at_end or _is_multiple(state.step, *saves):
+            over = state.step == config.num_train_steps or given_up()
+            if stopping or over or _is_multiple(state.step, *saves):
                 keep()
             if stopping:
                 return stop.signal_name or "a signal to another worker"

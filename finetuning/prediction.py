@@ -58,7 +58,7 @@ class Predictor:
             disable=None if is_chief(self.strategy) else True,  # None: not in a file
         )
         remedies = ["a lower --eval_batch_size or --predict_batch_size"]
-        with progress, explain_exhaustion(remedies, {"a batch of": size * replicas}):
+        with progress, explain_exhaustion(remedies, {"batch_size": size * replicas}):
             for start in range(0, len(order), size * replicas):
                 numbers = order[start : start + size * replicas]
                 longest = int(examples.lengths[numbers[0]])

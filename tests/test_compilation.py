@@ -11,7 +11,8 @@ import pytest
 import tensorflow as tf
 from workers import ROOT
 
-from bert_tf.compilation import choose_compilation
+from bert_tf.compilation import Compiled, choose_compilation
+from tokenization.errors import InputError
 
 # Trains a tiny model; prints the losses. With an argument, XLA compiles between the products.
 PROGRAM = """
@@ -44,6 +45,42 @@ def test_choice(monkeypatch, xla, precision, gpus, expected):
     monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [kind] * gpus)
     compiled = choose_compilation(xla, precision)
     assert (tuple(compiled), str(compiled)) == expected
+
+
+def digits(compilation):
+    """How many digits a number has, by way of text, which XLA does not know."""
+    return tf.function(
+        lambda number: tf.strings.length(tf.strings.as_string(number)),
+        jit_compile=compilation.whole,
+    )
+
+
+def test_what_xla_cannot_compile():
+    """It runs without if that is left to us, is one line if it is not."""
+    function = Compiled(digits, "auto", "float32", "the count")
+    with pytest.warns(match="XLA cannot compile the count here, so it runs without: .*AsStr"):
+        assert int(function(tf.constant(123))) == 3
+    assert int(function(tf.constant(12345))) == 5
+    assert int(Compiled(digits, "off", "float32", "the count")(tf.constant(12))) == 2
+    with pytest.raises(InputError, match="--xla=on needs what XLA can compile, the count too"):
+        Compiled(digits, "on", "float32", "the count")(tf.constant(12))
+
+
+@pytest.mark.parametrize("kind", (tf.errors.ResourceExhaustedError, tf.errors.UnavailableError))
+def test_what_is_not_about_xla_is_not_tried_again(kind):
+    tries = []
+
+    def make(compilation):
+        tries.append(compilation)
+
+        def fail():
+            raise kind(None, None, "")
+
+        return fail
+
+    with pytest.raises(kind):
+        Compiled(make, "auto", "float32", "the count")()
+    assert len(tries) == 1
 
 
 def test_between_the_products(tmp_path):

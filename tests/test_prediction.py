@@ -3,12 +3,14 @@
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from test_examples import make_examples
 from tiny import SIZES, strategy_of
 
 from bert_tf import BertConfig, BertModel
 from finetuning.heads import SequenceClassifier
 from finetuning.prediction import Predictor
+from tokenization.errors import InputError
 
 BOUNDARIES = (8, 16, 32)
 
@@ -87,3 +89,32 @@ def test_weights_that_have_changed_are_seen():
     model.head.output_bias.assign([1.0, 2.0, 3.0])
     after = np.stack(predictor(examples, 3, (32,))["logits"])
     np.testing.assert_allclose(after - before, [[1.0, 2.0, 3.0]] * 3, atol=1e-5)
+
+
+def test_memory_that_runs_out(monkeypatch):
+    predictor = Predictor(make_model(), strategy_of(1), xla="off")
+
+    def run(batch):
+        raise tf.errors.ResourceExhaustedError(None, None, "OOM")
+
+    monkeypatch.setattr(predictor, "run", run)
+    with pytest.raises(
+        InputError, match="lower --eval_batch_size or --predict_batch_size.*batch_size=4, OOM"
+    ):
+        predictor(make_examples(5), 4, BOUNDARIES)
+
+
+def test_a_model_that_xla_cannot_compile(monkeypatch):
+    model, examples = make_model(), make_examples(3)
+    expected = Predictor(model, strategy_of(1), xla="off")(examples, 2, BOUNDARIES)["logits"]
+    call = SequenceClassifier.call
+
+    def with_text(self, inputs, **options):
+        """The same logits by way of text, which XLA does not know."""
+        logits = call(self, inputs, **options)["logits"]
+        return {"logits": tf.strings.to_number(tf.strings.as_string(logits, precision=9))}
+
+    monkeypatch.setattr(SequenceClassifier, "call", with_text)
+    with pytest.warns(match="XLA cannot compile the prediction here, so it runs without"):
+        found = Predictor(model, strategy_of(1))(examples, 2, BOUNDARIES)["logits"]
+    np.testing.assert_allclose(found, expected, atol=1e-6)

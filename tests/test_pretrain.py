@@ -12,6 +12,7 @@ from made_records import FORMAT, PACKED, flip_a_byte, make_files
 
 from bert_tf import loss_scale, pretraining
 from bert_tf.checkpoint_files import list_checkpoints
+from run_scripts.pretrain import sizes_of
 from run_scripts.training_flags import MAX_SEED
 
 DATA = Path(__file__).parent / "data"
@@ -426,3 +427,12 @@ def test_a_batch_that_the_devices_do_not_divide(job, capsys):
     assert job.run(train_batch_size=12, gradient_accumulation_steps=4, **two_devices) == 1
     line = one_line(capsys)
     assert "--train_batch_size=12" in line and "--gradient_accumulation_steps=4" in line
+
+
+def test_workers_tell_record_files_apart(tmp_path):
+    """By names and sizes; not by the folder, which each machine may call otherwise."""
+    files = make_files(tmp_path, (4, 4))
+    (tmp_path / "other").mkdir()
+    assert sizes_of(files) != sizes_of(make_files(tmp_path / "other", (4, 5)))
+    same = make_files(tmp_path / "other", (4, 4))
+    assert sizes_of(files) == sizes_of(same) != sizes_of(files[:1])

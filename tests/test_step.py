@@ -305,12 +305,14 @@ def test_loop_equals_calls_bit_for_bit(devices, xla):
     called = training_state(step)
     set_training_state(step, start, 0)
     iterator = iter(strategy.distribute_datasets_from_function(dataset))
-    tables = [step.loop(iterator, steps, stop) for steps, stop in ((3, False), (2, True))]
+    told = ((3, False, 0.0), (2, True, 1.5))
+    tables = [step.loop(iterator, steps, stop, seconds) for steps, stop, seconds in told]
     for name in rows[0]:
-        if name != "stop":
+        if name not in ("stop", "step_seconds"):
             table = np.concatenate([table[name].numpy() for table in tables])
             np.testing.assert_array_equal(table, [float(row[name]) for row in rows], err_msg=name)
     assert [table["stop"].numpy().tolist() for table in tables] == [[0] * 3, [1] * 2]
+    assert [table["step_seconds"].numpy().tolist() for table in tables] == [[0] * 3, [1.5] * 2]
     assert set(tables[0]) - set(rows[0]) == {"input_seconds"}
     for table, steps in zip(tables, (3, 2), strict=True):
         waited = table["input_seconds"].numpy()
