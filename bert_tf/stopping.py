@@ -62,7 +62,10 @@ class StopRequest:
                     "Ctrl-C again to end at once, without saving)"
                 )
             elif self._interrupts == 2:
-                raise KeyboardInterrupt
+                raise KeyboardInterrupt(
+                    "interrupted: the steps since the newest checkpoint are not saved; the same "
+                    "command goes on from that checkpoint"
+                )
 
 
 def _say(line):

@@ -1,13 +1,13 @@
 """The folder of a run that is not finished: its manifest, its locks, its end."""
 
 import contextlib
-import fcntl
 import glob
 import json
 import os
 import shutil
 
 from create_pretraining_data.whole_file import whole_file
+from tokenization import file_lock
 from tokenization.errors import InputError
 
 MANIFEST = "manifest.json"
@@ -95,27 +95,31 @@ def write_json(path, value):
 
 
 @contextlib.contextmanager
-def locked(folder, name):
+def locked(folder, name, wait=False):
     """Holds a lock of the folder, which ends with the process, however that ends.
 
+    Args:
+        folder: the work folder.
+        name: of the lock.
+        wait: whether to wait until whoever holds it lets it go.
+
     Yields:
-        Whether the lock was free; if not, it is held elsewhere, or the folder is gone.
+        Whether this process has the lock; if not, it is held elsewhere, or the folder is gone.
 
     Raises:
         InputError: the file system has no locks.
     """
     with contextlib.ExitStack() as stack:
         try:
-            file = stack.enter_context(open(os.path.join(folder, name + LOCK), "w"))
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except (BlockingIOError, FileNotFoundError):
-            yield False
-            return
+            path = os.path.join(folder, name + LOCK)
+            is_free = stack.enter_context(file_lock.locked(path, wait)) is None
+        except FileNotFoundError:
+            is_free = False
         except OSError as error:
             raise InputError(
                 f"{folder} must be on a file system with file locks. Received: {error.strerror}"
             ) from None
-        yield True
+        yield is_free
 
 
 def clear(folder):
