@@ -43,3 +43,15 @@ def held_back():
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, kept)
+
+
+@contextlib.contextmanager
+def held_back_from_java():
+    """As `held_back`, where what is started lets the signals through again, or sets handlers."""
+    with held_back():
+        handlers = {number: signal.signal(number, signal.SIG_IGN) for number in SIGNALS}
+        try:
+            yield
+        finally:
+            for number, handler in handlers.items():
+                signal.signal(number, handler)

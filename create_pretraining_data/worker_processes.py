@@ -1,4 +1,4 @@
-"""Starts the processes that make chunks and shards, hands them their tasks, ends them."""
+"""Starts worker processes, hands them their tasks, ends them."""
 
 import collections
 import contextlib
@@ -20,8 +20,6 @@ from tokenization.errors import InputError
 # was killed.
 _START_ERRORS = (OSError, EOFError, RuntimeError, MemoryError)
 
-_GOES_ON = "the same command goes on from here, and needs less memory with fewer --num_workers"
-
 
 class _Worker(NamedTuple):
     process: multiprocessing.process.BaseProcess
@@ -29,37 +27,38 @@ class _Worker(NamedTuple):
 
 
 @contextlib.contextmanager
-def start_workers(plan, tokenizer, count):
+def start_workers(plan, tokenizer, count, remedy):
     """Starts worker processes, which end with the context, or with this process.
 
     Args:
-        plan: a `WorkPlan`.
+        plan: what the tasks are about, for example a `WorkPlan`.
         tokenizer: what cuts the text.
         count: how many; a single one is this process.
+        remedy: what helps where they need too much, for messages.
 
     Yields:
-        A function from one of `engine`'s tasks and a list of numbers to an iterator over
-        (number, what the task returned), in the order in which they are done.
+        A function from a task, that is a module's function of (plan, tokenizer, number), and a
+        list of numbers to an iterator over (number, what the task returned), in the order in
+        which they are done.
 
     Raises:
         InputError: what a task raised, a worker that cannot start or died, too little memory.
     """
     if count == 1:
-        yield lambda task, numbers: ((n, _checked(task, plan, tokenizer, n)) for n in numbers)
+        yield lambda task, numbers: ((n, _do(task, plan, tokenizer, n, remedy)) for n in numbers)
         return
     workers = []
     with tempfile.TemporaryFile() as errors:
         try:
             try:
                 with _standard_error_to(errors):
-                    _start(workers, plan, tokenizer, count)
+                    _start(workers, count, (plan, tokenizer, remedy))
             except _START_ERRORS as error:
                 raise InputError(
                     f"{count} worker processes must start. Received: "
-                    f"{_last_line(errors) or repr(error)} at number {len(workers) + 1}; fewer "
-                    "--num_workers need fewer processes and less memory"
+                    f"{_last_line(errors) or repr(error)} at number {len(workers) + 1}; {remedy}"
                 ) from None
-            yield functools.partial(_run, workers, errors)
+            yield functools.partial(_run, workers, errors, remedy)
         finally:
             # What they are doing is worth nothing without this process, or after an error.
             with held_back():
@@ -70,8 +69,8 @@ def start_workers(plan, tokenizer, count):
                     worker.pipe.close()
 
 
-def _start(workers, plan, tokenizer, count):
-    """Appends `count` workers; a signal that all processes get is for this one alone."""
+def _start(workers, count, arguments):
+    """Appends workers; a signal that all processes get is for this one alone."""
     # Never as copies of this process, which may have threads.
     context = multiprocessing.get_context("forkserver")
     # Imported once, shared by all.
@@ -81,7 +80,7 @@ def _start(workers, plan, tokenizer, count):
         for _ in range(count):
             pipe, end = multiprocessing.Pipe()
             with end:
-                process = context.Process(target=_work, args=(end, plan, tokenizer), daemon=True)
+                process = context.Process(target=_work, args=(end, *arguments), daemon=True)
                 process.start()
             workers.append(_Worker(process, pipe))
 
@@ -105,7 +104,7 @@ def _standard_error_to(file):
         os.close(kept)
 
 
-def _run(workers, errors, task, numbers):
+def _run(workers, errors, remedy, task, numbers):
     """What `start_workers` yields."""
     waiting, idle, busy = collections.deque(numbers), list(workers), {}
     while waiting or busy:
@@ -118,7 +117,7 @@ def _run(workers, errors, task, numbers):
         except (EOFError, OSError):
             raise InputError(
                 f"all {len(workers)} worker processes must stay alive. Received: "
-                f"{_reason(workers, errors)}; {_GOES_ON}"
+                f"{_reason(workers, errors)}; {remedy}"
             ) from None
         for pipe, number, result, error in done:
             if error is not None:
@@ -141,14 +140,14 @@ def _last_line(file):
     return text.strip().rpartition("\n")[2].strip()
 
 
-def _work(pipe, plan, tokenizer):
+def _work(pipe, plan, tokenizer, remedy):
     """What a worker does."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
     while True:
         task, number = pipe.recv()
         result = error = None
         try:
-            result = _checked(task, plan, tokenizer, number)
+            result = _do(task, plan, tokenizer, number, remedy)
         except Exception as raised:
             if not isinstance(raised, InputError):  # a bug: where it is
                 raised.add_note(traceback.format_exc())
@@ -156,13 +155,13 @@ def _work(pipe, plan, tokenizer):
         pipe.send((number, result, error))
 
 
-def _checked(task, plan, tokenizer, number):
+def _do(task, plan, tokenizer, number, remedy):
     try:
         return task(plan, tokenizer, number)
     except MemoryError as error:
         raise InputError(
             f"there must be enough memory for every worker. Received: {error or 'too little'}; "
-            f"{_GOES_ON}"
+            f"{remedy}"
         ) from None
 
 

@@ -50,6 +50,8 @@ from run_scripts.tokenizer_flags import check_tokenizer_flags, open_tokenizer
 from tokenization.errors import InputError
 from tokenization.folders import make_writable
 
+FEWER_WORKERS = "the same command goes on from here, and needs less with fewer --num_workers"
+
 
 def main(argv=None):
     """Runs the program; returns its exit status."""
@@ -152,7 +154,7 @@ def run_passes(flags, plan, manifest, tokenizer):
         cores = flags.num_workers or len(os.sched_getaffinity(0))
         workers = max(1, min(cores, len(plan.chunks)))
         who = f"{workers} worker{'s' * (workers > 1)}"
-        engine = start_workers(plan, tokenizer, workers)
+        engine = start_workers(plan, tokenizer, workers, FEWER_WORKERS)
     size = estimate * (DEFLATED if plan.compression == "GZIP" else 1)
     print(
         f"text: {in_bytes(text_bytes)} in {len(plan.chunks)} chunk{'s' * (len(plan.chunks) != 1)}"

@@ -13,8 +13,6 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
-from tqdm import tqdm
-
 from tokenization.errors import InputError
 from tokenization.folders import make_writable
 from tokenization.korean import KoreanTokenizer
@@ -179,14 +177,7 @@ def learn_vocabulary(files: Iterable[str], settings: LearningSettings) -> Learne
             f"reserved lines, {len(jamo)} jamo, {len(covered)} pieces of one character for "
             f"{coverage:.4%} of the text (character_coverage). Received: {settings.vocab_size}"
         )
-    with tqdm(desc="choosing", unit=" rounds", leave=False, disable=None) as progress:
-
-        def report_round(done, total):
-            progress.total = total
-            progress.n = done
-            progress.refresh()
-
-        chosen = choose_pieces(marked_words, places, settings.user_symbols, report_round)
+    chosen = choose_pieces(marked_words, places, settings.user_symbols)
     usage = describe_usage(marked_words, [*covered, *settings.user_symbols, *chosen])
     uses = usage.pop("uses")
     learned = sorted([*covered, *chosen], key=lambda piece: (-uses[piece], piece))
