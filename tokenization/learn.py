@@ -19,7 +19,7 @@ from tokenization.korean import KoreanTokenizer
 from tokenization.learning_endings import mark_by_endings
 from tokenization.learning_morphemes import BOUNDARY, INSIDE, kiwi_versions, mark_with_kiwi
 from tokenization.learning_pieces import PREFIX, choose_pieces, cut_greedily, split_kinds
-from tokenization.learning_text import read_sample, read_sentences
+from tokenization.learning_text import Text, read_sample, read_sentences
 from tokenization.loading import CONFIG_FILE, load_tokenizer
 from tokenization.vocabulary import SPECIAL_TOKENS
 
@@ -119,21 +119,22 @@ class LearnedVocabulary:
     report: dict
 
 
-def learn_vocabulary(files: Iterable[str], settings: LearningSettings) -> LearnedVocabulary:
-    """Learns from text files.
+def learn_vocabulary(texts: Iterable[Text], settings: LearningSettings) -> LearnedVocabulary:
+    """Learns from texts.
 
     Equal text with equal settings gives an equal vocabulary, on any machine with the same
     versions (named in the report).
 
     Args:
-        files: UTF-8 text, in any number of lines.
+        texts: UTF-8, in any number of lines.
         settings: what to learn.
 
     Raises:
         InputError: no word in the text; too small a vocabulary for the characters; text that is
             not UTF-8 while `strict_utf8`; the analyser is not installed.
     """
-    files = list(files)
+    texts = list(texts)
+    files = [str(text.name) for text in texts]
     counts, characters = Counter(), Counter()
     splitter = _word_splitter(settings)
     for symbol in settings.user_symbols:
@@ -144,7 +145,7 @@ def learn_vocabulary(files: Iterable[str], settings: LearningSettings) -> Learne
                 stacklevel=2,
             )
     lines = read_sample(
-        files,
+        texts,
         settings.most_megabytes * 1_000_000,
         settings.random_seed,
         settings.strict_utf8,
@@ -158,7 +159,7 @@ def learn_vocabulary(files: Iterable[str], settings: LearningSettings) -> Learne
         marked_words = mark_by_endings(words)
     if not characters:
         raise InputError(
-            f"the text must hold at least one word. Received: {', '.join(map(str, files))}, "
+            f"the text must hold at least one word. Received: {', '.join(files)}, "
             f"{counts['bytes']} bytes, no word"
         )
     covered, coverage = cover_characters(characters, settings.character_coverage)
@@ -183,7 +184,7 @@ def learn_vocabulary(files: Iterable[str], settings: LearningSettings) -> Learne
     learned = sorted([*covered, *chosen], key=lambda piece: (-uses[piece], piece))
     config = {"kind": KoreanTokenizer.kind, **_switches(settings)}
     report = {
-        "settings": {"files": [str(path) for path in files], **_settings_that_decide(settings)},
+        "settings": {"files": files, **_settings_that_decide(settings)},
         "versions": _versions(settings),
         "text": {
             **{name: counts[name] for name in TEXT_COUNTS},
