@@ -5,9 +5,9 @@ Text is one sentence a line with a blank line between documents, or JSON lines: 
 """
 
 import bisect
+import contextlib
 import gzip
 import itertools
-import json
 import os
 import secrets
 import shutil
@@ -15,6 +15,7 @@ import zlib
 from typing import NamedTuple
 
 from tokenization.errors import InputError
+from tokenization.json_text import parse_json
 
 # Of text, at most, but for the rest of the document at the end. Large enough that random next
 # documents come from some hundred (an encyclopedia's article is a few kilobytes); small enough
@@ -53,6 +54,15 @@ def is_gzip(path):
         return file.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
 
 
+@contextlib.contextmanager
+def whole_gzip(path):
+    """Turns what reading a damaged gzip file raises into an InputError that names it."""
+    try:
+        yield
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise InputError(f"{path} must be a whole gzip file. Received: {error}") from None
+
+
 def inflate(path, target):
     """Writes the contents of a gzip file to `target`, which is there once it is whole.
 
@@ -61,11 +71,9 @@ def inflate(path, target):
     """
     partial = f"{target}.{secrets.token_hex(8)}.partial"
     try:
-        with gzip.open(path) as packed, open(partial, "wb") as plain:
+        with whole_gzip(path), gzip.open(path) as packed, open(partial, "wb") as plain:
             shutil.copyfileobj(packed, plain, 1 << 20)
         os.replace(partial, target)
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise InputError(f"{path} must be a whole gzip file. Received: {error}") from None
     except OSError as error:
         raise InputError(f"{target} must be writable. Received: {error.strerror}") from None
     finally:
@@ -204,22 +212,35 @@ def _json_documents(part, text):
     for number, line in enumerate(text.split("\n")):
         if not line.strip():
             continue
-        try:
-            value = json.loads(line)
-            problem = type(value).__name__
-        except ValueError as error:
-            value, problem = None, str(error)
-        if isinstance(value, dict):
-            value = value.get("text")
-            problem = "none" if value is None else type(value).__name__
-        if not isinstance(value, str):
-            raise InputError(
-                f"{part.source.name}, line {1 + _lines_before(part) + number}: a line must be a "
-                f'JSON object with "text", a string. Received: {problem}'
-            )
-        # JSON can write half a surrogate pair, UTF-8 cannot.
-        value = value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        value = document_text(
+            line, lambda n=number: f"{part.source.name}, line {1 + _lines_before(part) + n}"
+        )
         yield [sentence for sentence in map(str.strip, value.split("\n")) if sentence]
+
+
+def document_text(line, place):
+    """The text of a document that is a line of JSON.
+
+    Args:
+        line: str.
+        place: a function without arguments that says which file and line it is.
+
+    Raises:
+        InputError: the line is no document.
+    """
+    try:
+        value = parse_json(line)
+        problem = type(value).__name__
+    except ValueError as error:
+        value, problem = None, str(error)
+    if isinstance(value, dict):
+        value = value.get("text")
+        problem = "none" if value is None else type(value).__name__
+    if not isinstance(value, str):
+        raise InputError(
+            f'{place()}: a line must be a JSON object with "text", a string. Received: {problem}'
+        )
+    return value
 
 
 _DOCUMENTS = {"text": _text_documents, "jsonl": _json_documents}

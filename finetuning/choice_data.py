@@ -11,9 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from create_pretraining_data.engine import start_workers
 from finetuning.inputs import Row, pad_rows
-from finetuning.windows import CONTEXTS_OF_A_TASK
+from finetuning.windows import encode_groups
 from tokenization.errors import InputError
 from tokenization.vocabulary import read_bytes
 
@@ -212,10 +211,7 @@ def encode_choices(tokenizer, choices, max_qa_length, workers=1):
         A list of `EncodedChoice`, one for each.
     """
     groups = [list(group) for _, group in itertools.groupby(choices, lambda each: each.context)]
-    tasks = [groups[i : i + CONTEXTS_OF_A_TASK] for i in range(0, len(groups), CONTEXTS_OF_A_TASK)]
-    with start_workers((tasks, max_qa_length), tokenizer, min(workers, len(tasks))) as run:
-        done = dict(run(_encode_task, range(len(tasks))))
-    return [encoded for number in range(len(tasks)) for encoded in done[number]]
+    return encode_groups(_encode_task, groups, max_qa_length, tokenizer, workers)
 
 
 def _encode_task(plan, tokenizer, number):

@@ -7,6 +7,7 @@ import sys
 import time
 import warnings
 
+from create_pretraining_data.input_chunks import FORMATS
 from run_scripts.cli import expand_globs, flag, run_program
 from tokenization.errors import InputError
 from tokenization.folders import make_writable
@@ -21,7 +22,14 @@ class BuildVocabFlags:
     needs one. With --compare, instead: the pieces of a few sentences side by side.
     """
 
-    input_file: str = flag(None, "Text files (UTF-8): paths or globs, comma-separated.")
+    input_file: str = flag(
+        None, "Text files (UTF-8), plain or gzip: paths or globs, comma-separated."
+    )
+    input_format: str = flag(
+        "text",
+        'text: any number of lines; jsonl: an object a line, of which "text" counts.',
+        choices=FORMATS,
+    )
     output_dir: str = flag(None, "The folder to write to; it is what --tokenizer_dir takes.")
     vocab_size: int = flag(32000, "Lines of the vocabulary, at most.")
     analyser: str = flag(
@@ -90,11 +98,12 @@ def build_vocab(flags):
     settings = make_settings(flags)
     files = expand_globs(flags.input_file, "input_file")
 
+    from create_pretraining_data.plain_lines import open_texts
     from tokenization.learn import learn_vocabulary, write_vocabulary
 
     make_writable(flags.output_dir, "--output_dir must be a folder that can be made and written to")
     check_not_read(flags.output_dir, files)
-    learned = learn_vocabulary(files, settings)
+    learned = learn_vocabulary(open_texts(files, flags.input_format), settings)
     write_vocabulary(learned, flags.output_dir)
     print(summary(learned.report, time.monotonic() - started))
     print(f"written: {flags.output_dir}")

@@ -76,8 +76,8 @@ def run_program(program, flags_class, argv=None):
         if error.errno not in _ORDINARY_ERRNO:
             raise
         return _complain(f"{error.strerror}: {error.filename or 'while reading or writing'}")
-    except KeyboardInterrupt:
-        return _complain("interrupted")
+    except KeyboardInterrupt as error:
+        return _complain(str(error) or "interrupted")
 
 
 # What a person can set right: no such file, no permission, a full or failing disk, a folder

@@ -9,7 +9,7 @@ import warnings
 from create_pretraining_data import sentences, spark_engine
 from create_pretraining_data.chunk import ONE_WORD
 from create_pretraining_data.disk_space import check_free_space, in_bytes
-from create_pretraining_data.engine import make_chunks, make_shards, read_summaries, start_workers
+from create_pretraining_data.engine import make_chunks, make_shards, read_summaries
 from create_pretraining_data.layout import find_layout_problems
 from create_pretraining_data.sidecar import (
     check_names,
@@ -18,6 +18,7 @@ from create_pretraining_data.sidecar import (
     sidecar_paths,
     write_sidecars,
 )
+from create_pretraining_data.stop_signals import interrupted_once
 from create_pretraining_data.whole_file import remove_partial
 from create_pretraining_data.work_folder import (
     begin,
@@ -31,6 +32,7 @@ from create_pretraining_data.work_plan import (
     estimate_records_size,
     work_folder_of,
 )
+from create_pretraining_data.worker_processes import start_workers
 from run_scripts.cli import expand_globs, run_program
 from run_scripts.create_data_flags import (
     MODEL_NAMES,
@@ -48,10 +50,13 @@ from run_scripts.tokenizer_flags import check_tokenizer_flags, open_tokenizer
 from tokenization.errors import InputError
 from tokenization.folders import make_writable
 
+FEWER_WORKERS = "the same command goes on from here, and needs less with fewer --num_workers"
+
 
 def main(argv=None):
     """Runs the program; returns its exit status."""
-    return run_program(create_data, CreateDataFlags, argv)
+    with interrupted_once():
+        return run_program(create_data, CreateDataFlags, argv)
 
 
 def create_data(flags):
@@ -149,7 +154,7 @@ def run_passes(flags, plan, manifest, tokenizer):
         cores = flags.num_workers or len(os.sched_getaffinity(0))
         workers = max(1, min(cores, len(plan.chunks)))
         who = f"{workers} worker{'s' * (workers > 1)}"
-        engine = start_workers(plan, tokenizer, workers)
+        engine = start_workers(plan, tokenizer, workers, FEWER_WORKERS)
     size = estimate * (DEFLATED if plan.compression == "GZIP" else 1)
     print(
         f"text: {in_bytes(text_bytes)} in {len(plan.chunks)} chunk{'s' * (len(plan.chunks) != 1)}"
@@ -159,7 +164,8 @@ def run_passes(flags, plan, manifest, tokenizer):
         flush=True,
     )
     check_free_space(plan, estimate)
-    remove_partial(list(map(plan.chunk_file, own)))
+    own_files = list(map(plan.chunk_file, own))
+    remove_partial(own_files)
     objective = plan.settings.pair_rules.objective
 
     def look(statistics):
@@ -169,9 +175,12 @@ def run_passes(flags, plan, manifest, tokenizer):
                 warnings.warn(f"so far {problem}", stacklevel=2)
 
     with contextlib.ExitStack() as held:
+        held.callback(remove_partial, own_files)  # of workers that were killed at an error
         with engine as run:
             make_chunks(plan, run, own, look)
             is_free = held.enter_context(locked(plan.folder, "shards"))
+            if is_free:
+                held.callback(remove_partial, plan.output_files)
             found = read_summaries(plan) if is_free else None
             if found is None:
                 print("this task's chunks are made; the last task makes the record files")

@@ -1,0 +1,159 @@
+"""Shows how far long work has come: a bar on a terminal, elsewhere a line a minute."""
+
+import contextlib
+import sys
+from collections import deque
+from time import monotonic
+
+from tqdm import tqdm
+
+# Seconds between two lines where nobody watches a terminal.
+LINE_INTERVAL = 60
+
+# The rate is that since so many lines ago: what was slow at first is forgotten.
+RATE_LINES = 10
+
+# Work that is over within a second needs no bar.
+BAR_DELAY = 1
+
+
+def progress(what, total, unit, done=0, shown=True):
+    """Opens a progress display on standard error.
+
+    On a terminal it is a bar, which goes when it is closed. Elsewhere (a batch system's log, a
+    pipe) it is a line a minute, the first after a minute, and a last one at the end of work that
+    took so long.
+
+        with progress("encoding", len(texts), "texts") as bar:
+            for text in texts:
+                ...
+                bar.update()
+
+    Args:
+        what: what is being done, for example "encoding".
+        total: how much there is to do.
+        unit: of which, in the plural; "B" for bytes.
+        done: how much was done by an earlier run, which counts for the bar, not for the rate.
+        shown: whether to show anything; off on all workers but the first.
+
+    Returns:
+        A context manager with `update(n=1)`, `set_postfix(values)` (a dict of what to show after
+        the time left) and `close()`.
+    """
+    shown = shown and sys.stderr is not None  # None: it was closed before the program started
+    if shown and not sys.stderr.isatty():
+        return _Lines(what, total, unit, done)
+    return _Bar(
+        desc=what, total=total, unit=unit, initial=done, disable=not shown, leave=False,
+        delay=BAR_DELAY, miniters=1,
+        bar_format="{desc}: {percentage:3.0f}%|{bar}| {described}{postfix}",
+    )  # fmt: skip
+
+
+def with_progress(items, what, unit):
+    """Yields the items of a list, and shows how many of them have been worked on."""
+    with progress(what, len(items), unit) as bar:
+        for item in items:
+            yield item
+            bar.update()
+
+
+class _Bar(tqdm):
+    """A bar that describes the work as the lines do."""
+
+    monitor_interval = 0  # no thread: with miniters=1 every update looks at the clock
+
+    @property
+    def format_dict(self):
+        values = super().format_dict
+        rate = values["rate"] or _divide(self.n - self.initial, values["elapsed"])
+        return {**values, "described": _describe(self.n, self.total, self.unit, rate)}
+
+
+class _Lines:
+    """A line a minute."""
+
+    def __init__(self, what, total, unit, done):
+        self.what, self.total, self.unit = what, total, unit
+        self.n = self.initial = done
+        self.postfix = {}
+        self.start = monotonic()
+        self.looks = deque([(self.start, done)], RATE_LINES)  # (time, n) at the last lines
+        self.has_lines = False
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def update(self, n=1):
+        self.n += n
+        now = monotonic()
+        if now - self.looks[-1][0] < LINE_INTERVAL:
+            return
+        since, before = self.looks[0]
+        self.looks.append((now, self.n))
+        rate = (self.n - before) / (now - since)
+        self._print(_describe(self.n, self.total, self.unit, rate))
+        self.has_lines = True
+
+    def set_postfix(self, values, refresh=True):
+        self.postfix = values
+
+    def close(self):
+        if self.has_lines:
+            seconds = monotonic() - self.start
+            rate = _shown_rate((self.n - self.initial) / seconds, self.unit)
+            amount = _shown_amount(self.n, self.total, self.unit)
+            self._print(f"{amount}, {rate}, ended after {in_time(seconds)}")
+            self.has_lines = False
+
+    def _print(self, described):
+        values = "".join(f", {name}={value}" for name, value in self.postfix.items())
+        share = _divide(self.n, self.total)
+        with contextlib.suppress(OSError):  # a log that takes no more must not end the work
+            print(f"{self.what}: {share:.0%}, {described}{values}", file=sys.stderr, flush=True)
+
+
+def _describe(n, total, unit, rate):
+    left = f"{in_time((total - n) / rate)} left" if rate else "time left unknown"
+    return f"{_shown_amount(n, total, unit)}, {_shown_rate(rate, unit)}, {left}"
+
+
+def _shown_amount(n, total, unit):
+    if unit == "B":
+        return f"{in_bytes(n)} of {in_bytes(total)}"
+    return f"{n:,} of {total:,} {unit}"
+
+
+def _shown_rate(rate, unit):
+    if unit == "B":
+        return f"{in_bytes(rate)}/s"
+    return f"{rate:,.1f} {unit}/s" if rate >= 1 or not rate else f"{1 / rate:,.1f} s each"
+
+
+def _divide(a, b):
+    return a / b if b else 0
+
+
+def in_bytes(count):
+    """A number of bytes for people: 12.3 GB."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 999.5:
+            return f"{count:.3g} {unit}"
+        count /= 1000
+    return f"{count:.3g} TB"
+
+
+def in_time(seconds):
+    """A span of time for people: 45 s, 12 min, 1 h 20 min, 3 days 4 h."""
+    if seconds < 59.5:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    if minutes < 60:
+        return f"{minutes} min"
+    if minutes < 24 * 60:
+        return f"{minutes // 60} h {minutes % 60} min"
+    hours = round(seconds / 3600)
+    return f"{hours // 24} day{'s' * (hours >= 48)} {hours % 24} h"
