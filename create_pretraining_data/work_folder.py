@@ -3,6 +3,7 @@
 import contextlib
 import fcntl
 import glob
+import itertools
 import json
 import os
 import shutil
@@ -66,8 +67,7 @@ def _differences(path, manifest):
     wanted = json.loads(json.dumps(manifest))  # tuples become lists
     names = [name for name in {**wanted, **found} if wanted.get(name) != found.get(name)]
     phrases = [
-        f"{name} was {_shown(found.get(name))}, is now {_shown(wanted.get(name))}"
-        for name in names[:_MOST_SHOWN]
+        _difference(name, found.get(name), wanted.get(name)) for name in names[:_MOST_SHOWN]
     ]
     if len(names) > _MOST_SHOWN:
         phrases.append(f"{len(names) - _MOST_SHOWN} more")
@@ -78,9 +78,17 @@ def _differences(path, manifest):
 _MOST_SHOWN = 3
 
 
+def _difference(name, found, wanted):
+    if isinstance(found, list) and isinstance(wanted, list):  # the first that differs
+        pairs = list(itertools.zip_longest(found, wanted))
+        number = next(k for k, (old, new) in enumerate(pairs) if old != new)
+        name, (found, wanted) = f"number {number + 1} of the {name}", pairs[number]
+    return f"{name} was {_shown(found)}, is now {_shown(wanted)}"
+
+
 def _shown(value):
     text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 80 else f"{text[:77]}..."
+    return text if len(text) <= 80 else f"{text[:38]}...{text[-39:]}"  # a path's name is its end
 
 
 def write_json(path, value):

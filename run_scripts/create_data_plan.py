@@ -119,6 +119,8 @@ def make_manifest(flags, defaults, tokenizer, input_files, output_files):
         "bytes of a chunk": input_chunks.CHUNK_BYTES,
         "version": chunk.VERSION,
         **inputs,
+        # In their order: the keys of a JSON object have none that counts.
+        "input files": [os.path.abspath(path) for path in input_files],
     }
 
 
