@@ -23,8 +23,8 @@ from create_pretraining_data.work_folder import (
     begin,
     clear,
     has_chunks,
-    is_begun,
     locked,
+    read_manifest,
 )
 from create_pretraining_data.work_plan import (
     DEFLATED,
@@ -98,9 +98,10 @@ def create_data(flags):
     settings = make_settings(flags, defaults, tokenizer)
     manifest = make_manifest(flags, defaults, tokenizer, input_files, output_files)
     folder = work_folder_of(output_files)
+    left = read_manifest(folder)
+    if left is not None and is_made(output_files, left):  # killed before it was removed
+        clear(folder)
     if is_made(output_files, manifest):
-        if is_begun(folder, manifest):  # killed just before it was removed
-            clear(folder)
         print(f"already there, made of this text with these settings: {shown(output_files)}")
         return
     os.makedirs(folder, exist_ok=True)
@@ -171,9 +172,11 @@ def run_passes(flags, plan, manifest, tokenizer):
     with contextlib.ExitStack() as held:
         with engine as run:
             make_chunks(plan, run, own, look)
-            is_free = held.enter_context(locked(plan.folder, "shards"))
-            found = read_summaries(plan) if is_free else None
-            if found is None:
+            # One task at a time looks, so that of two that end at once the second sees all chunks.
+            with locked(plan.folder, "look", wait=True):
+                found = read_summaries(plan)
+                is_last = found is not None and held.enter_context(locked(plan.folder, "shards"))
+            if not is_last:
                 print("this task's chunks are made; the last task makes the record files")
                 return None
             statistics, expected = found
