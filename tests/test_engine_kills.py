@@ -75,6 +75,29 @@ def test_a_worker_that_dies_is_one_line(corpus, whole, tmp_path):
     assert "worker processes must stay alive" in one_line(errors)
 
 
+@pytest.mark.parametrize("place", [-1, -30, -60, -200])
+def test_a_damaged_chunk_is_made_again(corpus, whole, tmp_path, place):
+    start(corpus, tmp_path, preparation=KILLS["between"]).communicate()
+    path = tmp_path / ".ko.tfrecord.work" / "chunk-000003"
+    content = bytearray(path.read_bytes())
+    content[place] ^= 4
+    path.write_bytes(content)
+    assert run(corpus, tmp_path) == whole
+
+
+def test_damaged_records_are_one_line(corpus, whole, tmp_path, capsys):
+    start(corpus, tmp_path, preparation=KILLS["between"]).communicate()
+    path = tmp_path / ".ko.tfrecord.work" / "chunk-000003"
+    content = bytearray(path.read_bytes())
+    content[1000] ^= 4
+    path.write_bytes(content)
+    assert main(arguments(corpus, tmp_path)) == 1
+    line = one_line(capsys.readouterr().err)
+    assert f"{path} must be as it was written" in line and "delete it and start again" in line
+    path.unlink()
+    assert run(corpus, tmp_path) == whole
+
+
 def test_other_settings_are_refused(corpus, whole, tmp_path, capsys):
     start(corpus, tmp_path, preparation=KILLS["in pass 1"]).communicate()
     capsys.readouterr()
