@@ -139,7 +139,17 @@ def expand_output_file(path):
 def without_shard(path):
     """The name without the part that `expand_output_file` put into it."""
     stem, extension = os.path.splitext(path)
-    return re.sub(r"-\d{5}-of-\d{5}$", "", stem) + extension
+    return re.sub(_SHARD, "", stem) + extension
+
+
+def collapse_output_file(path):
+    """The inverse of `expand_output_file`, of any of the files."""
+    match = re.search(_SHARD, os.path.splitext(path)[0])
+    return f"{without_shard(path)}@{int(match[1])}" if match else path
+
+
+# What `expand_output_file` puts behind the stem of a name.
+_SHARD = r"-\d{5}-of-(\d{5})$"
 
 
 def work_folder_of(output_files):

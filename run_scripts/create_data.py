@@ -15,7 +15,7 @@ from create_pretraining_data.sidecar import (
     check_names,
     describe_records,
     is_made,
-    sidecar_paths,
+    remove_sidecars,
     write_sidecars,
 )
 from create_pretraining_data.whole_file import remove_partial
@@ -185,11 +185,8 @@ def run_passes(flags, plan, manifest, tokenizer):
             except InputError:
                 clear(plan.folder)  # another start would find the same
                 raise
-            sidecars = sidecar_paths(plan.output_files)
-            remove_partial([*plan.output_files, *sidecars])
-            for path in sidecars:
-                with contextlib.suppress(FileNotFoundError):
-                    os.remove(path)  # from here on it would not be true of all record files
+            remove_partial(plan.output_files)
+            remove_sidecars(plan.output_files)  # not true of all record files from here on
             shards = make_shards(plan, run, expected)
         # With the lock, but without an engine that may have been making a file twice.
         remove_partial(plan.output_files)
