@@ -32,6 +32,8 @@ class WorkPlan:
 
     Attributes:
         chunks: for each chunk its ranges of the input.
+        continued: the chunks that begin within a document, which the chunk before begins with or
+            goes on with.
         input_format: "text" or "jsonl".
         split_sentences: whether a line is running text, to be split.
         settings: `ChunkSettings`.
@@ -43,6 +45,7 @@ class WorkPlan:
     """
 
     chunks: list[list[Range]]
+    continued: set[int]
     input_format: str
     split_sentences: bool
     settings: ChunkSettings
@@ -54,7 +57,7 @@ class WorkPlan:
 
     def chunk_size(self, number):
         """Bytes of text of a chunk."""
-        return sum(part.end - part.start for part in self.chunks[number])
+        return sum(part.size for part in self.chunks[number])
 
     def files_there(self):
         """The files of the work folder.
