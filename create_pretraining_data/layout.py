@@ -12,6 +12,8 @@ def find_layout_problems(statistics, objective):
         A list of warnings, one line each.
     """
     problems = []
+    if not statistics.documents:  # a chunk of blank lines
+        return problems
     documents, single = statistics.documents, statistics.single_sentence_documents
     if objective == "nsp" and documents == 1:
         problems.append(

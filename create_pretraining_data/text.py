@@ -54,7 +54,6 @@ def tokenize_documents(documents, tokenizer):
                 sentences.append(len(ids))
         if len(sentences) - 1 > bounds[-1]:
             bounds.append(len(sentences) - 1)
-    word_starts = np.zeros(len(ids), bool)
-    ends = np.cumsum(np.array(lengths, np.int64))
-    word_starts[ends - lengths] = True
+    word_starts, lengths = np.zeros(len(ids), bool), np.array(lengths, np.int64)
+    word_starts[np.cumsum(lengths) - lengths] = True
     return Text(np.array(ids, np.int32), word_starts, sentences, bounds)

@@ -15,7 +15,7 @@ from create_pretraining_data.sidecar import (
     check_names,
     describe_records,
     is_made,
-    sidecar_paths,
+    remove_sidecars,
     write_sidecars,
 )
 from create_pretraining_data.stop_signals import interrupted_once
@@ -24,8 +24,8 @@ from create_pretraining_data.work_folder import (
     begin,
     clear,
     has_chunks,
-    is_begun,
     locked,
+    read_manifest,
 )
 from create_pretraining_data.work_plan import (
     DEFLATED,
@@ -103,9 +103,10 @@ def create_data(flags):
     settings = make_settings(flags, defaults, tokenizer)
     manifest = make_manifest(flags, defaults, tokenizer, input_files, output_files)
     folder = work_folder_of(output_files)
+    left = read_manifest(folder)
+    if left is not None and is_made(output_files, left):  # killed before it was removed
+        clear(folder)
     if is_made(output_files, manifest):
-        if is_begun(folder, manifest):  # killed just before it was removed
-            clear(folder)
         print(f"already there, made of this text with these settings: {shown(output_files)}")
         return
     os.makedirs(folder, exist_ok=True)
@@ -178,11 +179,13 @@ def run_passes(flags, plan, manifest, tokenizer):
         held.callback(remove_partial, own_files)  # of workers that were killed at an error
         with engine as run:
             make_chunks(plan, run, own, look)
-            is_free = held.enter_context(locked(plan.folder, "shards"))
-            if is_free:
+            # One task at a time looks, so that of two that end at once the second sees all chunks.
+            with locked(plan.folder, "look", wait=True):
+                found = read_summaries(plan)
+                is_last = found is not None and held.enter_context(locked(plan.folder, "shards"))
+            if is_last:
                 held.callback(remove_partial, plan.output_files)
-            found = read_summaries(plan) if is_free else None
-            if found is None:
+            else:
                 print("this task's chunks are made; the last task makes the record files")
                 return None
             statistics, expected = found
@@ -191,11 +194,8 @@ def run_passes(flags, plan, manifest, tokenizer):
             except InputError:
                 clear(plan.folder)  # another start would find the same
                 raise
-            sidecars = sidecar_paths(plan.output_files)
-            remove_partial([*plan.output_files, *sidecars])
-            for path in sidecars:
-                with contextlib.suppress(FileNotFoundError):
-                    os.remove(path)  # from here on it would not be true of all record files
+            remove_partial(plan.output_files)
+            remove_sidecars(plan.output_files)  # not true of all record files from here on
             shards = make_shards(plan, run, expected)
         # With the lock, but without an engine that may have been making a file twice.
         remove_partial(plan.output_files)

@@ -14,10 +14,12 @@ from data_runs import (
     records,
     run,
     start,
+    until,
 )
 
 from create_pretraining_data import disk_space, engine, input_chunks, work_plan
 from create_pretraining_data.tfrecord import split
+from run_scripts import create_data
 from run_scripts.create_data import main
 from tokenization import KoreanTokenizer
 
@@ -131,6 +133,40 @@ def test_tasks_at_once(corpus, whole, tmp_path):
     for task in tasks:
         assert task.communicate()[1] == "" and task.returncode == 0
     assert contents(tmp_path) == whole
+
+
+# Says that it found a lock taken.
+SAY_SO = """
+import fcntl
+flock = fcntl.flock
+def saying(file, operation):
+    try:
+        flock(file, operation | fcntl.LOCK_NB)
+    except BlockingIOError:
+        open({path!r}, "w").close()
+        flock(file, operation)
+fcntl.flock = saying
+"""
+
+
+def test_two_tasks_that_end_at_once(corpus, whole, tmp_path, monkeypatch):
+    """One has looked and seen a chunk missing when the other, with that chunk made, comes."""
+    output, here, others = tmp_path / "out", tmp_path / "here", []
+    look = create_data.read_summaries
+
+    def look_slowly(plan):
+        found = look(plan)
+        preparation = SAY_SO.format(path=str(here))
+        flags = "--num_tasks=2", "--task_index=1"
+        others.append(start(corpus, output, *flags, preparation=preparation))
+        until(here.exists)
+        return found
+
+    monkeypatch.setattr(create_data, "read_summaries", look_slowly)
+    assert main(arguments(corpus, output, "--num_tasks=2", "--task_index=0")) == 0
+    (other,) = others
+    assert other.communicate()[1] == "" and other.returncode == 0
+    assert contents(output) == whole
 
 
 def test_no_file_is_asked_for_before_it_is_there(corpus, whole, tmp_path, monkeypatch):

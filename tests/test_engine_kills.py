@@ -189,6 +189,28 @@ def test_too_little_memory_is_one_line(corpus, whole, tmp_path, capsys, monkeypa
     assert "enough memory for every worker. Received: Unable to allocate 1.20 MiB" in one_line(
         capsys.readouterr().err
     )
+
+
+@pytest.mark.parametrize("place", [-1, -30, -60, -200])
+def test_a_damaged_chunk_is_made_again(corpus, whole, tmp_path, place):
+    start(corpus, tmp_path, preparation=KILLS["between"]).communicate()
+    path = tmp_path / ".ko.tfrecord.work" / "chunk-000003"
+    content = bytearray(path.read_bytes())
+    content[place] ^= 4
+    path.write_bytes(content)
+    assert run(corpus, tmp_path) == whole
+
+
+def test_damaged_records_are_one_line(corpus, whole, tmp_path, capsys):
+    start(corpus, tmp_path, preparation=KILLS["between"]).communicate()
+    path = tmp_path / ".ko.tfrecord.work" / "chunk-000003"
+    content = bytearray(path.read_bytes())
+    content[1000] ^= 4
+    path.write_bytes(content)
+    assert main(arguments(corpus, tmp_path)) == 1
+    line = one_line(capsys.readouterr().err)
+    assert f"{path} must be as it was written" in line and "delete it and start again" in line
+    path.unlink()
     assert run(corpus, tmp_path) == whole
 
 
@@ -208,6 +230,26 @@ def test_other_settings_are_refused(corpus, whole, tmp_path, capsys):
         assert part in line and "delete that folder to start anew" in line
         assert str(tmp_path / ".ko.tfrecord.work") in line
     assert run(corpus, tmp_path, "--num_workers=2") == whole
+
+
+def test_another_order_of_the_files_is_refused(corpus, tmp_path, capsys):
+    text = (corpus / "text.txt").read_text()
+    for name, part in (("a.txt", text[: len(text) // 3]), ("b.txt", text[len(text) // 3 :])):
+        (tmp_path / name).write_text(part)
+
+    def flag(names):
+        return "--input_file=" + ",".join(f"{tmp_path}/{name}" for name in names)
+
+    output = tmp_path / "out"
+    start(corpus, output, flag(["a.txt", "b.txt"]), preparation=KILLS["in pass 1"]).communicate()
+    for other in (["b.txt", "a.txt"], ["a.txt", "b.txt", "a.txt"]):
+        assert main(arguments(corpus, output, flag(other))) == 1
+        line = one_line(capsys.readouterr().err)
+        assert re.search(r"number [13] of the input files was .*, is now .*/[ab]\.txt", line), line
+    made = run(corpus, output, flag(["a.txt", "b.txt"]))
+    assert run(corpus, output, flag(["a.txt", "b.txt"])) == made
+    assert "already there" in capsys.readouterr().out
+    assert run(corpus, output, flag(["b.txt", "a.txt"])).records != made.records
 
 
 @pytest.mark.slow
