@@ -28,6 +28,7 @@ import warnings
 from absl import flags as absl_flags
 from tqdm import tqdm
 
+from bert_tf.startup import end_silently_from_now_on, interruptible
 from tokenization.errors import InputError
 
 
@@ -67,8 +68,9 @@ def run_program(program, flags_class, argv=None):
     try:
         values = parse(flags_class, sys.argv if argv is None else argv)
         if values is not None:  # None: --help was printed
-            with _warnings_in_one_line():
+            with interruptible(), _warnings_in_one_line():
                 program(values)
+        sys.stdout.flush()  # now, while a full disk can still be told
         return 0
     except InputError as error:
         return _complain(error)
@@ -77,7 +79,9 @@ def run_program(program, flags_class, argv=None):
             raise
         return _complain(f"{error.strerror}: {error.filename or 'while reading or writing'}")
     except KeyboardInterrupt:
-        return _complain("interrupted")
+        status = _complain("interrupted")
+        end_silently_from_now_on()
+        return status
 
 
 # What a person can set right: no such file, no permission, a full or failing disk, a folder

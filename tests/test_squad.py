@@ -309,5 +309,5 @@ def test_launchers():
     root = Path(__file__).parents[1]
     for name, changed in (("run_squad", ""), ("run_squad_v1", ""), ("run_squad_v2", "negative")):
         text = (root / f"{name}.py").read_text()
-        assert "from run_scripts.squad import main" in text
+        assert "from run_scripts.programs import run_squad" in text
         assert ("--version_2_with_negative" in text) == bool(changed)
