@@ -24,11 +24,14 @@ SAMPLE = ROOT / "tests" / "data" / "sample_tokenizer"
 COMPARE = ("build_vocab.py", f"--compare={SAMPLE}")
 MODULES = ("bert_tf.check_devices", "run_scripts.benchmark_plan", "run_scripts.benchmark_table")
 
+# Output goes out when a buffer is full or the program ends, as people have it.
+ENVIRONMENT = {name: it for name, it in os.environ.items() if name != "PYTHONUNBUFFERED"}
+
 
 def shell(command, folder=ROOT):
     """Runs a line of bash in which PYTHON is this Python."""
     line = command.replace("PYTHON ", f"{shlex.quote(sys.executable)} ")
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**ENVIRONMENT, "PYTHONPATH": str(ROOT)}
     return subprocess.run(
         ["bash", "-c", line], cwd=folder, capture_output=True, text=True, env=environment
     )
@@ -39,7 +42,9 @@ def without_reader(*command, **streams):
     reader, writer = os.pipe()
     os.close(reader)
     streams = {name: writer if it == PIPE else subprocess.PIPE for name, it in streams.items()}
-    run = subprocess.run([sys.executable, *command], cwd=ROOT, text=True, **streams)
+    run = subprocess.run(
+        [sys.executable, *command], cwd=ROOT, text=True, env=ENVIRONMENT, **streams
+    )
     os.close(writer)
     return run
 
@@ -128,7 +133,7 @@ def python(*arguments, path=""):
         cwd=ROOT,
         capture_output=True,
         text=True,
-        env={**os.environ, "PYTHONPATH": f"{path}:{ROOT}"},
+        env={**ENVIRONMENT, "PYTHONPATH": f"{path}:{ROOT}"},
     )
 
 
