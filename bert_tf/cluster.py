@@ -52,7 +52,7 @@ def read_cluster(environment):
         return None
     try:
         config = json.loads(text)
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(
             f"TF_CONFIG must be JSON, for example {EXAMPLE}. Received: {text[:100]!r} ({error})"
         ) from None

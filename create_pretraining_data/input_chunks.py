@@ -207,7 +207,7 @@ def _json_documents(part, text):
         try:
             value = json.loads(line)
             problem = type(value).__name__
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:  # endless brackets
             value, problem = None, str(error)
         if isinstance(value, dict):
             value = value.get("text")

@@ -71,6 +71,6 @@ def finished_shard(plan, shard):
         with open(plan.shard_marker(shard), encoding="utf-8") as file:
             made = json.load(file)
         whole = os.path.getsize(plan.output_files[shard]) == made["size"]
-    except (FileNotFoundError, ValueError):
+    except (FileNotFoundError, ValueError, RecursionError):
         return None
     return made if whole else None

@@ -99,7 +99,7 @@ def read_sidecar(record_file):
         wanted = os.path.basename(record_file), os.path.getsize(record_file)
         known = any((made["file"], made["size"]) == wanted for made in description["shards"])
         return description if known and description["kind"] == KIND else None
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
 
 
@@ -138,7 +138,7 @@ def check_names(output_files, protected):
         try:
             with open(path, encoding="utf-8") as file:
                 kind = json.load(file).get("kind")
-        except (ValueError, AttributeError):
+        except (ValueError, AttributeError, RecursionError):
             kind = None
         if kind != KIND:
             raise InputError(

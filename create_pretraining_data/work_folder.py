@@ -61,7 +61,7 @@ def _differences(path, manifest):
             found = json.load(file)
     except FileNotFoundError:
         return []
-    except ValueError:  # lost power
+    except (ValueError, RecursionError):  # lost power
         found = {}
     wanted = json.loads(json.dumps(manifest))  # tuples become lists
     names = [name for name in {**wanted, **found} if wanted.get(name) != found.get(name)]

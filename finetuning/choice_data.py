@@ -5,7 +5,6 @@ Shapes: B batch, C choices, T pieces of a row.
 
 import dataclasses
 import itertools
-import json
 import os
 from typing import NamedTuple
 
@@ -15,6 +14,7 @@ from create_pretraining_data.engine import start_workers
 from finetuning.inputs import Row, pad_rows
 from finetuning.windows import CONTEXTS_OF_A_TASK
 from tokenization.errors import InputError
+from tokenization.json_text import parse_json
 from tokenization.vocabulary import read_bytes
 
 # The folders of RACE's splits, which examinations are told apart by.
@@ -144,10 +144,7 @@ def read_choices(path):
 
 
 def _object(text, where):
-    try:
-        entry = json.loads(text)
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{where} must hold JSON. Received: {error}") from None
+    entry = parse_json(text, where)
     if not isinstance(entry, dict):
         raise InputError(f"{where} must be an object. Received: {_shown(entry)}")
     return entry

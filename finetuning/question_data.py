@@ -1,10 +1,10 @@
 """Reads questions about texts: SQuAD 1.1 and 2.0, KorQuAD 1.0, KLUE-MRC."""
 
 import dataclasses
-import json
 from typing import NamedTuple
 
 from tokenization.errors import InputError
+from tokenization.json_text import parse_json
 from tokenization.vocabulary import read_bytes
 
 
@@ -113,10 +113,7 @@ def has_answers(path):
 
 
 def _read_json(path):
-    try:
-        return json.loads(read_bytes(path))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} must hold JSON. Received: {error}") from None
+    return parse_json(read_bytes(path), path)
 
 
 def _paragraphs(content, path):
