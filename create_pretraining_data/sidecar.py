@@ -10,6 +10,7 @@ from create_pretraining_data.whole_file import remove_partial
 from create_pretraining_data.work_folder import write_json
 from create_pretraining_data.work_plan import collapse_output_file, without_shard
 from tokenization.errors import InputError
+from tokenization.json_text import parse_json
 
 # What the file says it is; another JSON file of the same name is left alone.
 KIND = "pre-training records"
@@ -183,7 +184,7 @@ def _load(path, modified):
         head = file.read(16)
         if not head.lstrip().startswith("{") or "\0" in head:  # records, of any size
             raise ValueError
-        return json.loads(head + file.read())
+        return parse_json(head + file.read())
 
 
 def is_made(output_files, manifest):

@@ -10,6 +10,7 @@ import shutil
 
 from create_pretraining_data.whole_file import whole_file
 from tokenization.errors import InputError
+from tokenization.json_text import parse_json
 
 MANIFEST = "manifest.json"
 LOCK = ".lock"
@@ -47,7 +48,7 @@ def read_manifest(folder):
     """The manifest of a run that has not removed its folder yet; None if there is none."""
     try:
         with open(os.path.join(folder, MANIFEST), encoding="utf-8") as file:
-            return json.load(file)
+            return parse_json(file.read())
     except FileNotFoundError:
         return None
     except ValueError:  # lost power

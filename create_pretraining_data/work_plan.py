@@ -127,7 +127,7 @@ def expand_output_file(path):
     Raises:
         InputError: no shards, or more than the names have room for.
     """
-    match = re.fullmatch(r"(.+)@(\d+)", path)
+    match = re.fullmatch(r"(.+)@(\d{1,4000})", path)  # Python reads no longer numbers
     if not match:
         return [path]
     name, count = match[1], int(match[2])

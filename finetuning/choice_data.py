@@ -5,7 +5,6 @@ Shapes: B batch, C choices, T pieces of a row.
 
 import dataclasses
 import itertools
-import json
 import os
 from typing import NamedTuple
 
@@ -14,6 +13,7 @@ import numpy as np
 from finetuning.inputs import Row, pad_rows
 from finetuning.windows import encode_groups
 from tokenization.errors import InputError
+from tokenization.json_text import read_json
 from tokenization.vocabulary import read_bytes
 
 # The folders of RACE's splits, which examinations are told apart by.
@@ -143,10 +143,7 @@ def read_choices(path):
 
 
 def _object(text, where):
-    try:
-        entry = json.loads(text)
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{where} must hold JSON. Received: {error}") from None
+    entry = read_json(text, where)
     if not isinstance(entry, dict):
         raise InputError(f"{where} must be an object. Received: {_shown(entry)}")
     return entry

@@ -38,7 +38,7 @@ from run_scripts.create_data_flags import (
     MODEL_NAMES,
     CreateDataFlags,
     check_engine,
-    check_numbers,
+    check_task,
     choose_output_files,
     choose_plan,
     files_read,
@@ -79,7 +79,7 @@ def create_data(flags):
             print(f"--{name} means nothing here (text is read as UTF-8, by --num_workers)")
     check_tokenizer_flags(flags)
     flags = resolve_defaults(flags, defaults.column)
-    check_numbers(flags)
+    check_task(flags)
     check_engine(flags)
     if flags.engine == "spark":
         spark_engine.check_installed()

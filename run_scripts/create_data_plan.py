@@ -2,7 +2,6 @@
 
 import dataclasses
 import datetime
-import json
 import os
 import warnings
 
@@ -23,6 +22,7 @@ from create_pretraining_data.record_format import RecordFormat
 from create_pretraining_data.sentences import describe_splitter
 from create_pretraining_data.work_folder import write_json
 from create_pretraining_data.work_plan import WorkPlan, count_buckets, estimate_records_size
+from tokenization.json_text import parse_json
 
 # Flags that do not decide the bytes, or that something else in the manifest says better.
 NOT_IN_MANIFEST = (
@@ -131,7 +131,7 @@ def inflate_once(path, plain):
     marker = f"{plain}.json"
     try:
         with open(marker, encoding="utf-8") as file:
-            is_there = json.load(file)["size"] == os.path.getsize(plain)
+            is_there = parse_json(file.read())["size"] == os.path.getsize(plain)
     except (FileNotFoundError, ValueError, KeyError, TypeError):
         is_there = False
     if not is_there:

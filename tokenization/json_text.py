@@ -3,6 +3,8 @@
 import json
 import re
 
+from tokenization.errors import InputError
+
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
@@ -23,6 +25,22 @@ def parse_json(text):
         return _replace_surrogates(json.loads(text))
     except RecursionError:
         raise ValueError("brackets that are nested too deeply") from None
+
+
+def read_json(text, where):
+    """The value of JSON text, as `parse_json` has it.
+
+    Args:
+        text: str, or bytes.
+        where: the file, and the line where there is one, for the message.
+
+    Raises:
+        InputError: the text is not JSON.
+    """
+    try:
+        return parse_json(text)
+    except ValueError as error:
+        raise InputError(f"{where} must hold JSON. Received: {error}") from None
 
 
 def _replace_surrogates(value):
