@@ -7,7 +7,6 @@ Text is one sentence a line with a blank line between documents, or JSON lines: 
 import bisect
 import gzip
 import itertools
-import json
 import os
 import secrets
 import shutil
@@ -15,6 +14,7 @@ import zlib
 from typing import NamedTuple
 
 from tokenization.errors import InputError
+from tokenization.json_text import parse_json
 
 # Of text, at most, but for the rest of the document at the end. Large enough that random next
 # documents come from some hundred (an encyclopedia's article is a few kilobytes); small enough
@@ -205,7 +205,7 @@ def _json_documents(part, text):
         if not line.strip():
             continue
         try:
-            value = json.loads(line)
+            value = parse_json(line)
             problem = type(value).__name__
         except ValueError as error:
             value, problem = None, str(error)
@@ -217,8 +217,6 @@ def _json_documents(part, text):
                 f"{part.source.name}, line {1 + _lines_before(part) + number}: a line must be a "
                 f'JSON object with "text", a string. Received: {problem}'
             )
-        # JSON can write half a surrogate pair, UTF-8 cannot.
-        value = value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         yield [sentence for sentence in map(str.strip, value.split("\n")) if sentence]
 
 

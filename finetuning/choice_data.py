@@ -5,7 +5,6 @@ Shapes: B batch, C choices, T pieces of a row.
 
 import dataclasses
 import itertools
-import json
 import os
 from typing import NamedTuple
 
@@ -13,6 +12,7 @@ import numpy as np
 
 from create_pretraining_data.engine import start_workers
 from finetuning.inputs import Row, pad_rows
+from finetuning.readers import read_json
 from finetuning.windows import CONTEXTS_OF_A_TASK
 from tokenization.errors import InputError
 from tokenization.vocabulary import read_bytes
@@ -114,7 +114,9 @@ def _race_article(path):
         )
     for number, (question, options, answer) in enumerate(zip(*lists, strict=True)):
         where = f"{path} question {number + 1}"
-        name = f"{os.path.basename(path)}-{number}"
+        # The name of a file need not be UTF-8, what is written is.
+        base = os.fsencode(os.path.basename(path)).decode("utf-8", "replace")
+        name = f"{base}-{number}"
         yield _choice(name, article, question, options, answer, where)
 
 
@@ -144,10 +146,7 @@ def read_choices(path):
 
 
 def _object(text, where):
-    try:
-        entry = json.loads(text)
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{where} must hold JSON. Received: {error}") from None
+    entry = read_json(text, where)
     if not isinstance(entry, dict):
         raise InputError(f"{where} must be an object. Received: {_shown(entry)}")
     return entry
