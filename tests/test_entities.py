@@ -4,10 +4,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from classifier_jobs import Job
+from jobs import one_line
 from made_tokenizers import SPECIAL
 
 from finetuning.entities import EntityTagging
 from finetuning.ner_files import FORMATS, Sentence, TaggingTask, tags_of_kinds
+from run_scripts import ner
 from tokenization import KoreanTokenizer
 
 TAGS = tags_of_kinds("AB")  # B-A, I-A, B-B, I-B, O
@@ -42,3 +45,26 @@ def test_the_probability_is_that_of_the_decoded_tag(problem, tmp_path):
     paths = problem.write_predictions(str(tmp_path), "dev", examples, outputs)
     rows = ("## 0", "김\tB-B\tO\t0.400000", "철\tI-B\tO\t0.400000", "수\tO\tO\t0.300000", "\n")
     assert Path(paths[1]).read_text(encoding="utf-8") == "\n".join(rows)
+
+
+@pytest.mark.filterwarnings("error")
+def test_sentences_without_an_entity_and_without_a_piece(problem):
+    pytest.importorskip("seqeval")
+    examples = problem.encode([sentence("김철 수", "O O O"), sentence("\u200b", "O")], False)
+    outputs = logits([[0.1, 0.1, 0.1, 0.1, 0.6]] * 2)
+    results = problem.measure(None, examples, outputs)
+    assert results["loss"] == pytest.approx(-np.log(0.6))
+    expected = {"entity_f1": 0.0, "entity_macro_f1": 0.0, "character_macro_f1": 1.0}
+    assert {name: results[name] for name in expected} == expected == problem.baseline(examples)
+    problem.illustrations(None, examples, outputs)
+
+
+def test_a_file_without_a_piece_is_one_line(tmp_path, capsys):
+    job = Job(tmp_path)
+    job.data.mkdir()
+    for name in ("train", "dev"):
+        (job.data / f"{name}.txt").write_text("\u200b B-A\n", encoding="utf-8")
+    flags = {"bucket_boundaries": "auto", "task_name": "conll"}
+    argv = ["run_ner.py", *job.argv(**flags)[1:]]
+    assert ner.main(argv) == 1
+    assert "train must hold an example that the tokenizer makes pieces of" in one_line(capsys)
