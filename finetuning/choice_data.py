@@ -113,7 +113,9 @@ def _race_article(path):
         )
     for number, (question, options, answer) in enumerate(zip(*lists, strict=True)):
         where = f"{path} question {number + 1}"
-        name = f"{os.path.basename(path)}-{number}"
+        # The name of a file need not be UTF-8, what is written is.
+        base = os.fsencode(os.path.basename(path)).decode("utf-8", "replace")
+        name = f"{base}-{number}"
         yield _choice(name, article, question, options, answer, where)
 
 

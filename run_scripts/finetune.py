@@ -175,6 +175,11 @@ def read_splits(values, task, read_split, say):
         shown = "".join(f", {count:,} {what}" for what, count in left_out.items())
         say(f"{split}: {len(read[split]):,} examples{shown}")
     if values.do_train and values.eval_every_steps and "dev" not in splits:
+        if len(read["train"]) < 2:
+            raise InputError(
+                "--eval_every_steps holds out training examples where a task has no dev split: "
+                "there must be two at least. Received: 1"
+            )
         order = np.random.default_rng(0).permutation(len(read["train"]))
         count = max(1, int(HELD_OUT_SHARE * len(order)))
         read["held_out"] = [read["train"][i] for i in sorted(order[:count])]
