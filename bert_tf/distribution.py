@@ -220,6 +220,23 @@ def _show_difference(name, every):
     return f"{name} is {values}"
 
 
+def raise_together(strategy, refusal):
+    """Raises in every worker what one of them has to say against going on; all must call it.
+
+    Args:
+        strategy: a `tf.distribute.Strategy`.
+        refusal: this worker's reason, or None.
+
+    Raises:
+        InputError: there is a reason.
+    """
+    texts = [refusal or ""]
+    if worker_count(strategy) > 1:
+        texts = _gather_texts(strategy, refusal or "")
+    if any(texts):
+        raise InputError("; ".join(filter(None, texts)))
+
+
 def barrier(strategy):
     """Returns when all workers have called it."""
     if worker_count(strategy) > 1:

@@ -10,6 +10,11 @@ from google.protobuf.message import DecodeError
 EVALUATION_RUN = "eval"
 
 
+def event_files(folder):
+    """The paths of a folder's event files, the oldest first."""
+    return sorted(glob.glob(os.path.join(glob.escape(folder), "events.out.tfevents.*")))
+
+
 def drop_later_events(directory, step):
     """Removes what a run wrote after `step`, which the one that goes on from there will repeat.
 
@@ -32,7 +37,7 @@ def rewrite_events(folder, keeps):
         keeps: step -> whether scalars and texts of that step stay; other events always do.
     """
     temporary = os.path.join(folder, ".events.tmp")  # a name that TensorBoard does not look for
-    for path in sorted(glob.glob(os.path.join(glob.escape(folder), "events.out.tfevents.*"))):
+    for path in event_files(folder):
         kept = [
             frame
             for frame, event in _whole_events(path)

@@ -15,7 +15,7 @@ import numpy as np
 import tensorflow as tf
 from tqdm import tqdm
 
-from bert_tf.event_files import EVALUATION_RUN, drop_later_events, rewrite_events
+from bert_tf.event_files import EVALUATION_RUN, drop_later_events, event_files, rewrite_events
 from bert_tf.memory_use import device_gib, process_gib, process_peak_gib
 
 # Seconds between two looks at the newest loss for the progress line: each one waits for the
@@ -198,8 +198,7 @@ class Reporter:
         self.writes = writes
         if writes:
             drop_later_events(self.directory, start_step)
-        self.writer = self._open(self.directory)
-        self.evaluation_writer = None
+        self._begin()
         self.bar = tqdm(
             total=num_train_steps,
             initial=start_step,
@@ -224,10 +223,29 @@ class Reporter:
         return self
 
     def __exit__(self, *_):
+        self._end()
+        self.bar.close()
+
+    def _begin(self):
+        """Opens an event file."""
+        before = set(event_files(self.directory))
+        self.writer = self._open(self.directory)
+        self.evaluation_writer = None
+        self.files = [path for path in event_files(self.directory) if path not in before]
+
+    def _end(self):
         self.writer.close()
         if self.evaluation_writer is not None:
             self.evaluation_writer.close()
-        self.bar.close()
+
+    def is_lost(self):
+        """Whether somebody has removed or renamed the event file that is being written."""
+        return not all(map(os.path.exists, self.files))
+
+    def begin_again(self):
+        """Goes on in a new event file."""
+        self._end()
+        self._begin()
 
     def steps(self, last_step, metrics):
         """Takes the metrics of the updates up to number `last_step`.
@@ -290,10 +308,11 @@ class Reporter:
         self.timed_steps = 0
         self.window_start = time.perf_counter()
 
-    def text(self, name, text, step):
-        """Writes Markdown for TensorBoard's page of texts."""
+    def texts(self, texts, step):
+        """Writes Markdown for TensorBoard's page of texts: a dict name -> text."""
         with self.writer.as_default(step=step):
-            tf.summary.text(name, text)
+            for name, text in texts.items():
+                tf.summary.text(name, text)
         self.writer.flush()
 
     def evaluation(self, step, results, illustrations=NO_ILLUSTRATIONS):

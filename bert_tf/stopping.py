@@ -1,18 +1,22 @@
 """Lets a signal end the run after the step that is under way."""
 
+import contextlib
+import os
 import signal
+import stat
+import sys
 import threading
 
-# What schedulers and `kill` send, and what Ctrl-C does.
-SIGNALS = (signal.SIGTERM, signal.SIGINT)
+# What schedulers and `kill` send, what Ctrl-C does, and what a terminal that closes sends.
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class StopRequest:
-    """While it is entered, SIGTERM and SIGINT are noted instead of ending the process.
+    """While it is entered, SIGTERM, SIGINT and SIGHUP are noted instead of ending the process.
 
-    A second SIGINT raises KeyboardInterrupt at once. A signal that the process was started to
-    ignore (nohup, a job in the background) stays ignored. Outside the main thread, where no
-    handler can be set, no signal is noted.
+    A second SIGINT raises KeyboardInterrupt, once: more of them would only interrupt the way
+    out. A signal that the process was started to ignore (nohup, a job in the background) stays
+    ignored. Outside the main thread, where no handler can be set, no signal is noted.
 
         with StopRequest() as stop:
             while not stop.requested:
@@ -24,7 +28,7 @@ class StopRequest:
 
     def __init__(self):
         self.signal_name = None
-        self._interrupted = False
+        self._interrupts = 0
         self._handlers = {}
 
     @property
@@ -46,8 +50,43 @@ class StopRequest:
         self._handlers = {}
 
     def _note(self, number, frame):
-        if number == signal.SIGINT:
-            if self._interrupted:
-                raise KeyboardInterrupt
-            self._interrupted = True
         self.signal_name = self.signal_name or signal.Signals(number).name
+        if number == signal.SIGHUP:
+            _say("SIGHUP (the terminal closes): training saves after the step under way, then ends")
+            _leave_terminal()
+        elif number == signal.SIGINT:
+            self._interrupts += 1
+            if self._interrupts == 1:
+                _say(
+                    "interrupted: training saves after the step under way, then ends (press "
+                    "Ctrl-C again to end at once, without saving)"
+                )
+            elif self._interrupts == 2:
+                raise KeyboardInterrupt(
+                    "interrupted: the steps since the newest checkpoint are not saved; the same "
+                    "command goes on from that checkpoint"
+                )
+
+
+def _say(line):
+    """Writes a line to standard error from within a signal handler.
+
+    Not with print: the signal may have come in the middle of another.
+    """
+    if sys.stderr is not None:  # else the descriptor may be another file's
+        with contextlib.suppress(OSError):
+            os.write(2, f"\n{line}\n".encode())
+
+
+def _leave_terminal():
+    """Sends to nowhere what goes to the terminal, or to a pipe that ends there.
+
+    Writing to one whose other end has gone is an error, which would come before the save.
+    """
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for descriptor in (1, 2):
+        with contextlib.suppress(OSError):  # closed
+            mode = os.fstat(descriptor).st_mode
+            if stat.S_ISCHR(mode) or stat.S_ISFIFO(mode):
+                os.dup2(nowhere, descriptor)
+    os.close(nowhere)

@@ -5,6 +5,7 @@ import dataclasses
 import functools
 import os
 import time
+import warnings
 
 import tensorflow as tf
 
@@ -18,6 +19,7 @@ from bert_tf.skipped_steps import SkippedSteps
 from bert_tf.step import TrainingStep
 from bert_tf.stopping import StopRequest
 from bert_tf.training_state import BestCheckpoint, save
+from tokenization.errors import InputError
 
 # A signal waits for the steps that are under way: no more of them than take so long.
 LOOP_SECONDS = 10.0
@@ -70,7 +72,7 @@ class TrainingConfig:
     sentence_name: str = "next_sentence"
 
 
-def train(state, strategy, data, config, evaluator=None, texts=None):
+def train(state, strategy, data, config, evaluator=None, texts=None, folder=None, describe=None):
     """Trains to `config.num_train_steps`, writing checkpoints and curves on the way.
 
     Args:
@@ -81,13 +83,18 @@ def train(state, strategy, data, config, evaluator=None, texts=None):
         evaluator: an `Evaluator` for held-out records, or another with `run`, `illustrations`
             and `best_by`; or None.
         texts: a dict name -> Markdown for TensorBoard.
+        folder: the `TrainingFolder` of `config.output_dir`, entered; None in workers that write
+            nothing.
+        describe: a function of a folder that writes what lies beside the checkpoints; it is
+            called where that has been removed.
 
     Returns:
         The name of the signal that ended training early, or None.
 
     Raises:
         InputError: a damaged record, losses that are not finite, or more memory needed than
-            there is; checkpoints written before stay.
+            there is; checkpoints written before stay. Or the folder was removed, and is
+            another training's now.
         OSError: a file that cannot be written whole; likewise.
     """
     chief = is_chief(strategy)
@@ -108,13 +115,18 @@ def train(state, strategy, data, config, evaluator=None, texts=None):
             weight_norm=weight_norm_function(state.model),
         ) as reporter,
     ):
-        for name, text in (texts or {}).items():
-            reporter.text(name, text, state.step)
+        reporter.texts(texts or {}, state.step)
         watch = SkippedSteps(state, data, config, chief)
         best = None
         if evaluator:
             folder = os.path.join(config.output_dir, BEST_FOLDER)
             best = BestCheckpoint(folder, *evaluator.best_by, state.step, chief)
+
+        def look_after_folder():
+            if folder is not None and reporter.is_lost():
+                make_again(folder, describe, state, config)
+                reporter.begin_again()
+                reporter.texts(texts or {}, state.step)
 
         def keep():
             reporter.flush(state.step)
@@ -150,6 +162,7 @@ def train(state, strategy, data, config, evaluator=None, texts=None):
             start = time.perf_counter()
             metrics = run_steps(count, stop.requested, own_seconds)
             state.step += count
+            look_after_folder()
             reporter.steps(state.step, metrics)
             profile.after(state.step)
             watch.look(metrics)  # waits for the device
@@ -167,6 +180,33 @@ def train(state, strategy, data, config, evaluator=None, texts=None):
             if stopping:
                 return stop.signal_name or "a signal to another worker"
     return None
+
+
+def make_again(folder, describe, state, config):
+    """Writes again what was in the output directory when it was removed or renamed.
+
+    Args:
+        folder, describe, state, config: as for `train`.
+
+    Raises:
+        InputError: another training has begun there; the weights are saved elsewhere.
+    """
+    try:
+        folder.make_again()
+    except InputError as error:
+        aside = f"{os.path.normpath(config.output_dir)}-step-{state.step}"
+        save(state, dataclasses.replace(config, output_dir=aside))
+        describe(aside)
+        raise InputError(
+            f"{error}; this training's files there were removed or renamed, so it ends at step "
+            f"{state.step}, saved in {aside}: --output_dir={aside} goes on from there"
+        ) from None
+    describe(config.output_dir)
+    warnings.warn(
+        f"{config.output_dir} was removed or renamed while training: after step {state.step} it "
+        "is made again, with the configuration and new curves, and the next checkpoint goes there",
+        stacklevel=2,
+    )
 
 
 def steps_until_stop(step, config, seconds):

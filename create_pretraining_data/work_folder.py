@@ -1,7 +1,6 @@
 """The folder of a run that is not finished: its manifest, its locks, its end."""
 
 import contextlib
-import fcntl
 import glob
 import itertools
 import json
@@ -9,6 +8,7 @@ import os
 import shutil
 
 from create_pretraining_data.whole_file import whole_file
+from tokenization import file_lock
 from tokenization.errors import InputError
 from tokenization.json_text import parse_json
 
@@ -118,16 +118,15 @@ def locked(folder, name, wait=False):
     """
     with contextlib.ExitStack() as stack:
         try:
-            file = stack.enter_context(open(os.path.join(folder, name + LOCK), "w"))
-            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        except (BlockingIOError, FileNotFoundError):
-            yield False
-            return
+            path = os.path.join(folder, name + LOCK)
+            is_free = stack.enter_context(file_lock.locked(path, wait)) is None
+        except FileNotFoundError:
+            is_free = False
         except OSError as error:
             raise InputError(
                 f"{folder} must be on a file system with file locks. Received: {error.strerror}"
             ) from None
-        yield True
+        yield is_free
 
 
 def clear(folder):

@@ -10,6 +10,7 @@ import numpy as np
 from bert_tf.checkpoint_files import BEST_FOLDER
 from bert_tf.cluster import read_cluster
 from bert_tf.quiet import import_tensorflow
+from bert_tf.training_folder import training_folders
 from finetuning.metrics import check_installed
 from run_scripts.cli import Columns, resolve_columns
 from run_scripts.finetune_flags import (
@@ -17,6 +18,7 @@ from run_scripts.finetune_flags import (
     check_initial,
     find_fine_tuned,
     measured_splits,
+    output_dirs,
     read_boundaries,
     resolve_steps,
     split_to_predict,
@@ -86,17 +88,18 @@ def finetune(values, program):
         find_fine_tuned(values)
     task = program.read_task(values)
     cluster = read_cluster(os.environ)
-    say = print if cluster is None or cluster.index == 0 else lambda *_: None
-    read = read_splits(values, task, program.read_split, say)
     make_writable(values.output_dir, "--output_dir must be a directory that can be written")
-    if cluster:
-        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    import_tensorflow()
-    from run_scripts.finetune_run import run
+    with training_folders(output_dirs(values) if values.do_train else [], cluster) as held:
+        say = print if cluster is None or cluster.index == 0 else lambda *_: None
+        read = read_splits(values, task, program.read_split, say)
+        if cluster:
+            os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+        import_tensorflow()
+        from run_scripts.finetune_run import run
 
-    problem = program.make_problem(values, task, config, tokenizer)
-    settings = {name: getattr(values, name) for name in program.task_flags}
-    run(values, column, config, tokenizer, problem, read, boundaries, settings)
+        problem = program.make_problem(values, task, config, tokenizer)
+        settings = {name: getattr(values, name) for name in program.task_flags}
+        run(values, column, config, tokenizer, problem, read, boundaries, settings, *held)
 
 
 def fill_in(values, program):

@@ -254,6 +254,14 @@ def check_initial(values):
         )
 
 
+def output_dirs(values):
+    """The folders that are trained in: one, or one for each of several seeds."""
+    if values.num_seeds == 1:
+        return [values.output_dir]
+    seeds = range(values.random_seed, values.random_seed + values.num_seeds)
+    return [os.path.join(values.output_dir, f"seed-{seed}") for seed in seeds]
+
+
 def measured_splits(task):
     """The splits that a model can be judged by; the first one leads."""
     return [name for name, labelled in task.splits.items() if labelled and name != "train"]

@@ -25,6 +25,7 @@ from bert_tf.distribution import (
     explain_lost_worker,
     is_chief,
     make_strategy,
+    raise_together,
 )
 from bert_tf.evaluation import write_results
 from bert_tf.exhaustion import MEMORY_REMEDIES, explain_exhaustion
@@ -43,6 +44,7 @@ from finetuning.prediction import Predictor
 from run_scripts.finetune_flags import (
     find_fine_tuned,
     measured_splits,
+    output_dirs,
     split_to_predict,
     training_steps,
 )
@@ -51,7 +53,7 @@ from run_scripts.training_flags import library_seed, read_profile_steps
 from tokenization.errors import InputError
 
 
-def run(values, column, config, tokenizer, problem, read, boundaries, settings):
+def run(values, column, config, tokenizer, problem, read, boundaries, settings, folders, refusal):
     """Everything that computes: one training, or several with different seeds.
 
     Args:
@@ -63,6 +65,7 @@ def run(values, column, config, tokenizer, problem, read, boundaries, settings):
         read: split -> its examples, as they were read.
         boundaries: the lengths that batches may have; None to choose them.
         settings: what the model's folder remembers of the flags.
+        folders, refusal: what `training_folders` yielded.
     """
     precision = choose_precision(values.precision)
     compiled = choose_compilation(values.xla, precision)
@@ -70,6 +73,7 @@ def run(values, column, config, tokenizer, problem, read, boundaries, settings):
         compile_between_products()
     strategy = make_strategy(values.distribution_strategy, values.num_gpus)
     with explain_lost_worker(strategy), explain_exhaustion(MEMORY_REMEDIES, {}):
+        raise_together(strategy, refusal)
         examples = {s: problem.encode(each, s == "train") for s, each in read.items()}
         for split, each in examples.items():
             if not len(each.lengths):
@@ -84,7 +88,7 @@ def run(values, column, config, tokenizer, problem, read, boundaries, settings):
         }
         one = Run(
             column, config, tokenizer, problem, examples, boundaries, settings, strategy, precision,
-            compiled,
+            compiled, folders,
         )  # fmt: skip
         if values.num_seeds == 1:
             one.run(values)
@@ -102,9 +106,9 @@ def run(values, column, config, tokenizer, problem, read, boundaries, settings):
 
 def with_seeds(values):
     """The flags of each of several trainings."""
-    for seed in range(values.random_seed, values.random_seed + values.num_seeds):
-        folder = os.path.join(values.output_dir, f"seed-{seed}")
+    for number, folder in enumerate(output_dirs(values)):
         os.makedirs(folder, exist_ok=True)
+        seed = values.random_seed + number
         yield dataclasses.replace(values, random_seed=seed, output_dir=folder)
 
 
@@ -136,6 +140,8 @@ class Run:
         boundaries: split -> the lengths that its batches may have.
         settings: what the folder remembers.
         strategy, precision, compiled: how it is computed.
+        folders: those that are trained in: path -> its `TrainingFolder`; empty in workers that
+            write nothing.
     """
 
     column: str
@@ -148,6 +154,7 @@ class Run:
     strategy: object
     precision: str
     compiled: object
+    folders: dict
 
     def run(self, values):
         """Trains, measures, predicts; returns the results, or None if a signal ended it."""
@@ -244,7 +251,16 @@ class Run:
                 {k: v for k, v in dataclasses.asdict(values).items() if v is not None}
             ),
         }
-        stopped = train(state, self.strategy, self.examples["train"], config, evaluator, tables)
+        stopped = train(
+            state,
+            self.strategy,
+            self.examples["train"],
+            config,
+            evaluator,
+            tables,
+            self.folders.get(values.output_dir),
+            self.describe,
+        )
         if stopped:
             say(
                 f"stopped by {stopped} after step {state.step} of {steps}, saved in "

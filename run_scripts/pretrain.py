@@ -10,6 +10,7 @@ from bert_tf.checkpoint_files import EXPORTED_NAME
 from bert_tf.cluster import read_cluster
 from bert_tf.memory import memory_line
 from bert_tf.quiet import import_tensorflow
+from bert_tf.training_folder import training_folders
 from run_scripts.cli import expand_globs, resolve_columns, run_program
 from run_scripts.model_folder import describe
 from run_scripts.pretrain_flags import (
@@ -62,14 +63,30 @@ def pretrain(values):
     if cluster:
         # TensorFlow reports a lost worker in many lines of its own.
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    import_tensorflow()
-    run(values, column, config, files, eval_files, tokenizer, cluster)
+    with training_folders([values.output_dir] if values.do_train else [], cluster) as held:
+        import_tensorflow()
+        run(values, column, config, files, eval_files, tokenizer, cluster, *held)
 
 
-def run(values, column, config, files, eval_files, tokenizer, cluster):
-    """The part that needs TensorFlow."""
+def run(values, column, config, files, eval_files, tokenizer, cluster, folders, refusal):
+    """The part that needs TensorFlow.
+
+    Args:
+        values: `PretrainFlags`, checked.
+        column: "bert" or "albert".
+        config: the model's configuration.
+        files, eval_files: record files.
+        tokenizer: that of the records, or None.
+        cluster: what `read_cluster` returned.
+        folders, refusal: what `training_folders` yielded.
+    """
     from bert_tf.compilation import choose_compilation, compile_between_products
-    from bert_tf.distribution import barrier, explain_lost_worker, make_strategy
+    from bert_tf.distribution import (
+        barrier,
+        explain_lost_worker,
+        make_strategy,
+        raise_together,
+    )
     from bert_tf.exhaustion import MEMORY_REMEDIES, explain_exhaustion
     from bert_tf.precision import choose_precision
 
@@ -81,15 +98,17 @@ def run(values, column, config, files, eval_files, tokenizer, cluster):
         print(f"waiting for all of {len(cluster.workers)} workers", flush=True)
     strategy = make_strategy(values.distribution_strategy, values.num_gpus)
     with explain_lost_worker(strategy), explain_exhaustion(MEMORY_REMEDIES, {}):
+        raise_together(strategy, refusal)
         train_and_evaluate(
-            values, column, config, files, eval_files, tokenizer, strategy, precision, compiled
-        )
+            values, column, config, files, eval_files, tokenizer, strategy, precision, compiled,
+            folders.get(values.output_dir),
+        )  # fmt: skip
         # A worker that ended sooner would look like one that is lost.
         barrier(strategy)
 
 
 def train_and_evaluate(
-    values, column, config, files, eval_files, tokenizer, strategy, precision, compiled
+    values, column, config, files, eval_files, tokenizer, strategy, precision, compiled, folder
 ):
     """The program on its devices; of several workers the chief alone writes and speaks."""
     import keras
@@ -103,6 +122,7 @@ def train_and_evaluate(
     from bert_tf.training_state import restore
 
     chief = is_chief(strategy)
+    beside = functools.partial(describe, column=column, config=config, tokenizer=tokenizer)
     say = functools.partial(print, flush=True) if chief else lambda *_: None
     # First of all: what one worker refuses alone, the others would learn as its loss.
     flags = {f"--{name}": value for name, value in dataclasses.asdict(values).items()}
@@ -130,7 +150,7 @@ def train_and_evaluate(
     say(f"model: {config}")
     say(line)
     if chief:
-        describe(values.output_dir, column, config, tokenizer)
+        beside(values.output_dir)
 
     evaluator = None
     if values.do_eval or values.eval_input_file:
@@ -165,6 +185,8 @@ def train_and_evaluate(
             settings,
             evaluator if values.eval_input_file else None,
             {"configuration": as_table(config), "command": as_command(values)},
+            folder,
+            beside,
         )
         if stopped:
             say(
@@ -174,7 +196,7 @@ def train_and_evaluate(
             return
     if values.export_dir and chief:
         save_google_checkpoint(state.model, os.path.join(values.export_dir, EXPORTED_NAME))
-        describe(values.export_dir, column, config, tokenizer)
+        beside(values.export_dir)
         say(f"exported to {values.export_dir}")
     if values.do_eval:
         results = {**evaluator.run(), "global_step": state.step}

@@ -1,10 +1,8 @@
-"""TF_CONFIG, the choice of devices, agreement between workers, lost workers, signals."""
+"""TF_CONFIG, the choice of devices, agreement between workers, lost workers."""
 
 import json
-import os
 import re
 import signal
-import threading
 from unittest import mock
 
 import pytest
@@ -24,7 +22,6 @@ from bert_tf.distribution import (
     worker_count,
     worker_index,
 )
-from bert_tf.stopping import StopRequest
 from tokenization.errors import InputError
 
 A, B, C = "a:1", "b.example.com:22222", "[::1]:65535"
@@ -373,62 +370,3 @@ def test_what_a_lost_worker_raises():
 def raise_within(context, error):
     with context:
         raise error
-
-
-@pytest.fixture
-def interruptible():
-    """Sets the usual handler: a shell's job in the background is started with SIGINT ignored."""
-    kept = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, kept)
-
-
-@pytest.mark.usefixtures("interruptible")
-@pytest.mark.parametrize("number", (signal.SIGTERM, signal.SIGINT))
-def test_signal_is_noted_and_handlers_come_back(number):
-    handlers = [signal.getsignal(n) for n in (signal.SIGTERM, signal.SIGINT)]
-    with StopRequest() as stop:
-        assert (stop.requested, stop.signal_name) == (False, None)
-        os.kill(os.getpid(), number)
-        assert (stop.requested, stop.signal_name) == (True, number.name)
-    assert stop.requested
-    assert [signal.getsignal(n) for n in (signal.SIGTERM, signal.SIGINT)] == handlers
-
-
-@pytest.mark.usefixtures("interruptible")
-def test_second_interrupt_ends_at_once():
-    handler = signal.getsignal(signal.SIGINT)
-    with StopRequest() as stop:
-        os.kill(os.getpid(), signal.SIGTERM)
-        os.kill(os.getpid(), signal.SIGINT)
-        os.kill(os.getpid(), signal.SIGTERM)
-        assert stop.signal_name == "SIGTERM"
-        with pytest.raises(KeyboardInterrupt):
-            os.kill(os.getpid(), signal.SIGINT)
-    assert signal.getsignal(signal.SIGINT) == handler
-
-
-def test_ignored_signal_stays_ignored():
-    kept = signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    try:
-        with StopRequest() as stop:
-            os.kill(os.getpid(), signal.SIGTERM)
-            assert not stop.requested
-        assert signal.getsignal(signal.SIGTERM) == signal.SIG_IGN
-    finally:
-        signal.signal(signal.SIGTERM, kept)
-
-
-def test_outside_the_main_thread_no_handler_is_set():
-    handlers = [signal.getsignal(n) for n in (signal.SIGTERM, signal.SIGINT)]
-    seen = []
-
-    def enter():
-        with StopRequest() as stop:
-            seen.append([signal.getsignal(n) for n in (signal.SIGTERM, signal.SIGINT)])
-            seen.append(stop.requested)
-
-    thread = threading.Thread(target=enter)
-    thread.start()
-    thread.join()
-    assert seen == [handlers, False]

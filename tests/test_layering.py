@@ -137,6 +137,7 @@ LIGHT = (
     "bert_tf.cluster",
     "bert_tf.memory",
     "bert_tf.stopping",
+    "bert_tf.training_folder",
     "albert_tf.config",
     "create_pretraining_data.pairs",
     "create_pretraining_data.record_format",

@@ -209,7 +209,7 @@ def test_a_killed_run_s_curves_go_on_without_a_gap_or_an_overlap(tmp_path, torn)
     killed = run_until(tmp_path, 0, 10)
     # After what is resumed from.
     killed.evaluation(10, {"loss": 10.0}, Illustrations({"guesses": "later"}, {}))
-    killed.text("configuration", "first", 0)
+    killed.texts({"configuration": "first"}, 0)
     assert [step for step, _ in curves(tmp_path)["loss/total"]] == [4, 6, 8]
     assert [step for step, _ in curves(tmp_path / "eval")["loss/total"]] == [6, 10]
     if torn:
@@ -246,7 +246,7 @@ def test_other_workers_write_nothing(tmp_path, capsys):
     capsys.readouterr()
     with make_reporter(tmp_path, 4, writes=False) as reporter:
         reporter.steps(8, metrics([math.nan] * 4, skipped=[1] * 4))
-        reporter.text("configuration", "text", 8)
+        reporter.texts({"configuration": "text"}, 8)
         reporter.evaluation(6, {"loss": 1.0})
         assert reporter.skipped == 4
     assert {path: path.read_bytes() for path in event_files(tmp_path)} == before
@@ -320,7 +320,7 @@ def test_an_evaluation_has_the_training_s_names_in_a_run_of_its_own(tmp_path):
 def test_texts(tmp_path):
     table = as_markdown_table({"learning_rate": 1e-3, "input_file": "a|b*.tfrecord"})
     with make_reporter(tmp_path) as reporter:
-        reporter.text("configuration", table, 0)
+        reporter.texts({"configuration": table}, 0)
     assert texts(tmp_path, "configuration") == [(0, table)]
     page = plugin_util.markdown_to_safe_html(table)
     assert page.count("<tr>") == 3 and page.count("<td>") == 4

@@ -152,7 +152,12 @@ def test_five_kills(job):
 
 
 @pytest.mark.parametrize(
-    "number, loop", (pytest.param(signal.SIGTERM, 1, marks=pytest.mark.slow), (signal.SIGINT, 3))
+    "number, loop",
+    (
+        pytest.param(signal.SIGTERM, 1, marks=pytest.mark.slow),
+        pytest.param(signal.SIGHUP, 1, marks=pytest.mark.slow),
+        (signal.SIGINT, 3),
+    ),
 )
 def test_a_signal_ends_the_run_after_the_step(job, whole, capsys, monkeypatch, number, loop):
     assert job.stop(monkeypatch, number, 8, **RUN, steps_per_loop=loop) == 0

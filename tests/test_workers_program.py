@@ -1,5 +1,6 @@
 """run_pretraining on two workers of this machine: together, stopped, killed, at odds."""
 
+import os
 import signal
 import time
 
@@ -10,6 +11,7 @@ from made_records import FORMAT, PACKED_UNMASKED, UNMASKED
 from workers import start_workers, wait_for
 
 from bert_tf.checkpoint_files import list_checkpoints
+from bert_tf.training_folder import LOCK_FILE, TrainingFolder
 
 PROGRAM = ROOT / "run_pretraining.py"
 
@@ -162,6 +164,19 @@ def test_workers_that_were_started_differently(job):
     assert "--train_batch_size is 8 at worker 0, 6 at worker 1" in line
     assert "hidden_size of the configuration is 32 at worker 0, 64 at worker 1" in line
     assert list_checkpoints(job.output) == []
+
+
+@pytest.mark.slow
+def test_where_another_training_writes_both_end_with_the_same_line(job):
+    with (
+        TrainingFolder(job.output),
+        start_workers([PROGRAM, *job.argv(**RUN)[1:]], job.folder / "logs") as workers,
+    ):
+        wait_for(workers, status=1)
+        lines = [spoken_lines(worker.stderr) for worker in workers]
+    assert lines[0] == lines[1] and len(lines[0]) == 1
+    assert f"{job.output}, locked by process {os.getpid()} on " in lines[0][0]
+    assert list(job.output.iterdir()) == [job.output / LOCK_FILE]
 
 
 @pytest.mark.slow

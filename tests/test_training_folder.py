@@ -1,0 +1,159 @@
+"""One training at a time writes to a folder, and notices when somebody removes it."""
+
+import errno
+import fcntl
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+
+import classifier_jobs
+import pytest
+from jobs import NO_DROPOUT, ROOT, Job, arrays, curves, one_line, spoken_lines, texts
+from test_resume import assert_same
+
+from bert_tf.checkpoint_files import list_checkpoints
+from bert_tf.reporting import Reporter
+from bert_tf.training_folder import LOCK_FILE, TrainingFolder
+
+
+@pytest.fixture
+def job(tmp_path):
+    return Job(tmp_path, **NO_DROPOUT)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The output directory of ten updates that nothing happened to."""
+    job = Job(tmp_path_factory.mktemp("whole"), **NO_DROPOUT)
+    assert job.run(num_train_steps=10) == 0
+    return job.output
+
+
+def content(folder):
+    """Everything in a folder but the lock, with the time of its last change."""
+    paths = [path for path in folder.rglob("*") if path.name != LOCK_FILE]
+    return {path: path.stat().st_mtime_ns for path in paths}
+
+
+def test_a_second_training_is_refused_before_it_writes(job, capsys):
+    assert job.run(num_train_steps=1) == 0
+    before = content(job.output)
+    capsys.readouterr()
+    with TrainingFolder(job.output):
+        assert job.run() == 1
+        line = one_line(capsys)
+        assert "no other training writes to" in line
+        assert f"{job.output}, locked by process {os.getpid()} on " in line
+        assert content(job.output) == before
+        # An evaluation alone reads.
+        assert job.run(do_train=False, do_eval=True) == 0
+    assert job.run(num_train_steps=2) == 0
+    assert list_checkpoints(job.output) == [1, 2]
+
+
+def test_fine_tuning_locks_every_seed_s_folder(tmp_path, capsys):
+    job = classifier_jobs.Job(tmp_path)
+    rows = classifier_jobs.single_rows(24)
+    classifier_jobs.write_splits(job.data, ("text", "label"), rows, train=(0, 16), dev=(16, 24))
+    assert job.run(train_step=1) == 0
+    with TrainingFolder(job.output), TrainingFolder(job.output / "seed-2"):
+        before = content(job.output)
+        capsys.readouterr()
+        assert job.run(train_step=4) == 1
+        assert f"{job.output}, locked by process" in one_line(capsys)
+        flags = {"num_seeds": 2, "random_seed": 1, "train_step": 4, "do_eval": True}
+        assert job.run(**flags) == 1
+        assert f"{job.output}/seed-2, locked by process" in one_line(capsys)
+        assert set(content(job.output)) - {job.output / "seed-1"} == set(before)
+        assert job.run(do_train=False, do_eval=True) == 0
+
+
+def test_the_lock_of_a_killed_process_is_free(tmp_path):
+    program = (
+        "import os, sys; from bert_tf.training_folder import TrainingFolder\n"
+        "with TrainingFolder(sys.argv[1]): os.kill(os.getpid(), 9)"
+    )
+    killed = subprocess.run([sys.executable, "-c", program, tmp_path], cwd=ROOT)
+    assert killed.returncode == -signal.SIGKILL
+    assert (tmp_path / LOCK_FILE).read_text().startswith("process ")
+    with TrainingFolder(tmp_path):
+        assert f"process {os.getpid()} on " in (tmp_path / LOCK_FILE).read_text()
+
+
+def test_a_file_system_without_locks_is_a_warning(tmp_path, monkeypatch):
+    def no_locks(*_):
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", no_locks)
+    warned = pytest.warns(UserWarning, match="cannot be locked .No locks available.: take care")
+    with warned, TrainingFolder(tmp_path):
+        pass
+
+
+def at_step(monkeypatch, step, function):
+    """Calls the function once so many updates are made, before their point is drawn."""
+    steps, waiting = Reporter.steps, [function]
+
+    def with_call(self, last_step, metrics):
+        if last_step >= step and waiting:
+            waiting.pop()()
+        steps(self, last_step, metrics)
+
+    monkeypatch.setattr(Reporter, "steps", with_call)
+
+
+@pytest.mark.parametrize(
+    "how", ("renamed", "emptied", pytest.param("removed", marks=pytest.mark.slow))
+)
+def test_a_folder_that_is_gone_is_made_again(job, whole, monkeypatch, capsys, how):
+    """Nothing is lost but what was removed; the run ends as it would have."""
+    moved = job.folder / "moved"
+
+    def remove():
+        if how == "renamed":
+            job.output.rename(moved)
+        elif how == "removed":
+            shutil.rmtree(job.output)
+        else:  # rm -r output/*, which leaves hidden files
+            for path in job.output.glob("[!.]*"):
+                path.unlink()
+
+    at_step(monkeypatch, 5, remove)
+    assert job.run(num_train_steps=10) == 0
+    (line,) = spoken_lines(capsys.readouterr().err)
+    assert line.startswith(f"warning: {job.output} was removed or renamed while training")
+    assert "after step 6 " in line
+    assert list_checkpoints(job.output) == [8, 10]
+    assert_same(arrays(job.output, 10), arrays(whole, 10))
+    assert json.loads((job.output / "bert_config.json").read_text())["hidden_size"] == 32
+    expected = curves(whole)["loss/total"]
+    assert curves(job.output)["loss/total"] == [point for point in expected if point[0] >= 6]
+    assert [step for step, _ in texts(job.output, "configuration")] == [6]
+    if how == "renamed":
+        assert list_checkpoints(moved) == [4]
+        assert curves(moved)["loss/total"] == [point for point in expected if point[0] < 6]
+
+
+def test_a_folder_that_is_another_training_s_now(job, whole, monkeypatch, capsys):
+    """Removed, and a new run was begun there: the older one ends beside it, saved."""
+    other = TrainingFolder(job.output)
+
+    def begin_anew():
+        shutil.rmtree(job.output)
+        other.__enter__()
+
+    at_step(monkeypatch, 5, begin_anew)
+    flags = {"num_train_steps": 10}
+    assert job.run(**flags) == 1
+    assert content(job.output) == {}
+    other.__exit__()
+    aside = job.folder / "output-step-6"
+    line = one_line(capsys)
+    assert f"{job.output}, locked by process {os.getpid()} on " in line
+    assert f"saved in {aside}: --output_dir={aside} goes on from there" in line
+    assert job.run(**flags, output_dir=aside) == 0
+    assert list_checkpoints(aside) == [6, 8, 10]
+    assert_same(arrays(aside, 10), arrays(whole, 10))
