@@ -7,6 +7,7 @@ workers there are, nor on which of them does what.
 from create_pretraining_data.chunk import ChunkStatistics, make_chunk
 from create_pretraining_data.chunk_file import read_summary, write_chunk_file
 from create_pretraining_data.input_chunks import read_chunk
+from create_pretraining_data.other_documents import read_other_documents
 from create_pretraining_data.sentences import split_documents
 from create_pretraining_data.shards import finished_shard, make_shard
 from create_pretraining_data.work_plan import seed_of
@@ -23,7 +24,9 @@ def make_chunk_file(plan, tokenizer, number):
     path = plan.chunk_file(number)
     write_chunk_file(
         path,
-        make_chunk(documents, tokenizer, plan.settings, seed),
+        make_chunk(
+            documents, tokenizer, plan.settings, seed, lambda: read_other_documents(plan, number)
+        ),
         len(plan.output_files),
         plan.buckets_per_shard,
         seed_of("first bucket", plan.seed, number),

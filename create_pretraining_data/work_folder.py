@@ -65,9 +65,7 @@ def _differences(found, manifest):
     """What differs, as phrases."""
     wanted = json.loads(json.dumps(manifest))  # tuples become lists
     names = [name for name in {**wanted, **found} if wanted.get(name) != found.get(name)]
-    phrases = [
-        _difference(name, found.get(name), wanted.get(name)) for name in names[:_MOST_SHOWN]
-    ]
+    phrases = [_difference(name, found.get(name), wanted.get(name)) for name in names[:_MOST_SHOWN]]
     if len(names) > _MOST_SHOWN:
         phrases.append(f"{len(names) - _MOST_SHOWN} more")
     return phrases

@@ -166,8 +166,8 @@ def make_plan(flags, settings, input_files, output_files, folder):
     if continued:
         remedy = {"text": "put a blank line between documents", "jsonl": "a line is a document"}
         warnings.warn(
-            f"documents longer than {in_bytes(LONGEST_SEARCH)} are cut between two sentences, lines "
-            f"longer than that between two words, at {len(continued)} places: "
+            f"documents longer than {in_bytes(LONGEST_SEARCH)} are cut between two sentences, "
+            f"lines longer than that between two words, at {len(continued)} places: "
             f"{remedy[flags.input_format]}",
             stacklevel=2,
         )

@@ -53,7 +53,8 @@ def test_json_lines_without_text_are_no_error(corpus, tmp_path, workers):
 
 def test_a_long_last_document_before_empty_lines(corpus, tmp_path):
     text = tmp_path / "text.txt"
-    text.write_text((corpus / "text.txt").read_text() + "\n가 나" * CHUNK_BYTES + "\n" * CHUNK_BYTES)
+    long = "\n가 나" * CHUNK_BYTES + "\n" * CHUNK_BYTES
+    text.write_text((corpus / "text.txt").read_text() + long)
     assert main(arguments(corpus, tmp_path / "out", f"--input_file={text}")) == 0
     assert len(list((tmp_path / "out").glob("*.tfrecord"))) == SHARDS
 

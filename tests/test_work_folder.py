@@ -1,5 +1,6 @@
 """What a removed run has left in its folder never gets into another one."""
 
+import contextlib
 import os
 import shutil
 
@@ -38,9 +39,7 @@ def test_files_without_a_manifest_are_not_taken_up(corpus, whole, tmp_path, kill
 
 
 @pytest.mark.parametrize("damage", ["short", "empty", "no size", "half a size"])
-def test_an_inflated_input_that_is_not_whole_is_made_again(
-    corpus, whole, tmp_path, killed, damage
-):
+def test_an_inflated_input_that_is_not_whole_is_made_again(corpus, whole, tmp_path, killed, damage):
     output = tmp_path / "out"
     shutil.copytree(killed, output)
     work = output / ".ko.tfrecord.work"
@@ -76,10 +75,8 @@ def test_killed_while_the_folder_is_removed(corpus, whole, tmp_path, monkeypatch
         with monkeypatch.context() as patch:
             patch.setattr(os, "unlink", remove)
             patch.setattr(os, "remove", remove)
-            try:
+            with contextlib.suppress(Death):
                 clear(str(work))
-            except Death:
-                pass
         left = os.listdir(work) if work.exists() else []
         assert MANIFEST in left or all(name.endswith(".lock") for name in left), last
         shutil.rmtree(work, ignore_errors=True)
