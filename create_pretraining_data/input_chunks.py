@@ -11,12 +11,12 @@ import itertools
 import os
 import re
 import secrets
-import shutil
 import zlib
 from typing import NamedTuple
 
 from tokenization.errors import InputError
 from tokenization.json_text import parse_json
+from tokenization.progress import progress
 
 # Of text, at most, but for the rest of the document at the end. Large enough that random next
 # documents come from some hundred (an encyclopedia's article is a few kilobytes); small enough
@@ -83,8 +83,16 @@ def inflate(path, target):
     """
     partial = f"{target}.{secrets.token_hex(8)}.partial"
     try:
-        with whole_gzip(path), gzip.open(path) as packed, open(partial, "wb") as plain:
-            shutil.copyfileobj(packed, plain, 1 << 20)
+        with (
+            whole_gzip(path),
+            open(path, "rb") as packed,
+            open(partial, "wb") as plain,
+            progress(f"inflating {os.path.basename(path)}", os.path.getsize(path), "B") as bar,
+        ):
+            contents = gzip.GzipFile(fileobj=packed)
+            while block := contents.read(1 << 20):
+                plain.write(block)
+                bar.update(packed.tell() - bar.n)
             plain.flush()
             os.fsync(plain.fileno())  # the next start goes on from it, after lost power too
         os.replace(partial, target)

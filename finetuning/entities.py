@@ -27,6 +27,7 @@ from finetuning.ner_features import (
 )
 from finetuning.pictures import draw_confusion
 from finetuning.token_head import TokenClassifier
+from tokenization.progress import with_progress
 
 # Sentences that TensorBoard shows of those with the most units that are wrong.
 SHOWN_MISTAKES = 10
@@ -74,7 +75,8 @@ class EntityTagging:
         Sentences longer than a window are cut: for training into windows that follow each other,
         else into some that overlap.
         """
-        alignments = [align(self.tokenizer, sentence) for sentence in read]
+        sentences = with_progress(read, "encoding", "sentences")
+        alignments = [align(self.tokenizer, sentence) for sentence in sentences]
         windows = make_windows(
             self.tokenizer, alignments, read, self.task.tags, self.max_length, not training
         )

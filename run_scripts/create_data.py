@@ -8,7 +8,7 @@ import warnings
 
 from create_pretraining_data import sentences, spark_engine
 from create_pretraining_data.chunk import ONE_WORD
-from create_pretraining_data.disk_space import check_free_space, in_bytes
+from create_pretraining_data.disk_space import check_free_space
 from create_pretraining_data.engine import make_chunks, make_shards, read_summaries
 from create_pretraining_data.layout import find_layout_problems
 from create_pretraining_data.sidecar import (
@@ -49,6 +49,7 @@ from run_scripts.create_data_plan import make_manifest, make_plan, make_settings
 from run_scripts.tokenizer_flags import check_tokenizer_flags, open_tokenizer
 from tokenization.errors import InputError
 from tokenization.folders import make_writable
+from tokenization.progress import in_bytes
 
 FEWER_WORKERS = "the same command goes on from here, and needs less with fewer --num_workers"
 

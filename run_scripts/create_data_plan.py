@@ -7,7 +7,6 @@ import warnings
 
 from create_pretraining_data import chunk, input_chunks
 from create_pretraining_data.chunk import ChunkSettings
-from create_pretraining_data.disk_space import in_bytes
 from create_pretraining_data.input_chunks import (
     LONGEST_SEARCH,
     Source,
@@ -23,6 +22,7 @@ from create_pretraining_data.sentences import describe_splitter
 from create_pretraining_data.work_folder import write_json
 from create_pretraining_data.work_plan import WorkPlan, count_buckets, estimate_records_size
 from tokenization.json_text import parse_json
+from tokenization.progress import in_bytes
 
 # Flags that do not decide the bytes, or that something else in the manifest says better.
 NOT_IN_MANIFEST = (

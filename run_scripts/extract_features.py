@@ -16,6 +16,7 @@ from run_scripts.tokenizer_flags import TokenizerFlags, check_tokenizer_flags, o
 from run_scripts.training_flags import choose_column, read_config
 from tokenization.errors import InputError
 from tokenization.folders import make_writable
+from tokenization.progress import with_progress
 
 ARRAYS = ".npz"
 
@@ -89,7 +90,8 @@ def extract_features(values):
     lines = read_lines(values.input_file)
     folder = os.path.dirname(values.output_file) or "."
     make_writable(folder, "--output_file must be in a folder that can be written")
-    rows = [encode_pair(tokenizer, *line, values.max_seq_length) for line in lines]
+    shown = with_progress(lines, "encoding", "lines")
+    rows = [encode_pair(tokenizer, *line, values.max_seq_length) for line in shown]
 
     import_tensorflow()
     from albert_tf import AlbertModel

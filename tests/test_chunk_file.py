@@ -8,7 +8,6 @@ import pytest
 
 from create_pretraining_data.chunk import ChunkStatistics
 from create_pretraining_data.chunk_file import read_bucket, read_summary, write_chunk_file
-from create_pretraining_data.disk_space import in_bytes
 from create_pretraining_data.sidecar import sidecar_path
 from create_pretraining_data.tfrecord import split
 from create_pretraining_data.work_plan import expand_output_file, seed_of, without_shard
@@ -99,4 +98,3 @@ def test_names():
         with pytest.raises(InputError, match="from 1 to 99999"):
             expand_output_file(bad)
     assert seed_of("a", 1) != seed_of("a", 2) and seed_of("a", 1) == seed_of("a", 1)
-    assert [in_bytes(n) for n in (5, 12_345, 1.5e12)] == ["5 B", "12.3 kB", "1.5 TB"]

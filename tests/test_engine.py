@@ -21,7 +21,7 @@ from create_pretraining_data import disk_space, engine, input_chunks, work_plan
 from create_pretraining_data.tfrecord import split
 from run_scripts import create_data
 from run_scripts.create_data import main
-from tokenization import KoreanTokenizer
+from tokenization import KoreanTokenizer, progress
 
 pytestmark = pytest.mark.usefixtures("small")
 
@@ -126,6 +126,19 @@ def test_tasks_share_the_work(corpus, whole, tmp_path, capsys, order):
     assert run(corpus, tmp_path, "--num_tasks=3", f"--task_index={order[2]}") == whole
     # A scheduler may start a task again.
     assert run(corpus, tmp_path, "--num_tasks=3", "--task_index=1") == whole
+
+
+def test_a_log_says_how_far_it_is(corpus, tmp_path, capsys, monkeypatch):
+    """Without a terminal, where a batch system keeps what is written."""
+    monkeypatch.setattr(progress, "LINE_INTERVAL", 1e-6)
+    run(corpus, tmp_path)
+    lines = capsys.readouterr().err.splitlines()
+    size = progress.in_bytes((corpus / "text.txt").stat().st_size)
+    assert lines[0].startswith("making examples: ") and f" of {size}, " in lines[0]
+    assert lines[0].endswith(" left")
+    (last,) = (line for line in lines if line.startswith("making") and "ended after" in line)
+    assert last.startswith(f"making examples: 100%, {size} of {size}, ")
+    assert lines[-1].startswith("shuffling records: 100%, ") and "ended after" in lines[-1]
 
 
 def test_tasks_at_once(corpus, whole, tmp_path):

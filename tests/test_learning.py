@@ -5,8 +5,10 @@ import gzip
 import json
 import os
 import re
+import resource
 import subprocess
 import sys
+import threading
 import unicodedata
 from collections import Counter, namedtuple
 from pathlib import Path
@@ -24,7 +26,7 @@ from tokenization.learn import (
     write_vocabulary,
 )
 from tokenization.learning_endings import mark_by_endings, read_words
-from tokenization.learning_morphemes import mark_places, mark_with_kiwi
+from tokenization.learning_morphemes import check_limits, mark_places, mark_with_kiwi
 from tokenization.learning_pieces import (
     PIECE_COST,
     choose_pieces,
@@ -121,6 +123,30 @@ def test_where_grammars_disagree_both_are_right():
     assert mark("비합법", ("비", "XPN", 0, 1), ("합법", "NNG", 1, 2)) == "1?01"
     assert mark("우리나라", ("우리", "NP", 0, 2), ("나라", "NNG", 2, 2)) == "10?01"
     assert mark("친구들", ("친구", "NNG", 0, 2), ("들", "XSN", 2, 1)) == "1011"
+
+
+@pytest.mark.parametrize("limit", [1_000_000_000, 1_599_999_999])
+def test_too_little_address_space_for_kiwi_is_said_before(monkeypatch, limit):
+    """The analyser's own way is to end the process."""
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (limit, -1))
+    message = r"must have 1.6 GB of address space for 1 threads. Received: .* \(ulimit -v\)"
+    with pytest.raises(InputError, match=message):
+        check_limits(1)
+
+
+def test_threads_that_cannot_start_are_said_before(monkeypatch):
+    start, started = threading.Thread.start, []
+
+    def start_two(thread):
+        if len(started) == 2:
+            raise RuntimeError("can't start new thread")
+        start(thread)
+        started.append(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start_two)
+    with pytest.raises(InputError, match="4 threads .* can't start new thread after 2 of them"):
+        check_limits(4)
+    assert not any(thread.is_alive() for thread in started)
 
 
 def test_kiwi_marks_the_words_of_its_sentence():
