@@ -7,7 +7,7 @@ from albert_tf.config import AlbertConfig
 from bert_tf.config import BertConfig
 from bert_tf.quiet import import_tensorflow
 from run_scripts.cli import flag, run_program
-from run_scripts.limits import MOST_SHOWN
+from run_scripts.limits import LARGEST_VOCABULARY
 from run_scripts.model_folder import check_table, find_checkpoint, find_config
 from tokenization import load_tokenizer
 from tokenization.errors import InputError
@@ -29,7 +29,9 @@ class FillMasksFlags:
         required=True,
     )
     text: str = flag(None, "Sentences with [MASK], separated by |.", required=True)
-    guesses: int = flag(5, "How many guesses to show for each [MASK].", least=1, most=MOST_SHOWN)
+    guesses: int = flag(
+        5, "How many guesses to show for each [MASK].", least=1, most=LARGEST_VOCABULARY
+    )
 
 
 def main(argv=None):

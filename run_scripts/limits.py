@@ -33,5 +33,5 @@ HIGHEST_RATE = 1000
 # Trainings whose mean and deviation somebody wants to know.
 MOST_SEEDS = 1000
 
-# Answers or guesses that somebody reads.
+# Answers to a question that somebody reads.
 MOST_SHOWN = 1000
