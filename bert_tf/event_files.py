@@ -2,9 +2,12 @@
 
 import glob
 import os
+import warnings
 
 import tensorflow as tf
 from google.protobuf.message import DecodeError
+
+from create_pretraining_data.tfrecord import find
 
 # Where an evaluation's curves go: a run of its own beside the training's, with the same tags.
 EVALUATION_RUN = "eval"
@@ -29,8 +32,9 @@ def drop_later_events(directory, step):
 def rewrite_events(folder, keeps):
     """Leaves events out of the event files of a run that is over.
 
-    The end of a file that was cut when its run was killed is left out as well. A file with
-    nothing to leave out is not touched.
+    The end of a file that was cut when its run was killed is left out as well. So is what is
+    damaged, with a warning, since TensorBoard reads no further; the file as it was stays under
+    another name. A file with nothing to leave out is not touched.
 
     Args:
         folder: where the event files are.
@@ -38,35 +42,41 @@ def rewrite_events(folder, keeps):
     """
     temporary = os.path.join(folder, ".events.tmp")  # a name that TensorBoard does not look for
     for path in event_files(folder):
-        kept = [
-            frame
-            for frame, event in _whole_events(path)
-            if event.WhichOneof("what") != "summary" or keeps(event.step)
-        ]
-        if sum(map(len, kept)) < os.path.getsize(path):
+        with open(path, "rb") as file:
+            content = file.read()
+        kept, read, damaged = [], 0, 0
+        for start, end, whole in find(content):
+            event = _event(content[start:end]) if whole else None
+            damaged += start - read + (end - start if event is None else 0)
+            read = end
+            if event and (event.WhichOneof("what") != "summary" or keeps(event.step)):
+                kept.append(content[start:end])
+        if damaged:
+            _keep_damaged(path, content, damaged)
+        if sum(map(len, kept)) < len(content):
             with open(temporary, "wb") as file:
                 file.writelines(kept)
             os.replace(temporary, path)
 
 
-def _whole_events(path):
-    """The events of a file up to where it was cut, each after its bytes in the file.
+def _event(frame):
+    """The event in a TFRecord; None where it is something else."""
+    try:
+        return tf.compat.v1.Event.FromString(frame[12:-4])
+    except DecodeError:
+        return None
 
-    Around an event are, as around every TFRecord, its length (8 bytes), a checksum of that (4)
-    and a checksum of the event (4).
-    """
-    with open(path, "rb") as file:
-        content = file.read()
-    start = 0
-    while start < len(content):
-        length = int.from_bytes(content[start : start + 8], "little")
-        frame = content[start : start + length + 16]
-        # A loss of power may leave zeros at the end; no event is empty.
-        if length == 0 or len(frame) < length + 16:
-            return
-        try:
-            event = tf.compat.v1.Event.FromString(frame[12:-4])
-        except DecodeError:
-            return
-        yield frame, event
-        start += len(frame)
+
+def _keep_damaged(path, content, damaged):
+    """Writes a damaged file under a name that TensorBoard does not look for, and says so."""
+    folder, name = os.path.split(path)
+    aside = os.path.join(folder, name.replace("tfevents", "damaged"))
+    while os.path.exists(aside):
+        aside += "~"
+    with open(aside, "wb") as file:
+        file.write(content)
+    warnings.warn(
+        f"{path} is damaged ({damaged} bytes), and TensorBoard would show nothing after that: all "
+        f"other events are kept, and the damaged file as {aside}",
+        stacklevel=3,
+    )

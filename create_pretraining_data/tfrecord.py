@@ -51,6 +51,30 @@ def split(frames):
     return spans
 
 
+def find(content):
+    """Finds the records of a file that may be damaged.
+
+    Where a length is damaged, or reaches beyond the end, the next one that fits its checksum is
+    looked for.
+
+    Args:
+        content: bytes-like.
+
+    Yields:
+        (start, end, whole): the frame included, and whether the record fits its checksum.
+    """
+    start, view = 0, memoryview(content)
+    while start + FRAME <= len(view):
+        length, length_checksum = _HEAD.unpack_from(view, start)
+        end = start + FRAME + length
+        if end > len(view) or _checksum(view[start : start + 8].tobytes()) != length_checksum:
+            start += 1
+            continue
+        record = view[start + _HEAD.size : end - _TAIL.size].tobytes()
+        yield start, end, _checksum(record) == _TAIL.unpack_from(view, end - _TAIL.size)[0]
+        start = end
+
+
 def _checksum(content):
     """CRC-32C, masked as the format has it: rotated, and a constant added."""
     crc = google_crc32c.value(content)

@@ -15,6 +15,7 @@ from bert_tf.event_files import drop_later_events
 from bert_tf.markdown import as_markdown_table, escape_markdown
 from bert_tf.profile import Profile
 from bert_tf.reporting import Illustrations, Reporter, write_evaluation
+from create_pretraining_data import tfrecord
 
 BATCH = 8
 
@@ -287,6 +288,38 @@ def test_what_is_no_whole_event_is_cut(tmp_path, tail):
     path.write_bytes(whole + tails.get(tail, whole[first : first + 5]))
     drop_later_events(str(tmp_path), 8)
     assert path.read_bytes() == whole
+
+
+def flip(path, byte):
+    """Flips a bit of a file."""
+    content = bytearray(path.read_bytes())
+    content[byte] ^= 4
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("where", ("length", "event", "last event"))
+def test_a_flipped_bit_costs_one_event(tmp_path, where, recwarn):
+    """TensorBoard would show nothing after it; what was there stays under another name."""
+    run_until(tmp_path, 0, 16, checkpoints=100).__exit__()
+    (path,) = event_files(tmp_path)
+    whole = path.read_bytes()
+    starts = [start for start, _, _ in tfrecord.find(whole)]
+    byte = {"length": starts[9], "event": starts[9] + 20, "last event": starts[-1] + 20}[where]
+    flip(path, byte)
+    damaged = path.read_bytes()
+    before = sum(map(len, curves(tmp_path).values()))
+    drop_later_events(str(tmp_path), 16)
+    frames = [whole[start:end] for start, end, _ in tfrecord.find(whole)]
+    frames.pop(-1 if where == "last event" else 9)
+    assert path.read_bytes() == b"".join(frames)
+    (aside,) = tmp_path.glob("events.out.damaged.*")
+    assert aside.read_bytes() == damaged
+    (warning,) = recwarn
+    assert f"{path} is damaged" in str(warning.message) and str(aside) in str(warning.message)
+    after = sum(map(len, curves(tmp_path).values()))
+    assert after == before if where == "last event" else after > before
+    drop_later_events(str(tmp_path), 16)
+    assert len(recwarn) == 1, "it is whole now"
 
 
 def test_an_evaluation_has_the_training_s_names_in_a_run_of_its_own(tmp_path):
