@@ -2,7 +2,7 @@
 
 import sys
 
-from run_scripts.build_vocab import main
+from run_scripts.programs import build_vocab
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(build_vocab())

@@ -2,7 +2,7 @@
 
 import sys
 
-from run_scripts.create_data import main
+from run_scripts.programs import create_pretraining_data
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(create_pretraining_data())

@@ -2,7 +2,7 @@
 
 import sys
 
-from run_scripts.extract_features import main
+from run_scripts.programs import extract_features
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(extract_features())

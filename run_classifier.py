@@ -2,7 +2,7 @@
 
 import sys
 
-from run_scripts.classifier import main
+from run_scripts.programs import run_classifier
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_classifier())

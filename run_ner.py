@@ -2,7 +2,7 @@
 
 import sys
 
-from run_scripts.ner import main
+from run_scripts.programs import run_ner
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_ner())

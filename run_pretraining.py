@@ -2,7 +2,7 @@
 
 import sys
 
-from run_scripts.pretrain import main
+from run_scripts.programs import run_pretraining
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_pretraining())

@@ -2,7 +2,7 @@
 
 import sys
 
-from run_scripts.squad import main
+from run_scripts.programs import run_squad
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_squad())

@@ -2,7 +2,7 @@
 
 import sys
 
-from run_scripts.squad import main
+from run_scripts.programs import run_squad
 
 if __name__ == "__main__":
-    sys.exit(main([sys.argv[0], "--version_2_with_negative", *sys.argv[1:]]))
+    sys.exit(run_squad([sys.argv[0], "--version_2_with_negative", *sys.argv[1:]]))

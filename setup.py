@@ -48,15 +48,15 @@ EXTRAS = {
 }
 
 COMMANDS = [
-    "build-vocab = run_scripts.build_vocab:main",
-    "create-pretraining-data = run_scripts.create_data:main",
-    "run-pretraining = run_scripts.pretrain:main",
-    "fill-masks = run_scripts.fill_masks:main",
-    "extract-features = run_scripts.extract_features:main",
-    "run-classifier = run_scripts.classifier:main",
-    "run-ner = run_scripts.ner:main",
-    "run-squad = run_scripts.squad:main",
-    "run-race = run_scripts.race:main",
+    "build-vocab = run_scripts.programs:build_vocab",
+    "create-pretraining-data = run_scripts.programs:create_pretraining_data",
+    "run-pretraining = run_scripts.programs:run_pretraining",
+    "fill-masks = run_scripts.programs:fill_masks",
+    "extract-features = run_scripts.programs:extract_features",
+    "run-classifier = run_scripts.programs:run_classifier",
+    "run-ner = run_scripts.programs:run_ner",
+    "run-squad = run_scripts.programs:run_squad",
+    "run-race = run_scripts.programs:run_race",
 ]
 
 setup(

@@ -21,12 +21,12 @@ import statistics
 from pathlib import Path
 
 from common import print_table, run, whole_numbers
-from tqdm import tqdm
 
 from bert_tf.config import BertConfig
 from bert_tf.evaluation import read_results
 from create_pretraining_data.sidecar import read_sidecar
 from tokenization import load_tokenizer
+from tokenization.progress import with_progress
 
 HELD_OUT = 50  # every such document
 PART = 10  # and of the rest every such one, for --compare=masking
@@ -124,7 +124,7 @@ def compare(arguments, comparison):
     losses = {name: [] for name in made}
     batches = {name: round(batch * plain / real_tokens(d)) for name, (_, d) in made.items()}
     jobs = [(seed, name) for seed in arguments.seeds for name in made]
-    for seed, name in tqdm(jobs, desc=comparison, unit="run", disable=None):
+    for seed, name in with_progress(jobs, comparison, "runs"):
         records, _ = made[name]
         output = arguments.work_dir / f"{records.stem}-{seed}"
         losses[name].append(

@@ -9,7 +9,6 @@ import random
 import sys
 from pathlib import Path
 
-from tqdm import tqdm
 from vocabulary_text import (
     Cuts,
     SharedSpans,
@@ -39,6 +38,7 @@ from create_pretraining_data.encoding import encode_record
 from create_pretraining_data.tfrecord import frame
 from run_scripts.pretrain import main as run_pretraining
 from tokenization import load_tokenizer
+from tokenization.progress import with_progress
 
 TEXT_SEED = 12345  # which spans are masked; not a seed of the models
 
@@ -152,7 +152,7 @@ class Contest:
         config.write_text(json.dumps(dataclasses.asdict(self.config(name))), encoding="utf-8")
         if not records.exists():  # it appears under its name when it is complete
             rng, limit = random.Random(TEXT_SEED), self.limits[name]
-            examples = tqdm(self.examples, desc=f"records, {name}", unit="record", disable=None)
+            examples = with_progress(self.examples, f"records, {name}", "records")
             rows = (row(example, self.cuts[name], limit, rng) for example in examples)
             partial = records.with_suffix(".partial")
             with open(partial, "wb") as file:

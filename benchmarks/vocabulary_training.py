@@ -10,13 +10,13 @@ import keras
 import numpy as np
 import tensorflow as tf
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-from tqdm import tqdm
 from vocabulary_text import masked_characters, row
 
 from bert_tf import BertModel, PretrainingModel, WarmupPolynomialDecay, load_google_checkpoint
 from bert_tf.layers import Dropout, dense
 from bert_tf.optimization import CLIP_NORM, OPTIMIZERS
 from bert_tf.step import EvaluationStep
+from tokenization.progress import progress, with_progress
 
 FAST_QUANTILE = 0.1  # of windows of steps: while others use the machine as well, all are slower
 
@@ -79,7 +79,7 @@ def checkpoint_loss(config, checkpoint, batch_size):
     def loss_of(rows):
         total = 0.0
         starts = range(0, len(rows), batch_size)
-        for start in tqdm(starts, desc="held-out text", unit="batch", leave=False, disable=None):
+        for start in with_progress(starts, "held-out text", "batches"):
             part = rows[start : start + batch_size]
             missing = batch_size - len(part)  # of one shape all: filled up with weight 0
             filler = {**part[0], "masked_lm_weights": bytes(len(part[0]["masked_lm_weights"]))}
@@ -200,12 +200,12 @@ def finetune(config, checkpoint, train, test, settings, seed):
         return tf.argmax(model({"input_ids": ids, "input_mask": mask}, training=False), axis=1)
 
     rng = np.random.default_rng(seed)
-    with tqdm(total=steps, desc="fine-tuning", unit="step", leave=False, disable=None) as progress:
+    with progress("fine-tuning", steps, "steps") as bar:
         for _ in range(settings.epochs):
             order = rng.permutation(len(train.labels))
             for start in range(0, len(order) - size + 1, size):
                 update(*(array[order[start : start + size]] for array in train))
-                progress.update(1)
+                bar.update()
     right = 0
     for start in range(0, len(test.labels), size):
         # From the end of the file, so that the last batch is as large as the others.

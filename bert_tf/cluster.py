@@ -1,10 +1,10 @@
 """Reads from TF_CONFIG which workers train together."""
 
 import dataclasses
-import json
 import re
 
 from tokenization.errors import InputError
+from tokenization.json_text import parse_json
 
 # A worker of these jobs trains; the chief, where it is named apart, is the first of them.
 JOBS = ("chief", "worker")
@@ -51,8 +51,8 @@ def read_cluster(environment):
     if not text:
         return None
     try:
-        config = json.loads(text)
-    except json.JSONDecodeError as error:
+        config = parse_json(text)
+    except ValueError as error:
         raise InputError(
             f"TF_CONFIG must be JSON, for example {EXAMPLE}. Received: {text[:100]!r} ({error})"
         ) from None

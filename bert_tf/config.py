@@ -1,10 +1,10 @@
 """The sizes of a BERT model, as google-research/bert writes them in bert_config.json."""
 
 import dataclasses
-import json
-import math
+import sys
 
 from tokenization.errors import InputError
+from tokenization.json_text import parse_json
 
 # Keys of published configuration files that no code has ever read (the multilingual and
 # Chinese models describe a pooler that does not exist).
@@ -18,6 +18,9 @@ LEGACY_KEYS = frozenset(
         "pooler_type",
     }
 )
+
+# What an int32 holds: no size of a model comes near it.
+LARGEST_SIZE = 2**31 - 1
 
 ACTIVATION_NAMES = ("linear", "relu", "gelu", "tanh")  # as bert/modeling.py get_activation
 
@@ -95,10 +98,10 @@ def config_from_json_file(cls, path, legacy_keys):
     """
     try:
         with open(path, encoding="utf-8") as file:
-            values = json.load(file)
+            values = parse_json(file.read())
     except OSError as error:
         raise InputError(f"cannot read the configuration {path}: {error.strerror}") from None
-    except (ValueError, RecursionError) as error:  # JSON and UTF-8 errors, endless brackets
+    except ValueError as error:  # JSON and UTF-8 errors
         raise InputError(f"{path} must be a JSON file. Received: {error}") from None
     if not isinstance(values, dict):
         raise InputError(f"{path} must hold a JSON object. Received: {type(values).__name__}")
@@ -135,7 +138,12 @@ def check_sizes(config):
         value = getattr(config, field.name)
         if field.type is int and (not isinstance(value, int) or value is True or value < 1):
             raise InputError(f"{field.name} must be a positive integer. Received: {value!r}")
-        if field.type is float and (type(value) not in (int, float) or not math.isfinite(value)):
+        if field.type is int and value > LARGEST_SIZE:
+            raise InputError(f"{field.name} must be at most {LARGEST_SIZE}. Received: {value}")
+        # Not math.isfinite, which an integer of 400 digits is too large for.
+        if field.type is float and (
+            type(value) not in (int, float) or not abs(value) <= sys.float_info.max
+        ):
             raise InputError(f"{field.name} must be a finite number. Received: {value!r}")
     for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
         if not 0 <= getattr(config, name) < 1:

@@ -3,7 +3,6 @@
 import os
 
 import tensorflow as tf
-from tqdm import tqdm
 
 from bert_tf.distribution import is_chief
 from bert_tf.exhaustion import explain_exhaustion
@@ -13,6 +12,7 @@ from bert_tf.record_checks import explain_failure
 from bert_tf.reporting import NO_ILLUSTRATIONS, Illustrations
 from bert_tf.step import EvaluationStep
 from create_pretraining_data.records import count_records
+from tokenization.progress import progress
 
 RESULTS_FILE = "eval_results.txt"
 
@@ -83,19 +83,15 @@ class Evaluator:
             InputError: a damaged record, or more memory needed than there is.
         """
         sums, received = [], {"--eval_batch_size": self.batch_size}
-        progress = tqdm(
-            total=self.number_of_batches,
-            desc="evaluation",
-            unit="batch",
-            leave=False,
-            # None: not in a file, where two lines at once cannot be drawn.
-            disable=None if is_chief(self.strategy) else True,
-        )
+        shown = is_chief(self.strategy)
         try:
-            with progress, explain_exhaustion(["a lower --eval_batch_size"], received):
+            with (
+                progress("evaluating", self.number_of_batches, "batches", shown=shown) as bar,
+                explain_exhaustion(["a lower --eval_batch_size"], received),
+            ):
                 for batch in self.batches:
                     sums.append(self.step(batch))
-                    progress.update(1)
+                    bar.update()
                 # Only now does anything wait for the device.
                 total = {name: sum(float(part[name]) for part in sums) for name in sums[0]}
         except (tf.errors.DataLossError, tf.errors.InvalidArgumentError) as error:

@@ -1,5 +1,8 @@
 """Chooses what the model computes in; weights, moments and losses are float32 always."""
 
+import os
+import warnings
+
 import tensorflow as tf
 
 # What Keras calls each.
@@ -16,21 +19,43 @@ BFLOAT16_FLAGS = ("avx512_bf16", "amx_bf16")
 def choose_precision(name):
     """The precision that a flag means: "auto" is bfloat16 where the hardware multiplies it.
 
+    Elsewhere a GPU emulates bfloat16, and on a CPU TensorFlow's own kernels add products up in
+    float32 but cut the sum off to bfloat16 where the hardware's instructions round it: twice the
+    error, towards zero, in more time than float32 takes.
+
     Args:
-        name: one of `PRECISIONS`.
+        name: one of `PRECISIONS`; bfloat16 by name warns where the hardware does not multiply it.
 
     Returns:
         A key of `POLICIES`.
     """
-    if name != "auto":
+    if name in ("float32", "float16"):
         return name
     gpus = tf.config.list_physical_devices("GPU")
     if gpus:
         details = [tf.config.experimental.get_device_details(gpu) for gpu in gpus]
         fast = all(d.get("compute_capability", (0, 0)) >= BFLOAT16_CAPABILITY for d in details)
     else:
-        fast = bool(_cpu_flags() & set(BFLOAT16_FLAGS))
-    return "bfloat16" if fast else "float32"
+        fast = _uses_onednn() and bool(_cpu_flags() & set(BFLOAT16_FLAGS))
+    if name == "auto":
+        return "bfloat16" if fast else "float32"
+    if not fast:
+        warnings.warn(
+            "--precision=bfloat16 is slow and less exact without bfloat16 instructions. Found: "
+            f"{'a GPU older than Ampere' if gpus else _cpu_problem()}; it needs less memory, but "
+            "--precision=float32 is the better choice where memory allows",
+            stacklevel=2,
+        )
+    return name
+
+
+def _cpu_problem():
+    return "a CPU without them" if _uses_onednn() else "TF_ENABLE_ONEDNN_OPTS=0, which hides them"
+
+
+def _uses_onednn():
+    """Whether TensorFlow may use oneDNN's kernels, which alone know the CPU's instructions."""
+    return os.environ.get("TF_ENABLE_ONEDNN_OPTS", "1").lower() not in ("0", "false")
 
 
 def _cpu_flags():

@@ -1,7 +1,6 @@
 """Looks at records before training, and for the damaged one after it has failed."""
 
 import tensorflow as tf
-from tqdm import tqdm
 
 from create_pretraining_data.records import (
     Corruption,
@@ -13,6 +12,7 @@ from create_pretraining_data.records import (
     read_format,
 )
 from tokenization.errors import InputError
+from tokenization.progress import with_progress
 
 # Records of each file whose ids are looked at before training; the rest are checked as they
 # are read.
@@ -40,7 +40,7 @@ def check_records(files, max_seq_length, max_predictions_per_seq, config):
         "max_predictions_per_seq": max_predictions_per_seq,
     }
     first, examples = None, 0
-    for path in tqdm(files, desc="checking records", unit="file", leave=False, delay=1):
+    for path in with_progress(files, "checking records", "files"):
         found, count = _summarize(path)
         examples += count
         for name, value in wanted.items():

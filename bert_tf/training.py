@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import os
 import time
 import warnings
@@ -97,7 +98,6 @@ def train(state, strategy, data, config, evaluator=None, texts=None, folder=None
         OSError: a file that cannot be written whole; likewise.
     """
     chief = is_chief(strategy)
-    batches = iter(data.batches(strategy, config, state.step))
     with (
         StopRequest() as stop,
         explain_exhaustion(*memory_advice(config), config.output_dir),
@@ -154,18 +154,13 @@ def train(state, strategy, data, config, evaluator=None, texts=None, folder=None
             evaluate()
             keep()
         saves = (config.save_checkpoints_steps, config.keep_checkpoint_every_steps)
-        step, alone = _make_step(state, strategy, config), worker_count(strategy) == 1
+        run_steps, alone = _make_steps(state, strategy, data, config), worker_count(strategy) == 1
         own_seconds = seconds = 0.0  # of a step: at this worker, and at all of them
         while state.step < config.num_train_steps and not given_up():
             count = steps_until_stop(state.step, config, seconds)
             profile.before(state.step + 1)
             start = time.perf_counter()
-            if step.function is None:
-                metrics = step(next(batches), stop.requested)
-                metrics = {name: tf.reshape(value, [1]) for name, value in metrics.items()}
-                metrics["input_seconds"] = tf.zeros([1])
-            else:
-                metrics = step.function.loop(batches, count, stop.requested, own_seconds)
+            metrics = run_steps(count, stop.requested, own_seconds)
             state.step += count
             look_after_folder()
             reporter.steps(state.step, metrics)
@@ -242,14 +237,18 @@ def _is_multiple(step, *numbers):
     return any(number and step % number == 0 for number in numbers)
 
 
-def _make_step(state, strategy, config):
-    """The `TrainingStep`, without XLA where XLA cannot compile it, if that is left to us.
+def _make_steps(state, strategy, data, config):
+    """What runs the next steps, without XLA where XLA cannot compile them, if that is left to us.
 
-    A step that fails to compile has updated nothing.
+    The first step runs in the same loop as all others: TensorFlow optimizes a step by itself
+    otherwise than one in a loop, so that a resumed run would differ in its last bits.
+
+    A step that fails to compile has updated nothing, but has taken its batch: each attempt has
+    its own iterator.
     """
 
     def make(compilation):
-        return TrainingStep(
+        step = TrainingStep(
             state.model,
             state.optimizer,
             strategy,
@@ -261,6 +260,8 @@ def _make_step(state, strategy, config):
             loss_scale=state.loss_scale,
             boundaries=config.bucket_boundaries,
         )
+        batches = iter(data.batches(strategy, config, state.step))
+        return functools.partial(step.loop, batches)
 
     return Compiled(make, config.xla, state.model.compute_dtype, "the step")
 

@@ -20,12 +20,12 @@ from create_pretraining_data.pairs import (
 )
 from create_pretraining_data.record_format import RecordFormat
 from create_pretraining_data.sequences import assemble, lengths_and_borders
-from create_pretraining_data.text import tokenize_documents
+from create_pretraining_data.text import join, tokenize_documents
 from create_pretraining_data.unmasked import make_unmasked_features
 
 # To be raised when the same settings give other records, so that a run that was begun before
 # the change is not gone on with.
-VERSION = 2
+VERSION = 3
 
 # Sequences that are worked on at a time: their arrays stay in a processor's cache.
 BATCH = 512
@@ -65,6 +65,7 @@ class ChunkStatistics:
         unknown_pieces: how many of them are [UNK].
         sequences: sequences, of all passes.
         label_ones: sequences of sentence label 1.
+        from_same_document: random next sentences of the document that they must not be of.
         examples: records; as many as sequences, unless rows are packed.
         lengths: from a length in pieces, padding left out, to the records of that length.
         left_out: from a reason to the documents of which no record was made.
@@ -78,6 +79,7 @@ class ChunkStatistics:
     unknown_pieces: int = 0
     sequences: int = 0
     label_ones: int = 0
+    from_same_document: int = 0
     examples: int = 0
     lengths: collections.Counter = dataclasses.field(default_factory=collections.Counter)
     left_out: collections.Counter = dataclasses.field(default_factory=collections.Counter)
@@ -99,7 +101,7 @@ class ChunkStatistics:
         return cls(**{**values, "lengths": lengths, "left_out": left_out})
 
 
-def make_chunk(documents, tokenizer, settings, seed):
+def make_chunk(documents, tokenizer, settings, seed, read_others=list):
     """Makes the records of one chunk, pass by pass.
 
     Args:
@@ -107,6 +109,8 @@ def make_chunk(documents, tokenizer, settings, seed):
         tokenizer: cuts the sentences.
         settings: `ChunkSettings`.
         seed: a whole number from 0; together with the other arguments it decides every byte.
+        read_others: returns documents of elsewhere. It is called for random next sentences if the
+            chunk has a single document.
 
     Yields:
         For each of the `dupe_factor` passes a list of serialized `tf.train.Example`, shuffled.
@@ -122,13 +126,16 @@ def make_chunk(documents, tokenizer, settings, seed):
             is_too_short_for_a_pair(text, index) for index in range(text.number)
         )
     statistics.left_out += collections.Counter()  # only reasons that there were
+    own, is_random = text.number, settings.pair_rules.objective == "nsp"
+    if is_random and own == 1:
+        text = join(text, tokenize_documents(read_others(), tokenizer))
     rng, balance = random.Random(seed), LengthBalance()
     # No version of NumPy changes what these give.
     order, row_order = (np.random.RandomState(rng.getrandbits(32)) for _ in range(2))
     for _ in range(settings.dupe_factor):
         pairs = [
             pair
-            for index in range(text.number)
+            for index in range(own)
             for pair in make_pairs(text, index, settings.pair_rules, balance, rng)
         ]
         pairs = np.array(pairs, np.int64).reshape(-1, len(Pair._fields))
@@ -145,7 +152,9 @@ def make_chunk(documents, tokenizer, settings, seed):
             records += encode_records(features, settings.record_format)
             _count_records(sequences, layout, statistics)
         statistics.sequences += len(pairs)
-        statistics.label_ones += int(pairs[:, -1].sum())
+        ones = int(pairs[:, -1].sum())
+        statistics.label_ones += ones
+        statistics.from_same_document += ones if is_random and text.number == 1 else 0
         yield records
     return statistics
 

@@ -2,7 +2,8 @@
 
 A bucket belongs to one shard. The file holds, for each pass, the records of bucket after bucket
 with their frames; then an index, a JSON object about the chunk, and the sizes of both. Buckets of
-one shard lie side by side, so that making a shard reads little besides it.
+one shard lie side by side, so that making a shard reads little besides it. Records, rows of the
+index and all behind the records have checksums: a file that is damaged is noticed.
 """
 
 import json
@@ -11,17 +12,21 @@ import random
 import struct
 from typing import NamedTuple
 
+import google_crc32c
+
 from create_pretraining_data.chunk import ChunkStatistics
 from create_pretraining_data.tfrecord import frame
 from create_pretraining_data.whole_file import whole_file
 from tokenization.errors import InputError
 
 # At the end of the file: where the index starts, where the JSON starts, where it ends, how many
-# passes there are, what file this is.
-_FOOTER = struct.Struct("<QQQI8s")
-_MAGIC = b"chunk-01"
-# For each bucket, for each pass: where its records start and how many bytes they are.
+# passes there are, the checksum of index and JSON, what file this is; then a checksum of that.
+_FOOTER = struct.Struct("<QQQII8s")
+_MAGIC = b"chunk-02"
+# A row of the index: for each pass where the bucket's records start and how many bytes they are;
+# then a checksum of that.
 _EXTENT = struct.Struct("<QQ")
+_CHECKSUM = struct.Struct("<I")
 
 
 class Summary(NamedTuple):
@@ -78,12 +83,21 @@ def _write(file, passes, shards, buckets_per_shard, turn):
             sizes[bucket // buckets_per_shard] += len(content)
         extents.append(row)
     index = file.tell()
-    for bucket in range(buckets):
-        file.writelines(_EXTENT.pack(*row[bucket]) for row in extents)
-    about = file.tell()
+    rows = b"".join(
+        _checked(b"".join(_EXTENT.pack(*row[bucket]) for row in extents))
+        for bucket in range(buckets)
+    )
+    about = index + len(rows)
     summary = {"statistics": statistics.as_json(), "records": records, "sizes": sizes}
-    file.write(json.dumps(summary).encode())
-    file.write(_FOOTER.pack(index, about, file.tell(), len(extents), _MAGIC))
+    content = rows + json.dumps(summary).encode()
+    end, checksum = index + len(content), google_crc32c.value(content)
+    footer = _FOOTER.pack(index, about, end, len(extents), checksum, _MAGIC)
+    file.write(content + _checked(footer))
+
+
+def _checked(content):
+    """Bytes with their checksum."""
+    return content + _CHECKSUM.pack(google_crc32c.value(content))
 
 
 def read_summary(path):
@@ -100,23 +114,28 @@ def read_summary(path):
             footer = _read_footer(file)
             if footer is None:
                 return None
-            _, about, end, _ = footer
-            values = json.loads(os.pread(file.fileno(), end - about, about))
+            index, about, end, _, checksum = footer
+            content = os.pread(file.fileno(), end - index, index)
     except FileNotFoundError:
         return None
+    if google_crc32c.value(content) != checksum:
+        return None
+    values = json.loads(content[about - index :])
     statistics = ChunkStatistics.from_json(values["statistics"])
     return Summary(statistics, values["records"], values["sizes"])
 
 
 def _read_footer(file):
-    """Where the index starts, where the JSON starts and ends, passes; None if it is not whole."""
+    """What stands in the footer, without what file it is; None if the file is not whole."""
     size = os.fstat(file.fileno()).st_size
-    if size < _FOOTER.size:
+    length = _FOOTER.size + _CHECKSUM.size
+    if size < length:
         return None
-    content = os.pread(file.fileno(), _FOOTER.size, size - _FOOTER.size)
-    index, about, end, passes, magic = _FOOTER.unpack(content)
+    content = os.pread(file.fileno(), length, size - length)
+    *footer, magic = _FOOTER.unpack(content[: _FOOTER.size])
     # A file system that lost its power may have kept a name without its contents.
-    return (index, about, end, passes) if (magic, end) == (_MAGIC, size - _FOOTER.size) else None
+    is_whole = content == _checked(content[: _FOOTER.size]) and footer[2] == size - length
+    return footer if is_whole and magic == _MAGIC else None
 
 
 def read_bucket(path, bucket):
@@ -130,16 +149,21 @@ def read_bucket(path, bucket):
         Bytes: records with their frames.
 
     Raises:
-        InputError: the file is not whole.
+        InputError: the file is not whole, or its index is damaged.
     """
     with open(path, "rb", buffering=0) as file:
         footer = _read_footer(file)
         if footer is None:
             raise InputError(f"{path} must be whole. Received: a file without its end; delete it")
-        index, _, _, passes = footer
-        width = _EXTENT.size * passes
-        for offset, size in _EXTENT.iter_unpack(
-            os.pread(file.fileno(), width, index + bucket * width)
-        ):
+        index, _, _, passes, _ = footer
+        width = _EXTENT.size * passes + _CHECKSUM.size
+        row = os.pread(file.fileno(), width, index + bucket * width)
+        extents = row[: -_CHECKSUM.size]
+        if row != _checked(extents):
+            raise InputError(
+                f"{path} must be as it was written. Received: a damaged index; delete it and "
+                "start again"
+            )
+        for offset, size in _EXTENT.iter_unpack(extents):
             if size:
                 yield os.pread(file.fileno(), size, offset)

@@ -6,6 +6,7 @@ import shutil
 from create_pretraining_data.shards import finished_shard
 from create_pretraining_data.work_plan import DEFLATED
 from tokenization.errors import InputError
+from tokenization.progress import in_bytes
 
 
 def check_free_space(plan, estimated_bytes):
@@ -43,12 +44,3 @@ def check_free_space(plan, estimated_bytes):
                 f"{folders[device]} must have room for about {in_bytes(size)}, the records and "
                 f"their parts until these are put together. Received: {in_bytes(free)} free"
             )
-
-
-def in_bytes(count):
-    """A number of bytes for people: 12.3 GB."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if count < 1000:
-            return f"{count:.3g} {unit}"
-        count /= 1000
-    return f"{count:.3g} TB"

@@ -1,96 +1,18 @@
-"""Runs the two passes on worker processes: chunks into files, these into shards.
+"""Runs the two passes: chunks into files, these into shards.
 
 What a worker does depends on the plan and on a number, so the result does not depend on how many
 workers there are, nor on which of them does what.
 """
 
-import concurrent.futures
-import contextlib
-import multiprocessing
-import multiprocessing.connection
-import os
-import signal
-import threading
-from concurrent.futures.process import BrokenProcessPool
-
-from tqdm import tqdm
-
 from create_pretraining_data.chunk import ChunkStatistics, make_chunk
 from create_pretraining_data.chunk_file import read_summary, write_chunk_file
 from create_pretraining_data.input_chunks import read_chunk
+from create_pretraining_data.other_documents import read_other_documents
 from create_pretraining_data.sentences import split_documents
 from create_pretraining_data.shards import finished_shard, make_shard
 from create_pretraining_data.work_plan import seed_of
 from tokenization.errors import InputError
-
-
-@contextlib.contextmanager
-def start_workers(plan, tokenizer, count):
-    """Starts worker processes, which end with the context, or with this process.
-
-    Args:
-        plan: a `WorkPlan`.
-        tokenizer: what cuts the text.
-        count: how many; a single one is this process.
-
-    Yields:
-        A function from one of this module's tasks and a list of numbers to an iterator over
-        (number, what the task returned), in the order in which they are done.
-
-    Raises:
-        InputError: what a task raised, or a worker that died.
-    """
-    if count == 1:
-        yield lambda task, numbers: ((n, task(plan, tokenizer, n)) for n in numbers)
-        return
-    executor = concurrent.futures.ProcessPoolExecutor(
-        count, _context(), initializer=_start_worker, initargs=(plan, tokenizer)
-    )
-
-    def run(task, numbers):
-        futures = {executor.submit(_do, task, number): number for number in numbers}
-        try:
-            for future in concurrent.futures.as_completed(futures):
-                yield futures.pop(future), future.result()
-        except BrokenProcessPool:
-            raise InputError(
-                f"all {count} worker processes must stay alive. Received: the end of one, which "
-                "the system may have killed for want of memory; the same command goes on from "
-                "here, and needs less memory with fewer --num_workers"
-            ) from None
-
-    try:
-        yield run
-    finally:
-        executor.shutdown(wait=True, cancel_futures=True)
-
-
-def _context():
-    """How processes are started: never as copies of this one, which may have threads."""
-    if "forkserver" not in multiprocessing.get_all_start_methods():
-        return multiprocessing.get_context("spawn")
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__])  # imported once, shared by all
-    return context
-
-
-_worker = {}
-
-
-def _start_worker(plan, tokenizer):
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that is in charge
-    _worker.update(plan=plan, tokenizer=tokenizer)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent():
-    # A worker would otherwise wait for ever for the next task of a parent that was killed.
-    multiprocessing.connection.wait([multiprocessing.parent_process().sentinel])
-    os._exit(1)
-
-
-def _do(task, number):
-    return task(_worker["plan"], _worker["tokenizer"], number)
+from tokenization.progress import progress
 
 
 def make_chunk_file(plan, tokenizer, number):
@@ -102,7 +24,9 @@ def make_chunk_file(plan, tokenizer, number):
     path = plan.chunk_file(number)
     write_chunk_file(
         path,
-        make_chunk(documents, tokenizer, plan.settings, seed),
+        make_chunk(
+            documents, tokenizer, plan.settings, seed, lambda: read_other_documents(plan, number)
+        ),
         len(plan.output_files),
         plan.buckets_per_shard,
         seed_of("first bucket", plan.seed, number),
@@ -131,9 +55,9 @@ def make_chunks(plan, run, numbers, look):
         if plan.chunk_file(n) not in there or read_summary(plan.chunk_file(n)) is None
     ]
     sizes = {number: plan.chunk_size(number) for number in numbers}
-    with _progress("making", sum(sizes.values())) as bar:
-        # What was there counts for the bar, not for the rate.
-        bar.initial = bar.n = sum(sizes.values()) - sum(sizes[n] for n in missing)
+    total = sum(sizes.values())
+    made = total - sum(sizes[n] for n in missing)
+    with progress("making examples", total, "B", done=made) as bar:
         for done, (number, summary) in enumerate(run(make_chunk_file, missing)):
             bar.update(sizes[number])
             if done == 0:
@@ -184,8 +108,9 @@ def make_shards(plan, run, expected):
         for shard in shards
         if plan.shard_marker(shard) not in there or finished_shard(plan, shard) is None
     ]
-    with _progress("shuffling", sum(size for _, size in expected)) as bar:
-        bar.initial = bar.n = bar.total - sum(expected[shard][1] for shard in missing)
+    total = sum(size for _, size in expected)
+    done = total - sum(expected[shard][1] for shard in missing)
+    with progress("shuffling records", total, "B", done=done) as bar:
         for shard, _ in run(make_shard_file, missing):
             bar.update(expected[shard][1])
     made = [finished_shard(plan, shard) for shard in shards]
@@ -195,9 +120,3 @@ def make_shards(plan, run, expected):
         if plan.compression == "none" and shard["size"] != size:
             raise InputError(f"{path} must have {size} bytes. Received: {shard['size']}")
     return made
-
-
-def _progress(what, total):
-    return tqdm(
-        desc=what, total=total, unit="B", unit_scale=True, leave=False, delay=1, disable=None
-    )

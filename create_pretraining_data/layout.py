@@ -12,11 +12,20 @@ def find_layout_problems(statistics, objective):
         A list of warnings, one line each.
     """
     problems = []
+    if not statistics.documents:  # a chunk of blank lines
+        return problems
     documents, single = statistics.documents, statistics.single_sentence_documents
     if objective == "nsp" and documents == 1:
         problems.append(
             "the whole input is one document, so the random next sentences come from it too: "
             "put a blank line between documents"
+        )
+    elif objective == "nsp" and statistics.from_same_document:
+        share = statistics.from_same_document / statistics.label_ones
+        problems.append(
+            f"{share:.0%} of the random next sentences come from the same document as the "
+            "sentences before them, as there is no other one to draw from: put a blank line "
+            "between documents"
         )
     if objective != "none" and single == documents:
         problems.append(

@@ -111,7 +111,7 @@ def make_pairs(text, index, rules, balance, rng):
     """Makes the pairs of one pass over one document.
 
     Args:
-        text: a `Text`; its other documents are where random sentences come from.
+        text: a `Text`; its other documents are where random sentences come from, if there are any.
         index: which document.
         rules: `PairRules`.
         balance: a `LengthBalance`, the same for all documents; only "sop" writes to it.

@@ -8,7 +8,7 @@ import importlib.util
 import platform
 
 from tokenization.errors import InputError
-from tokenization.learning_morphemes import kiwi_versions
+from tokenization.learning_morphemes import check_limits, kiwi_versions
 
 # Characters that are analysed at a time. The analyser's time grows with the square of the
 # sentences in them, and of a word's length; few paragraphs are longer.
@@ -16,16 +16,17 @@ WINDOW = 4000
 
 
 def check_installed():
-    """Sees that there is kiwipiepy.
+    """Sees that there is kiwipiepy, and that it can run.
 
     Raises:
-        InputError: there is none.
+        InputError: there is none, or it cannot.
     """
     if importlib.util.find_spec("kiwipiepy") is None:
         raise InputError(
             "--split_sentences must have kiwipiepy (pip install -e '.[korean]'). Received: not "
             "installed"
         )
+    check_limits(1)
 
 
 def describe_splitter():

@@ -1,7 +1,6 @@
 """Makes one shard out of the files of all chunks."""
 
 import gzip
-import json
 import os
 import random
 
@@ -11,6 +10,7 @@ from create_pretraining_data.whole_file import whole_file
 from create_pretraining_data.work_folder import write_json
 from create_pretraining_data.work_plan import seed_of
 from tokenization.errors import InputError
+from tokenization.json_text import parse_json
 
 # Of zlib; a higher level takes several times as long for a few percent.
 _LEVEL = 6
@@ -69,8 +69,8 @@ def finished_shard(plan, shard):
     """The shard's records and bytes, or None if it has yet to be made."""
     try:
         with open(plan.shard_marker(shard), encoding="utf-8") as file:
-            made = json.load(file)
+            made = parse_json(file.read())
         whole = os.path.getsize(plan.output_files[shard]) == made["size"]
-    except (FileNotFoundError, ValueError):
+    except (FileNotFoundError, ValueError, KeyError, TypeError):  # not there, or damaged
         return None
     return made if whole else None

@@ -6,17 +6,30 @@ import hashlib
 import json
 import os
 
+from create_pretraining_data.whole_file import remove_partial
 from create_pretraining_data.work_folder import write_json
-from create_pretraining_data.work_plan import without_shard
+from create_pretraining_data.work_plan import collapse_output_file, without_shard
 from tokenization.errors import InputError
+from tokenization.json_text import parse_json
 
 # What the file says it is; another JSON file of the same name is left alone.
 KIND = "pre-training records"
 
 
+def sidecar_names(record_file):
+    """The name rule: where a file's description lies, or, if that is taken, where else.
+
+    ko.json for ko.tfrecord and for ko-00000-of-00064.tfrecord; ko.tfrecord.json, or
+    ko.tfrecord@64.json, where ko.json describes other records or holds records itself.
+    """
+    stem = os.path.splitext(without_shard(record_file))[0]
+    return f"{stem}.json", f"{collapse_output_file(record_file)}.json"
+
+
 def sidecar_path(record_file):
-    """The name rule: ko.json for ko.tfrecord, and for ko-00000-of-00064.tfrecord."""
-    return os.path.splitext(without_shard(record_file))[0] + ".json"
+    """Where the description of a file of records lies, or would."""
+    path, _ = _find(record_file)
+    return path or sidecar_names(record_file)[0]
 
 
 def describe_records(plan, manifest, tokenizer, statistics, shards):
@@ -66,19 +79,52 @@ def _share(part, whole):
     return round(part / whole, 6) if whole else 0.0
 
 
+def choose_sidecars(output_files):
+    """Where the description of a data set is to be written.
+
+    Not over one of other records that are still there, nor over records.
+
+    Args:
+        output_files: the files of records, all of them.
+
+    Returns:
+        A list of paths: one, or several for files of other names.
+
+    Raises:
+        InputError: there is no name left.
+    """
+    own = set(map(os.path.realpath, output_files))
+    chosen = set()
+    for names in {sidecar_names(path) for path in output_files}:
+        free = (path for path in names if os.path.realpath(path) not in own)
+        path = next((path for path in free if not any(_described_by(path, own))), None)
+        if path is None:
+            raise InputError(
+                f"--output_file must leave a name for the description beside it. Received: "
+                f"{' and '.join(sorted(set(names)))}, which are, or describe, other records"
+            )
+        chosen.add(path)
+    return sorted(chosen)
+
+
 def write_sidecars(output_files, description):
     """Writes it beside the records: once, or beside each file of other names.
 
     Raises:
         InputError: it cannot be written.
     """
-    for path in sidecar_paths(output_files):
+    for path in choose_sidecars(output_files):
         write_json(path, description)
 
 
-def sidecar_paths(output_files):
-    """The JSON files of a data set."""
-    return sorted({sidecar_path(path) for path in output_files})
+def remove_sidecars(output_files):
+    """Removes what describes records that are about to be made anew, and nothing else."""
+    own = set(map(os.path.realpath, output_files))
+    paths = {path for file in output_files for path in sidecar_names(file)}
+    remove_partial(sorted(paths))
+    for path in paths:
+        if _is_sidecar(path) and not any(_described_by(path, own)):
+            os.remove(path)
 
 
 def read_sidecar(record_file):
@@ -91,23 +137,54 @@ def read_sidecar(record_file):
         A dict as `describe_records` makes it; None if no such file lies beside the records, or
         one that is not about them.
     """
+    _, description = _find(record_file)
+    return description
+
+
+def _find(record_file):
+    """The description of a file of records with its path; two times None if there is none."""
     record_file = os.path.realpath(record_file)  # beside what a link leads to
-    path = sidecar_path(record_file)
+    # The second name is that of these records alone.
+    for path in reversed(sidecar_names(record_file)):
+        try:
+            description = _load(path, os.stat(path).st_mtime_ns)
+            # Records that were replaced by others are not those that it describes.
+            wanted = os.path.basename(record_file), os.path.getsize(record_file)
+            known = any((made["file"], made["size"]) == wanted for made in description["shards"])
+            if known and description["kind"] == KIND:
+                return path, description
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+    return None, None
+
+
+def _described_by(path, own):
+    """The files of records, but for one's own, that have their description in this file."""
+    path = os.path.realpath(path)
+    folder = os.path.dirname(path)
     try:
         description = _load(path, os.stat(path).st_mtime_ns)
-        # Records that were replaced by others are not those that it describes.
-        wanted = os.path.basename(record_file), os.path.getsize(record_file)
-        known = any((made["file"], made["size"]) == wanted for made in description["shards"])
-        return description if known and description["kind"] == KIND else None
+        files = [os.path.join(folder, made["file"]) for made in description["shards"]]
     except (OSError, ValueError, KeyError, TypeError):
-        return None
+        return
+    yield from (file for file in files if file not in own and _find(file)[0] == path)
+
+
+def _is_sidecar(path):
+    try:
+        return _load(path, os.stat(path).st_mtime_ns)["kind"] == KIND
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
 
 
 @functools.lru_cache(maxsize=8)
 def _load(path, modified):
     """Once for all shards that a file is about, unless it was written anew."""
     with open(path, encoding="utf-8") as file:
-        return json.load(file)
+        head = file.read(16)
+        if not head.lstrip().startswith("{") or "\0" in head:  # records, of any size
+            raise ValueError
+        return parse_json(head + file.read())
 
 
 def is_made(output_files, manifest):
@@ -118,16 +195,22 @@ def is_made(output_files, manifest):
 
 
 def check_names(output_files, protected):
-    """Refuses to write the JSON file over another file.
+    """Refuses to write the JSON file over another file, or records over another's JSON file.
 
     Args:
         output_files: the files of records.
         protected: files that are read.
 
     Raises:
-        InputError: names the file.
+        InputError: names the file, or the files if no name is left.
     """
-    for path in sidecar_paths(output_files):
+    for path in output_files:
+        for described in _described_by(path, ()):
+            raise InputError(
+                "--output_file must not be the description of other records. Received: "
+                f"{path}, which describes {described}"
+            )
+    for path in choose_sidecars(output_files):
         if not os.path.exists(path):
             continue
         if any(os.path.samefile(path, source) for source in protected):
@@ -135,12 +218,7 @@ def check_names(output_files, protected):
                 "--output_file must not have the name of a file that is read, with .json. "
                 f"Received: {path}"
             )
-        try:
-            with open(path, encoding="utf-8") as file:
-                kind = json.load(file).get("kind")
-        except (ValueError, AttributeError):
-            kind = None
-        if kind != KIND:
+        if not _is_sidecar(path):
             raise InputError(
                 "--output_file must leave other JSON files alone: what is known of the records "
                 f"is written beside them. Received: {path}, which is no such file"

@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 from create_pretraining_data.spark_java import java_for_spark
+from create_pretraining_data.stop_signals import held_back_from_java
 from tokenization.errors import InputError
 
 # Where the packages are: executors import them from there if they are not installed.
@@ -49,7 +50,8 @@ def start_executors(plan, tokenizer, master):
     conf.set("spark.ui.showConsoleProgress", "false")  # there is a bar already
     with java_for_spark(), contextlib.ExitStack() as started:
         try:
-            context = SparkContext(conf=conf, environment={"PYTHONPATH": _PACKAGES})
+            with held_back_from_java():
+                context = SparkContext(conf=conf, environment={"PYTHONPATH": _PACKAGES})
             started.callback(context.stop)
             shared = context.broadcast((plan, tokenizer))
         except (Py4JError, PySparkException) as error:

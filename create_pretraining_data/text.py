@@ -31,6 +31,17 @@ class Text(NamedTuple):
         return start + np.flatnonzero(self.word_starts[start:end])
 
 
+def join(first, second):
+    """Two texts as one: the documents of the first, then those of the second."""
+    sentences = len(first.sentences) - 1
+    return Text(
+        np.concatenate([first.ids, second.ids]),
+        np.concatenate([first.word_starts, second.word_starts]),
+        first.sentences + [len(first.ids) + start for start in second.sentences[1:]],
+        first.documents + [sentences + start for start in second.documents[1:]],
+    )
+
+
 def tokenize_documents(documents, tokenizer):
     """Tokenizes documents; the words are the tokenizer's own.
 
@@ -54,7 +65,6 @@ def tokenize_documents(documents, tokenizer):
                 sentences.append(len(ids))
         if len(sentences) - 1 > bounds[-1]:
             bounds.append(len(sentences) - 1)
-    word_starts = np.zeros(len(ids), bool)
-    ends = np.cumsum(np.array(lengths, np.int64))
-    word_starts[ends - lengths] = True
+    word_starts, lengths = np.zeros(len(ids), bool), np.array(lengths, np.int64)
+    word_starts[np.cumsum(lengths) - lengths] = True
     return Text(np.array(ids, np.int32), word_starts, sentences, bounds)

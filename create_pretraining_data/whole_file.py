@@ -40,8 +40,8 @@ def whole_file(path):
 
 
 def remove_partial(paths):
-    """Removes what a killed run left of these files."""
-    folders = {os.path.dirname(path) or "." for path in paths}
+    """Removes what a killed run or worker left of these files; their folders may be gone."""
+    folders = filter(os.path.isdir, {os.path.dirname(path) or "." for path in paths})
     names = {os.path.basename(path) for path in paths}
     for folder in folders:
         for entry in os.listdir(folder):

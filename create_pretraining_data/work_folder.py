@@ -2,6 +2,7 @@
 
 import contextlib
 import glob
+import itertools
 import json
 import os
 import shutil
@@ -9,6 +10,7 @@ import shutil
 from create_pretraining_data.whole_file import whole_file
 from tokenization import file_lock
 from tokenization.errors import InputError
+from tokenization.json_text import parse_json
 
 MANIFEST = "manifest.json"
 LOCK = ".lock"
@@ -17,8 +19,10 @@ LOCK = ".lock"
 def begin(folder, manifest, may_clear):
     """Writes the manifest, or sees that the folder was begun with the same settings.
 
+    Whatever lies in a folder without a manifest is what a removed run has left, and goes.
+
     Args:
-        folder: the work folder; this process has its lock.
+        folder: the work folder; this process has a lock of it.
         manifest: a flat dict that JSON can hold; what must be the same to go on.
         may_clear: whether a folder of other settings in which no chunk is finished may be made
             anew (not where other tasks are at work in it).
@@ -26,26 +30,29 @@ def begin(folder, manifest, may_clear):
     Raises:
         InputError: it was begun with other settings; names what differs, and what to delete.
     """
-    path = os.path.join(folder, MANIFEST)
-    differing = _differences(path, manifest)
-    if differing and may_clear and not has_chunks(folder):
-        for name in os.listdir(folder):
-            if not name.endswith(LOCK):
-                os.remove(os.path.join(folder, name))
-        differing = []
-    if differing:
-        raise InputError(
-            f"{folder} must hold the begun work of the same settings. Received: "
-            f"{'; '.join(differing)}; delete that folder to start anew"
-        )
-    if not os.path.exists(path):
-        write_json(path, manifest)
+    # Two tasks that start at once must not take each other's files for left-over ones.
+    with locked(folder, "begin", wait=True):
+        found = read_manifest(folder)
+        differing = [] if found is None else _differences(found, manifest)
+        if differing and not (may_clear and not has_chunks(folder)):
+            raise InputError(
+                f"{folder} must hold the begun work of the same settings. Received: "
+                f"{'; '.join(differing)}; delete that folder to start anew"
+            )
+        if differing or found is None:
+            _remove_work(folder)
+            write_json(os.path.join(folder, MANIFEST), manifest)
 
 
-def is_begun(folder, manifest):
-    """Whether the folder is there, of these settings."""
-    path = os.path.join(folder, MANIFEST)
-    return os.path.exists(path) and not _differences(path, manifest)
+def read_manifest(folder):
+    """The manifest of a run that has not removed its folder yet; None if there is none."""
+    try:
+        with open(os.path.join(folder, MANIFEST), encoding="utf-8") as file:
+            return parse_json(file.read())
+    except FileNotFoundError:
+        return None
+    except ValueError:  # lost power
+        return {}
 
 
 def has_chunks(folder):
@@ -54,21 +61,11 @@ def has_chunks(folder):
     return not all(name.endswith(".partial") for name in names)
 
 
-def _differences(path, manifest):
-    """What differs, as phrases; none if there is no manifest yet."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            found = json.load(file)
-    except FileNotFoundError:
-        return []
-    except ValueError:  # lost power
-        found = {}
+def _differences(found, manifest):
+    """What differs, as phrases."""
     wanted = json.loads(json.dumps(manifest))  # tuples become lists
     names = [name for name in {**wanted, **found} if wanted.get(name) != found.get(name)]
-    phrases = [
-        f"{name} was {_shown(found.get(name))}, is now {_shown(wanted.get(name))}"
-        for name in names[:_MOST_SHOWN]
-    ]
+    phrases = [_difference(name, found.get(name), wanted.get(name)) for name in names[:_MOST_SHOWN]]
     if len(names) > _MOST_SHOWN:
         phrases.append(f"{len(names) - _MOST_SHOWN} more")
     return phrases
@@ -78,9 +75,17 @@ def _differences(path, manifest):
 _MOST_SHOWN = 3
 
 
+def _difference(name, found, wanted):
+    if isinstance(found, list) and isinstance(wanted, list):  # the first that differs
+        pairs = list(itertools.zip_longest(found, wanted))
+        number = next(k for k, (old, new) in enumerate(pairs) if old != new)
+        name, (found, wanted) = f"number {number + 1} of the {name}", pairs[number]
+    return f"{name} was {_shown(found)}, is now {_shown(wanted)}"
+
+
 def _shown(value):
     text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 80 else f"{text[:77]}..."
+    return text if len(text) <= 80 else f"{text[:38]}...{text[-39:]}"  # a path's name is its end
 
 
 def write_json(path, value):
@@ -123,5 +128,20 @@ def locked(folder, name, wait=False):
 
 
 def clear(folder):
-    """Removes the folder with everything in it."""
+    """Removes the folder with everything in it.
+
+    The locks are the last to go: a start while they are held is refused.
+    """
+    with contextlib.suppress(FileNotFoundError):  # another task was faster
+        _remove_work(folder)
     shutil.rmtree(folder, ignore_errors=True)
+
+
+def _remove_work(folder):
+    """Removes all but the locks, the manifest last: a kill leaves no file that has none."""
+    names = [name for name in os.listdir(folder) if not name.endswith(LOCK)]
+    # Network file systems keep removed files that are open under such a name.
+    names = [name for name in names if not name.startswith(".nfs")]
+    for name in sorted(names, key=MANIFEST.__eq__):
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(os.path.join(folder, name))

@@ -32,6 +32,8 @@ class WorkPlan:
 
     Attributes:
         chunks: for each chunk its ranges of the input.
+        continued: the chunks that begin within a document, which the chunk before begins with or
+            goes on with.
         input_format: "text" or "jsonl".
         split_sentences: whether a line is running text, to be split.
         settings: `ChunkSettings`.
@@ -43,6 +45,7 @@ class WorkPlan:
     """
 
     chunks: list[list[Range]]
+    continued: set[int]
     input_format: str
     split_sentences: bool
     settings: ChunkSettings
@@ -54,7 +57,7 @@ class WorkPlan:
 
     def chunk_size(self, number):
         """Bytes of text of a chunk."""
-        return sum(part.end - part.start for part in self.chunks[number])
+        return sum(part.size for part in self.chunks[number])
 
     def files_there(self):
         """The files of the work folder.
@@ -124,7 +127,7 @@ def expand_output_file(path):
     Raises:
         InputError: no shards, or more than the names have room for.
     """
-    match = re.fullmatch(r"(.+)@(\d+)", path)
+    match = re.fullmatch(r"(.+)@(\d{1,4000})", path)  # Python reads no longer numbers
     if not match:
         return [path]
     name, count = match[1], int(match[2])
@@ -139,7 +142,17 @@ def expand_output_file(path):
 def without_shard(path):
     """The name without the part that `expand_output_file` put into it."""
     stem, extension = os.path.splitext(path)
-    return re.sub(r"-\d{5}-of-\d{5}$", "", stem) + extension
+    return re.sub(_SHARD, "", stem) + extension
+
+
+def collapse_output_file(path):
+    """The inverse of `expand_output_file`, of any of the files."""
+    match = re.search(_SHARD, os.path.splitext(path)[0])
+    return f"{without_shard(path)}@{int(match[1])}" if match else path
+
+
+# What `expand_output_file` puts behind the stem of a name.
+_SHARD = r"-\d{5}-of-(\d{5})$"
 
 
 def work_folder_of(output_files):

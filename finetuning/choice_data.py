@@ -5,16 +5,15 @@ Shapes: B batch, C choices, T pieces of a row.
 
 import dataclasses
 import itertools
-import json
 import os
 from typing import NamedTuple
 
 import numpy as np
 
-from create_pretraining_data.engine import start_workers
 from finetuning.inputs import Row, pad_rows
-from finetuning.windows import CONTEXTS_OF_A_TASK
+from finetuning.windows import encode_groups
 from tokenization.errors import InputError
+from tokenization.json_text import read_json
 from tokenization.vocabulary import read_bytes
 
 # The folders of RACE's splits, which examinations are told apart by.
@@ -114,7 +113,9 @@ def _race_article(path):
         )
     for number, (question, options, answer) in enumerate(zip(*lists, strict=True)):
         where = f"{path} question {number + 1}"
-        name = f"{os.path.basename(path)}-{number}"
+        # The name of a file need not be UTF-8, what is written is.
+        base = os.fsencode(os.path.basename(path)).decode("utf-8", "replace")
+        name = f"{base}-{number}"
         yield _choice(name, article, question, options, answer, where)
 
 
@@ -144,10 +145,7 @@ def read_choices(path):
 
 
 def _object(text, where):
-    try:
-        entry = json.loads(text)
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{where} must hold JSON. Received: {error}") from None
+    entry = read_json(text, where)
     if not isinstance(entry, dict):
         raise InputError(f"{where} must be an object. Received: {_shown(entry)}")
     return entry
@@ -212,10 +210,7 @@ def encode_choices(tokenizer, choices, max_qa_length, workers=1):
         A list of `EncodedChoice`, one for each.
     """
     groups = [list(group) for _, group in itertools.groupby(choices, lambda each: each.context)]
-    tasks = [groups[i : i + CONTEXTS_OF_A_TASK] for i in range(0, len(groups), CONTEXTS_OF_A_TASK)]
-    with start_workers((tasks, max_qa_length), tokenizer, min(workers, len(tasks))) as run:
-        done = dict(run(_encode_task, range(len(tasks))))
-    return [encoded for number in range(len(tasks)) for encoded in done[number]]
+    return encode_groups(_encode_task, groups, max_qa_length, tokenizer, workers)
 
 
 def _encode_task(plan, tokenizer, number):

@@ -18,14 +18,16 @@ from finetuning.inputs import pad_rows
 from finetuning.metrics import score_tags
 from finetuning.ner_features import (
     align,
+    decode_pieces,
     make_windows,
     pad_labels,
     piece_scores,
     predict_tags,
-    tags_of_scores,
+    unit_tags,
 )
 from finetuning.pictures import draw_confusion
 from finetuning.token_head import TokenClassifier
+from tokenization.progress import with_progress
 
 # Sentences that TensorBoard shows of those with the most units that are wrong.
 SHOWN_MISTAKES = 10
@@ -73,7 +75,8 @@ class EntityTagging:
         Sentences longer than a window are cut: for training into windows that follow each other,
         else into some that overlap.
         """
-        alignments = [align(self.tokenizer, sentence) for sentence in read]
+        sentences = with_progress(read, "encoding", "sentences")
+        alignments = [align(self.tokenizer, sentence) for sentence in sentences]
         windows = make_windows(
             self.tokenizer, alignments, read, self.task.tags, self.max_length, not training
         )
@@ -96,12 +99,13 @@ class EntityTagging:
         scores = piece_scores(alignments, windows, outputs["logits"], len(self.task.tags))
         found = []
         for alignment, each in zip(alignments, scores, strict=True):  # each: [P, C]
-            tags = tags_of_scores(alignment, each, self.task.tags)
+            chosen = decode_pieces(alignment, each, self.task.tags)
+            tags = unit_tags(alignment, [self.task.tags[number] for number in chosen])
             exponentials = np.exp(each - each.max(axis=1, keepdims=True, initial=-np.inf))
             shares = exponentials / exponentials.sum(axis=1, keepdims=True)
             sure = [
-                # Behind its first unit a piece goes on with what it began.
-                shares[piece].max() if piece >= 0 else 1.0
+                # After its first unit a piece goes on with what it began.
+                shares[piece, chosen[piece]] if piece >= 0 else 1.0
                 for piece in alignment.owners
             ]
             found.append((tags, sure))

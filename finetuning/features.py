@@ -6,9 +6,9 @@ Shapes: B batch, T pieces of a row or a batch, L layers asked for, H hidden.
 import functools
 
 import tensorflow as tf
-from tqdm import tqdm
 
 from finetuning.inputs import pad_rows
+from tokenization.progress import progress
 
 # Batches are as long as their longest row, up to a multiple of it, so that few lengths are
 # compiled.
@@ -55,15 +55,7 @@ def extract(encoder, rows, layers, pooling, batch_size, pad_id=0, window=WINDOW_
     """
     compiled = functools.cache(lambda length: _compile(encoder, layers, pooling, length))
     size = len(layers) * encoder.config.hidden_size
-    progress = tqdm(
-        total=sum(len(row.ids) for row in rows),
-        desc="features",
-        unit="piece",
-        unit_scale=True,
-        leave=False,
-        disable=None,  # not in a file
-    )
-    with progress:
+    with progress("computing features", sum(len(row.ids) for row in rows), "pieces") as bar:
         for part in _windows(rows, size, pooling == "none", window):
             # The longest first: what does not fit into memory shows at once.
             order = sorted(range(len(part)), key=lambda i: -len(part[i].ids))
@@ -77,7 +69,7 @@ def extract(encoder, rows, layers, pooling, batch_size, pad_id=0, window=WINDOW_
                 for i, row, value in zip(numbers, batch, values, strict=True):
                     # A copy: a view would keep the whole batch in memory.
                     found[i] = value[: len(row.ids)].copy() if pooling == "none" else value
-                progress.update(sum(len(row.ids) for row in batch))
+                bar.update(sum(len(row.ids) for row in batch))
             yield from found
 
 

@@ -7,9 +7,9 @@ import re
 from typing import NamedTuple
 
 import numpy as np
-from tqdm import tqdm
 
 from tokenization.errors import InputError
+from tokenization.progress import progress
 from tokenization.vocabulary import read_bytes
 
 # As google-research/bert extract_features.py: the last " ||| " of a line parts two sentences.
@@ -72,7 +72,7 @@ def encode_pairs(tokenizer, pairs, max_length):
         A list of `Row`s.
     """
     rows, graph = [], len(pairs) >= GRAPH_FROM
-    with tqdm(total=len(pairs), desc="encoding", unit="example", delay=1, leave=False) as progress:
+    with progress("encoding", len(pairs), "examples") as bar:
         for start in range(0, len(pairs), ENCODED_TOGETHER):
             part = pairs[start : start + ENCODED_TOGETHER]
             firsts = _encode([text for text, _ in part], tokenizer, graph)
@@ -81,7 +81,7 @@ def encode_pairs(tokenizer, pairs, max_length):
                 _join(tokenizer, first, other, max_length)
                 for first, other in zip(firsts, others, strict=True)
             ]
-            progress.update(len(part))
+            bar.update(len(part))
     return rows
 
 

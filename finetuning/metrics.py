@@ -8,6 +8,7 @@ Shapes: N examples, C classes.
 import functools
 import importlib
 import importlib.util
+import math
 import warnings
 
 import numpy as np
@@ -34,11 +35,9 @@ def _correlation(name):
     """A correlation of scipy.stats between labels and predictions [N]."""
 
     def metric(labels, predictions):
-        with warnings.catch_warnings():
-            # A model that gives every example the same number correlates with nothing: not a
-            # number, which `score` turns into 0.
-            warnings.simplefilter("ignore", _imported("scipy.stats").ConstantInputWarning)
-            return getattr(_imported("scipy.stats"), name)(labels, predictions)[0]
+        if len(labels) < 2:  # one example correlates with nothing
+            return math.nan
+        return getattr(_imported("scipy.stats"), name)(labels, predictions)[0]
 
     return metric
 
@@ -72,13 +71,19 @@ def score(names, labels, predictions):
         predictions: likewise.
 
     Returns:
-        A dict: name -> float, 0 where a correlation is not defined.
+        A dict: name -> float, 0 where a metric is not defined: a correlation of one example, or
+        of a model that gives every example the same number.
 
     Raises:
         InputError: a metric's library is not installed.
     """
-    found = {name: float(METRICS[name](labels, predictions)) for name in names}
-    return {name: value if np.isfinite(value) else 0.0 for name, value in found.items()}
+    with warnings.catch_warnings(action="ignore"):  # the libraries warn of what is not defined
+        found = {name: float(METRICS[name](labels, predictions)) for name in names}
+    return {name: _defined(value) for name, value in found.items()}
+
+
+def _defined(value):
+    return value if math.isfinite(value) else 0.0
 
 
 def score_tags(labels, predictions, tags):
@@ -92,7 +97,8 @@ def score_tags(labels, predictions, tags):
         tags: all tags that there are, "O" among them.
 
     Returns:
-        A dict: "entity_f1" over all entities, "entity_macro_f1", the mean over their kinds, and
+        A dict: "entity_f1" over all entities, "entity_macro_f1", the mean over their kinds (both
+        0 where there is neither a true nor a predicted entity), and
         "character_macro_f1", the mean over `tags`. The last two are KLUE's; as in its program
         "O" is one of the tags, and a tag that is in neither has an F1 of 1.
 
@@ -109,11 +115,12 @@ def score_tags(labels, predictions, tags):
     )
     true, found = ([tag for sentence in each for tag in sentence] for each in (labels, predictions))
     character_f1 = _scikit("f1_score", average="macro", labels=list(tags), zero_division=1.0)
-    return {
-        "entity_f1": float(entity_f1(average="micro")),
-        "entity_macro_f1": float(entity_f1(average="macro")),
-        "character_macro_f1": float(character_f1(true, found)),
-    }
+    with warnings.catch_warnings(action="ignore"):  # where there is no entity at all
+        return {
+            "entity_f1": float(entity_f1(average="micro")),
+            "entity_macro_f1": _defined(float(entity_f1(average="macro"))),
+            "character_macro_f1": float(character_f1(true, found)),
+        }
 
 
 def check_installed():

@@ -221,8 +221,8 @@ def piece_scores(alignments, windows, logits, classes):
     return [np.concatenate(each) for each in parts]
 
 
-def tags_of_scores(alignment, scores, tags):
-    """What a model says of every unit of a sentence.
+def decode_pieces(alignment, scores, tags):
+    """The tags that a model gives the pieces of a sentence.
 
     Args:
         alignment: the sentence's.
@@ -230,13 +230,25 @@ def tags_of_scores(alignment, scores, tags):
         tags: the tags of the classes.
 
     Returns:
-        U tags, valid IOB2.
+        [P] numbers of classes, that of "O" where no unit belongs to the piece.
     """
     # The pieces that no unit belongs to have no say.
     begins = np.array(alignment.begins, bool)
-    found = np.full(len(begins), "O", object)
-    found[begins] = [tags[number] for number in decode(scores[begins], tags)]
-    return unit_tags(alignment, found)
+    found = np.full(len(begins), tags.index("O"), np.int32)
+    found[begins] = decode(scores[begins], tags)
+    return found
+
+
+def tags_of_scores(alignment, scores, tags):
+    """What a model says of every unit of a sentence.
+
+    Args:
+        alignment, scores, tags: as for `decode_pieces`.
+
+    Returns:
+        U tags, valid IOB2.
+    """
+    return unit_tags(alignment, [tags[i] for i in decode_pieces(alignment, scores, tags)])
 
 
 def predict_tags(alignments, windows, logits, tags):

@@ -6,11 +6,11 @@ Legend: B examples that a replica computes together.
 import keras
 import numpy as np
 import tensorflow as tf
-from tqdm import tqdm
 
 from bert_tf.compilation import Compiled
 from bert_tf.distribution import is_chief, worker_count
 from bert_tf.exhaustion import explain_exhaustion
+from tokenization.progress import progress
 
 
 class Predictor:
@@ -50,15 +50,11 @@ class Predictor:
         # The longest first: what does not fit into memory shows at once.
         order = np.argsort(-examples.lengths, kind="stable")
         found = [None] * len(order)
-        progress = tqdm(
-            total=len(order),
-            desc="predicting",
-            unit="example",
-            leave=False,
-            disable=None if is_chief(self.strategy) else True,  # None: not in a file
-        )
         remedies = ["a lower --eval_batch_size or --predict_batch_size"]
-        with progress, explain_exhaustion(remedies, {"batch_size": size * replicas}):
+        with (
+            progress("predicting", len(order), "examples", shown=is_chief(self.strategy)) as bar,
+            explain_exhaustion(remedies, {"batch_size": size * replicas}),
+        ):
             for start in range(0, len(order), size * replicas):
                 numbers = order[start : start + size * replicas]
                 longest = int(examples.lengths[numbers[0]])
@@ -67,7 +63,7 @@ class Predictor:
                 outputs = self._outputs(examples, np.split(whole, replicas), length)
                 for i, number in enumerate(numbers):
                     found[number] = {name: values[i] for name, values in outputs.items()}
-                progress.update(len(numbers))
+                bar.update(len(numbers))
         return {name: [outputs[name] for outputs in found] for name in found[0]}
 
     def _outputs(self, examples, parts, length):

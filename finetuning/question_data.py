@@ -1,10 +1,10 @@
 """Reads questions about texts: SQuAD 1.1 and 2.0, KorQuAD 1.0, KLUE-MRC."""
 
 import dataclasses
-import json
 from typing import NamedTuple
 
 from tokenization.errors import InputError
+from tokenization.json_text import read_json
 from tokenization.vocabulary import read_bytes
 
 
@@ -72,7 +72,7 @@ def read_questions(path, version_2_with_negative=False, with_answers=True):
             questions have; an answer that is nowhere in its text; a question without an answer
             where there must be one.
     """
-    content = _read_json(path)
+    content = read_json(read_bytes(path), path)
     questions, places, moved = [], {}, 0
     for paragraph, where in _paragraphs(content, path):
         context = _field(paragraph, "context", str, where)
@@ -100,7 +100,7 @@ def read_questions(path, version_2_with_negative=False, with_answers=True):
 
 def has_answers(path):
     """Whether any question of a file has an answer, or is said to have none."""
-    content = _read_json(path)
+    content = read_json(read_bytes(path), path)
     try:
         return any(
             entry.get("answers") or entry.get("is_impossible")
@@ -110,13 +110,6 @@ def has_answers(path):
         )
     except (AttributeError, KeyError, TypeError):
         return True  # not of this format, which `read_questions` will say
-
-
-def _read_json(path):
-    try:
-        return json.loads(read_bytes(path))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} must hold JSON. Received: {error}") from None
 
 
 def _paragraphs(content, path):

@@ -1,11 +1,11 @@
 """Reads the examples of a task from its published files."""
 
-import json
 import math
 import os
 from typing import NamedTuple
 
 from tokenization.errors import InputError
+from tokenization.json_text import read_json
 from tokenization.vocabulary import read_bytes
 
 
@@ -134,14 +134,14 @@ def read_rows(path, source):
         InputError: names file and line.
     """
     if path.endswith(".json"):
-        entries = _parse_json(read_bytes(path), path)
+        entries = read_json(read_bytes(path), path)
         if not isinstance(entries, list):
             raise InputError(f"{path} must hold a list of objects. Received: {_shown(entries)}")
         for number, entry in enumerate(entries, 1):
             yield _object(entry, f"{path} entry {number}")
     elif path.endswith(".jsonl"):
         for where, line in read_lines(path):
-            yield _object(_parse_json(line, where), where)
+            yield _object(read_json(line, where), where)
     else:
         lines = read_lines(path)
         columns = {}
@@ -196,13 +196,6 @@ def _object(entry, where):
         return value
 
     return where, field
-
-
-def _parse_json(text, where):
-    try:
-        return json.loads(text)
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{where} must hold JSON. Received: {error}") from None
 
 
 def _shown(value):

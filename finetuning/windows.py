@@ -10,9 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from create_pretraining_data.engine import start_workers
+from create_pretraining_data.worker_processes import start_workers
 from finetuning.inputs import pad_rows
 from tokenization.errors import InputError
+from tokenization.progress import progress
 
 # [CLS] question [SEP] context [SEP]
 SPECIALS = 3
@@ -22,6 +23,9 @@ CONTEXTS_OF_A_TASK = 16
 
 # A worker process takes as long to start as about so many contexts take to be cut.
 CONTEXTS_OF_A_WORKER = 100
+
+# What helps where worker processes need too much: there is one for each core.
+FEWER_CORES = "on fewer cores (taskset) it needs fewer processes and less memory"
 
 
 class Encoded(NamedTuple):
@@ -90,10 +94,32 @@ def encode_questions(tokenizer, questions, max_query_length, workers=1):
         (context, [entry.question for entry in group])
         for context, group in itertools.groupby(questions, lambda entry: entry.context)
     ]
+    return encode_groups(_encode_task, groups, max_query_length, tokenizer, workers)
+
+
+def encode_groups(encode, groups, limit, tokenizer, workers):
+    """Has worker processes encode groups of texts.
+
+    Args:
+        encode: a task of `start_workers`, whose plan is (lists of groups, `limit`); returns a list.
+        groups: each a context with what is asked about it.
+        limit: how many pieces are kept of what is cut.
+        tokenizer: what cuts the text.
+        workers: how many processes share the work; a single one is this process.
+
+    Returns:
+        All that `encode` returned, in order.
+    """
     tasks = [groups[i : i + CONTEXTS_OF_A_TASK] for i in range(0, len(groups), CONTEXTS_OF_A_TASK)]
-    with start_workers((tasks, max_query_length), tokenizer, min(workers, len(tasks))) as run:
-        done = dict(run(_encode_task, range(len(tasks))))
-    return [encoded for number in range(len(tasks)) for encoded in done[number]]
+    with (
+        start_workers((tasks, limit), tokenizer, min(workers, len(tasks)), FEWER_CORES) as run,
+        progress("encoding", len(groups), "contexts") as bar,
+    ):
+        done = {}
+        for number, encoded in run(encode, range(len(tasks))):
+            done[number] = encoded
+            bar.update(len(tasks[number]))
+    return [each for number in range(len(tasks)) for each in done[number]]
 
 
 def _encode_task(plan, tokenizer, number):

@@ -1,1 +1,8 @@
 """The programs: flags in, a call into the library out."""
+
+import sys
+
+if sys.argv[:1] == ["-m"]:  # python -m run_scripts.NAME, whose imports come after this file
+    from bert_tf.startup import begin
+
+    begin()

@@ -7,7 +7,9 @@ import sys
 import time
 import warnings
 
+from create_pretraining_data.input_chunks import FORMATS
 from run_scripts.cli import expand_globs, flag, run_program
+from run_scripts.limits import LARGEST_VOCABULARY, MOST_PROCESSES
 from tokenization.errors import InputError
 from tokenization.folders import make_writable
 
@@ -21,30 +23,53 @@ class BuildVocabFlags:
     needs one. With --compare, instead: the pieces of a few sentences side by side.
     """
 
-    input_file: str = flag(None, "Text files (UTF-8): paths or globs, comma-separated.")
+    input_file: str = flag(
+        None, "Text files (UTF-8), plain or gzip: paths or globs, comma-separated."
+    )
+    input_format: str = flag(
+        "text",
+        'text: any number of lines; jsonl: an object a line, of which "text" counts.',
+        choices=FORMATS,
+    )
     output_dir: str = flag(None, "The folder to write to; it is what --tokenizer_dir takes.")
-    vocab_size: int = flag(32000, "Lines of the vocabulary, at most.")
+    vocab_size: int = flag(
+        32000, "Lines of the vocabulary, at most.", least=1, most=LARGEST_VOCABULARY
+    )
     analyser: str = flag(
         None,
         "kiwi: kiwipiepy finds the morphemes; none: statistics with a table of particles and "
         "endings. Without it: kiwi if it is installed.",
         choices=("kiwi", "none"),
     )
-    num_unused: int = flag(0, "Lines [unused0], [unused1], ... behind the special tokens.")
+    num_unused: int = flag(
+        0,
+        "Lines [unused0], [unused1], ... behind the special tokens.",
+        least=0,
+        most=LARGEST_VOCABULARY,
+    )
     user_symbols: str = flag(
         None,
         "Pieces to keep whole whatever the text says, comma-separated; ##X for one inside words.",
     )
     character_coverage: float = flag(
-        0.9995, "The share of the text's characters that get pieces of their own."
+        0.9995, "The share of the text's characters that get pieces of their own.", above=0, most=1
     )
     do_lower_case: bool = flag(False, "Lower-case the text, here and in the tokenizer.")
-    most_megabytes: int = flag(32, "Larger text is sampled down to about this size, by lines.")
-    random_seed: int = flag(12345, "Decides which lines are in the sample.")
+    most_megabytes: int = flag(
+        32, "Larger text is sampled down to about this size, by lines.", least=1, most=2**20
+    )
+    random_seed: int = flag(
+        12345, "Decides which lines are in the sample.", least=-(2**63), most=2**63 - 1
+    )
     strict_utf8: bool = flag(
         False, "Refuse text that is not UTF-8; without it such bytes are left out, counted."
     )
-    num_threads: int = flag(2, "How many threads analyse; the vocabulary does not depend on it.")
+    num_threads: int = flag(
+        2,
+        "How many threads analyse; the vocabulary does not depend on it.",
+        least=1,
+        most=MOST_PROCESSES,
+    )
     compare: str = flag(
         None,
         "Vocabularies to show side by side, comma-separated: a tokenizer's folder, vocab.txt, "
@@ -90,11 +115,12 @@ def build_vocab(flags):
     settings = make_settings(flags)
     files = expand_globs(flags.input_file, "input_file")
 
+    from create_pretraining_data.plain_lines import open_texts
     from tokenization.learn import learn_vocabulary, write_vocabulary
 
     make_writable(flags.output_dir, "--output_dir must be a folder that can be made and written to")
     check_not_read(flags.output_dir, files)
-    learned = learn_vocabulary(files, settings)
+    learned = learn_vocabulary(open_texts(files, flags.input_format), settings)
     write_vocabulary(learned, flags.output_dir)
     print(summary(learned.report, time.monotonic() - started))
     print(f"written: {flags.output_dir}")

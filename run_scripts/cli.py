@@ -19,6 +19,7 @@ import dataclasses
 import errno
 import glob
 import inspect
+import operator
 import os
 import sys
 import types
@@ -28,6 +29,7 @@ import warnings
 from absl import flags as absl_flags
 from tqdm import tqdm
 
+from bert_tf.startup import end_silently_from_now_on, interruptible
 from tokenization.errors import InputError
 
 
@@ -44,7 +46,9 @@ def both(value):
     return Columns(value, value)
 
 
-def flag(default, help, *, required=False, choices=None):
+def flag(
+    default, help, *, required=False, choices=None, least=None, above=None, most=None, below=None
+):
     """Declares one flag as a dataclass field.
 
     Args:
@@ -52,10 +56,43 @@ def flag(default, help, *, required=False, choices=None):
         help: what a person reads in `--help`.
         required: whether a run without the flag is refused.
         choices: the allowed values, for a string flag.
+        least, above: the lowest value that is allowed, or one that it must be above; every number
+            has one of them, and one of the next two.
+        most, below: the highest value that is allowed, or one that it must be below.
     """
+    bounds = {"least": least, "above": above, "most": most, "below": below}
+    given = {name: bound for name, bound in bounds.items() if bound is not None}
     return dataclasses.field(
-        default=default, metadata={"help": help, "required": required, "choices": choices}
+        default=default,
+        metadata={"help": help, "required": required, "choices": choices, "bounds": given},
     )
+
+
+# How a bound is said, and when it is kept; a NaN keeps none.
+_BOUNDS = {
+    "least": ("at least", operator.ge),
+    "above": ("above", operator.gt),
+    "most": ("at most", operator.le),
+    "below": ("below", operator.lt),
+}
+
+
+def check_bounds(values):
+    """Refuses numbers out of the bounds that their flags were declared with.
+
+    Args:
+        values: an instance of a program's dataclass; what is no number is let through.
+
+    Raises:
+        InputError: names the flag, its bounds, its value.
+    """
+    for field in dataclasses.fields(values):
+        value, bounds = getattr(values, field.name), field.metadata["bounds"]
+        if type(value) not in (int, float):
+            continue
+        if not all(_BOUNDS[name][1](value, bound) for name, bound in bounds.items()):
+            must = " and ".join(f"{_BOUNDS[name][0]} {bound}" for name, bound in bounds.items())
+            raise InputError(f"--{field.name} must be {must}. Received: {value}")
 
 
 def run_program(program, flags_class, argv=None):
@@ -67,8 +104,9 @@ def run_program(program, flags_class, argv=None):
     try:
         values = parse(flags_class, sys.argv if argv is None else argv)
         if values is not None:  # None: --help was printed
-            with _warnings_in_one_line():
+            with interruptible(), _warnings_in_one_line():
                 program(values)
+        sys.stdout.flush()  # now, while a full disk can still be told
         return 0
     except InputError as error:
         return _complain(error)
@@ -76,15 +114,17 @@ def run_program(program, flags_class, argv=None):
         if error.errno not in _ORDINARY_ERRNO:
             raise
         return _complain(f"{error.strerror}: {error.filename or 'while reading or writing'}")
-    except KeyboardInterrupt:
-        return _complain("interrupted")
+    except KeyboardInterrupt as error:
+        status = _complain(str(error) or "interrupted")
+        end_silently_from_now_on()
+        return status
 
 
 # What a person can set right: no such file, no permission, a full or failing disk, a folder
-# for a file.
+# for a file, a name that is too long.
 _ORDINARY_ERRNO = {
     errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT, errno.EROFS,
-    errno.EISDIR, errno.ENOTDIR, errno.EFBIG, errno.EIO,
+    errno.EISDIR, errno.ENOTDIR, errno.EFBIG, errno.EIO, errno.ENAMETOOLONG, errno.ELOOP,
 }  # fmt: skip
 
 
@@ -129,8 +169,11 @@ def parse(flags_class, argv):
         An instance of `flags_class`, or None after `--help` has been printed.
 
     Raises:
-        InputError: an unknown flag, a value of the wrong type, a required flag not given.
+        InputError: an unknown flag, a value of the wrong type or out of its bounds, a required
+            flag not given, an argument that is not UTF-8.
     """
+    for argument in argv:
+        _check_utf8(argument, "the command line")
     values = absl_flags.FlagValues()
     define_flags(flags_class, values)
     for name in HELP_FLAGS:
@@ -155,7 +198,17 @@ def parse(flags_class, argv):
             chosen[field.name] = field.default
         if field.metadata["required"] and not chosen[field.name]:
             raise InputError(f"--{field.name} must be given: {field.metadata['help']}")
-    return flags_class(**chosen)
+    chosen = flags_class(**chosen)
+    check_bounds(chosen)
+    return chosen
+
+
+def _check_utf8(text, what):
+    """Refuses bytes that Python could not decode: no output file or library takes them."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise InputError(f"{what} must be UTF-8. Received: {text!r}") from None
 
 
 def define_flags(flags_class, values):
@@ -203,6 +256,10 @@ def resolve_columns(values, column):
     return dataclasses.replace(values, **given)
 
 
+# From here on a bound is no news to anybody who reads --help.
+_NO_LIMIT = 2**31 - 1
+
+
 def help_text(flags_class, program):
     """The whole `--help`: what the program does, then every flag with its default."""
     lines = [f"{os.path.basename(program)}: {inspect.cleandoc(flags_class.__doc__)}", ""]
@@ -217,6 +274,9 @@ def help_text(flags_class, program):
         else:
             shown = "not set" if default is None else f"default: {_shown(default)}"
         kind = field.metadata["choices"] or [value_type(field).__name__]
+        bounds = field.metadata["bounds"].values()
+        if kind == ["int"] and bounds and max(bounds) < _NO_LIMIT:
+            kind = [" to ".join(map(str, bounds))]
         lines.append(f"  --{field.name}=<{'|'.join(kind)}>  ({shown})")
         lines.append(f"        {field.metadata['help']}")
     lines += ["  --flagfile=<path>", "        Reads flags from a file, one --name=value a line."]
@@ -242,6 +302,8 @@ def expand_globs(patterns, flag_name):
         matches = sorted(path for path in glob.glob(pattern) if os.path.isfile(path))
         if not matches:
             raise InputError(f"--{flag_name} must match a file. Received: {pattern!r}, no file")
+        for path in matches:
+            _check_utf8(path, f"the name of a file of --{flag_name}")
         files += matches
     if not files:
         raise InputError(f"--{flag_name} must name a file. Received: {patterns!r}")

@@ -8,35 +8,37 @@ import warnings
 
 from create_pretraining_data import sentences, spark_engine
 from create_pretraining_data.chunk import ONE_WORD
-from create_pretraining_data.disk_space import check_free_space, in_bytes
-from create_pretraining_data.engine import make_chunks, make_shards, read_summaries, start_workers
+from create_pretraining_data.disk_space import check_free_space
+from create_pretraining_data.engine import make_chunks, make_shards, read_summaries
 from create_pretraining_data.layout import find_layout_problems
 from create_pretraining_data.sidecar import (
     check_names,
     describe_records,
     is_made,
-    sidecar_paths,
+    remove_sidecars,
     write_sidecars,
 )
+from create_pretraining_data.stop_signals import interrupted_once
 from create_pretraining_data.whole_file import remove_partial
 from create_pretraining_data.work_folder import (
     begin,
     clear,
     has_chunks,
-    is_begun,
     locked,
+    read_manifest,
 )
 from create_pretraining_data.work_plan import (
     DEFLATED,
     estimate_records_size,
     work_folder_of,
 )
+from create_pretraining_data.worker_processes import start_workers
 from run_scripts.cli import expand_globs, run_program
 from run_scripts.create_data_flags import (
     MODEL_NAMES,
     CreateDataFlags,
     check_engine,
-    check_numbers,
+    check_task,
     choose_output_files,
     choose_plan,
     files_read,
@@ -47,11 +49,15 @@ from run_scripts.create_data_plan import make_manifest, make_plan, make_settings
 from run_scripts.tokenizer_flags import check_tokenizer_flags, open_tokenizer
 from tokenization.errors import InputError
 from tokenization.folders import make_writable
+from tokenization.progress import in_bytes
+
+FEWER_WORKERS = "the same command goes on from here, and needs less with fewer --num_workers"
 
 
 def main(argv=None):
     """Runs the program; returns its exit status."""
-    return run_program(create_data, CreateDataFlags, argv)
+    with interrupted_once():
+        return run_program(create_data, CreateDataFlags, argv)
 
 
 def create_data(flags):
@@ -74,7 +80,7 @@ def create_data(flags):
             print(f"--{name} means nothing here (text is read as UTF-8, by --num_workers)")
     check_tokenizer_flags(flags)
     flags = resolve_defaults(flags, defaults.column)
-    check_numbers(flags)
+    check_task(flags)
     check_engine(flags)
     if flags.engine == "spark":
         spark_engine.check_installed()
@@ -98,9 +104,10 @@ def create_data(flags):
     settings = make_settings(flags, defaults, tokenizer)
     manifest = make_manifest(flags, defaults, tokenizer, input_files, output_files)
     folder = work_folder_of(output_files)
+    left = read_manifest(folder)
+    if left is not None and is_made(output_files, left):  # killed before it was removed
+        clear(folder)
     if is_made(output_files, manifest):
-        if is_begun(folder, manifest):  # killed just before it was removed
-            clear(folder)
         print(f"already there, made of this text with these settings: {shown(output_files)}")
         return
     os.makedirs(folder, exist_ok=True)
@@ -149,7 +156,7 @@ def run_passes(flags, plan, manifest, tokenizer):
         cores = flags.num_workers or len(os.sched_getaffinity(0))
         workers = max(1, min(cores, len(plan.chunks)))
         who = f"{workers} worker{'s' * (workers > 1)}"
-        engine = start_workers(plan, tokenizer, workers)
+        engine = start_workers(plan, tokenizer, workers, FEWER_WORKERS)
     size = estimate * (DEFLATED if plan.compression == "GZIP" else 1)
     print(
         f"text: {in_bytes(text_bytes)} in {len(plan.chunks)} chunk{'s' * (len(plan.chunks) != 1)}"
@@ -159,7 +166,8 @@ def run_passes(flags, plan, manifest, tokenizer):
         flush=True,
     )
     check_free_space(plan, estimate)
-    remove_partial(list(map(plan.chunk_file, own)))
+    own_files = list(map(plan.chunk_file, own))
+    remove_partial(own_files)
     objective = plan.settings.pair_rules.objective
 
     def look(statistics):
@@ -169,11 +177,16 @@ def run_passes(flags, plan, manifest, tokenizer):
                 warnings.warn(f"so far {problem}", stacklevel=2)
 
     with contextlib.ExitStack() as held:
+        held.callback(remove_partial, own_files)  # of workers that were killed at an error
         with engine as run:
             make_chunks(plan, run, own, look)
-            is_free = held.enter_context(locked(plan.folder, "shards"))
-            found = read_summaries(plan) if is_free else None
-            if found is None:
+            # One task at a time looks, so that of two that end at once the second sees all chunks.
+            with locked(plan.folder, "look", wait=True):
+                found = read_summaries(plan)
+                is_last = found is not None and held.enter_context(locked(plan.folder, "shards"))
+            if is_last:
+                held.callback(remove_partial, plan.output_files)
+            else:
                 print("this task's chunks are made; the last task makes the record files")
                 return None
             statistics, expected = found
@@ -182,11 +195,8 @@ def run_passes(flags, plan, manifest, tokenizer):
             except InputError:
                 clear(plan.folder)  # another start would find the same
                 raise
-            sidecars = sidecar_paths(plan.output_files)
-            remove_partial([*plan.output_files, *sidecars])
-            for path in sidecars:
-                with contextlib.suppress(FileNotFoundError):
-                    os.remove(path)  # from here on it would not be true of all record files
+            remove_partial(plan.output_files)
+            remove_sidecars(plan.output_files)  # not true of all record files from here on
             shards = make_shards(plan, run, expected)
         # With the lock, but without an engine that may have been making a file twice.
         remove_partial(plan.output_files)

@@ -10,10 +10,17 @@ from create_pretraining_data.packing import row_predictions
 from create_pretraining_data.pairs import OBJECTIVES, SHORTEST_SEQUENCE
 from create_pretraining_data.work_plan import COMPRESSIONS, expand_output_file
 from run_scripts.cli import Columns, flag, resolve_columns
+from run_scripts.limits import LONGEST_SEQUENCE, MOST_PROCESSES
 from run_scripts.tokenizer_flags import TokenizerFlags
 from tokenization.errors import InputError
 
 MASKINGS = ("static", "dynamic")
+
+# SpanBERT's longest runs have 10 words.
+LONGEST_NGRAM = 32
+
+# ALBERT's default is 40.
+MOST_PASSES = 10_000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,11 +58,18 @@ class CreateDataFlags(TokenizerFlags):
         "has is given, else nsp.",
         choices=OBJECTIVES,
     )
-    max_seq_length: int = flag(Columns(128, 512), "Most pieces of an example, specials included.")
+    max_seq_length: int = flag(
+        Columns(128, 512),
+        "Most pieces of an example, specials included.",
+        least=SHORTEST_SEQUENCE,
+        most=LONGEST_SEQUENCE,
+    )
     max_predictions_per_seq: int = flag(
         None,
         "Most masked pieces of an example; max_seq_length * masked_lm_prob is what it takes. "
         "Without it: 20, or what full rows need with --packing.",
+        least=1,
+        most=LONGEST_SEQUENCE,
     )
     packing: bool = flag(
         False,
@@ -68,11 +82,13 @@ class CreateDataFlags(TokenizerFlags):
         "run_pretraining draws them, others in every epoch, from records that are made once.",
         choices=MASKINGS,
     )
-    masked_lm_prob: float = flag(0.15, "The share of the pieces that is masked.")
+    masked_lm_prob: float = flag(0.15, "The share of the pieces that is masked.", least=0, below=1)
     do_whole_word_mask: bool = flag(
         Columns(False, True), "Mask all pieces of a word at once; a word is the tokenizer's word."
     )
-    ngram: int = flag(Columns(1, 3), "Mask up to so many words (or pieces) in a row.")
+    ngram: int = flag(
+        Columns(1, 3), "Mask up to so many words (or pieces) in a row.", least=1, most=LONGEST_NGRAM
+    )
     favor_shorter_ngram: bool = flag(
         Columns(True, True), "Draw a run of n with weight 1/n; if false, the other way round."
     )
@@ -85,19 +101,26 @@ class CreateDataFlags(TokenizerFlags):
         Columns(False, False), "ALBERT's name for the objective nsp (with ALBERT's defaults)."
     )
     short_seq_prob: float = flag(
-        0.1, "The share of passes over a document that make shorter examples."
+        0.1, "The share of passes over a document that make shorter examples.", least=0, most=1
     )
     dupe_factor: int = flag(
         Columns(10, 40),
         "How many passes over the text, each with other cuts and masks. With --masking=dynamic 1 "
         "is enough, and what there is without it.",
+        least=1,
+        most=MOST_PASSES,
     )
-    random_seed: int = flag(12345, "The same seed gives the same bytes.")
+    random_seed: int = flag(
+        12345, "The same seed gives the same bytes.", least=-(2**63), most=2**63 - 1
+    )
     compression: str = flag(
         "none", "Of the record files; run_pretraining reads both.", choices=COMPRESSIONS
     )
     num_workers: int = flag(
-        None, "Processes; any number writes the same bytes. Without it: one for each core."
+        None,
+        "Processes; any number writes the same bytes. Without it: one for each core.",
+        least=1,
+        most=MOST_PROCESSES,
     )
     engine: str = flag(
         "local",
@@ -112,8 +135,10 @@ class CreateDataFlags(TokenizerFlags):
         1,
         "Runs of this program that share the work, on machines with a common file system; "
         "whichever finds all of it done makes the record files.",
+        least=1,
+        most=MOST_PROCESSES,
     )
-    task_index: int = flag(0, "Which of them this is, from 0.")
+    task_index: int = flag(0, "Which of them this is, from 0.", least=0, most=MOST_PROCESSES - 1)
     input_file_mode: str = flag(None, "Accepted for ALBERT's command lines; means nothing here.")
     parallel: bool = flag(None, "Accepted for ALBERT's command lines; means nothing here.")
 
@@ -124,9 +149,6 @@ ALBERT_ONLY = (
     "spm_model_file", "ngram", "favor_shorter_ngram", "random_next_sentence", "do_permutation",
     "input_file_mode",
 )  # fmt: skip
-
-# Far beyond any BERT; a larger one is a slip of the hand, and would fill the memory.
-LONGEST_SEQUENCE = 65_536
 
 # The default of both reference scripts, whatever max_seq_length is.
 GOOGLES_PREDICTIONS = 20
@@ -202,40 +224,16 @@ def resolve_defaults(flags, column):
     return dataclasses.replace(flags, max_predictions_per_seq=number)
 
 
-def check_numbers(flags):
-    """Refuses numbers out of their range.
+def check_task(flags):
+    """Refuses a task that is none of --num_tasks.
 
     Raises:
-        InputError: names the flag, its range, its value.
+        InputError: names both flags.
     """
-    least = {
-        "max_seq_length": SHORTEST_SEQUENCE,
-        "max_predictions_per_seq": 1,
-        "ngram": 1,
-        "dupe_factor": 1,
-        "num_workers": 1,
-        "num_tasks": 1,
-    }
-    for name, bound in least.items():
-        value = getattr(flags, name)
-        if value is not None and value < bound:
-            raise InputError(f"--{name} must be at least {bound}. Received: {value}")
-    if flags.max_seq_length > LONGEST_SEQUENCE:
+    if flags.task_index >= flags.num_tasks:
         raise InputError(
-            f"--max_seq_length must be at most {LONGEST_SEQUENCE}. Received: {flags.max_seq_length}"
-        )
-    if not 0 <= flags.task_index < flags.num_tasks:
-        raise InputError(
-            "--task_index must be at least 0 and below --num_tasks. Received: "
+            "--task_index must be below --num_tasks. Received: "
             f"--task_index={flags.task_index}, --num_tasks={flags.num_tasks}"
-        )
-    if not 0 <= flags.masked_lm_prob < 1:
-        raise InputError(
-            f"--masked_lm_prob must be at least 0 and below 1. Received: {flags.masked_lm_prob}"
-        )
-    if not 0 <= flags.short_seq_prob <= 1:
-        raise InputError(
-            f"--short_seq_prob must be between 0 and 1. Received: {flags.short_seq_prob}"
         )
 
 

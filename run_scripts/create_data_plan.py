@@ -7,7 +7,6 @@ import warnings
 
 from create_pretraining_data import chunk, input_chunks
 from create_pretraining_data.chunk import ChunkSettings
-from create_pretraining_data.disk_space import in_bytes
 from create_pretraining_data.input_chunks import (
     LONGEST_SEARCH,
     Source,
@@ -20,7 +19,10 @@ from create_pretraining_data.packing import MOST_SEQUENCES
 from create_pretraining_data.pairs import PairRules
 from create_pretraining_data.record_format import RecordFormat
 from create_pretraining_data.sentences import describe_splitter
+from create_pretraining_data.work_folder import write_json
 from create_pretraining_data.work_plan import WorkPlan, count_buckets, estimate_records_size
+from tokenization.json_text import parse_json
+from tokenization.progress import in_bytes
 
 # Flags that do not decide the bytes, or that something else in the manifest says better.
 NOT_IN_MANIFEST = (
@@ -119,7 +121,22 @@ def make_manifest(flags, defaults, tokenizer, input_files, output_files):
         "bytes of a chunk": input_chunks.CHUNK_BYTES,
         "version": chunk.VERSION,
         **inputs,
+        # In their order: the keys of a JSON object have none that counts.
+        "input files": [os.path.abspath(path) for path in input_files],
     }
+
+
+def inflate_once(path, plain):
+    """Inflates a gzip file, unless an earlier start did; how large it became stands beside it."""
+    marker = f"{plain}.json"
+    try:
+        with open(marker, encoding="utf-8") as file:
+            is_there = parse_json(file.read())["size"] == os.path.getsize(plain)
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        is_there = False
+    if not is_there:
+        inflate(path, plain)
+        write_json(marker, {"size": os.path.getsize(plain)})
 
 
 def make_plan(flags, settings, input_files, output_files, folder):
@@ -143,19 +160,21 @@ def make_plan(flags, settings, input_files, output_files, folder):
         plain = path
         if is_gzip(path):
             plain = os.path.join(folder, f"input-{number:05d}")
-            if not os.path.exists(plain):
-                inflate(path, plain)
+            inflate_once(path, plain)
         sources.append(Source(path, os.path.abspath(plain), os.path.getsize(plain)))
-    chunks, documents_cut = cut_into_chunks(sources, flags.input_format)
-    if documents_cut:
+    chunks, continued = cut_into_chunks(sources, flags.input_format)
+    if continued:
+        remedy = {"text": "put a blank line between documents", "jsonl": "a line is a document"}
         warnings.warn(
-            f"{documents_cut} documents are longer than {in_bytes(LONGEST_SEARCH)} and are cut "
-            "between two sentences: put a blank line between documents",
+            f"documents longer than {in_bytes(LONGEST_SEARCH)} are cut between two sentences, "
+            f"lines longer than that between two words, at {len(continued)} places: "
+            f"{remedy[flags.input_format]}",
             stacklevel=2,
         )
     estimate = estimate_records_size(sum(source.size for source in sources), settings)
     return WorkPlan(
         chunks=chunks,
+        continued=continued,
         input_format=flags.input_format,
         split_sentences=flags.split_sentences,
         settings=settings,

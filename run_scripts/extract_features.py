@@ -10,11 +10,13 @@ from finetuning.feature_files import write_arrays, write_json_lines
 from finetuning.inputs import SHORTEST, encode_pair, read_lines
 from run_scripts.cli import flag, run_program
 from run_scripts.finetune_flags import read_layers
+from run_scripts.limits import LARGEST_BATCH, LONGEST_SEQUENCE, MOST_STEPS
 from run_scripts.model_folder import CONFIG_NAMES, check_table, find_checkpoint, find_config
 from run_scripts.tokenizer_flags import TokenizerFlags, check_tokenizer_flags, open_tokenizer
 from run_scripts.training_flags import choose_column, read_config
 from tokenization.errors import InputError
 from tokenization.folders import make_writable
+from tokenization.progress import with_progress
 
 ARRAYS = ".npz"
 
@@ -52,11 +54,16 @@ class ExtractFeaturesFlags(TokenizerFlags):
         "The --output_dir or --export_dir of a run_pretraining: stands for configuration, "
         "checkpoint and, if it had --tokenizer_dir, tokenizer, where no other flag names them.",
     )
-    max_seq_length: int = flag(128, "Most pieces of a line, specials included; more are cut off.")
-    batch_size: int = flag(32, "Lines that are computed together.")
+    max_seq_length: int = flag(
+        128,
+        "Most pieces of a line, specials included; more are cut off.",
+        least=SHORTEST,
+        most=LONGEST_SEQUENCE,
+    )
+    batch_size: int = flag(32, "Lines that are computed together.", least=1, most=LARGEST_BATCH)
     use_tpu: bool = flag(False, "Accepted while off: this program runs on GPUs and CPUs.")
     master: str = flag(None, "For TPUs; means nothing here.")
-    num_tpu_cores: int = flag(None, "For TPUs; means nothing here.")
+    num_tpu_cores: int = flag(None, "For TPUs; means nothing here.", least=0, most=MOST_STEPS)
     use_one_hot_embeddings: bool = flag(False, "For TPUs; means nothing here.")
 
 
@@ -83,7 +90,8 @@ def extract_features(values):
     lines = read_lines(values.input_file)
     folder = os.path.dirname(values.output_file) or "."
     make_writable(folder, "--output_file must be in a folder that can be written")
-    rows = [encode_pair(tokenizer, *line, values.max_seq_length) for line in lines]
+    shown = with_progress(lines, "encoding", "lines")
+    rows = [encode_pair(tokenizer, *line, values.max_seq_length) for line in shown]
 
     import_tensorflow()
     from albert_tf import AlbertModel
@@ -127,12 +135,6 @@ def check_flags(values):
         raise InputError(
             f"--pooling is for an --output_file that ends in {ARRAYS}. Received: "
             f"--pooling={values.pooling}, --output_file={values.output_file}"
-        )
-    if values.batch_size < 1:
-        raise InputError(f"--batch_size must be at least 1. Received: {values.batch_size}")
-    if values.max_seq_length < SHORTEST:
-        raise InputError(
-            f"--max_seq_length must be at least {SHORTEST}. Received: {values.max_seq_length}"
         )
     if os.path.isdir(values.output_file):
         raise InputError(f"--output_file must be a file. Received: {values.output_file}, a folder")

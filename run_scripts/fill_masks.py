@@ -7,6 +7,7 @@ from albert_tf.config import AlbertConfig
 from bert_tf.config import BertConfig
 from bert_tf.quiet import import_tensorflow
 from run_scripts.cli import flag, run_program
+from run_scripts.limits import LARGEST_VOCABULARY
 from run_scripts.model_folder import check_table, find_checkpoint, find_config
 from tokenization import load_tokenizer
 from tokenization.errors import InputError
@@ -28,7 +29,9 @@ class FillMasksFlags:
         required=True,
     )
     text: str = flag(None, "Sentences with [MASK], separated by |.", required=True)
-    guesses: int = flag(5, "How many guesses to show for each [MASK].")
+    guesses: int = flag(
+        5, "How many guesses to show for each [MASK].", least=1, most=LARGEST_VOCABULARY
+    )
 
 
 def main(argv=None):
@@ -42,8 +45,6 @@ def fill_masks(values):
     for text in texts:
         if MASK not in text:
             raise InputError(f"every sentence of --text must hold {MASK}. Received: {text!r}")
-    if values.guesses < 1:
-        raise InputError(f"--guesses must be at least 1. Received: {values.guesses}")
     tokenizer = load_tokenizer(values.model_dir)
     column, path = find_config(values.model_dir)
     config = (BertConfig if column == "bert" else AlbertConfig).from_json_file(path)

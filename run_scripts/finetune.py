@@ -1,7 +1,6 @@
 """What the programs of all downstream tasks do first: flags and data in, everything checked."""
 
 import dataclasses
-import json
 import os
 from collections.abc import Callable
 from typing import NamedTuple
@@ -29,6 +28,8 @@ from run_scripts.tokenizer_flags import check_tokenizer_flags, open_tokenizer
 from run_scripts.training_flags import choose_column, read_config
 from tokenization.errors import InputError
 from tokenization.folders import make_writable
+from tokenization.json_text import read_json
+from tokenization.vocabulary import read_bytes
 
 # Of a task without a dev split this share of the training examples is held out to choose the
 # best checkpoint by.
@@ -149,8 +150,10 @@ def read_settings(values):
     for folder in folders:
         path = os.path.join(folder, SETTINGS_FILE)
         if os.path.exists(path):
-            with open(path, encoding="utf-8") as file:
-                return folder, json.load(file)
+            saved = read_json(read_bytes(path), path)
+            if not isinstance(saved, dict):
+                raise InputError(f"{path} must hold an object. Received: {type(saved).__name__}")
+            return folder, saved
     return None, None
 
 
@@ -175,6 +178,11 @@ def read_splits(values, task, read_split, say):
         shown = "".join(f", {count:,} {what}" for what, count in left_out.items())
         say(f"{split}: {len(read[split]):,} examples{shown}")
     if values.do_train and values.eval_every_steps and "dev" not in splits:
+        if len(read["train"]) < 2:
+            raise InputError(
+                "--eval_every_steps holds out training examples where a task has no dev split: "
+                "there must be two at least. Received: 1"
+            )
         order = np.random.default_rng(0).permutation(len(read["train"]))
         count = max(1, int(HELD_OUT_SHARE * len(order)))
         read["held_out"] = [read["train"][i] for i in sorted(order[:count])]

@@ -2,16 +2,24 @@
 
 import dataclasses
 import os
+import re
 
 from bert_tf.checkpoint_files import exists, latest_checkpoint
 from finetuning.inputs import SHORTEST
-from run_scripts.cli import Columns, flag
+from run_scripts.cli import Columns, check_bounds, flag
+from run_scripts.limits import (
+    HIGHEST_RATE,
+    LARGEST_BATCH,
+    LONGEST_SEQUENCE,
+    MAX_SEED,
+    MOST_EPOCHS,
+    MOST_SEEDS,
+    MOST_STEPS,
+)
 from run_scripts.model_folder import find_checkpoint
 from run_scripts.tokenizer_flags import TokenizerFlags
 from run_scripts.training_flags import (
     TrainingFlags,
-    check_positive,
-    check_range,
     check_training_flags,
 )
 from tokenization.errors import InputError
@@ -28,7 +36,10 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
         "fine-tuned ones; a folder stands for its best or newest checkpoint.",
     )
     max_seq_length: int = flag(
-        Columns(128, 512), "Most pieces of an example, specials included; more are cut off."
+        Columns(128, 512),
+        "Most pieces of an example, specials included; more are cut off.",
+        least=SHORTEST,
+        most=LONGEST_SEQUENCE,
     )
     do_train: bool = flag(False, "Whether to train.")
     do_eval: bool = flag(False, "Whether to measure the model on all splits with labels.")
@@ -36,29 +47,60 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
     predict_split: str = flag(
         None, "Which split to predict. Without it: test where there is one, else dev."
     )
-    train_batch_size: int = flag(32, "Examples of an update, over all devices.")
-    eval_batch_size: int = flag(8, "Examples of an evaluation step, over all devices.")
-    predict_batch_size: int = flag(8, "Examples that are predicted together, over all devices.")
+    train_batch_size: int = flag(
+        32, "Examples of an update, over all devices.", least=1, most=LARGEST_BATCH
+    )
+    eval_batch_size: int = flag(
+        8, "Examples of an evaluation step, over all devices.", least=1, most=LARGEST_BATCH
+    )
+    predict_batch_size: int = flag(
+        8, "Examples that are predicted together, over all devices.", least=1, most=LARGEST_BATCH
+    )
     optimizer: str = flag("adamw", "Google's AdamW or LAMB.", choices=("adamw", "lamb"))
-    learning_rate: float = flag(5e-5, "The rate that the warm-up aims at.")
-    num_train_epochs: float = flag(Columns(3.0, None), "Passes over the training examples.")
-    train_step: int = flag(Columns(None, 1000), "Updates in all, in place of num_train_epochs.")
-    warmup_proportion: float = flag(Columns(0.1, None), "The share of all updates that is warm-up.")
-    warmup_step: int = flag(Columns(None, 0), "Updates of warm-up, in place of warmup_proportion.")
-    save_checkpoints_steps: int = flag(1000, "Updates between two checkpoints.")
+    learning_rate: float = flag(
+        5e-5, "The rate that the warm-up aims at.", above=0, most=HIGHEST_RATE
+    )
+    num_train_epochs: float = flag(
+        Columns(3.0, None), "Passes over the training examples.", above=0, most=MOST_EPOCHS
+    )
+    train_step: int = flag(
+        Columns(None, 1000),
+        "Updates in all, in place of num_train_epochs.",
+        least=1,
+        most=MOST_STEPS,
+    )
+    warmup_proportion: float = flag(
+        Columns(0.1, None), "The share of all updates that is warm-up.", least=0, below=1
+    )
+    warmup_step: int = flag(
+        Columns(None, 0),
+        "Updates of warm-up, in place of warmup_proportion.",
+        least=0,
+        most=MOST_STEPS,
+    )
+    save_checkpoints_steps: int = flag(
+        1000, "Updates between two checkpoints.", least=1, most=MOST_STEPS
+    )
     eval_every_steps: int = flag(
         0,
         "Updates between two evaluations while training, by which the best checkpoint is chosen; "
         "0: the last one is. Where a task has no dev split a twentieth of the training examples is "
         "held out for it.",
+        least=0,
+        most=MOST_STEPS,
     )
     patience: int = flag(
-        0, "End training after so many evaluations in a row without a better one; 0: never."
+        0,
+        "End training after so many evaluations in a row without a better one; 0: never.",
+        least=0,
+        most=MOST_STEPS,
     )
     num_seeds: int = flag(
         1,
         "Train as often, with --random_seed and the numbers after it, each in a folder of its own "
         "below --output_dir; prints mean and standard deviation.",
+        least=1,
+        most=MOST_SEEDS,
     )
     bucket_boundaries: str = flag(
         "auto",
@@ -67,7 +109,10 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
         "separated by commas.",
     )
     classifier_dropout: float = flag(
-        0.1, "The rate of dropout before the task's head, as ALBERT's paper calls it."
+        0.1,
+        "The rate of dropout before the task's head, as ALBERT's paper calls it.",
+        least=0,
+        below=1,
     )
     freeze_encoder: bool = flag(False, "Train the head alone, on what the encoder gives.")
     feature_layers: str = flag(
@@ -92,20 +137,11 @@ def check_finetune_flags(values):
             "checkpoint in its folder variables, for --init_checkpoint. Received: "
             f"{values.albert_hub_module_handle}"
         )
-    check_range(values, 1, "train_batch_size", "eval_batch_size", "predict_batch_size",
-                "train_step", "save_checkpoints_steps", "num_seeds")  # fmt: skip
-    check_range(values, SHORTEST, "max_seq_length")
-    check_range(values, 0, "warmup_step", "eval_every_steps", "patience")
-    check_positive(values, "learning_rate")
-    if not 0 <= values.classifier_dropout < 1:
+    check_bounds(values)  # again, for those that a model's folder remembers
+    if values.random_seed + values.num_seeds - 1 > MAX_SEED:
         raise InputError(
-            f"--classifier_dropout must be in 0..1. Received: {values.classifier_dropout}"
-        )
-    if values.num_train_epochs is not None:
-        check_positive(values, "num_train_epochs")
-    if values.warmup_proportion is not None and not 0 <= values.warmup_proportion < 1:
-        raise InputError(
-            f"--warmup_proportion must be in 0..1. Received: {values.warmup_proportion}"
+            f"--random_seed + --num_seeds must be at most {MAX_SEED + 1}. Received: "
+            f"--random_seed={values.random_seed}, --num_seeds={values.num_seeds}"
         )
     if values.num_seeds > 1 and not (values.do_train and values.do_eval):
         raise InputError(
@@ -145,10 +181,10 @@ def training_steps(values, examples):
     steps = values.train_step
     if steps is None:
         steps = int(examples / values.train_batch_size * values.num_train_epochs)
-    if steps < 1:
+    if not 1 <= steps <= MOST_STEPS:
         raise InputError(
-            "there must be a batch at least: examples times --num_train_epochs. Received: "
-            f"{examples} examples, --num_train_epochs={values.num_train_epochs}, "
+            f"there must be 1 to {MOST_STEPS} batches: examples times --num_train_epochs. "
+            f"Received: {examples} examples, --num_train_epochs={values.num_train_epochs}, "
             f"--train_batch_size={values.train_batch_size}"
         )
     if values.warmup_step is not None:
@@ -163,7 +199,7 @@ def read_boundaries(text, longest):
     if text in ("none", ""):
         return (longest,)
     parts = [part.strip() for part in text.split(",")]
-    lengths = [int(part) if part.isdecimal() else 0 for part in parts]
+    lengths = [int(part) if re.fullmatch(r"\d{1,5}", part) else 0 for part in parts]
     if lengths != sorted(set(lengths)) or not 1 <= lengths[0] <= lengths[-1] <= longest:
         raise InputError(
             "--bucket_boundaries must be auto, none, or ascending lengths up to --max_seq_length. "

@@ -75,6 +75,12 @@ def run(values, column, config, tokenizer, problem, read, boundaries, settings, 
     with explain_lost_worker(strategy), explain_exhaustion(MEMORY_REMEDIES, {}):
         raise_together(strategy, refusal)
         examples = {s: problem.encode(each, s == "train") for s, each in read.items()}
+        for split, each in examples.items():
+            if not len(each.lengths):
+                raise InputError(
+                    f"{split} must hold an example that the tokenizer makes pieces of. Received: "
+                    f"{len(read[split])} without any"
+                )
         # Of each split its own: its figures do not depend on which splits were read beside it.
         boundaries = {
             split: boundaries or choose_boundaries(each.lengths, values.max_seq_length)

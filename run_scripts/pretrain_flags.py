@@ -3,16 +3,16 @@
 import dataclasses
 import hashlib
 import os
+import re
 import warnings
 
 from bert_tf.checkpoint_files import exists, latest_checkpoint
 from create_pretraining_data.sidecar import read_sidecar, sidecar_path
 from run_scripts.cli import Columns, flag
+from run_scripts.limits import HIGHEST_RATE, LARGEST_BATCH, LONGEST_SEQUENCE, MOST_STEPS
 from run_scripts.model_folder import check_table
 from run_scripts.training_flags import (
     TrainingFlags,
-    check_positive,
-    check_range,
     check_training_flags,
 )
 from tokenization import load_tokenizer
@@ -50,30 +50,52 @@ class PretrainFlags(TrainingFlags):
     max_seq_length: int = flag(
         Columns(128, 512),
         "Length of the records' sequences; need not be given where a JSON file lies beside them.",
+        least=1,
+        most=LONGEST_SEQUENCE,
     )
     max_predictions_per_seq: int = flag(
-        Columns(20, 20), "Places for masked words in a record; likewise."
+        Columns(20, 20),
+        "Places for masked words in a record; likewise.",
+        least=1,
+        most=LONGEST_SEQUENCE,
     )
     do_train: bool = flag(Columns(False, True), "Whether to train.")
     do_eval: bool = flag(Columns(False, False), "Whether to evaluate, after training if both.")
-    train_batch_size: int = flag(Columns(32, 4096), "Examples of an update, over all devices.")
-    eval_batch_size: int = flag(Columns(8, 64), "Examples of an evaluation step.")
+    train_batch_size: int = flag(
+        Columns(32, 4096), "Examples of an update, over all devices.", least=1, most=LARGEST_BATCH
+    )
+    eval_batch_size: int = flag(
+        Columns(8, 64), "Examples of an evaluation step.", least=1, most=LARGEST_BATCH
+    )
     optimizer: str = flag(
         Columns("adamw", "lamb"), "Google's AdamW or LAMB.", choices=("adamw", "lamb")
     )
-    learning_rate: float = flag(Columns(5e-5, 0.00176), "The rate that the warm-up aims at.")
-    poly_power: float = flag(1.0, "The power of the rate's fall.")
-    num_train_steps: int = flag(Columns(100000, 125000), "Updates in all.")
-    num_warmup_steps: int = flag(Columns(10000, 3125), "Updates of linear warm-up.")
-    start_warmup_step: int = flag(0, "The update at which the warm-up begins.")
-    save_checkpoints_steps: int = flag(Columns(1000, 5000), "Updates between two checkpoints.")
+    learning_rate: float = flag(
+        Columns(5e-5, 0.00176), "The rate that the warm-up aims at.", above=0, most=HIGHEST_RATE
+    )
+    poly_power: float = flag(1.0, "The power of the rate's fall.", above=0, most=100)
+    num_train_steps: int = flag(
+        Columns(100000, 125000), "Updates in all.", least=1, most=MOST_STEPS
+    )
+    num_warmup_steps: int = flag(
+        Columns(10000, 3125), "Updates of linear warm-up.", least=0, most=MOST_STEPS
+    )
+    start_warmup_step: int = flag(
+        0, "The update at which the warm-up begins.", least=0, most=MOST_STEPS
+    )
+    save_checkpoints_steps: int = flag(
+        Columns(1000, 5000), "Updates between two checkpoints.", least=1, most=MOST_STEPS
+    )
     eval_input_file: str = flag(
         None, "Held-out TFRecord files to evaluate on; without them the training files are read."
     )
     eval_every_steps: int = flag(
-        0, "Updates between two evaluations on --eval_input_file; 0: one at the end."
+        0,
+        "Updates between two evaluations on --eval_input_file; 0: one at the end.",
+        least=0,
+        most=MOST_STEPS,
     )
-    max_eval_steps: int = flag(100, "Evaluate at most so many batches.")
+    max_eval_steps: int = flag(100, "Evaluate at most so many batches.", least=1, most=MOST_STEPS)
     bucket_boundaries: str = flag(
         None,
         "Shorter lengths that a batch may have too, separated by commas, for example 128,256: "
@@ -82,7 +104,9 @@ class PretrainFlags(TrainingFlags):
     export_dir: str = flag(
         None, "After training, also write weights, configuration and tokenizer here, no moments."
     )
-    masked_lm_budget: float = flag(0.0, "Accepted at 0: it did nothing in Google's program.")
+    masked_lm_budget: float = flag(
+        0.0, "Accepted at 0: it did nothing in Google's program.", least=0, most=1
+    )
     init_from_group0: bool = flag(False, "Accepted while off: it failed in Google's program.")
 
 
@@ -95,10 +119,6 @@ def check_flags(values):
         raise InputError(f"--masked_lm_budget must be 0. Received: {values.masked_lm_budget}")
     if values.init_from_group0:
         raise InputError("--init_from_group0 must be off: Google's program fails on it too")
-    check_range(values, 1, "train_batch_size", "eval_batch_size", "num_train_steps",
-                "save_checkpoints_steps", "max_eval_steps", "max_seq_length",
-                "max_predictions_per_seq")  # fmt: skip
-    check_range(values, 0, "num_warmup_steps", "start_warmup_step", "eval_every_steps")
     if values.do_train and values.num_warmup_steps > values.num_train_steps:
         warnings.warn(
             f"--num_warmup_steps={values.num_warmup_steps} is more than "
@@ -106,7 +126,6 @@ def check_flags(values):
             "--learning_rate",
             stacklevel=2,
         )
-    check_positive(values, "learning_rate", "poly_power")
     if values.eval_every_steps and not (values.eval_input_file and values.do_train):
         raise InputError(
             "--eval_every_steps needs --eval_input_file and --do_train. Received: "
@@ -125,7 +144,7 @@ def read_bucket_boundaries(values, record_format):
         return ()
     longest = record_format.max_seq_length
     parts = [part.strip() for part in values.bucket_boundaries.split(",")]
-    lengths = [int(part) if part.isdecimal() else 0 for part in parts]
+    lengths = [int(part) if re.fullmatch(r"\d{1,5}", part) else 0 for part in parts]
     if lengths != sorted(set(lengths)) or not 1 <= lengths[0] <= lengths[-1] < longest:
         raise InputError(
             "--bucket_boundaries must be ascending lengths below --max_seq_length. Received: "

@@ -13,9 +13,11 @@ from finetuning.choice_data import (
     read_race,
     read_task_split,
 )
+from finetuning.inputs import SHORTEST
 from run_scripts.cli import both, flag, run_program
 from run_scripts.finetune import Program, finetune
 from run_scripts.finetune_flags import FinetuneFlags
+from run_scripts.limits import HIGHEST_RATE, LONGEST_SEQUENCE, MOST_EPOCHS, MOST_STEPS
 from tokenization.errors import InputError
 
 # What the folder of a fine-tuned model remembers.
@@ -46,19 +48,35 @@ class RaceFlags(FinetuneFlags):
     do_eval: bool = flag(None, "Whether to measure the model on dev and test.")
     do_predict: bool = flag(None, "Whether to write predictions for test.")
     max_seq_length: int = flag(
-        both(512), "Most pieces of a row, specials included; the text loses its end."
+        both(512),
+        "Most pieces of a row, specials included; the text loses its end.",
+        least=SHORTEST,
+        most=LONGEST_SEQUENCE,
     )
     max_qa_length: int = flag(
-        both(128), "Most pieces of a question with an option, which lose their beginning."
+        both(128),
+        "Most pieces of a question with an option, which lose their beginning.",
+        least=1,
+        most=LONGEST_SEQUENCE,
     )
-    learning_rate: float = flag(1e-5, "The rate that the warm-up aims at.")
-    num_train_epochs: float = flag(both(None), "Passes over the questions, in place of train_step.")
-    train_step: int = flag(both(12000), "Updates in all.")
-    warmup_proportion: float = flag(both(None), "Their share that is warm-up, for warmup_step.")
-    warmup_step: int = flag(both(1000), "Updates of warm-up.")
-    save_checkpoints_steps: int = flag(100, "Updates between two checkpoints.")
-    num_keep_checkpoint: int = flag(None, "Another name of keep_checkpoint_max.")
-    dropout_prob: float = flag(None, "Another name of classifier_dropout.")
+    learning_rate: float = flag(
+        1e-5, "The rate that the warm-up aims at.", above=0, most=HIGHEST_RATE
+    )
+    num_train_epochs: float = flag(
+        both(None), "Passes over the questions, in place of train_step.", above=0, most=MOST_EPOCHS
+    )
+    train_step: int = flag(both(12000), "Updates in all.", least=1, most=MOST_STEPS)
+    warmup_proportion: float = flag(
+        both(None), "Their share that is warm-up, for warmup_step.", least=0, below=1
+    )
+    warmup_step: int = flag(both(1000), "Updates of warm-up.", least=0, most=MOST_STEPS)
+    save_checkpoints_steps: int = flag(
+        100, "Updates between two checkpoints.", least=1, most=MOST_STEPS
+    )
+    num_keep_checkpoint: int = flag(
+        None, "Another name of keep_checkpoint_max.", least=0, most=MOST_STEPS
+    )
+    dropout_prob: float = flag(None, "Another name of classifier_dropout.", least=0, below=1)
     train_file: str = flag(None, "Means nothing here: rows are made in memory.")
     eval_file: str = flag(None, "Means nothing here.")
     predict_file: str = flag(None, "Means nothing here.")

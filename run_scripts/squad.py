@@ -7,12 +7,13 @@ import sys
 from albert_tf.config import AlbertConfig
 from bert_tf.checkpoint_files import latest_checkpoint
 from finetuning.answer_scores import BENCHMARKS
+from finetuning.inputs import SHORTEST
 from finetuning.question_data import QuestionTask, has_answers, read_questions, read_task_split
 from finetuning.windows import SPECIALS
 from run_scripts.cli import both, flag, run_program
 from run_scripts.finetune import Program, finetune
 from run_scripts.finetune_flags import FinetuneFlags
-from run_scripts.training_flags import check_range
+from run_scripts.limits import LONGEST_SEQUENCE, MOST_EPOCHS, MOST_SHOWN, MOST_STEPS
 from tokenization.errors import InputError
 
 # What the folder of a fine-tuned model remembers; of these another value may be given later.
@@ -51,28 +52,60 @@ class SquadFlags(FinetuneFlags):
         False, "Whether to answer --predict_file, and score that as --do_eval does."
     )
     do_eval: bool = flag(False, "Whether to score the answers to --predict_file.")
-    max_seq_length: int = flag(both(384), "Most pieces of a window, specials included.")
-    doc_stride: int = flag(
-        both(128), "How many pieces behind a window's first the next window of a text begins."
+    max_seq_length: int = flag(
+        both(384),
+        "Most pieces of a window, specials included.",
+        least=SHORTEST,
+        most=LONGEST_SEQUENCE,
     )
-    max_query_length: int = flag(both(64), "Most pieces of a question; more are cut off.")
-    n_best_size: int = flag(both(20), "How many answers of each question are written.")
-    max_answer_length: int = flag(both(30), "Most pieces of an answer.")
+    doc_stride: int = flag(
+        both(128),
+        "How many pieces behind a window's first the next window of a text begins.",
+        least=1,
+        most=LONGEST_SEQUENCE,
+    )
+    max_query_length: int = flag(
+        both(64), "Most pieces of a question; more are cut off.", least=1, most=LONGEST_SEQUENCE
+    )
+    n_best_size: int = flag(
+        both(20), "How many answers of each question are written.", least=1, most=MOST_SHOWN
+    )
+    max_answer_length: int = flag(
+        both(30), "Most pieces of an answer.", least=1, most=LONGEST_SEQUENCE
+    )
     null_score_diff_threshold: float = flag(
-        both(0.0), "With SQuAD 2.0: no answer is given where its odds are above this."
+        both(0.0),
+        "With SQuAD 2.0: no answer is given where its odds are above this.",
+        least=-1e9,
+        most=1e9,
     )
     start_n_top: int = flag(
         None,
         "With ALBERT's head for SQuAD 2.0, which it has with --version_2_with_negative, and BERT "
         f"where this is given: how many starts are followed. Without it there: {START_N_TOP}.",
+        least=1,
+        most=MOST_SHOWN,
     )
-    end_n_top: int = flag(None, f"Likewise how many ends of each start. Without it: {END_N_TOP}.")
-    dropout_prob: float = flag(0.1, "The rate of dropout in that head.")
-    classifier_dropout: float = flag(0.1, "Means nothing here.")
-    num_train_epochs: float = flag(both(3.0), "Passes, counted in questions, not in windows.")
-    train_step: int = flag(both(None), "Updates in all, in place of num_train_epochs.")
-    warmup_proportion: float = flag(both(0.1), "The share of all updates that is warm-up.")
-    warmup_step: int = flag(both(None), "Updates of warm-up, in place of warmup_proportion.")
+    end_n_top: int = flag(
+        None,
+        f"Likewise how many ends of each start. Without it: {END_N_TOP}.",
+        least=1,
+        most=MOST_SHOWN,
+    )
+    dropout_prob: float = flag(0.1, "The rate of dropout in that head.", least=0, below=1)
+    classifier_dropout: float = flag(0.1, "Means nothing here.", least=0, below=1)
+    num_train_epochs: float = flag(
+        both(3.0), "Passes, counted in questions, not in windows.", above=0, most=MOST_EPOCHS
+    )
+    train_step: int = flag(
+        both(None), "Updates in all, in place of num_train_epochs.", least=1, most=MOST_STEPS
+    )
+    warmup_proportion: float = flag(
+        both(0.1), "The share of all updates that is warm-up.", least=0, below=1
+    )
+    warmup_step: int = flag(
+        both(None), "Updates of warm-up, in place of warmup_proportion.", least=0, most=MOST_STEPS
+    )
     train_feature_file: str = flag(
         None,
         "Where the pieces of the questions are kept, for the next run with the same. Without it: "
@@ -131,8 +164,6 @@ def check(values):
             raise InputError(
                 f"--{name} must be a file that this program wrote, or a new one. Received: {path}"
             )
-    if not 0 <= values.dropout_prob < 1:
-        raise InputError(f"--dropout_prob must be in 0..1. Received: {values.dropout_prob}")
     unused = [name for name in NO_EFFECT if getattr(values, name) is not None]
     if unused:
         print(f"note: --{', --'.join(unused)}: without effect here")
@@ -151,8 +182,6 @@ def path_of(values, name):
 
 def read_task(values):
     """The questions that the flags name."""
-    check_range(values, 1, "doc_stride", "max_query_length", "n_best_size", "max_answer_length",
-                "start_n_top", "end_n_top")  # fmt: skip
     if values.max_seq_length <= values.max_query_length + SPECIALS:
         raise InputError(
             f"--max_seq_length must be greater than --max_query_length + {SPECIALS}. Received: "

@@ -1,12 +1,12 @@
 """The flags that every training program has, and what can be said of them at once."""
 
 import dataclasses
-import math
 import re
 
 from albert_tf.config import AlbertConfig
 from bert_tf.config import BertConfig
 from run_scripts.cli import flag
+from run_scripts.limits import LARGEST_BATCH, MAX_SEED, MOST_DEVICES, MOST_STEPS
 from run_scripts.model_folder import CONFIG_NAMES
 from tokenization.errors import InputError
 
@@ -14,9 +14,6 @@ from tokenization.errors import InputError
 TPU_FLAGS = (
     "tpu_name", "tpu_zone", "gcp_project", "master", "num_tpu_cores", "iterations_per_loop",
 )  # fmt: skip
-
-# What the seeds of TensorFlow and of the training step have room for.
-MAX_SEED = 2**31 - 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,29 +25,48 @@ class TrainingFlags:
     output_dir: str = flag(
         None, "Where checkpoints, TensorBoard curves and results are written.", required=True
     )
-    keep_checkpoint_max: int = flag(5, "How many of the newest checkpoints stay; 0 keeps all.")
-    save_summary_steps: int = flag(100, "Updates between two points on TensorBoard.")
+    keep_checkpoint_max: int = flag(
+        5, "How many of the newest checkpoints stay; 0 keeps all.", least=0, most=MOST_STEPS
+    )
+    save_summary_steps: int = flag(
+        100, "Updates between two points on TensorBoard.", least=1, most=MOST_STEPS
+    )
     keep_checkpoint_every_steps: int = flag(
-        0, "Checkpoints at multiples of it are made and stay, beside the newest; 0 for none."
+        0,
+        "Checkpoints at multiples of it are made and stay, beside the newest; 0 for none.",
+        least=0,
+        most=MOST_STEPS,
     )
     max_bad_steps: int = flag(
         10,
         "Steps in a row whose loss or gradient is no number, which change no weight, before the "
         "run stops.",
+        least=0,
+        most=MOST_STEPS,
     )
     profile_steps: str = flag(None, "Updates to trace for TensorBoard's profiler: FROM,TO.")
-    random_seed: int = flag(12345, "Decides new weights, the order of examples, dropout.")
+    random_seed: int = flag(
+        12345, "Decides new weights, the order of examples, dropout.", least=0, most=MAX_SEED
+    )
     distribution_strategy: str = flag(
         "auto",
         "Devices: one; all GPUs of this machine; those of all workers in TF_CONFIG.",
         choices=("auto", "one_device", "mirrored", "multi_worker"),
     )
-    num_gpus: int = flag(None, "How many GPUs (of each worker); all without it.")
+    num_gpus: int = flag(
+        None, "How many GPUs (of each worker); all without it.", least=1, most=MOST_DEVICES
+    )
     gradient_accumulation_steps: int = flag(
-        1, "Parts that a device computes its share of a batch in, to need less memory."
+        1,
+        "Parts that a device computes its share of a batch in, to need less memory.",
+        least=1,
+        most=LARGEST_BATCH,
     )
     steps_per_loop: int = flag(
-        None, "Updates without coming back to Python; without it 10 on GPUs, 1 on a CPU."
+        None,
+        "Updates without coming back to Python; without it 10 on GPUs, 1 on a CPU.",
+        least=1,
+        most=MOST_STEPS,
     )
     precision: str = flag(
         "float32",
@@ -70,27 +86,19 @@ class TrainingFlags:
         "what lies between the matrix products.",
         choices=("auto", "on", "off"),
     )
-    iterations_per_loop: int = flag(None, "For TPUs; means nothing here.")
+    iterations_per_loop: int = flag(None, "For TPUs; means nothing here.", least=0, most=MOST_STEPS)
     use_tpu: bool = flag(False, "Accepted while off: this program trains on GPUs and CPUs.")
     tpu_name: str = flag(None, "For TPUs; means nothing here.")
     tpu_zone: str = flag(None, "For TPUs; means nothing here.")
     gcp_project: str = flag(None, "For TPUs; means nothing here.")
     master: str = flag(None, "For TPUs; means nothing here.")
-    num_tpu_cores: int = flag(None, "For TPUs; means nothing here.")
+    num_tpu_cores: int = flag(None, "For TPUs; means nothing here.", least=0, most=MOST_STEPS)
 
 
 def check_training_flags(values):
     """Refuses values that cannot work, whatever the files hold; notes those without effect."""
     if values.use_tpu:
         raise InputError("--use_tpu must be off: GPUs and CPUs are what this trains on")
-    check_range(values, 1, "save_summary_steps", "gradient_accumulation_steps", "steps_per_loop",
-                "num_gpus")  # fmt: skip
-    check_range(values, 0, "keep_checkpoint_max", "random_seed", "keep_checkpoint_every_steps",
-                "max_bad_steps")  # fmt: skip
-    if values.random_seed > MAX_SEED:
-        raise InputError(
-            f"--random_seed must be at most {MAX_SEED}. Received: {values.random_seed}"
-        )
     read_profile_steps(values)
     unused = [name for name in TPU_FLAGS if getattr(values, name) is not None]
     if unused:
@@ -104,24 +112,6 @@ def library_seed(values):
     graph.
     """
     return values.random_seed % MAX_SEED or MAX_SEED - 1
-
-
-def check_range(values, least, *names):
-    """Refuses flags below a number; None is let through."""
-    for name in names:
-        value = getattr(values, name)
-        if value is not None and value < least:
-            must = "must not be negative" if least == 0 else f"must be at least {least}"
-            raise InputError(f"--{name} {must}. Received: {value}")
-
-
-def check_positive(values, *names):
-    """Refuses flags that are no positive finite number."""
-    for name in names:
-        if not 0 < getattr(values, name) < math.inf:  # refuses nan too
-            raise InputError(
-                f"--{name} must be a positive number. Received: {getattr(values, name)}"
-            )
 
 
 def choose_column(values):
@@ -146,7 +136,7 @@ def read_profile_steps(values):
     """The first and the last update to trace; (0, 0) for none."""
     if values.profile_steps is None:
         return 0, 0
-    match = re.fullmatch(r"(\d+),(\d+)", values.profile_steps)
+    match = re.fullmatch(r"(\d{1,10}),(\d{1,10})", values.profile_steps)
     first, last = map(int, match.groups()) if match else (0, 0)
     if not 1 <= first <= last:
         raise InputError(

@@ -206,6 +206,8 @@ def spoken_lines(text):
 
 
 if __name__ == "__main__":
+    cpu = tf.config.list_physical_devices("CPU")[0]  # two devices, as in conftest.py
+    tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
     name, where, step, *flags = sys.argv[1:]
     send = {"step": signal_at_step, "index": signal_at_index}[where]
     send(signal.Signals[name], int(step))

@@ -1,5 +1,6 @@
 """The program build_vocab: learns, compares, refuses bad input in one line."""
 
+import gzip
 import json
 import os
 import subprocess
@@ -69,6 +70,52 @@ def test_text_that_is_not_utf8_is_counted_or_refused(tmp_path, capsys):
 def test_says_when_the_text_has_fewer_pieces(corpus, tmp_path, capsys):
     assert learn(corpus, tmp_path / "out", "--vocab_size=30000") == 0
     assert "(of 30000: the text has no more)" in capsys.readouterr().out
+
+
+def test_learns_from_what_records_are_made_of(corpus, tmp_path):
+    """The same vocabulary, whatever the form of the text; keys and escapes are no text."""
+    text = corpus.read_text(encoding="utf-8")
+    (tmp_path / "gzip").write_bytes(gzip.compress(text.encode()))
+    objects = [{"qqkeyqq": 1, "text": part} for part in text.split("\n\n")]
+    lines = "\ufeff" + "\n".join(map(json.dumps, objects))  # \uac00 for 가
+    (tmp_path / "json").write_text(lines, encoding="utf-8")
+    (tmp_path / "both").write_bytes(gzip.compress(lines.encode()))
+    expected = tmp_path / "vocab"
+    assert learn(corpus, expected) == 0
+    forms = {"gzip": "text", "json": "jsonl", "both": "jsonl"}
+    for name, input_format in forms.items():
+        folder = tmp_path / f"from {name}"
+        assert learn(tmp_path / name, folder, f"--input_format={input_format}") == 0
+        assert (folder / "vocab.txt").read_bytes() == (expected / "vocab.txt").read_bytes()
+
+
+DAMAGED = {
+    "a.gz must be a whole gzip file": (
+        "a.gz", "text", gzip.compress("가 나\n".encode() * 999)[:-9],
+    ),
+    "a.json, line 3: a line must be a JSON object": (
+        "a.json", "jsonl", '{"text": "가"}\n\n{"title": "나"}\n'.encode(),
+    ),
+    "a.json, line 2: the text must be UTF-8": (
+        "a.json", "jsonl", '{"text": "가"}\n{"text": "'.encode() + b"\xff",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("message", DAMAGED)
+def test_damaged_text_is_one_line(message, tmp_path, capsys):
+    name, input_format, content = DAMAGED[message]
+    (tmp_path / name).write_bytes(content)
+    assert learn(tmp_path / name, tmp_path / "out", f"--input_format={input_format}") == 1
+    err = capsys.readouterr().err
+    assert err.startswith(f"error: {tmp_path}/{message}") and err.count("\n") == 1
+    assert not (tmp_path / "out" / "vocab.txt").exists()
+
+
+def test_half_a_surrogate_pair_is_replaced(tmp_path):
+    (tmp_path / "text").write_text('{"text": "학교에서 공부했다 \\ud83d"}\n' * 9)
+    assert learn(tmp_path / "text", tmp_path / "out", "--input_format=jsonl") == 0
+    assert "##교\n" in (tmp_path / "out" / "vocab.txt").read_text("utf-8")
 
 
 BAD = {

@@ -8,7 +8,6 @@ import pytest
 
 from create_pretraining_data.chunk import ChunkStatistics
 from create_pretraining_data.chunk_file import read_bucket, read_summary, write_chunk_file
-from create_pretraining_data.disk_space import in_bytes
 from create_pretraining_data.sidecar import sidecar_path
 from create_pretraining_data.tfrecord import split
 from create_pretraining_data.work_plan import expand_output_file, seed_of, without_shard
@@ -43,6 +42,31 @@ def test_a_chunks_file_holds_its_records_by_bucket(tmp_path):
     assert read_summary(str(tmp_path / "gone")) is None
 
 
+def test_a_flipped_bit_is_noticed_wherever_it_is(tmp_path):
+    path = tmp_path / "chunk"
+    write_chunk_file(str(path), made(2, size=30), shards=2, buckets_per_shard=2, seed=5)
+    whole = path.read_bytes()
+    wanted = [b"".join(read_bucket(str(path), bucket)) for bucket in range(4)]
+    records = sum(map(len, wanted))
+    for place in [*range(0, records, 97), *range(records, len(whole))]:
+        damaged = bytearray(whole)
+        damaged[place] ^= 1 << place % 8
+        path.write_bytes(damaged)
+        # It is made again, unless it is the records, which are read in the second pass only.
+        assert (read_summary(str(path)) is None) == (place >= records), place
+        found = []
+        for bucket in range(4):
+            try:
+                content = b"".join(read_bucket(str(path), bucket))
+                split(content)
+                found.append(content)
+            except (InputError, ValueError):
+                found.append(None)
+        assert all(a in (b, None) for a, b in zip(found, wanted, strict=True)), place
+        # The summary of a chunk is not needed for its records.
+        assert (None in found) or place >= records
+
+
 def test_memory_does_not_grow_with_the_passes(tmp_path):
     def peak(passes):
         tracemalloc.start()
@@ -74,4 +98,3 @@ def test_names():
         with pytest.raises(InputError, match="from 1 to 99999"):
             expand_output_file(bad)
     assert seed_of("a", 1) != seed_of("a", 2) and seed_of("a", 1) == seed_of("a", 1)
-    assert [in_bytes(n) for n in (5, 12_345, 1.5e12)] == ["5 B", "12.3 kB", "1.5 TB"]

@@ -503,6 +503,10 @@ def test_error_of_a_launcher_is_one_line_with_status_1(tmp_path):
         ("extract_features.py", "run_scripts.extract_features"),
     ),
 )
-def test_launcher_is_the_program(launcher, program):
+def test_launcher_is_the_program(launcher, program, monkeypatch):
     # Its name must not be taken for the package, or the module, of the same name.
-    assert runpy.run_path(str(ROOT / launcher))["main"].__module__ == program
+    monkeypatch.setattr("run_scripts.programs.begin", lambda: None)
+    monkeypatch.setattr(f"{program}.main", lambda argv: 7)
+    with pytest.raises(SystemExit) as end:
+        runpy.run_path(str(ROOT / launcher), run_name="__main__")
+    assert end.value.code == 7

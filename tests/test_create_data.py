@@ -223,7 +223,7 @@ def one_line(capsys):
         (["--dupe_factor=0"], ["--dupe_factor must be at least 1", "0"]),
         (["--masked_lm_prob=1"], ["--masked_lm_prob must be at least 0 and below 1", "1.0"]),
         (["--masked_lm_prob=-0.1"], ["--masked_lm_prob", "-0.1"]),
-        (["--short_seq_prob=1.5"], ["--short_seq_prob must be between 0 and 1", "1.5"]),
+        (["--short_seq_prob=1.5"], ["--short_seq_prob must be at least 0 and at most 1", "1.5"]),
         (["--objective=mlm"], ["objective", "nsp|sop|none"]),
         (["--no_such_flag=1"], ["no_such_flag"]),
         (

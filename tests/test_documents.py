@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import random
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -166,12 +167,85 @@ def test_a_document_without_an_end_is_cut_between_sentences(tmp_path, monkeypatc
     ]
     assert len(chunks) > 5
     sources = [Source(path, path, os.path.getsize(path))]
-    assert cut_into_chunks(sources, "text")[1] == len(chunks) - 1
+    assert cut_into_chunks(sources, "text")[1] == set(range(1, len(chunks)))
 
 
-def test_a_line_of_10_megabytes(tmp_path):
-    path = write(tmp_path, "가\n" + "나 " * 2_500_000 + "\n\n다\n라\n\n마")
+def test_a_line_of_8_megabytes_is_not_cut(tmp_path):
+    path = write(tmp_path, "가\n" + "나 " * 2_000_000 + "\n\n다\n라\n\n마")
     assert [[len(document) for document in chunk] for chunk in chunks_of([path])] == [[2], [2, 1]]
+
+
+@pytest.fixture
+def short_search(monkeypatch):
+    monkeypatch.setattr(input_chunks, "CHUNK_BYTES", 1000)
+    monkeypatch.setattr(input_chunks, "LONGEST_SEARCH", 4000)
+
+
+def test_a_line_without_an_end_is_cut_between_words(tmp_path, short_search):
+    words = [f"낱말{number}" for number in range(5000)]
+    path = write(tmp_path, "가\n\n" + "  ".join(words) + "\n\n나")
+    size = os.path.getsize(path)
+    chunks, continued = cut_into_chunks([Source(path, path, size)], "text")
+    made = [read_chunk(ranges, "text") for ranges in chunks]
+    sentences = [s for chunk in made for document in chunk for s in document]
+    assert " ".join(" ".join(sentences).split()) == " ".join(["가", *words, "나"])
+    assert max(len(sentence.encode()) for sentence in sentences) < 4000 + 1000 + 20
+    assert len(continued) > 0.8 * size / 1000
+    for number in continued:  # no word is in two chunks
+        assert made[number][0][0].startswith("낱말")
+
+
+def test_a_word_without_an_end_is_cut_between_characters(tmp_path, short_search):
+    path = write(tmp_path, "가\n\n" + "낱" * 5000 + "\n\n나")
+    sentences = [s for document in texts([path]) for s in document]
+    assert "".join(sentences) == "가" + "낱" * 5000 + "나"
+    assert max(map(len, sentences)) * 3 < 5000
+
+
+def test_the_memory_for_a_line_without_an_end_is_bounded(tmp_path, monkeypatch):
+    monkeypatch.setattr(input_chunks, "CHUNK_BYTES", 100_000)
+    monkeypatch.setattr(input_chunks, "LONGEST_SEARCH", 400_000)
+    path = write(tmp_path, "가\n" + "나" * 4_000_000)
+    tracemalloc.start()
+    cut_into_chunks([Source(path, path, os.path.getsize(path))], "text")
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < os.path.getsize(path) / 4
+
+
+LONG_DOCUMENTS = (
+    "\n".join(f"문장 {i}" for i in range(4000)),
+    " ".join(f"낱말{i}" for i in range(4000)),
+    "한" * 20_000,
+)
+
+
+@pytest.mark.parametrize("long", LONG_DOCUMENTS, ids=("sentences", "words", "a word"))
+def test_a_long_json_document_is_cut(tmp_path, short_search, long):
+    others = [f"글 {i}\n둘" for i in range(400)]
+    documents = [*others[:300], long, *others[300:]]
+    lines = [json.dumps({"text": document}, ensure_ascii=False) for document in documents]
+    before = write(tmp_path, "\n".join(lines[:10]), "1.jsonl")
+    path = write(tmp_path, "\n".join(lines[10:]), "2.jsonl")
+    sources = [Source(file, file, os.path.getsize(file)) for file in (before, path)]
+    chunks, continued = cut_into_chunks(sources, "jsonl")
+    made = [read_chunk(ranges, "jsonl") for ranges in chunks]
+    found = [sentence for chunk in made for document in chunk for sentence in document]
+    assert "".join(found).replace(" ", "") == "".join("".join(documents).split())
+    for chunk in made:
+        assert sum(len(s.encode()) for document in chunk for s in document) < 4000 + 2000
+    assert len(continued) > 0.7 * len(long.encode()) / 1000
+    assert all(len(made[number][0][0]) > 1 for number in continued)
+    sizes = sum(part.size for ranges in chunks for part in ranges)
+    assert sizes == pytest.approx(sum(source.size for source in sources), rel=0.01)
+
+
+def test_json_of_more_than_the_memory_is_refused(tmp_path, short_search, monkeypatch):
+    monkeypatch.setattr(input_chunks, "LONGEST_JSON", 100_000)
+    lines = ['{"text": "가"}'] * 7 + [json.dumps({"text": "a" * 2_100_000}), '{"text": "나"}']
+    path = write(tmp_path, "\n".join(lines), "a.jsonl")
+    with pytest.raises(InputError, match=r"a\.jsonl, line 8: a line must be .* Received: 2 MB"):
+        chunks_of([path], "jsonl")
 
 
 def test_json_lines_are_documents(tmp_path, monkeypatch):

@@ -14,12 +14,14 @@ from data_runs import (
     records,
     run,
     start,
+    until,
 )
 
 from create_pretraining_data import disk_space, engine, input_chunks, work_plan
 from create_pretraining_data.tfrecord import split
+from run_scripts import create_data
 from run_scripts.create_data import main
-from tokenization import KoreanTokenizer
+from tokenization import KoreanTokenizer, progress
 
 pytestmark = pytest.mark.usefixtures("small")
 
@@ -126,11 +128,58 @@ def test_tasks_share_the_work(corpus, whole, tmp_path, capsys, order):
     assert run(corpus, tmp_path, "--num_tasks=3", "--task_index=1") == whole
 
 
+def test_a_log_says_how_far_it_is(corpus, tmp_path, capsys, monkeypatch):
+    """Without a terminal, where a batch system keeps what is written."""
+    monkeypatch.setattr(progress, "LINE_INTERVAL", 1e-6)
+    run(corpus, tmp_path)
+    lines = capsys.readouterr().err.splitlines()
+    size = progress.in_bytes((corpus / "text.txt").stat().st_size)
+    assert lines[0].startswith("making examples: ") and f" of {size}, " in lines[0]
+    assert lines[0].endswith(" left")
+    (last,) = (line for line in lines if line.startswith("making") and "ended after" in line)
+    assert last.startswith(f"making examples: 100%, {size} of {size}, ")
+    assert lines[-1].startswith("shuffling records: 100%, ") and "ended after" in lines[-1]
+
+
 def test_tasks_at_once(corpus, whole, tmp_path):
     tasks = [start(corpus, tmp_path, "--num_tasks=2", f"--task_index={i}") for i in range(2)]
     for task in tasks:
         assert task.communicate()[1] == "" and task.returncode == 0
     assert contents(tmp_path) == whole
+
+
+# Says that it found a lock taken.
+SAY_SO = """
+import fcntl
+flock = fcntl.flock
+def saying(file, operation):
+    try:
+        flock(file, operation | fcntl.LOCK_NB)
+    except BlockingIOError:
+        open({path!r}, "w").close()
+        flock(file, operation)
+fcntl.flock = saying
+"""
+
+
+def test_two_tasks_that_end_at_once(corpus, whole, tmp_path, monkeypatch):
+    """One has looked and seen a chunk missing when the other, with that chunk made, comes."""
+    output, here, others = tmp_path / "out", tmp_path / "here", []
+    look = create_data.read_summaries
+
+    def look_slowly(plan):
+        found = look(plan)
+        preparation = SAY_SO.format(path=str(here))
+        flags = "--num_tasks=2", "--task_index=1"
+        others.append(start(corpus, output, *flags, preparation=preparation))
+        until(here.exists)
+        return found
+
+    monkeypatch.setattr(create_data, "read_summaries", look_slowly)
+    assert main(arguments(corpus, output, "--num_tasks=2", "--task_index=0")) == 0
+    (other,) = others
+    assert other.communicate()[1] == "" and other.returncode == 0
+    assert contents(output) == whole
 
 
 def test_no_file_is_asked_for_before_it_is_there(corpus, whole, tmp_path, monkeypatch):

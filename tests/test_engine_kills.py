@@ -1,9 +1,14 @@
 """A run that was killed goes on where it was, and writes the same files."""
 
+import contextlib
+import errno
+import multiprocessing
 import os
 import random
+import re
 import signal
 import time
+from pathlib import Path
 
 import pytest
 from data_runs import (
@@ -13,6 +18,7 @@ from data_runs import (
     arguments,
     contents,
     descendants,
+    make_small,
     one_line,
     run,
     start,
@@ -74,6 +80,140 @@ def test_a_worker_that_dies_is_one_line(corpus, whole, tmp_path):
     assert "worker processes must stay alive" in one_line(errors)
 
 
+SIGNALS = {
+    "Ctrl-C": [signal.SIGINT],
+    "Ctrl-C twice": [signal.SIGINT] * 2,
+    "Ctrl-C five times": [signal.SIGINT] * 5,
+    "SIGTERM": [signal.SIGTERM],
+    "SIGHUP, then SIGTERM": [signal.SIGHUP, signal.SIGTERM],
+}
+
+
+@pytest.fixture(scope="module")
+def whole_of_40(corpus, tmp_path_factory):
+    """What enough passes make for signals to come in the middle."""
+    with pytest.MonkeyPatch.context() as patch:
+        make_small(patch)
+        return run(corpus, tmp_path_factory.mktemp("whole"), "--dupe_factor=40")
+
+
+@pytest.mark.parametrize(
+    ("name", "workers"), [*((name, 2) for name in SIGNALS), ("Ctrl-C twice", 1), ("SIGTERM", 1)]
+)
+def test_signals_end_all_processes_at_once(corpus, whole_of_40, tmp_path, name, workers):
+    """As a terminal and a scheduler send them: to every process of the program."""
+    flags = "--dupe_factor=40", f"--num_workers={workers}"
+    program = start(corpus, tmp_path, *flags, start_new_session=True)
+    work = tmp_path / ".ko.tfrecord.work"
+    until(lambda: len(list(work.glob("chunk-??????"))) >= 2)
+    processes = descendants(program.pid)
+    assert len(processes) >= workers * (workers > 1)
+    for number in SIGNALS[name]:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(program.pid, number)
+        time.sleep(0.02)
+    _, errors = program.communicate(timeout=20)
+    assert program.returncode == 1
+    first = SIGNALS[name][0].name
+    assert one_line(errors) == f"error: stopped by {first}: the same command goes on from here"
+    until(lambda: not any(map(is_alive, processes)), seconds=10)
+    assert len(list(work.glob("chunk-??????"))) >= 2 and not list(work.glob(".*.partial"))
+    assert run(corpus, tmp_path, "--dupe_factor=40") == whole_of_40
+
+
+def is_alive(pid):
+    try:
+        return " Z " not in Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
+        return False
+
+
+def test_a_signal_that_is_ignored_changes_nothing(corpus, tmp_path):
+    """A program under nohup goes on when its terminal is closed."""
+    program = start(
+        corpus, tmp_path, "--num_workers=2", "--dupe_factor=12", start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),
+    )  # fmt: skip
+    until((tmp_path / ".ko.tfrecord.work").exists)
+    os.killpg(program.pid, signal.SIGHUP)
+    assert program.communicate()[1] == "" and program.returncode == 0
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_process_that_is_killed_while_it_starts_is_one_line(corpus, tmp_path, number):
+    """The server that starts workers, a worker."""
+    program = start(corpus, tmp_path, "--num_workers=2", "--dupe_factor=40")
+    server = []
+    until(lambda: server.extend(filter(is_server, descendants(program.pid))) or server)
+    victims = server
+    if number:
+        until(lambda: victims.extend(descendants(server[0])) or len(victims) > 1)
+    os.kill(victims[number], signal.SIGKILL)
+    _, errors = program.communicate(timeout=20)
+    assert program.returncode == 1
+    assert re.search("2 worker processes must (start|stay alive)", one_line(errors))
+    assert "fewer --num_workers" in errors
+
+
+def is_server(pid):
+    with contextlib.suppress(OSError):
+        return b"multiprocessing.forkserver" in Path(f"/proc/{pid}/cmdline").read_bytes()
+
+
+def test_a_worker_that_cannot_start_is_one_line(corpus, whole, tmp_path, capsys, monkeypatch):
+    process = multiprocessing.context.ForkServerProcess
+    begin, calls = process.start, []
+
+    def start_one(self):
+        calls.append(self)
+        if len(calls) == 2:
+            raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+        begin(self)
+
+    monkeypatch.setattr(process, "start", start_one)
+    assert main(arguments(corpus, tmp_path, "--num_workers=2")) == 1
+    line = one_line(capsys.readouterr().err)
+    assert line.startswith("error: 2 worker processes must start. Received: ")
+    assert "Resource temporarily unavailable" in line and "fewer --num_workers" in line
+    assert not multiprocessing.active_children()
+    assert run(corpus, tmp_path, "--num_workers=3") == whole
+
+
+def test_too_little_memory_is_one_line(corpus, whole, tmp_path, capsys, monkeypatch):
+    def make_chunk(*_):
+        raise MemoryError("Unable to allocate 1.20 MiB for an array")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(engine, "make_chunk", make_chunk)
+        assert main(arguments(corpus, tmp_path)) == 1
+    assert "enough memory for every worker. Received: Unable to allocate 1.20 MiB" in one_line(
+        capsys.readouterr().err
+    )
+
+
+@pytest.mark.parametrize("place", [-1, -30, -60, -200])
+def test_a_damaged_chunk_is_made_again(corpus, whole, tmp_path, place):
+    start(corpus, tmp_path, preparation=KILLS["between"]).communicate()
+    path = tmp_path / ".ko.tfrecord.work" / "chunk-000003"
+    content = bytearray(path.read_bytes())
+    content[place] ^= 4
+    path.write_bytes(content)
+    assert run(corpus, tmp_path) == whole
+
+
+def test_damaged_records_are_one_line(corpus, whole, tmp_path, capsys):
+    start(corpus, tmp_path, preparation=KILLS["between"]).communicate()
+    path = tmp_path / ".ko.tfrecord.work" / "chunk-000003"
+    content = bytearray(path.read_bytes())
+    content[1000] ^= 4
+    path.write_bytes(content)
+    assert main(arguments(corpus, tmp_path)) == 1
+    line = one_line(capsys.readouterr().err)
+    assert f"{path} must be as it was written" in line and "delete it and start again" in line
+    path.unlink()
+    assert run(corpus, tmp_path) == whole
+
+
 def test_other_settings_are_refused(corpus, whole, tmp_path, capsys):
     start(corpus, tmp_path, preparation=KILLS["in pass 1"]).communicate()
     capsys.readouterr()
@@ -90,6 +230,26 @@ def test_other_settings_are_refused(corpus, whole, tmp_path, capsys):
         assert part in line and "delete that folder to start anew" in line
         assert str(tmp_path / ".ko.tfrecord.work") in line
     assert run(corpus, tmp_path, "--num_workers=2") == whole
+
+
+def test_another_order_of_the_files_is_refused(corpus, tmp_path, capsys):
+    text = (corpus / "text.txt").read_text()
+    for name, part in (("a.txt", text[: len(text) // 3]), ("b.txt", text[len(text) // 3 :])):
+        (tmp_path / name).write_text(part)
+
+    def flag(names):
+        return "--input_file=" + ",".join(f"{tmp_path}/{name}" for name in names)
+
+    output = tmp_path / "out"
+    start(corpus, output, flag(["a.txt", "b.txt"]), preparation=KILLS["in pass 1"]).communicate()
+    for other in (["b.txt", "a.txt"], ["a.txt", "b.txt", "a.txt"]):
+        assert main(arguments(corpus, output, flag(other))) == 1
+        line = one_line(capsys.readouterr().err)
+        assert re.search(r"number [13] of the input files was .*, is now .*/[ab]\.txt", line), line
+    made = run(corpus, output, flag(["a.txt", "b.txt"]))
+    assert run(corpus, output, flag(["a.txt", "b.txt"])) == made
+    assert "already there" in capsys.readouterr().out
+    assert run(corpus, output, flag(["b.txt", "a.txt"])).records != made.records
 
 
 @pytest.mark.slow

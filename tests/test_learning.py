@@ -1,11 +1,14 @@
 """The vocabulary learner, part by part: text, marks, choice, file."""
 
 import dataclasses
+import gzip
 import json
 import os
 import re
+import resource
 import subprocess
 import sys
+import threading
 import unicodedata
 from collections import Counter, namedtuple
 from pathlib import Path
@@ -13,6 +16,7 @@ from pathlib import Path
 import pytest
 from shared import SHARED
 
+from create_pretraining_data.plain_lines import open_texts
 from tokenization import InputError, load_tokenizer
 from tokenization.learn import (
     JAMO,
@@ -22,7 +26,7 @@ from tokenization.learn import (
     write_vocabulary,
 )
 from tokenization.learning_endings import mark_by_endings, read_words
-from tokenization.learning_morphemes import mark_places, mark_with_kiwi
+from tokenization.learning_morphemes import check_limits, mark_places, mark_with_kiwi
 from tokenization.learning_pieces import (
     PIECE_COST,
     choose_pieces,
@@ -39,7 +43,8 @@ Token = namedtuple("Token", "form tag start len")
 
 def sample(path, most_bytes=10**9, seed=1, strict=False):
     counts = Counter()
-    return list(read_sample([str(path)], most_bytes, seed, strict, counts)), counts
+    texts = open_texts([str(path)], "text")
+    return list(read_sample(texts, most_bytes, seed, strict, counts)), counts
 
 
 def test_small_text_is_read_whole(tmp_path):
@@ -118,6 +123,30 @@ def test_where_grammars_disagree_both_are_right():
     assert mark("비합법", ("비", "XPN", 0, 1), ("합법", "NNG", 1, 2)) == "1?01"
     assert mark("우리나라", ("우리", "NP", 0, 2), ("나라", "NNG", 2, 2)) == "10?01"
     assert mark("친구들", ("친구", "NNG", 0, 2), ("들", "XSN", 2, 1)) == "1011"
+
+
+@pytest.mark.parametrize("limit", [1_000_000_000, 1_599_999_999])
+def test_too_little_address_space_for_kiwi_is_said_before(monkeypatch, limit):
+    """The analyser's own way is to end the process."""
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (limit, -1))
+    message = r"must have 1.6 GB of address space for 1 threads. Received: .* \(ulimit -v\)"
+    with pytest.raises(InputError, match=message):
+        check_limits(1)
+
+
+def test_threads_that_cannot_start_are_said_before(monkeypatch):
+    start, started = threading.Thread.start, []
+
+    def start_two(thread):
+        if len(started) == 2:
+            raise RuntimeError("can't start new thread")
+        start(thread)
+        started.append(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start_two)
+    with pytest.raises(InputError, match="4 threads .* can't start new thread after 2 of them"):
+        check_limits(4)
+    assert not any(thread.is_alive() for thread in started)
 
 
 def test_kiwi_marks_the_words_of_its_sentence():
@@ -242,7 +271,9 @@ def settings(**changes):
 
 @pytest.fixture(scope="module")
 def learned():
-    return learn_vocabulary([CORPUS], settings(num_unused=3, user_symbols=("뷁뷁", "##읿")))
+    return learn_vocabulary(
+        open_texts([CORPUS], "text"), settings(num_unused=3, user_symbols=("뷁뷁", "##읿"))
+    )
 
 
 def test_the_vocabulary_begins_with_what_is_reserved(learned):
@@ -302,8 +333,10 @@ def test_what_no_tokenizer_reads_is_not_written(learned, tmp_path):
 
 def test_the_same_bytes_whatever_the_hash_seed(tmp_path):
     code = (
-        "import sys; from tokenization.learn import *\n"
-        "write_vocabulary(learn_vocabulary([sys.argv[1]], LearningSettings(vocab_size=2500, "
+        "import sys; from create_pretraining_data.plain_lines import open_texts\n"
+        "from tokenization.learn import *\n"
+        "texts = open_texts([sys.argv[1]], 'text')\n"
+        "write_vocabulary(learn_vocabulary(texts, LearningSettings(vocab_size=2500, "
         "analyser='none')), sys.argv[2])"
     )
     text = tmp_path / "text.txt"
@@ -341,20 +374,40 @@ def test_text_without_a_word_is_refused(tmp_path):
     for content in ("", "\n \n", "\u200b\n"):
         path.write_text(content, encoding="utf-8")
         with pytest.raises(InputError, match="at least one word. Received: .*text.txt"):
-            learn_vocabulary([path], settings())
+            learn_vocabulary(open_texts([path], "text"), settings())
 
 
 def test_too_small_a_vocabulary_names_the_size_that_would_do(tmp_path):
     with pytest.raises(InputError, match="vocab_size must be at least ([0-9]+)") as caught:
-        learn_vocabulary([CORPUS], settings(vocab_size=100))
+        learn_vocabulary(open_texts([CORPUS], "text"), settings(vocab_size=100))
     least = int(str(caught.value).split()[5].rstrip(":"))
-    learned = learn_vocabulary([CORPUS], settings(vocab_size=least))
+    learned = learn_vocabulary(open_texts([CORPUS], "text"), settings(vocab_size=least))
     assert len(learned.pieces) == least
 
 
 def test_a_symbol_that_the_tokenizer_takes_apart_is_named():
     with pytest.warns(UserWarning, match="<name>"):
-        learn_vocabulary([CORPUS], settings(user_symbols=("<name>",)))
+        learn_vocabulary(open_texts([CORPUS], "text"), settings(user_symbols=("<name>",)))
+
+
+def test_the_sample_does_not_depend_on_the_form_of_the_text(tmp_path):
+    text = CORPUS.read_bytes()[:50_000].replace(b"\r", b"")
+    lines = text.decode("utf-8", "ignore").split("\n")
+    (tmp_path / "a").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    with open(tmp_path / "a.zip", "wb") as file:  # two members, a name that says nothing
+        for part in ("\n".join(lines[:99]) + "\n", "\n".join(lines[99:]) + "\n"):
+            file.write(gzip.compress(part.encode()))
+    found, counts = sample(tmp_path / "a", 10_000)
+    assert 0 < counts["sampled_lines"] < counts["lines"] / 2
+    assert sample(tmp_path / "a.zip", 10_000) == (found, counts)
+    objects = [{"id": 7, "text": "\n".join(lines[start : start + 9])} for start in range(0, 90, 9)]
+    (tmp_path / "a.json").write_text("\n\n".join(map(json.dumps, objects)))
+    (tmp_path / "b").write_text("\n".join(lines[:90]) + "\n", encoding="utf-8")
+    for most in (10**9, 3000):
+        counts, (expected, counted) = Counter(), sample(tmp_path / "b", most)
+        texts = open_texts([str(tmp_path / "a.json")], "jsonl")
+        assert list(read_sample(texts, most, 1, False, counts)) == expected
+        assert counts == counted
 
 
 @pytest.mark.slow
@@ -368,7 +421,10 @@ def test_pieces_of_32000_are_morphemes_and_leave_no_hangul_unknown(analyser, lea
         pytest.skip("the reference data is not here")
     if analyser == "kiwi":
         pytest.importorskip("kiwipiepy", reason="the extra korean is not installed")
-    write_vocabulary(learn_vocabulary([corpus], LearningSettings(analyser=analyser)), tmp_path)
+    write_vocabulary(
+        learn_vocabulary(open_texts([corpus], "text"), LearningSettings(analyser=analyser)),
+        tmp_path,
+    )
     run = subprocess.run(
         [
             sys.executable,

@@ -1,6 +1,7 @@
 """Reduced precision: what stays in float32, the loss scale of float16, training in bfloat16."""
 
 import json
+import warnings
 
 import keras
 import numpy as np
@@ -19,7 +20,7 @@ from tiny import (
     training_state,
 )
 
-from bert_tf import layers, loss_scale
+from bert_tf import layers, loss_scale, precision
 from bert_tf.loss_scale import INITIAL_SCALE, LossScale
 from bert_tf.precision import POLICIES, PRECISIONS, choose_precision
 from bert_tf.pretraining import example_losses, loss_sums
@@ -204,7 +205,7 @@ def test_scaled_update_in_float16_is_that_of_float32():
 
 def test_choice_of_precision(monkeypatch):
     assert PRECISIONS == ("float32", "bfloat16", "float16", "auto")
-    for name in POLICIES:
+    for name in ("float32", "float16"):
         assert choose_precision(name) == name
     assert choose_precision("auto") in ("float32", "bfloat16")
     for capability, expected in (((7, 5), "float32"), ((8, 0), "bfloat16"), ((9, 0), "bfloat16")):
@@ -215,3 +216,26 @@ def test_choice_of_precision(monkeypatch):
             lambda gpu, capability=capability: {"compute_capability": capability},
         )
         assert choose_precision("auto") == expected
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            assert choose_precision("bfloat16") == "bfloat16"
+        assert len(caught) == (expected == "float32")
+
+
+@pytest.mark.parametrize(
+    "flags, onednn, expected, found",
+    (
+        ({"fma", "avx512_bf16"}, "1", "bfloat16", None),
+        ({"fma", "avx2"}, "1", "float32", "a CPU without them"),
+        ({"fma", "amx_bf16"}, "0", "float32", "TF_ENABLE_ONEDNN_OPTS=0"),
+    ),
+)
+def test_bfloat16_is_for_cpus_that_round_it(monkeypatch, flags, onednn, expected, found):
+    monkeypatch.setattr(precision, "_cpu_flags", lambda: flags)
+    monkeypatch.setenv("TF_ENABLE_ONEDNN_OPTS", onednn)
+    assert choose_precision("auto") == expected
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert choose_precision("bfloat16") == "bfloat16"
+    messages = [str(warning.message) for warning in caught]
+    assert len(messages) == bool(found) and all(found in message for message in messages)

@@ -92,7 +92,37 @@ def test_what_is_not_defined_is_zero():
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("count", (1, 3))
+@pytest.mark.parametrize("guess", (0, 1))
+@pytest.mark.filterwarnings("error")
+def test_every_metric_is_a_number_of_few_examples_of_one_class(count, guess):
+    labels, predictions = np.zeros(count, int), np.full(count, guess)
+    found = score(METRICS, labels, predictions)
+    right = {"accuracy", "macro_f1", "micro_f1"} if guess == 0 else set()
+    assert found == {name: float(name in right) for name in METRICS}
+    several = score(("accuracy", "macro_f1", "micro_f1"), *np.eye(2, dtype=int)[[[0], [guess]]])
+    assert set(several.values()) == {0.0 if guess else 0.5, 0.0 if guess else 1.0}
+
+
+@pytest.mark.filterwarnings("error")
+def test_correlations_of_a_model_that_diverged():
+    labels = np.array([0.0, 1.0, 2.0])
+    for predictions in ([1.0, np.nan, 2.0], [1.0, np.inf, 2.0], [1e8, 1e8 + 1e-8, 1e8]):
+        found = score(("pearson", "spearman", "paraphrase_f1"), labels, np.array(predictions))
+        assert all(map(math.isfinite, found.values()))
+
+
 TAGS = ("B-PS", "I-PS", "B-LC", "I-LC", "O")
+
+
+@pytest.mark.filterwarnings("error")
+def test_tags_without_an_entity():
+    for labels in ([["O", "O"], ["O"]], [["O"], []]):
+        assert score_tags(labels, labels, TAGS) == {
+            "entity_f1": 0.0, "entity_macro_f1": 0.0, "character_macro_f1": 1.0,
+        }  # fmt: skip
+    wrong = score_tags([["O", "O"]], [["O", "B-PS"]], TAGS)
+    assert wrong["entity_f1"] == wrong["entity_macro_f1"] == 0.0
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -21,7 +21,9 @@ pytestmark = pytest.mark.filterwarnings("ignore:You are using a softmax over axi
 # The largest difference, as a share of the largest entry of what is compared (or of 1).
 FLOAT32 = 1e-5
 FLOAT64 = 1e-10
-BFLOAT16 = 0.06  # eight bits of precision, through three layers
+# Root mean square, as a largest error depends on the machine: eight bits of precision through
+# three layers give 0.014 where the CPU's instructions round, 0.020 where TensorFlow truncates.
+BFLOAT16 = 0.04
 
 NO_DROPOUT = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
 
@@ -292,14 +294,20 @@ def test_bfloat16_is_near_float32_with_losses_in_float32(name):
     assert all(variable.dtype == "float32" for variable in model.weights)
     for key, value in actual.items():
         assert value.dtype == tf.bfloat16, key
-        assert_close(tf.cast(value, tf.float32), expected[key], BFLOAT16, key)
+        assert_near(tf.cast(value, tf.float32), expected[key], key)
     # A difference shows that the products were indeed computed with fewer bits.
     rounded = np.abs(tf.cast(actual["sequence_output"], tf.float32) - expected["sequence_output"])
     assert rounded.max() > 1e-3
     total = losses(logits, batch)
     for value in (*example_losses(logits, batch).values(), *total.values()):
         assert value.dtype == tf.float32
-    assert_close(total["total_loss"], expected["total_loss"], BFLOAT16, "total_loss")
+    assert_near(total["total_loss"], expected["total_loss"], "total_loss")
+
+
+def assert_near(actual, expected, name):
+    """As exact as bfloat16 is on any machine, in the root mean square."""
+    error = np.sqrt(np.mean((np.asarray(actual, np.float64) - expected) ** 2))
+    assert error <= BFLOAT16 * max(1.0, np.sqrt(np.mean(np.square(expected)))), name
 
 
 @pytest.mark.parametrize("name", PAIR)

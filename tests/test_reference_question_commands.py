@@ -10,6 +10,7 @@ import json
 import runpy
 import sys
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from test_race import write_race
@@ -104,10 +105,11 @@ ALBERT_RACE = """run_race.py
 
 
 def launch(argv):
-    """Runs a launcher as a person does; returns the exit status."""
+    """Runs a launcher in this process, whose streams stay pytest's; returns the exit status."""
     kept, sys.argv = sys.argv, argv
     try:
-        runpy.run_path(str(ROOT / argv[0]), run_name="__main__")
+        with mock.patch("run_scripts.programs.begin"):
+            runpy.run_path(str(ROOT / argv[0]), run_name="__main__")
     except SystemExit as end:
         return end.code
     finally:

@@ -12,7 +12,7 @@ from jobs import DROPOUT, NO_DROPOUT, Job, arrays, curves, one_line, results
 from made_records import UNMASKED, make_files
 
 from bert_tf import training
-from bert_tf.checkpoint_files import checkpoint_path, list_checkpoints
+from bert_tf.checkpoint_files import checkpoint_path, list_checkpoints, remove_checkpoint
 from bert_tf.evaluation import Evaluator
 
 # The rate depends on num_train_steps: a run that is to be stopped sooner gets the same flags.
@@ -91,6 +91,43 @@ def test_masks_and_lengths_go_on_too(tmp_path, capsys, devices):
     assert "steps 7 to 20" in capsys.readouterr().out
     assert_ended_as(whole, job.output)
     assert_curves_go_on(job.output, whole)
+
+
+@pytest.mark.parametrize("xla", ("off", pytest.param("auto", marks=pytest.mark.slow)))
+def test_accumulated_gradients_go_on_to_the_last_bit(job, xla):
+    """The first step after a start adds up its parts as the steps after it do."""
+    flags = {**RUN, "gradient_accumulation_steps": 4, "xla": xla}
+    assert job.run(**flags) == 0
+    whole = arrays(job.output, 20)
+    for step in (12, 18, 20):
+        remove_checkpoint(checkpoint_path(job.output, step))
+    assert job.run(**flags) == 0
+    assert_same(arrays(job.output, 20), whole)
+
+
+HARD = {
+    "accumulation": {"gradient_accumulation_steps": 4},
+    "loop": {"steps_per_loop": 5},
+    "xla": {"xla": "auto"},
+    "devices": {"distribution_strategy": "mirrored"},
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", (*HARD, "all"))
+def test_four_kills(job, name):
+    """kill -9 at random steps: in parts, in loops, under XLA, on two devices, all together."""
+    changes = HARD.get(name) or {k: v for each in HARD.values() for k, v in each.items()}
+    flags = {**RUN, "num_train_steps": 40, **changes}
+    untouched = job.folder / "untouched"
+    assert job.run(**flags, output_dir=untouched) == 0
+    rng = np.random.default_rng([*HARD, "all"].index(name))
+    for step in np.sort(rng.choice(np.arange(2, 36), 4, replace=False)):
+        job.kill("step", int(step), **flags)
+    assert 0 < max(list_checkpoints(job.output)) < 40
+    assert job.run(**flags) == 0
+    assert_ended_as(untouched, job.output)
+    assert_curves_go_on(job.output, untouched)
 
 
 @pytest.mark.slow

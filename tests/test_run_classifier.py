@@ -70,6 +70,13 @@ def test_single_label(trained):
     np.testing.assert_allclose(theirs, shares, atol=1e-6)
 
 
+def test_one_example_cannot_be_held_out(tmp_path, capsys):
+    job = Job(tmp_path)
+    write_splits(job.data, TEXT_AND_LABEL, single_rows(1), train=(0, 1))
+    assert job.run(labels="good,bad", eval_every_steps=2) == 1
+    assert "there must be two at least. Received: 1" in one_line(capsys)
+
+
 def test_a_folder_that_explains_itself(trained, capsys):
     """Measured and predicted again, by the folder alone, together and one after the other."""
     expected = written(trained.output)

@@ -222,6 +222,30 @@ def test_flags_of_one_engine_alone(corpus, tmp_path, capsys):
     assert "--num_workers must come with --engine=local" in one_line(capsys.readouterr().err)
 
 
+def test_signals_are_neither_for_java_nor_for_pyspark(
+    corpus, whole, tmp_path, stand_in, monkeypatch
+):
+    """Which dies of them, and which would raise at every Ctrl-C."""
+    seen = []
+
+    def note(wrapped):
+        def noting(*arguments, **options):
+            seen.append(signal.getsignal(signal.SIGINT))
+            seen.append(signal.getsignal(signal.SIGTERM))
+            signal.signal(signal.SIGINT, signal.SIG_DFL)  # as pyspark sets a handler of its own
+            return wrapped(*arguments, **options)
+
+        return noting
+
+    before = signal.getsignal(signal.SIGINT)
+    monkeypatch.setattr(StandIn, "__init__", note(StandIn.__init__))
+    monkeypatch.setattr(StandIn, "broadcast", note(StandIn.broadcast))
+    assert run(corpus, tmp_path, *ON_SPARK) == whole
+    assert seen[:2] == [signal.SIG_IGN] * 2
+    assert callable(seen[2]) and seen[2] is seen[3] is not before
+    assert signal.getsignal(signal.SIGINT) is before
+
+
 def test_two_writers_of_a_file_do_not_meet(tmp_path):
     """Processes of two machines may have the same number."""
     path = tmp_path / "file"
@@ -287,6 +311,19 @@ def test_executors_that_are_killed(corpus, tmp_path, victim, most):
     assert program.returncode == 0, out + told
     assert "Lost task" in told
     assert contents(output) == expected
+
+
+@pytest.mark.slow
+def test_signals_end_spark(corpus, tmp_path):
+    pytest.importorskip("pyspark", reason="needs pyspark (pip install -e '.[spark]')")
+    program = start(corpus, tmp_path, "--dupe_factor=100", *ON_SPARK, start_new_session=True)
+    work = tmp_path / ".ko.tfrecord.work"
+    until(lambda: len(list(work.glob("chunk-0000??"))) >= 2)
+    for _ in range(5):
+        os.killpg(program.pid, signal.SIGINT)
+    _, errors = program.communicate(timeout=60)
+    assert program.returncode == 1 and "Traceback" not in errors
+    assert errors.splitlines()[-1].startswith("error: stopped by SIGINT")
 
 
 def command_of(pid):

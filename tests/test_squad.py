@@ -218,13 +218,20 @@ def test_a_broken_file_is_one_line(questions, message, trained, capsys):
     assert message in one_line(capsys)
 
 
+def test_endless_brackets_are_one_line(trained, capsys):
+    path = trained / "brackets.json"
+    path.write_text("[" * 100_000)
+    assert run(trained, f"--predict_file={path}", "--do_predict") == 1
+    assert f"{path} must hold JSON" in one_line(capsys)
+
+
 REFUSED = {
     "--do_train": "--do_train must come with --train_file",
     "--do_predict": "--do_predict must come with --predict_file",
     "--do_eval": "--do_eval must come with --predict_file",
     "--export_dir=a": "--export_dir must not be given",
     "--freeze_encoder": "--freeze_encoder and --feature_layers must not be given",
-    "--dropout_prob=1": "--dropout_prob must be in 0..1",
+    "--dropout_prob=1": "--dropout_prob must be at least 0 and below 1",
     "--predict_file=dev.json --do_predict --doc_stride=0": "--doc_stride must be at least 1",
     "--predict_file=dev.json --do_predict --max_query_length=40": "greater than --max_query_length",
     "--predict_file=dev.json --do_predict --version_2_with_negative": "was trained with: False",
@@ -309,5 +316,5 @@ def test_launchers():
     root = Path(__file__).parents[1]
     for name, changed in (("run_squad", ""), ("run_squad_v1", ""), ("run_squad_v2", "negative")):
         text = (root / f"{name}.py").read_text()
-        assert "from run_scripts.squad import main" in text
+        assert "from run_scripts.programs import run_squad" in text
         assert ("--version_2_with_negative" in text) == bool(changed)

@@ -13,15 +13,13 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
-from tqdm import tqdm
-
 from tokenization.errors import InputError
 from tokenization.folders import make_writable
 from tokenization.korean import KoreanTokenizer
 from tokenization.learning_endings import mark_by_endings
 from tokenization.learning_morphemes import BOUNDARY, INSIDE, kiwi_versions, mark_with_kiwi
 from tokenization.learning_pieces import PREFIX, choose_pieces, cut_greedily, split_kinds
-from tokenization.learning_text import read_sample, read_sentences
+from tokenization.learning_text import Text, read_sample, read_sentences
 from tokenization.loading import CONFIG_FILE, load_tokenizer
 from tokenization.vocabulary import SPECIAL_TOKENS
 
@@ -121,21 +119,22 @@ class LearnedVocabulary:
     report: dict
 
 
-def learn_vocabulary(files: Iterable[str], settings: LearningSettings) -> LearnedVocabulary:
-    """Learns from text files.
+def learn_vocabulary(texts: Iterable[Text], settings: LearningSettings) -> LearnedVocabulary:
+    """Learns from texts.
 
     Equal text with equal settings gives an equal vocabulary, on any machine with the same
     versions (named in the report).
 
     Args:
-        files: UTF-8 text, in any number of lines.
+        texts: UTF-8, in any number of lines.
         settings: what to learn.
 
     Raises:
         InputError: no word in the text; too small a vocabulary for the characters; text that is
             not UTF-8 while `strict_utf8`; the analyser is not installed.
     """
-    files = list(files)
+    texts = list(texts)
+    files = [str(text.name) for text in texts]
     counts, characters = Counter(), Counter()
     splitter = _word_splitter(settings)
     for symbol in settings.user_symbols:
@@ -146,7 +145,7 @@ def learn_vocabulary(files: Iterable[str], settings: LearningSettings) -> Learne
                 stacklevel=2,
             )
     lines = read_sample(
-        files,
+        texts,
         settings.most_megabytes * 1_000_000,
         settings.random_seed,
         settings.strict_utf8,
@@ -160,7 +159,7 @@ def learn_vocabulary(files: Iterable[str], settings: LearningSettings) -> Learne
         marked_words = mark_by_endings(words)
     if not characters:
         raise InputError(
-            f"the text must hold at least one word. Received: {', '.join(map(str, files))}, "
+            f"the text must hold at least one word. Received: {', '.join(files)}, "
             f"{counts['bytes']} bytes, no word"
         )
     covered, coverage = cover_characters(characters, settings.character_coverage)
@@ -179,20 +178,13 @@ def learn_vocabulary(files: Iterable[str], settings: LearningSettings) -> Learne
             f"reserved lines, {len(jamo)} jamo, {len(covered)} pieces of one character for "
             f"{coverage:.4%} of the text (character_coverage). Received: {settings.vocab_size}"
         )
-    with tqdm(desc="choosing", unit=" rounds", leave=False, disable=None) as progress:
-
-        def report_round(done, total):
-            progress.total = total
-            progress.n = done
-            progress.refresh()
-
-        chosen = choose_pieces(marked_words, places, settings.user_symbols, report_round)
+    chosen = choose_pieces(marked_words, places, settings.user_symbols)
     usage = describe_usage(marked_words, [*covered, *settings.user_symbols, *chosen])
     uses = usage.pop("uses")
     learned = sorted([*covered, *chosen], key=lambda piece: (-uses[piece], piece))
     config = {"kind": KoreanTokenizer.kind, **_switches(settings)}
     report = {
-        "settings": {"files": [str(path) for path in files], **_settings_that_decide(settings)},
+        "settings": {"files": files, **_settings_that_decide(settings)},
         "versions": _versions(settings),
         "text": {
             **{name: counts[name] for name in TEXT_COUNTS},

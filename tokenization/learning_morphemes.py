@@ -1,8 +1,11 @@
 """Marks where morphemes meet inside words, by the analyser kiwipiepy."""
 
+import resource
+import threading
 from collections.abc import Iterable, Iterator
 
 from tokenization.errors import InputError
+from tokenization.progress import in_bytes
 
 # The mark of each place between two characters of a word.
 BOUNDARY, INSIDE, EITHER = "1", "0", "?"
@@ -14,6 +17,9 @@ NOUNS = ("NNG", "NNP", "NNB")
 BEFORE_NOUNS = ("NNG", "NNP", "NNB", "NP", "MM", "MAG")
 PREFIX, SUFFIX = "XPN", "XSN"
 
+# Address space that the analyser takes (a third of it is ever used), and each of its threads.
+KIWI_BYTES, THREAD_BYTES = 1_500_000_000, 100_000_000
+
 
 def mark_with_kiwi(sentences: Iterable[str], num_threads: int) -> Iterator[tuple[str, str]]:
     """Yields (word, marks) of every word, marked by the morphemes of its sentence.
@@ -23,7 +29,7 @@ def mark_with_kiwi(sentences: Iterable[str], num_threads: int) -> Iterator[tuple
         num_threads: how many threads analyse; the result does not depend on it.
 
     Raises:
-        InputError: kiwipiepy is not installed.
+        InputError: kiwipiepy is not installed, or cannot run here.
     """
     kiwi = _open_kiwi(num_threads)
     for tokens, sentence in kiwi.tokenize(iter(sentences), echo=True):
@@ -49,7 +55,38 @@ def _open_kiwi(num_threads):
             "--analyser=kiwi must have kiwipiepy (pip install -e '.[korean]'). Received: not "
             "installed; --analyser=none learns without it"
         ) from None
+    check_limits(num_threads)
     return Kiwi(num_workers=num_threads)
+
+
+def check_limits(num_threads: int) -> None:
+    """Sees that the analyser can run: where it cannot, it ends the process or hangs.
+
+    Raises:
+        InputError: names the limit.
+    """
+    needed = KIWI_BYTES + num_threads * THREAD_BYTES
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit != resource.RLIM_INFINITY and limit < needed:
+        raise InputError(
+            f"kiwipiepy must have {in_bytes(needed)} of address space for {num_threads} threads. "
+            f"Received: a limit (ulimit -v) of {in_bytes(limit)}"
+        )
+    end, threads = threading.Event(), []
+    try:
+        for _ in range(num_threads):
+            thread = threading.Thread(target=end.wait)
+            thread.start()
+            threads.append(thread)
+    except RuntimeError as error:
+        raise InputError(
+            f"{num_threads} threads of kiwipiepy must start. Received: {error} after "
+            f"{len(threads)} of them; it can do with fewer (--num_threads)"
+        ) from None
+    finally:
+        end.set()
+        for thread in threads:
+            thread.join()
 
 
 def mark_places(sentence: str, tokens: Iterable) -> str:

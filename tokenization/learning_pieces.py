@@ -5,9 +5,10 @@ file the two kinds are two sets, `starts` and `rests`, both without the prefix.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 from tokenization.learning_morphemes import BOUNDARY, INSIDE
+from tokenization.progress import with_progress
 
 PREFIX = "##"
 
@@ -35,12 +36,7 @@ ROUNDS_AT_SIZE = 2
 MarkedWords = Mapping[tuple[str, str], int]
 
 
-def choose_pieces(
-    marked_words: MarkedWords,
-    places: int,
-    fixed: Iterable[str],
-    report_round: Callable[[int, int], None] = lambda done, total: None,
-) -> list[str]:
+def choose_pieces(marked_words: MarkedWords, places: int, fixed: Iterable[str]) -> list[str]:
     """Chooses the pieces of two or more characters.
 
     Every candidate is worth what taking it away would cost, by cutting again, without it, all
@@ -51,7 +47,6 @@ def choose_pieces(
         marked_words: how often each (word, marks) occurs.
         places: the most pieces to choose.
         fixed: pieces that are in the vocabulary whatever they are worth.
-        report_round: is called before each round with how many are done, how many there are.
 
     Returns:
         The pieces, sorted; fewer than `places` when no other is worth its place.
@@ -68,8 +63,7 @@ def choose_pieces(
     pool_rests -= fixed_rests
     starts, rests = pool_starts, pool_rests
     sizes = _sizes(len(starts) + len(rests), places)
-    for done, size in enumerate(sizes):
-        report_round(done, len(sizes))
+    for size in with_progress(sizes, "choosing pieces", "rounds"):
         worths = piece_worths(
             words,
             starts | fixed_starts,

@@ -1,13 +1,12 @@
 """Reads the text that a vocabulary is learned from: a sample of bounded size, as words."""
 
-import os
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-
-from tqdm import tqdm
+from typing import NamedTuple
 
 from tokenization.errors import InputError
+from tokenization.progress import progress
 
 LONGEST_READ = 1 << 20  # a line beyond this comes in parts, so that no file fills the memory
 
@@ -18,14 +17,22 @@ LONGEST_WORD = 64
 LONGEST_SENTENCE = 1000
 
 
+class Text(NamedTuple):
+    """A file of text, in whatever form."""
+
+    name: str  # for messages
+    size: int  # bytes of all lines
+    read_lines: Callable[[], Iterable[bytes]]  # as `split_lines` yields them
+
+
 def read_sample(
-    files: Iterable[str], most_bytes: int, seed: int, strict_utf8: bool, counts: Counter
+    texts: list[Text], most_bytes: int, seed: int, strict_utf8: bool, counts: Counter
 ) -> Iterator[str]:
     """Yields lines of text, each with the same chance, about `most_bytes` of them in all.
 
     Args:
-        files: paths, read in this order.
-        most_bytes: all lines are kept when the files have no more bytes than this.
+        texts: read in this order.
+        most_bytes: all lines are kept when the texts have no more bytes than this.
         seed: the same seed keeps the same lines.
         strict_utf8: refuse bytes that are not UTF-8; otherwise they are left out, counted.
         counts: is added to: bytes, lines, sampled_bytes, sampled_lines, lines_not_utf8 (of the
@@ -34,29 +41,26 @@ def read_sample(
     Raises:
         InputError: a byte is not UTF-8 while `strict_utf8`.
     """
-    files = list(files)
-    total = sum(os.path.getsize(path) for path in files)
+    total = sum(text.size for text in texts)
     rng = random.Random(seed)
-    with tqdm(
-        total=total, desc="reading, cutting", unit="B", unit_scale=True, leave=False, delay=1,
-        disable=None,
-    ) as progress:  # fmt: skip
-        for path in files:
-            with open(path, "rb") as file:
-                for number, line in enumerate(_lines(file), start=1):
-                    counts["bytes"] += len(line)
-                    counts["lines"] += 1
-                    progress.update(len(line))
-                    if total > most_bytes and rng.random() >= most_bytes / total:
-                        continue
-                    counts["sampled_bytes"] += len(line)
-                    counts["sampled_lines"] += 1
-                    text = _decode(line, path, number, strict_utf8, counts)
-                    if text:
-                        yield text
+    with progress("reading the text", total, "B") as bar:
+        for text in texts:
+            number = 1
+            for line in text.read_lines():
+                line_number, number = number, number + line.endswith(b"\n")
+                counts["bytes"] += len(line)
+                counts["lines"] += 1
+                bar.update(len(line))
+                if total > most_bytes and rng.random() >= most_bytes / total:
+                    continue
+                counts["sampled_bytes"] += len(line)
+                counts["sampled_lines"] += 1
+                decoded = _decode(line, text.name, line_number, strict_utf8, counts)
+                if decoded:
+                    yield decoded
 
 
-def _lines(file) -> Iterator[bytes]:
+def split_lines(file) -> Iterator[bytes]:
     """Splits at "\\n" alone; a line over `LONGEST_READ` comes in parts, cut at spaces."""
     rest = b""
     while block := file.readline(LONGEST_READ):
@@ -74,17 +78,32 @@ def _lines(file) -> Iterator[bytes]:
         yield rest
 
 
-def _decode(line: bytes, path, number: int, strict_utf8: bool, counts: Counter) -> str:
-    encoding = "utf-8-sig" if number == 1 else "utf-8"  # a byte-order mark is not text
+def decode_line(line: bytes, name: str, number: int) -> str:
+    """A line of a file without the white space around it.
+
+    Raises:
+        InputError: a byte is not UTF-8.
+    """
     try:
-        return line.decode(encoding).strip()
+        return line.decode(_encoding(number)).strip()
     except UnicodeDecodeError as error:
+        raise InputError(
+            f"{name}, line {number}: the text must be UTF-8. Received: byte "
+            f"0x{line[error.start]:02x} at column {error.start + 1} ({error.reason})"
+        ) from None
+
+
+def _encoding(number):
+    return "utf-8-sig" if number == 1 else "utf-8"  # a byte-order mark is not text
+
+
+def _decode(line: bytes, name: str, number: int, strict_utf8: bool, counts: Counter) -> str:
+    try:
+        return decode_line(line, name, number)
+    except InputError:
         if strict_utf8:
-            raise InputError(
-                f"{path}, line {number}: the text must be UTF-8. Received: byte "
-                f"0x{line[error.start]:02x} at column {error.start + 1} ({error.reason})"
-            ) from None
-    text = line.decode(encoding, errors="ignore")
+            raise
+    text = line.decode(_encoding(number), errors="ignore")
     counts["lines_not_utf8"] += 1
     counts["bytes_not_utf8"] += len(line) - len(text.encode("utf-8"))
     return text.strip()

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from tokenization.errors import InputError
 from tokenization.interface import check_switches
+from tokenization.json_text import read_json
 from tokenization.korean import KoreanTokenizer
 from tokenization.sentencepiece import SentencePieceTokenizer
 from tokenization.vocabulary import read_bytes
@@ -62,10 +63,7 @@ def save_tokenizer(tokenizer: Tokenizer, directory: str | os.PathLike) -> None:
 
 
 def _read_json_object(path: Path) -> dict:
-    try:
-        config = json.loads(read_bytes(path))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"File must hold JSON. Received: {path}: {error}") from error
+    config = read_json(read_bytes(path), str(path))
     if not isinstance(config, dict):
         raise InputError(f"File must hold a JSON object. Received: {path}: {config!r}")
     return config

@@ -50,6 +50,14 @@ def progress(what, total, unit, done=0, shown=True):
     )  # fmt: skip
 
 
+def with_progress(items, what, unit):
+    """Yields the items of a list, and shows how many of them have been worked on."""
+    with progress(what, len(items), unit) as bar:
+        for item in items:
+            yield item
+            bar.update()
+
+
 class _Bar(tqdm):
     """A bar that describes the work as the lines do."""
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from bert_tf.check_devices.processes import run_groups, worker_environments
 from bert_tf.check_devices.speeds import BASE_BATCHES, PRODUCT_SIZES
 from bert_tf.quiet import import_tensorflow
+from bert_tf.startup import interruptible
 
 CHECK_HEADINGS = ("device or strategy", "XLA", "precision", "difference", "result")
 SPEED_HEADINGS = ("device", "what", "XLA", "precision", "speed", "memory", "result")
@@ -216,4 +217,6 @@ def print_table(headings, rows):
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    with interruptible():
+        status = main()
+    sys.exit(status)

@@ -12,9 +12,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from tqdm import tqdm
-
 from bert_tf.check_devices.worker import ANSWERS, SHOWN_CHARACTERS
+from tokenization.progress import progress
 
 # What starts a process that works on the tasks of a file.
 COMMAND = (sys.executable, "-m", "bert_tf.check_devices.worker")
@@ -36,7 +35,7 @@ def run_groups(groups, title):
     """
     answers = [[] for _ in groups]
     running = dict(enumerate(run_group(*group) for group in groups))
-    with tqdm(total=sum(len(tasks) for tasks, _ in groups), desc=title, leave=False) as bar:
+    with progress(title, sum(len(tasks) for tasks, _ in groups), "checks") as bar:
         while running:
             time.sleep(0.05)
             for i, group in list(running.items()):

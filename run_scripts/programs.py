@@ -1,0 +1,62 @@
+"""Starts the programs: what launchers and console scripts call.
+
+Nothing heavy is imported before Ctrl-C and the standard streams are taken care of.
+"""
+
+import importlib
+
+from bert_tf.startup import begin
+
+
+def build_vocab():
+    """Text in, a vocabulary out; returns the exit status, as all of these do."""
+    return _start("build_vocab")
+
+
+def create_pretraining_data():
+    """Text in, pre-training records out."""
+    return _start("create_data")
+
+
+def run_pretraining():
+    """Records in, a trained BERT or ALBERT out."""
+    return _start("pretrain")
+
+
+def fill_masks():
+    """A model and texts in, guesses for their masks out."""
+    return _start("fill_masks")
+
+
+def extract_features():
+    """A model and texts in, vectors out."""
+    return _start("extract_features")
+
+
+def run_classifier():
+    """A pre-trained model in, a fine-tuned text classifier out."""
+    return _start("classifier")
+
+
+def run_ner():
+    """A pre-trained model in, one that finds named entities out."""
+    return _start("ner")
+
+
+def run_squad(argv=None):
+    """A pre-trained model in, one that answers questions about texts out.
+
+    Args:
+        argv: the command line, where it is not `sys.argv`.
+    """
+    return _start("squad", argv)
+
+
+def run_race():
+    """A pre-trained model in, one that chooses between options out."""
+    return _start("race")
+
+
+def _start(module, argv=None):
+    begin()
+    return importlib.import_module(f"run_scripts.{module}").main(argv)

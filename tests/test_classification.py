@@ -1,0 +1,37 @@
+"""What run_classifier measures and writes where there is almost nothing to measure."""
+
+import math
+
+import numpy as np
+import pytest
+from made_questions import write_tokenizer
+
+from finetuning.classification import Classification
+from finetuning.own_data import FITTING_METRICS
+from finetuning.readers import Example
+from finetuning.tasks import Task
+
+pytest.importorskip("sklearn.metrics")
+
+LABELS = {"single_label": 1, "multi_label": (0, 0), "regression": 2.5}
+
+
+@pytest.mark.parametrize("count", (1, 2))
+@pytest.mark.parametrize("task_type", LABELS)
+@pytest.mark.filterwarnings("error")
+def test_few_examples_of_one_label(task_type, count, tmp_path):
+    """One class alone, no label at all, the same score: every result is a number."""
+    labels = () if task_type == "regression" else ("x", "y")
+    metrics = tuple(FITTING_METRICS[task_type])
+    task = Task("", {}, labels, metrics, multi_label=task_type == "multi_label")
+    problem = Classification(task, write_tokenizer(tmp_path), 8)
+    read = [Example(str(i), "서울", None, LABELS[task_type]) for i in range(count)]
+    examples = problem.encode(read, training=False)
+    outputs = {"logits": [np.array([0.5, -0.5][: max(1, len(labels))], np.float32)] * count}
+    model = type("Model", (), {"losses": lambda *_: np.ones(count)})
+    results = problem.measure(model, examples, outputs)
+    assert set(results) == {*metrics, "loss"} and all(map(math.isfinite, results.values()))
+    baseline = problem.baseline(examples)
+    assert set(baseline) == set(metrics) and all(map(math.isfinite, baseline.values()))
+    assert problem.illustrations(model, examples, outputs).texts["most_wrong"].count("\n") > 1
+    problem.write_predictions(str(tmp_path), "test", examples, outputs)

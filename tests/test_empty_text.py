@@ -1,0 +1,69 @@
+"""Text that is empty in parts makes the records of the rest; text that is empty is one line."""
+
+import json
+
+import pytest
+from data_runs import CHUNK_BYTES, SHARDS, arguments, one_line, records
+
+from run_scripts.create_data import main
+
+pytestmark = pytest.mark.usefixtures("small")
+
+# Each fills a chunk of its own, or the rest of the last one.
+EMPTY = {
+    "white space": " \n\t\n" * CHUNK_BYTES,
+    "byte-order mark": "\ufeff",
+    "zero width": "\u200b\n" * CHUNK_BYTES,
+    "no bytes": "",
+}
+FLAGS = (
+    (), ("--packing",), ("--masking=dynamic",), ("--packing", "--masking=dynamic"),
+    ("--objective=sop",), ("--objective=none",),
+)  # fmt: skip
+
+
+def complete(flags):
+    return [flag if "=" in flag else f"{flag}=true" for flag in flags]
+
+
+@pytest.mark.parametrize("flags", FLAGS, ids=" ".join)
+def test_chunks_without_a_sentence_are_no_error(corpus, tmp_path, capsys, flags):
+    files = []
+    for number, content in enumerate(EMPTY.values()):
+        files += [tmp_path / f"{number}.txt", corpus / "text.txt"]
+        files[-2].write_text(content)
+    names = ",".join(map(str, [*files, files[2], files[-2]]))
+    argv = arguments(corpus, tmp_path / "out", f"--input_file={names}", *complete(flags))
+    assert main(argv) == 0
+    assert capsys.readouterr().err == ""
+    description = json.loads((tmp_path / "out" / "ko.json").read_text())
+    assert description["documents"] == len(EMPTY) * 202
+    assert description["examples"] == len(records(tmp_path / "out"))
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_json_lines_without_text_are_no_error(corpus, tmp_path, workers):
+    empty = '{"text": ""}\n{"text": " \\n "}\n' * CHUNK_BYTES
+    path = tmp_path / "text.jsonl"
+    path.write_text(empty + (corpus / "text.jsonl").read_text() + "\n" + empty)
+    flags = f"--input_file={path}", "--input_format=jsonl", f"--num_workers={workers}"
+    assert main(arguments(corpus, tmp_path / "out", *flags)) == 0
+    assert len(records(tmp_path / "out")) > 100
+
+
+def test_a_long_last_document_before_empty_lines(corpus, tmp_path):
+    text = tmp_path / "text.txt"
+    long = "\n가 나" * CHUNK_BYTES + "\n" * CHUNK_BYTES
+    text.write_text((corpus / "text.txt").read_text() + long)
+    assert main(arguments(corpus, tmp_path / "out", f"--input_file={text}")) == 0
+    assert len(list((tmp_path / "out").glob("*.tfrecord"))) == SHARDS
+
+
+@pytest.mark.parametrize("flags", FLAGS, ids=" ".join)
+def test_nothing_but_empty_chunks_is_one_line(corpus, tmp_path, capsys, flags):
+    for number, content in enumerate(EMPTY.values()):
+        (tmp_path / f"{number}.txt").write_text(content)
+    argv = arguments(corpus, tmp_path / "out", f"--input_file={tmp_path}/*.txt", *complete(flags))
+    for _ in range(2):  # a restart says the same
+        assert main(argv) == 1
+        assert "the input must hold at least one sentence" in one_line(capsys.readouterr().err)

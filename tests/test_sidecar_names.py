@@ -1,0 +1,141 @@
+"""Records of alike names lie side by side, each with a description of its own."""
+
+import json
+import os
+import shutil
+
+import pytest
+from data_runs import arguments, one_line
+
+from create_pretraining_data import sidecar
+from create_pretraining_data.records import count_records, read_format
+from create_pretraining_data.sidecar import read_sidecar, sidecar_names, sidecar_path
+from create_pretraining_data.work_plan import collapse_output_file, expand_output_file
+from run_scripts.create_data import main
+
+pytestmark = pytest.mark.usefixtures("small")
+
+
+@pytest.fixture
+def make(corpus, tmp_path):
+    """A function that makes records of a name, whose masks are to be drawn; returns its status."""
+
+    def call(names, *flags):
+        output = ",".join(f"{tmp_path}/{name}" for name in names.split(","))
+        flags = f"--output_file={output}", "--masking=dynamic", *flags
+        return main(arguments(corpus, tmp_path, *flags))
+
+    return call
+
+
+def files_of(folder, name):
+    return [str(folder / file) for file in expand_output_file(name)]
+
+
+PAIRS = (
+    ("ko.train", "ko.dev", "ko.json", "ko.dev.json"),
+    ("wiki.tfrecord@2", "wiki.tfrecord@3", "wiki.json", "wiki.tfrecord@3.json"),
+    ("wiki.tfrecord@2", "wiki.tfrecord", "wiki.json", "wiki.tfrecord.json"),
+    ("o.json", "o.tfrecord@2", "o.json.json", "o.tfrecord@2.json"),
+    ("o", "o.tfrecord", "o.json", "o.tfrecord.json"),
+)
+
+
+@pytest.mark.parametrize(("first", "second", "of_first", "of_second"), PAIRS)
+def test_two_sets_of_alike_names(make, tmp_path, capsys, first, second, of_first, of_second):
+    if first == "o.json":  # where it describes nothing
+        assert make(first) == 0 and make(second) == 1
+        assert "must leave other JSON files alone" in one_line(capsys.readouterr().err)
+        second = "p.tfrecord@2"
+        of_second = "p.json"
+    else:
+        assert make(first) == 0
+    assert make(second, "--max_seq_length=24") == 0
+    # Made again, in either order, each writes over its own.
+    assert make(first, "--random_seed=3") == 0
+    assert make(second, "--random_seed=3", "--max_seq_length=24") == 0
+    capsys.readouterr()
+    assert make(first, "--random_seed=3") == 0
+    assert "already there" in capsys.readouterr().out
+    for name, length, file in ((first, 32, of_first), (second, 24, of_second)):
+        for path in files_of(tmp_path, name):
+            assert read_format(path).max_seq_length == length
+            assert os.path.basename(sidecar_path(path)) == file
+        description = read_sidecar(path)
+        assert description["examples"] == sum(map(count_records, files_of(tmp_path, name)))
+    assert {path.name for path in tmp_path.glob("*.json")} == {of_first, of_second} | (
+        {first} if first.endswith(".json") else set()
+    )
+
+
+def test_a_description_of_nothing_is_written_over(make, tmp_path):
+    assert make("ko.train") == 0
+    (tmp_path / "ko.train").unlink()
+    assert make("ko.dev") == 0
+    assert sidecar_path(str(tmp_path / "ko.dev")) == str(tmp_path / "ko.json")
+    assert not (tmp_path / "ko.dev.json").exists()
+
+
+def test_one_of_two_that_share_a_description(make, tmp_path):
+    """That of both stays for the other; of the one that was made anew it says nothing any more."""
+    assert make("ko.train,ko.dev") == 0
+    both = (tmp_path / "ko.json").read_bytes()
+    before = read_sidecar(str(tmp_path / "ko.dev"))
+    assert make("ko.train", "--max_seq_length=24") == 0
+    assert (tmp_path / "ko.json").read_bytes() == both
+    assert read_sidecar(str(tmp_path / "ko.dev")) == before
+    assert read_format(str(tmp_path / "ko.train")).max_seq_length == 24
+
+
+def test_each_of_a_list_has_its_own(make, tmp_path):
+    assert make("a.tfrecord,b.tfrecord") == 0
+    assert make("a.tfrecord,c.tfrecord", "--max_seq_length=24") == 0
+    assert {path.name for path in tmp_path.glob("*.json")} == {"a.json", "b.json", "c.json"}
+    lengths = [read_format(str(tmp_path / f"{n}.tfrecord")).max_seq_length for n in "abc"]
+    assert lengths == [24, 32, 24]
+
+
+def test_records_that_were_made_before_are_read(make, tmp_path):
+    """Of two sets that shared a name the later one is described, as it was."""
+    assert make("ko.dev") == 0
+    shutil.move(tmp_path / "ko.dev", tmp_path / "old.dev")
+    text = (tmp_path / "ko.json").read_text().replace("ko.dev", "old.dev")
+    (tmp_path / "old.json").write_text(text)
+    (tmp_path / "ko.json").unlink()
+    assert read_format(str(tmp_path / "old.dev")).max_seq_length == 32
+    assert sidecar_path(str(tmp_path / "old.dev")) == str(tmp_path / "old.json")
+
+
+def test_what_cannot_be_described_is_refused_first(make, tmp_path, capsys):
+    assert make("o.tfrecord") == 0
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    capsys.readouterr()
+    assert make("o.json") == 1
+    line = one_line(capsys.readouterr().err)
+    assert "must not be the description of other records" in line and "/o.tfrecord" in line
+    assert make("o") == 1
+    line = one_line(capsys.readouterr().err)
+    assert "must leave a name for the description" in line and "/o.json" in line
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_records_are_not_read_as_json(tmp_path, monkeypatch):
+    """They may be larger than the memory."""
+    path = tmp_path / "o.json"
+    read = []
+    monkeypatch.setattr(sidecar.json, "loads", read.append)
+    for content in (b"{" + bytes(7) + b"\xff" * 99, b'{\0"a": 1}', b"\x1f\x8b\x08" + bytes(9)):
+        path.write_bytes(content)
+        os.utime(path, ns=(len(read), hash(content) % 10**9))
+        assert not sidecar._is_sidecar(str(path))
+    assert read == []
+    monkeypatch.undo()
+    path.write_text(json.dumps({"kind": sidecar.KIND}))
+    assert sidecar._is_sidecar(str(path))
+
+
+def test_the_names():
+    for name in ("a/ko.tfrecord@64", "ko.dev", "ko", "ko@2", "a.b/ko-1"):
+        assert {collapse_output_file(path) for path in expand_output_file(name)} == {name}
+    (names,) = {sidecar_names(path) for path in expand_output_file("a/ko.tfrecord@64")}
+    assert names == ("a/ko.json", "a/ko.tfrecord@64.json")

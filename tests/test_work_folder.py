@@ -1,0 +1,105 @@
+"""What a removed run has left in its folder never gets into another one."""
+
+import contextlib
+import os
+import shutil
+
+import pytest
+from data_runs import KILLS, arguments, contents, run, start
+
+from create_pretraining_data.work_folder import MANIFEST, clear
+from run_scripts.create_data import main
+
+pytestmark = pytest.mark.usefixtures("small")
+OTHER = "--random_seed=3"
+
+
+@pytest.fixture(scope="module")
+def killed(corpus, tmp_path_factory):
+    """A folder with a run of text.txt.gz that was killed in its second pass."""
+    output = tmp_path_factory.mktemp("killed") / "out"
+    text = f"--input_file={corpus}/text.txt.gz"
+    start(corpus, output, text, preparation=KILLS["in pass 2"]).communicate()
+    return output
+
+
+@pytest.mark.parametrize("flags", [(), (OTHER,)], ids=" ".join)
+def test_files_without_a_manifest_are_not_taken_up(corpus, whole, tmp_path, killed, flags):
+    output = tmp_path / "out"
+    shutil.copytree(killed, output)
+    work = output / ".ko.tfrecord.work"
+    assert {"chunk-000010", "input-00000"} <= set(os.listdir(work))
+    (work / MANIFEST).unlink()
+    for path in work.glob("chunk-00000?"):  # had they been taken up, it would show
+        shutil.copy(work / "chunk-000010", path)
+    (work / "input-00000").write_text("다른 글\n")
+    made = run(corpus, output, f"--input_file={corpus}/text.txt.gz", *flags)
+    assert (made.records == whole.records) == (OTHER not in flags)
+    assert made.records == run(corpus, tmp_path / "new", *flags).records
+
+
+@pytest.mark.parametrize("damage", ["short", "empty", "no size", "half a size"])
+def test_an_inflated_input_that_is_not_whole_is_made_again(corpus, whole, tmp_path, killed, damage):
+    output = tmp_path / "out"
+    shutil.copytree(killed, output)
+    work = output / ".ko.tfrecord.work"
+    for path in work.glob("chunk-00000?"):
+        path.unlink()
+    text = (work / "input-00000").read_bytes()
+    if damage in ("short", "empty"):
+        (work / "input-00000").write_bytes(text[: len(text) // 2 if damage == "short" else 0])
+    elif damage == "no size":
+        (work / "input-00000.json").unlink()
+    else:
+        (work / "input-00000.json").write_text("{")
+    assert run(corpus, output, f"--input_file={corpus}/text.txt.gz").records == whole.records
+
+
+class Death(BaseException):
+    """Ends a run as kill does: nothing is put in order."""
+
+
+def test_killed_while_the_folder_is_removed(corpus, whole, tmp_path, monkeypatch, killed):
+    """At every file of it: the manifest is there as long as anything that it tells of."""
+    work = tmp_path / "work"
+    for last in range(1, 1 + len(os.listdir(killed / ".ko.tfrecord.work"))):
+        shutil.copytree(killed / ".ko.tfrecord.work", work)
+        removed = []
+
+        def remove(path, *, dir_fd=None, unlink=os.unlink, removed=removed, last=last):
+            if len(removed) == last:
+                raise Death
+            removed.append(path)
+            unlink(path, dir_fd=dir_fd)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "unlink", remove)
+            patch.setattr(os, "remove", remove)
+            with contextlib.suppress(Death):
+                clear(str(work))
+        left = os.listdir(work) if work.exists() else []
+        assert MANIFEST in left or all(name.endswith(".lock") for name in left), last
+        shutil.rmtree(work, ignore_errors=True)
+    assert last > 20 and not left
+
+
+def test_killed_while_the_folder_is_removed_then_other_settings(
+    corpus, whole, tmp_path, monkeypatch
+):
+    """The records are there, so what is left of the folder is of no use to anyone."""
+    removed = []
+
+    def remove(path, unlink=os.unlink):
+        removed.append(path)
+        if len(removed) == 5:
+            raise Death
+        unlink(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("create_pretraining_data.work_folder.os.remove", remove)
+        with pytest.raises(Death):
+            main(arguments(corpus, tmp_path))
+    assert (tmp_path / ".ko.tfrecord.work" / MANIFEST).exists()
+    other = run(corpus, tmp_path, OTHER)
+    assert other.records != whole.records
+    assert run(corpus, tmp_path) == whole == contents(tmp_path)
