@@ -99,7 +99,7 @@ def test_terminal_that_closes(tmp_path):
     )  # fmt: skip
     os.close(theirs)
     os.close(writing)
-    assert os.read(ours, 100) == b"ready\r\n"
+    assert os.read(ours, 100).startswith(b"ready")
     os.close(reading)
     os.close(ours)
     assert process.wait(timeout=60) == 0
