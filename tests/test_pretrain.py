@@ -293,6 +293,10 @@ def test_a_step_whose_loss_is_no_number_is_left_out(job, capsys, monkeypatch):
     assert job.run(**flags) == 0
     assert (job.output / "skipped_steps.jsonl").read_text() == log
     assert arrays(job.output, 10)["skipped_steps"] == 2
+    damaged = log.replace('"loss"', '"loss', 1)
+    (job.output / "skipped_steps.jsonl").write_text(damaged)
+    assert job.run(**{**flags, "num_train_steps": 11}) == 0
+    assert (job.output / "skipped_steps.jsonl").read_text().startswith(damaged)
 
 
 def test_too_many_steps_without_a_number_stop_the_run(job, capsys, monkeypatch):
