@@ -1,4 +1,4 @@
-"""Training's progress line with its TensorBoard curves.
+"""Training's progress with its TensorBoard curves.
 
 Shapes: n updates of one call of the compiled loop, N updates between two points of a curve.
 """
@@ -6,24 +6,19 @@ Shapes: n updates of one call of the compiled loop, N updates between two points
 import dataclasses
 import math
 import os
-import sys
 import time
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
-from tqdm import tqdm
 
 from bert_tf.event_files import EVALUATION_RUN, drop_later_events, event_files, rewrite_events
 from bert_tf.memory_use import device_gib, process_gib, process_peak_gib
+from tokenization.progress import progress
 
-# Seconds between two looks at the newest loss for the progress line: each one waits for the
-# device.
-LINE_INTERVAL = 2.0
-
-# Seconds between two progress lines in a file: a terminal shows only the newest.
-LOG_INTERVAL = 10.0
+# Seconds between two looks at the newest loss for the progress: each one waits for the device.
+LOOK_INTERVAL = 2.0
 
 # Calls whose time says nothing: the first compiles the step, the second the loop around it.
 UNTIMED_CALLS = 2
@@ -163,7 +158,7 @@ SCALARS = {
 
 
 class Reporter:
-    """Writes TensorBoard scalars by global step, shows a line with the time left.
+    """Writes TensorBoard scalars by global step, shows the progress with the time left.
 
     What an earlier run left in the directory's curves after `start_step` is removed.
 
@@ -174,7 +169,7 @@ class Reporter:
         batch_size: examples of a step, for examples/s.
         summary_steps: updates between two points of a curve.
         sentence_name: "next_sentence" or "sentence_order".
-        writes: whether there are files and a line; off on all workers but the first.
+        writes: whether there are files and progress; off on all workers but the first.
         skipped_before: updates left out before `start_step`.
         weight_norm: a function without arguments, called once for every point.
 
@@ -199,15 +194,8 @@ class Reporter:
         if writes:
             drop_later_events(self.directory, start_step)
         self._begin()
-        self.bar = tqdm(
-            total=num_train_steps,
-            initial=start_step,
-            unit="step",
-            desc="training",
-            smoothing=0.1,
-            mininterval=0.1 if sys.stderr.isatty() else LOG_INTERVAL,
-            disable=not writes,
-        )
+        self.num_train_steps = num_train_steps
+        self.bar = None  # opened with the clock: the time left does not follow from compiling
         self.batch_size = batch_size
         self.summary_steps = summary_steps
         self.sentence_name = sentence_name
@@ -217,14 +205,15 @@ class Reporter:
         self.seen = []  # those of the same window that were looked at, as arrays
         self.untimed_calls = UNTIMED_CALLS
         self.timed_steps = 0
-        self.window_start = self.last_line = time.perf_counter()
+        self.window_start = self.last_look = time.perf_counter()
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
         self._end()
-        self.bar.close()
+        if self.bar is not None:
+            self.bar.close()
 
     def _begin(self):
         """Opens an event file."""
@@ -263,12 +252,15 @@ class Reporter:
             self.untimed_calls -= 1
             self._look()
             self.restart_clock()
+            if not self.untimed_calls:
+                total, shown = self.num_train_steps, self.writes
+                self.bar = progress("training", total, "steps", done=last_step, shown=shown)
         else:
             self.timed_steps += count
-        if time.perf_counter() - self.last_line > LINE_INTERVAL:
-            self._look()
-            self._show()
-        self.bar.update(count)
+            if time.perf_counter() - self.last_look > LOOK_INTERVAL:
+                self._look()
+                self._show()
+            self.bar.update(count)
         if last_step % self.summary_steps == 0:
             self.flush(last_step)
 
@@ -344,7 +336,9 @@ class Reporter:
         self.waiting = []
 
     def _show(self):
-        """Renews the numbers of the progress line."""
+        """Renews the numbers beside the progress."""
+        if self.bar is None:
+            return
         losses = np.concatenate([metrics["loss"][metrics["skipped"] == 0] for metrics in self.seen])
         rate = self.seen[-1]["learning_rate"][-1]
         shown = {"loss": f"{losses[-1] if len(losses) else math.nan:.3f}", "lr": f"{rate:.2e}"}
@@ -354,7 +348,7 @@ class Reporter:
         if self.skipped:
             shown["skipped"] = self.skipped
         self.bar.set_postfix(shown, refresh=False)
-        self.last_line = time.perf_counter()
+        self.last_look = time.perf_counter()
 
     def _seconds(self):
         return max(time.perf_counter() - self.window_start, 1e-9)

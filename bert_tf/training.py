@@ -281,6 +281,21 @@ def memory_advice(config):
     return remedies, {f"--{name}": getattr(config, name) for name in names}
 
 
+def compiling_line(compiled, lengths):
+    """What happens before the first step, as a line; None where XLA compiles nothing.
+
+    Args:
+        compiled: what `choose_compilation` returned.
+        lengths: those that batches are cut to; may be empty.
+    """
+    if not compiled.update:
+        return None
+    line = "compiling the training step with XLA, which may take minutes"
+    if len(lengths) > 1:
+        line += f" (again for the first batch of each length: {', '.join(map(str, lengths))})"
+    return line
+
+
 @contextlib.contextmanager
 def explain_records(data):
     """Turns the error of a damaged record into one that names its file."""

@@ -35,7 +35,7 @@ from bert_tf.memory import memory_line
 from bert_tf.optimization import OPTIMIZERS
 from bert_tf.precision import POLICIES, choose_precision
 from bert_tf.reporting import write_evaluation
-from bert_tf.training import TrainingConfig, train
+from bert_tf.training import TrainingConfig, compiling_line, train
 from bert_tf.training_state import TrainingState, restore
 from create_pretraining_data.whole_file import whole_file
 from finetuning.evaluation import Evaluator
@@ -241,6 +241,8 @@ class Run:
         # Of multiple choice an example is several rows.
         part = values.train_batch_size // replicas // parts * getattr(self.problem, "rows", 1)
         say(memory_line(self.config, part, boundaries[-1], 1, self.precision, values.recompute))
+        if line := compiling_line(self.compiled, boundaries):
+            say(line)
         evaluator = None
         if values.eval_every_steps:
             split = "dev" if "dev" in self.examples else "held_out"

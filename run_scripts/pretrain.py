@@ -117,7 +117,7 @@ def train_and_evaluate(
     from bert_tf.distribution import check_agreement, is_chief
     from bert_tf.evaluation import Evaluator
     from bert_tf.record_checks import check_records
-    from bert_tf.training import train
+    from bert_tf.training import compiling_line, train
     from bert_tf.training_records import TrainingRecords
     from bert_tf.training_state import restore
 
@@ -178,6 +178,8 @@ def train_and_evaluate(
             part = values.train_batch_size // strategy.num_replicas_in_sync
             part //= values.gradient_accumulation_steps
             say(memory_line(config, part, *shape, precision, values.recompute))
+            if line := compiling_line(compiled, settings.bucket_boundaries):
+                say(line)
         stopped = train(
             state,
             strategy,

@@ -30,6 +30,7 @@ def test_trains_evaluates_and_goes_on(job, kind, xla, capsys):
     out = capsys.readouterr().out
     assert "starting from new weights" in out
     assert "steps 1 to 6" in out and "1.2 passes over 40 examples" in out
+    assert ("compiling the training step with XLA" in out) == (xla == "auto")
     assert list_checkpoints(job.output) == [4, 6]
     name = SENTENCE[kind]
     assert set(results(job.output)) == {

@@ -16,6 +16,7 @@ from bert_tf.markdown import as_markdown_table, escape_markdown
 from bert_tf.profile import Profile
 from bert_tf.reporting import Illustrations, Reporter, write_evaluation
 from create_pretraining_data import tfrecord
+from tokenization import progress
 
 BATCH = 8
 
@@ -106,7 +107,7 @@ def test_rates_are_of_the_updates_that_the_clock_saw(tmp_path, monkeypatch):
     assert found["throughput/input_wait_seconds"][0] == (4, 0.375)
 
 
-def test_skipped_updates_count_but_say_nothing(tmp_path, capsys):
+def test_skipped_updates_count_but_say_nothing(tmp_path):
     nan = math.nan
     with make_reporter(tmp_path, skipped_before=5) as reporter:
         reporter.steps(
@@ -122,7 +123,34 @@ def test_skipped_updates_count_but_say_nothing(tmp_path, capsys):
     assert found["gradient_norm"] == [(4, 1.5)]
     assert found["learning_rate"][0] == (4, 4.0)
     assert found["data/padding_share"] == [(4, 0.25), (8, 0.25)]
-    assert "skipped=11" in capsys.readouterr().err
+
+
+def test_a_line_a_minute_where_there_is_no_terminal(tmp_path, monkeypatch, capsys):
+    """Its rate and the time left do not follow from the calls that compile."""
+    now = [0.0]
+    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(progress, "monotonic", lambda: now[0])
+    with make_reporter(tmp_path, num_train_steps=1000, summary_steps=100) as reporter:
+
+        def run(last_step, count, seconds, **changes):
+            now[0] += seconds
+            reporter.steps(last_step, metrics([3] * count, **changes))
+
+        run(1, 1, 1200)  # compiles the step
+        run(2, 1, 100)  # compiles the loop
+        assert capsys.readouterr().err == ""
+        for step in range(4, 126, 2):
+            run(step, 2, 2, skipped=[step == 10, 0])
+        lines = capsys.readouterr().err.splitlines()
+        run(128, 4, 4)
+    assert lines == [
+        "training: 6%, 62 of 1,000 steps, 1.0 steps/s, 16 min left, loss=3.000, lr=3.00e-03, "
+        "examples_s=8.0, skipped=1",
+        "training: 12%, 122 of 1,000 steps, 1.0 steps/s, 15 min left, loss=3.000, lr=3.00e-03, "
+        "examples_s=8.0, skipped=1",
+    ]
+    (last,) = capsys.readouterr().err.splitlines()
+    assert last.startswith("training: 13%, 128 of 1,000 steps, 1.0 steps/s, ended after 2 min, ")
 
 
 def test_what_a_run_does_not_have_has_no_curve(tmp_path):
@@ -165,10 +193,10 @@ def test_waits_for_the_device_only_for_a_point_or_a_line(tmp_path, monkeypatch):
             reporter.steps(step, idle)
         before = OnTheDevice.fetched
         for step in range(reporting.UNTIMED_CALLS + 1, 50):
-            now[0] += 0.9 * reporting.LINE_INTERVAL / 48
+            now[0] += 0.9 * reporting.LOOK_INTERVAL / 48
             reporter.steps(step, idle)
         assert OnTheDevice.fetched == before
-        now[0] += 0.2 * reporting.LINE_INTERVAL
+        now[0] += 0.2 * reporting.LOOK_INTERVAL
         reporter.steps(50, idle)
         assert OnTheDevice.fetched == before + 48 * len(names)
         reporter.flush(50)
