@@ -20,8 +20,8 @@ from tokenization.progress import progress
 # Seconds between two looks at the newest loss for the progress: each one waits for the device.
 LOOK_INTERVAL = 2.0
 
-# Calls whose time says nothing: the first compiles the step, the second the loop around it.
-UNTIMED_CALLS = 2
+# Calls whose time says nothing: the first compiles the steps.
+UNTIMED_CALLS = 1
 
 # A batch may hold no prediction at all.
 SMALLEST_WEIGHT = 1e-9

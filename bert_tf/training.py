@@ -120,8 +120,8 @@ def train(state, strategy, data, config, evaluator=None, texts=None, folder=None
         watch = SkippedSteps(state, data, config, chief)
         best = None
         if evaluator:
-            folder = os.path.join(config.output_dir, BEST_FOLDER)
-            best = BestCheckpoint(folder, *evaluator.best_by, state.step, chief)
+            best_folder = os.path.join(config.output_dir, BEST_FOLDER)
+            best = BestCheckpoint(best_folder, *evaluator.best_by, state.step, chief)
 
         def look_after_folder():
             if folder is not None and reporter.is_lost():

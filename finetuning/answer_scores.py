@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from tokenization.errors import InputError
 
-_PUNCTUATION = str.maketrans("", "", string.punctuation)
+PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 
 # What KorQuAD's program takes for a space before it drops punctuation.
@@ -21,17 +21,17 @@ _KLUE_SPACES = re.compile(r"['\"《》<>〈〉]\(\)‘’")
 
 def normalize_squad(text):
     """Lower case, without punctuation, the articles a, an, the, and more than single spaces."""
-    return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
+    return " ".join(_ARTICLES.sub(" ", text.lower().translate(PUNCTUATION)).split())
 
 
 def normalize_korquad(text):
     """Lower case, without punctuation; quotes and some brackets are spaces."""
-    return " ".join(text.translate(_KORQUAD_SPACES).lower().translate(_PUNCTUATION).split())
+    return " ".join(text.translate(_KORQUAD_SPACES).lower().translate(PUNCTUATION).split())
 
 
 def normalize_klue(text):
     """Lower case, without punctuation."""
-    return " ".join(_KLUE_SPACES.sub(" ", text.lower()).translate(_PUNCTUATION).split())
+    return " ".join(_KLUE_SPACES.sub(" ", text.lower()).translate(PUNCTUATION).split())
 
 
 def word_f1(answer, gold):
@@ -39,9 +39,14 @@ def word_f1(answer, gold):
     return _f1(answer.split(), gold.split())
 
 
+def without_spaces(text):
+    """The characters that KorQuAD's program counts."""
+    return text.replace(" ", "")
+
+
 def character_f1(answer, gold):
     """F1 of the characters that two normalised texts share, spaces aside."""
-    return _f1(answer.replace(" ", ""), gold.replace(" ", ""))
+    return _f1(without_spaces(answer), without_spaces(gold))
 
 
 def _f1(answer, gold):
@@ -71,12 +76,16 @@ class Rules(NamedTuple):
     overlap: Callable  # of two normalised texts, 0 to 1
     overlap_name: str
     drops_empty: bool  # whether a true answer that normalises to nothing does not count
+    units: Callable  # what overlaps: the words, or the characters, of a normalised text
+    segments: re.Pattern  # the parts of a text that none of them reaches beyond
 
+
+_WORDS, _CHARACTERS = re.compile(r"\S+"), re.compile(".", re.DOTALL)
 
 BENCHMARKS = {
-    "squad": Rules(normalize_squad, word_f1, "f1", True),
-    "korquad": Rules(normalize_korquad, character_f1, "f1", False),
-    "klue-mrc": Rules(normalize_klue, rouge_w, "rouge_w", False),
+    "squad": Rules(normalize_squad, word_f1, "f1", True, str.split, _WORDS),
+    "korquad": Rules(normalize_korquad, character_f1, "f1", False, without_spaces, _CHARACTERS),
+    "klue-mrc": Rules(normalize_klue, rouge_w, "rouge_w", False, str, _CHARACTERS),
 }
 
 
@@ -105,20 +114,36 @@ def score_each(questions, answers, benchmark, version_2_with_negative):
         )
     exact, overlap = {}, {}
     for question in questions:
-        answer = rules.normalize(answers[question.id])
-        golds = [rules.normalize(gold.text) for gold in question.answers]
-        if version_2_with_negative:
-            golds = [gold for gold in golds if gold or not rules.drops_empty] or [""]
-        exact[question.id] = max((float(answer == gold) for gold in golds), default=0.0)
-        overlap[question.id] = max(
-            (
-                float(answer == gold)
-                if version_2_with_negative and not (answer and gold)
-                else rules.overlap(answer, gold)
-                for gold in golds
-            ),
-            default=0.0,
+        exact[question.id], overlap[question.id] = score_text(
+            answers[question.id],
+            gold_texts(question, rules, version_2_with_negative),
+            rules,
+            version_2_with_negative,
         )
+    return exact, overlap
+
+
+def gold_texts(question, rules, version_2_with_negative):
+    """The true answers of a question, normalised; "" where it is true that there is none."""
+    golds = [rules.normalize(gold.text) for gold in question.answers]
+    if version_2_with_negative:
+        golds = [gold for gold in golds if gold or not rules.drops_empty] or [""]
+    return golds
+
+
+def score_text(text, golds, rules, version_2_with_negative):
+    """Exact match and overlap of an answer, each the best over the true ones."""
+    answer = rules.normalize(text)
+    exact = max((float(answer == gold) for gold in golds), default=0.0)
+    overlap = max(
+        (
+            float(answer == gold)
+            if version_2_with_negative and not (answer and gold)
+            else rules.overlap(answer, gold)
+            for gold in golds
+        ),
+        default=0.0,
+    )
     return exact, overlap
 
 

@@ -70,13 +70,19 @@ def all_spans(window, start_logits, end_logits, max_answer_length):
     Returns:
         `Spans`.
     """
-    first, count = window.first, len(window.spans)
+    begin, end = allowed_spans(window, max_answer_length)
+    first = window.first
+    return Spans(begin, end, start_logits[first + begin], end_logits[first + end])
+
+
+def allowed_spans(window, max_answer_length):
+    """The first and the last piece of every span that a window allows, [N] each."""
+    count = len(window.spans)
     lengths = np.arange(min(max_answer_length, count))  # [L], less one
     last = np.arange(count)[:, None] + lengths  # [W, L]
     allowed = window.is_max_context[:, None] & (last < count)
     begin, size = np.nonzero(allowed)
-    end = begin + size
-    return Spans(begin, end, start_logits[first + begin], end_logits[first + end])
+    return begin, begin + size
 
 
 def beam_spans(window, beams, max_answer_length):

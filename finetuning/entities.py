@@ -183,14 +183,13 @@ class EntityTagging:
 
 
 def entities(tags):
-    """(first unit, last unit, kind) of each entity of valid IOB2 tags."""
+    """(first unit, last unit, kind) of each entity of IOB2 tags; I- alone is none."""
     found = []
     for unit, tag in enumerate(tags):
         if tag[0] == "B":
             found.append((unit, unit, tag[2:]))
-        elif tag[0] == "I":
-            first, _, kind = found.pop()
-            found.append((first, unit, kind))
+        elif tag[0] == "I" and found and found[-1][1:] == (unit - 1, tag[2:]):
+            found[-1] = (found[-1][0], unit, tag[2:])
     return found
 
 

@@ -100,7 +100,8 @@ def score_tags(labels, predictions, tags):
         A dict: "entity_f1" over all entities, "entity_macro_f1", the mean over their kinds (both
         0 where there is neither a true nor a predicted entity), and
         "character_macro_f1", the mean over `tags`. The last two are KLUE's; as in its program
-        "O" is one of the tags, and a tag that is in neither has an F1 of 1.
+        "O" is one of the tags, there is one for [CLS] and one for [SEP] of each sentence, which
+        count as right here, and a tag that is in neither has an F1 of 1.
 
     Raises:
         InputError: scikit-learn or seqeval is not installed.
@@ -113,7 +114,10 @@ def score_tags(labels, predictions, tags):
         scheme=_imported("seqeval.scheme").IOB2,
         zero_division=0,
     )
-    true, found = ([tag for sentence in each for tag in sentence] for each in (labels, predictions))
+    true, found = (
+        [tag for sentence in each for tag in ("O", *sentence, "O")]
+        for each in (labels, predictions)
+    )
     character_f1 = _scikit("f1_score", average="macro", labels=list(tags), zero_division=1.0)
     with warnings.catch_warnings(action="ignore"):  # where there is no entity at all
         return {

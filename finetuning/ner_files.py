@@ -27,6 +27,8 @@ class Format(NamedTuple):
         comment: a pattern of lines that hold no token but end a sentence; its group `id`, if it
             has one, is the name of the sentence behind it.
         tags: all tags in the order of the classes; empty: those of the training file.
+        strict: whether I- with nothing before it to go on with is no entity, as where the tags are
+            meant to be IOB2 and are counted as they stand; otherwise it begins one.
     """
 
     folder: str
@@ -39,6 +41,7 @@ class Format(NamedTuple):
     outside: str = "O"
     comment: str | None = None
     tags: tuple = ()
+    strict: bool = False
 
 
 class Sentence(NamedTuple):
@@ -56,7 +59,7 @@ def tags_of_kinds(kinds):
 
 
 FORMATS = {
-    # The order of the classes is that of KLUE's own program.
+    # The order of the classes is that of KLUE's own program, which takes the tags as they stand.
     "klue-ner": Format(
         "klue-ner-v1.1",
         {split: f"klue-ner-v1.1_{split}.tsv" for split in ("train", "dev", "test")},
@@ -65,6 +68,7 @@ FORMATS = {
         glue="",
         comment=r"##\s*(?P<id>\S*).*",
         tags=tags_of_kinds(("PS", "LC", "OG", "DT", "TI", "QT")),
+        strict=True,
     ),
     # Naver and Changwon university, github.com/naver/nlp-challenge: only the training file has
     # tags; parts of it, made elsewhere, serve as the others.
@@ -105,8 +109,9 @@ def read_tagged(form, split, data_dir, tags=()):
             or any.
 
     Returns:
-        A list of `Sentence`s, and how many tags I- with nothing before them to go on with became
-        B-: in CoNLL's first scheme that is how an entity begins, elsewhere it is a slip.
+        A list of `Sentence`s, and how many tags I- had nothing before them to go on with. In
+        CoNLL's first scheme that is how an entity begins, elsewhere it is a slip; they became B-,
+        unless the format is strict.
 
     Raises:
         InputError: names file and line: a file that is missing, empty, not UTF-8 or without
@@ -121,7 +126,7 @@ def read_tagged(form, split, data_dir, tags=()):
     for where, line in read_lines(path):
         comment = form.comment and re.fullmatch(form.comment, line)
         if comment or not line.strip(edges):
-            begun += _finish(sentences, name, rows, form.glue)
+            begun += _finish(sentences, name, rows, form)
             rows, name = [], comment.groupdict().get("id") if comment else None
             continue
         fields = re.split(form.separator, line.strip(edges))
@@ -133,14 +138,15 @@ def read_tagged(form, split, data_dir, tags=()):
             raise InputError(f"{where} must tag one character. Received: {token[:60]!r}")
         name = name or where
         rows.append((token, _read_tag(fields[-1], form, known, where)))
-    begun += _finish(sentences, name, rows, form.glue)
+    begun += _finish(sentences, name, rows, form)
     if not sentences:
         raise InputError(f"{path} must hold a token. Received: none")
     return sentences, begun
 
 
-def _finish(sentences, name, rows, glue):
-    """Appends the sentence of some tokens with tags; how many tags of it became B-."""
+def _finish(sentences, name, rows, form):
+    """Appends the sentence of some tokens with tags; how many tags I- of it began with nothing."""
+    glue = form.glue
     units, tags, start = [], [], 0
     for token, tag in rows:
         end = start + len(token)
@@ -152,7 +158,7 @@ def _finish(sentences, name, rows, glue):
         return 0
     text = glue.join(token for token, _ in rows)
     made = to_iob2(tags)
-    sentences.append(Sentence(name, text, tuple(units), tuple(made)))
+    sentences.append(Sentence(name, text, tuple(units), tuple(tags if form.strict else made)))
     return sum(new != old for new, old in zip(made, tags, strict=True))
 
 
@@ -233,4 +239,5 @@ def tagging_task(form, data_dir, tags=()):
 def read_task_split(task, split, data_dir):
     """`read_tagged` for a `TaggingTask`; the count as what is told of the rows."""
     sentences, begun = read_tagged(task.form, split, data_dir, task.tags)
-    return sentences, {"I- that began an entity read as B-": begun} if begun else {}
+    what = "that begin nothing, no entities" if task.form.strict else "that began an entity, now B-"
+    return sentences, {f"I- {what}": begun} if begun else {}

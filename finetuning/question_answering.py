@@ -24,8 +24,9 @@ from finetuning.answers import (
 )
 from finetuning.examples import Examples
 from finetuning.question_cache import load_or_encode
+from finetuning.reachable import best_scores
 from finetuning.span_heads import DROPOUT, BeamSpanModel, SpanModel
-from finetuning.windows import answer_pieces, best_reachable, make_windows, pad_windows
+from finetuning.windows import answer_pieces, make_windows, pad_windows
 
 # Questions that TensorBoard shows of those that are answered most wrongly.
 SHOWN_MISTAKES = 10
@@ -64,6 +65,8 @@ class QuestionAnswering:
     dropout: float = DROPOUT
     # The outputs that were last turned into answers, and these.
     _answered: list = dataclasses.field(default_factory=list, init=False, repr=False)
+    # The examples whose best scores were last looked for, and these.
+    _reachable: list = dataclasses.field(default_factory=list, init=False, repr=False)
 
     @property
     def overlap_name(self):
@@ -153,20 +156,29 @@ class QuestionAnswering:
     def measure(self, model, examples, outputs):
         """The scores; with "best_..." those of the best thresholds, and "reachable_...".
 
-        The latter are those of a model that finds all the right pieces: what is missing to 100 is
-        what the vocabulary cannot cut off.
+        The latter are the most that any model reaches: what is missing to 100 is what cannot be
+        cut out with this vocabulary, these windows and this length of answers.
         """
         answered = self.answers(examples, outputs)
         results = self.score(examples.read, self.texts(answered))
         if self.task.version_2_with_negative:
             best = self.score(examples.read, answered.texts, answered.null_odds)
             results |= {name: best[name] for name in best if name.startswith("best_")}
-        reachable = self.score(examples.read, best_reachable(examples.read, examples.cut[0]))
-        for name in ("exact", self.overlap_name):
-            results[f"reachable_{name}"] = reachable[name]
+        results |= self.reachable(examples)
         if self.beams is None:
             results["loss"] = span_loss(examples, outputs)
         return results
+
+    def reachable(self, examples):
+        """The best scores that answers can have, by name, in per cent."""
+        if not self._reachable or self._reachable[0] is not examples:
+            task, windows = self.task, examples.cut[1]
+            rules = task.benchmark, task.version_2_with_negative
+            found = best_scores(examples.read, windows, self.max_answer_length, *rules)
+            names = "reachable_exact", f"reachable_{self.overlap_name}"
+            scores = {n: 100.0 * sum(s) / len(s) for n, s in zip(names, found, strict=True)}
+            self._reachable[:] = examples, scores
+        return self._reachable[1]
 
     def baseline(self, examples):
         """The same of the sentence that shares most with the question; with SQuAD 2.0 of ""."""

@@ -1,7 +1,7 @@
 """The table of tasks: what their published files hold, and what they are judged by.
 
 A task is a row, not a class. A column is a name (of the header line, or of a JSON object's key;
-"labels.label" is a key within a key) or, in files without a header, its number from 0.
+"labels.real-label" is a key within a key) or, in files without a header, its number from 0.
 """
 
 from typing import NamedTuple
@@ -191,10 +191,11 @@ TASKS = {
         ("entailment", "neutral", "contradiction"),
         ("accuracy",),
     ),
+    # Of an example's three labels KLUE's program takes the mean as it is, not rounded to a tenth.
     "klue-sts": Task(
         "klue-sts-v1.1",
         _splits(
-            Source((), "sentence1", "sentence2", "labels.label", "guid"),
+            Source((), "sentence1", "sentence2", "labels.real-label", "guid"),
             train="klue-sts-v1.1_train.json",
             dev="klue-sts-v1.1_dev.json",
         ),

@@ -240,31 +240,6 @@ def cut_answer(context, spans, first, last):
     return context[spans[first][0] : spans[last][1]].strip()
 
 
-def best_reachable(questions, encoded):
-    """What a model would answer that always finds the right pieces.
-
-    A piece may be longer than the answer: a particle that is one piece with its noun cannot be
-    cut off. The score of these answers is the most that any model reaches with this vocabulary.
-
-    Args:
-        questions: `finetuning.question_data.Question`s.
-        encoded: an `Encoded` for each.
-
-    Returns:
-        A dict from ids to texts, "" for a question without an answer: of all answers of a
-        question the one that is cut most closely.
-    """
-    found = {}
-    for question, pieces in zip(questions, encoded, strict=True):
-        cuts = []
-        for answer in question.answers:
-            places = answer_pieces(pieces.spans, answer)
-            text = cut_answer(question.context, pieces.spans, *places) if places else ""
-            cuts.append((abs(len(text) - len(answer.text.strip())), text))
-        found[question.id] = min(cuts)[1] if cuts else ""
-    return found
-
-
 def pad_windows(windows, length, pad_id):
     """A batch of windows.
 

@@ -1,5 +1,6 @@
 """Named entities as run_ner writes and measures them, without a model: logits by hand."""
 
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,7 @@ from classifier_jobs import Job
 from jobs import one_line
 from made_tokenizers import SPECIAL
 
-from finetuning.entities import EntityTagging
+from finetuning.entities import EntityTagging, entities
 from finetuning.ner_files import FORMATS, Sentence, TaggingTask, tags_of_kinds
 from run_scripts import ner
 from tokenization import KoreanTokenizer
@@ -68,3 +69,29 @@ def test_a_file_without_a_piece_is_one_line(tmp_path, capsys):
     argv = ["run_ner.py", *job.argv(**flags)[1:]]
     assert ner.main(argv) == 1
     assert "train must hold an example that the tokenizer makes pieces of" in one_line(capsys)
+
+
+def test_entities_are_those_of_strict_iob2():
+    """For all tags that there may be, valid or not: as seqeval finds them."""
+    scheme = pytest.importorskip("seqeval.scheme")
+    for tags in itertools.product(TAGS, repeat=4):
+        (expected,) = scheme.Entities([list(tags)], scheme.IOB2).entities
+        assert entities(tags) == [(e.start, e.end - 1, e.tag) for e in expected]
+
+
+def test_a_slip_of_klue_is_no_entity(problem, tmp_path):
+    """As KLUE's file has it: the space began the entity, and is no unit."""
+    pytest.importorskip("seqeval")
+    tags = FORMATS["klue-ner"].tags
+    task = TaggingTask(FORMATS["klue-ner"], tags, {"dev": True})
+    problem = EntityTagging(task, problem.tokenizer, 16)
+    examples = problem.encode([sentence("김철 수", "B-PS I-PS I-QT")], training=False)
+    one_hot = np.full((2, len(tags)), 0.01)
+    one_hot[0, tags.index("B-PS")] = one_hot[1, tags.index("B-QT")] = 1 - 0.01 * (len(tags) - 1)
+    outputs = logits(one_hot)
+    assert problem.predictions(examples, outputs)[0][0] == ["B-PS", "I-PS", "B-QT"]
+    results = problem.measure(None, examples, outputs)
+    # PS is right; QT is found, but is not there.
+    assert (results["entity_f1"], results["entity_macro_f1"]) == (pytest.approx(2 / 3), 0.5)
+    shown = problem.illustrations(None, examples, outputs).texts["most_wrong"]
+    assert "| 김철 PS | 김철 PS, 수 QT |" in shown

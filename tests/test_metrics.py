@@ -132,10 +132,11 @@ def test_metrics_of_tags(seed):
     predictions = [[t if rng.random() < 0.8 else "O" for t in sentence] for sentence in labels]
     scheme = pytest.importorskip("seqeval.scheme").IOB2
     found = score_tags(labels, predictions, TAGS)
-    flat = [sum(sentences, []) for sentences in (labels, predictions)]
+    # As KLUE's program: all sentences in a row, each with an O for [CLS] and for [SEP].
+    flat = [sum((["O", *s, "O"] for s in each), []) for each in (labels, predictions)]
     expected = {
         f"entity_{name}f1": seqeval_metrics.f1_score(
-            labels, predictions, mode="strict", scheme=scheme, average=average
+            *([each] for each in flat), mode="strict", scheme=scheme, average=average
         )
         for name, average in (("", "micro"), ("macro_", "macro"))
     }
@@ -153,11 +154,12 @@ def test_a_particle_inside_an_eojeol():
     found = score_tags([truth], [with_particle], TAGS)
     # Of two names one is right, of two found ones too; its kind is wholly right, the other not.
     assert found["entity_f1"] == 0.5 and found["entity_macro_f1"] == 0.5
-    # I-PS: 2 right of 3 found and of 2; O: 3 of 3 found and of 4; the others are right.
-    assert found["character_macro_f1"] == pytest.approx((1 + 4 / 5 + 1 + 1 + 6 / 7) / 5)
+    # I-PS: 2 right of 3 found and of 2; O: 3 of 3 found and of 4, and two around the sentence; the
+    # others are right.
+    assert found["character_macro_f1"] == pytest.approx((1 + 4 / 5 + 1 + 1 + 10 / 11) / 5)
     # A tag that occurs nowhere counts as right, as in KLUE's program.
     more = score_tags([truth], [with_particle], (*TAGS, "B-OG"))
-    assert more["character_macro_f1"] == pytest.approx((2 + 4 / 5 + 1 + 1 + 6 / 7) / 6)
+    assert more["character_macro_f1"] == pytest.approx((2 + 4 / 5 + 1 + 1 + 10 / 11) / 6)
 
 
 def test_a_name_of_another_sentence_is_another_name():

@@ -123,12 +123,16 @@ def test_a_folder_that_is_gone_is_made_again(job, whole, monkeypatch, capsys, ho
                 path.unlink()
 
     at_step(monkeypatch, 5, remove)
-    assert job.run(num_train_steps=10) == 0
+    held_out = job.folder / "part-*.tfrecord" if how == "emptied" else None
+    assert job.run(num_train_steps=10, eval_input_file=held_out) == 0
     (line,) = spoken_lines(capsys.readouterr().err)
     assert line.startswith(f"warning: {job.output} was removed or renamed while training")
     assert "after step 6 " in line
     assert list_checkpoints(job.output) == [8, 10]
-    assert_same(arrays(job.output, 10), arrays(whole, 10))
+    found, expected = arrays(job.output, 10), arrays(whole, 10)
+    evaluated = [each.pop("evaluated_step") for each in (found, expected)]
+    assert evaluated == [10 if held_out else 0, 0]
+    assert_same(found, expected)
     assert json.loads((job.output / "bert_config.json").read_text())["hidden_size"] == 32
     expected = curves(whole)["loss/total"]
     assert curves(job.output)["loss/total"] == [point for point in expected if point[0] >= 6]
