@@ -12,6 +12,7 @@ from bert_tf.record_checks import explain_failure
 from bert_tf.reporting import NO_ILLUSTRATIONS, Illustrations
 from bert_tf.step import EvaluationStep
 from create_pretraining_data.records import count_records
+from tokenization.errors import InputError
 from tokenization.progress import progress
 
 RESULTS_FILE = "eval_results.txt"
@@ -146,9 +147,16 @@ def write_results(directory, results):
 
 
 def read_results(directory):
-    """The numbers of a directory's eval_results.txt by name; empty without one."""
+    """The numbers of a directory's eval_results.txt by name; empty without one.
+
+    Raises:
+        InputError: the file is damaged.
+    """
     path = os.path.join(directory, RESULTS_FILE)
     if not os.path.exists(path):
         return {}
-    with open(path, encoding="utf-8") as file:
-        return {name: float(value) for name, value in (line.split(" = ") for line in file)}
+    try:
+        with open(path, encoding="utf-8") as file:
+            return {name: float(value) for name, value in (line.split(" = ") for line in file)}
+    except ValueError:
+        raise InputError(f'{path} must hold lines "name = number". Received: others') from None

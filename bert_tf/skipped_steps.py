@@ -83,14 +83,14 @@ class SkippedSteps:
         )
 
     def _forget_later(self):
-        """Removes the steps that will come again, and what a kill cut off."""
+        """Removes the steps that will come again, and what a kill cut off; damaged lines stay."""
         if not os.path.exists(self.path):
             return
-        with open(self.path, encoding="utf-8") as file:
-            lines = [line for line in file if line.endswith("\n")]
+        with open(self.path, "rb") as file:
+            lines = [line for line in file if line.endswith(b"\n")]
         temporary = f"{self.path}.tmp-{os.getpid()}"
-        with open(temporary, "w", encoding="utf-8") as file:
-            file.writelines(line for line in lines if json.loads(line)["step"] <= self.state.step)
+        with open(temporary, "wb") as file:
+            file.writelines(line for line in lines if _step_of(line) <= self.state.step)
         os.replace(temporary, self.path)
 
     def _check_scale(self, step, row):
@@ -112,3 +112,11 @@ class SkippedSteps:
                 f"{row['loss']}, gradient norm {row['gradient_norm']} at step {step}, learning "
                 f"rate {row['learning_rate']:.3g}"
             )
+
+
+def _step_of(line):
+    """The step of a line of the log; 0 if it is damaged."""
+    try:
+        return int(json.loads(line)["step"])
+    except (ValueError, KeyError, TypeError):
+        return 0

@@ -3,7 +3,6 @@
 import contextlib
 import os
 import signal
-import stat
 import sys
 import threading
 
@@ -51,10 +50,7 @@ class StopRequest:
 
     def _note(self, number, frame):
         self.signal_name = self.signal_name or signal.Signals(number).name
-        if number == signal.SIGHUP:
-            _say("SIGHUP (the terminal closes): training saves after the step under way, then ends")
-            _leave_terminal()
-        elif number == signal.SIGINT:
+        if number == signal.SIGINT:
             self._interrupts += 1
             if self._interrupts == 1:
                 _say(
@@ -74,19 +70,5 @@ def _say(line):
     Not with print: the signal may have come in the middle of another.
     """
     if sys.stderr is not None:  # else the descriptor may be another file's
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):  # nobody reads any more
             os.write(2, f"\n{line}\n".encode())
-
-
-def _leave_terminal():
-    """Sends to nowhere what goes to the terminal, or to a pipe that ends there.
-
-    Writing to one whose other end has gone is an error, which would come before the save.
-    """
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    for descriptor in (1, 2):
-        with contextlib.suppress(OSError):  # closed
-            mode = os.fstat(descriptor).st_mode
-            if stat.S_ISCHR(mode) or stat.S_ISFIFO(mode):
-                os.dup2(nowhere, descriptor)
-    os.close(nowhere)

@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import functools
 import os
+import tempfile
 import time
 import warnings
 
@@ -189,24 +190,40 @@ def make_again(folder, describe, state, config):
         folder, describe, state, config: as for `train`.
 
     Raises:
-        InputError: another training has begun there; the weights are saved elsewhere.
+        InputError: another training has begun there, or the folder cannot be made; the weights
+            are saved elsewhere.
     """
     try:
         folder.make_again()
-    except InputError as error:
-        aside = f"{os.path.normpath(config.output_dir)}-step-{state.step}"
-        save(state, dataclasses.replace(config, output_dir=aside))
-        describe(aside)
+        describe(config.output_dir)
+    except (InputError, OSError) as error:
+        reason = error
+        if isinstance(error, OSError):
+            reason = f"{config.output_dir} cannot be made again ({error.strerror})"
+        aside = _save_aside(describe, state, config)
         raise InputError(
-            f"{error}; this training's files there were removed or renamed, so it ends at step "
+            f"{reason}; this training's files there were removed or renamed, so it ends at step "
             f"{state.step}, saved in {aside}: --output_dir={aside} goes on from there"
         ) from None
-    describe(config.output_dir)
     warnings.warn(
         f"{config.output_dir} was removed or renamed while training: after step {state.step} it "
         "is made again, with the configuration and new curves, and the next checkpoint goes there",
         stacklevel=2,
     )
+
+
+def _save_aside(describe, state, config):
+    """Saves beside the output directory, or where that fails too for temporary files."""
+    parent, name = os.path.split(os.path.abspath(config.output_dir))
+    for place in (parent, tempfile.gettempdir()):
+        aside = os.path.join(place, f"{name}-step-{state.step}")
+        try:
+            save(state, dataclasses.replace(config, output_dir=aside))
+            describe(aside)
+            return aside
+        except (InputError, OSError) as error:
+            failure = error
+    raise failure
 
 
 def steps_until_stop(step, config, seconds):

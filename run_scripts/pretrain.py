@@ -201,6 +201,9 @@ def train_and_evaluate(
         beside(values.export_dir)
         say(f"exported to {values.export_dir}")
     if values.do_eval:
+        compiles = compiled.whole and evaluator.step.run.function is None
+        compiling = "; XLA compiles the model first" if compiles else ""
+        say(f"evaluating on {evaluator.records:,} records{compiling}")
         results = {**evaluator.run(), "global_step": state.step}
         if chief:
             show_results(values, config, results, held_out)

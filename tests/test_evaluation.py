@@ -157,6 +157,9 @@ def test_results_as_lines(tmp_path):
     with open(path, encoding="utf-8") as file:
         assert file.read() == "examples = 20\nglobal_step = 8\nloss = 0.3333333333333333\n"
     assert read_results(str(tmp_path)) == results
+    (tmp_path / "eval_results.txt").write_bytes(b"loss = 1.0\nexamp\xffles = 3\n")
+    with pytest.raises(InputError, match="eval_results.txt must hold lines"):
+        read_results(str(tmp_path))
 
 
 class Pieces(TokenizerInterface):

@@ -31,6 +31,7 @@ def test_trains_evaluates_and_goes_on(job, kind, xla, capsys):
     assert "starting from new weights" in out
     assert "steps 1 to 6" in out and "1.2 passes over 40 examples" in out
     assert ("compiling the training step with XLA" in out) == (xla == "auto")
+    assert ("evaluating on 40 records; XLA compiles" in out) == (xla == "auto")
     assert list_checkpoints(job.output) == [4, 6]
     name = SENTENCE[kind]
     assert set(results(job.output)) == {
@@ -293,6 +294,10 @@ def test_a_step_whose_loss_is_no_number_is_left_out(job, capsys, monkeypatch):
     assert job.run(**flags) == 0
     assert (job.output / "skipped_steps.jsonl").read_text() == log
     assert arrays(job.output, 10)["skipped_steps"] == 2
+    damaged = log.replace('"loss"', '"loss', 1)
+    (job.output / "skipped_steps.jsonl").write_text(damaged)
+    assert job.run(**{**flags, "num_train_steps": 11}) == 0
+    assert (job.output / "skipped_steps.jsonl").read_text().startswith(damaged)
 
 
 def test_too_many_steps_without_a_number_stop_the_run(job, capsys, monkeypatch):

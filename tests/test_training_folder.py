@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 
 import classifier_jobs
 import pytest
@@ -161,3 +162,22 @@ def test_a_folder_that_is_another_training_s_now(job, whole, monkeypatch, capsys
     assert job.run(**flags, output_dir=aside) == 0
     assert list_checkpoints(aside) == [6, 8, 10]
     assert_same(arrays(aside, 10), arrays(whole, 10))
+
+
+def test_a_folder_that_cannot_be_made_again(job, whole, monkeypatch, capsys):
+    """As when its disk has gone: the weights are saved where temporary files are."""
+    parent, kept = job.folder / "disk", job.folder / "tmp"
+    kept.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(kept))
+
+    def lose():
+        shutil.rmtree(parent)
+        parent.write_text("")
+
+    at_step(monkeypatch, 7, lose)
+    assert job.run(num_train_steps=10, output_dir=parent / "output") == 1
+    aside = kept / "output-step-8"
+    line = one_line(capsys)
+    assert "cannot be made again (Not a directory)" in line
+    assert f"saved in {aside}: --output_dir={aside} goes on from there" in line
+    assert_same(arrays(aside, 8), arrays(whole, 8))
