@@ -269,7 +269,7 @@ def test_ctrl_c_at_any_moment(tmp_path, times):
     job = Job(tmp_path)
     command = [sys.executable, *job.argv(num_train_steps=3, num_warmup_steps=1)]
     moments = random.Random(times)
-    for _ in range(40):
+    for _ in range(20):
         process = subprocess.Popen(
             command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
         )
