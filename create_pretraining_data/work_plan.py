@@ -32,8 +32,7 @@ class WorkPlan:
 
     Attributes:
         chunks: for each chunk its ranges of the input.
-        continued: the chunks that begin within a document, which the chunk before begins with or
-            goes on with.
+        continued: the numbers of the chunks that begin within a document that had to be cut.
         input_format: "text" or "jsonl".
         split_sentences: whether a line is running text, to be split.
         settings: `ChunkSettings`.
@@ -139,6 +138,10 @@ def expand_output_file(path):
     return [f"{stem}-{shard:05d}-of-{count:05d}{extension}" for shard in range(count)]
 
 
+# What it puts behind the stem of a name.
+_SHARD = r"-\d{5}-of-(\d{5})$"
+
+
 def without_shard(path):
     """The name without the part that `expand_output_file` put into it."""
     stem, extension = os.path.splitext(path)
@@ -149,10 +152,6 @@ def collapse_output_file(path):
     """The inverse of `expand_output_file`, of any of the files."""
     match = re.search(_SHARD, os.path.splitext(path)[0])
     return f"{without_shard(path)}@{int(match[1])}" if match else path
-
-
-# What `expand_output_file` puts behind the stem of a name.
-_SHARD = r"-\d{5}-of-(\d{5})$"
 
 
 def work_folder_of(output_files):

@@ -164,7 +164,10 @@ def make_plan(flags, settings, input_files, output_files, folder):
         sources.append(Source(path, os.path.abspath(plain), os.path.getsize(plain)))
     chunks, continued = cut_into_chunks(sources, flags.input_format)
     if continued:
-        remedy = {"text": "put a blank line between documents", "jsonl": "a line is a document"}
+        remedy = {
+            "text": "put a blank line between documents",
+            "jsonl": "put each document on its own line",
+        }
         warnings.warn(
             f"documents longer than {in_bytes(LONGEST_SEARCH)} are cut between two sentences, "
             f"lines longer than that between two words, at {len(continued)} places: "
