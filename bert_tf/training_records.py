@@ -1,9 +1,8 @@
 """The records of create_pretraining_data as what a model is trained on."""
 
 import dataclasses
-import warnings
 
-from bert_tf.data_order import DataOrder
+from bert_tf.data_order import sizes_of, take_over_order
 from bert_tf.input_pipeline import distribute_training, step_records
 from bert_tf.record_checks import explain_failure
 
@@ -29,9 +28,6 @@ class TrainingRecords:
     def in_order(self, state, config):
         """These records in the order of a run that begins, or goes on from a checkpoint.
 
-        Where batch size, seed or the number of records are not those of the checkpoint, a
-        warning says so, and the order is another one, from the position that was reached.
-
         Args:
             state: the restored `TrainingState`; it takes the order over.
             config: the `TrainingConfig`.
@@ -39,22 +35,15 @@ class TrainingRecords:
         Returns:
             `TrainingRecords`.
         """
-        settings = (config.train_batch_size, config.seed, self.examples)
-        before = state.order or DataOrder(0, 0, *settings)
-        state.order = before.continued(state.step, *settings)
-        if state.order != before:
-            names = ("--train_batch_size", "--random_seed", "the number of records")
-            changes = [
-                f"{name} was {old} and is {new}"
-                for name, old, new in zip(names, before[2:], settings, strict=True)
-                if old != new
-            ]
-            warnings.warn(
-                f"{'; '.join(changes)}: the order of examples is another one from step "
-                f"{state.step} on, behind the {state.order.position:,} examples seen so far",
-                stacklevel=2,
-            )
-        return dataclasses.replace(self, begins=state.order[:2])
+        begins = take_over_order(
+            state,
+            config.train_batch_size,
+            config.seed,
+            self.examples,
+            int(bool(config.bucket_boundaries)),
+            int(sizes_of(self.files), 16),
+        )
+        return dataclasses.replace(self, begins=begins)
 
     def batches(self, strategy, config, start_step):
         """The batches of a `TrainingConfig` from a step on, to every replica its own."""

@@ -41,7 +41,8 @@ class TrainingState:
         step: updates made, those that were skipped included.
         skipped: how many were skipped, because loss or gradient was no number.
         evaluated: the step of the newest evaluation.
-        order: the `DataOrder`; None where the order of examples follows from the step alone.
+        order: the `DataOrder`; None before training, and of older checkpoints of fine-tuning,
+            where the order of examples follows from the step alone.
     """
 
     model: object

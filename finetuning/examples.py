@@ -9,12 +9,14 @@ W batches of a window.
 
 import dataclasses
 import functools
+import hashlib
 import math
 from collections.abc import Callable
 
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.data_order import take_over_order
 from bert_tf.length_buckets import BUCKET, WINDOW
 
 # Lengths of batches are multiples of it.
@@ -36,6 +38,7 @@ class Examples:
         read: the examples of the split, as they were read.
         cut: how they became these ones, where one of them may become several; else None.
         counted: how many a pass over them is counted as; None: as many as there are.
+        begins: the step and the position at which their `DataOrder` begins.
     """
 
     lengths: np.ndarray
@@ -44,11 +47,33 @@ class Examples:
     read: list = ()
     cut: object = None
     counted: int | None = None
+    begins: tuple = (0, 0)
 
     @property
     def count(self):
         """How many examples a pass is: with --num_train_epochs it says how many updates."""
         return len(self.lengths) if self.counted is None else self.counted
+
+    def in_order(self, state, config):
+        """These examples in the order of a run that begins, or goes on from a checkpoint.
+
+        Args:
+            state: the restored `TrainingState`; it takes the order over.
+            config: the `TrainingConfig`.
+
+        Returns:
+            `Examples`.
+        """
+        lengths = hashlib.sha256(self.lengths.astype("<i8").tobytes())
+        begins = take_over_order(
+            state,
+            config.train_batch_size,
+            config.seed,
+            len(self.lengths),
+            int(len(config.bucket_boundaries) > 1),
+            int(lengths.hexdigest()[:12], 16),
+        )
+        return dataclasses.replace(self, begins=begins)
 
     def batches(self, strategy, config, start_step):
         """The batches of a `TrainingConfig` from a step on, to every replica its own.
@@ -65,7 +90,7 @@ class Examples:
             parts = (context.num_input_pipelines, -1, size)
 
             def draw(step):
-                numbers = numbers_of_batch(self.lengths, config, int(step))  # [G]
+                numbers = numbers_of_batch(self.lengths, config, int(step), self.begins)  # [G]
                 bucket = np.searchsorted(config.bucket_boundaries, self.lengths[numbers].max())
                 own = numbers.reshape(parts)[context.input_pipeline_id]  # [R, B]
                 batch = self.make_batch(own.reshape(-1), longest)
@@ -92,13 +117,13 @@ class Examples:
 
     def names(self, config, step):
         """The names of the examples of the batch that follows `step` batches."""
-        return [self.ids[i] for i in numbers_of_batch(self.lengths, config, step)]
+        return [self.ids[i] for i in numbers_of_batch(self.lengths, config, step, self.begins)]
 
     def explain_failure(self):
         """None: examples in memory were checked when they were read."""
 
 
-def numbers_of_batch(lengths, config, step):
+def numbers_of_batch(lengths, config, step, begins=(0, 0)):
     """Which examples are in the global batch that follows `step` batches.
 
     The examples of a window, batches that follow one another in the shuffled order, are shared
@@ -108,15 +133,18 @@ def numbers_of_batch(lengths, config, step):
         lengths: [N].
         config: a `TrainingConfig`.
         step: a number.
+        begins: step and position of the order's first batch, see `bert_tf.data_order`.
 
     Returns:
         [G] integers below N.
     """
-    size = config.train_batch_size
+    size, (first_step, first) = config.train_batch_size, begins
+    made = step - first_step
     if len(config.bucket_boundaries) == 1:
-        return _take(len(lengths), config.seed, step * size, size)
-    window, number = divmod(step, WINDOW)
-    chosen = _take(len(lengths), config.seed, window * WINDOW * size, WINDOW * size)  # [W * G]
+        return _take(len(lengths), config.seed, first + made * size, size)
+    window, number = divmod(made, WINDOW)
+    start = first + window * WINDOW * size
+    chosen = _take(len(lengths), config.seed, start, WINDOW * size)  # [W * G]
     by_length = chosen[np.argsort(lengths[chosen], kind="stable")].reshape(WINDOW, size)
     return by_length[np.random.default_rng([config.seed, 1, window]).permutation(WINDOW)[number]]
 

@@ -256,7 +256,7 @@ class Run:
         stopped = train(
             state,
             self.strategy,
-            self.examples["train"],
+            self.examples["train"].in_order(state, config),
             config,
             evaluator,
             tables,

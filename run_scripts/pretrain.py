@@ -2,12 +2,11 @@
 
 import dataclasses
 import functools
-import hashlib
-import json
 import os
 
 from bert_tf.checkpoint_files import EXPORTED_NAME
 from bert_tf.cluster import read_cluster
+from bert_tf.data_order import sizes_of
 from bert_tf.memory import memory_line
 from bert_tf.quiet import import_tensorflow
 from bert_tf.training_folder import training_folders
@@ -207,12 +206,6 @@ def train_and_evaluate(
         results = {**evaluator.run(), "global_step": state.step}
         if chief:
             show_results(values, config, results, held_out)
-
-
-def sizes_of(files):
-    """A short text that differs where names or sizes of files do."""
-    sizes = [(os.path.basename(path), os.path.getsize(path)) for path in files]
-    return hashlib.sha256(json.dumps(sizes).encode()).hexdigest()[:12]
 
 
 def training_line(values, strategy, precision, compiled, step, examples):

@@ -1,44 +1,174 @@
 """The order of examples goes on from where it was, whatever the settings are then."""
 
-import pytest
-from jobs import NO_DROPOUT, Job, arrays, spoken_lines
+import shutil
+import types
 
-from bert_tf.data_order import DataOrder
+import numpy as np
+import pytest
+from classifier_jobs import Job as ClassifierJob
+from classifier_jobs import single_rows, write_splits
+from jobs import NO_DROPOUT, Job, arrays, spoken_lines
+from made_records import make_files
+from test_examples import config as examples_config
+from test_examples import make_examples
+
+from bert_tf.data_order import UNKNOWN, DataOrder
+from bert_tf.input_pipeline import step_records
+from bert_tf.length_buckets import WINDOW
+from bert_tf.training_state import TrainingState
+from create_pretraining_data.records import read_format
+
+SETTINGS = (8, 1, 40, 0, 77)
 
 
 def test_the_same_settings_keep_the_order():
-    order = DataOrder(0, 0, 8, 1, 40)
-    assert order.continued(10, 8, 1, 40) is order
+    order = DataOrder(0, 0, *SETTINGS)
+    assert order.continued(10, *SETTINGS) == order
+    assert order.changes(*SETTINGS) == []
     assert order.examples_before(10) == 80
 
 
-@pytest.mark.parametrize("settings", ((4, 1, 40), (8, 2, 40), (8, 1, 20)))
-def test_other_settings_begin_behind_what_was_seen(settings):
-    order = DataOrder(0, 0, 8, 1, 40).continued(10, *settings)
-    assert order == (10, 80, *settings)
+@pytest.mark.parametrize(
+    "settings, said",
+    (
+        ((4, 1, 40, 0, 77), "--train_batch_size was 8 and is 4"),
+        ((8, 2, 40, 0, 77), "--random_seed was 1 and is 2"),
+        ((8, 1, 20, 0, 78), "the number of examples was 40 and is 20"),
+        ((8, 1, 40, 1, 77), "--bucket_boundaries was off and is on"),
+        ((8, 1, 40, 0, 78), "the training data, or its order, is not the same"),
+    ),
+)
+def test_other_settings_begin_after_what_was_seen(settings, said):
+    before = DataOrder(0, 0, *SETTINGS)
+    order = before.continued(10, *settings)
+    assert order == (10, 80, *settings) and before.changes(*settings) == [said]
     # And once more, in the middle of that part.
-    again = order.continued(13, 16, 3, 40)
-    assert again == (13, 80 + 3 * settings[0], 16, 3, 40)
+    again = order.continued(13, 16, 3, 40, 1, 5)
+    assert again == (13, 80 + 3 * settings[0], 16, 3, 40, 1, 5)
     assert again.examples_before(14) == again.position + 16
 
 
-def test_a_run_that_goes_on_with_another_batch(tmp_path, capsys):
-    """It is told, goes on behind the examples seen, and remembers where its order began."""
+def test_an_older_checkpoint_says_less():
+    """It goes on where it was, and knows the rest from then on."""
+    order = DataOrder(3, 24, 8, 1, 40)
+    assert order[5:] == (UNKNOWN, UNKNOWN)
+    assert order.continued(10, *SETTINGS) == (3, 24, *SETTINGS)
+    assert order.continued(10, 8, 2, 40, 1, 5) == (10, 80, 8, 2, 40, 1, 5)
+
+
+def test_the_lengths_of_batches_do_not_change_the_order(tmp_path):
+    """Only whether examples are shared out by length does."""
+    files = make_files(tmp_path, (47, 60, 43), change=different_lengths)
+    form, seed = read_format(files[0]), 1
+    found = [
+        [step_records(files, form, 150, 4, seed, step, boundaries) for step in range(2)]
+        for boundaries in ((6, 16), (4, 9, 16), ())
+    ]
+    assert found[0] == found[1] != found[2]
+    examples = make_examples(150)
+    found = [
+        [examples.names(examples_config(boundaries), step) for step in range(WINDOW + 2)]
+        for boundaries in ((8, 32), (16, 24, 32), (32,))
+    ]
+    assert found[0] == found[1] != found[2]
+
+
+def different_lengths(number, row):
+    length = 4 + number * 7 % 13
+    row["input_mask"] = [1] * length + [0] * (16 - length)
+    row["masked_lm_positions"] = [1, 2, 3, 3]
+
+
+def older_counters(keep):
+    """`TrainingState.counters` as older versions wrote them: with so many numbers of the order."""
+    counters = TrainingState.counters
+
+    def older(state):
+        found = counters(state)
+        order = found.pop("data_order")
+        return {**found, "data_order": order[:keep]} if keep else found
+
+    return older
+
+
+def assert_goes_on_bit_equal(job, keep, steps, monkeypatch, **flags):
+    """From a checkpoint in the middle of a run of an older version."""
+    whole = job.folder / "whole"
+    with monkeypatch.context() as patch:
+        patch.setattr(TrainingState, "counters", older_counters(keep))
+        flags |= {steps: 6, "save_checkpoints_steps": 3}
+        assert job.run(**flags, output_dir=whole) == 0
+    job.output.mkdir()
+    for path in whole.glob("model.ckpt-3.*"):
+        shutil.copy(path, job.output)
+    if (whole / "finetuning.json").exists():
+        for name in ("finetuning.json", "bert_config.json", "vocab.txt", "tokenizer_config.json"):
+            shutil.copy(whole / name, job.output)
+    assert job.run(**flags) == 0
+    one, two = arrays(whole, 6), arrays(job.output, 6)
+    assert one.pop("data_order", np.zeros(0)).shape == (keep,)
+    assert two.pop("data_order").shape == (7,) and set(one) == set(two)
+    for name, value in one.items():
+        assert value.tobytes() == two[name].tobytes(), name
+
+
+def test_pretraining_goes_on(tmp_path, capsys, monkeypatch):
+    """From an older checkpoint; then with other settings, of which a warning tells."""
     job = Job(tmp_path, **NO_DROPOUT)
-    seed = 12345
-    assert job.run(num_train_steps=3, train_batch_size=8) == 0
+    flags = {"input_file": ",".join(job.files), "bucket_boundaries": "8,12"}
+    assert_goes_on_bit_equal(job, 5, "num_train_steps", monkeypatch, **flags)
     assert spoken_lines(capsys.readouterr().err) == []
-    assert arrays(job.output, 3)["data_order"].tolist() == [0, 0, 8, seed, 40]
-    assert job.run(num_train_steps=5, train_batch_size=4) == 0
-    (line,) = spoken_lines(capsys.readouterr().err)
-    assert line == (
+    order = arrays(job.output, 6)["data_order"].tolist()
+    assert order[:6] == [0, 0, 8, 12345, 40, 1]
+    flags |= {"bucket_boundaries": "4", "train_batch_size": 4}
+    assert job.run(num_train_steps=7, **flags) == 0
+    assert spoken_lines(capsys.readouterr().err) == [
         "warning: --train_batch_size was 8 and is 4: the order of examples is another one from "
-        "step 3 on, behind the 24 examples seen so far"
-    )
-    assert arrays(job.output, 5)["data_order"].tolist() == [3, 24, 4, seed, 40]
-    assert job.run(num_train_steps=7, train_batch_size=4, input_file=job.files[0]) == 0
+        "step 6 on, after the 48 examples seen so far"
+    ]
+    assert arrays(job.output, 7)["data_order"].tolist() == [6, 48, 4, 12345, 40, 1, order[6]]
+    flags |= {"bucket_boundaries": None, "input_file": ",".join(reversed(job.files))}
+    assert job.run(num_train_steps=8, **flags) == 0
+    assert spoken_lines(capsys.readouterr().err) == [
+        "warning: --bucket_boundaries was on and is off; the training data, or its order, is not "
+        "the same: the order of examples is another one from step 7 on, after the 52 examples "
+        "seen so far"
+    ]
+    flags["input_file"] = job.files[0]
+    assert job.run(num_train_steps=9, **flags) == 0
     (line,) = spoken_lines(capsys.readouterr().err)
-    assert "the number of records was 40 and is 20" in line and "behind the 32 examples" in line
-    assert job.run(num_train_steps=8, train_batch_size=4, input_file=job.files[0]) == 0
+    assert line.startswith("warning: the number of examples was 40 and is 20: the order")
+    assert arrays(job.output, 9)["data_order"].tolist()[:6] == [8, 56, 4, 12345, 20, 0]
+
+
+def test_fine_tuning_goes_on(tmp_path, capsys, monkeypatch):
+    """Likewise; an older checkpoint holds nothing of the order."""
+    job = ClassifierJob(tmp_path)
+    write_splits(job.data, ["text", "label"], single_rows(50), train=(0, 44), dev=(44, 50))
+    flags = {"bucket_boundaries": "4,6"}
+    assert_goes_on_bit_equal(job, 0, "train_step", monkeypatch, **flags)
     assert spoken_lines(capsys.readouterr().err) == []
-    assert arrays(job.output, 8)["data_order"].tolist() == [5, 32, 4, seed, 20]
+    assert arrays(job.output, 6)["data_order"].tolist()[:6] == [0, 0, 8, 12345, 44, 1]
+    flags |= {"train_batch_size": 4, "random_seed": 7}
+    flags |= {"bucket_boundaries": "none", "max_seq_length": 6}  # which cuts some examples
+    assert job.run(train_step=7, **flags) == 0
+    assert spoken_lines(capsys.readouterr().err) == [
+        "warning: --train_batch_size was 8 and is 4; --random_seed was 12345 and is 7; "
+        "--bucket_boundaries was on and is off; the training data, or its order, is not the same: "
+        "the order of examples is another one from step 6 on, after the 48 examples seen so far"
+    ]
+    assert arrays(job.output, 7)["data_order"].tolist()[:6] == [6, 48, 4, 7, 44, 0]
+
+
+@pytest.mark.parametrize("boundaries", ((32,), (8, 32)))
+def test_no_example_comes_twice_in_a_pass_that_went_on_otherwise(boundaries):
+    """Eight at a time, then four: still every example once."""
+    examples, state = make_examples(96), types.SimpleNamespace(order=None, step=0)
+    before, after = examples_config((32,), 8), examples_config(boundaries, 4)
+    first = examples.in_order(state, before)
+    seen = [name for step in range(4) for name in first.names(before, step)]
+    state.step = 4
+    with pytest.warns(UserWarning, match="after the 32 examples seen so far"):
+        second = examples.in_order(state, after)
+    seen += [name for step in range(4, 20) for name in second.names(after, step)]
+    assert sorted(seen) == sorted(examples.ids)

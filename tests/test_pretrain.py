@@ -12,8 +12,8 @@ from made_records import FORMAT, PACKED, flip_a_byte, make_files
 
 from bert_tf import loss_scale, pretraining
 from bert_tf.checkpoint_files import list_checkpoints
+from bert_tf.data_order import sizes_of
 from run_scripts.limits import MAX_SEED
-from run_scripts.pretrain import sizes_of
 
 DATA = Path(__file__).parent / "data"
 
