@@ -1,6 +1,13 @@
 """Settings of every test: two logical devices stand in for two GPUs."""
 
 import os
+import signal
+
+# A job in the background, or under nohup, hands on to its children that these are ignored; the
+# programs that tests send them to must not. A handler is not handed on.
+for number in (signal.SIGINT, signal.SIGHUP):
+    if signal.getsignal(number) == signal.SIG_IGN:
+        signal.signal(number, lambda *_: None)
 
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 os.environ["KERAS_BACKEND"] = "tensorflow"
