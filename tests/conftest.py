@@ -3,12 +3,6 @@
 import os
 import signal
 
-# A job in the background, or under nohup, hands on to its children that these are ignored; the
-# programs that tests send them to must not. A handler is not handed on.
-for number in (signal.SIGINT, signal.SIGHUP):
-    if signal.getsignal(number) == signal.SIG_IGN:
-        signal.signal(number, lambda *_: None)
-
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 os.environ["KERAS_BACKEND"] = "tensorflow"
 os.environ["CUDA_VISIBLE_DEVICES"] = ""
@@ -17,6 +11,12 @@ import keras
 import pytest
 import tensorflow as tf
 from data_runs import corpus, small, whole  # noqa: F401 (fixtures of several files)
+
+# A job in the background, or under nohup, hands on to its children that these are ignored; the
+# programs that tests send them to must not. A handler is not handed on.
+for number in (signal.SIGINT, signal.SIGHUP):
+    if signal.getsignal(number) == signal.SIG_IGN:
+        signal.signal(number, lambda *_: None)
 
 tf.config.set_logical_device_configuration(
     tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2
