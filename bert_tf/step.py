@@ -20,6 +20,11 @@ from bert_tf.pretraining import WEIGHTS, total_loss
 from bert_tf.recomputation import recompute_block
 
 
+# Without AutoGraph, which would rewrite the model's Python for seconds at every start: no control
+# flow here is for it to find.
+graph = functools.partial(tf.function, autograph=False)
+
+
 class TrainingStep:
     """Updates the model by one global batch.
 
@@ -64,10 +69,10 @@ class TrainingStep:
         self.dtype = self.weights[0].dtype
         # The states of the dropout layers' seed generators.
         self.seed_states = model.non_trainable_variables
-        self.forward_backward = tf.function(self._forward_backward, jit_compile=xla)
-        self.apply_gradients = tf.function(self._apply_gradients, jit_compile=xla_update)
-        self.run = tf.function(self._run)
-        self.run_loop = tf.function(self._run_loop)
+        self.forward_backward = graph(self._forward_backward, jit_compile=xla)
+        self.apply_gradients = graph(self._apply_gradients, jit_compile=xla_update)
+        self.run = graph(self._run)
+        self.run_loop = graph(self._run_loop)
 
     def __call__(self, batch, stop=False, seconds=0.0):
         """Runs one step.
@@ -106,15 +111,17 @@ class TrainingStep:
         return {name: tf.cast(value, self.dtype) for name, value in told.items()}
 
     def _run_loop(self, batches, steps, told):
-        table = tf.TensorArray(self.dtype, size=steps)
-        for i in tf.range(steps):
+        def run_step(i, table):
             start = tf.timestamp()
             with tf.control_dependencies([start]):
                 batch = next(batches)
             with tf.control_dependencies(_local_tensors(self.strategy, batch)):
                 waited = tf.timestamp() - start
             row = self._row({**self._run(batch, told), "input_seconds": waited})
-            table = table.write(i, row)
+            return i + 1, table.write(i, row)
+
+        table = tf.TensorArray(self.dtype, size=steps)
+        _, table = tf.while_loop(lambda i, _: i < steps, run_step, (0, table))
         names = self.metric_names
         columns = tf.unstack(tf.ensure_shape(table.stack(), [None, len(names)]), axis=1)
         return dict(zip(names, columns, strict=True))
@@ -325,18 +332,17 @@ class EvaluationStep:
         return self.run(batch)
 
     def _make(self, compilation):
-        forward = tf.function(self._forward, jit_compile=compilation.whole)
+        forward = graph(self._forward, jit_compile=compilation.whole)
 
         def replica_step(batch):
             context = tf.distribute.get_replica_context()
             return _all_reduce(context, forward([v.value for v in self.weights], batch))
 
-        @tf.function
         def run(batch):
             sums = self.strategy.run(replica_step, args=(batch,))
             return {name: _local(self.strategy, value)[0] for name, value in sums.items()}
 
-        return run
+        return graph(run)
 
     def _forward(self, weights, batch):
         state = [*zip(self.weights, weights, strict=True)]

@@ -10,6 +10,7 @@ import tensorflow as tf
 from bert_tf.compilation import Compiled
 from bert_tf.distribution import is_chief, worker_count
 from bert_tf.exhaustion import explain_exhaustion
+from bert_tf.step import graph
 from tokenization.progress import progress
 
 
@@ -84,12 +85,12 @@ class Predictor:
         }
 
     def _make(self, compilation):
-        forward = tf.function(self._forward, jit_compile=compilation.whole)
+        forward = graph(self._forward, jit_compile=compilation.whole)
 
         def replica(batch):
             return forward([v.value for v in self.weights], batch)
 
-        return tf.function(lambda batch: self.strategy.run(replica, args=(batch,)))
+        return graph(lambda batch: self.strategy.run(replica, args=(batch,)))
 
     def _forward(self, weights, batch):
         state = [*zip(self.weights, weights, strict=True)]
