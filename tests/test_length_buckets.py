@@ -120,7 +120,7 @@ def test_windows_begin_where_the_order_does(tmp_path):
 @pytest.mark.parametrize(
     "kind, optimizer, devices",
     [
-        (*CASES[0], 1),
+        pytest.param(*CASES[0], 1, marks=pytest.mark.slow),  # under XLA
         pytest.param(*CASES[0], 2, marks=pytest.mark.slow),
         pytest.param(*CASES[1], 1, marks=pytest.mark.slow),
         (*CASES[1], 2),

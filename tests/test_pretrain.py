@@ -73,7 +73,7 @@ def test_the_loss_falls(job):
     assert found["loss/next_sentence"][-1][1] < 0.5 * found["loss/next_sentence"][0][1]
 
 
-@pytest.mark.parametrize("seed", (0, MAX_SEED))
+@pytest.mark.parametrize("seed", (pytest.param(0, marks=pytest.mark.slow), MAX_SEED))
 def test_the_least_and_the_largest_seed(job, seed):
     """TensorFlow takes both for 0, which is no seed; they decide weights and order like others."""
     flags = {"random_seed": seed, "num_train_steps": 1}
