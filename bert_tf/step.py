@@ -19,7 +19,6 @@ from bert_tf.optimization import clip_factor
 from bert_tf.pretraining import WEIGHTS, total_loss
 from bert_tf.recomputation import recompute_block
 
-
 # Without AutoGraph, which would rewrite the model's Python for seconds at every start: no control
 # flow here is for it to find.
 graph = functools.partial(tf.function, autograph=False)
