@@ -141,6 +141,7 @@ def test_pretraining_goes_on(tmp_path, capsys, monkeypatch):
     assert arrays(job.output, 9)["data_order"].tolist()[:6] == [8, 56, 4, 12345, 20, 0]
 
 
+@pytest.mark.slow
 def test_fine_tuning_goes_on(tmp_path, capsys, monkeypatch):
     """Likewise; an older checkpoint holds nothing of the order."""
     job = ClassifierJob(tmp_path)

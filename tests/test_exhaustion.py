@@ -59,7 +59,7 @@ def test_other_errors_pass():
 
 
 def test_a_step(job, capsys, monkeypatch):
-    monkeypatch.setattr(TrainingStep, "__call__", raising(MEMORY))
+    monkeypatch.setattr(TrainingStep, "loop", raising(MEMORY))
     assert job.run() == 1
     assert one_line(capsys) == (
         "error: memory ran out, which --recompute=block, --gradient_accumulation_steps=2 or more, "

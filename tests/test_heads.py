@@ -88,7 +88,7 @@ def test_dropout_is_on_in_training_alone():
     assert np.abs(model(batch, training=True)["logits"].numpy() - plain).max() > 1e-4
 
 
-@pytest.mark.parametrize("classes", (1, 3))
+@pytest.mark.parametrize("classes", (1, pytest.param(3, marks=pytest.mark.slow)))
 def test_a_batch_is_a_batch_however_it_is_split(classes, float64):
     batch = labelled_batch(classes)
     assert_split_changes_nothing(lambda: classifier(classes=classes), batch, ("label_weight", 6))

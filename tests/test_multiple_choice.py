@@ -60,6 +60,7 @@ def test_loss_and_accuracy():
     assert sums["label_weight"] == 6
 
 
+@pytest.mark.slow
 def test_a_batch_is_a_batch_however_it_is_split(float64):
     # What is added to all options changes nothing: the head's bias has a gradient of rounding.
     assert_split_changes_nothing(

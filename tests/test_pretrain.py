@@ -73,7 +73,8 @@ def test_the_loss_falls(job):
     assert found["loss/next_sentence"][-1][1] < 0.5 * found["loss/next_sentence"][0][1]
 
 
-@pytest.mark.parametrize("seed", (pytest.param(0, marks=pytest.mark.slow), MAX_SEED))
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", (0, MAX_SEED))
 def test_the_least_and_the_largest_seed(job, seed):
     """TensorFlow takes both for 0, which is no seed; they decide weights and order like others."""
     flags = {"random_seed": seed, "num_train_steps": 1}
@@ -151,7 +152,7 @@ def vocabulary(job, size):
     return path
 
 
-@pytest.mark.parametrize("record_format", (FORMAT, PACKED))
+@pytest.mark.parametrize("record_format", (FORMAT, pytest.param(PACKED, marks=pytest.mark.slow)))
 def test_guesses_are_shown_at_every_evaluation(job, record_format):
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"word{i}" for i in range(5, 60))]
     (job.folder / "vocab.txt").write_text("\n".join(words) + "\n")

@@ -138,6 +138,7 @@ def count_dots(step, batch):
     return len(re.findall(r" dot\(|custom_call_target=\"__onednn\$matmul", seen["text"]))
 
 
+@pytest.mark.slow
 def test_whole_steps_on_two_devices():
     """Everything at once: parts, devices, a shared block, dropout."""
     states = []

@@ -124,6 +124,7 @@ def test_dropout_is_on_in_training_alone():
     np.testing.assert_array_equal(learning["end_logits"], plain["end_logits"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model_class", MODELS)
 def test_a_batch_is_a_batch_however_it_is_split(model_class, float64):
     weight = ("span_weight", 6)

@@ -76,6 +76,7 @@ def test_logits_and_sums_against_the_oracle(kind, float64):
     assert model.objective.denominators({"label": 7.0}) == {"label": 7.0}
 
 
+@pytest.mark.slow
 def test_a_batch_is_a_batch_however_it_is_split(float64):
     """Rows have different numbers of pieces, so a mean of the parts' means would differ."""
     batch = labelled_batch()

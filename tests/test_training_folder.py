@@ -106,9 +106,10 @@ def at_step(monkeypatch, step, function):
     monkeypatch.setattr(Reporter, "steps", with_call)
 
 
-@pytest.mark.parametrize(
-    "how", ("renamed", "emptied", pytest.param("removed", marks=pytest.mark.slow))
-)
+SLOW = [pytest.param(how, marks=pytest.mark.slow) for how in ("emptied", "removed")]
+
+
+@pytest.mark.parametrize("how", ("renamed", *SLOW))
 def test_a_folder_that_is_gone_is_made_again(job, whole, monkeypatch, capsys, how):
     """Nothing is lost but what was removed; the run ends as it would have."""
     moved = job.folder / "moved"
@@ -142,6 +143,7 @@ def test_a_folder_that_is_gone_is_made_again(job, whole, monkeypatch, capsys, ho
         assert curves(moved)["loss/total"] == [point for point in expected if point[0] < 6]
 
 
+@pytest.mark.slow
 def test_a_folder_that_is_another_training_s_now(job, whole, monkeypatch, capsys):
     """Removed, and a new run was begun there: the older one ends beside it, saved."""
     other = TrainingFolder(job.output)
