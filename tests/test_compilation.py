@@ -83,6 +83,7 @@ def test_what_is_not_about_xla_is_not_tried_again(kind):
     assert len(tries) == 1
 
 
+@pytest.mark.slow
 def test_between_the_products(tmp_path):
     """XLA compiles many parts, none with a product in it; training stays the same."""
 

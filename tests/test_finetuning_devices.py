@@ -50,6 +50,7 @@ def assert_same_training(one, other):
     assert len(rows[0]) == len(rows[1]) > 40
 
 
+@pytest.mark.slow
 def test_two_devices_are_as_one(tmp_path, flags):
     for name, strategy in (("one", "one_device"), ("two", "mirrored")):
         argv = [*flags, f"--output_dir={tmp_path / name}", f"--distribution_strategy={strategy}"]

@@ -153,6 +153,7 @@ def results(folder):
     return {name: float(value) for name, value in (line.split(" = ") for line in lines)}
 
 
+@pytest.mark.slow
 def test_bert_squad_1(tmp_path):
     paths = {**write_model(tmp_path, "bert"), **write_squad(tmp_path, False, 12)}
     assert launch([*command(BERT_1, **paths), WITHOUT_XLA]) == 0
@@ -175,7 +176,9 @@ def test_bert_squad_2(tmp_path):
         assert results(tmp_path)["eval_best_f1"] == found["eval_best_f1"]
 
 
-@pytest.mark.parametrize("text", (ALBERT_1, ALBERT_2), ids=("v1", "v2"))
+@pytest.mark.parametrize(
+    "text", (pytest.param(ALBERT_1, marks=pytest.mark.slow), ALBERT_2), ids=("v1", "v2")
+)
 def test_albert_squad(text, tmp_path, capsys):
     version_2 = text is ALBERT_2
     paths = {**write_model(tmp_path, "albert"), **write_squad(tmp_path, version_2, 48)}

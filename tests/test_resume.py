@@ -71,7 +71,8 @@ def test_a_killed_run_ends_as_one_that_was_never_stopped(job, whole, capsys):
     assert_curves_go_on(job.output, whole)
 
 
-@pytest.mark.parametrize("devices", (1, pytest.param(2, marks=pytest.mark.slow)))
+@pytest.mark.slow
+@pytest.mark.parametrize("devices", (1, 2))
 def test_masks_and_lengths_go_on_too(tmp_path, capsys, devices):
     """Masks that training draws, batches by length; two devices do as one that never stopped."""
     job = Job(tmp_path, UNMASKED, **NO_DROPOUT)
@@ -319,7 +320,8 @@ def evaluated(job):
     return flags
 
 
-@pytest.mark.parametrize("step", (4, pytest.param(6, marks=pytest.mark.slow)))
+@pytest.mark.slow
+@pytest.mark.parametrize("step", (4, 6))
 def test_a_signal_before_an_evaluation(job, evaluated, capsys, monkeypatch, step):
     """The checkpoint comes first, as there may be little time; the resume evaluates."""
     assert job.stop(monkeypatch, signal.SIGTERM, step, **evaluated) == 0

@@ -131,7 +131,9 @@ def test_a_batch_is_a_batch_however_it_is_split(model_class, float64):
     assert_split_changes_nothing(lambda: span_model(model_class), asked_batch(), weight, FLOOR)
 
 
-@pytest.mark.parametrize("model_class", MODELS)
+@pytest.mark.parametrize(
+    "model_class", (SpanModel, pytest.param(BeamSpanModel, marks=pytest.mark.slow))
+)
 def test_xla_and_recomputation_change_nothing(model_class, float64):
     assert_xla_and_recomputation_change_nothing(
         lambda: span_model(model_class), asked_batch(), FLOOR
