@@ -23,6 +23,17 @@ tf.config.set_logical_device_configuration(
 )
 
 
+@pytest.fixture(scope="module", autouse=True)
+def graph_optimizer(request):
+    """TensorFlow's graph optimizer costs a tiny model a fifth of its run and changes last bits only.
+
+    A file whose tests compare runs bit for bit, or with programs in processes of their own, says
+    `GRAPH_OPTIMIZER = True`: there graphs are optimized as users' are.
+    """
+    wanted = getattr(request.module, "GRAPH_OPTIMIZER", False)
+    tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": not wanted})
+
+
 @pytest.fixture(autouse=True)
 def fixed_seed():
     """No test's random numbers depend on the tests before it."""

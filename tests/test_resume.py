@@ -15,6 +15,8 @@ from bert_tf import training
 from bert_tf.checkpoint_files import checkpoint_path, list_checkpoints, remove_checkpoint
 from bert_tf.evaluation import Evaluator
 
+GRAPH_OPTIMIZER = True  # It once made a first step differ from the steps after it.
+
 # The rate depends on num_train_steps: a run that is to be stopped sooner gets the same flags.
 RUN = {
     "num_train_steps": 20,
