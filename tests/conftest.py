@@ -11,6 +11,7 @@ import keras
 import pytest
 import tensorflow as tf
 from data_runs import corpus, small, whole  # noqa: F401 (fixtures of several files)
+from tiny import optimize_graphs
 
 # A job in the background, or under nohup, hands on to its children that these are ignored; the
 # programs that tests send them to must not. A handler is not handed on.
@@ -23,15 +24,16 @@ tf.config.set_logical_device_configuration(
 )
 
 
-@pytest.fixture(scope="module", autouse=True)
-def graph_optimizer(request):
-    """TensorFlow's graph optimizer costs a tiny model a fifth of its run and changes last bits only.
+# TensorFlow's graph optimizer takes a sixth of a tiny run and changes last bits alone.
+optimize_graphs(False)
 
-    A file whose tests compare runs bit for bit, or with programs in processes of their own, says
-    `GRAPH_OPTIMIZER = True`: there graphs are optimized as users' are.
-    """
-    wanted = getattr(request.module, "GRAPH_OPTIMIZER", False)
-    tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": not wanted})
+
+@pytest.fixture
+def optimized_graphs():
+    """Graphs as users have them, where the optimizer itself may be to blame."""
+    optimize_graphs(True)
+    yield
+    optimize_graphs(False)
 
 
 @pytest.fixture(autouse=True)

@@ -16,7 +16,7 @@ from pathlib import Path
 import tensorflow as tf
 from made_records import FORMAT, make_files
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-from tiny import SIZES
+from tiny import SIZES, optimize_graphs
 
 from bert_tf.reporting import Reporter
 from run_scripts.pretrain import main
@@ -103,7 +103,8 @@ class Job:
             flags: as for `argv`.
         """
         flags = self.argv(**flags)[1:]
-        killed = self.run_apart("tests/jobs.py", "SIGKILL", where, step, *flags)
+        same = {"OPTIMIZE_GRAPHS": "" if _graphs_are_plain() else "1"}
+        killed = self.run_apart("tests/jobs.py", "SIGKILL", where, step, *flags, environment=same)
         assert killed.returncode == -signal.SIGKILL, killed.stderr
 
     def stop(self, monkeypatch, number, step, **flags):
@@ -123,6 +124,10 @@ class Job:
                 return self.run(**flags)
         finally:
             signal.signal(number, kept)
+
+
+def _graphs_are_plain():
+    return tf.config.optimizer.get_experimental_options().get("disable_meta_optimizer", False)
 
 
 def signal_at_step(number, step, setattr=setattr):
@@ -208,6 +213,7 @@ def spoken_lines(text):
 if __name__ == "__main__":
     cpu = tf.config.list_physical_devices("CPU")[0]  # two devices, as in conftest.py
     tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+    optimize_graphs(bool(os.environ["OPTIMIZE_GRAPHS"]))
     name, where, step, *flags = sys.argv[1:]
     send = {"step": signal_at_step, "index": signal_at_index}[where]
     send(signal.Signals[name], int(step))

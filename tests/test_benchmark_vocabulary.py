@@ -312,6 +312,7 @@ def test_loss_of_a_checkpoint_is_the_models_own(tmp_path):
     assert loss_of(rows) == pytest.approx(expected, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_fine_tuning_learns_what_can_be_learned():
     rng = random.Random(0)
 

@@ -176,7 +176,7 @@ def test_largest_num_unused_needs_a_larger_vocabulary(tmp_path, capsys):
         "--analyser=none", f"--num_unused={2**20}",
     ]  # fmt: skip
     assert run_program(build_vocab, BuildVocabFlags, argv) == 1
-    assert "vocab_size must be at least" in capsys.readouterr().err
+    assert "vocab_size must be larger than its 1048581 reserved" in capsys.readouterr().err
 
 
 def finetune_flags(*arguments):

@@ -135,7 +135,12 @@ def test_cut_batches_train_the_same(tmp_path, devices, kind, optimizer):
     for boundaries in ((), BOUNDARIES):
         strategy = strategy_of(devices)
         step = make_step(
-            kind, optimizer, strategy=strategy, boundaries=boundaries, xla=devices == 1
+            kind,
+            optimizer,
+            strategy=strategy,
+            boundaries=boundaries,
+            xla=devices == 1,
+            sizes={"num_hidden_layers": 1},
         )
         numbers, positions = [], []
         for batch in batches:

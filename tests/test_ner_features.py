@@ -332,7 +332,10 @@ def test_ceiling_of_hand_written_sentences(tokenizer):
 
 @pytest.mark.parametrize(
     "name, entity, character",
-    (("bert_multi_cased.txt", 0.9045, 0.9908), ("kcbert.txt", 0.8341, 0.9829)),
+    (
+        ("bert_multi_cased.txt", 0.9045, 0.9908),
+        pytest.param("kcbert.txt", 0.8341, 0.9829, marks=pytest.mark.slow),
+    ),
 )
 def test_ceiling_of_real_vocabularies(name, entity, character):
     """On KLUE-NER's development set; the spaces inside entities come back too."""

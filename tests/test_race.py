@@ -74,7 +74,7 @@ def results(folder):
     return {name: float(value) for name, value in (line.split(" = ") for line in lines)}
 
 
-@pytest.mark.parametrize("kind", ("bert", "albert"))
+@pytest.mark.parametrize("kind", (pytest.param("bert", marks=pytest.mark.slow), "albert"))
 def test_learns_and_chooses_again(kind, tmp_path):
     write_race(tmp_path, train=16, dev=6, test=4)
     assert run(tmp_path, *model_flags(tmp_path, kind)) == 0  # trains and evaluates by itself

@@ -15,8 +15,6 @@ from bert_tf import training
 from bert_tf.checkpoint_files import checkpoint_path, list_checkpoints, remove_checkpoint
 from bert_tf.evaluation import Evaluator
 
-GRAPH_OPTIMIZER = True  # It once made a first step differ from the steps after it.
-
 # The rate depends on num_train_steps: a run that is to be stopped sooner gets the same flags.
 RUN = {
     "num_train_steps": 20,
@@ -96,6 +94,7 @@ def test_masks_and_lengths_go_on_too(tmp_path, capsys, devices):
     assert_curves_go_on(job.output, whole)
 
 
+@pytest.mark.usefixtures("optimized_graphs")
 @pytest.mark.parametrize("xla", ("off", pytest.param("auto", marks=pytest.mark.slow)))
 def test_accumulated_gradients_go_on_to_the_last_bit(job, xla):
     """The first step after a start adds up its parts as the steps after it do."""
@@ -117,6 +116,7 @@ HARD = {
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("optimized_graphs")
 @pytest.mark.parametrize("name", (*HARD, "all"))
 def test_four_kills(job, name):
     """kill -9 at random steps: in parts, in loops, under XLA, on two devices, all together."""
@@ -134,6 +134,7 @@ def test_four_kills(job, name):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("optimized_graphs")
 def test_five_kills(job):
     """Before the first checkpoint, between two, and while one gets its name."""
     flags = {**RUN, "num_train_steps": 40, "xla": "auto"}
@@ -194,7 +195,7 @@ DAMAGE = {
     "name",
     (
         "data cut",
-        "index empty",
+        pytest.param("index empty", marks=pytest.mark.slow),
         pytest.param("index cut", marks=pytest.mark.slow),
         pytest.param("no data", marks=pytest.mark.slow),
     ),

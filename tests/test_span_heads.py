@@ -131,9 +131,8 @@ def test_a_batch_is_a_batch_however_it_is_split(model_class, float64):
     assert_split_changes_nothing(lambda: span_model(model_class), asked_batch(), weight, FLOOR)
 
 
-@pytest.mark.parametrize(
-    "model_class", (SpanModel, pytest.param(BeamSpanModel, marks=pytest.mark.slow))
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("model_class", (SpanModel, BeamSpanModel))
 def test_xla_and_recomputation_change_nothing(model_class, float64):
     assert_xla_and_recomputation_change_nothing(
         lambda: span_model(model_class), asked_batch(), FLOOR

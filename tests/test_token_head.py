@@ -84,6 +84,7 @@ def test_a_batch_is_a_batch_however_it_is_split(float64):
     assert_split_changes_nothing(classifier, batch, weight)
 
 
+@pytest.mark.slow
 def test_xla_and_recomputation_change_nothing(float64):
     assert_xla_and_recomputation_change_nothing(classifier, labelled_batch())
 

@@ -25,6 +25,11 @@ SIZES = {
 }
 
 
+def optimize_graphs(wanted):
+    """Switches TensorFlow's graph optimizer on or off, for functions not yet called."""
+    tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": not wanted})
+
+
 def tiny_model(kind="bert", dropout=0.0, **changes):
     """A pre-training model of two layers, `kind` "bert" or "albert"."""
     rates = {"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout}

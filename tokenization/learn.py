@@ -102,6 +102,11 @@ class LearningSettings:
                 raise InputError(
                     f"a user symbol must be no other line of the vocabulary. Received: {symbol!r}"
                 )
+        if len(reserved) + len(self.user_symbols) >= self.vocab_size:
+            raise InputError(
+                f"vocab_size must be larger than its {len(reserved) + len(self.user_symbols)} "
+                f"reserved lines. Received: {self.vocab_size}"
+            )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -168,7 +173,8 @@ def learn_vocabulary(texts: Iterable[Text], settings: LearningSettings) -> Learn
         *map(UNUSED.format, range(settings.num_unused)),
         *settings.user_symbols,
     ]
-    jamo = [piece for piece in _both_forms(JAMO) if piece not in reserved]
+    taken = {*reserved}
+    jamo = [piece for piece in _both_forms(JAMO) if piece not in taken]
     ascii_pieces = [*ASCII_PUNCTUATION, *_both_forms(ASCII_LETTERS)]
     covered = sorted({*covered, *ascii_pieces} - {*reserved, *jamo})
     places = settings.vocab_size - len(reserved) - len(jamo) - len(covered)
