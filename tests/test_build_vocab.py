@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from create_pretraining_data.plain_lines import open_texts
 from run_scripts.build_vocab import SENTENCES, BuildVocabFlags, main
 from tokenization import load_tokenizer
 
@@ -87,6 +88,17 @@ def test_learns_from_what_records_are_made_of(corpus, tmp_path):
         folder = tmp_path / f"from {name}"
         assert learn(tmp_path / name, folder, f"--input_format={input_format}") == 0
         assert (folder / "vocab.txt").read_bytes() == (expected / "vocab.txt").read_bytes()
+
+
+def test_the_size_of_text_is_that_of_what_is_read(tmp_path):
+    """Learning takes an even share of a corpus that is larger than it needs."""
+    plain = "나는 학교에 갔다.\n" * 99
+    (tmp_path / "plain").write_text(plain, encoding="utf-8")
+    (tmp_path / "gzip").write_bytes(gzip.compress(plain.encode()))
+    (tmp_path / "json").write_text(json.dumps({"id": "q" * 99, "text": plain}))
+    for name, input_format in (("plain", "text"), ("gzip", "text"), ("json", "jsonl")):
+        (text,) = open_texts([str(tmp_path / name)], input_format)
+        assert text.size == pytest.approx(len(plain.encode()), abs=1), name
 
 
 DAMAGED = {
