@@ -29,10 +29,10 @@ class PretrainFlags(TrainingFlags):
     on from the newest checkpoint in --output_dir when it is started again."""
 
     input_file: str = flag(
-        None, "TFRecord files: paths or globs, separated by commas.", required=True
+        None, "TFRecord files: paths or globs, separated by commas.", required=True, is_input=True
     )
     init_checkpoint: str = flag(
-        None, "Weights to start from: a checkpoint of Google's or of this program."
+        None, "Weights to start from: a checkpoint of Google's or of this program.", is_input=True
     )
     allow_missing: str = flag(
         "",
@@ -40,12 +40,15 @@ class PretrainFlags(TrainingFlags):
         "commas; cls/ for the pre-training heads.",
     )
     vocab_file: str = flag(
-        None, "The records' vocabulary: checked against the configuration's vocab_size."
+        None,
+        "The records' vocabulary: checked against the configuration's vocab_size.",
+        is_input=True,
     )
     tokenizer_dir: str = flag(
         None,
         "The records' tokenizer (a folder with tokenizer_config.json): checked likewise, and "
         "copied into --output_dir.",
+        is_input=True,
     )
     max_seq_length: int = flag(
         Columns(128, 512),
@@ -87,7 +90,9 @@ class PretrainFlags(TrainingFlags):
         Columns(1000, 5000), "Updates between two checkpoints.", least=1, most=MOST_STEPS
     )
     eval_input_file: str = flag(
-        None, "Held-out TFRecord files to evaluate on; without them the training files are read."
+        None,
+        "Held-out TFRecord files to evaluate on; without them the training files are read.",
+        is_input=True,
     )
     eval_every_steps: int = flag(
         0,

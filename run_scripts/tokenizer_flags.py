@@ -16,8 +16,8 @@ from tokenization.errors import InputError
 class TokenizerFlags:
     """The flags that every program with a tokenizer has."""
 
-    vocab_file: str = flag(None, "The vocabulary, one piece a line.")
-    spm_model_file: str = flag(None, "A SentencePiece model, instead of vocab_file.")
+    vocab_file: str = flag(None, "The vocabulary, one piece a line.", is_input=True)
+    spm_model_file: str = flag(None, "A SentencePiece model, instead of vocab_file.", is_input=True)
     tokenizer: str = flag(
         None,
         "full: google-research/bert's; korean: keeps Hangul and its words whole; sentencepiece. "
@@ -25,7 +25,9 @@ class TokenizerFlags:
         choices=("full", "korean", "sentencepiece"),
     )
     tokenizer_dir: str = flag(
-        None, "A folder with tokenizer_config.json and its vocabulary, instead of the three above."
+        None,
+        "A folder with tokenizer_config.json and its vocabulary, instead of the three above.",
+        is_input=True,
     )
     do_lower_case: bool = flag(
         None, "Lower-case the text. Without it: true for full and sentencepiece, false for korean."
