@@ -201,7 +201,7 @@ def run_passes(flags, plan, manifest, tokenizer):
         # With the lock, but without an engine that may have been making a file twice.
         remove_partial(plan.output_files)
         description = describe_records(plan, manifest, tokenizer, statistics, shards)
-        write_sidecars(plan.output_files, description)
+        write_sidecars(plan.output_files, description, tokenizer)
         clear(plan.folder)
     return statistics
 

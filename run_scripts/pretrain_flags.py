@@ -7,7 +7,7 @@ import re
 import warnings
 
 from bert_tf.checkpoint_files import exists, latest_checkpoint
-from create_pretraining_data.sidecar import read_sidecar, sidecar_path
+from create_pretraining_data.sidecar import find_tokenizer, read_sidecar, sidecar_path
 from run_scripts.cli import Columns, flag
 from run_scripts.limits import HIGHEST_RATE, LARGEST_BATCH, LONGEST_SEQUENCE, MOST_STEPS
 from run_scripts.model_folder import check_table
@@ -47,7 +47,7 @@ class PretrainFlags(TrainingFlags):
     tokenizer_dir: str = flag(
         None,
         "The records' tokenizer (a folder with tokenizer_config.json): checked likewise, and "
-        "copied into --output_dir.",
+        "copied into --output_dir; without it that which lies beside the records.",
         is_input=True,
     )
     max_seq_length: int = flag(
@@ -176,6 +176,32 @@ def check_vocabulary(values, config):
     else:
         return None
     check_table(config, size, source)
+    return tokenizer
+
+
+def read_own_tokenizer(config, files):
+    """The tokenizer that lies beside the records, or None.
+
+    Args:
+        config: the model's configuration.
+        files: the record files.
+
+    Raises:
+        InputError: it is not what the records were made with, or larger than the model's table.
+    """
+    path = next(filter(find_tokenizer, files), None)
+    if path is None:
+        return None
+    folder = find_tokenizer(path)
+    tokenizer = load_tokenizer(folder)
+    found, wanted = tokenizer.fingerprint(), read_sidecar(path)["tokenizer"]["fingerprint"]
+    if found != wanted:
+        raise InputError(
+            f"{folder} must be what the records were made with: fingerprint {wanted[:12]}... in "
+            f"{sidecar_path(path)} (--tokenizer_dir names another folder). "
+            f"Received: fingerprint {found[:12]}..."
+        )
+    check_table(config, tokenizer.vocab_size, folder)
     return tokenizer
 
 
