@@ -1,6 +1,8 @@
 """The flags that name a tokenizer; checks them, opens it."""
 
 import dataclasses
+import os
+import warnings
 
 from run_scripts.cli import flag
 from tokenization import (
@@ -10,6 +12,7 @@ from tokenization import (
     load_tokenizer,
 )
 from tokenization.errors import InputError
+from tokenization.loading import CONFIG_FILE
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,6 +85,8 @@ def open_tokenizer(flags):
         tokenizer = KoreanTokenizer(flags.vocab_file, **case)
     else:
         tokenizer = FullTokenizer(flags.vocab_file, **case)
+    if flags.vocab_file and not (flags.tokenizer_dir or flags.spm_model_file):
+        _compare_with_folder(tokenizer, flags.vocab_file)
     where = flags.tokenizer_dir or flags.spm_model_file or flags.vocab_file
     if flags.tokenizer_dir and case and tokenizer.do_lower_case != flags.do_lower_case:
         raise InputError(
@@ -98,3 +103,19 @@ def open_tokenizer(flags):
     if missing:
         raise InputError(f"{where} must have {', '.join(needed)}. Received: no {missing}")
     return tokenizer
+
+
+def _compare_with_folder(tokenizer, vocab_file):
+    """Warns where a tokenizer_config.json beside the vocabulary says to use it in another way."""
+    folder = os.path.dirname(vocab_file) or "."
+    try:
+        other = load_tokenizer(folder)
+    except InputError:  # none there, or one of another library
+        return
+    same_pieces = other.vocabulary_bytes == tokenizer.vocabulary_bytes
+    if same_pieces and other.fingerprint() != tokenizer.fingerprint():
+        warnings.warn(
+            f"{folder}/{CONFIG_FILE} makes another tokenizer of the same vocabulary: to use that, "
+            f"give --tokenizer_dir={folder} instead of --vocab_file={vocab_file}",
+            stacklevel=2,
+        )
