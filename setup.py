@@ -16,6 +16,9 @@ PACKAGES = [
     "tokenization",
 ]
 
+# What the programs read beside their code.
+DATA = {"run_scripts": ["flagfiles/*", "benchmark.sh", "run_glue.sh", "run_korean.sh"]}
+
 # TensorFlow and tensorflow-text come in pairs. Keras: the range that the tests were run on.
 # tensorboard is named because TensorFlow 2.21 does not bring it along.
 DEPENDENCIES = [
@@ -57,6 +60,8 @@ COMMANDS = [
     "run-ner = run_scripts.programs:run_ner",
     "run-squad = run_scripts.programs:run_squad",
     "run-race = run_scripts.programs:run_race",
+    "run-glue = run_scripts.programs:run_glue",
+    "run-korean = run_scripts.programs:run_korean",
 ]
 
 setup(
@@ -68,6 +73,7 @@ setup(
     license="Apache-2.0",
     python_requires=">=3.11,<3.14",
     packages=PACKAGES,
+    package_data=DATA,
     install_requires=DEPENDENCIES,
     extras_require=EXTRAS,
     entry_points={"console_scripts": COMMANDS},
