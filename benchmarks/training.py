@@ -223,6 +223,8 @@ def main():
     parser.add_argument("--steps", type=int, default=1, help="of each contender in a round")
     parser.add_argument("--devices", action="store_true", help="compare numbers of devices instead")
     arguments = parser.parse_args()
+    if arguments.devices and not hasattr(os, "sched_setaffinity"):
+        parser.error("--devices needs Linux, which alone gives a process some of the cores")
     config = read_config(arguments.model, arguments.config)
     task = {
         "model": arguments.model,

@@ -24,6 +24,8 @@ def begin():
     shown with backslashes. Ctrl-C prints one line and ends with status 1 (see `interruptible`).
     """
     global _messages
+    if sys.platform == "win32":  # it has neither fork, nor file locks, nor these signals
+        sys.exit("error: this project runs on Linux, on macOS, and in WSL2. Received: Windows")
     open_missing_descriptors()
     _replace_streams()
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:

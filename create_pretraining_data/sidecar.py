@@ -1,4 +1,4 @@
-"""The JSON file beside records, which says what they are."""
+"""The JSON file beside records, which says what they are, and their tokenizer beside it."""
 
 import dataclasses
 import functools
@@ -11,6 +11,7 @@ from create_pretraining_data.work_folder import write_json
 from create_pretraining_data.work_plan import collapse_output_file, without_shard
 from tokenization.errors import InputError
 from tokenization.json_text import parse_json
+from tokenization.loading import CONFIG_FILE, save_tokenizer
 
 # What the file says it is; another JSON file of the same name is left alone.
 KIND = "pre-training records"
@@ -30,6 +31,18 @@ def sidecar_path(record_file):
     """Where the description of a file of records lies, or would."""
     path, _ = _find(record_file)
     return path or sidecar_names(record_file)[0]
+
+
+def _tokenizer_folder(sidecar):
+    """The folder of the tokenizer that the described records were made with: ko.tokenizer."""
+    return f"{os.path.splitext(sidecar)[0]}.tokenizer"
+
+
+def find_tokenizer(record_file):
+    """The folder of the tokenizer that a file of records was made with, or None."""
+    path, _ = _find(record_file)
+    folder = _tokenizer_folder(path) if path else None
+    return folder if path and os.path.exists(os.path.join(folder, CONFIG_FILE)) else None
 
 
 def describe_records(plan, manifest, tokenizer, statistics, shards):
@@ -107,13 +120,14 @@ def choose_sidecars(output_files):
     return sorted(chosen)
 
 
-def write_sidecars(output_files, description):
-    """Writes it beside the records: once, or beside each file of other names.
+def write_sidecars(output_files, description, tokenizer):
+    """Writes it beside the records, after the tokenizer: once, or beside each file of other names.
 
     Raises:
         InputError: it cannot be written.
     """
     for path in choose_sidecars(output_files):
+        save_tokenizer(tokenizer, _tokenizer_folder(path))
         write_json(path, description)
 
 
@@ -210,7 +224,14 @@ def check_names(output_files, protected):
                 "--output_file must not be the description of other records. Received: "
                 f"{path}, which describes {described}"
             )
+    own = set(map(os.path.realpath, output_files))
     for path in choose_sidecars(output_files):
+        folder = os.path.realpath(_tokenizer_folder(path))
+        if folder in own or (os.path.exists(folder) and not os.path.isdir(folder)):
+            raise InputError(
+                "--output_file must leave a folder for the tokenizer beside it. Received: "
+                f"{folder}, which is a file"
+            )
         if not os.path.exists(path):
             continue
         if any(os.path.samefile(path, source) for source in protected):

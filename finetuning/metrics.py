@@ -1,11 +1,11 @@
-"""What benchmarks judge predictions by, from scikit-learn, scipy and seqeval.
+"""What benchmarks judge predictions by, from scikit-learn and scipy; entities are counted here.
 
 They come with `pip install -e '.[finetune]'`, and are imported when a metric is computed.
 
 Shapes: N examples, C classes.
 """
 
-import functools
+import collections
 import importlib
 import importlib.util
 import math
@@ -16,7 +16,7 @@ import numpy as np
 from tokenization.errors import InputError
 
 # What comes with the extra "finetune".
-LIBRARIES = ("sklearn", "scipy", "seqeval", "matplotlib")
+LIBRARIES = ("sklearn", "scipy", "matplotlib")
 
 # KLUE's sentence pairs count as paraphrases from this score on, of 0 to 5.
 PARAPHRASE_SCORE = 3.0
@@ -87,9 +87,7 @@ def _defined(value):
 
 
 def score_tags(labels, predictions, tags):
-    """F1 of named entities and of the tags of single characters.
-
-    An entity is right where its kind and both its ends are.
+    """Scores of named entities and of the tags of single characters.
 
     Args:
         labels: for each sentence the true tags of its characters, such as ["B-PS", "I-PS", "O"].
@@ -97,34 +95,69 @@ def score_tags(labels, predictions, tags):
         tags: all tags that there are, "O" among them.
 
     Returns:
-        A dict: "entity_f1" over all entities, "entity_macro_f1", the mean over their kinds (both
-        0 where there is neither a true nor a predicted entity), and
-        "character_macro_f1", the mean over `tags`. The last two are KLUE's; as in its program
-        "O" is one of the tags, there is one for [CLS] and one for [SEP] of each sentence, which
-        count as right here, and a tag that is in neither has an F1 of 1.
+        A dict: what `score_entities` returns, and "character_macro_f1", the mean over `tags`. The
+        macro scores are KLUE's; as in its program "O" is one of the tags, there is one for [CLS]
+        and one for [SEP] of each sentence, which count as right here, and a tag that is in neither
+        has an F1 of 1.
 
     Raises:
-        InputError: scikit-learn or seqeval is not installed.
+        InputError: scikit-learn is not installed.
     """
-    entity_f1 = functools.partial(
-        _imported("seqeval.metrics").f1_score,
-        labels,
-        predictions,
-        mode="strict",
-        scheme=_imported("seqeval.scheme").IOB2,
-        zero_division=0,
-    )
     true, found = (
         [tag for sentence in each for tag in ("O", *sentence, "O")]
         for each in (labels, predictions)
     )
     character_f1 = _scikit("f1_score", average="macro", labels=list(tags), zero_division=1.0)
-    with warnings.catch_warnings(action="ignore"):  # where there is no entity at all
-        return {
-            "entity_f1": float(entity_f1(average="micro")),
-            "entity_macro_f1": _defined(float(entity_f1(average="macro"))),
-            "character_macro_f1": float(character_f1(true, found)),
-        }
+    return {
+        **score_entities(labels, predictions),
+        "character_macro_f1": float(character_f1(true, found)),
+    }
+
+
+def entities(tags):
+    """(first unit, last unit, kind) of each entity of IOB2 tags; I- alone is none."""
+    found = []
+    for unit, tag in enumerate(tags):
+        if tag[0] == "B":
+            found.append((unit, unit, tag[2:]))
+        elif tag[0] == "I" and found and found[-1][1:] == (unit - 1, tag[2:]):
+            found[-1] = (found[-1][0], unit, tag[2:])
+    return found
+
+
+def score_entities(labels, predictions):
+    """Precision, recall and F1 of named entities, as seqeval counts them with strict IOB2.
+
+    An entity is right where its kind and both its ends are.
+
+    Args:
+        labels, predictions: as `score_tags` has them.
+
+    Returns:
+        A dict: "entity_precision", "entity_recall" and "entity_f1" over all entities,
+        "entity_macro_f1", the mean over the kinds that are in either; 0 where there is none.
+    """
+    right, found, true = collections.Counter(), collections.Counter(), collections.Counter()
+    for true_tags, found_tags in zip(labels, predictions, strict=True):
+        of_labels, of_predictions = set(entities(true_tags)), set(entities(found_tags))
+        for counter, chosen in (
+            (right, of_labels & of_predictions),
+            (found, of_predictions),
+            (true, of_labels),
+        ):
+            counter.update(kind for _, _, kind in chosen)
+    kinds = sorted({*found, *true})
+    macro = sum(2 * right[kind] / (found[kind] + true[kind]) for kind in kinds)
+    return {
+        "entity_precision": _share(right.total(), found.total()),
+        "entity_recall": _share(right.total(), true.total()),
+        "entity_f1": _share(2 * right.total(), found.total() + true.total()),
+        "entity_macro_f1": _share(macro, len(kinds)),
+    }
+
+
+def _share(part, whole):
+    return part / whole if whole else 0.0
 
 
 def check_installed():
@@ -147,6 +180,5 @@ def _imported(name):
         return importlib.import_module(name)
     except ImportError as error:
         raise InputError(
-            "metrics need scikit-learn, scipy and seqeval: pip install -e '.[finetune]'. "
-            f"Received: {error}"
+            f"metrics need scikit-learn and scipy: pip install -e '.[finetune]'. Received: {error}"
         ) from None

@@ -5,13 +5,13 @@ context that a window holds.
 """
 
 import itertools
-import os
 from typing import NamedTuple
 
 import numpy as np
 
 from create_pretraining_data.worker_processes import start_workers
 from finetuning.inputs import pad_rows
+from tokenization.cores import available_cores
 from tokenization.errors import InputError
 from tokenization.progress import progress
 
@@ -75,7 +75,7 @@ class Window(NamedTuple):
 
 def count_workers(contexts):
     """How many processes are worth starting to cut so many contexts."""
-    return min(len(os.sched_getaffinity(0)), 1 + contexts // CONTEXTS_OF_A_WORKER)
+    return min(available_cores(), 1 + contexts // CONTEXTS_OF_A_WORKER)
 
 
 def encode_questions(tokenizer, questions, max_query_length, workers=1):

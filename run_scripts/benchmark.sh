@@ -2,24 +2,28 @@
 #
 #   run_benchmark NAME MODEL DATA_DIR OUTPUT_DIR [--flag=value ...]
 #
-# PYTHON names an interpreter that has the project already; else it is installed into .venv.
-
-absolute() { case "$1" in /*) printf '%s' "$1" ;; *) printf '%s/%s' "$PWD" "$1" ;; esac; }
+# PYTHON names an interpreter that has what the project needs; else that is installed into .venv.
 
 finished() { [ -e "$1/eval_results.txt" ] || [ -e "$1/seeds.tsv" ]; }
 
 run_benchmark() {
-  local name="$1" model data output plan line task
+  local name="$1" model data output root plan line task
   if [ $# -lt 4 ]; then
     echo "usage: bash run_scripts/run_$name.sh MODEL DATA_DIR OUTPUT_DIR [--flag=value ...]" >&2
     exit 2
   fi
-  model="$(absolute "$2")" data="$(absolute "$3")" output="$(absolute "$4")"
+  model="$2" data="$3" output="$4"
   shift 4
-  cd "$(dirname "${BASH_SOURCE[0]}")/.."
+  root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
   if [ -z "${PYTHON:-}" ]; then
-    source run_scripts/install.sh
+    source "$root/run_scripts/install.sh"
+    pushd "$root" > /dev/null
     install_project finetune
+    popd > /dev/null
+    PYTHON="$root/$PYTHON"
+  fi
+  if [ -e "$root/setup.py" ]; then  # a checkout, not what pip installed
+    export PYTHONPATH="$root${PYTHONPATH:+:$PYTHONPATH}"
   fi
   plan="$("$PYTHON" -m run_scripts.benchmark_plan --benchmark="$name" --model="$model" \
     --data_dir="$data" --output_dir="$output")"
@@ -30,7 +34,7 @@ run_benchmark() {
       echo "$output/$task is there already"
       continue
     fi
-    "$PYTHON" "${line[@]:1}" "$@" < /dev/null
+    "$PYTHON" -m run_scripts.programs "${line[@]:1}" "$@" < /dev/null
     if ! finished "$output/$task"; then  # Ctrl-C: the program has saved and ended well
       echo "stopped at $task: the same command goes on from there" >&2
       exit 1

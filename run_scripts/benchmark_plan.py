@@ -8,7 +8,6 @@ import dataclasses
 import glob
 import os
 import sys
-from pathlib import Path
 from typing import NamedTuple
 
 from bert_tf.checkpoint_files import exists
@@ -17,6 +16,7 @@ from finetuning.readers import find_file
 from finetuning.tasks import TASKS
 from run_scripts.cli import flag, run_program
 from run_scripts.finetune_flags import measured_splits
+from run_scripts.flag_files import SHIPPED
 from run_scripts.model_folder import find_checkpoint, find_config
 from tokenization.errors import InputError
 
@@ -28,14 +28,12 @@ BENCHMARKS = {
     ),
 }  # fmt: skip
 
-FLAGFILES = Path(__file__).parent / "flagfiles"
-
 
 class Row(NamedTuple):
     """A task of a benchmark.
 
     Attributes:
-        program: what fine-tunes it.
+        program: what fine-tunes it, a function of `run_scripts.programs`.
         folder: what the folder of its files is called.
         files: split -> their names, of the splits that must be there.
         splits: what it is measured on; the first one leads.
@@ -55,11 +53,11 @@ def row_of(task):
         form = FORMATS[task]
         files = {split: (form.files[split],) for split in ("train", "dev")}
         metrics = ("entity_macro_f1", "character_macro_f1")
-        return Row("run_ner.py", form.folder, files, ("dev",), metrics)
+        return Row("run_ner", form.folder, files, ("dev",), metrics)
     found = TASKS[task]
     splits = tuple(measured_splits(found))
     files = {split: found.sources[split].files for split in ("train", *splits)}
-    return Row("run_classifier.py", found.folder, files, splits, found.metrics)
+    return Row("run_classifier", found.folder, files, splits, found.metrics)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,7 +117,7 @@ def has_data(data_dir, task):
 def find_flagfile(benchmark, column, task):
     """The flag file of a task and model, or what all tasks of that benchmark share."""
     names = (f"{benchmark}_{column}_{task}", f"{benchmark}_{task}", f"{benchmark}_{column}")
-    paths = [FLAGFILES / f"{name}.flags" for name in (*names, benchmark)]
+    paths = [SHIPPED / f"{name}.flags" for name in (*names, benchmark)]
     return next(path for path in paths if path.exists())
 
 

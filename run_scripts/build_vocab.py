@@ -24,7 +24,7 @@ class BuildVocabFlags:
     """
 
     input_file: str = flag(
-        None, "Text files (UTF-8), plain or gzip: paths or globs, comma-separated."
+        None, "Text files (UTF-8), plain or gzip: paths or globs, comma-separated.", is_input=True
     )
     input_format: str = flag(
         "text",
@@ -74,6 +74,7 @@ class BuildVocabFlags:
         None,
         "Vocabularies to show side by side, comma-separated: a tokenizer's folder, vocab.txt, "
         "a SentencePiece .model, a tokenizer.json of Hugging Face.",
+        is_input=True,
     )
     text: str = flag(None, "Sentences for --compare, separated by |; without it, some are given.")
 

@@ -30,6 +30,7 @@ from absl import flags as absl_flags
 from tqdm import tqdm
 
 from bert_tf.startup import end_silently_from_now_on, interruptible
+from run_scripts.flag_files import expand
 from tokenization.errors import InputError
 
 
@@ -47,7 +48,16 @@ def both(value):
 
 
 def flag(
-    default, help, *, required=False, choices=None, least=None, above=None, most=None, below=None
+    default,
+    help,
+    *,
+    required=False,
+    is_input=False,
+    choices=None,
+    least=None,
+    above=None,
+    most=None,
+    below=None,
 ):
     """Declares one flag as a dataclass field.
 
@@ -55,6 +65,8 @@ def flag(
         default: the value without the flag; None for "not given"; a `Columns` for two defaults.
         help: what a person reads in `--help`.
         required: whether a run without the flag is refused.
+        is_input: whether the value names what is read, which `flag_files` looks up in more places
+            than the working folder.
         choices: the allowed values, for a string flag.
         least, above: the lowest value that is allowed, or one that it must be above; every number
             has one of them, and one of the next two.
@@ -64,7 +76,13 @@ def flag(
     given = {name: bound for name, bound in bounds.items() if bound is not None}
     return dataclasses.field(
         default=default,
-        metadata={"help": help, "required": required, "choices": choices, "bounds": given},
+        metadata={
+            "help": help,
+            "required": required,
+            "is_input": is_input,
+            "choices": choices,
+            "bounds": given,
+        },
     )
 
 
@@ -146,6 +164,11 @@ def _complain(message):
     return 1
 
 
+FLAGFILE_HELP = (
+    "Reads flags from a file, one --name=value a line. Files to read are looked up in the working "
+    "folder, then beside that file, then among those that come with this project."
+)
+
 HELP_FLAGS = ("help", "h", "helpshort", "helpfull")
 
 # What every program of absl's has, and command lines written for the reference programs may hold.
@@ -180,12 +203,11 @@ def parse(flags_class, argv):
         absl_flags.DEFINE_boolean(name, False, "Show the flags.", flag_values=values)
     for name in LOGGING_FLAGS:
         absl_flags.DEFINE_string(name, None, "Accepted, means nothing here.", flag_values=values)
+    inputs = {f.name for f in dataclasses.fields(flags_class) if f.metadata["is_input"]}
     try:
-        rest = values(_with_values(argv))[1:]
+        rest = values(_with_values([argv[0], *expand(argv[1:], inputs)]))[1:]
     except absl_flags.Error as error:
         raise InputError(f"{error} (--help lists the flags)") from None
-    except UnicodeDecodeError as error:
-        raise InputError(f"a flag file must be UTF-8. Received: {error}") from None
     if any(values[name].value for name in HELP_FLAGS):
         print(help_text(flags_class, argv[0]))
         return None
@@ -279,7 +301,7 @@ def help_text(flags_class, program):
             kind = [" to ".join(map(str, bounds))]
         lines.append(f"  --{field.name}=<{'|'.join(kind)}>  ({shown})")
         lines.append(f"        {field.metadata['help']}")
-    lines += ["  --flagfile=<path>", "        Reads flags from a file, one --name=value a line."]
+    lines += ["  --flagfile=<path>", f"        {FLAGFILE_HELP}"]
     return "\n".join(lines)
 
 

@@ -47,6 +47,7 @@ from run_scripts.create_data_flags import (
 )
 from run_scripts.create_data_plan import make_manifest, make_plan, make_settings
 from run_scripts.tokenizer_flags import check_tokenizer_flags, open_tokenizer
+from tokenization.cores import available_cores
 from tokenization.errors import InputError
 from tokenization.folders import make_writable
 from tokenization.progress import in_bytes
@@ -153,7 +154,7 @@ def run_passes(flags, plan, manifest, tokenizer):
         who = "Spark"
         engine = spark_engine.start_executors(plan, tokenizer, flags.spark_master)
     else:
-        cores = flags.num_workers or len(os.sched_getaffinity(0))
+        cores = flags.num_workers or available_cores()
         workers = max(1, min(cores, len(plan.chunks)))
         who = f"{workers} worker{'s' * (workers > 1)}"
         engine = start_workers(plan, tokenizer, workers, FEWER_WORKERS)
@@ -201,7 +202,7 @@ def run_passes(flags, plan, manifest, tokenizer):
         # With the lock, but without an engine that may have been making a file twice.
         remove_partial(plan.output_files)
         description = describe_records(plan, manifest, tokenizer, statistics, shards)
-        write_sidecars(plan.output_files, description)
+        write_sidecars(plan.output_files, description, tokenizer)
         clear(plan.folder)
     return statistics
 

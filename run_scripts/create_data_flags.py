@@ -32,7 +32,10 @@ class CreateDataFlags(TokenizerFlags):
     """
 
     input_file: str = flag(
-        None, "Text files, plain or gzip: paths or globs, comma-separated.", required=True
+        None,
+        "Text files, plain or gzip: paths or globs, comma-separated.",
+        required=True,
+        is_input=True,
     )
     input_format: str = flag(
         "text",

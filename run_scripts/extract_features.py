@@ -31,7 +31,9 @@ class ExtractFeaturesFlags(TokenizerFlags):
     --input_file has a sentence a line, or two with " ||| " between them. The output is Google's
     JSON lines, or arrays where --output_file ends in .npz."""
 
-    input_file: str = flag(None, "UTF-8 text, a sentence or a pair a line.", required=True)
+    input_file: str = flag(
+        None, "UTF-8 text, a sentence or a pair a line.", required=True, is_input=True
+    )
     output_file: str = flag(
         None, "Where to write: JSON lines, or NumPy arrays if it ends in .npz.", required=True
     )
@@ -44,15 +46,18 @@ class ExtractFeaturesFlags(TokenizerFlags):
         "[CLS]; none: a vector for each piece. Without it: mean.",
         choices=("mean", "cls", "max", "none"),
     )
-    bert_config_file: str = flag(None, "BERT's sizes, a bert_config.json.")
-    albert_config_file: str = flag(None, "ALBERT's sizes, an albert_config.json.")
+    bert_config_file: str = flag(None, "BERT's sizes, a bert_config.json.", is_input=True)
+    albert_config_file: str = flag(None, "ALBERT's sizes, an albert_config.json.", is_input=True)
     init_checkpoint: str = flag(
-        None, "The weights: a checkpoint of Google's or of this project, fine-tuned or not."
+        None,
+        "The weights: a checkpoint of Google's or of this project, fine-tuned or not.",
+        is_input=True,
     )
     model_dir: str = flag(
         None,
         "The --output_dir or --export_dir of a run_pretraining: stands for configuration, "
         "checkpoint and, if it had --tokenizer_dir, tokenizer, where no other flag names them.",
+        is_input=True,
     )
     max_seq_length: int = flag(
         128,

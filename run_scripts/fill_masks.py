@@ -24,9 +24,10 @@ class FillMasksFlags:
 
     model_dir: str = flag(
         None,
-        "The --output_dir or --export_dir of a run_pretraining that had --tokenizer_dir: "
-        "checkpoint, configuration, tokenizer.",
+        "The --output_dir or --export_dir of a run_pretraining: checkpoint, configuration, "
+        "tokenizer.",
         required=True,
+        is_input=True,
     )
     text: str = flag(None, "Sentences with [MASK], separated by |.", required=True)
     guesses: int = flag(

@@ -29,11 +29,12 @@ from tokenization.errors import InputError
 class FinetuneFlags(TokenizerFlags, TrainingFlags):
     """Everything but the task: see the flags of each program."""
 
-    data_dir: str = flag(None, "The folder with the task's files.", required=True)
+    data_dir: str = flag(None, "The folder with the task's files.", required=True, is_input=True)
     init_checkpoint: str = flag(
         None,
         "The pre-trained weights, a checkpoint of Google's or of this project. Without --do_train: "
         "fine-tuned ones; a folder stands for its best or newest checkpoint.",
+        is_input=True,
     )
     max_seq_length: int = flag(
         Columns(128, 512),

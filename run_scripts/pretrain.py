@@ -20,6 +20,7 @@ from run_scripts.pretrain_flags import (
     check_vocabulary,
     evaluation_shape,
     read_bucket_boundaries,
+    read_own_tokenizer,
     take_described_lengths,
 )
 from run_scripts.training_flags import (
@@ -54,6 +55,13 @@ def pretrain(values):
     cluster = read_cluster(os.environ)
     tokenizer = check_vocabulary(values, config)
     check_described_tokenizer(values, tokenizer, [*files, *eval_files])
+    if tokenizer is None:
+        tokenizer = read_own_tokenizer(config, files)
+    if tokenizer is None and values.do_train:
+        print(
+            "note: no tokenizer lies beside the records, so none is saved with the model "
+            "(--tokenizer_dir names one)"
+        )
     check_checkpoints(values)
     for name in ("output_dir", "export_dir"):
         if folder := getattr(values, name):

@@ -7,7 +7,7 @@ import re
 import warnings
 
 from bert_tf.checkpoint_files import exists, latest_checkpoint
-from create_pretraining_data.sidecar import read_sidecar, sidecar_path
+from create_pretraining_data.sidecar import find_tokenizer, read_sidecar, sidecar_path
 from run_scripts.cli import Columns, flag
 from run_scripts.limits import HIGHEST_RATE, LARGEST_BATCH, LONGEST_SEQUENCE, MOST_STEPS
 from run_scripts.model_folder import check_table
@@ -29,10 +29,10 @@ class PretrainFlags(TrainingFlags):
     on from the newest checkpoint in --output_dir when it is started again."""
 
     input_file: str = flag(
-        None, "TFRecord files: paths or globs, separated by commas.", required=True
+        None, "TFRecord files: paths or globs, separated by commas.", required=True, is_input=True
     )
     init_checkpoint: str = flag(
-        None, "Weights to start from: a checkpoint of Google's or of this program."
+        None, "Weights to start from: a checkpoint of Google's or of this program.", is_input=True
     )
     allow_missing: str = flag(
         "",
@@ -40,12 +40,15 @@ class PretrainFlags(TrainingFlags):
         "commas; cls/ for the pre-training heads.",
     )
     vocab_file: str = flag(
-        None, "The records' vocabulary: checked against the configuration's vocab_size."
+        None,
+        "The records' vocabulary: checked against the configuration's vocab_size.",
+        is_input=True,
     )
     tokenizer_dir: str = flag(
         None,
         "The records' tokenizer (a folder with tokenizer_config.json): checked likewise, and "
-        "copied into --output_dir.",
+        "copied into --output_dir; without it that which lies beside the records.",
+        is_input=True,
     )
     max_seq_length: int = flag(
         Columns(128, 512),
@@ -87,7 +90,9 @@ class PretrainFlags(TrainingFlags):
         Columns(1000, 5000), "Updates between two checkpoints.", least=1, most=MOST_STEPS
     )
     eval_input_file: str = flag(
-        None, "Held-out TFRecord files to evaluate on; without them the training files are read."
+        None,
+        "Held-out TFRecord files to evaluate on; without them the training files are read.",
+        is_input=True,
     )
     eval_every_steps: int = flag(
         0,
@@ -171,6 +176,32 @@ def check_vocabulary(values, config):
     else:
         return None
     check_table(config, size, source)
+    return tokenizer
+
+
+def read_own_tokenizer(config, files):
+    """The tokenizer that lies beside the records, or None.
+
+    Args:
+        config: the model's configuration.
+        files: the record files.
+
+    Raises:
+        InputError: it is not what the records were made with, or larger than the model's table.
+    """
+    path = next(filter(find_tokenizer, files), None)
+    if path is None:
+        return None
+    folder = find_tokenizer(path)
+    tokenizer = load_tokenizer(folder)
+    found, wanted = tokenizer.fingerprint(), read_sidecar(path)["tokenizer"]["fingerprint"]
+    if found != wanted:
+        raise InputError(
+            f"{folder} must be what the records were made with: fingerprint {wanted[:12]}... in "
+            f"{sidecar_path(path)} (--tokenizer_dir names another folder). "
+            f"Received: fingerprint {found[:12]}..."
+        )
+    check_table(config, tokenizer.vocab_size, folder)
     return tokenizer
 
 

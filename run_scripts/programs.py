@@ -1,9 +1,13 @@
 """Starts the programs: what launchers and console scripts call.
 
 Nothing heavy is imported before Ctrl-C and the standard streams are taken care of.
+
+    python -m run_scripts.programs run_classifier --data_dir=...     from wherever it is installed
 """
 
 import importlib
+import os
+import sys
 
 from bert_tf.startup import begin
 
@@ -57,6 +61,29 @@ def run_race():
     return _start("race")
 
 
+def run_glue():
+    """A pre-trained model in, its results on all of GLUE out."""
+    _run_script("run_glue.sh")
+
+
+def run_korean():
+    """A pre-trained model in, its results on Korean tasks out."""
+    _run_script("run_korean.sh")
+
+
+def _run_script(name):
+    """Becomes a shell script beside this file, with this Python."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), name)
+    environment = {**os.environ, "PYTHON": sys.executable}
+    os.execvpe("bash", ["bash", path, *sys.argv[1:]], environment)
+
+
 def _start(module, argv=None):
     begin()
     return importlib.import_module(f"run_scripts.{module}").main(argv)
+
+
+if __name__ == "__main__":
+    name = sys.argv[1]
+    sys.argv = sys.argv[1:]
+    sys.exit(globals()[name]())

@@ -37,7 +37,9 @@ class SquadFlags(FinetuneFlags):
     With --do_predict alone, --output_dir (of an earlier training) and --predict_file are all that
     must be given: task, sizes and tokenizer lie beside the weights."""
 
-    data_dir: str = flag(None, "The folder of both files; without it their names are paths.")
+    data_dir: str = flag(
+        None, "The folder of both files; without it their names are paths.", is_input=True
+    )
     train_file: str = flag(None, "The questions to train on, JSON in SQuAD's format.")
     predict_file: str = flag(
         None, "The questions to answer; where it has the answers they are scored."

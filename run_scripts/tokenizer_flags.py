@@ -1,6 +1,8 @@
 """The flags that name a tokenizer; checks them, opens it."""
 
 import dataclasses
+import os
+import warnings
 
 from run_scripts.cli import flag
 from tokenization import (
@@ -10,14 +12,15 @@ from tokenization import (
     load_tokenizer,
 )
 from tokenization.errors import InputError
+from tokenization.loading import CONFIG_FILE
 
 
 @dataclasses.dataclass(frozen=True)
 class TokenizerFlags:
     """The flags that every program with a tokenizer has."""
 
-    vocab_file: str = flag(None, "The vocabulary, one piece a line.")
-    spm_model_file: str = flag(None, "A SentencePiece model, instead of vocab_file.")
+    vocab_file: str = flag(None, "The vocabulary, one piece a line.", is_input=True)
+    spm_model_file: str = flag(None, "A SentencePiece model, instead of vocab_file.", is_input=True)
     tokenizer: str = flag(
         None,
         "full: google-research/bert's; korean: keeps Hangul and its words whole; sentencepiece. "
@@ -25,7 +28,9 @@ class TokenizerFlags:
         choices=("full", "korean", "sentencepiece"),
     )
     tokenizer_dir: str = flag(
-        None, "A folder with tokenizer_config.json and its vocabulary, instead of the three above."
+        None,
+        "A folder with tokenizer_config.json and its vocabulary, instead of the three above.",
+        is_input=True,
     )
     do_lower_case: bool = flag(
         None, "Lower-case the text. Without it: true for full and sentencepiece, false for korean."
@@ -80,6 +85,8 @@ def open_tokenizer(flags):
         tokenizer = KoreanTokenizer(flags.vocab_file, **case)
     else:
         tokenizer = FullTokenizer(flags.vocab_file, **case)
+    if flags.vocab_file and not (flags.tokenizer_dir or flags.spm_model_file):
+        _compare_with_folder(tokenizer, flags.vocab_file)
     where = flags.tokenizer_dir or flags.spm_model_file or flags.vocab_file
     if flags.tokenizer_dir and case and tokenizer.do_lower_case != flags.do_lower_case:
         raise InputError(
@@ -96,3 +103,19 @@ def open_tokenizer(flags):
     if missing:
         raise InputError(f"{where} must have {', '.join(needed)}. Received: no {missing}")
     return tokenizer
+
+
+def _compare_with_folder(tokenizer, vocab_file):
+    """Warns where a tokenizer_config.json beside the vocabulary says to use it in another way."""
+    folder = os.path.dirname(vocab_file) or "."
+    try:
+        other = load_tokenizer(folder)
+    except InputError:  # none there, or one of another library
+        return
+    same_pieces = other.vocabulary_bytes == tokenizer.vocabulary_bytes
+    if same_pieces and other.fingerprint() != tokenizer.fingerprint():
+        warnings.warn(
+            f"{folder}/{CONFIG_FILE} makes another tokenizer of the same vocabulary: to use that, "
+            f"give --tokenizer_dir={folder} instead of --vocab_file={vocab_file}",
+            stacklevel=2,
+        )

@@ -20,8 +20,8 @@ TPU_FLAGS = (
 class TrainingFlags:
     """Model, devices, checkpoints, curves: what does not depend on what is learned."""
 
-    bert_config_file: str = flag(None, "BERT's sizes, a bert_config.json.")
-    albert_config_file: str = flag(None, "ALBERT's sizes, an albert_config.json.")
+    bert_config_file: str = flag(None, "BERT's sizes, a bert_config.json.", is_input=True)
+    albert_config_file: str = flag(None, "ALBERT's sizes, an albert_config.json.", is_input=True)
     output_dir: str = flag(
         None, "Where checkpoints, TensorBoard curves and results are written.", required=True
     )

@@ -132,7 +132,8 @@ def contents(output):
     """Reads what a run wrote; nothing else lies beside it."""
     names = sorted(os.listdir(output))
     expected = [f"ko-{shard:05d}-of-{SHARDS:05d}.tfrecord" for shard in range(SHARDS)]
-    assert names == [*expected, "ko.json"]
+    assert names == [*expected, "ko.json", "ko.tokenizer"]
+    assert sorted(os.listdir(output / "ko.tokenizer")) == ["tokenizer_config.json", "vocab.txt"]
     files = [(output / name).read_bytes() for name in expected]
     return Made(files, (output / "ko.json").read_bytes())
 

@@ -33,6 +33,26 @@ def tiny_task(model="bert", **changes):
     return {**task, "precision": "float32", "xla": "off", **changes}
 
 
+def install(folder, *names):
+    """What pip leaves of packages, as far as their names go."""
+    for name in names:
+        information = folder / f"{name.replace('-', '_')}-1.0.dist-info"
+        information.mkdir(parents=True)
+        (information / "METADATA").write_text(f"Name: {name}\nVersion: 1.0\n")
+    return str(folder)
+
+
+def test_cuda_libraries_of_two_releases_are_refused(tmp_path):
+    one = install(tmp_path / "one", "torch", "nvidia-cudnn-cu12", "nvidia-nccl-cu12", "nvidia-x")
+    common.refuse_mixed_cuda(one)
+    both = install(tmp_path / "both", "nvidia-cudnn-cu12", "nvidia-cudnn-cu13", "nvidia-nccl-cu13")
+    with pytest.raises(SystemExit) as ended:
+        common.refuse_mixed_cuda(both)
+    message = str(ended.value)
+    assert message.startswith("error: the extras bench and gpu must be installed into environments")
+    assert message.endswith("Received: nvidia-cudnn-cu12 and nvidia-cudnn-cu13")
+
+
 @pytest.fixture
 def config_file(tmp_path):
     path = tmp_path / "bert_config.json"

@@ -13,6 +13,7 @@ import tensorflow as tf
 from create_pretraining_data.record_format import RecordFormat
 from create_pretraining_data.records import read_format
 from run_scripts.create_data import main
+from run_scripts.tokenizer_flags import TokenizerFlags, open_tokenizer
 
 ROOT = Path(__file__).parents[1]
 GOOGLE_DATA = ROOT / "tests" / "data" / "pretraining_data"
@@ -253,6 +254,23 @@ def test_bad_flags_are_one_line(folder, capsys, flags, parts):
     line = one_line(capsys)
     assert all(part in line for part in parts), line
     assert not (folder / "out.tfrecord").exists()
+
+
+def test_a_vocabulary_whose_folder_describes_another_tokenizer(tmp_path, recwarn):
+    """build_vocab.py's folder, of which a command names the vocabulary alone."""
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "가"]
+    (tmp_path / "vocab.txt").write_text("\n".join(pieces) + "\n")
+    (tmp_path / "tokenizer_config.json").write_text('{"kind": "korean", "unknown": "character"}')
+    alone = TokenizerFlags(vocab_file=f"{tmp_path}/vocab.txt", tokenizer="korean")
+    open_tokenizer(alone)
+    open_tokenizer(TokenizerFlags(tokenizer_dir=str(tmp_path)))
+    (warning,) = recwarn
+    assert f"give --tokenizer_dir={tmp_path} instead of --vocab_file" in str(warning.message)
+    # One that says the same, and one of another library.
+    for content in ('{"kind": "korean"}', '{"tokenizer_class": "BertTokenizer"}'):
+        (tmp_path / "tokenizer_config.json").write_text(content)
+        open_tokenizer(alone)
+    assert len(recwarn) == 1
 
 
 @pytest.mark.parametrize(

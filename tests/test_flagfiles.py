@@ -36,6 +36,8 @@ def test_data_and_training_fit(job, monkeypatch):
     config = read_config(train, column)
     assert plan.column == column
     assert plan.objective == {"bert": "nsp", "albert": "sop"}[column]
+    # build_vocab.py's, which its vocabulary alone does not describe.
+    assert data.tokenizer_dir and not (data.vocab_file or data.tokenizer)
     assert data.output_file == train.input_file
     assert data.max_seq_length == train.max_seq_length
     assert data.max_predictions_per_seq == train.max_predictions_per_seq

@@ -28,7 +28,8 @@ def test_korean_wikipedia(kind, tmp_path):
     create = [
         sys.executable, "create_pretraining_data.py",
         f"--flagfile={FLAGFILES}/{kind}_mini_data.flags",
-        f"--input_file={TEXT}", f"--vocab_file={VOCABULARY}", f"--output_file={records}",
+        f"--input_file={TEXT}", f"--output_file={records}",
+        "--tokenizer_dir=", f"--vocab_file={VOCABULARY}", "--tokenizer=korean",
     ]  # fmt: skip
     print(subprocess.run(create, cwd=ROOT, check=True, capture_output=True, text=True).stdout)
     train = [

@@ -1,17 +1,17 @@
 """Metrics: equal to their libraries' on random labels, and to what a hand counts."""
 
+import itertools
 import math
 import sys
 
 import numpy as np
 import pytest
 
-from finetuning.metrics import METRICS, score, score_tags
+from finetuning.metrics import METRICS, score, score_entities, score_tags
 from tokenization.errors import InputError
 
 sklearn_metrics = pytest.importorskip("sklearn.metrics")
 scipy_stats = pytest.importorskip("scipy.stats")
-seqeval_metrics = pytest.importorskip("seqeval.metrics")
 
 CLASSES = 4
 
@@ -113,16 +113,36 @@ def test_correlations_of_a_model_that_diverged():
 
 
 TAGS = ("B-PS", "I-PS", "B-LC", "I-LC", "O")
+ENTITY_SCORES = ("entity_precision", "entity_recall", "entity_f1", "entity_macro_f1")
+
+# What seqeval 1.2.2 (mode "strict", scheme IOB2) counts of all sentences of four tags, valid or
+# not, and of what becomes of them when every so many tags are replaced.
+BY_SEQEVAL = {
+    2: (0.425531914893617, 0.4, 0.4123711340206186, 0.4082123116009201),
+    5: (0.7679425837320574, 0.642, 0.6993464052287581, 0.6817771367275327),
+    11: (0.8839390386869871, 0.754, 0.813815434430653, 0.8055199078644292),
+}
+
+
+@pytest.mark.parametrize("every", BY_SEQEVAL)
+def test_entities_as_seqeval_counted_them(every):
+    labels = [list(tags) for tags in itertools.product(TAGS, repeat=4)]
+    predictions = []
+    for number, tags in enumerate(labels):
+        found = [t if (number + i) % every else TAGS[number % 4] for i, t in enumerate(tags)]
+        predictions.append(["O" if t.endswith("LC") and number % 3 == 0 else t for t in found])
+    expected = dict(zip(ENTITY_SCORES, BY_SEQEVAL[every], strict=True))
+    assert score_entities(labels, predictions) == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.filterwarnings("error")
 def test_tags_without_an_entity():
     for labels in ([["O", "O"], ["O"]], [["O"], []]):
         assert score_tags(labels, labels, TAGS) == {
-            "entity_f1": 0.0, "entity_macro_f1": 0.0, "character_macro_f1": 1.0,
+            **dict.fromkeys(ENTITY_SCORES, 0.0), "character_macro_f1": 1.0,
         }  # fmt: skip
     wrong = score_tags([["O", "O"]], [["O", "B-PS"]], TAGS)
-    assert wrong["entity_f1"] == wrong["entity_macro_f1"] == 0.0
+    assert {wrong[name] for name in ENTITY_SCORES} == {0.0}
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -130,15 +150,19 @@ def test_metrics_of_tags(seed):
     rng = np.random.default_rng(seed)
     labels = [list(rng.choice(TAGS, length)) for length in rng.integers(1, 20, 50)]
     predictions = [[t if rng.random() < 0.8 else "O" for t in sentence] for sentence in labels]
+    seqeval = pytest.importorskip("seqeval.metrics")
     scheme = pytest.importorskip("seqeval.scheme").IOB2
     found = score_tags(labels, predictions, TAGS)
     # As KLUE's program: all sentences in a row, each with an O for [CLS] and for [SEP].
     flat = [sum((["O", *s, "O"] for s in each), []) for each in (labels, predictions)]
     expected = {
-        f"entity_{name}f1": seqeval_metrics.f1_score(
-            *([each] for each in flat), mode="strict", scheme=scheme, average=average
+        name: metric(*([each] for each in flat), mode="strict", scheme=scheme, average=average)
+        for name, metric, average in (
+            ("entity_precision", seqeval.precision_score, "micro"),
+            ("entity_recall", seqeval.recall_score, "micro"),
+            ("entity_f1", seqeval.f1_score, "micro"),
+            ("entity_macro_f1", seqeval.f1_score, "macro"),
         )
-        for name, average in (("", "micro"), ("macro_", "macro"))
     }
     expected["character_macro_f1"] = sklearn_metrics.f1_score(*flat, average="macro", labels=TAGS)
     assert found == pytest.approx(expected, rel=1e-12)
@@ -148,9 +172,7 @@ def test_a_particle_inside_an_eojeol():
     """이순신은 부산에서: the particles 은 and 에서 are no part of the names."""
     truth = ["B-PS", "I-PS", "I-PS", "O", "O", "B-LC", "I-LC", "O", "O"]
     with_particle = ["B-PS", "I-PS", "I-PS", "I-PS", "O", "B-LC", "I-LC", "O", "O"]
-    assert score_tags([truth], [truth], TAGS) == {
-        "entity_f1": 1.0, "entity_macro_f1": 1.0, "character_macro_f1": 1.0,
-    }  # fmt: skip
+    assert set(score_tags([truth], [truth], TAGS).values()) == {1.0}
     found = score_tags([truth], [with_particle], TAGS)
     # Of two names one is right, of two found ones too; its kind is wholly right, the other not.
     assert found["entity_f1"] == 0.5 and found["entity_macro_f1"] == 0.5

@@ -316,7 +316,7 @@ def is_iob2(tags):
 
 def test_ceiling_of_hand_written_sentences(tokenizer):
     """Of 서울 with its particle in one piece and 김 in [UNK] the entities are out of reach."""
-    pytest.importorskip("seqeval")
+    pytest.importorskip("sklearn")
     right = by_characters("서울에서 김철수가", "B-LC I-LC O O B-PS I-PS I-PS O")
     swallowed = by_characters("서울은 김", "B-LC I-LC O B-PS")
     unknown = by_characters("뷁김 .", "O B-PS O")
@@ -339,7 +339,7 @@ def test_ceiling_of_hand_written_sentences(tokenizer):
 )
 def test_ceiling_of_real_vocabularies(name, entity, character):
     """On KLUE-NER's development set; the spaces inside entities come back too."""
-    pytest.importorskip("seqeval")
+    pytest.importorskip("sklearn")
     if not (SHARED / "data/klue").exists():
         pytest.skip("the published files are not here")
     sentences, _ = read_tagged(FORMATS["klue-ner"], "dev", str(SHARED / "data/klue"))

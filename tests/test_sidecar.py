@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -11,9 +12,10 @@ from bert_tf.config import BertConfig
 from bert_tf.input_pipeline import evaluation_dataset, training_dataset
 from bert_tf.record_checks import check_records
 from create_pretraining_data.records import count_records, find_corruption
-from create_pretraining_data.sidecar import KIND, is_made
+from create_pretraining_data.sidecar import KIND, find_tokenizer, is_made
 from run_scripts.create_data import main
-from tokenization import KoreanTokenizer, save_tokenizer
+from run_scripts.pretrain_flags import read_own_tokenizer
+from tokenization import KoreanTokenizer, load_tokenizer, save_tokenizer
 from tokenization.errors import InputError
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -51,10 +53,39 @@ def made(tmp_path_factory):
 UNSAID = {"max_seq_length": None, "max_predictions_per_seq": None, "num_train_steps": 2}
 
 
-def test_lengths_need_not_be_given(made, tmp_path):
+def test_lengths_and_tokenizer_need_not_be_given(made, tmp_path, capsys):
     job = Job(tmp_path)
-    assert job.run(input_file=made / "plain-*", **UNSAID, tokenizer_dir=made / "tokenizer") == 0
-    (job.output / "checkpoint").unlink(missing_ok=True)
+    assert job.run(input_file=made / "plain-*", **UNSAID) == 0
+    assert "note: no tokenizer" not in capsys.readouterr().out
+    saved, own = load_tokenizer(job.output), load_tokenizer(made / "tokenizer")
+    assert saved.fingerprint() == own.fingerprint()
+
+
+def test_the_tokenizer_beside_records_is_theirs(made, tmp_path, capsys):
+    """Moved with the records it is found; another one in its place is refused."""
+    records = tmp_path / "records"
+    records.mkdir()
+    for path in (*made.glob("plain-*"), made / "plain.json"):
+        (records / path.name).write_bytes(path.read_bytes())
+    job = Job(tmp_path)
+    files = [str(path) for path in records.glob("*.tfrecord")]
+    assert find_tokenizer(files[0]) is None
+    shutil.copytree(made / "foreign.tokenizer", records / "plain.tokenizer")
+    assert find_tokenizer(files[0]) == str(records / "plain.tokenizer")
+    assert job.run(input_file=records / "plain-*", **UNSAID) == 1
+    assert "plain.tokenizer must be what the records were made with" in one_line(capsys)
+    shutil.copytree(made / "tokenizer", records / "plain.tokenizer", dirs_exist_ok=True)
+    found = read_own_tokenizer(BertConfig.from_json_file(tmp_path / "bert.json"), files)
+    assert found.fingerprint() == load_tokenizer(made / "tokenizer").fingerprint()
+
+
+@pytest.mark.parametrize("name", ("ko", "ko.tokenizer"))
+def test_a_file_in_the_place_of_the_tokenizer(made, tmp_path, capsys, name):
+    (tmp_path / "ko.tokenizer").write_text("mine")
+    flags = (f"--input_file={made}/text.txt", f"--tokenizer_dir={made}/tokenizer")
+    assert main(["create", *flags, f"--output_file={tmp_path}/{name}"]) == 1
+    assert f"{tmp_path}/ko.tokenizer, which is a file" in one_line(capsys)
+    assert (tmp_path / "ko.tokenizer").read_text() == "mine"
 
 
 def test_held_out_records_have_their_own_lengths(made, tmp_path):

@@ -108,7 +108,7 @@ def test_records_that_were_made_before_are_read(make, tmp_path):
 
 def test_what_cannot_be_described_is_refused_first(make, tmp_path, capsys):
     assert make("o.tfrecord") == 0
-    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*.*") if path.is_file()}
     capsys.readouterr()
     assert make("o.json") == 1
     line = one_line(capsys.readouterr().err)
@@ -116,7 +116,7 @@ def test_what_cannot_be_described_is_refused_first(make, tmp_path, capsys):
     assert make("o") == 1
     line = one_line(capsys.readouterr().err)
     assert "must leave a name for the description" in line and "/o.json" in line
-    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*.*") if path.is_file()} == before
 
 
 def test_records_are_not_read_as_json(tmp_path, monkeypatch):

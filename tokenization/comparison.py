@@ -124,7 +124,8 @@ def _open_hugging_face(path):
         from tokenizers import Tokenizer
     except ImportError:
         raise InputError(
-            f"a tokenizer.json needs the package tokenizers. Received: {path}, not installed"
+            "a tokenizer.json needs the package tokenizers (pip install -e '.[compare]'). "
+            f"Received: {path}, not installed"
         ) from None
     try:
         content = path.read_text(encoding="utf-8")

@@ -16,7 +16,6 @@ import unicodedata
 
 import numpy as np
 import tensorflow as tf
-import tensorflow_text as tf_text
 
 from tokenization import tables
 from tokenization.characters import (
@@ -31,6 +30,14 @@ from tokenization.errors import InputError
 from tokenization.lookup import Replacements, Table
 from tokenization.normalization import STRIP_ACCENTS
 from tokenization.wordpiece import MAX_WORD_CHARACTERS, jamo_of
+
+try:
+    import tensorflow_text as tf_text
+except (ImportError, tf.errors.NotFoundError) as error:  # the second: made for another TensorFlow
+    raise InputError(
+        "a tokenizer as a TensorFlow graph needs tensorflow-text of TensorFlow's own version "
+        f"({tf.__version__}). Received: {error}"
+    ) from None
 
 # Above the 21 bits of a code point.
 SPACE, ALONE, REPEATABLE, THOROUGH = (1 << bit for bit in range(21, 25))

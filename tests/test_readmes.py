@@ -1,0 +1,274 @@
+"""The commands and the code of the READMEs and guides work as printed, one after the other."""
+
+import ast
+import configparser
+import dataclasses
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import zipfile
+
+import pytest
+from readmes import OWN, PAGES, ROOT, blocks, bring, commands, comment_commands
+from tiny import SIZES, tiny_model
+
+from bert_tf.checkpoint import save_google_checkpoint
+from run_scripts.build_vocab import BuildVocabFlags
+from run_scripts.classifier import ClassifierFlags
+from run_scripts.cli import parse
+from run_scripts.create_data_flags import CreateDataFlags
+from run_scripts.extract_features import ExtractFeaturesFlags
+from run_scripts.fill_masks import FillMasksFlags
+from run_scripts.flag_files import SHIPPED
+from run_scripts.model_folder import find_checkpoint
+from run_scripts.ner import NerFlags
+from run_scripts.pretrain_flags import PretrainFlags
+from run_scripts.race import RaceFlags
+from run_scripts.squad import SquadFlags
+
+PROGRAMS = {
+    "build_vocab.py": BuildVocabFlags,
+    "create_pretraining_data.py": CreateDataFlags,
+    "run_pretraining.py": PretrainFlags,
+    "run_scripts.fill_masks": FillMasksFlags,
+    "extract_features.py": ExtractFeaturesFlags,
+    "run_classifier.py": ClassifierFlags,
+    "run_ner.py": NerFlags,
+    "run_squad.py": SquadFlags,
+    "run_race.py": RaceFlags,
+}
+
+# Relative to --data_dir where that is given, so no inputs of their own to the parser.
+QUESTION_FILES = ("train_file", "predict_file")
+
+# How many updates the main path's model has, by its name in later commands.
+STEPS = "model.ckpt-20000"
+
+
+def made_by(values):
+    """The paths that later commands may name: what a program writes that has these flags."""
+    if getattr(values, "output_file", None):
+        yield values.output_file
+    if folder := getattr(values, "output_dir", None):
+        yield folder
+        for column in ("bert", "albert"):
+            if getattr(values, f"{column}_config_file", None):
+                yield f"{folder}/{column}_config.json"
+        yield f"{folder}/model.ckpt-{getattr(values, 'num_train_steps', None)}"
+
+
+def inputs_of(values):
+    """(flag, path) of all that a command reads."""
+    for field in dataclasses.fields(values):
+        value = getattr(values, field.name)
+        if value and (field.metadata["is_input"] or field.name in QUESTION_FILES):
+            yield from ((field.name, part) for part in value.split(","))
+
+
+@pytest.mark.parametrize("language", PAGES)
+def test_every_command_is_accepted_and_reads_what_is_there(language, tmp_path, monkeypatch):
+    """What it reads is the reader's own, this project's, or made by a command before it."""
+    monkeypatch.chdir(tmp_path)
+    OWN["job.flags"](tmp_path / "job.flags")
+    made, seen = set(OWN), set()
+    for words, _ in (found for page in PAGES[language] for found in commands(page)):
+        line = " ".join(words)
+        if words[0] == "bash":
+            assert (ROOT / words[1]).is_file(), line
+            known = [word for word in words[2:] if not word.startswith("-")]
+            assert all(path in made for path in known[:2]), line
+        elif words[0] == "tensorboard":
+            assert words[-1] in made, line
+        elif words[0] == "python" and words[1].startswith("benchmarks/"):
+            assert (ROOT / words[1]).is_file(), line
+        elif words[0] == "python":
+            program, *arguments = words[2:] if words[1] == "-m" else words[1:]
+            if program == "bert_tf.check_devices":
+                continue
+            values = parse(PROGRAMS[program], [program, *arguments])
+            for flag, path in inputs_of(values):
+                assert path in made or os.path.isabs(path), f"{line}: --{flag}={path}"
+            made.update(made_by(values))
+            seen.add(program)
+    assert set(PROGRAMS) - seen == {"run_race.py"}  # shown in flag files alone
+
+
+def test_both_languages_have_the_same_commands():
+    found = [
+        sorted(words for page in pages for words, in_block in commands(page) if in_block)
+        for pages in PAGES.values()
+    ]
+    assert found[0] == found[1] and len(found[0]) > 20
+
+
+def test_every_extra_is_one():
+    tree = ast.parse((ROOT / "setup.py").read_text(encoding="utf-8"))
+    (extras,) = (
+        ast.literal_eval(node.value)
+        for node in tree.body
+        if isinstance(node, ast.Assign) and node.targets[0].id == "EXTRAS"
+    )
+    named = set()
+    for path in (*sum(PAGES.values(), ()), *ROOT.glob("*/*.py"), *ROOT.glob("run_scripts/*.sh")):
+        text = path.read_text(encoding="utf-8")
+        for group in re.findall(r"'\.\[([\w,]+)\]'", text):
+            named.update(group.split(","))
+    assert named <= set(extras) and {"korean", "gpu", "bench"} <= named
+
+
+@pytest.mark.parametrize("path", sorted(SHIPPED.glob("*.flags")), ids=lambda path: path.stem)
+def test_commands_in_flag_files(path, tmp_path, monkeypatch):
+    """They are accepted, and checkpoints of this project have names that it gives."""
+    monkeypatch.chdir(tmp_path)
+    for words in comment_commands(path):
+        if "..." in words:  # the model is another file's
+            continue
+        program, *arguments = words[1:]
+        assert arguments[0].startswith(f"--flagfile=run_scripts/flagfiles/{path.stem}")
+        values = parse(PROGRAMS[program], [program, *arguments])
+        checkpoint = getattr(values, "init_checkpoint", None) or ""
+        if checkpoint.startswith("output/"):
+            folder, name = os.path.split(checkpoint)
+            job = SHIPPED / f"{os.path.basename(folder)}_pretrain.flags"
+            steps = STEPS
+            if job.exists():
+                pretrain = parse(PretrainFlags, ["run", f"--flagfile={job}"])
+                steps = f"model.ckpt-{pretrain.num_train_steps}"
+            assert name == steps
+            assert values.tokenizer_dir == folder
+
+
+@pytest.mark.parametrize("language", PAGES)
+def test_python_blocks(language, tmp_path, monkeypatch):
+    """In a folder in which the commands before have made a model."""
+    model = tmp_path / "output" / "model"
+    model.mkdir(parents=True)
+    for path in (ROOT / "tests" / "data" / "sample_tokenizer").iterdir():
+        shutil.copy(path, model)
+    sizes = {"vocab_size": 3000, "num_hidden_layers": 1}
+    config = {**SIZES, "embedding_size": 16, **sizes}
+    (model / "albert_config.json").write_text(json.dumps(config))
+    save_google_checkpoint(tiny_model("albert", **sizes), str(model / STEPS))
+    monkeypatch.chdir(tmp_path)
+    found = [block for page in PAGES[language] for block in blocks(page, "python")]
+    assert found
+    for block in found:
+        names = {}
+        exec(compile(block, "README", "exec"), names)
+        assert names["out"]["sequence_output"].shape[-1] == SIZES["hidden_size"]
+
+
+# Appended to the commands in blocks, by their program, so that it takes seconds instead of hours.
+SHORT = {
+    "build_vocab.py": ["--vocab_size=3000"],
+    "run_pretraining.py": [
+        "--num_train_steps=2", "--num_warmup_steps=1", "--train_batch_size=2",
+        "--eval_batch_size=2", "--max_eval_steps=1", "--eval_every_steps=0",
+    ],
+    "run_classifier.py": ["--num_train_epochs=1", "--train_batch_size=8"],
+    "run_ner.py": ["--num_train_epochs=1", "--train_batch_size=4"],
+    "run_squad.py": ["--num_train_epochs=1", "--train_batch_size=4"],
+    "run_scripts/run_glue.sh": ["--num_train_epochs=1", "--train_batch_size=8"],
+    "run_scripts/run_korean.sh": ["--num_train_epochs=1", "--train_batch_size=8"],
+}  # fmt: skip
+
+# Not run: what installs, takes minutes, serves until it is stopped, or needs more machines.
+NOT_RUN = (
+    "pip ", "tensorboard ", "bash run_scripts/quickstart.sh", "bash run_scripts/test.sh",
+    "python -m bert_tf.check_devices", "python benchmarks/",
+    "python run_pretraining.py --flagfile=job.flags",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """The wheel of this checkout in an environment of its own; its folder of commands.
+
+    What the wheel depends on comes from the environment of the tests; its packages do not.
+    """
+    folder = tmp_path_factory.mktemp("wheel")
+    source = folder / "source"
+    left_out = (".git", ".venv", "output", "build", "*.egg-info", "__pycache__", "tests")
+    shutil.copytree(ROOT, source, ignore=shutil.ignore_patterns(*left_out))
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
+    offline = ["--no-deps", "--no-index", "--quiet"]
+    run([*pip, "wheel", *offline, "--no-build-isolation", f"--wheel-dir={folder}", source])
+    run([sys.executable, "-m", "venv", "--without-pip", folder / "environment"])
+    python = folder / "environment" / "bin" / "python"
+    (wheel,) = folder.glob("*.whl")
+    run([*pip, "--python", python, "install", *offline, wheel])
+    code = "import sysconfig; print(sysconfig.get_paths()['purelib'])"
+    own = run([python, "-c", code]).strip()
+    # As a path in a .pth file, so that an editable installation there is not followed.
+    with open(f"{own}/libraries.pth", "w", encoding="utf-8") as file:
+        file.write(sysconfig.get_paths()["purelib"] + "\n")
+    return python.parent
+
+
+def run(words, cwd=None):
+    """Runs a command that must end well; returns what it printed."""
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "PYTEST"))}
+    done = subprocess.run(
+        list(map(str, words)), cwd=cwd, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, f"{words}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+    return done.stdout
+
+
+@pytest.mark.slow
+def test_the_wheel_is_whole(installed, tmp_path):
+    """Every package, flag file and script; every command starts in an empty folder."""
+    (wheel,) = installed.parents[1].glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+        (entries,) = (name for name in names if name.endswith("entry_points.txt"))
+        parser = configparser.ConfigParser()
+        parser.read_string(archive.read(entries).decode())
+    packages = [path.parent for path in ROOT.glob("*/__init__.py")] + [SHIPPED]
+    for package in packages:
+        for path in package.rglob("*"):
+            name = str(path.relative_to(ROOT))
+            assert path.suffix not in (".py", ".flags", ".json") or name in names, name
+    for command in parser["console_scripts"]:
+        if command in ("run-glue", "run-korean"):
+            done = subprocess.run([installed / command], capture_output=True, text=True)
+            assert done.returncode == 2 and done.stderr.startswith("usage: ")
+        else:
+            assert run([installed / command, "--help"], tmp_path).startswith(f"{command}: ")
+
+
+def as_installed(words, installed):
+    """A printed command as it is with the wheel: run_ner.py is run-ner, run_glue.sh run-glue."""
+    program = words[1]
+    if words[0] == "python" and program == "-m":
+        return [installed / "python", *words[1:]]
+    assert words[0] in ("python", "bash")
+    name = os.path.splitext(os.path.basename(program))[0].replace("_", "-")
+    return [installed / name, *words[2:]]
+
+
+@pytest.mark.slow
+def test_commands_from_an_empty_folder(installed, tmp_path):
+    """With the wheel, the sample corpus as the text, and all that a reader brings along."""
+    bring(tmp_path)
+    ran = []
+    for page in PAGES["en"]:
+        for words, in_block in commands(page):
+            line = " ".join(words)
+            if line.startswith(NOT_RUN) or "/pip " in line:
+                continue
+            shortened = [*words, *(SHORT.get(words[1], []) if in_block else [])]
+            shortened = [word.replace(STEPS, "model.ckpt-2") for word in shortened]
+            run(as_installed(shortened, installed), tmp_path)
+            ran.append(words[2] if words[1] == "-m" else words[1])
+    assert len(ran) > 15 and {*SHORT, "run_scripts.fill_masks", "extract_features.py"} <= set(ran)
+    for job in ("model", "albert_mini"):
+        assert find_checkpoint(str(tmp_path / "output" / job)).endswith("model.ckpt-2")
+    (block,) = blocks(PAGES["en"][0], "python")
+    path = tmp_path / "readme.py"
+    path.write_text(block.replace(STEPS, "model.ckpt-2") + "print(out['pooled_output'].shape)\n")
+    assert "(1, 256)" in run([installed / "python", path], tmp_path)
