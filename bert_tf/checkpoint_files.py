@@ -7,6 +7,11 @@ import re
 # What an export is called, which has no step.
 EXPORTED_NAME = "model.ckpt"
 
+# The files of a checkpoint in the order in which they get their names: the index makes it one.
+# .meta, where TensorFlow 1 kept the graph, is empty, but google-research/albert's programs copy it
+# and fail where it is missing.
+SUFFIXES = (".data-00000-of-00001", ".meta", ".index")
+
 # Where the checkpoint that was best in an evaluation lies, in the run's directory.
 BEST_FOLDER = "best"
 
@@ -56,7 +61,8 @@ def set_aside(prefix):
 
 def _files(prefix):
     """The files of a checkpoint that are there, the index first."""
-    paths = (f"{prefix}.index", *glob.glob(f"{glob.escape(prefix)}.data-*"))
+    data = glob.glob(f"{glob.escape(prefix)}.data-*")  # large models of others have several
+    paths = (f"{prefix}.index", *data, f"{prefix}.meta")
     return [path for path in paths if os.path.exists(path)]
 
 
@@ -96,9 +102,9 @@ def note_checkpoints(directory):
 def rename_checkpoint(temporary, prefix):
     """Gives a finished checkpoint its name, so that it survives a loss of power too.
 
-    The index comes last: without it the data file is no checkpoint.
+    The index comes last: without it the other files are no checkpoint.
     """
-    for suffix in (".data-00000-of-00001", ".index"):
+    for suffix in SUFFIXES:
         _flush_to_disk(f"{temporary}{suffix}")
         os.replace(f"{temporary}{suffix}", f"{prefix}{suffix}")
         _flush_to_disk(os.path.dirname(prefix) or ".")
