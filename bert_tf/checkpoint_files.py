@@ -12,6 +12,9 @@ EXPORTED_NAME = "model.ckpt"
 # and fail where it is missing.
 SUFFIXES = (".data-00000-of-00001", ".meta", ".index")
 
+# What the name of a checkpoint that could not be read begins with.
+_ASIDE = "unreadable-"
+
 # Where the checkpoint that was best in an evaluation lies, in the run's directory.
 BEST_FOLDER = "best"
 
@@ -45,6 +48,14 @@ def latest_checkpoint(directory):
     return checkpoint_path(directory, steps[-1]) if steps else None
 
 
+def list_other_checkpoints(directory):
+    """The checkpoints whose names are not this project's, in the order of their names."""
+    indexes = glob.glob(os.path.join(glob.escape(str(directory)), "*.index"))
+    ours = re.compile(rf"{re.escape(EXPORTED_NAME)}(-\d+)?|{_ASIDE}.*|.*\.tmp-\d+")
+    prefixes = [path.removesuffix(".index") for path in sorted(indexes)]
+    return [path for path in prefixes if not ours.fullmatch(os.path.basename(path))]
+
+
 def remove_checkpoint(prefix):
     """Removes the files of a checkpoint, the index first; what is not there is no error."""
     for path in _files(prefix):
@@ -56,7 +67,7 @@ def set_aside(prefix):
     directory, name = os.path.split(prefix)
     for path in _files(prefix):
         suffix = path.removeprefix(prefix)
-        os.replace(path, os.path.join(directory, f"unreadable-{name}{suffix}"))
+        os.replace(path, os.path.join(directory, f"{_ASIDE}{name}{suffix}"))
 
 
 def _files(prefix):

@@ -11,7 +11,7 @@ from bert_tf.memory import memory_line
 from bert_tf.quiet import import_tensorflow
 from bert_tf.training_folder import training_folders
 from run_scripts.cli import expand_globs, resolve_columns, run_program
-from run_scripts.model_folder import describe
+from run_scripts.model_folder import describe, fill_in_model
 from run_scripts.pretrain_flags import (
     PretrainFlags,
     check_checkpoints,
@@ -42,6 +42,7 @@ def main(argv=None):
 
 def pretrain(values):
     """Checks everything that can be checked, then trains, then evaluates."""
+    values = fill_in_model(values)
     column = choose_column(values)
     given, values = values, resolve_columns(values, column)
     check_flags(values)
