@@ -11,7 +11,11 @@ from finetuning.inputs import SHORTEST, encode_pair, read_lines
 from run_scripts.cli import flag, run_program
 from run_scripts.finetune_flags import read_layers
 from run_scripts.limits import LARGEST_BATCH, LONGEST_SEQUENCE, MOST_STEPS
-from run_scripts.model_folder import check_table, fill_in_model
+from run_scripts.model_folder import (
+    check_table,
+    fill_in_model,
+    warn_of_untrained_positions,
+)
 from run_scripts.tokenizer_flags import (
     TokenizerFlags,
     check_tokenizer_flags,
@@ -97,6 +101,8 @@ def extract_features(values):
     make_writable(folder, "--output_file must be in a folder that can be written")
     shown = with_progress(lines, "encoding", "lines")
     rows = [encode_pair(tokenizer, *line, values.max_seq_length) for line in shown]
+    longest = max(len(row.ids) for row in rows)
+    warn_of_untrained_positions(values.init_checkpoint, longest, "the longest line")
 
     import_tensorflow()
     from albert_tf import AlbertModel

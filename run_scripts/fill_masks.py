@@ -14,6 +14,7 @@ from run_scripts.model_folder import (
     find_checkpoint,
     find_config,
     find_folder,
+    warn_of_untrained_positions,
 )
 from run_scripts.tokenizer_flags import (
     TokenizerFlags,
@@ -74,6 +75,7 @@ def fill_masks(values):
                 f"a sentence must have at most {config.max_position_embeddings} pieces. "
                 f"Received: {len(ids)} in {text!r}"
             )
+    warn_of_untrained_positions(checkpoint, max(map(len, sequences)), "the longest sentence")
 
     import_tensorflow()
     from albert_tf import AlbertModel

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bert_tf.checkpoint_files import BEST_FOLDER, latest_checkpoint
+from bert_tf.checkpoint_files import latest_checkpoint
 from bert_tf.cluster import read_cluster
 from bert_tf.quiet import import_tensorflow
 from bert_tf.training_folder import training_folders
@@ -30,6 +30,7 @@ from run_scripts.model_folder import (
     fill_in_model,
     find_config,
     find_folder,
+    folder_of,
 )
 from run_scripts.tokenizer_flags import check_tokenizer_flags, open_tokenizer, source_of
 from run_scripts.training_flags import choose_column, read_config
@@ -164,9 +165,8 @@ def read_settings(values):
     folders = [values.output_dir]
     if values.init_checkpoint and not values.do_train:
         prefix = values.init_checkpoint
-        folder = os.path.normpath(prefix if os.path.isdir(prefix) else os.path.dirname(prefix))
-        best = os.path.basename(folder) == BEST_FOLDER
-        folders.insert(0, os.path.dirname(folder) if best else folder)
+        inside = os.path.join(prefix, "any")
+        folders.insert(0, folder_of(inside if os.path.isdir(prefix) else prefix))
     for folder in folders:
         path = os.path.join(folder, SETTINGS_FILE)
         if os.path.exists(path):

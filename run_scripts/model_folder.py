@@ -10,6 +10,7 @@ import glob
 import json
 import os
 import re
+import warnings
 
 from bert_tf.checkpoint_files import (
     BEST_FOLDER,
@@ -22,6 +23,7 @@ from create_pretraining_data.whole_file import whole_file
 from run_scripts.tokenizer_flags import TokenizerFlags
 from tokenization import save_tokenizer
 from tokenization.errors import InputError
+from tokenization.json_text import read_json
 from tokenization.loading import CONFIG_FILE
 from tokenization.vocabulary import read_bytes
 
@@ -29,6 +31,10 @@ from tokenization.vocabulary import read_bytes
 SETTINGS_FILE = "finetuning.json"
 
 CONFIG_NAMES = {"bert": "bert_config.json", "albert": "albert_config.json"}
+
+# Where a model's folder notes how many positions were trained: a file that no other tool reads, as
+# some refuse configurations with keys that they do not know.
+POSITIONS_FILE, POSITIONS_KEY = "pretraining.json", "trained_positions"
 
 # What google-research/albert calls the best of its checkpoints, and its released ones.
 BEST_NAME = "model.ckpt-best"
@@ -217,7 +223,63 @@ def check_table(config, size, where):
         )
 
 
-def describe(directory, column, config, tokenizer):
+def folder_of(checkpoint):
+    """The folder that says what a checkpoint is; the best one lies in a folder in that."""
+    folder = os.path.dirname(os.path.abspath(checkpoint))
+    return os.path.dirname(folder) if os.path.basename(folder) == BEST_FOLDER else folder
+
+
+def read_trained_positions(checkpoint):
+    """How many positions a checkpoint's model was trained with; None where nobody has noted it.
+
+    Raises:
+        InputError: what is noted is no number.
+    """
+    path = os.path.join(folder_of(checkpoint), POSITIONS_FILE)
+    if not os.path.exists(path):
+        return None
+    content = read_json(read_bytes(path), path)
+    positions = content.get(POSITIONS_KEY) if isinstance(content, dict) else None
+    if type(positions) is not int or positions < 1:
+        raise InputError(f"{path} must hold {POSITIONS_KEY}, from 1 on. Received: {content!r}")
+    return positions
+
+
+def add_trained_positions(checkpoint, longest):
+    """How many positions are trained once a model has learned from sequences.
+
+    Args:
+        checkpoint: what the training begins with, or None for new weights.
+        longest: the pieces of its longest sequence.
+
+    Returns:
+        Their number; None where it is not known what the checkpoint was trained with.
+    """
+    if checkpoint is None:
+        return longest
+    known = read_trained_positions(checkpoint)
+    return known and max(known, longest)
+
+
+def warn_of_untrained_positions(checkpoint, longest, what):
+    """Warns if a sequence is longer than those that a checkpoint's model was trained with.
+
+    Args:
+        checkpoint: its name.
+        longest: the pieces of the sequence.
+        what: what the sequence is.
+    """
+    known = read_trained_positions(checkpoint)
+    if known is not None and longest > known:
+        warnings.warn(
+            f"{what} has {longest} pieces, but {checkpoint} was trained on sequences of at most "
+            f"{known}: its weights for the positions after that are still random (pre-train it "
+            "further on longer sequences, or make the input shorter)",
+            stacklevel=2,
+        )
+
+
+def describe(directory, column, config, tokenizer, positions):
     """Puts configuration and tokenizer beside the checkpoints: a directory that explains itself.
 
     Args:
@@ -225,8 +287,15 @@ def describe(directory, column, config, tokenizer):
         column: "bert" or "albert".
         config: the model's configuration.
         tokenizer: the model's, or None.
+        positions: how many positions are trained, or None if that is not known.
     """
     with whole_file(os.path.join(directory, CONFIG_NAMES[column])) as file:
         file.write(json.dumps(dataclasses.asdict(config), indent=2).encode("utf-8") + b"\n")
+    path = os.path.join(directory, POSITIONS_FILE)
+    if positions is not None:
+        with whole_file(path) as file:
+            file.write(json.dumps({POSITIONS_KEY: positions}).encode("utf-8") + b"\n")
+    elif os.path.exists(path):  # of an earlier model
+        os.remove(path)
     if tokenizer is not None:
         save_tokenizer(tokenizer, directory)
