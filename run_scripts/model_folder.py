@@ -130,12 +130,13 @@ def find_checkpoint(directory):
         if prefix and exists(prefix):
             return prefix
     others = list_other_checkpoints(directory)
-    if len(others) != 1:
-        names = ", ".join(map(os.path.basename, others))
+    if not others:
+        raise InputError(f"a model's folder must hold a checkpoint. Received: {directory}")
+    if len(others) > 1:
         raise InputError(
-            "a model's folder must hold a checkpoint, and only one where it is of another name "
-            f"than {EXPORTED_NAME} and {EXPORTED_NAME}-STEP (--init_checkpoint chooses one). "
-            f"Received: {directory} with {names or 'none'}"
+            "a model's folder must hold one checkpoint, unless they are called "
+            f"{EXPORTED_NAME}-STEP; --init_checkpoint chooses one. Received: {directory} with "
+            f"{', '.join(map(os.path.basename, others))}"
         )
     return others[0]
 

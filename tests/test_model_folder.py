@@ -130,7 +130,11 @@ REFUSED = {
     "nothing": ((), {}, "--model_dir must hold bert_config.json or albert_config.json"),
     "both": ((*BERT, "albert_config.json"), {}, "with both"),
     "no checkpoint": (("bert_config.json",), {}, "must hold a checkpoint"),
-    "unreadable": (("bert_config.json", "unreadable-model.ckpt-3.index"), {}, "with none"),
+    "unreadable": (
+        ("bert_config.json", "unreadable-model.ckpt-3.index"),
+        {},
+        "hold a checkpoint. R",
+    ),
     "several": ((*BERT, "other.ckpt.index"), {}, "with bert_model.ckpt, other.ckpt"),
     "several models": (
         tuple(f"{name}/{file}" for name in ("base", "large") for file in ALBERT),
