@@ -2,20 +2,21 @@
 
 import dataclasses
 
-from bert_tf.config import check_sizes, config_from_dict, config_from_json_file
+from bert_tf.config import COMMON_KEYS, check_sizes, config_from_dict, config_from_json_file
 from tokenization.errors import InputError
 
-# Keys of published configuration files that Google's released code reads nowhere, or
-# (net_structure_type) only where it fails.
-LEGACY_KEYS = frozenset(
-    {
-        "down_scale_factor",
-        "gap_size",
-        "ln_type",
-        "net_structure_type",
-        "num_memory_blocks",
-    }
-)
+# Keys that published files hold beyond the fields, with the value that means this model: Google's
+# released code reads none of them.
+PUBLISHED_KEYS = {
+    **COMMON_KEYS,
+    "model_type": "albert",
+    "down_scale_factor": 1,
+    "gap_size": 0,
+    "layers_to_keep": [],
+    "ln_type": "postln",
+    "net_structure_type": 0,
+    "num_memory_blocks": 0,
+}
 
 # layers, hidden size, heads, intermediate size (arXiv:1909.11942, table 1, and the version 2
 # files of google-research/albert, which train without dropout).
@@ -62,12 +63,12 @@ class AlbertConfig:
     @classmethod
     def from_dict(cls, values):
         """Makes a configuration from a dict; an unknown key is an InputError."""
-        return config_from_dict(cls, values, LEGACY_KEYS, source="the configuration")
+        return config_from_dict(cls, values, PUBLISHED_KEYS, source="the configuration")
 
     @classmethod
     def from_json_file(cls, path):
         """Reads albert_config.json; every problem is an InputError that names the file."""
-        return config_from_json_file(cls, path, LEGACY_KEYS)
+        return config_from_json_file(cls, path, PUBLISHED_KEYS)
 
     @classmethod
     def from_preset(cls, name, vocab_size, **changes):

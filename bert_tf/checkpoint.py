@@ -1,7 +1,8 @@
 """Google's checkpoints, read or written by a table of names.
 
-A checkpoint is TensorFlow's own format (PREFIX.index, PREFIX.data-00000-of-00001), holding
-Google's variable names: what this project writes, tools made for Google's files can read.
+A checkpoint is TensorFlow's own format (PREFIX.index, PREFIX.data-00000-of-00001, an empty
+PREFIX.meta), holding Google's variable names: what this project writes, tools made for Google's
+files can read.
 """
 
 import dataclasses
@@ -213,6 +214,7 @@ def write_arrays(prefix, arrays):
                 shape_and_slices=[""] * len(names),
                 tensors=[arrays[name] for name in names],
             )
+        open(f"{temporary}.meta", "wb").close()
         reader = tf.train.load_checkpoint(temporary)
         for name in names:
             # Reading checks the stored checksum of every array.

@@ -7,6 +7,14 @@ import re
 # What an export is called, which has no step.
 EXPORTED_NAME = "model.ckpt"
 
+# The files of a checkpoint in the order in which they get their names: the index makes it one.
+# .meta, where TensorFlow 1 kept the graph, is empty, but google-research/albert's programs copy it
+# and fail where it is missing.
+SUFFIXES = (".data-00000-of-00001", ".meta", ".index")
+
+# What the name of a checkpoint that could not be read begins with.
+_ASIDE = "unreadable-"
+
 # Where the checkpoint that was best in an evaluation lies, in the run's directory.
 BEST_FOLDER = "best"
 
@@ -40,6 +48,14 @@ def latest_checkpoint(directory):
     return checkpoint_path(directory, steps[-1]) if steps else None
 
 
+def list_other_checkpoints(directory):
+    """The checkpoints whose names are not this project's, in the order of their names."""
+    indexes = glob.glob(os.path.join(glob.escape(str(directory)), "*.index"))
+    ours = re.compile(rf"{re.escape(EXPORTED_NAME)}(-\d+)?|{_ASIDE}.*|.*\.tmp-\d+")
+    prefixes = [path.removesuffix(".index") for path in sorted(indexes)]
+    return [path for path in prefixes if not ours.fullmatch(os.path.basename(path))]
+
+
 def remove_checkpoint(prefix):
     """Removes the files of a checkpoint, the index first; what is not there is no error."""
     for path in _files(prefix):
@@ -51,12 +67,13 @@ def set_aside(prefix):
     directory, name = os.path.split(prefix)
     for path in _files(prefix):
         suffix = path.removeprefix(prefix)
-        os.replace(path, os.path.join(directory, f"unreadable-{name}{suffix}"))
+        os.replace(path, os.path.join(directory, f"{_ASIDE}{name}{suffix}"))
 
 
 def _files(prefix):
     """The files of a checkpoint that are there, the index first."""
-    paths = (f"{prefix}.index", *glob.glob(f"{glob.escape(prefix)}.data-*"))
+    data = glob.glob(f"{glob.escape(prefix)}.data-*")  # large models of others have several
+    paths = (f"{prefix}.index", *data, f"{prefix}.meta")
     return [path for path in paths if os.path.exists(path)]
 
 
@@ -96,9 +113,9 @@ def note_checkpoints(directory):
 def rename_checkpoint(temporary, prefix):
     """Gives a finished checkpoint its name, so that it survives a loss of power too.
 
-    The index comes last: without it the data file is no checkpoint.
+    The index comes last: without it the other files are no checkpoint.
     """
-    for suffix in (".data-00000-of-00001", ".index"):
+    for suffix in SUFFIXES:
         _flush_to_disk(f"{temporary}{suffix}")
         os.replace(f"{temporary}{suffix}", f"{prefix}{suffix}")
         _flush_to_disk(os.path.dirname(prefix) or ".")

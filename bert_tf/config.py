@@ -6,18 +6,37 @@ import sys
 from tokenization.errors import InputError
 from tokenization.json_text import parse_json
 
-# Keys of published configuration files that no code has ever read (the multilingual and
-# Chinese models describe a pooler that does not exist).
-LEGACY_KEYS = frozenset(
-    {
-        "directionality",
-        "pooler_fc_size",
-        "pooler_num_attention_heads",
-        "pooler_num_fc_layers",
-        "pooler_size_per_head",
-        "pooler_type",
-    }
-)
+# Keys that published configuration files hold beyond the fields, with the one value that means this
+# model; ANY where nothing has ever read the key. The pooler's describe one that does not exist.
+ANY = object()
+COMMON_KEYS = {
+    # Of Google's multilingual and Chinese models, and of the Chinese ALBERTs made after them.
+    "directionality": "bidi",
+    "pooler_fc_size": ANY,
+    "pooler_num_attention_heads": ANY,
+    "pooler_num_fc_layers": ANY,
+    "pooler_size_per_head": ANY,
+    "pooler_type": "first_token_transform",
+    # What Hugging Face's transformers write.
+    "add_cross_attention": False,
+    "architectures": ANY,
+    "bos_token_id": ANY,
+    "classifier_dropout": ANY,
+    "classifier_dropout_prob": ANY,
+    "eos_token_id": ANY,
+    "gradient_checkpointing": ANY,
+    "is_decoder": False,
+    "layer_norm_eps": 1e-12,
+    "output_attentions": ANY,
+    "output_hidden_states": ANY,
+    "output_past": ANY,
+    "pad_token_id": ANY,
+    "position_embedding_type": "absolute",
+    "torch_dtype": ANY,
+    "transformers_version": ANY,
+    "use_cache": ANY,
+}
+PUBLISHED_KEYS = {**COMMON_KEYS, "model_type": "bert"}
 
 # What an int32 holds: no size of a model comes near it.
 LARGEST_SIZE = 2**31 - 1
@@ -67,12 +86,12 @@ class BertConfig:
     @classmethod
     def from_dict(cls, values):
         """Makes a configuration from a dict; an unknown key is an InputError."""
-        return config_from_dict(cls, values, LEGACY_KEYS, source="the configuration")
+        return config_from_dict(cls, values, PUBLISHED_KEYS, source="the configuration")
 
     @classmethod
     def from_json_file(cls, path):
         """Reads bert_config.json; every problem is an InputError that names the file."""
-        return config_from_json_file(cls, path, LEGACY_KEYS)
+        return config_from_json_file(cls, path, PUBLISHED_KEYS)
 
     @classmethod
     def from_preset(cls, name, vocab_size, **changes):
@@ -90,7 +109,7 @@ class BertConfig:
         return cls(vocab_size=vocab_size, **{**sizes, **changes})
 
 
-def config_from_json_file(cls, path, legacy_keys):
+def config_from_json_file(cls, path, published_keys):
     """Reads a configuration file into `cls`.
 
     Raises:
@@ -105,21 +124,34 @@ def config_from_json_file(cls, path, legacy_keys):
         raise InputError(f"{path} must be a JSON file. Received: {error}") from None
     if not isinstance(values, dict):
         raise InputError(f"{path} must hold a JSON object. Received: {type(values).__name__}")
-    return config_from_dict(cls, values, legacy_keys, source=path)
+    return config_from_dict(cls, values, published_keys, source=path)
 
 
-def config_from_dict(cls, values, legacy_keys, source):
+def config_from_dict(cls, values, published_keys, source):
     """Makes a `cls` of a dict, refusing what it does not know.
 
+    Args:
+        cls: the configuration's class.
+        values: what the file holds.
+        published_keys: keys that are let through: key -> the value that it must have, or `ANY`.
+        source: the file, for messages.
+
     Raises:
-        InputError: an unknown key, no vocab_size, or values that `cls` refuses.
+        InputError: an unknown key, no vocab_size, or values that mean another model or that `cls`
+            refuses.
     """
     known = {field.name for field in dataclasses.fields(cls)}
-    unknown = sorted(set(values) - known - legacy_keys)
+    unknown = sorted(set(values) - known - set(published_keys))
     if unknown:
         raise InputError(
             f"{source}: every key must be one of {cls.__name__}'s. Received: {', '.join(unknown)}"
         )
+    for key, wanted in published_keys.items():
+        if wanted is not ANY and values.get(key, wanted) != wanted:
+            raise InputError(
+                f"{source}: {key} must be {wanted!r}, as another value means another model. "
+                f"Received: {values[key]!r}"
+            )
     if "vocab_size" not in values:
         raise InputError(f"{source}: vocab_size must be given. Received: {', '.join(values)}")
     try:

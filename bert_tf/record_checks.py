@@ -81,6 +81,28 @@ def check_records(files, max_seq_length, max_predictions_per_seq, config):
     return first, examples
 
 
+def longest_sequence(files, record_format):
+    """The most pieces of a sequence, so how many positions the records train.
+
+    That is the length of ordinary records, but not that of packed rows, each sequence of which
+    begins at position 0. Of packed files the first records are looked at.
+
+    Args:
+        files: paths of TFRecord files.
+        record_format: their format.
+    """
+    if not record_format.packed_sequences:
+        return record_format.max_seq_length
+    spec = parsing_spec(record_format)
+    highest = 0
+    for path in files:
+        dataset = open_records(path).take(CHECKED_RECORDS)
+        parsed = dataset.map(lambda r: with_implied(tf.io.parse_single_example(r, spec)))
+        for record in parsed.as_numpy_iterator():
+            highest = max(highest, int(record["position_ids"].max()))
+    return highest + 1
+
+
 def _summarize(path):
     """All that must be known of a file beforehand: its `RecordFormat`, how many records it holds.
 

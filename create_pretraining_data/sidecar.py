@@ -38,7 +38,7 @@ def _tokenizer_folder(sidecar):
     return f"{os.path.splitext(sidecar)[0]}.tokenizer"
 
 
-def find_tokenizer(record_file):
+def tokenizer_beside(record_file):
     """The folder of the tokenizer that a file of records was made with, or None."""
     path, _ = _find(record_file)
     folder = _tokenizer_folder(path) if path else None

@@ -5,7 +5,6 @@ between them.
 """
 
 import dataclasses
-import glob
 import os
 import sys
 from typing import NamedTuple
@@ -17,7 +16,7 @@ from finetuning.tasks import TASKS
 from run_scripts.cli import flag, run_program
 from run_scripts.finetune_flags import measured_splits
 from run_scripts.flag_files import SHIPPED
-from run_scripts.model_folder import find_checkpoint, find_config
+from run_scripts.model_folder import find_checkpoint, find_config, find_folder
 from tokenization.errors import InputError
 
 BENCHMARKS = {
@@ -125,38 +124,20 @@ def model_flags(model):
     """The flags that mean a pre-trained model.
 
     Args:
-        model: a checkpoint, or a folder with one: this project's or one that Google published.
-            Configuration and tokenizer lie beside it.
+        model: a checkpoint, or a folder with one. Configuration and tokenizer lie beside it.
 
     Returns:
-        "bert" or "albert", and a list of flags; without a tokenizer's if none is there.
+        "bert" or "albert", and a list of flags.
 
     Raises:
         InputError: there is no checkpoint, or no configuration.
     """
-    folder = model if os.path.isdir(model) else os.path.dirname(model)
-    column, config = find_config(folder)
-    checkpoint = model if exists(model) else find_pretrained(model)
-    flags = [f"--{column}_config_file={config}", f"--init_checkpoint={checkpoint}"]
-    sentencepiece = glob.glob(os.path.join(glob.escape(folder), "*.model"))
-    if os.path.exists(os.path.join(folder, "tokenizer_config.json")):
-        flags.append(f"--tokenizer_dir={folder}")
-    elif len(sentencepiece) == 1:
-        flags.append(f"--spm_model_file={sentencepiece[0]}")
-    elif os.path.exists(os.path.join(folder, "vocab.txt")):
-        flags.append(f"--vocab_file={os.path.join(folder, 'vocab.txt')}")
-    return column, flags
-
-
-def find_pretrained(folder):
-    """The checkpoint of this project in a folder, or the only one of another name."""
-    try:
-        return find_checkpoint(folder)
-    except InputError:
-        indexes = glob.glob(os.path.join(glob.escape(folder), "*.index"))
-        if len(indexes) != 1:
-            raise
-        return indexes[0].removesuffix(".index")
+    folder = find_folder(model if os.path.isdir(model) else os.path.dirname(model))
+    column, _ = find_config(folder)
+    if exists(model):
+        return column, [f"--model_dir={folder}", f"--init_checkpoint={model}"]
+    find_checkpoint(folder)  # now, not when the first task begins
+    return column, [f"--model_dir={folder}"]
 
 
 if __name__ == "__main__":

@@ -46,6 +46,7 @@ from run_scripts.create_data_flags import (
     resolve_defaults,
 )
 from run_scripts.create_data_plan import make_manifest, make_plan, make_settings
+from run_scripts.model_folder import fill_in_tokenizer
 from run_scripts.tokenizer_flags import check_tokenizer_flags, open_tokenizer
 from tokenization.cores import available_cores
 from tokenization.errors import InputError
@@ -79,6 +80,7 @@ def create_data(flags):
     for name in ("input_file_mode", "parallel"):
         if is_given(flags, name):
             print(f"--{name} means nothing here (text is read as UTF-8, by --num_workers)")
+    flags = fill_in_tokenizer(flags)
     check_tokenizer_flags(flags)
     flags = resolve_defaults(flags, defaults.column)
     check_task(flags)

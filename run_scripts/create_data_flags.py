@@ -11,6 +11,7 @@ from create_pretraining_data.pairs import OBJECTIVES, SHORTEST_SEQUENCE
 from create_pretraining_data.work_plan import COMPRESSIONS, expand_output_file
 from run_scripts.cli import Columns, flag, resolve_columns
 from run_scripts.limits import LONGEST_SEQUENCE, MOST_PROCESSES
+from run_scripts.model_folder import find_config, find_folder
 from run_scripts.tokenizer_flags import TokenizerFlags
 from tokenization.errors import InputError
 
@@ -54,11 +55,17 @@ class CreateDataFlags(TokenizerFlags):
         "ko-00000-of-00064.tfrecord and so on. Examples are shuffled over all of them. "
         "Without it: each input file's name with .tfrecord behind it.",
     )
+    model_dir: str = flag(
+        None,
+        "The folder of the model that will be trained on: stands for its tokenizer, where no other "
+        "flag names one, and for --objective=sop if it is an ALBERT's, nsp if it is a BERT's.",
+        is_input=True,
+    )
     objective: str = flag(
         None,
         "nsp: is B the sentence after A, or a random one; sop: are A and B in order; none: one "
-        "segment without a sentence label. Without it: sop if a flag that only ALBERT's script "
-        "has is given, else nsp.",
+        "segment without a sentence label. Without it: that of --model_dir; else sop if a flag "
+        "that only ALBERT's script has is given, else nsp.",
         choices=OBJECTIVES,
     )
     max_seq_length: int = flag(
@@ -200,6 +207,9 @@ def choose_plan(flags):
         column = COLUMN_OF_OBJECTIVE[flags.objective]
         return Plan(flags.objective, column, f"because of --objective={flags.objective}")
     given = [name for name in ALBERT_ONLY if is_given(flags, name)]
+    if flags.model_dir and not is_given(flags, "random_next_sentence"):
+        column, path = find_config(find_folder(flags.model_dir))
+        return Plan({"bert": "nsp", "albert": "sop"}[column], column, f"because of {path}")
     if not given:
         return Plan("nsp", "bert", "because neither --objective nor a flag of ALBERT's is given")
     if is_given(flags, "random_next_sentence") and wants_random:

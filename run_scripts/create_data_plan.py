@@ -28,7 +28,7 @@ from tokenization.progress import in_bytes
 NOT_IN_MANIFEST = (
     "input_file", "output_file", "vocab_file", "spm_model_file", "tokenizer", "tokenizer_dir",
     "do_lower_case", "random_next_sentence", "input_file_mode", "parallel", "num_workers",
-    "num_tasks", "task_index", "engine", "spark_master",
+    "num_tasks", "task_index", "engine", "spark_master", "model_dir",
 )  # fmt: skip
 
 

@@ -11,8 +11,17 @@ from finetuning.inputs import SHORTEST, encode_pair, read_lines
 from run_scripts.cli import flag, run_program
 from run_scripts.finetune_flags import read_layers
 from run_scripts.limits import LARGEST_BATCH, LONGEST_SEQUENCE, MOST_STEPS
-from run_scripts.model_folder import CONFIG_NAMES, check_table, find_checkpoint, find_config
-from run_scripts.tokenizer_flags import TokenizerFlags, check_tokenizer_flags, open_tokenizer
+from run_scripts.model_folder import (
+    check_table,
+    fill_in_model,
+    warn_of_untrained_positions,
+)
+from run_scripts.tokenizer_flags import (
+    TokenizerFlags,
+    check_tokenizer_flags,
+    open_tokenizer,
+    source_of,
+)
 from run_scripts.training_flags import choose_column, read_config
 from tokenization.errors import InputError
 from tokenization.folders import make_writable
@@ -55,8 +64,9 @@ class ExtractFeaturesFlags(TokenizerFlags):
     )
     model_dir: str = flag(
         None,
-        "The --output_dir or --export_dir of a run_pretraining: stands for configuration, "
-        "checkpoint and, if it had --tokenizer_dir, tokenizer, where no other flag names them.",
+        "A model's folder, this project's or a released one as it is unpacked: stands for "
+        "configuration, checkpoint (the best, else the newest) and tokenizer, where no other flag "
+        "names them.",
         is_input=True,
     )
     max_seq_length: int = flag(
@@ -79,7 +89,7 @@ def main(argv=None):
 
 def extract_features(values):
     """Checks everything that can be checked, then computes, then writes."""
-    values = fill_in(values)
+    values = fill_in_model(values)
     check_flags(values)
     column = choose_column(values)
     config = read_config(values, column)
@@ -90,13 +100,14 @@ def extract_features(values):
             f"Received: {values.max_seq_length} and {config.max_position_embeddings}"
         )
     tokenizer = open_tokenizer(values)
-    where = values.tokenizer_dir or values.spm_model_file or values.vocab_file
-    check_table(config, tokenizer.vocab_size, where)
+    check_table(config, tokenizer.vocab_size, source_of(values))
     lines = read_lines(values.input_file)
     folder = os.path.dirname(values.output_file) or "."
     make_writable(folder, "--output_file must be in a folder that can be written")
     shown = with_progress(lines, "encoding", "lines")
     rows = [encode_pair(tokenizer, *line, values.max_seq_length) for line in shown]
+    longest = max(len(row.ids) for row in rows)
+    warn_of_untrained_positions(values.init_checkpoint, longest, "the longest line")
 
     import_tensorflow()
     from albert_tf import AlbertModel
@@ -114,21 +125,6 @@ def extract_features(values):
     else:
         write_json_lines(values.output_file, rows, features, layers, tokenizer)
     print(f"{len(rows):,} lines, layers {values.layers}: written to {values.output_file}")
-
-
-def fill_in(values):
-    """Puts what --model_dir holds where no other flag names it."""
-    if not values.model_dir:
-        return values
-    found = {}
-    if not any(getattr(values, f"{column}_config_file") for column in CONFIG_NAMES):
-        column, path = find_config(values.model_dir)
-        found[f"{column}_config_file"] = path
-    if not values.init_checkpoint:
-        found["init_checkpoint"] = find_checkpoint(values.model_dir)
-    if not (values.tokenizer_dir or values.vocab_file or values.spm_model_file):
-        found["tokenizer_dir"] = values.model_dir
-    return dataclasses.replace(values, **found)
 
 
 def check_flags(values):

@@ -8,15 +8,30 @@ from bert_tf.config import BertConfig
 from bert_tf.quiet import import_tensorflow
 from run_scripts.cli import flag, run_program
 from run_scripts.limits import LARGEST_VOCABULARY
-from run_scripts.model_folder import check_table, find_checkpoint, find_config
-from tokenization import load_tokenizer
+from run_scripts.model_folder import (
+    check_table,
+    fill_in_tokenizer,
+    find_checkpoint,
+    find_config,
+    find_folder,
+    warn_of_untrained_positions,
+)
+from run_scripts.tokenizer_flags import (
+    TokenizerFlags,
+    check_tokenizer_flags,
+    open_tokenizer,
+    source_of,
+)
 from tokenization.errors import InputError
 
 MASK = "[MASK]"
 
+# What guesses do not depend on, and released checkpoints may lack.
+UNUSED = ("bert/pooler/", "cls/seq_relationship/")
+
 
 @dataclasses.dataclass(frozen=True)
-class FillMasksFlags:
+class FillMasksFlags(TokenizerFlags):
     """Fills every [MASK] of a text with the model's best guesses; a [MASK] is one piece.
 
     For example --text='어제 친구를 [MASK] 밥을 먹었다.' or, for a particle,
@@ -24,8 +39,9 @@ class FillMasksFlags:
 
     model_dir: str = flag(
         None,
-        "The --output_dir or --export_dir of a run_pretraining: checkpoint, configuration, "
-        "tokenizer.",
+        "A pre-trained model's folder, this project's or a released one as it is unpacked: stands "
+        "for configuration, checkpoint (the best, else the newest) and, where no other flag names "
+        "it, tokenizer.",
         required=True,
         is_input=True,
     )
@@ -46,13 +62,13 @@ def fill_masks(values):
     for text in texts:
         if MASK not in text:
             raise InputError(f"every sentence of --text must hold {MASK}. Received: {text!r}")
-    tokenizer = load_tokenizer(values.model_dir)
-    column, path = find_config(values.model_dir)
+    folder, values = find_folder(values.model_dir), fill_in_tokenizer(values)
+    check_tokenizer_flags(values)
+    tokenizer = open_tokenizer(values)
+    column, path = find_config(folder)
     config = (BertConfig if column == "bert" else AlbertConfig).from_json_file(path)
-    if tokenizer.mask_id is None:
-        raise InputError(f"the tokenizer of {values.model_dir} must have {MASK}. Received: none")
-    check_table(config, tokenizer.vocab_size, values.model_dir)
-    checkpoint = find_checkpoint(values.model_dir)
+    check_table(config, tokenizer.vocab_size, source_of(values))
+    checkpoint = find_checkpoint(folder)
     sequences = [encode_with_masks(tokenizer, text) for text in texts]
     for text, ids in zip(texts, sequences, strict=True):
         if len(ids) > config.max_position_embeddings:
@@ -60,6 +76,7 @@ def fill_masks(values):
                 f"a sentence must have at most {config.max_position_embeddings} pieces. "
                 f"Received: {len(ids)} in {text!r}"
             )
+    warn_of_untrained_positions(checkpoint, max(map(len, sequences)), "the longest sentence")
 
     import_tensorflow()
     from albert_tf import AlbertModel
@@ -67,7 +84,7 @@ def fill_masks(values):
     from bert_tf.masked_words import best_guesses
 
     model = PretrainingModel((BertModel if column == "bert" else AlbertModel)(config))
-    load_google_checkpoint(model, checkpoint)
+    load_google_checkpoint(model, checkpoint, UNUSED)
     for text, ids in zip(texts, sequences, strict=True):
         positions = [i for i, piece in enumerate(ids) if piece == tokenizer.mask_id]
         print(text)

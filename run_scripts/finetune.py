@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bert_tf.checkpoint_files import BEST_FOLDER
+from bert_tf.checkpoint_files import latest_checkpoint
 from bert_tf.cluster import read_cluster
 from bert_tf.quiet import import_tensorflow
 from bert_tf.training_folder import training_folders
@@ -23,8 +23,16 @@ from run_scripts.finetune_flags import (
     resolve_steps,
     split_to_predict,
 )
-from run_scripts.model_folder import CONFIG_NAMES, SETTINGS_FILE, check_table, find_config
-from run_scripts.tokenizer_flags import check_tokenizer_flags, open_tokenizer
+from run_scripts.model_folder import (
+    CONFIG_NAMES,
+    SETTINGS_FILE,
+    check_table,
+    fill_in_model,
+    find_config,
+    find_folder,
+    folder_of,
+)
+from run_scripts.tokenizer_flags import check_tokenizer_flags, open_tokenizer, source_of
 from run_scripts.training_flags import choose_column, read_config
 from tokenization.errors import InputError
 from tokenization.folders import make_writable
@@ -64,7 +72,7 @@ def finetune(values, program):
         values: `FinetuneFlags` of a program.
         program: a `Program`.
     """
-    given, values = values, fill_in(values, program)
+    given, values = values, fill_in(take_model(values), program)
     column = choose_column(values)
     values = resolve_steps(resolve_columns(values, column), given)
     check_finetune_flags(values)
@@ -80,8 +88,7 @@ def finetune(values, program):
         check_installed()
     boundaries = read_boundaries(values.bucket_boundaries, values.max_seq_length)
     tokenizer = open_tokenizer(values)
-    where = values.tokenizer_dir or values.spm_model_file or values.vocab_file
-    check_table(config, tokenizer.vocab_size, where)
+    check_table(config, tokenizer.vocab_size, source_of(values))
     if values.do_train:
         check_initial(values)
     else:
@@ -100,6 +107,20 @@ def finetune(values, program):
         problem = program.make_problem(values, task, config, tokenizer)
         settings = {name: getattr(values, name) for name in program.task_flags}
         run(values, column, config, tokenizer, problem, read, boundaries, settings, *held)
+
+
+def take_model(values):
+    """Puts what --model_dir holds where no other flag names it.
+
+    Without --do_train that is the fine-tuned model, unless the folder is a pre-trained model's and
+    --output_dir holds a fine-tuned one: a command goes on without its --do_train.
+    """
+    filled = fill_in_model(values)
+    if values.do_train or not values.model_dir or not latest_checkpoint(values.output_dir):
+        return filled
+    if os.path.exists(os.path.join(find_folder(values.model_dir), SETTINGS_FILE)):
+        return filled
+    return dataclasses.replace(filled, init_checkpoint=values.init_checkpoint)
 
 
 def fill_in(values, program):
@@ -144,9 +165,8 @@ def read_settings(values):
     folders = [values.output_dir]
     if values.init_checkpoint and not values.do_train:
         prefix = values.init_checkpoint
-        folder = os.path.normpath(prefix if os.path.isdir(prefix) else os.path.dirname(prefix))
-        best = os.path.basename(folder) == BEST_FOLDER
-        folders.insert(0, os.path.dirname(folder) if best else folder)
+        inside = os.path.join(prefix, "any")
+        folders.insert(0, folder_of(inside if os.path.isdir(prefix) else prefix))
     for folder in folders:
         path = os.path.join(folder, SETTINGS_FILE)
         if os.path.exists(path):

@@ -48,7 +48,12 @@ from run_scripts.finetune_flags import (
     split_to_predict,
     training_steps,
 )
-from run_scripts.model_folder import SETTINGS_FILE, describe
+from run_scripts.model_folder import (
+    SETTINGS_FILE,
+    add_trained_positions,
+    describe,
+    warn_of_untrained_positions,
+)
 from run_scripts.training_flags import library_seed, read_profile_steps
 from tokenization.errors import InputError
 
@@ -81,6 +86,13 @@ def run(values, column, config, tokenizer, problem, read, boundaries, settings, 
                     f"{split} must hold an example that the tokenizer makes pieces of. Received: "
                     f"{len(read[split])} without any"
                 )
+        longest = int(max(each.lengths.max() for each in examples.values()))
+        if values.do_train:
+            source = latest_checkpoint(values.output_dir) or values.init_checkpoint
+        else:
+            source = find_fine_tuned(values)
+        if source and is_chief(strategy):
+            warn_of_untrained_positions(source, longest, "the longest example")
         # Of each split its own: its figures do not depend on which splits were read beside it.
         boundaries = {
             split: boundaries or choose_boundaries(each.lengths, values.max_seq_length)
@@ -88,7 +100,7 @@ def run(values, column, config, tokenizer, problem, read, boundaries, settings, 
         }
         one = Run(
             column, config, tokenizer, problem, examples, boundaries, settings, strategy, precision,
-            compiled, folders,
+            compiled, folders, source and add_trained_positions(source, longest),
         )  # fmt: skip
         if values.num_seeds == 1:
             one.run(values)
@@ -142,6 +154,8 @@ class Run:
         strategy, precision, compiled: how it is computed.
         folders: those that are trained in: path -> its `TrainingFolder`; empty in workers that
             write nothing.
+        positions: how many positions are trained, for the folder to remember; None if that is not
+            known.
     """
 
     column: str
@@ -155,6 +169,7 @@ class Run:
     precision: str
     compiled: object
     folders: dict
+    positions: int | None
 
     def run(self, values):
         """Trains, measures, predicts; returns the results, or None if a signal ended it."""
@@ -341,7 +356,7 @@ class Run:
 
     def describe(self, folder):
         """Puts configuration, tokenizer and task beside the checkpoints."""
-        describe(folder, self.column, self.config, self.tokenizer)
+        describe(folder, self.column, self.config, self.tokenizer, self.positions)
         with whole_file(os.path.join(folder, SETTINGS_FILE)) as file:
             text = json.dumps(self.settings | self.problem.settings, ensure_ascii=False, indent=2)
             file.write(text.encode("utf-8") + b"\n")

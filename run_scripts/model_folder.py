@@ -1,38 +1,212 @@
-"""A model's folder: configuration, checkpoint, tokenizer, written and found again."""
+"""A model's folder: configuration, checkpoint, tokenizer, written and found again.
+
+It is one that this project wrote, or a released model as it is unpacked: Google's BERT
+(bert_config.json, bert_model.ckpt, vocab.txt), its ALBERT (albert_config.json, model.ckpt-best,
+30k-clean.model), or an ALBERT of TensorFlow Hub (folders "assets" and "variables").
+"""
 
 import dataclasses
+import glob
 import json
 import os
+import re
+import warnings
 
-from bert_tf.checkpoint_files import BEST_FOLDER, EXPORTED_NAME, exists, latest_checkpoint
+from bert_tf.checkpoint_files import (
+    BEST_FOLDER,
+    EXPORTED_NAME,
+    exists,
+    latest_checkpoint,
+    list_other_checkpoints,
+)
 from create_pretraining_data.whole_file import whole_file
+from run_scripts.tokenizer_flags import TokenizerFlags
 from tokenization import save_tokenizer
 from tokenization.errors import InputError
+from tokenization.json_text import read_json
+from tokenization.loading import CONFIG_FILE
+from tokenization.vocabulary import read_bytes
 
 # What a fine-tuned model's folder remembers of its task.
 SETTINGS_FILE = "finetuning.json"
 
 CONFIG_NAMES = {"bert": "bert_config.json", "albert": "albert_config.json"}
 
+# Where a model's folder notes how many positions were trained: a file that no other tool reads, as
+# some refuse configurations with keys that they do not know.
+POSITIONS_FILE, POSITIONS_KEY = "pretraining.json", "trained_positions"
+
+# What google-research/albert calls the best of its checkpoints, and its released ones.
+BEST_NAME = "model.ckpt-best"
+
+# Where a module of TensorFlow Hub has its configuration and vocabulary, and its checkpoint.
+HUB_ASSETS, HUB_VARIABLES = "assets", "variables"
+
+
+def fill_in_model(values):
+    """Puts what --model_dir holds where no other flag names it.
+
+    Args:
+        values: a program's flags, with those of the configuration, the checkpoint, and perhaps the
+            tokenizer.
+
+    Raises:
+        InputError: no model is there, or several.
+    """
+    if not values.model_dir:
+        return values
+    folder, found = find_folder(values.model_dir), {}
+    if not any(getattr(values, f"{column}_config_file") for column in CONFIG_NAMES):
+        column, path = find_config(folder)
+        found[f"{column}_config_file"] = path
+    if not values.init_checkpoint:
+        found["init_checkpoint"] = find_checkpoint(folder)
+    if isinstance(values, TokenizerFlags):
+        values = fill_in_tokenizer(values)
+    return dataclasses.replace(values, **found)
+
+
+def fill_in_tokenizer(values):
+    """Puts the tokenizer that --model_dir holds where no flag names one.
+
+    Args:
+        values: `TokenizerFlags` of a program that has --model_dir too.
+
+    Raises:
+        InputError: there are several, or --do_lower_case is not as the folder's name says.
+    """
+    given = values.tokenizer_dir or values.vocab_file or values.spm_model_file
+    if given or not values.model_dir:
+        return values
+    return dataclasses.replace(values, **find_tokenizer(values.model_dir, values.do_lower_case))
+
+
+def find_folder(directory):
+    """The folder with the configuration: the one that was named, or the only such one in it."""
+    inside = sorted(glob.glob(os.path.join(glob.escape(directory), "*", "")))
+    found = [path for path in (directory, *inside) if _configs(path)]
+    if not found:
+        raise InputError(
+            f"--model_dir must hold {' or '.join(CONFIG_NAMES.values())}. Received: {directory}"
+        )
+    if found[0] != directory and len(found) > 1:
+        raise InputError(
+            f"--model_dir must be the folder of one model. Received: {directory}, which holds "
+            f"{', '.join(os.path.basename(os.path.normpath(path)) for path in found)}"
+        )
+    return os.path.normpath(found[0])
+
 
 def find_config(directory):
     """Which model a folder holds, "bert" or "albert", with its configuration's path."""
-    for column, name in CONFIG_NAMES.items():
-        path = os.path.join(directory, name)
-        if os.path.exists(path):
-            return column, path
-    raise InputError(
-        f"--model_dir must hold {' or '.join(CONFIG_NAMES.values())}. Received: {directory}"
-    )
+    found = _configs(directory)
+    if len(found) != 1:
+        raise InputError(
+            f"a model's folder must hold {' or '.join(CONFIG_NAMES.values())}. Received: "
+            f"{directory} with {'both' if found else 'neither'}"
+        )
+    return found[0]
+
+
+def _configs(directory):
+    paths = ((column, os.path.join(directory, name)) for column, name in CONFIG_NAMES.items())
+    return [(column, path) for column, path in paths if os.path.isfile(path)]
 
 
 def find_checkpoint(directory):
-    """The best checkpoint of a folder if there is one, else the newest, else its export."""
-    newest = latest_checkpoint(os.path.join(directory, BEST_FOLDER)) or latest_checkpoint(directory)
-    exported = os.path.join(directory, EXPORTED_NAME)
-    if newest is None and not exists(exported):
+    """The checkpoint that stands for a folder's model.
+
+    It is the best one if an evaluation has chosen one, else the newest, else an export, else the
+    only one of another name.
+    """
+    if os.path.basename(directory) == HUB_ASSETS:
+        directory = os.path.join(os.path.dirname(directory), HUB_VARIABLES)
+    for prefix in (
+        latest_checkpoint(os.path.join(directory, BEST_FOLDER)),
+        os.path.join(directory, BEST_NAME),
+        latest_checkpoint(directory),
+        os.path.join(directory, EXPORTED_NAME),
+    ):
+        if prefix and exists(prefix):
+            return prefix
+    others = list_other_checkpoints(directory)
+    if not others:
         raise InputError(f"a model's folder must hold a checkpoint. Received: {directory}")
-    return newest or exported
+    if len(others) > 1:
+        raise InputError(
+            "a model's folder must hold one checkpoint, unless they are called "
+            f"{EXPORTED_NAME}-STEP; --init_checkpoint chooses one. Received: {directory} with "
+            f"{', '.join(map(os.path.basename, others))}"
+        )
+    return others[0]
+
+
+def find_tokenizer(model_dir, do_lower_case=None):
+    """The flags of `TokenizerFlags` that mean the tokenizer of a model's folder.
+
+    Args:
+        model_dir: the folder, as it was named.
+        do_lower_case: what --do_lower_case says, or None.
+
+    Returns:
+        A dict from the name of a flag to its value; empty if no tokenizer is there.
+    """
+    folder = find_folder(model_dir)
+    if os.path.exists(os.path.join(folder, CONFIG_FILE)):
+        return {"tokenizer_dir": folder, "do_lower_case": do_lower_case}
+    patterns = {"spm_model_file": ("*.model",), "vocab_file": ("vocab.txt", "vocab*.txt")}
+    for flag, names in patterns.items():
+        found = (sorted(glob.glob(os.path.join(glob.escape(folder), name))) for name in names)
+        paths = next(filter(None, found), [])
+        if len(paths) > 1:
+            raise InputError(
+                f"--model_dir must hold one vocabulary, or --{flag} must name it. Received: "
+                f"{folder} with {', '.join(map(os.path.basename, paths))}"
+            )
+        if paths:
+            case = _choose_case(model_dir, folder, do_lower_case)
+            if case is None and flag == "vocab_file" and _has_capitals(paths[0]):
+                case = False
+            return {flag: paths[0], "do_lower_case": case}
+    return {}
+
+
+def _choose_case(model_dir, folder, do_lower_case):
+    """Whether the tokenizer lower-cases, by flag and folder's name; None where neither says.
+
+    Raises:
+        InputError: they contradict each other.
+    """
+    for path in (folder, model_dir):
+        named = _named_case(os.path.basename(os.path.abspath(path)))
+        if named is None:
+            continue
+        if do_lower_case not in (None, named):
+            raise InputError(
+                "--do_lower_case must be as the name of the model's folder says, unless "
+                "--vocab_file or --spm_model_file is given too. Received: "
+                f"--do_lower_case={str(do_lower_case).lower()}, {path}"
+            )
+        return named
+    return do_lower_case
+
+
+def _named_case(name):
+    """What the name of a released model says of lower-casing; None where it does not say.
+
+    For example uncased_L-12_H-768_A-12, multi_cased_L-12_H-768_A-12, chinese_L-12_H-768_A-12: as
+    google-research/bert's validate_case_matches_checkpoint, for models of all sizes.
+    """
+    words = re.split("[^a-z]+", name.lower())
+    if "uncased" in words or "cased" in words:
+        return "uncased" in words
+    return True if words[0] in ("chinese", "multilingual") else None
+
+
+def _has_capitals(vocab_file):
+    """Whether there is a piece that a tokenizer which lower-cases never makes."""
+    pieces = read_bytes(vocab_file).splitlines()
+    return any(re.search(b"[A-Z]", piece) for piece in pieces if not piece.startswith(b"["))
 
 
 def check_table(config, size, where):
@@ -50,7 +224,63 @@ def check_table(config, size, where):
         )
 
 
-def describe(directory, column, config, tokenizer):
+def folder_of(checkpoint):
+    """The folder that says what a checkpoint is; the best one lies in a folder in that."""
+    folder = os.path.dirname(os.path.abspath(checkpoint))
+    return os.path.dirname(folder) if os.path.basename(folder) == BEST_FOLDER else folder
+
+
+def read_trained_positions(checkpoint):
+    """How many positions a checkpoint's model was trained with; None where nobody has noted it.
+
+    Raises:
+        InputError: what is noted is no number.
+    """
+    path = os.path.join(folder_of(checkpoint), POSITIONS_FILE)
+    if not os.path.exists(path):
+        return None
+    content = read_json(read_bytes(path), path)
+    positions = content.get(POSITIONS_KEY) if isinstance(content, dict) else None
+    if type(positions) is not int or positions < 1:
+        raise InputError(f"{path} must hold {POSITIONS_KEY}, from 1 on. Received: {content!r}")
+    return positions
+
+
+def add_trained_positions(checkpoint, longest):
+    """How many positions are trained once a model has learned from sequences.
+
+    Args:
+        checkpoint: what the training begins with, or None for new weights.
+        longest: the pieces of its longest sequence.
+
+    Returns:
+        Their number; None where it is not known what the checkpoint was trained with.
+    """
+    if checkpoint is None:
+        return longest
+    known = read_trained_positions(checkpoint)
+    return known and max(known, longest)
+
+
+def warn_of_untrained_positions(checkpoint, longest, what):
+    """Warns if a sequence is longer than those that a checkpoint's model was trained with.
+
+    Args:
+        checkpoint: its name.
+        longest: the pieces of the sequence.
+        what: what the sequence is.
+    """
+    known = read_trained_positions(checkpoint)
+    if known is not None and longest > known:
+        warnings.warn(
+            f"{what} has {longest} pieces, but {checkpoint} was trained on sequences of at most "
+            f"{known}: its weights for the positions after that are still random (pre-train it "
+            "further on longer sequences, or make the input shorter)",
+            stacklevel=2,
+        )
+
+
+def describe(directory, column, config, tokenizer, positions):
     """Puts configuration and tokenizer beside the checkpoints: a directory that explains itself.
 
     Args:
@@ -58,8 +288,15 @@ def describe(directory, column, config, tokenizer):
         column: "bert" or "albert".
         config: the model's configuration.
         tokenizer: the model's, or None.
+        positions: how many positions are trained, or None if that is not known.
     """
     with whole_file(os.path.join(directory, CONFIG_NAMES[column])) as file:
         file.write(json.dumps(dataclasses.asdict(config), indent=2).encode("utf-8") + b"\n")
+    path = os.path.join(directory, POSITIONS_FILE)
+    if positions is not None:
+        with whole_file(path) as file:
+            file.write(json.dumps({POSITIONS_KEY: positions}).encode("utf-8") + b"\n")
+    elif os.path.exists(path):  # of an earlier model
+        os.remove(path)
     if tokenizer is not None:
         save_tokenizer(tokenizer, directory)

@@ -4,14 +4,14 @@ import dataclasses
 import functools
 import os
 
-from bert_tf.checkpoint_files import EXPORTED_NAME
+from bert_tf.checkpoint_files import EXPORTED_NAME, latest_checkpoint
 from bert_tf.cluster import read_cluster
 from bert_tf.data_order import sizes_of
 from bert_tf.memory import memory_line
 from bert_tf.quiet import import_tensorflow
 from bert_tf.training_folder import training_folders
 from run_scripts.cli import expand_globs, resolve_columns, run_program
-from run_scripts.model_folder import describe
+from run_scripts.model_folder import add_trained_positions, describe, fill_in_model
 from run_scripts.pretrain_flags import (
     PretrainFlags,
     check_checkpoints,
@@ -43,6 +43,7 @@ def main(argv=None):
 
 def pretrain(values):
     """Checks everything that can be checked, then trains, then evaluates."""
+    values = fill_in_model(values)
     column = choose_column(values)
     given, values = values, resolve_columns(values, column)
     check_flags(values)
@@ -123,13 +124,12 @@ def train_and_evaluate(
     from bert_tf.checkpoint import save_google_checkpoint
     from bert_tf.distribution import check_agreement, is_chief
     from bert_tf.evaluation import Evaluator
-    from bert_tf.record_checks import check_records
+    from bert_tf.record_checks import check_records, longest_sequence
     from bert_tf.training import compiling_line, train
     from bert_tf.training_records import TrainingRecords
     from bert_tf.training_state import restore
 
     chief = is_chief(strategy)
-    beside = functools.partial(describe, column=column, config=config, tokenizer=tokenizer)
     say = functools.partial(print, flush=True) if chief else lambda *_: None
     # First of all: what one worker refuses alone, the others would learn as its loss.
     flags = {f"--{name}": value for name, value in dataclasses.asdict(values).items()}
@@ -151,11 +151,19 @@ def train_and_evaluate(
     with strategy.scope():
         state = build(values, column, config, precision)
     allow_missing = tuple(filter(None, values.allow_missing.split(",")))
+    begins_with = latest_checkpoint(values.output_dir) or values.init_checkpoint
     line = restore(state, strategy, values.output_dir, values.init_checkpoint, allow_missing)
     # A worker that does not see the others' checkpoints would start from new weights.
     check_agreement(strategy, {"the step to go on from": state.step})
     say(f"model: {config}")
     say(line)
+    done = state.step >= values.num_train_steps
+    trains = values.do_train and not done
+    longest = longest_sequence(files, data.record_format) if trains else 0
+    positions = add_trained_positions(begins_with, longest)
+    beside = functools.partial(
+        describe, column=column, config=config, tokenizer=tokenizer, positions=positions
+    )
     if chief:
         beside(values.output_dir)
 
@@ -172,7 +180,6 @@ def train_and_evaluate(
             tokenizer,
             xla=values.xla,
         )
-    done = state.step >= values.num_train_steps
     if values.do_train and done and not (values.eval_input_file and state.evaluated < state.step):
         say(
             f"already at step {state.step} of {values.num_train_steps}: nothing to train "

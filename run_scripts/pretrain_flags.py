@@ -7,10 +7,11 @@ import re
 import warnings
 
 from bert_tf.checkpoint_files import exists, latest_checkpoint
-from create_pretraining_data.sidecar import find_tokenizer, read_sidecar, sidecar_path
+from create_pretraining_data.sidecar import read_sidecar, sidecar_path, tokenizer_beside
 from run_scripts.cli import Columns, flag
 from run_scripts.limits import HIGHEST_RATE, LARGEST_BATCH, LONGEST_SEQUENCE, MOST_STEPS
-from run_scripts.model_folder import check_table
+from run_scripts.model_folder import check_table, find_checkpoint, find_tokenizer
+from run_scripts.tokenizer_flags import TokenizerFlags, open_tokenizer
 from run_scripts.training_flags import (
     TrainingFlags,
     check_training_flags,
@@ -24,9 +25,10 @@ from tokenization.vocabulary import load_vocabulary, read_bytes
 class PretrainFlags(TrainingFlags):
     """Pre-trains BERT or ALBERT on the records of create_pretraining_data.py.
 
-    Give --bert_config_file or --albert_config_file: it chooses the model, and with it the
-    defaults of google-research/bert or of google-research/albert. A run that was stopped goes
-    on from the newest checkpoint in --output_dir when it is started again."""
+    Give --bert_config_file or --albert_config_file, or --model_dir to go on from a model: that
+    chooses between BERT and ALBERT, and with it the defaults of google-research/bert or of
+    google-research/albert. A run that was stopped goes on from the newest checkpoint in
+    --output_dir when it is started again."""
 
     input_file: str = flag(
         None, "TFRecord files: paths or globs, separated by commas.", required=True, is_input=True
@@ -49,6 +51,12 @@ class PretrainFlags(TrainingFlags):
         "The records' tokenizer (a folder with tokenizer_config.json): checked likewise, and "
         "copied into --output_dir; without it that which lies beside the records.",
         is_input=True,
+    )
+    do_lower_case: bool = flag(
+        None,
+        "Whether the tokenizer of a released model in --model_dir lower-cases. Without it: what "
+        "its name says (uncased_..., multi_cased_...), or not where its vocabulary has capital "
+        "letters.",
     )
     max_seq_length: int = flag(
         Columns(128, 512),
@@ -164,18 +172,25 @@ def read_bucket_boundaries(values, record_format):
 
 
 def check_vocabulary(values, config):
-    """The tokenizer of --tokenizer_dir, or None; neither it nor --vocab_file may be too large."""
+    """The tokenizer of --tokenizer_dir or of --model_dir, or None.
+
+    Raises:
+        InputError: it, or --vocab_file, is larger than the model's table.
+    """
     if values.vocab_file and values.tokenizer_dir:
         raise InputError("--vocab_file and --tokenizer_dir: only one may be given. Received: both")
-    tokenizer = load_tokenizer(values.tokenizer_dir) if values.tokenizer_dir else None
-    if tokenizer is not None:
-        source, size = values.tokenizer_dir, tokenizer.vocab_size
+    tokenizer = None
+    if values.tokenizer_dir:
+        tokenizer, source = load_tokenizer(values.tokenizer_dir), values.tokenizer_dir
     elif values.vocab_file:
         vocabulary, _ = load_vocabulary(values.vocab_file)
-        source, size = values.vocab_file, max(vocabulary.values()) + 1
-    else:
-        return None
-    check_table(config, size, source)
+        check_table(config, max(vocabulary.values()) + 1, values.vocab_file)
+    elif values.model_dir:
+        found = find_tokenizer(values.model_dir, values.do_lower_case)
+        tokenizer = open_tokenizer(TokenizerFlags(**found)) if found else None
+        source = values.model_dir
+    if tokenizer is not None:
+        check_table(config, tokenizer.vocab_size, source)
     return tokenizer
 
 
@@ -189,10 +204,10 @@ def read_own_tokenizer(config, files):
     Raises:
         InputError: it is not what the records were made with, or larger than the model's table.
     """
-    path = next(filter(find_tokenizer, files), None)
+    path = next(filter(tokenizer_beside, files), None)
     if path is None:
         return None
-    folder = find_tokenizer(path)
+    folder = tokenizer_beside(path)
     tokenizer = load_tokenizer(folder)
     found, wanted = tokenizer.fingerprint(), read_sidecar(path)["tokenizer"]["fingerprint"]
     if found != wanted:
@@ -248,7 +263,7 @@ def check_described_tokenizer(values, tokenizer, files):
 
     Args:
         values: `PretrainFlags`.
-        tokenizer: that of --tokenizer_dir, or None.
+        tokenizer: that of --tokenizer_dir or --model_dir, or None.
         files: the record files; those without a JSON file beside them are let through.
     """
     made_with = {path: (read_sidecar(path) or {}).get("tokenizer", {}) for path in files}
@@ -263,7 +278,8 @@ def check_described_tokenizer(values, tokenizer, files):
             f"{known[other][:12]}..."
         )
     if tokenizer is not None:
-        flag_name, where = "tokenizer_dir", values.tokenizer_dir
+        flag_name = "tokenizer_dir" if values.tokenizer_dir else "model_dir"
+        where = getattr(values, flag_name)
         name, found = "fingerprint", tokenizer.fingerprint()
     elif values.vocab_file:
         flag_name, where = "vocab_file", values.vocab_file
@@ -283,7 +299,7 @@ def check_checkpoints(values):
     """Refuses a checkpoint that is not there, or an evaluation without one."""
     prefix, newest = values.init_checkpoint, latest_checkpoint(values.output_dir)
     if prefix and not newest and not exists(prefix):  # a run that goes on does not read it
-        found = latest_checkpoint(prefix) if os.path.isdir(prefix) else None
+        found = find_checkpoint(prefix) if os.path.isdir(prefix) else None
         raise InputError(
             f"--init_checkpoint must name a checkpoint, that is a file {prefix}.index. "
             f"Received: no such file{f'; did you mean {found} ?' if found else ''}"

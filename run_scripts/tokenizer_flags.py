@@ -33,7 +33,10 @@ class TokenizerFlags:
         is_input=True,
     )
     do_lower_case: bool = flag(
-        None, "Lower-case the text. Without it: true for full and sentencepiece, false for korean."
+        None,
+        "Lower-case the text. Without it: for a released model in --model_dir what its name says "
+        "(uncased_..., multi_cased_...), or false where its vocabulary has capital letters; else "
+        "true for full and sentencepiece, false for korean.",
     )
 
 
@@ -64,9 +67,17 @@ def check_tokenizer_flags(flags):
             + (f", --vocab_file={flags.vocab_file}" if flags.vocab_file else "")
         )
     elif not flags.vocab_file:
+        folder = getattr(flags, "model_dir", None)
         raise InputError(
-            "one of --vocab_file, --spm_model_file, --tokenizer_dir must be given. Received: none"
+            "one of --vocab_file, --spm_model_file, --tokenizer_dir must be given, or a "
+            "--model_dir that holds a tokenizer. Received: "
+            + (f"--model_dir={folder} without" if folder else "none")
         )
+
+
+def source_of(flags):
+    """The folder or file that the tokenizer is read from."""
+    return flags.tokenizer_dir or flags.spm_model_file or flags.vocab_file
 
 
 def open_tokenizer(flags):
@@ -87,7 +98,7 @@ def open_tokenizer(flags):
         tokenizer = FullTokenizer(flags.vocab_file, **case)
     if flags.vocab_file and not (flags.tokenizer_dir or flags.spm_model_file):
         _compare_with_folder(tokenizer, flags.vocab_file)
-    where = flags.tokenizer_dir or flags.spm_model_file or flags.vocab_file
+    where = source_of(flags)
     if flags.tokenizer_dir and case and tokenizer.do_lower_case != flags.do_lower_case:
         raise InputError(
             "--do_lower_case must be as the tokenizer's folder has it. Received: "

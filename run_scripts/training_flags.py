@@ -20,6 +20,13 @@ TPU_FLAGS = (
 class TrainingFlags:
     """Model, devices, checkpoints, curves: what does not depend on what is learned."""
 
+    model_dir: str = flag(
+        None,
+        "A model's folder, this project's or a released one as it is unpacked: stands for "
+        "configuration, checkpoint (the best, else the newest) and tokenizer, where no other flag "
+        "names them.",
+        is_input=True,
+    )
     bert_config_file: str = flag(None, "BERT's sizes, a bert_config.json.", is_input=True)
     albert_config_file: str = flag(None, "ALBERT's sizes, an albert_config.json.", is_input=True)
     output_dir: str = flag(
@@ -119,8 +126,8 @@ def choose_column(values):
     given = [name for name in CONFIG_NAMES if getattr(values, f"{name}_config_file")]
     if len(given) != 1:
         raise InputError(
-            "one of --bert_config_file and --albert_config_file must be given. Received: "
-            f"{'both' if given else 'neither'}"
+            "one of --bert_config_file and --albert_config_file must be given, or --model_dir. "
+            f"Received: {'both' if given else 'neither'}"
         )
     return given[0]
 

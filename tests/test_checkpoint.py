@@ -2,6 +2,8 @@
 
 import csv
 import json
+import os
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +27,7 @@ from bert_tf.checkpoint_files import (
     latest_checkpoint,
     list_checkpoints,
     remove_unfinished,
+    set_aside,
 )
 from bert_tf.step import TrainingStep
 from tokenization.errors import InputError
@@ -208,6 +211,44 @@ def test_old_checkpoints_are_removed(tmp_path):
     assert noted.startswith('model_checkpoint_path: "model.ckpt-20"') and "ckpt-9" in noted
 
 
+def copy_as_albert_does(prefix, target):
+    """What google-research/albert run_pretraining.py copies, and run_classifier.py renames."""
+    for ext in ("meta", "data-00000-of-00001", "index"):
+        shutil.copy(f"{prefix}.{ext}", f"{target}.{ext}")
+
+
+def test_a_checkpoint_has_the_files_that_google_s_programs_copy(tmp_path):
+    weights = {"x": np.arange(3, dtype=np.float32)}
+    for step in (1, 2, 3):
+        write_arrays(checkpoint_path(tmp_path, step), weights)
+    names = ("data-00000-of-00001", "index", "meta")
+    prefix = checkpoint_path(tmp_path, 3)
+    found = sorted(path.name for path in tmp_path.glob("model.ckpt-3.*"))
+    assert found == [f"model.ckpt-3.{name}" for name in names]
+    copy_as_albert_does(prefix, tmp_path / "model.ckpt-best")
+    reader = tf.train.load_checkpoint(str(tmp_path / "model.ckpt-best"))
+    np.testing.assert_array_equal(reader.get_tensor("x"), weights["x"])
+    # Removed and set aside whole.
+    keep_newest(tmp_path, 2)
+    assert not list(tmp_path.glob("model.ckpt-1.*"))
+    set_aside(checkpoint_path(tmp_path, 2))
+    assert len(list(tmp_path.glob("unreadable-model.ckpt-2.*"))) == 3
+    assert not list(tmp_path.glob("model.ckpt-2.*"))
+
+
+def test_the_index_comes_last(tmp_path, monkeypatch):
+    """A run that is killed between two files leaves nothing that looks like a checkpoint."""
+    renamed, replace = [], os.replace
+
+    def noting(source, target):
+        renamed.append(str(target).removeprefix(f"{tmp_path}/model.ckpt"))
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", noting)
+    write_arrays(str(tmp_path / "model.ckpt"), {"x": np.zeros(1, np.float32)})
+    assert renamed == [".data-00000-of-00001", ".meta", ".index"]
+
+
 def test_bad_files_are_one_line(tmp_path):
     model = tiny_model()
     with pytest.raises(InputError, match="no such file"):
@@ -265,7 +306,8 @@ def test_a_long_list_of_problems_is_cut(tmp_path):
 
 def test_what_a_killed_run_left_is_removed(tmp_path):
     kept = ("model.ckpt-3.index", "model.ckpt-3.data-00000-of-00001", "other.tmp-1")
-    for name in (*kept, "model.ckpt-6.tmp-77.data-00000-of-00001", "model.ckpt-6.tmp-77.index"):
+    parts = ("data-00000-of-00001", "meta", "index")
+    for name in (*kept, *(f"model.ckpt-6.tmp-77.{part}" for part in parts)):
         (tmp_path / name).write_text("")
     remove_unfinished(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(kept)

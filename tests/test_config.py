@@ -62,18 +62,71 @@ def test_published_file_loads(path):
     assert config_class.from_dict(values) == config
 
 
-def test_legacy_keys_are_those_that_published_files_have():
-    # The published files hold keys beyond the fields, or this would show nothing.
-    extra = {"bert": set(), "albert": set()}
-    for path in PUBLISHED:
-        kind = path.name.split("_")[0]
-        known = {field.name for field in dataclasses.fields(BOTH[kind == "albert"])}
-        extra[kind] |= set(json.loads(path.read_text())) - known
-    assert extra["bert"] >= {"directionality", "pooler_type"}
-    assert extra["albert"] >= {"net_structure_type", "gap_size"}
-    message = refusal(BertConfig.from_dict, {"vocab_size": 9, "gap_size": 0})
-    assert "gap_size" in message  # one kind's legacy keys are not the other's
-    assert "pooler_type" in refusal(AlbertConfig.from_dict, {"vocab_size": 9, "pooler_type": "x"})
+# What published files hold beyond sizes and rates. Google's: multilingual and Chinese BERT; ALBERT
+# of all four sizes, the last key in xxlarge alone. Others': albert_zh of Chinese ALBERT, and what
+# Hugging Face's transformers write.
+GOOGLE_BERT = {
+    "directionality": "bidi", "pooler_fc_size": 768, "pooler_num_attention_heads": 12,
+    "pooler_num_fc_layers": 3, "pooler_size_per_head": 128, "pooler_type": "first_token_transform",
+}  # fmt: skip
+GOOGLE_ALBERT = {
+    "net_structure_type": 0, "gap_size": 0, "num_memory_blocks": 0, "down_scale_factor": 1,
+    "layers_to_keep": [],
+}  # fmt: skip
+ALBERT_ZH = {**GOOGLE_BERT, "ln_type": "postln"}
+TRANSFORMERS = {
+    "architectures": ["BertForMaskedLM"], "classifier_dropout": None, "layer_norm_eps": 1e-12,
+    "gradient_checkpointing": False, "output_past": True, "pad_token_id": 0, "use_cache": True,
+    "position_embedding_type": "absolute", "transformers_version": "4.6.0.dev0",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "config_class, more",
+    (
+        (BertConfig, GOOGLE_BERT),
+        (BertConfig, {**GOOGLE_BERT, **TRANSFORMERS, "model_type": "bert"}),
+        (AlbertConfig, GOOGLE_ALBERT),
+        (AlbertConfig, ALBERT_ZH),
+        (
+            AlbertConfig,
+            {**GOOGLE_ALBERT, **TRANSFORMERS, "model_type": "albert", "bos_token_id": 2,
+             "eos_token_id": 3, "classifier_dropout_prob": 0.1},
+        ),
+    ),
+    ids=("google", "transformers", "google_albert", "albert_zh", "transformers_albert"),
+)  # fmt: skip
+def test_keys_of_published_files_that_mean_nothing(config_class, more):
+    assert config_class.from_dict({"vocab_size": 9, **more}) == config_class(vocab_size=9)
+
+
+@pytest.mark.parametrize(
+    "config_class, key, value, must",
+    (
+        (AlbertConfig, "layers_to_keep", [0, 1], "[]"),
+        (AlbertConfig, "net_structure_type", 1, "0"),
+        (AlbertConfig, "gap_size", 2, "0"),
+        (AlbertConfig, "num_memory_blocks", 1, "0"),
+        (AlbertConfig, "down_scale_factor", 2, "1"),
+        (AlbertConfig, "ln_type", "preln", "'postln'"),
+        (AlbertConfig, "model_type", "bert", "'albert'"),
+        (BertConfig, "model_type", "roberta", "'bert'"),
+        (BertConfig, "directionality", "left", "'bidi'"),
+        (BertConfig, "layer_norm_eps", 1e-5, "1e-12"),
+        (BertConfig, "position_embedding_type", "relative_key", "'absolute'"),
+        (BertConfig, "is_decoder", True, "False"),
+    ),
+    ids=lambda value: value if isinstance(value, str) else None,
+)
+def test_a_value_that_means_another_model_is_refused(config_class, key, value, must):
+    message = refusal(config_class.from_dict, {"vocab_size": 9, key: value})
+    assert f"{key} must be {must}" in message and f"Received: {value!r}" in message
+
+
+def test_the_keys_of_published_files_of_albert_are_not_bert_s():
+    assert "gap_size" in refusal(BertConfig.from_dict, {"vocab_size": 9, "gap_size": 0})
+    # A fork's, whose model has one more table.
+    assert "use_turn" in refusal(BertConfig.from_dict, {"vocab_size": 9, "use_turn_embeddings": 1})
 
 
 @pytest.mark.parametrize("config_class", BOTH)

@@ -46,6 +46,25 @@ def test_data_and_training_fit(job, monkeypatch):
     assert config.type_vocab_size == 2
 
 
+def test_the_second_phase_goes_on_from_the_first():
+    """The same data but for its length; nine updates of the first to one of the second."""
+
+    def read(flags_class, name):
+        return parse(flags_class, ["run", f"--flagfile={FLAGFILES}/{name}.flags"])
+
+    first, second = (read(PretrainFlags, f"bert_base{name}_pretrain") for name in ("", "_512"))
+    assert second.model_dir == first.output_dir != second.output_dir
+    assert not second.bert_config_file and not second.init_checkpoint  # the folder has both
+    assert first.num_train_steps == 9 * second.num_train_steps == 900_000
+    assert first.train_batch_size == second.train_batch_size
+    data, longer = (read(CreateDataFlags, f"bert_base{name}_data") for name in ("", "_512"))
+    assert longer.output_file == second.input_file
+    lengths = (longer.max_seq_length, longer.max_predictions_per_seq)
+    assert lengths == (second.max_seq_length, second.max_predictions_per_seq) == (512, 77)
+    for name in ("input_file", "objective", "do_whole_word_mask", "dupe_factor", "masked_lm_prob"):
+        assert getattr(data, name) == getattr(longer, name)
+
+
 # (task, model) -> learning rate, batch, updates (epochs for BERT), warm-up, longest example: of
 # ALBERT the table of its paper's appendix A.4
 SETTINGS = {
@@ -145,7 +164,8 @@ def test_every_task_has_settings():
 
 
 def test_no_flag_file_is_left_out():
-    names = {f"{job}_{part}" for job in JOBS for part in ("data", "pretrain")}
+    jobs = (*JOBS, "bert_base_512")
+    names = {f"{job}_{part}" for job in jobs for part in ("data", "pretrain")}
     names |= set(QUESTIONS)
     names |= {"glue_albert", "bert_xnli"}  # the first is what the files of its tasks name
     for task, column in SETTINGS:

@@ -233,7 +233,7 @@ def test_a_damaged_checkpoint_is_not_kept_for_a_good_one(job, whole, monkeypatch
     assert job.stop(monkeypatch, signal.SIGTERM, 8, **flags) == 0
     assert list_checkpoints(job.output) == [8]
     aside = {path.name for path in job.output.glob("unreadable-*")}
-    suffixes = ("index", "data-00000-of-00001")
+    suffixes = ("index", "data-00000-of-00001", "meta")
     assert aside == {f"unreadable-model.ckpt-{n}.{s}" for n in (12, 18, 20) for s in suffixes}
     assert job.run(**flags) == 0
     assert_ended_as(whole, job.output)

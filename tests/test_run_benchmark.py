@@ -15,6 +15,7 @@ from run_scripts.benchmark_plan import main as plan
 from run_scripts.benchmark_plan import model_flags
 from run_scripts.benchmark_table import glue_average, read_numbers
 from run_scripts.benchmark_table import main as table
+from tokenization.errors import InputError
 
 ROOT = Path(__file__).parents[1]
 TOKENIZER = ROOT / "tests" / "data" / "sample_tokenizer"
@@ -73,9 +74,7 @@ def test_plan(tmp_path, capsys):
         "--task_name=cola",
         f"--data_dir={data}/CoLA",
         "--output_dir=out/cola",
-        f"--albert_config_file={model}/albert_config.json",
-        f"--init_checkpoint={model}/model.ckpt-best",
-        f"--spm_model_file={model}/30k-clean.model",
+        f"--model_dir={model}",
     ]
     assert shown.err.startswith(f"left out, no data in {data}: sst-2 (folder SST-2), mrpc (folder")
     assert "cola" not in shown.err and "rte" not in shown.err
@@ -93,21 +92,21 @@ def test_plan_of_broken_data(tmp_path, capsys):
     assert f"needs a file {data}/CoLA/dev.tsv" in capsys.readouterr().err
 
 
-def test_model_of_this_project(tmp_path):
-    """The newest checkpoint of the folder, or the one that is named."""
+def test_model(tmp_path):
+    """A folder, the folder that it was unpacked into, or one of its checkpoints."""
     names = ("model.ckpt-5.index", "model.ckpt-10.index", "tokenizer_config.json", "vocab.txt")
-    model = write_model(tmp_path / "m", "bert", *names)
-    common = [f"--bert_config_file={model}/bert_config.json", f"--tokenizer_dir={model}"]
-    for given, step in ((model, 10), (model / "model.ckpt-5", 5)):
-        column, flags = model_flags(str(given))
-        assert column == "bert"
-        assert flags == [common[0], f"--init_checkpoint={model}/model.ckpt-{step}", common[1]]
+    model = write_model(tmp_path / "m", "albert", *names)
+    flag = f"--model_dir={model}"
+    assert model_flags(str(model)) == model_flags(str(tmp_path)) == ("albert", [flag])
+    checkpoint = f"{model}/model.ckpt-5"
+    assert model_flags(checkpoint) == ("albert", [flag, f"--init_checkpoint={checkpoint}"])
 
 
-def test_model_of_google(tmp_path):
-    model = write_model(tmp_path / "m", "bert", "bert_model.ckpt.index", "vocab.txt")
-    checkpoint = f"--init_checkpoint={model}/bert_model.ckpt"
-    assert model_flags(str(model))[1][1:] == [checkpoint, f"--vocab_file={model}/vocab.txt"]
+def test_model_without_a_checkpoint(tmp_path):
+    """That is said before the first task begins."""
+    model = write_model(tmp_path / "m", "bert", "vocab.txt")
+    with pytest.raises(InputError, match="must hold a checkpoint"):
+        model_flags(str(model))
 
 
 def test_glue_table(tmp_path, capsys):

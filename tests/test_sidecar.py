@@ -12,7 +12,7 @@ from bert_tf.config import BertConfig
 from bert_tf.input_pipeline import evaluation_dataset, training_dataset
 from bert_tf.record_checks import check_records
 from create_pretraining_data.records import count_records, find_corruption
-from create_pretraining_data.sidecar import KIND, find_tokenizer, is_made
+from create_pretraining_data.sidecar import KIND, is_made, tokenizer_beside
 from run_scripts.create_data import main
 from run_scripts.pretrain_flags import read_own_tokenizer
 from tokenization import KoreanTokenizer, load_tokenizer, save_tokenizer
@@ -69,9 +69,9 @@ def test_the_tokenizer_beside_records_is_theirs(made, tmp_path, capsys):
         (records / path.name).write_bytes(path.read_bytes())
     job = Job(tmp_path)
     files = [str(path) for path in records.glob("*.tfrecord")]
-    assert find_tokenizer(files[0]) is None
+    assert tokenizer_beside(files[0]) is None
     shutil.copytree(made / "foreign.tokenizer", records / "plain.tokenizer")
-    assert find_tokenizer(files[0]) == str(records / "plain.tokenizer")
+    assert tokenizer_beside(files[0]) == str(records / "plain.tokenizer")
     assert job.run(input_file=records / "plain-*", **UNSAID) == 1
     assert "plain.tokenizer must be what the records were made with" in one_line(capsys)
     shutil.copytree(made / "tokenizer", records / "plain.tokenizer", dirs_exist_ok=True)

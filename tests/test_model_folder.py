@@ -1,0 +1,201 @@
+"""What a model's folder holds: found in those of this project and in released ones."""
+
+import dataclasses
+import json
+
+import pytest
+from tiny import SIZES
+
+from bert_tf import BertConfig
+from run_scripts.cli import parse
+from run_scripts.create_data_flags import CreateDataFlags, choose_plan
+from run_scripts.extract_features import ExtractFeaturesFlags
+from run_scripts.model_folder import fill_in_model, fill_in_tokenizer, find_checkpoint
+from run_scripts.pretrain_flags import PretrainFlags, check_vocabulary
+from tokenization.errors import InputError
+
+VOCABULARY = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n[unused1]\nred\n##s\n"
+
+BERT = ("bert_config.json", "bert_model.ckpt.index", "bert_model.ckpt.meta", "vocab.txt")
+ALBERT = ("albert_config.json", "model.ckpt-best.index", "30k-clean.model", "30k-clean.vocab")
+
+
+def write(folder, *names):
+    """Empty files of these names, but for the vocabulary."""
+    for name in names:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(VOCABULARY if name.startswith("vocab") else "{}")
+    return folder
+
+
+def found(model_dir, **flags):
+    """What stands for --model_dir: the flags that it fills in, paths from the folder on."""
+    values = {"input_file": "a", "output_file": "b", "model_dir": model_dir, **flags}
+    values = ExtractFeaturesFlags(**values)
+    filled = dataclasses.asdict(fill_in_model(values))
+    names = ("bert_config_file", "albert_config_file", "init_checkpoint", "vocab_file",
+             "spm_model_file", "tokenizer_dir", "do_lower_case")  # fmt: skip
+    start = f"{model_dir}/"
+    return {
+        name: filled[name].removeprefix(start) if isinstance(filled[name], str) else filled[name]
+        for name in names
+        if filled[name] is not None
+    }
+
+
+def test_google_s_bert(tmp_path):
+    files = {
+        "bert_config_file": "bert_config.json",
+        "init_checkpoint": "bert_model.ckpt",
+        "vocab_file": "vocab.txt",
+    }
+    for name, case in (
+        ("uncased_L-12_H-768_A-12", True),
+        ("wwm_uncased_L-24_H-1024_A-16", True),
+        ("cased_L-12_H-768_A-12", False),
+        ("multi_cased_L-12_H-768_A-12", False),
+        ("multilingual_L-12_H-768_A-12", True),
+        ("chinese_L-12_H-768_A-12", True),
+        ("bert-base-cased", False),
+    ):
+        expected = {**files, "do_lower_case": case}
+        assert found(str(write(tmp_path / name, *BERT))) == expected, name
+    # A name that says nothing: Google's default, or what the vocabulary says, or the flag.
+    model = write(tmp_path / "disgraced", *BERT)
+    assert found(str(model)) == files
+    assert found(str(model), do_lower_case=False) == {**files, "do_lower_case": False}
+    (model / "vocab.txt").write_text(VOCABULARY + "Red\n")
+    assert found(str(model)) == {**files, "do_lower_case": False}
+    assert found(str(model), do_lower_case=True) == {**files, "do_lower_case": True}
+
+
+def test_google_s_albert(tmp_path):
+    files = {
+        "albert_config_file": "albert_config.json",
+        "init_checkpoint": "model.ckpt-best",
+        "spm_model_file": "30k-clean.model",
+    }
+    assert found(str(write(tmp_path / "v2" / "albert_base", *ALBERT))) == files
+    # The folder that the archive was unpacked into.
+    inside = {name: f"albert_base/{path}" for name, path in files.items()}
+    assert found(str(tmp_path / "v2")) == inside
+    chinese = (*ALBERT[:2], "vocab_chinese.txt")
+    files = {**files, "vocab_file": "vocab_chinese.txt"}
+    del files["spm_model_file"]
+    assert found(str(write(tmp_path / "zh", *chinese))) == files
+
+
+def test_the_hub_s_albert(tmp_path):
+    write(tmp_path / "assets", "albert_config.json", "30k-clean.model", "30k-clean.vocab")
+    write(tmp_path, "saved_model.pb", "variables/variables.index")
+    assert found(str(tmp_path)) == {
+        "albert_config_file": "assets/albert_config.json",
+        "init_checkpoint": "variables/variables",
+        "spm_model_file": "assets/30k-clean.model",
+    }
+
+
+def test_this_project_s(tmp_path):
+    """The best checkpoint, the newest, the export, in this order; the tokenizer as described."""
+    names = ("bert_config.json", "tokenizer_config.json", "vocab.txt")
+    model = str(write(tmp_path / "uncased", *names, "model.ckpt.index"))
+    expected = {"bert_config_file": "bert_config.json", "tokenizer_dir": model}
+    assert found(model) == {**expected, "init_checkpoint": "model.ckpt"}
+    for file, checkpoint in (
+        ("model.ckpt-9.index", "model.ckpt-9"),
+        ("model.ckpt-10.index", "model.ckpt-10"),
+        ("unreadable-model.ckpt-11.index", "model.ckpt-10"),
+        ("model.ckpt-best.index", "model.ckpt-best"),
+        ("best/model.ckpt-9.index", "best/model.ckpt-9"),
+    ):
+        write(tmp_path / "uncased", file)
+        assert found(model) == {**expected, "init_checkpoint": checkpoint}
+
+
+def test_other_flags_win(tmp_path):
+    model = str(write(tmp_path / "uncased_L-2", *BERT))
+    flags = {"albert_config_file": "c", "init_checkpoint": "i", "tokenizer_dir": "t"}
+    assert found(model, **flags) == flags
+    # One flag of a tokenizer stands for all of it.
+    flags = {"vocab_file": "v", "do_lower_case": False}
+    files = {"bert_config_file": "bert_config.json", "init_checkpoint": "bert_model.ckpt"}
+    assert found(model, **flags) == {**files, **flags}
+    # Where flags say all, the folder need hold nothing more than its configuration.
+    model = str(write(tmp_path / "m", "bert_config.json"))
+    assert found(model, init_checkpoint="i")["init_checkpoint"] == "i"
+
+
+REFUSED = {
+    "nothing": ((), {}, "--model_dir must hold bert_config.json or albert_config.json"),
+    "both": ((*BERT, "albert_config.json"), {}, "with both"),
+    "no checkpoint": (("bert_config.json",), {}, "must hold a checkpoint"),
+    "unreadable": (
+        ("bert_config.json", "unreadable-model.ckpt-3.index"),
+        {},
+        "hold a checkpoint. R",
+    ),
+    "several": ((*BERT, "other.ckpt.index"), {}, "with bert_model.ckpt, other.ckpt"),
+    "several models": (
+        tuple(f"{name}/{file}" for name in ("base", "large") for file in ALBERT),
+        {},
+        "which holds base, large",
+    ),
+    "several tokenizers": ((*ALBERT, "other.model"), {}, "with 30k-clean.model, other.model"),
+    "case": (BERT, {"do_lower_case": True}, "--do_lower_case=true, "),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(name, tmp_path):
+    files, flags, words = REFUSED[name]
+    model = write(tmp_path / "multi_cased_L-12", *files)
+    with pytest.raises(InputError) as caught:
+        found(str(model), **flags)
+    assert words in str(caught.value) and str(model) in str(caught.value)
+
+
+def test_a_folder_that_is_not_there(tmp_path):
+    with pytest.raises(InputError, match="--model_dir must hold"):
+        found(str(tmp_path / "gone"))
+
+
+def test_names_with_brackets(tmp_path):
+    assert found(str(write(tmp_path / "[1]" / "[2]", *BERT)))["vocab_file"] == "vocab.txt"
+    assert find_checkpoint(str(tmp_path / "[1]" / "[2]")).endswith("bert_model.ckpt")
+
+
+def test_records_for_a_model(tmp_path):
+    """Tokenizer and objective are the model's, where no flag says otherwise."""
+
+    def plan(model, *flags):
+        given = [f"--model_dir={model}", "--input_file=a", *flags]
+        flags = parse(CreateDataFlags, ["create", *given])
+        chosen = choose_plan(flags)
+        return chosen.objective, chosen.column, fill_in_tokenizer(flags)
+
+    bert = write(tmp_path / "uncased_L-2_H-128_A-2", *BERT)
+    albert = write(tmp_path / "albert_base", *ALBERT)
+    objective, column, flags = plan(bert, "--ngram=3")
+    assert (objective, column) == ("nsp", "bert") and flags.do_lower_case is True
+    assert flags.vocab_file == f"{bert}/vocab.txt"
+    objective, column, flags = plan(albert)
+    assert (objective, column) == ("sop", "albert")
+    assert flags.spm_model_file == f"{albert}/30k-clean.model"
+    assert plan(albert, "--objective=none")[:2] == ("none", "bert")
+    assert plan(albert, "--vocab_file=v")[2].spm_model_file is None
+
+
+def test_the_tokenizer_that_pretraining_puts_beside_its_checkpoints(tmp_path):
+    model = write(tmp_path / "cased_L-2_H-128_A-2", *BERT)
+    (model / "bert_config.json").write_text(json.dumps(SIZES))
+    argv = ["run", "--input_file=a", "--output_dir=b", f"--model_dir={model}"]
+    values = fill_in_model(parse(PretrainFlags, argv))
+    assert values.init_checkpoint == f"{model}/bert_model.ckpt"
+    config = BertConfig.from_json_file(values.bert_config_file)
+    tokenizer = check_vocabulary(values, config)
+    assert tokenizer.kind == "full" and tokenizer.do_lower_case is False
+    with pytest.raises(InputError, match="do_lower_case"):
+        check_vocabulary(dataclasses.replace(values, do_lower_case=True), config)
+    (model / "vocab.txt").unlink()
+    assert check_vocabulary(values, config) is None

@@ -1,0 +1,125 @@
+"""How many positions were trained is kept with a model; using more is a warning."""
+
+import json
+
+import pytest
+from classifier_jobs import write_splits
+from jobs import NO_DROPOUT, Job, spoken_lines
+from made_records import FORMAT, PACKED, PACKED_UNMASKED, UNMASKED, make_files
+
+from bert_tf.record_checks import longest_sequence
+from run_scripts import classifier, extract_features, fill_masks
+from run_scripts.model_folder import add_trained_positions, describe, read_trained_positions
+from tokenization.errors import InputError
+
+WORDS = [f"word{i}" for i in range(5, 60)]
+PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
+
+
+def noted(folder):
+    """What a folder says; None if nothing."""
+    path = folder / "pretraining.json"
+    return json.loads(path.read_text())["trained_positions"] if path.exists() else None
+
+
+@pytest.fixture(scope="module")
+def job(tmp_path_factory):
+    """A model with 32 positions that was pre-trained on 16 pieces, and its export."""
+    job = Job(tmp_path_factory.mktemp("job"), **NO_DROPOUT)
+    (job.folder / "vocab.txt").write_text("".join(f"{piece}\n" for piece in PIECES))
+    (job.folder / "tokenizer_config.json").write_text('{"kind": "full"}')
+    flags = {"tokenizer_dir": job.folder, "export_dir": job.folder / "export"}
+    assert job.run(num_train_steps=1, **flags) == 0
+    return job
+
+
+def test_pretraining_notes_it(job):
+    assert noted(job.output) == noted(job.folder / "export") == FORMAT.max_seq_length == 16
+
+
+def test_guesses_and_features(job, capsys):
+    """The longest line counts, not what --max_seq_length would allow."""
+    capsys.readouterr()
+
+    def warnings(length):
+        """What each program says of [CLS], so many words, [SEP]."""
+        line = " ".join(WORDS[: length - 2])
+        (job.folder / "lines.txt").write_text(f"word5\n{line}\n")
+        argv = [f"--input_file={job.folder}/lines.txt", f"--output_file={job.folder}/out.npz"]
+        argv += [f"--model_dir={job.folder}/export", "--max_seq_length=32", "--layers=-1"]
+        assert extract_features.main(["extract_features", *argv]) == 0
+        argv = [f"--model_dir={job.output}", f"--text=[MASK] {' '.join(WORDS[: length - 3])}"]
+        assert fill_masks.main(["fill_masks", *argv]) == 0
+        return spoken_lines(capsys.readouterr().err)
+
+    assert warnings(16) == []
+    features, guesses = warnings(17)
+    assert features.startswith("warning: the longest line has 17 pieces, but ")
+    assert f"{job.folder}/export/model.ckpt was trained on sequences of at most 16: " in features
+    assert guesses.startswith("warning: the longest sentence has 17 pieces, but ")
+
+
+def test_fine_tuning(job, capsys):
+    """It warns once, and what it trained itself counts from then on."""
+    rows = [(" ".join(WORDS[i : i + 22 - i % 2]), i % 2) for i in range(8)]
+    data = write_splits(job.folder / "data", ("text", "label"), rows, train=(0, 4), dev=(4, 8))
+    output = job.folder / "fine-tuned"
+    flags = [f"--output_dir={output}", f"--data_dir={data}", "--xla=off", "--max_seq_length=32"]
+    train = [f"--model_dir={job.output}", "--task_name=tsv", "--do_train", "--train_step=1"]
+    capsys.readouterr()
+    assert classifier.main(["run", *flags, *train, "--train_batch_size=4"]) == 0
+    (line,) = spoken_lines(capsys.readouterr().err)
+    assert line.startswith("warning: the longest example has 24 pieces, but ")
+    assert noted(output) == 24
+    assert classifier.main(["run", *flags, "--do_eval"]) == 0
+    assert spoken_lines(capsys.readouterr().err) == []
+
+
+def test_a_second_phase(job, tmp_path, capsys):
+    """Longer sequences raise the number, shorter ones do not lower it."""
+    start = str(job.output / "model.ckpt-1")
+    assert add_trained_positions(None, 8) == 8
+    assert add_trained_positions(start, 8) == 16
+    assert add_trained_positions(start, 512) == 512
+    # The best checkpoint lies deeper; of a released one nothing is known.
+    assert read_trained_positions(str(job.output / "best" / "model.ckpt-1")) == 16
+    assert add_trained_positions(str(tmp_path / "bert_model.ckpt"), 128) is None
+    # Evaluating with longer records trains nothing.
+    (tmp_path / "long").mkdir()
+    (longer,) = make_files(tmp_path / "long", (20,), PACKED_UNMASKED)
+    flags = {"input_file": longer, "max_seq_length": None, "max_predictions_per_seq": None}
+    assert job.run(**flags, do_train=False, do_eval=True) == 0
+    assert noted(job.output) == 16
+
+
+def test_what_is_noted_goes_with_its_model(job, tmp_path):
+    """The folder of another model, of which nothing is known, says nothing."""
+    from bert_tf import BertConfig
+
+    config = BertConfig.from_json_file(job.output / "bert_config.json")
+    describe(tmp_path, "bert", config, None, 128)
+    assert noted(tmp_path) == 128
+    describe(tmp_path, "bert", config, None, None)
+    assert noted(tmp_path) is None
+    for content in ("[]", '{"trained_positions": "16"}', "{}", '{"trained_positions": 0}'):
+        (tmp_path / "pretraining.json").write_text(content)
+        with pytest.raises(InputError, match="must hold trained_positions"):
+            read_trained_positions(str(tmp_path / "model.ckpt-1"))
+
+
+@pytest.mark.parametrize("record_format", (FORMAT, UNMASKED, PACKED, PACKED_UNMASKED))
+def test_the_longest_sequence_of_records(record_format, tmp_path):
+    """Of packed rows each sequence begins at position 0."""
+    lengths = []
+
+    def note(_, row):
+        if "position_ids" in row:
+            lengths.append(max(row["position_ids"]) + 1)
+        elif record_format.packed_sequences:
+            parts = row["segment_lengths"]
+            lengths.append(max(a + b for a, b in zip(parts[::2], parts[1::2], strict=True)))
+
+    files = make_files(tmp_path, (5, 5), record_format, change=note)
+    expected = max(lengths) if record_format.packed_sequences else record_format.max_seq_length
+    assert longest_sequence(files, record_format) == expected
+    assert bool(record_format.packed_sequences) == (expected < record_format.max_seq_length)
