@@ -26,6 +26,7 @@ from run_scripts.finetune_flags import (
 from run_scripts.model_folder import CONFIG_NAMES, SETTINGS_FILE, check_table, find_config
 from run_scripts.tokenizer_flags import check_tokenizer_flags, open_tokenizer
 from run_scripts.training_flags import choose_column, read_config
+from tokenization import FullTokenizer, validate_case_matches_checkpoint
 from tokenization.errors import InputError
 from tokenization.folders import make_writable
 from tokenization.json_text import read_json
@@ -80,6 +81,8 @@ def finetune(values, program):
         check_installed()
     boundaries = read_boundaries(values.bucket_boundaries, values.max_seq_length)
     tokenizer = open_tokenizer(values)
+    if isinstance(tokenizer, FullTokenizer):
+        validate_case_matches_checkpoint(tokenizer.do_lower_case, values.init_checkpoint)
     where = values.tokenizer_dir or values.spm_model_file or values.vocab_file
     check_table(config, tokenizer.vocab_size, where)
     if values.do_train:
