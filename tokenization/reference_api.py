@@ -231,8 +231,8 @@ def validate_case_matches_checkpoint(do_lower_case, init_checkpoint):
     trained_with = LOWER_CASE_MODELS if not do_lower_case else CASED_MODELS
     if found[1] in trained_with:
         raise InputError(
-            f"--do_lower_case must be {not do_lower_case} for {found[1]}, which was pre-trained that "
-            f"way. Received: {do_lower_case} for {init_checkpoint}"
+            f"--do_lower_case must be {not do_lower_case} for {found[1]}, which was pre-trained "
+            f"that way. Received: {do_lower_case} for {init_checkpoint}"
         )
 
 
