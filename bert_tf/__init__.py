@@ -2,6 +2,8 @@
 
 import importlib
 
+from bert_tf.startup import check_packages
+
 # Loaded when first used, so that reading a configuration does not import TensorFlow.
 _HOMES = {
     "BertConfig": "bert_tf.config",
@@ -19,4 +21,5 @@ __all__ = list(_HOMES)
 def __getattr__(name):
     if name not in _HOMES:
         raise AttributeError(f"module 'bert_tf' has no attribute {name!r}")
+    check_packages()
     return getattr(importlib.import_module(_HOMES[name]), name)

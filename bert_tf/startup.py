@@ -3,6 +3,7 @@
 import atexit
 import contextlib
 import errno
+import importlib.util
 import io
 import os
 import signal
@@ -22,12 +23,17 @@ def begin():
     Standard streams that are closed become /dev/null. Output that nobody reads any more is
     discarded: a closed log viewer must not end days of training. What an encoding cannot express is
     shown with backslashes. Ctrl-C prints one line and ends with status 1 (see `interruptible`).
+    A file that hides one of the packages ends the program with one line.
     """
     global _messages
     if sys.platform == "win32":  # it has neither fork, nor file locks, nor these signals
         sys.exit("error: this project runs on Linux, on macOS, and in WSL2. Received: Windows")
     open_missing_descriptors()
     _replace_streams()
+    try:
+        check_packages()
+    except ImportError as error:
+        sys.exit(f"error: {error}")
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         return  # begun already, or started to ignore Ctrl-C, as a job in the background is
     _messages = os.dup(2)
@@ -36,6 +42,22 @@ def begin():
     sys.excepthook, sys.unraisablehook = _show_exception, _show_unraisable
     # Runs last; after it Python would give the signal its default back, death without a word.
     atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
+
+
+def check_packages():
+    """Sees that Python finds the packages that other repositories have files of the same name for.
+
+    Raises:
+        ImportError: names the file that it finds instead, such as tokenization.py in the working
+            folder when that is a checkout of google-research/bert.
+    """
+    for name in ("tokenization", "create_pretraining_data"):
+        found = importlib.util.find_spec(name)
+        if found is not None and found.submodule_search_locations is None:
+            raise ImportError(
+                f"{found.origin} hides this project's package {name}: start Python in another "
+                "folder (or take that one off PYTHONPATH), or rename the file"
+            )
 
 
 def open_missing_descriptors():

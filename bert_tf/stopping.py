@@ -1,13 +1,22 @@
-"""Lets a signal end the run after the step that is under way."""
+"""Lets a signal end the run after the step that is under way, or at once if nothing is lost."""
 
 import contextlib
 import os
+import select
 import signal
 import sys
 import threading
 
 # What schedulers and `kill` send, what Ctrl-C does, and what a terminal that closes sends.
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+# How long a second Ctrl-C waits for Python to hear of it before it ends the process itself.
+PATIENCE_SECONDS = 1.0
+
+_SECOND_INTERRUPT = (
+    "interrupted: the steps since the newest checkpoint are not saved; the same command goes on "
+    "from that checkpoint"
+)
 
 
 class StopRequest:
@@ -17,18 +26,25 @@ class StopRequest:
     out. A signal that the process was started to ignore (nohup, a job in the background) stays
     ignored. Outside the main thread, where no handler can be set, no signal is noted.
 
+    Python hears of a signal when the main thread comes back to it, which takes minutes while XLA
+    compiles. So a thread listens too: it ends the process at once where there is nothing to save,
+    and on a second SIGINT.
+
         with StopRequest() as stop:
             while not stop.requested:
                 step()
 
     Attributes:
         signal_name: the signal that came first, for example "SIGTERM"; None before.
+        nothing_to_save: whoever enters it sets this, while no step is made that is not saved.
     """
 
     def __init__(self):
         self.signal_name = None
+        self.nothing_to_save = False
         self._interrupts = 0
         self._handlers = {}
+        self._listening = None
 
     @property
     def requested(self):
@@ -40,9 +56,11 @@ class StopRequest:
             for number in SIGNALS:
                 if signal.getsignal(number) != signal.SIG_IGN:
                     self._handlers[number] = signal.signal(number, self._note)
+            self._listen()
         return self
 
     def __exit__(self, *exception):
+        self._stop_listening()
         for number, handler in self._handlers.items():
             # None: a handler that was not set from Python, which cannot be set again from here.
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
@@ -50,7 +68,7 @@ class StopRequest:
 
     def _note(self, number, frame):
         self.signal_name = self.signal_name or signal.Signals(number).name
-        if number == signal.SIGINT:
+        if number == signal.SIGINT and not self.nothing_to_save:
             self._interrupts += 1
             if self._interrupts == 1:
                 _say(
@@ -58,10 +76,46 @@ class StopRequest:
                     "Ctrl-C again to end at once, without saving)"
                 )
             elif self._interrupts == 2:
-                raise KeyboardInterrupt(
-                    "interrupted: the steps since the newest checkpoint are not saved; the same "
-                    "command goes on from that checkpoint"
-                )
+                raise KeyboardInterrupt(_SECOND_INTERRUPT)
+
+    def _listen(self):
+        """Starts the thread, to which Python's handler in C writes the numbers of signals."""
+        reading, writing = os.pipe()
+        os.set_blocking(writing, False)
+        former = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+        thread = threading.Thread(target=self._hear, args=(reading,), daemon=True)
+        thread.start()
+        self._listening = thread, writing, former
+
+    def _stop_listening(self):
+        if self._listening:
+            thread, writing, former = self._listening
+            self._listening = None
+            signal.set_wakeup_fd(former)
+            os.close(writing)
+            thread.join()
+
+    def _hear(self, reading):
+        """Ends the process when a signal says so; returns when nobody can write any more."""
+        interrupts = 0
+        with open(reading, "rb", buffering=0) as numbers:
+            while byte := numbers.read(1):
+                number = byte[0]
+                if number not in self._handlers:
+                    continue
+                if self.nothing_to_save:
+                    name = signal.Signals(number).name
+                    _say(
+                        f"error: stopped by {name} before a new step was finished, so there is "
+                        "nothing to save: the same command starts again from there"
+                    )
+                    os._exit(128 + number)
+                interrupts += number == signal.SIGINT
+                if interrupts >= 2 and number == signal.SIGINT:
+                    more, _, _ = select.select([numbers], [], [], PATIENCE_SECONDS)
+                    if not more and self._interrupts < 2:  # the main thread is not in Python
+                        _say(f"error: {_SECOND_INTERRUPT}")
+                        os._exit(1)
 
 
 def _say(line):

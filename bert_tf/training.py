@@ -116,6 +116,7 @@ def train(state, strategy, data, config, evaluator=None, texts=None, folder=None
             weight_norm=weight_norm_function(state.model),
         ) as reporter,
     ):
+        stop.nothing_to_save, evaluation_compiled = True, False
         reporter.texts(texts or {}, state.step)
         watch = SkippedSteps(state, data, config, chief)
         best = None
@@ -136,12 +137,17 @@ def train(state, strategy, data, config, evaluator=None, texts=None, folder=None
             reporter.restart_clock()
 
         def evaluate():
+            nonlocal evaluation_compiled
+            if not evaluation_compiled and not stop.nothing_to_save:
+                keep()  # so that no signal has to wait until XLA has compiled the evaluation
+                stop.nothing_to_save = True
             results = evaluator.run()
             shown = evaluator.illustrations() if chief else NO_ILLUSTRATIONS
             reporter.evaluation(state.step, results, shown)
             best.offer(state, results)
             state.evaluated = state.step
             reporter.restart_clock()
+            evaluation_compiled, stop.nothing_to_save = True, False
 
         def evaluation_is_due():
             at_end = state.step == config.num_train_steps
@@ -154,6 +160,7 @@ def train(state, strategy, data, config, evaluator=None, texts=None, folder=None
         if state.step > state.evaluated and evaluation_is_due():  # a signal came before it
             evaluate()
             keep()
+        stop.nothing_to_save = True  # until XLA has compiled the step, which takes minutes
         saves = (config.save_checkpoints_steps, config.keep_checkpoint_every_steps)
         run_steps, alone = _make_steps(state, strategy, data, config), worker_count(strategy) == 1
         own_seconds = seconds = 0.0  # of a step: at this worker, and at all of them
@@ -163,6 +170,7 @@ def train(state, strategy, data, config, evaluator=None, texts=None, folder=None
             start = time.perf_counter()
             metrics = run_steps(count, stop.requested, own_seconds)
             state.step += count
+            stop.nothing_to_save = False
             look_after_folder()
             reporter.steps(state.step, metrics)
             profile.after(state.step)

@@ -166,7 +166,7 @@ def answer_by_spans(
         `Answered`; no answer's score is the lowest of all windows.
     """
     answered = Answered({}, {}, {})
-    for question, group in _by_question(questions, windows, outputs):
+    for question, group in by_question(questions, windows, outputs):
         spans = [all_spans(window, *logits, max_answer_length) for window, logits in group]
         nbest = best_candidates(question.context, [w for w, _ in group], spans, n_best_size)
         best = nbest[0] if nbest else Candidate("", NO_ANSWER_SCORE, NO_ANSWER_SCORE)
@@ -194,7 +194,7 @@ def answer_by_beams(questions, windows, outputs, n_best_size, max_answer_length)
         `Answered`; the odds are the lowest cls_logits of all windows.
     """
     answered = Answered({}, {}, {})
-    for question, group in _by_question(questions, windows, outputs):
+    for question, group in by_question(questions, windows, outputs):
         spans = [beam_spans(window, beams, max_answer_length) for window, beams in group]
         nbest = best_candidates(question.context, [w for w, _ in group], spans, n_best_size)
         nbest = nbest or [Candidate("", NO_ANSWER_SCORE, NO_ANSWER_SCORE)]
@@ -204,7 +204,7 @@ def answer_by_beams(questions, windows, outputs, n_best_size, max_answer_length)
     return answered
 
 
-def _by_question(questions, windows, outputs):
+def by_question(questions, windows, outputs):
     """Each question with the pairs of its windows and their outputs."""
     groups = [[] for _ in questions]
     for window, output in zip(windows, outputs, strict=True):

@@ -19,6 +19,10 @@ from tokenization.vocabulary import read_bytes
 # The folders of RACE's splits, which examinations are told apart by.
 RACE_LEVELS = ("middle", "high")
 
+# Where it lies in such a folder it holds all of its articles, an object a line: the form that
+# google-research/albert reads.
+RACE_LINES = "all.txt"
+
 # [CLS] context [SEP] question with option [SEP]
 SPECIALS = 3
 
@@ -65,13 +69,15 @@ def read_task_split(task, split, data_dir):
 def read_race(data_dir, split, levels=RACE_LEVELS):
     """Reads a split of RACE: a folder of .txt files for each level, an article in each.
 
+    Or all articles of a level are in the file all.txt of that folder, one a line.
+
     Args:
         data_dir: holds train, dev, test, or a folder RACE with them.
         split: one of them.
         levels: which of its folders.
 
     Returns:
-        A list of `Choice`s, in the order of the files' names.
+        A list of `Choice`s, in the order of the files' names, or of the lines.
 
     Raises:
         InputError: a folder or a file that is missing, empty or broken, named in one line.
@@ -87,8 +93,13 @@ def read_race(data_dir, split, levels=RACE_LEVELS):
         files = [os.path.join(path, name) for name in names if name.endswith(".txt")]
         if not files:
             raise InputError(f"{path} must hold articles, .txt files. Received: none")
-        for file in files:
-            choices += _race_article(file)
+        if RACE_LINES in names:
+            choices += _race_lines(os.path.join(path, RACE_LINES))
+        else:
+            for file in files:
+                # The name of a file need not be UTF-8, what is written is.
+                name = os.fsencode(os.path.basename(file)).decode("utf-8", "replace")
+                choices += _race_article(_object(read_bytes(file), file), file, name)
     return _of_one_count(choices, folder)
 
 
@@ -101,22 +112,32 @@ def _race_folders(data_dir, split):
     return [os.path.join(data_dir, *beside, split) for beside in ((), ("RACE",))]
 
 
-def _race_article(path):
-    """The questions about one article."""
-    entry = _object(read_bytes(path), path)
-    article = _field(entry, "article", str, path)
-    lists = [_field(entry, name, list, path) for name in ("questions", "options", "answers")]
+def _race_lines(path):
+    """The questions about all articles of a file."""
+    for number, line in enumerate(_lines(path), 1):
+        where = f"{path} line {number}"
+        entry = _object(line, where)
+        yield from _race_article(entry, where, str(entry.get("id", number)))
+
+
+def _race_article(entry, where, name):
+    """The questions about one article.
+
+    Args:
+        entry: the object that it is.
+        where: what it was read from, for messages.
+        name: its own; questions are numbered after it.
+    """
+    article = _field(entry, "article", str, where)
+    lists = [_field(entry, key, list, where) for key in ("questions", "options", "answers")]
     if len({len(each) for each in lists}) != 1:
         raise InputError(
-            f"{path} must have as many questions as options and answers. Received: "
+            f"{where} must have as many questions as options and answers. Received: "
             + ", ".join(str(len(each)) for each in lists)
         )
     for number, (question, options, answer) in enumerate(zip(*lists, strict=True)):
-        where = f"{path} question {number + 1}"
-        # The name of a file need not be UTF-8, what is written is.
-        base = os.fsencode(os.path.basename(path)).decode("utf-8", "replace")
-        name = f"{base}-{number}"
-        yield _choice(name, article, question, options, answer, where)
+        place = f"{where} question {number + 1}"
+        yield _choice(f"{name}-{number}", article, question, options, answer, place)
 
 
 def read_choices(path):
@@ -133,8 +154,7 @@ def read_choices(path):
         InputError: a file that is missing, empty or broken; all but the first name the line.
     """
     choices = []
-    lines = read_bytes(path).removeprefix(b"\xef\xbb\xbf").split(b"\n")
-    for number, line in enumerate(lines if lines[-1].strip() else lines[:-1], 1):
+    for number, line in enumerate(_lines(path), 1):
         where = f"{path} line {number}"
         entry = _object(line, where)
         context, question = (_field(entry, name, str, where) for name in ("context", "question"))
@@ -142,6 +162,12 @@ def read_choices(path):
         name = str(entry.get("id", number))
         choices.append(_choice(name, context, question, options, entry.get("label"), where))
     return _of_one_count(choices, path)
+
+
+def _lines(path):
+    """The lines of a file, without the empty end of the last one."""
+    lines = read_bytes(path).removeprefix(b"\xef\xbb\xbf").split(b"\n")
+    return lines if lines[-1].strip() else lines[:-1]
 
 
 def _object(text, where):

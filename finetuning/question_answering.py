@@ -23,6 +23,7 @@ from finetuning.answers import (
     write_answers,
 )
 from finetuning.examples import Examples
+from finetuning.google_answers import answer_as_google
 from finetuning.question_cache import load_or_encode
 from finetuning.reachable import best_scores
 from finetuning.span_heads import DROPOUT, BeamSpanModel, SpanModel
@@ -49,6 +50,7 @@ class QuestionAnswering:
         beams: how many starts and ends of each `BeamSpanModel` follows; None: `SpanModel`.
         dropout: the rate of dropout in the head of the first.
         train_cache, predict_cache: files for the pieces of the questions.
+        google_answers: whether `finetuning.google_answers` chooses and cuts the answers.
     """
 
     task: object
@@ -63,6 +65,7 @@ class QuestionAnswering:
     train_cache: str
     predict_cache: str
     dropout: float = DROPOUT
+    google_answers: bool = False
     # The outputs that were last turned into answers, and these.
     _answered: list = dataclasses.field(default_factory=list, init=False, repr=False)
     # The examples whose best scores were last looked for, and these.
@@ -134,6 +137,8 @@ class QuestionAnswering:
         if self.beams is None:
             pairs = zip(outputs["start_logits"], outputs["end_logits"], strict=True)
             null = self.task.version_2_with_negative
+            if self.google_answers:
+                return answer_as_google(examples.read, windows, pairs, *sizes, null, self.tokenizer)
             return answer_by_spans(examples.read, windows, pairs, *sizes, null)
         beams = [
             dict(zip(outputs, values, strict=True))

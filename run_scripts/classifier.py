@@ -10,6 +10,7 @@ from run_scripts.cli import flag, run_program
 from run_scripts.finetune import Program, finetune
 from run_scripts.finetune_flags import FinetuneFlags, read_feature_layers
 from tokenization.errors import InputError
+from tokenization.folders import make_writable
 
 # What the folder of a fine-tuned model remembers.
 TASK_FLAGS = (
@@ -51,6 +52,17 @@ class ClassifierFlags(FinetuneFlags):
         "Of your own files: what it is judged by, separated by commas; the first chooses the best "
         "checkpoint. Without it: accuracy and macro_f1, or what fits the type.",
     )
+    export_dir: str = flag(
+        None,
+        "Write a SavedModel into a new folder below this one, of the weights that are measured and "
+        "predicted with. It takes tf.Examples of max_seq_length pieces, as ALBERT's does.",
+    )
+    threshold_to_export: float = flag(
+        None,
+        'A number that the SavedModel gives back beside its predictions, as "threshold".',
+        least=-1e9,
+        most=1e9,
+    )
 
 
 def main(argv=None):
@@ -62,7 +74,24 @@ def classify(values):
     """The program."""
     if values.task_name:
         values = dataclasses.replace(values, task_name=values.task_name.lower())
+    check_export(values)
     finetune(values, Program(TASK_FLAGS, read_task, read_examples, make_problem))
+
+
+def check_export(values):
+    """Refuses what cannot be exported, before anything is spent."""
+    if values.threshold_to_export is not None and not values.export_dir:
+        raise InputError(
+            "--threshold_to_export must come with --export_dir. Received: "
+            f"--threshold_to_export={values.threshold_to_export} without"
+        )
+    if values.export_dir and values.num_seeds > 1:
+        raise InputError(
+            "--export_dir must come with one seed: export the one of your choice afterwards, "
+            f"without --do_train. Received: --num_seeds={values.num_seeds}"
+        )
+    if values.export_dir:
+        make_writable(values.export_dir, "--export_dir must be a directory that can be written")
 
 
 def read_examples(task, split, data_dir):

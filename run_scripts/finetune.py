@@ -34,6 +34,7 @@ from run_scripts.model_folder import (
 )
 from run_scripts.tokenizer_flags import check_tokenizer_flags, open_tokenizer, source_of
 from run_scripts.training_flags import choose_column, read_config
+from tokenization import FullTokenizer, validate_case_matches_checkpoint
 from tokenization.errors import InputError
 from tokenization.folders import make_writable
 from tokenization.json_text import read_json
@@ -88,6 +89,8 @@ def finetune(values, program):
         check_installed()
     boundaries = read_boundaries(values.bucket_boundaries, values.max_seq_length)
     tokenizer = open_tokenizer(values)
+    if isinstance(tokenizer, FullTokenizer):
+        validate_case_matches_checkpoint(tokenizer.do_lower_case, values.init_checkpoint)
     check_table(config, tokenizer.vocab_size, source_of(values))
     if values.do_train:
         check_initial(values)

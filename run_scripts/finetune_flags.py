@@ -129,7 +129,9 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
 
 def check_finetune_flags(values):
     """Refuses values that cannot work, whatever the files hold."""
-    if not (values.do_train or values.do_eval or values.do_predict):
+    # Only some programs have --export_dir.
+    exports = getattr(values, "export_dir", None)
+    if not (values.do_train or values.do_eval or values.do_predict or exports):
         raise InputError("--do_train, --do_eval or --do_predict must be on. Received: all off")
     check_training_flags(values)
     if values.albert_hub_module_handle:

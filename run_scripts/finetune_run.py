@@ -41,6 +41,7 @@ from create_pretraining_data.whole_file import whole_file
 from finetuning.evaluation import Evaluator
 from finetuning.examples import choose_boundaries
 from finetuning.prediction import Predictor
+from finetuning.saved_models import export_classifier
 from run_scripts.finetune_flags import (
     find_fine_tuned,
     measured_splits,
@@ -206,6 +207,15 @@ class Run:
             results, outputs = self.evaluate(values, state, predictor, say)
         if values.do_predict:
             self.predict(values, predictor, outputs, chief, say)
+        if chief and getattr(values, "export_dir", None):  # which only some programs have
+            path = export_classifier(
+                state.model,
+                values.max_seq_length,
+                values.export_dir,
+                values.threshold_to_export,
+                self.describe,
+            )
+            say(f"exported to {path}")
         return results
 
     def build(self, values, steps, warmup):

@@ -14,6 +14,7 @@ from run_scripts.cli import both, flag, run_program
 from run_scripts.finetune import Program, finetune
 from run_scripts.finetune_flags import FinetuneFlags
 from run_scripts.limits import LONGEST_SEQUENCE, MOST_EPOCHS, MOST_SHOWN, MOST_STEPS
+from tokenization import FullTokenizer
 from tokenization.errors import InputError
 
 # What the folder of a fine-tuned model remembers; of these another value may be given later.
@@ -80,6 +81,12 @@ class SquadFlags(FinetuneFlags):
         "With SQuAD 2.0: no answer is given where its odds are above this.",
         least=-1e9,
         most=1e9,
+    )
+    google_answers: bool = flag(
+        False,
+        "Choose and cut answers as google-research/bert does, to compare figures: between the "
+        "n_best_size best pieces alone, whole words where the tokenizer changes characters. With "
+        "--bucket_boundaries=none the candidates are the same too.",
     )
     start_n_top: int = flag(
         None,
@@ -208,6 +215,11 @@ def make_problem(values, task, config, tokenizer):
     beams = None
     if albert_2 or values.start_n_top or values.end_n_top:
         beams = values.start_n_top or START_N_TOP, values.end_n_top or END_N_TOP
+    if values.google_answers and (beams or not isinstance(tokenizer, FullTokenizer)):
+        raise InputError(
+            "--google_answers must come with BERT's head and google-research/bert's tokenizer. "
+            f"Received: {'a head with beams' if beams else type(tokenizer).__name__}"
+        )
     return QuestionAnswering(
         task,
         tokenizer,
@@ -221,6 +233,7 @@ def make_problem(values, task, config, tokenizer):
         values.train_feature_file or os.path.join(values.output_dir, "train_features.npz"),
         values.predict_feature_file or os.path.join(values.output_dir, "predict_features.npz"),
         values.dropout_prob,
+        values.google_answers,
     )
 
 

@@ -68,6 +68,22 @@ def test_broken_race(tmp_path, changes, said):
         read_race(tmp_path, "train")
 
 
+def test_race_with_an_article_a_line(tmp_path):
+    """The layout that google-research/albert reads, with or without the single articles beside."""
+    write_race(tmp_path)
+    path = tmp_path / "train" / "high" / "all.txt"
+    lines = [{**ARTICLE, "id": "high7.txt"}, ARTICLE, {k: ARTICLE[k] for k in ARTICLE if k != "id"}]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    choices = read_race(tmp_path, "train", ("high",))
+    assert [c.id for c in choices] == [
+        "high7.txt-0", "high7.txt-1", "high3.txt-0", "high3.txt-1", "3-0", "3-1",
+    ]  # fmt: skip
+    assert choices[1][1:] == ("It rained.", "It _ .", ("ran", "rained", "fell", "sat"), 1)
+    path.write_text(json.dumps(ARTICLE) + "\n" + json.dumps({**ARTICLE, "answers": ["A", "E"]}))
+    with pytest.raises(InputError, match="all.txt line 2 question 2: the label .* Received: 'E'"):
+        read_race(tmp_path, "train")
+
+
 def test_missing_race(tmp_path):
     with pytest.raises(InputError, match="RACE needs a folder .*dev.* Received: no such folder"):
         read_race(tmp_path, "dev")

@@ -344,17 +344,29 @@ def test_a_signal_before_an_evaluation(job, evaluated, capsys, monkeypatch, step
 
 
 def test_a_signal_during_an_evaluation(job, evaluated, capsys, monkeypatch):
-    """It is not followed by another loop."""
-    run = Evaluator.run
+    """It is not followed by another loop.
+
+    Before the first one, which XLA compiles, all is saved, and the process would end at once.
+    """
+    run, requests, seen = Evaluator.run, [], []
+
+    class Noted(training.StopRequest):
+        def __init__(self):
+            super().__init__()
+            requests.append(self)
 
     def with_signal(self):
-        os.kill(os.getpid(), signal.SIGTERM)
+        seen.append((list_checkpoints(job.output), requests[-1].nothing_to_save))
+        if len(seen) == 2:
+            os.kill(os.getpid(), signal.SIGTERM)
         return run(self)
 
+    monkeypatch.setattr(training, "StopRequest", Noted)
     monkeypatch.setattr(Evaluator, "run", with_signal)
     assert job.run(**evaluated) == 0
-    assert "stopped by SIGTERM after step 2 of 6" in capsys.readouterr().out
-    assert list_checkpoints(job.output) == [2]
+    assert seen == [([2], True), ([2], False)]
+    assert "stopped by SIGTERM after step 4 of 6" in capsys.readouterr().out
+    assert list_checkpoints(job.output) == [2, 4]
     monkeypatch.setattr(Evaluator, "run", run)
     assert job.run(**evaluated) == 0
     assert curves(job.output / "eval") == curves(job.folder / "whole" / "eval")

@@ -70,6 +70,12 @@ def test_single_label(trained):
     np.testing.assert_allclose(theirs, shares, atol=1e-6)
 
 
+def test_letter_case_of_a_published_checkpoint(job, capsys):
+    """Its folder's name says it, and lower-casing is what happens without --do_lower_case."""
+    assert job.run(init_checkpoint="models/multi_cased_L-12_H-768_A-12/bert_model.ckpt") == 1
+    assert "--do_lower_case must be False for multi_cased_L-12_H-768_A-12" in one_line(capsys)
+
+
 def test_one_example_cannot_be_held_out(tmp_path, capsys):
     job = Job(tmp_path)
     write_splits(job.data, TEXT_AND_LABEL, single_rows(1), train=(0, 1))

@@ -172,6 +172,24 @@ def test_hard_questions(trained):
     assert answers["5-2"].split()[0] in NUMBERS
 
 
+def test_google_s_way_to_cut_answers(trained, capsys):
+    """Lower-casing takes Hangul apart, so Google's program finds no place in the word."""
+    questions = made(1, 9)
+    (paragraph,) = questions["data"][0]["paragraphs"]
+    number = paragraph["qas"][0]["answers"][0]["text"]
+    paragraph["context"] = paragraph["context"].replace(number, f"{number},한")
+    path = write_questions(trained / "hangul.json", questions)
+    found = []
+    for flags in ([], ["--google_answers"]):
+        assert run(trained, f"--predict_file={path}", "--do_predict", *flags) == 0
+        found.append((written(trained)["9-0"], results(trained)["eval_exact"]))
+    assert found == [(number, 100), (f"{number},한", 0)]
+    flags = ["--google_answers", "--start_n_top=2"]
+    (trained / "beams").mkdir()
+    assert train(trained / "beams", "bert", False, *flags) == 1
+    assert "--google_answers must come with BERT's head" in one_line(capsys)
+
+
 def test_answers_that_are_not_known(trained, capsys):
     """A file without answers is answered, not scored."""
     questions = made(4, 6)

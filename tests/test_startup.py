@@ -297,3 +297,31 @@ def test_training_goes_on_without_a_reader(tmp_path, reader):
         time.sleep(0.1)
     assert (tmp_path / "status").read_text() == "status 0\n"
     assert (job.output / "model.ckpt-6.index").exists()
+
+
+@pytest.mark.parametrize("name", ("tokenization", "create_pretraining_data"))
+@pytest.mark.parametrize(
+    "command",
+    (
+        "-m run_scripts.pretrain --help",
+        "-m bert_tf.check_devices --help",
+        "-c 'from run_scripts.programs import run_race; run_race()'",
+    ),
+)
+def test_file_that_hides_a_package_is_named(tmp_path, command, name):
+    """As in a checkout of a reference repository, where such a file needs TensorFlow 1."""
+    (tmp_path / f"{name}.py").write_text("raise AttributeError('imported')")
+    run = shell(f"PYTHON {command}", tmp_path)
+    assert (run.returncode, run.stdout) == (1, "")
+    (line,) = run.stderr.splitlines()
+    assert line.startswith(f"error: {tmp_path}/{name}.py hides this project's package {name}: ")
+
+
+@pytest.mark.parametrize(
+    "package, name", (("bert_tf", "BertConfig"), ("albert_tf", "AlbertConfig"))
+)
+def test_file_that_hides_a_package_is_named_in_python(tmp_path, package, name):
+    (tmp_path / "tokenization.py").write_text("")
+    run = shell(f"PYTHON -c 'from {package} import {name}'", tmp_path)
+    line = run.stderr.splitlines()[-1]
+    assert line.startswith(f"ImportError: {tmp_path}/tokenization.py hides this project's package")

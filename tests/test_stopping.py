@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 from jobs import ROOT
@@ -121,3 +122,81 @@ def test_outside_the_main_thread_no_handler_is_set():
     thread.start()
     thread.join()
     assert seen == [handlers, False]
+
+
+# A program whose main thread is in C, as it is while XLA compiles: Python's handlers do not run.
+OUTSIDE_OF_PYTHON = """
+import ctypes, signal, sys
+from bert_tf.startup import begin
+from bert_tf.stopping import SIGNALS, StopRequest
+begin()
+with StopRequest() as stop:
+    stop.nothing_to_save = sys.argv[1] == "True"
+    signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # else poll, unlike XLA, would return
+    print("ready", flush=True)
+    ctypes.CDLL(None).poll(None, 0, int(sys.argv[2]))
+    print(stop.signal_name)
+"""
+
+
+@pytest.fixture
+def outside_of_python():
+    """Starts that program, for so many milliseconds; ends it."""
+    started = []
+
+    def start(nothing_to_save, milliseconds):
+        process = subprocess.Popen(
+            [sys.executable, "-c", OUTSIDE_OF_PYTHON, str(nothing_to_save), str(milliseconds)],
+            cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        )  # fmt: skip
+        started.append(process)
+        assert process.stdout.readline() == "ready\n"
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_signal_is_heard_at_once_where_there_is_nothing_to_save(number, outside_of_python):
+    process = outside_of_python(True, 600_000)
+    process.send_signal(number)
+    _, error = process.communicate(timeout=20)
+    assert process.returncode == 128 + number
+    (line,) = error.strip().splitlines()
+    assert line.startswith(f"error: stopped by {number.name} before a new step was finished")
+
+
+def test_signal_waits_where_there_is_something_to_save(outside_of_python):
+    process = outside_of_python(False, 500)
+    process.send_signal(signal.SIGTERM)
+    assert process.communicate(timeout=20) == ("SIGTERM\n", "")
+    assert process.returncode == 0
+
+
+def test_second_interrupt_ends_at_once_outside_of_python(outside_of_python):
+    process = outside_of_python(False, 600_000)
+    for _ in range(2):
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.1)  # two signals that are not delivered yet are one
+    _, error = process.communicate(timeout=20)
+    assert process.returncode == 1
+    assert "the steps since the newest checkpoint are not saved" in error.splitlines()[-1]
+
+
+def test_wakeup_descriptor_comes_back():
+    before = threading.active_count()
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    kept = signal.set_wakeup_fd(writing)
+    try:
+        with StopRequest():
+            assert threading.active_count() == before + 1
+        assert signal.set_wakeup_fd(writing) == writing
+    finally:
+        signal.set_wakeup_fd(kept)
+        os.close(reading)
+        os.close(writing)
+    assert threading.active_count() == before

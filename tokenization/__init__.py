@@ -1,16 +1,18 @@
 """Tokenizers that turn text into pieces of a vocabulary."""
 
+from tokenization import reference_api
 from tokenization.errors import InputError
 from tokenization.korean import KoreanTokenizer
 from tokenization.loading import load_tokenizer, save_tokenizer
+from tokenization.reference_api import *  # noqa: F403
+from tokenization.reference_api import _is_control, _is_punctuation, _is_whitespace  # noqa: F401
 from tokenization.sentencepiece import SentencePieceTokenizer
-from tokenization.wordpiece import FullTokenizer
 
 __all__ = [
-    "FullTokenizer",
     "InputError",
     "KoreanTokenizer",
     "SentencePieceTokenizer",
     "load_tokenizer",
     "save_tokenizer",
+    *reference_api.__all__,
 ]

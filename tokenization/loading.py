@@ -8,9 +8,9 @@ from tokenization.errors import InputError
 from tokenization.interface import check_switches
 from tokenization.json_text import read_json
 from tokenization.korean import KoreanTokenizer
+from tokenization.reference_api import FullTokenizer
 from tokenization.sentencepiece import SentencePieceTokenizer
 from tokenization.vocabulary import read_bytes
-from tokenization.wordpiece import FullTokenizer
 
 CONFIG_FILE = "tokenizer_config.json"
 

@@ -72,6 +72,7 @@ def _strip_accent(character: str) -> str:
     return "" if unicodedata.category(character) == "Mn" else character
 
 
+CLEAN = CharacterMap(_clean)
 CLEAN_AND_SPACE_CHINESE = CharacterMap(_clean_or_space_chinese)
 SPACE_PUNCTUATION = CharacterMap(_space_punctuation)
 STRIP_ACCENTS = CharacterMap(_strip_accent)

@@ -26,15 +26,16 @@ def _decompose_without_marks(character: str) -> str:
 DECOMPOSE_WITHOUT_MARKS = CharacterMap(_decompose_without_marks)
 
 
-def preprocess_text(text: str, lower: bool) -> str:
-    """Collapses spaces, decomposes (NFKD), drops combining marks, then may lower-case.
+def preprocess_text(inputs: str, remove_space: bool = True, lower: bool = False) -> str:
+    """May collapse spaces, decomposes (NFKD), drops combining marks, then may lower-case.
 
     Decomposed Hangul is composed again by the model's own NFKC. Combining marks here are those
     with a combining class, so kana lose their voicing mark.
 
     Source: google-research/albert tokenization.py.
     """
-    decomposed = unicodedata.normalize("NFKD", " ".join(text.split()))
+    text = " ".join(inputs.split()) if remove_space else inputs
+    decomposed = unicodedata.normalize("NFKD", text)
     text = "".join(character for character in decomposed if not unicodedata.combining(character))
     return text.lower() if lower else text
 
@@ -101,7 +102,7 @@ class SentencePieceTokenizer(TokenizerInterface):
 
         prepared = [self._prepared(text) for text in texts]
         rows = [
-            group_words(self._split_numbers(pieces))
+            group_words(split_numbers(self._model, pieces))
             for pieces in self._model.encode(prepared, out_type=str)
         ]
         words = [word for row in rows for word in row]
@@ -129,7 +130,7 @@ class SentencePieceTokenizer(TokenizerInterface):
         pieces, spans = [], []
         for found in self._model.encode(aligned.text, out_type="proto").pieces:
             start, end = character_at[found.begin], character_at[found.end]
-            parts = self._split_numbers([found.piece])
+            parts = split_numbers(self._model, [found.piece])
             pieces += parts
             # A number is cut where its digits are, from its end; other pieces are one part.
             ends = [end]
@@ -165,23 +166,26 @@ class SentencePieceTokenizer(TokenizerInterface):
         return preprocess_text(text, lower=self.do_lower_case)
 
     def _pieces(self, text: str) -> list[str]:
-        return self._split_numbers(self._model.encode(self._prepared(text), out_type=str))
+        return split_numbers(self._model, self._model.encode(self._prepared(text), out_type=str))
 
-    def _split_numbers(self, pieces: list[str]) -> list[str]:
-        split = []
-        for piece in pieces:
-            if len(piece) > 1 and piece[-1] == "," and piece[-2].isdigit():
-                split += self._number_then_comma(piece)
-            else:
-                split.append(piece)
-        return split
 
-    def _number_then_comma(self, piece: str) -> list[str]:
-        """Cuts a piece such as "▁199," so that numbers look alike with or without a comma."""
-        number = self._model.encode(piece[:-1].replace(WORD_START, ""), out_type=str)
-        if not piece.startswith(WORD_START):  # the model adds "▁" to whatever it is given
-            number[0] = number[0].removeprefix(WORD_START)
-        return [part for part in number if part] + [","]
+def split_numbers(model, pieces: list[str]) -> list[str]:
+    """Cuts pieces such as "▁199," so that numbers look alike with or without a comma.
+
+    Args:
+        model: a SentencePieceProcessor.
+        pieces: what it cut a text into.
+    """
+    split = []
+    for piece in pieces:
+        if len(piece) > 1 and piece[-1] == "," and piece[-2].isdigit():
+            number = model.encode(piece[:-1].replace(WORD_START, ""), out_type=str)
+            if not piece.startswith(WORD_START):  # the model adds "▁" to whatever it is given
+                number[0] = number[0].removeprefix(WORD_START)
+            split += [part for part in number if part] + [","]
+        else:
+            split.append(piece)
+    return split
 
 
 def group_words(pieces: list[str]) -> list[list[str]]:

@@ -1,0 +1,160 @@
+"""Code written for the tokenization.py of either reference repository keeps working."""
+
+import json
+import pickle
+
+import pytest
+from test_tokenization_golden import SAMPLE, WORDPIECE_FILES, read_records
+
+import tokenization
+from tokenization import InputError, load_tokenizer, save_tokenizer
+
+VOCABULARY = SAMPLE / "vocab.txt"
+SPM_MODEL = SAMPLE / "spm_small.model"
+
+# What the modules define, those that start with "_" and are used by other programs included.
+BERT_NAMES = (
+    "BasicTokenizer", "FullTokenizer", "WordpieceTokenizer", "convert_by_vocab",
+    "convert_ids_to_tokens", "convert_to_unicode", "convert_tokens_to_ids", "load_vocab",
+    "printable_text", "validate_case_matches_checkpoint", "whitespace_tokenize",
+    "_is_control", "_is_punctuation", "_is_whitespace",
+)  # fmt: skip
+ALBERT_NAMES = ("SPIECE_UNDERLINE", "encode_ids", "encode_pieces", "preprocess_text")
+
+
+def test_every_name_is_there():
+    assert [n for n in BERT_NAMES + ALBERT_NAMES if not hasattr(tokenization, n)] == []
+
+
+@pytest.mark.parametrize("name", WORDPIECE_FILES)
+def test_both_halves_give_what_google_recorded(name):
+    vocab = tokenization.load_vocab(VOCABULARY)
+    wordpiece = tokenization.WordpieceTokenizer(vocab)
+    for record in read_records(SAMPLE / f"{name}.jsonl"):
+        words = tokenization.BasicTokenizer(do_lower_case=record["lower"]).tokenize(record["text"])
+        assert words == record.get("basic", words)
+        assert wordpiece.tokenize(" ".join(words)) == record["tokens"]
+        ids = tokenization.convert_tokens_to_ids(vocab, record["tokens"])
+        assert ids == record.get("ids", ids)
+
+
+def test_bytes_are_text():
+    basic = tokenization.BasicTokenizer()
+    assert basic.tokenize("한국 É!".encode() + b"\xff") == basic.tokenize("한국 É!")
+    assert tokenization.convert_to_unicode(b"a\xff") == tokenization.printable_text("a") == "a"
+    with pytest.raises(ValueError, match="str or bytes. Received: int"):
+        tokenization.convert_to_unicode(1)
+
+
+def test_step_of_a_subclass_is_used():
+    class KeepsAccents(tokenization.BasicTokenizer):
+        def _run_strip_accents(self, text):
+            return text
+
+    assert KeepsAccents().tokenize("É 한국") == ["é", "한국"]
+
+
+def test_wordpiece_arguments_and_attributes():
+    wordpiece = tokenization.WordpieceTokenizer({"un", "##want", "##"}, "?", 6)
+    assert wordpiece.tokenize("unwant unwants un##") == ["un", "##want", "?", "?"]
+    wordpiece.vocab = {"unwants": 0}
+    wordpiece.max_input_chars_per_word = 7
+    assert wordpiece.tokenize("unwants") == ["unwants"]
+
+
+@pytest.mark.filterwarnings("ignore:.*read as google-research/bert reads it")
+def test_vocabulary_with_odd_lines_is_read_as_bert_reads_it():
+    vocab = tokenization.load_vocab(SAMPLE / "vocab_quirks.txt")
+    expected = json.loads((SAMPLE / "vocab_quirks_expected.json").read_text(encoding="utf-8"))
+    assert list(vocab.items()) == [tuple(pair) for pair in expected["google_bert"]]
+
+
+def test_attributes_of_the_full_tokenizer():
+    tokenizer = tokenization.FullTokenizer(VOCABULARY, do_lower_case=False)
+    assert tokenizer.inv_vocab == {index: token for token, index in tokenizer.vocab.items()}
+    assert tokenizer.sp_model is None
+    words = tokenizer.basic_tokenizer.tokenize("The Rain!")
+    assert words == ["The", "Rain", "!"]
+    pieces = tokenizer.wordpiece_tokenizer.tokenize(" ".join(words))
+    assert pieces == tokenizer.tokenize("The Rain!")
+    ids = tokenization.convert_tokens_to_ids(tokenizer.vocab, pieces)
+    assert tokenization.convert_ids_to_tokens(tokenizer.inv_vocab, ids) == pieces
+
+
+def test_full_tokenizer_with_a_sentencepiece_model(tmp_path):
+    tokenizer = tokenization.FullTokenizer(None, True, SPM_MODEL)
+    same = tokenization.FullTokenizer.from_scratch(
+        vocab_file=None, do_lower_case=True, spm_model_file=SPM_MODEL
+    )
+    for record in read_records(SAMPLE / "albert_spm_small.jsonl"):
+        lower = record["lower"]
+        text = tokenization.preprocess_text(record["text"], lower=lower)
+        if record.get("bytes_token_positions") or len(set(record["text"])) == 1:
+            continue  # see test_tokenization_golden
+        assert tokenizer.tokenize(text) == same.tokenize(text) == record["tokens"]
+        assert tokenization.encode_pieces(tokenizer.sp_model, text) == record["tokens"]
+        ids = tokenizer.convert_tokens_to_ids(record["tokens"])
+        assert tokenization.encode_ids(tokenizer.sp_model, text) == ids
+        assert [tokenizer.inv_vocab[i] for i in ids] == tokenizer.convert_ids_to_tokens(ids)
+    save_tokenizer(tokenizer, tmp_path)
+    for copy in (load_tokenizer(tmp_path), pickle.loads(pickle.dumps(tokenizer))):
+        assert copy.fingerprint() == tokenizer.fingerprint()
+
+
+def test_one_class_of_full_tokenizers(tmp_path):
+    tokenizer = tokenization.FullTokenizer(VOCABULARY)
+    save_tokenizer(tokenizer, tmp_path)
+    assert type(load_tokenizer(tmp_path)) is type(pickle.loads(pickle.dumps(tokenizer)))
+    assert type(load_tokenizer(tmp_path)) is tokenization.FullTokenizer
+
+
+@pytest.mark.parametrize(
+    "model, lower",
+    [
+        ("uncased_L-12_H-768_A-12", True),
+        ("chinese_L-12_H-768_A-12", True),
+        ("multi_cased_L-12_H-768_A-12", False),
+    ],
+)
+def test_letter_case_of_a_published_checkpoint(model, lower):
+    check = tokenization.validate_case_matches_checkpoint
+    check(lower, f"/models/{model}/bert_model.ckpt")
+    check(not lower, f"/models/{model}/model.ckpt-100")
+    check(not lower, None)
+    with pytest.raises(ValueError, match=f"must be {lower} for {model}"):
+        check(not lower, f"/models/{model}/bert_model.ckpt")
+
+
+def write_hub_module(folder, vocabulary, lower):
+    """Writes what `hub.Module` of TensorFlow 1 loads, without a model in it."""
+    import tensorflow.compat.v1 as tf
+
+    with tf.Graph().as_default(), tf.Session() as session:
+        file, case = tf.constant(str(vocabulary)), tf.constant(lower)
+        tf.add_to_collection(tf.GraphKeys.ASSET_FILEPATHS, file)
+        info = {"vocab_file": file, "do_lower_case": case}
+        signature = tf.saved_model.build_signature_def(
+            {}, {name: tf.saved_model.build_tensor_info(value) for name, value in info.items()}
+        )
+        builder = tf.saved_model.Builder(str(folder))
+        builder.add_meta_graph_and_variables(
+            session, [], {"tokenization_info": signature},
+            assets_collection=tf.get_collection(tf.GraphKeys.ASSET_FILEPATHS),
+        )  # fmt: skip
+        builder.save()
+
+
+def test_tokenizer_of_a_hub_module(tmp_path):
+    write_hub_module(tmp_path / "spm", SPM_MODEL, True)
+    tokenizer = tokenization.FullTokenizer.from_hub_module(str(tmp_path / "spm"))
+    assert tokenizer.tokenize("한국") == tokenization.FullTokenizer(None, True, SPM_MODEL).tokenize(
+        "한국"
+    )
+    write_hub_module(tmp_path / "wordpiece", VOCABULARY, False)
+    tokenizer = tokenization.FullTokenizer.from_hub_module(str(tmp_path / "wordpiece"), False)
+    assert (tokenizer.do_lower_case, tokenizer.vocab_size) == (
+        False, len(tokenization.load_vocab(VOCABULARY)),
+    )  # fmt: skip
+    for wrong in (str(tmp_path), "https://tfhub.dev/google/albert_base/1"):
+        with pytest.raises(InputError, match=f"unpacked .* Received: {wrong}"):
+            tokenization.FullTokenizer.from_hub_module(wrong)

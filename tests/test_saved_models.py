@@ -1,0 +1,101 @@
+"""A fine-tuned classifier as a SavedModel: its signature, its outputs, what lies beside it."""
+
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from classifier_jobs import Job, read_table, single_rows, write_splits
+from jobs import one_line
+
+from finetuning.inputs import encode_pairs, pad_rows
+from finetuning.saved_models import meaning
+from run_scripts.model_folder import SETTINGS_FILE
+from tokenization import load_tokenizer
+
+LENGTH = 16
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    """A model trained for a moment, its predictions, and its export with a threshold."""
+    job = Job(tmp_path_factory.mktemp("exported"))
+    splits = {"train": (0, 16), "test": (16, 24)}
+    write_splits(job.data, ["text", "label"], single_rows(24), **splits)
+    job.export = job.folder / "served" / "model"
+    assert job.run(train_step=2, do_predict=True, max_seq_length=LENGTH) == 0
+    assert job.again(export_dir=job.export, threshold_to_export=0.25) == 0
+    return job
+
+
+def serialized(tokenizer, texts):
+    """tf.Examples as ALBERT's program takes them."""
+    rows = encode_pairs(tokenizer, [(text, None) for text in texts], LENGTH)
+    batch = pad_rows(rows, LENGTH, tokenizer.pad_id)
+    examples = []
+    for i in range(len(texts)):
+        features = {
+            name: tf.train.Feature(int64_list=tf.train.Int64List(value=values[i]))
+            for name, values in batch.items()
+        }
+        example = tf.train.Example(features=tf.train.Features(feature=features))
+        examples.append(example.SerializeToString())
+    return tf.constant(examples)
+
+
+def test_saved_model_predicts_as_the_program(exported):
+    (folder,) = exported.export.iterdir()
+    assert folder.name.isdigit()
+    serve = tf.saved_model.load(str(folder)).signatures["serving_default"]
+    # What lies beside the model is enough to use it.
+    extra = folder / "assets.extra"
+    labels = json.loads((extra / SETTINGS_FILE).read_text())["labels"].split(",")
+    header, *rows = read_table(exported.output / "predictions_test.tsv")
+    outputs = serve(input=serialized(load_tokenizer(extra), [row[1] for row in rows]))
+    assert {name: (value.dtype, value.shape) for name, value in outputs.items()} == {
+        "probabilities": (tf.float32, (8, 2)),
+        "predictions": (tf.int32, (8,)),
+        "threshold": (tf.float32, ()),
+    }
+    assert outputs["threshold"] == 0.25
+    assert [labels[i] for i in outputs["predictions"]] == [
+        row[header.index("prediction")] for row in rows
+    ]
+    shares = [[float(row[header.index(label)]) for label in labels] for row in rows]
+    np.testing.assert_allclose(outputs["probabilities"], shares, atol=1e-6)
+
+
+def test_second_export_has_a_folder_of_its_own(exported):
+    before = set(exported.export.iterdir())
+    assert exported.again(export_dir=exported.export) == 0
+    (new,) = set(exported.export.iterdir()) - before
+    serve = tf.saved_model.load(str(new)).signatures["serving_default"]
+    assert set(serve.structured_outputs) == {"probabilities", "predictions"}
+
+
+class Kind:
+    """What `meaning` asks a model."""
+
+    def __init__(self, classes, multi_label=False):
+        self.classes, self.multi_label = classes, multi_label
+
+
+def test_outputs_of_scores_and_of_several_labels():
+    score = meaning(Kind(1), np.array([[0.5], [4.0]], np.float32))
+    assert score["probabilities"].shape == (2, 1) and list(score["predictions"]) == [0.5, 4.0]
+    labels = meaning(Kind(3, multi_label=True), np.array([[0.0, 2.0, -2.0]], np.float32))
+    np.testing.assert_allclose(labels["probabilities"][0], [0.5, 0.880797, 0.119203], rtol=1e-5)
+    assert labels["predictions"].numpy().tolist() == [[0, 1, 0]]
+
+
+@pytest.mark.parametrize(
+    "flags, said",
+    [
+        ({"threshold_to_export": 0.5}, "--threshold_to_export must come with --export_dir"),
+        ({"num_seeds": 2, "export_dir": "served"}, "--export_dir must come with one seed"),
+        ({"export_dir": "/proc/no"}, "--export_dir must be a directory that can be written"),
+    ],
+)
+def test_export_that_cannot_be(tmp_path, capsys, flags, said):
+    assert Job(tmp_path).run(do_eval=True, **flags) == 1
+    assert said in one_line(capsys)

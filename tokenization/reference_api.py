@@ -1,0 +1,309 @@
+"""The names that google-research/bert's and google-research/albert's tokenization.py have.
+
+Code that was written for either module keeps working with `import tokenization`. Where the two
+differ, this follows google-research/bert (how `load_vocab` reads odd lines, for example), and
+ALBERT's additional arguments and functions work too. New code has no need of anything here but
+`FullTokenizer`.
+"""
+
+import os
+import re
+import unicodedata
+from collections import OrderedDict
+
+from tokenization.characters import is_chinese, is_control, is_punctuation, is_whitespace
+from tokenization.decoding import UNKNOWN_TOKEN
+from tokenization.errors import InputError
+from tokenization.normalization import CLEAN, SPACE_ALONE, SPACE_PUNCTUATION, STRIP_ACCENTS
+from tokenization.sentencepiece import (
+    WORD_START,
+    SentencePieceTokenizer,
+    preprocess_text,
+    split_numbers,
+)
+from tokenization.vocabulary import load_vocabulary
+from tokenization.wordpiece import MAX_WORD_CHARACTERS
+from tokenization.wordpiece import FullTokenizer as WordPieceTokenizer
+
+__all__ = [
+    "SPIECE_UNDERLINE",
+    "BasicTokenizer",
+    "FullTokenizer",
+    "WordpieceTokenizer",
+    "convert_by_vocab",
+    "convert_ids_to_tokens",
+    "convert_to_unicode",
+    "convert_tokens_to_ids",
+    "encode_ids",
+    "encode_pieces",
+    "load_vocab",
+    "preprocess_text",
+    "printable_text",
+    "validate_case_matches_checkpoint",
+    "whitespace_tokenize",
+]
+
+SPIECE_UNDERLINE = WORD_START.encode()
+
+# What Google's programs know about letter case, by the folder of the published checkpoint.
+LOWER_CASE_MODELS = (
+    "uncased_L-24_H-1024_A-16", "uncased_L-12_H-768_A-12",
+    "multilingual_L-12_H-768_A-12", "chinese_L-12_H-768_A-12",
+)  # fmt: skip
+CASED_MODELS = ("cased_L-12_H-768_A-12", "cased_L-24_H-1024_A-16", "multi_cased_L-12_H-768_A-12")
+
+_is_whitespace = is_whitespace
+_is_control = is_control
+_is_punctuation = is_punctuation
+
+
+class FullTokenizer(WordPieceTokenizer):
+    """google-research/bert's tokenizer, with the constructors and attributes of both modules.
+
+    Args:
+        vocab_file: one token a line, read with Google's quirks.
+        do_lower_case: lower-case, decompose, drop accents; False keeps the text as it is.
+        spm_model_file: ALBERT's SentencePiece model, in place of `vocab_file`. Then what is made
+            is a `SentencePieceTokenizer` that, as in ALBERT, leaves the letter case to
+            `preprocess_text`.
+
+    Raises:
+        InputError: the file is missing, empty or malformed.
+    """
+
+    def __new__(cls, vocab_file=None, do_lower_case=True, spm_model_file=None):
+        if spm_model_file:
+            return _AlbertTokenizer(spm_model_file, do_lower_case=None)
+        return super().__new__(cls)
+
+    def __init__(
+        self,
+        vocab_file: str | os.PathLike,
+        do_lower_case: bool = True,
+        spm_model_file: str | os.PathLike | None = None,
+    ):
+        super().__init__(vocab_file, do_lower_case)
+
+    @classmethod
+    def from_scratch(cls, vocab_file, do_lower_case, spm_model_file):
+        """ALBERT's other name of the constructor."""
+        return cls(vocab_file, do_lower_case, spm_model_file)
+
+    @classmethod
+    def from_hub_module(cls, hub_module, use_spm=True):
+        """Makes the tokenizer that a TensorFlow Hub module was trained with.
+
+        Args:
+            hub_module: the folder of the unpacked module.
+            use_spm: whether its vocabulary is a SentencePiece model.
+
+        Raises:
+            InputError: there is no such folder, or it is no module that has a vocabulary.
+        """
+        file, lower = _read_hub_module(hub_module)
+        return cls(*(None, lower, file) if use_spm else (file, lower))
+
+    @property
+    def inv_vocab(self) -> dict[int, str]:
+        """The token of each id."""
+        return self._tokens_by_id
+
+    @property
+    def sp_model(self):
+        """None: there is no SentencePiece model."""
+        return None
+
+    @property
+    def basic_tokenizer(self):
+        """The first half of this tokenizer."""
+        return BasicTokenizer(self.do_lower_case)
+
+    @property
+    def wordpiece_tokenizer(self):
+        """The second half of this tokenizer."""
+        return WordpieceTokenizer(self.vocab)
+
+
+class _AlbertTokenizer(SentencePieceTokenizer):
+    """What ALBERT's FullTokenizer is with a SentencePiece model."""
+
+    @property
+    def sp_model(self):
+        """The SentencePieceProcessor."""
+        return self._model
+
+    @property
+    def inv_vocab(self) -> dict[int, str]:
+        """The piece of each id."""
+        return self._tokens_by_id
+
+
+class BasicTokenizer:
+    """Cleans text and splits it into words, punctuation marks and ideographs.
+
+    A subclass may override a step, as many do to keep accents.
+
+    Args:
+        do_lower_case: lower-case, decompose, drop accents.
+    """
+
+    def __init__(self, do_lower_case=True):
+        self.do_lower_case = do_lower_case
+
+    def tokenize(self, text):
+        """Returns the words of a text, which may be UTF-8 bytes."""
+        text = self._tokenize_chinese_chars(self._clean_text(convert_to_unicode(text)))
+        words = []
+        for word in whitespace_tokenize(text):
+            if self.do_lower_case:
+                word = self._run_strip_accents(word.lower())
+            words += self._run_split_on_punc(word)
+        return whitespace_tokenize(" ".join(words))
+
+    def _clean_text(self, text):
+        return text.translate(CLEAN)
+
+    def _tokenize_chinese_chars(self, text):
+        return text.translate(SPACE_ALONE[False, True])
+
+    def _is_chinese_char(self, cp):
+        return is_chinese(chr(cp))
+
+    def _run_strip_accents(self, text):
+        return unicodedata.normalize("NFD", text).translate(STRIP_ACCENTS)
+
+    def _run_split_on_punc(self, text):
+        return text.translate(SPACE_PUNCTUATION).split()
+
+
+class WordpieceTokenizer:
+    """Cuts words into the longest pieces that the vocabulary holds, from the left.
+
+    The attributes are looked up at every call, so they may be changed. `FullTokenizer` does not
+    use this class but the faster `tokenization.wordpiece.WordPiece`.
+
+    Args:
+        vocab: a container of tokens.
+        unk_token: what stands for a word that cannot be cut.
+        max_input_chars_per_word: a longer word is not cut.
+    """
+
+    def __init__(
+        self, vocab, unk_token=UNKNOWN_TOKEN, max_input_chars_per_word=MAX_WORD_CHARACTERS
+    ):
+        self.vocab = vocab
+        self.unk_token = unk_token
+        self.max_input_chars_per_word = max_input_chars_per_word
+
+    def tokenize(self, text):
+        """Returns the pieces of words that whitespace separates."""
+        return [
+            piece
+            for word in whitespace_tokenize(convert_to_unicode(text))
+            for piece in self._pieces(word)
+        ]
+
+    def _pieces(self, word):
+        if len(word) > self.max_input_chars_per_word:
+            return [self.unk_token]
+        pieces, start = [], 0
+        while start < len(word):
+            prefix = "##" if start else ""
+            for end in range(len(word), start, -1):
+                if prefix + word[start:end] in self.vocab:
+                    break
+            else:
+                return [self.unk_token]
+            pieces.append(prefix + word[start:end])
+            start = end
+        return pieces
+
+
+def validate_case_matches_checkpoint(do_lower_case, init_checkpoint):
+    """Refuses the wrong letter case for a published checkpoint, known by its folder's name.
+
+    Raises:
+        InputError (a ValueError, as Google raises): the checkpoint was trained with the other case.
+    """
+    found = re.match("^.*?([A-Za-z0-9_-]+)/bert_model.ckpt", init_checkpoint or "")
+    if not found:
+        return
+    trained_with = LOWER_CASE_MODELS if not do_lower_case else CASED_MODELS
+    if found[1] in trained_with:
+        raise InputError(
+            f"--do_lower_case must be {not do_lower_case} for {found[1]}, which was pre-trained "
+            f"that way. Received: {do_lower_case} for {init_checkpoint}"
+        )
+
+
+def convert_to_unicode(text):
+    """Returns text as `str`; bytes are read as UTF-8, invalid ones are dropped."""
+    if isinstance(text, str):
+        return text
+    if isinstance(text, bytes):
+        return text.decode("utf-8", "ignore")
+    raise ValueError(f"Text must be str or bytes. Received: {type(text).__name__}")
+
+
+# On Python 3 both modules do the same for what is to be printed.
+printable_text = convert_to_unicode
+
+
+def load_vocab(vocab_file):
+    """Returns the id of each token of a vocabulary file, in the file's order."""
+    vocab, _ = load_vocabulary(vocab_file)
+    return OrderedDict(vocab)
+
+
+def convert_by_vocab(vocab, items):
+    """Returns what `vocab` maps each item to; KeyError for one that it lacks."""
+    return [vocab[item] for item in items]
+
+
+def convert_tokens_to_ids(vocab, tokens):
+    """Returns the id of each token."""
+    return convert_by_vocab(vocab, tokens)
+
+
+def convert_ids_to_tokens(inv_vocab, ids):
+    """Returns the token of each id."""
+    return convert_by_vocab(inv_vocab, ids)
+
+
+def whitespace_tokenize(text):
+    """Returns what whitespace separates."""
+    return text.split()
+
+
+def encode_pieces(sp_model, text, return_unicode=True, sample=False):
+    """Cuts a text by a SentencePieceProcessor; numbers with a comma as `SentencePieceTokenizer`.
+
+    Args:
+        sp_model: the SentencePieceProcessor.
+        text: what `preprocess_text` returned.
+        return_unicode: has no effect on Python 3.
+        sample: whether to draw one of 64 ways to cut the text.
+    """
+    cut = sp_model.SampleEncodeAsPieces(text, 64, 0.1) if sample else sp_model.EncodeAsPieces(text)
+    return split_numbers(sp_model, cut)
+
+
+def encode_ids(sp_model, text, sample=False):
+    """Returns the ids of the pieces of `encode_pieces`."""
+    return [sp_model.PieceToId(piece) for piece in encode_pieces(sp_model, text, sample=sample)]
+
+
+def _read_hub_module(folder):
+    """Returns the vocabulary file and the letter case of an unpacked TensorFlow Hub module."""
+    import tensorflow as tf  # here: everything else works without it
+
+    try:
+        os.listdir(folder)  # TensorFlow has an error of its own for an address
+        info = tf.saved_model.load(folder, tags=[]).signatures["tokenization_info"]()
+        return info["vocab_file"].numpy().decode(), bool(info["do_lower_case"].numpy())
+    except (OSError, KeyError, RuntimeError, ValueError) as error:
+        raise InputError(
+            "A hub module must be the folder of an unpacked one that has the signature "
+            f"tokenization_info (FullTokenizer takes its vocabulary file too). Received: {folder} "
+            f"({str(error).splitlines()[0][:200]})"
+        ) from None
