@@ -7,6 +7,7 @@ encodes examples, makes the model, judges outputs, writes predictions.
 import dataclasses
 import functools
 import json
+import math
 import os
 
 import keras
@@ -29,6 +30,7 @@ from bert_tf.distribution import (
 )
 from bert_tf.evaluation import write_results
 from bert_tf.exhaustion import MEMORY_REMEDIES, explain_exhaustion
+from bert_tf.length_buckets import compiling_positions
 from bert_tf.loss_scale import LossScale
 from bert_tf.markdown import as_markdown_table
 from bert_tf.memory import memory_line
@@ -82,9 +84,10 @@ def run(values, column, config, tokenizer, problem, read, boundaries, settings, 
                     f"{len(read[split])} without any"
                 )
         # Of each split its own: its figures do not depend on which splits were read beside it.
+        rows = getattr(problem, "rows", 1)  # of multiple choice an example is several
         boundaries = {
-            split: boundaries or choose_boundaries(each.lengths, values.max_seq_length)
-            for split, each in examples.items()
+            split: boundaries or boundaries_of_split(values, split, examples, config, rows)
+            for split in examples
         }
         one = Run(
             column, config, tokenizer, problem, examples, boundaries, settings, strategy, precision,
@@ -102,6 +105,29 @@ def run(values, column, config, tokenizer, problem, read, boundaries, settings, 
                 if is_chief(strategy):
                     show_seeds(values, results)
         barrier(strategy)
+
+
+def boundaries_of_split(values, split, examples, config, rows):
+    """The lengths of a split's batches: several where there is work enough to compile them for.
+
+    Args:
+        values: `FinetuneFlags`.
+        split: a key of `examples`.
+        examples: split -> its `Examples`.
+        config: the model's configuration.
+        rows: how many rows an example is.
+    """
+    lengths = examples[split].lengths
+    steps = training_steps(values, examples["train"].count)[0] if values.do_train else 0
+    if split == "train" and values.do_train:
+        batches, size = steps, values.train_batch_size
+    else:
+        size = values.eval_batch_size if values.do_eval else values.predict_batch_size
+        often = 1 + steps // values.eval_every_steps if values.eval_every_steps else 1
+        batches = often * math.ceil(len(lengths) / size)
+    device = "GPU" if tf.config.list_physical_devices("GPU") else "CPU"
+    price = compiling_positions(config.hidden_size, size * rows, device) / batches
+    return choose_boundaries(lengths, values.max_seq_length, price)
 
 
 def with_seeds(values):
@@ -238,7 +264,6 @@ class Run:
             f"{state.step + 1} to {steps}, {steps * values.train_batch_size / count:.1f} passes "
             f"over {count:,} examples, padded to {', '.join(map(str, boundaries))}"
         )
-        # Of multiple choice an example is several rows.
         part = values.train_batch_size // replicas // parts * getattr(self.problem, "rows", 1)
         say(memory_line(self.config, part, boundaries[-1], 1, self.precision, values.recompute))
         if line := compiling_line(self.compiled, boundaries):
