@@ -54,6 +54,9 @@ from run_scripts.model_folder import SETTINGS_FILE, describe
 from run_scripts.training_flags import library_seed, read_profile_steps
 from tokenization.errors import InputError
 
+# The share of a step's time that XLA saves, about.
+XLA_GAIN = 0.2
+
 
 def run(values, column, config, tokenizer, problem, read, boundaries, settings, folders, refusal):
     """Everything that computes: one training, or several with different seeds.
@@ -70,6 +73,7 @@ def run(values, column, config, tokenizer, problem, read, boundaries, settings, 
         folders, refusal: what `training_folders` yielded.
     """
     precision = choose_precision(values.precision)
+    values = without_xla_if_short(values, config, problem, read)
     compiled = choose_compilation(values.xla, precision)
     if compiled.between_products:
         compile_between_products()
@@ -84,10 +88,15 @@ def run(values, column, config, tokenizer, problem, read, boundaries, settings, 
                     f"{len(read[split])} without any"
                 )
         # Of each split its own: its figures do not depend on which splits were read beside it.
-        rows = getattr(problem, "rows", 1)  # of multiple choice an example is several
+        counts = {split: each.count for split, each in examples.items()}
         boundaries = {
-            split: boundaries or boundaries_of_split(values, split, examples, config, rows)
-            for split in examples
+            split: boundaries
+            or choose_boundaries(
+                each.lengths,
+                values.max_seq_length,
+                compiling_price(values, config, problem, split, counts),
+            )
+            for split, each in examples.items()
         }
         one = Run(
             column, config, tokenizer, problem, examples, boundaries, settings, strategy, precision,
@@ -107,27 +116,36 @@ def run(values, column, config, tokenizer, problem, read, boundaries, settings, 
         barrier(strategy)
 
 
-def boundaries_of_split(values, split, examples, config, rows):
-    """The lengths of a split's batches: several where there is work enough to compile them for.
+def compiling_price(values, config, problem, split, counts):
+    """What compiling costs, shared out over the batches of a split, in positions of each.
 
     Args:
         values: `FinetuneFlags`.
-        split: a key of `examples`.
-        examples: split -> its `Examples`.
         config: the model's configuration.
-        rows: how many rows an example is.
+        problem: what is taught.
+        split: a key of `counts`.
+        counts: split -> how many examples it has.
     """
-    lengths = examples[split].lengths
-    steps = training_steps(values, examples["train"].count)[0] if values.do_train else 0
+    steps = training_steps(values, counts["train"])[0] if values.do_train else 0
     if split == "train" and values.do_train:
         batches, size = steps, values.train_batch_size
     else:
         size = values.eval_batch_size if values.do_eval else values.predict_batch_size
         often = 1 + steps // values.eval_every_steps if values.eval_every_steps else 1
-        batches = often * math.ceil(len(lengths) / size)
+        batches = often * math.ceil(counts[split] / size)
+    rows = size * getattr(problem, "rows", 1)  # of multiple choice an example is several
     device = "GPU" if tf.config.list_physical_devices("GPU") else "CPU"
-    price = compiling_positions(config.hidden_size, size * rows, device) / batches
-    return choose_boundaries(lengths, values.max_seq_length, price)
+    return compiling_positions(config.hidden_size, rows, device) / batches
+
+
+def without_xla_if_short(values, config, problem, read):
+    """The flags, with --xla=auto made off where compiling would take longer than it saves."""
+    counts = {split: len(each) for split, each in read.items()}
+    split = "train" if values.do_train else max(counts, key=counts.get)
+    price = compiling_price(values, config, problem, split, counts)
+    if values.xla == "auto" and price > XLA_GAIN * values.max_seq_length:
+        return dataclasses.replace(values, xla="off")
+    return values
 
 
 def with_seeds(values):
