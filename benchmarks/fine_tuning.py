@@ -1,16 +1,19 @@
 """Measures what length buckets and pre-training do for fine-tuning.
 
     python benchmarks/fine_tuning.py --model_dir=output --compare=buckets --data_dir=nsmc
+    python benchmarks/fine_tuning.py --model_dir=output --compare=cost --data_dir=nsmc
     python benchmarks/fine_tuning.py --model_dir=output --compare=pretraining --data_dir=data
 
 buckets: NSMC, batches by length beside batches that are all padded to 128, seed by seed in turn:
 reviews/s (the median over the points of each training's curve, so that compiling is left out),
-accuracy. pretraining: each of --tasks from the pre-trained weights, from random ones, and without
-a model. --work_dir keeps what was trained, so that a benchmark goes on where it was; flags behind
-`--` go to the program that trains.
+accuracy. cost: the CPU seconds of whole trainings, short and longer, batches by length beside
+padded ones, so that compiling counts. pretraining: each of --tasks from the pre-trained weights,
+from random ones, and without a model. --work_dir keeps what was trained, so that a benchmark goes
+on where it was; flags behind `--` go to the program that trains.
 """
 
 import argparse
+import resource
 import statistics
 import tempfile
 from pathlib import Path
@@ -94,6 +97,31 @@ def compare_buckets(arguments, work_dir):
     print(f"\nreviews/s, by length over padded, for each seed: {ratios}")
 
 
+def cpu_seconds():
+    """Of the programs run so far."""
+    return sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
+
+
+def compare_cost(arguments, work_dir):
+    """A row for each number of updates; the median over the seeds, the ways taking turns."""
+    rows = []
+    for steps in arguments.updates:
+        found = {"auto": [], "none": []}
+        for seed in arguments.seeds:
+            for way in found:
+                output = work_dir / f"cost_{way}_{steps}_{seed}"
+                flags = (f"--bucket_boundaries={way}", f"--train_step={steps}", "--nodo_eval")
+                before = cpu_seconds()
+                train(arguments, "nsmc", output, seed, *flags)
+                found[way].append(cpu_seconds() - before)
+        auto, none = (statistics.median(found[way]) for way in ("auto", "none"))
+        spread = max((max(times) - min(times)) / min(times) for times in found.values())
+        rows.append(
+            [f"{steps:,}", f"{auto:.1f}", f"{none:.1f}", f"{auto / none:.2f}", f"{spread:.0%}"]
+        )
+    print_table(["updates", "by length, CPU s", "padded, CPU s", "ratio", "spread"], rows)
+
+
 def show(found, prefix):
     """The metrics of results whose names begin so."""
     return "; ".join(
@@ -118,22 +146,25 @@ def compare_pretraining(arguments, work_dir):
     print_table(list(rows[0]), [list(row.values()) for row in rows])
 
 
+COMPARE = {"buckets": compare_buckets, "cost": compare_cost, "pretraining": compare_pretraining}
+
+
 def main():
     """Reads the command line, compares, prints a table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--model_dir", required=True, help="an --output_dir of run_pretraining")
     parser.add_argument("--data_dir", required=True, help="the tasks' files, or folders of them")
-    parser.add_argument("--compare", choices=("buckets", "pretraining"), required=True)
+    parser.add_argument("--compare", choices=tuple(COMPARE), required=True)
     parser.add_argument("--tasks", type=one_of(*PROGRAMS), default=["nsmc"])
     parser.add_argument("--seeds", type=whole_numbers, default=[1, 2, 3])
+    parser.add_argument("--updates", type=whole_numbers, default=[6, 937])
     parser.add_argument("--epochs", type=float, default=1.0)
     parser.add_argument("--learning_rate", type=float, default=5e-4)
     parser.add_argument("--work_dir", type=Path, help="kept, to go on; else a temporary folder")
     parser.add_argument("flags", nargs="*", help="of run_classifier or run_ner, behind --")
     arguments = parser.parse_args()
-    compare = {"buckets": compare_buckets, "pretraining": compare_pretraining}[arguments.compare]
     with tempfile.TemporaryDirectory() as temporary:
-        compare(arguments, arguments.work_dir or Path(temporary))
+        COMPARE[arguments.compare](arguments, arguments.work_dir or Path(temporary))
 
 
 if __name__ == "__main__":

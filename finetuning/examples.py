@@ -165,12 +165,14 @@ def _shuffled(examples, seed, epoch):
     return np.random.default_rng([seed, 0, epoch]).permutation(examples)
 
 
-def choose_boundaries(lengths, longest):
-    """Lengths for batches, so that they are padded little and few lengths are compiled.
+def choose_boundaries(lengths, longest, price=0.0):
+    """Lengths for batches: the more of them, the less is padded and the more is compiled.
 
     Args:
         lengths: of the examples, [N].
         longest: what the last boundary is at most.
+        price: what another length costs, as positions by which every batch could be longer
+            instead; see `bert_tf.length_buckets.compiling_positions`.
 
     Returns:
         At most `MOST_LENGTHS` ascending multiples of `LENGTH_STEP` (the last one may be
@@ -182,16 +184,15 @@ def choose_boundaries(lengths, longest):
     needed = np.minimum(-(-needed // LENGTH_STEP) * LENGTH_STEP, longest).astype(int)  # [W]
     values, counts = np.unique(needed, return_counts=True)
     batches = np.concatenate([[0], np.cumsum(counts)])
-    # How many of `values` are covered -> the least sum of padded lengths, with the boundaries.
+    # How many of `values` are covered -> the least cost in positions, with the boundaries.
     plans = {0: (0, ())}
     for _ in range(MOST_LENGTHS):
         more = dict(plans)
         for covered, (cost, chosen) in plans.items():
             for last in range(covered, len(values)):
                 length = int(values[last])
-                padded = cost + length * int(batches[last + 1] - batches[covered])
-                more[last + 1] = min(
-                    more.get(last + 1, (math.inf, ())), (padded, (*chosen, length))
-                )
+                padded = length * int(batches[last + 1] - batches[covered])
+                plan = cost + padded + WINDOW * price, (*chosen, length)
+                more[last + 1] = min(more.get(last + 1, (math.inf, ())), plan)
         plans = more
     return plans[len(values)][1]

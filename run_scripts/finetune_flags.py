@@ -106,8 +106,8 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
     bucket_boundaries: str = flag(
         "auto",
         "Lengths that batches may have: examples of about equal length come in one batch. auto: "
-        "seven at most, chosen by the examples; none: all are padded to max_seq_length; or numbers "
-        "separated by commas.",
+        "one to seven, chosen by the examples and by the work ahead, as each is compiled; none: "
+        "all are padded to max_seq_length; or numbers separated by commas.",
     )
     classifier_dropout: float = flag(
         0.1,

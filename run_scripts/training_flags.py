@@ -89,8 +89,8 @@ class TrainingFlags:
     )
     xla: str = flag(
         "auto",
-        "Whether XLA compiles the training step; auto: yes, unless it cannot; of bfloat16 on a CPU "
-        "what lies between the matrix products.",
+        "Whether XLA compiles the training step; auto: yes, unless it cannot, or a fine-tuning is "
+        "too short to pay for it; of bfloat16 on a CPU what lies between the matrix products.",
         choices=("auto", "on", "off"),
     )
     iterations_per_loop: int = flag(None, "For TPUs; means nothing here.", least=0, most=MOST_STEPS)

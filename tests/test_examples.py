@@ -9,7 +9,7 @@ import tensorflow as tf
 from test_input_pipeline import workers
 from tiny import two_devices
 
-from bert_tf.length_buckets import BUCKET, WINDOW
+from bert_tf.length_buckets import BUCKET, WINDOW, compiling_positions
 from bert_tf.training import TrainingConfig
 from finetuning.examples import (
     LENGTH_STEP,
@@ -150,6 +150,36 @@ def test_a_strategy_hands_every_device_its_part():
 )
 def test_lengths_by_hand(lengths, longest, expected):
     assert tuple(choose_boundaries(np.array(lengths), longest)) == expected
+
+
+def test_the_more_a_length_costs_the_fewer_there_are():
+    """And those are the best ones of so many: of all pairs, by trying."""
+    lengths = np.random.default_rng(0).integers(1, 121, 1000)
+    counts = [len(choose_boundaries(lengths, 128, price)) for price in (0, 2, 5, 20, 50, 1e9)]
+    assert counts == sorted(counts, reverse=True) and len(set(counts)) >= 4
+    assert (counts[0], counts[-1]) == (MOST_LENGTHS, 1)
+    needed = np.sort(lengths)[np.ceil(np.arange(1, WINDOW + 1) * 1000 / WINDOW).astype(int) - 1]
+    cost, best = min(
+        (np.where(needed <= first, first, 120).mean() + 2 * 20, (first, 120))
+        for first in range(8, 120, 8)
+    )
+    assert cost < 120 + 20 and choose_boundaries(lengths, 128, 20) == best
+
+
+@pytest.mark.parametrize(
+    "hidden_size, device, steps, expected",
+    (
+        (128, "CPU", 6, {1}),  # a trial
+        (128, "CPU", 937, {2, 3}),  # 10,000 film reviews, three times
+        (768, "CPU", 343, {5, 6, 7}),  # MRPC: an hour of computing
+        (768, "GPU", 343, {1}),  # and a minute
+        (768, "GPU", 14_000, {3, 4, 5}),
+    ),
+)
+def test_as_many_lengths_as_pay(hidden_size, device, steps, expected):
+    lengths = np.minimum(3 + np.random.default_rng(0).exponential(25, 5000).astype(int), 128)
+    price = compiling_positions(hidden_size, 32, device) / steps
+    assert len(choose_boundaries(lengths, 128, price)) in expected
 
 
 def test_the_lengths_chosen_are_the_best_ones():

@@ -1,0 +1,70 @@
+"""Fine-tuning compiles as much as the work ahead pays for."""
+
+import types
+
+import pytest
+import tensorflow as tf
+
+from bert_tf import BertConfig
+from run_scripts.classifier import ClassifierFlags
+from run_scripts.cli import parse, resolve_columns
+from run_scripts.finetune_run import compiling_price, without_xla_if_short
+
+PROBLEM = types.SimpleNamespace()
+CHOICES = types.SimpleNamespace(rows=4)
+
+
+def flags(*arguments):
+    argv = ["run_classifier.py", "--task_name=nsmc", "--data_dir=d", "--output_dir=o", *arguments]
+    return resolve_columns(parse(ClassifierFlags, argv), "bert")
+
+
+def config(hidden_size):
+    return BertConfig(vocab_size=60, hidden_size=hidden_size, num_attention_heads=2)
+
+
+TRAIN = ("--do_train", "--max_seq_length=128", "--train_batch_size=32")
+
+
+@pytest.mark.parametrize(
+    "hidden_size, arguments, expected",
+    (
+        (128, (*TRAIN, "--train_step=6"), "off"),
+        (128, (*TRAIN, "--train_step=6", "--xla=on"), "on"),
+        (128, (*TRAIN, "--train_step=6", "--xla=off"), "off"),
+        (128, (*TRAIN, "--train_step=937"), "auto"),
+        (768, (*TRAIN, "--num_train_epochs=3"), "auto"),
+        (768, ("--do_predict", "--predict_batch_size=8"), "auto"),  # 50 batches
+        (64, ("--do_predict", "--predict_batch_size=8"), "off"),
+    ),
+)
+def test_xla_only_where_it_pays(hidden_size, arguments, expected):
+    read = {"train": [None] * 3668, "dev": [None] * 400}
+    if "--do_train" not in arguments:
+        del read["train"]
+    values = without_xla_if_short(flags(*arguments), config(hidden_size), PROBLEM, read)
+    assert values.xla == expected
+
+
+def test_a_gpu_computes_more_in_the_time_that_compiling_takes(monkeypatch):
+    values, read = flags(*TRAIN, "--train_step=937"), {"train": [None] * 3668}
+    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [kind])
+    assert without_xla_if_short(values, config(768), PROBLEM, read).xla == "off"
+    values = flags(*TRAIN, "--train_step=14000")
+    assert without_xla_if_short(values, config(768), PROBLEM, read).xla == "auto"
+
+
+def test_what_compiling_costs_is_shared_by_the_batches_of_a_split():
+    counts = {"train": 320, "dev": 80}
+    values = flags(*TRAIN, "--train_step=100", "--do_eval", "--eval_batch_size=8")
+    often = flags(
+        *TRAIN, "--train_step=100", "--do_eval", "--eval_batch_size=8", "--eval_every_steps=10"
+    )
+    price = compiling_price(values, config(64), PROBLEM, "train", counts)
+    # The same rows in four times as many batches; ten batches; those eleven times.
+    assert compiling_price(values, config(64), PROBLEM, "dev", counts) == pytest.approx(40 * price)
+    assert compiling_price(often, config(64), PROBLEM, "dev", counts) == pytest.approx(
+        40 / 11 * price
+    )
+    assert compiling_price(values, config(64), CHOICES, "train", counts) == price / 4
+    assert compiling_price(values, config(128), PROBLEM, "train", counts) == price / 4
