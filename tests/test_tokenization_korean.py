@@ -97,7 +97,10 @@ def test_lone_surrogates_are_dropped(tmp_path):
         ({"word_end_marker": "♣", "unknown": "character"}, "Received: no '##♣'"),
         ({"jamo_fallback": True}, "86 missing, such as"),
         ({"jamo_fallback": True, "normalization": None}, 'normalization "NFC"'),
-        ({"shorten_runs": -1}, "shorten_runs must be a whole number from 0 to 2147483647. Received"),
+        (
+            {"shorten_runs": -1},
+            "shorten_runs must be a whole number from 0 to 2147483647. Received",
+        ),
         ({"shorten_runs": 2**32}, "must be a whole number from 0 to 2147483647"),
         ({"shorten_runs": int("9" * 4000)}, "must be a whole number from 0 to 2147483647"),
         ({"word_end_marker": "\ud800"}, "word_end_marker must be a string without lone surrogates"),
