@@ -8,8 +8,9 @@ import time
 import warnings
 
 from create_pretraining_data.input_chunks import FORMATS
-from run_scripts.cli import expand_globs, flag, run_program
+from run_scripts.cli import flag, run_program
 from run_scripts.limits import LARGEST_VOCABULARY, MOST_PROCESSES
+from run_scripts.paths import expand_globs, split_list
 from tokenization.errors import InputError
 from tokenization.folders import make_writable
 
@@ -193,7 +194,7 @@ def compare(flags):
         raise InputError(f"--compare stands alone. Received: --compare with --{given[0]}")
     from tokenization.comparison import open_cutter
 
-    paths = [part.strip() for part in flags.compare.split(",") if part.strip()]
+    paths = [flags.compare] if os.path.exists(flags.compare) else split_list(flags.compare)
     if not paths:
         raise InputError(f"--compare must name a vocabulary. Received: {flags.compare!r}")
     cutters = [open_cutter(path) for path in paths]

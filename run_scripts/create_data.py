@@ -33,7 +33,7 @@ from create_pretraining_data.work_plan import (
     work_folder_of,
 )
 from create_pretraining_data.worker_processes import start_workers
-from run_scripts.cli import expand_globs, run_program
+from run_scripts.cli import run_program
 from run_scripts.create_data_flags import (
     MODEL_NAMES,
     CreateDataFlags,
@@ -46,6 +46,7 @@ from run_scripts.create_data_flags import (
     resolve_defaults,
 )
 from run_scripts.create_data_plan import make_manifest, make_plan, make_settings
+from run_scripts.paths import expand_globs
 from run_scripts.tokenizer_flags import check_tokenizer_flags, open_tokenizer
 from tokenization.errors import InputError
 from tokenization.folders import make_writable

@@ -11,6 +11,7 @@ from create_pretraining_data.pairs import OBJECTIVES, SHORTEST_SEQUENCE
 from create_pretraining_data.work_plan import COMPRESSIONS, expand_output_file
 from run_scripts.cli import Columns, flag, resolve_columns
 from run_scripts.limits import LONGEST_SEQUENCE, MOST_PROCESSES
+from run_scripts.paths import split_list
 from run_scripts.tokenizer_flags import TokenizerFlags
 from tokenization.errors import InputError
 
@@ -269,8 +270,7 @@ def choose_output_files(output_file, input_files, protected):
         InputError: a name twice, a file that is read, no plain file, or not writable.
     """
     if output_file:
-        parts = [part.strip() for part in output_file.split(",") if part.strip()]
-        files = [path for part in parts for path in expand_output_file(part)]
+        files = [path for part in split_list(output_file) for path in expand_output_file(part)]
     else:
         files = [f"{path}.tfrecord" for path in input_files]  # as google-research/albert
     if not files:

@@ -10,8 +10,9 @@ from bert_tf.data_order import sizes_of
 from bert_tf.memory import memory_line
 from bert_tf.quiet import import_tensorflow
 from bert_tf.training_folder import training_folders
-from run_scripts.cli import expand_globs, resolve_columns, run_program
+from run_scripts.cli import resolve_columns, run_program
 from run_scripts.model_folder import describe
+from run_scripts.paths import expand_globs
 from run_scripts.pretrain_flags import (
     PretrainFlags,
     check_checkpoints,

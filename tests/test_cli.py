@@ -2,17 +2,36 @@
 
 import dataclasses
 import errno
+import itertools
+import re
 import runpy
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from test_flag_bounds import PROGRAMS
 
-from run_scripts.cli import Columns, expand_globs, flag, parse, resolve_columns, run_program
-from run_scripts.create_data_flags import CreateDataFlags, choose_plan, resolve_defaults
+from run_scripts.cli import (
+    Columns,
+    flag,
+    help_text,
+    parse,
+    resolve_columns,
+    run_program,
+    value_type,
+)
+from run_scripts.create_data_flags import (
+    CreateDataFlags,
+    choose_output_files,
+    choose_plan,
+    resolve_defaults,
+)
 from run_scripts.extract_features import ExtractFeaturesFlags
 from run_scripts.fill_masks import FillMasksFlags
+from run_scripts.flag_groups import COMPATIBILITY, EXAMPLES, GROUPS, REQUIRED, TPU, group_of
+from run_scripts.paths import expand_globs
 from run_scripts.pretrain_flags import PretrainFlags
 from tokenization.errors import InputError
 
@@ -252,6 +271,50 @@ def test_bug_is_not_swallowed(error, capsys):
     assert capsys.readouterr().err == ""
 
 
+def test_paths_with_commas_and_brackets(tmp_path):
+    names = ("a,b.txt", "a[1].txt", "a1.txt", "c.txt", "*.txt")
+    odd, bracket, plain, other, star = (str(tmp_path / name) for name in names)
+    for path in (odd, bracket, plain, other, star):
+        Path(path).write_text("x")
+    assert expand_globs(odd, "input_file") == [odd]
+    assert expand_globs(bracket, "input_file") == [bracket]
+    assert expand_globs(star, "input_file") == [star]
+    escaped = odd.replace(",", "\\,")
+    assert expand_globs(f"{other},{escaped}", "input_file") == [other, odd]
+    assert expand_globs(f"{bracket}, {plain}", "input_file") == [bracket, plain]
+    (tmp_path / "d,e").mkdir()
+    (tmp_path / "d,e" / "1.txt").write_text("x")
+    assert expand_globs(f"{tmp_path}/d\\,e/*", "input_file") == [f"{tmp_path}/d,e/1.txt"]
+    assert choose_output_files(f"{escaped},{tmp_path}/o@2", [], []) == [
+        odd, f"{tmp_path}/o-00000-of-00002", f"{tmp_path}/o-00001-of-00002",
+    ]  # fmt: skip
+
+
+# String flags whose values are no paths; spark_master alone may be an address.
+NO_PATHS = """
+    tokenizer objective masking input_format input_file_mode compression engine spark_master text
+    analyser user_symbols profile_steps distribution_strategy precision recompute xla optimizer
+    bucket_boundaries allow_missing tpu_name tpu_zone gcp_project master layers pooling
+    feature_layers predict_split task_name task_type text_column second_column label_column
+    id_column labels metrics albert_hub_module_handle benchmark
+"""
+
+
+@pytest.mark.parametrize("flags_class", PROGRAMS)
+def test_addresses_of_storage_are_refused(flags_class):
+    example = ["x", *shlex.split(EXAMPLES[flags_class.__name__])]
+    for field in dataclasses.fields(flags_class):
+        if value_type(field) is not str or field.metadata["choices"]:
+            continue
+        for value in ("gs://bucket/x", "s3://b/x,local", "local,hdfs://b/x", "file:///tmp/x"):
+            argv = [*example, f"--{field.name}={value}"]
+            if field.name in NO_PATHS.split() or heading_of(field) == COMPATIBILITY:
+                parse(flags_class, argv)
+                continue
+            with pytest.raises(InputError, match=f"--{field.name} must be a path in .*Received: "):
+                parse(flags_class, argv)
+
+
 def test_globs(tmp_path):
     for name in ("b.txt", "a.txt", "c.tsv"):
         (tmp_path / name).touch()
@@ -455,10 +518,17 @@ def check_help(text, program, flags_class):
     lines = text.splitlines()
     assert lines[0] == f"{program}: {flags_class.__doc__.strip().splitlines()[0]}"
     listed = {line.split("=")[0].strip(" -"): i for i, line in enumerate(lines) if "=<" in line}
-    assert set(listed) == flag_names(flags_class) | {"flagfile"}
+    tpu = {field.name for field in dataclasses.fields(flags_class) if is_for_tpus(field)}
+    assert set(listed) == flag_names(flags_class) - tpu | {"flagfile"}
+    assert bool(tpu) == ("  --helpfull" in lines)
     for field in dataclasses.fields(flags_class):
+        if field.name in tpu:
+            continue
         line = lines[listed[field.name]]
-        assert lines[listed[field.name] + 1].strip() == field.metadata["help"]
+        described = itertools.takewhile(
+            lambda line: line.startswith(" " * 8), lines[listed[field.name] + 1 :]
+        )
+        assert " ".join(map(str.strip, described)) == field.metadata["help"]
         default = field.default
         if isinstance(default, Columns):
             bert, albert = (str(value) for value in (default.bert, default.albert))
@@ -467,7 +537,44 @@ def check_help(text, program, flags_class):
         elif default is None:
             assert "required" in line if field.metadata["required"] else "not set" in line
         else:
-            assert f"default: {default}".lower() in line.lower()
+            assert f"default: {'none' if default == '' else default}".lower() in line.lower()
+
+
+# Headings that are told from the help of a flag.
+OUTSIDE = (REQUIRED, COMPATIBILITY, TPU)
+
+
+def heading_of(field):
+    """The heading that a flag is shown under."""
+    return group_of(field.name, field.metadata["help"], field.metadata["required"])
+
+
+def is_for_tpus(field):
+    """Whether a flag is shown by --helpfull alone."""
+    return heading_of(field) == TPU
+
+
+@pytest.mark.parametrize("flags_class", PROGRAMS)
+def test_groups_of_the_help(flags_class):
+    short, full = (help_text(flags_class, "x.py", full=full) for full in (False, True))
+    headings = [line for line in full.splitlines() if re.fullmatch(r"[A-Z].*[^.]:", line)]
+    order = [f"{name}:" for name in ("Example", REQUIRED, *GROUPS, COMPATIBILITY, TPU)]
+    assert headings == [heading for heading in order if heading in headings]
+    before, *_ = full.partition(f"\n{headings[2]}\n")
+    for field in dataclasses.fields(flags_class):
+        assert full.count(f"\n  --{field.name}=<") == 1
+        assert (f"\n  --{field.name}=<" in short) != is_for_tpus(field)
+        if field.metadata["required"]:
+            assert f"\n  --{field.name}=<" in before
+    listed = [name for names in GROUPS.values() for name in names]
+    others = {f.name for f in dataclasses.fields(flags_class) if heading_of(f) not in OUTSIDE}
+    assert others <= set(listed) and len(listed) == len(set(listed))
+    assert max(map(len, full.partition("Example:")[2].splitlines())) <= 100
+
+
+@pytest.mark.parametrize("flags_class", PROGRAMS)
+def test_example_of_the_help(flags_class):
+    parse(flags_class, ["x", *shlex.split(EXAMPLES[flags_class.__name__])])
 
 
 def test_a_few_lines_of_the_help():
@@ -476,6 +583,11 @@ def test_a_few_lines_of_the_help():
     assert "  --do_train=<bool>  (default: BERT false, ALBERT true)\n" in text
     assert "  --optimizer=<adamw|lamb>  (default: BERT adamw, ALBERT lamb)\n" in text
     assert "  --output_dir=<str>  (required)\n" in text
+    assert "  --allow_missing=<str>  (default: none)\n" in text
+    assert "tpu_name" not in text
+    assert "  --tpu_name=<str>" in launch("run_pretraining.py", "--helpfull").stdout
+    text = launch("-m", "run_scripts.fill_masks", "--help").stdout
+    assert "\n  python -m run_scripts.fill_masks \\\n" in text
 
 
 def test_error_of_a_launcher_is_one_line_with_status_1(tmp_path):

@@ -18,13 +18,14 @@ from run_scripts.benchmark_plan import PlanFlags
 from run_scripts.benchmark_table import TableFlags
 from run_scripts.build_vocab import BuildVocabFlags, build_vocab
 from run_scripts.classifier import ClassifierFlags
-from run_scripts.cli import Columns, expand_globs, help_text, parse, run_program, value_type
+from run_scripts.cli import Columns, help_text, parse, run_program, value_type
 from run_scripts.create_data_flags import CreateDataFlags
 from run_scripts.extract_features import ExtractFeaturesFlags
 from run_scripts.fill_masks import FillMasksFlags
 from run_scripts.finetune import read_settings
 from run_scripts.finetune_flags import check_finetune_flags, read_boundaries, read_layers
 from run_scripts.ner import NerFlags
+from run_scripts.paths import expand_globs
 from run_scripts.pretrain_flags import PretrainFlags, read_bucket_boundaries
 from run_scripts.race import RaceFlags
 from run_scripts.squad import SquadFlags
