@@ -151,8 +151,15 @@ def _warnings_in_one_line():
         warnings.showwarning = kept
 
 
+# What a person reads of a message that holds a value of thousands of characters.
+_LONGEST_MESSAGE = 1500
+
+
 def _complain(message):
-    print(f"error: {' '.join(str(message).split())}", file=sys.stderr)
+    line = " ".join(str(message).split())
+    if len(line) > _LONGEST_MESSAGE:
+        line = f"{line[:1200]} [...] {line[-200:]}"
+    print(f"error: {line}", file=sys.stderr)
     return 1
 
 

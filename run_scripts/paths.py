@@ -26,6 +26,8 @@ def check_paths(values):
     """
     for field in dataclasses.fields(values):
         value, about = getattr(values, field.name), field.metadata
+        if isinstance(value, str) and "\0" in value:  # as a flag file may have it
+            raise InputError(f"--{field.name} must not hold a zero byte. Received: {value!r}")
         if not isinstance(value, str) or not _PATH_FLAG.fullmatch(field.name):
             continue
         unused = group_of(field.name, about["help"], about["required"]) == COMPATIBILITY
