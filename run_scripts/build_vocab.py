@@ -170,17 +170,17 @@ def summary(report, seconds):
     text, vocabulary = report["text"], report["vocabulary"]
     if text["lines_not_utf8"]:
         warnings.warn(
-            f"{text['lines_not_utf8']} of {text['sampled_lines']} lines are not UTF-8: "
-            f"{text['bytes_not_utf8']} bytes left out (--strict_utf8 names the first)",
+            f"{text['lines_not_utf8']:,} of {text['sampled_lines']:,} lines are not UTF-8: "
+            f"{text['bytes_not_utf8']:,} bytes left out (--strict_utf8 names the first)",
             stacklevel=2,
         )
     asked = report["settings"]["vocab_size"]
-    fewer = f" (of {asked}: the text has no more)" if vocabulary["lines"] < asked else ""
+    fewer = f" (of {asked:,}: the text has no more)" if vocabulary["lines"] < asked else ""
     parts = [
-        f"{text['sampled_lines']} of {text['lines']} lines",
-        f"{text['words']} words, {text['distinct_words']} different",
-        f"{vocabulary['lines']} pieces{fewer}",
-        f"{report['character_coverage']:.3%} of the characters",
+        f"{text['sampled_lines']:,} of {text['lines']:,} lines",
+        f"{text['words']:,} words, {text['distinct_words']:,} different",
+        f"{vocabulary['lines']:,} pieces{fewer}",
+        f"{report['character_coverage']:.2%} of the characters",
         f"{report['pieces_per_word']:.2f} pieces per word" if text["words"] else "no short word",
         f"{seconds:.0f} s",
     ]
@@ -199,7 +199,7 @@ def compare(flags):
         raise InputError(f"--compare must name a vocabulary. Received: {flags.compare!r}")
     cutters = [open_cutter(path) for path in paths]
     sentences = flags.text.split("|") if flags.text else SENTENCES
-    names = [f"{cutter.name} ({cutter.kind}, {cutter.size})" for cutter in cutters]
+    names = [f"{cutter.name} ({cutter.kind}, {cutter.size:,})" for cutter in cutters]
     width = max(map(len, names))
     for sentence in filter(None, (sentence.strip() for sentence in sentences)):
         print(sentence)

@@ -39,8 +39,9 @@ from run_scripts.flag_groups import (
     TPU,
     group_of,
 )
-from run_scripts.paths import check_paths, check_utf8
+from run_scripts.paths import check_paths
 from tokenization.errors import InputError
+from tokenization.folders import check_utf8
 
 
 @dataclasses.dataclass(frozen=True)
@@ -206,6 +207,7 @@ def parse(flags_class, argv):
     if any(values[name].value for name in HELP_FLAGS):
         print(help_text(flags_class, argv[0], full=values["helpfull"].value))
         return None
+    check_utf8(os.getcwd(), "the path of the working folder")
     if rest:
         raise InputError(f"flags are written --name=value. Received: {' '.join(rest)!r}")
     chosen = {}

@@ -160,10 +160,10 @@ def run_passes(flags, plan, manifest, tokenizer):
         engine = start_workers(plan, tokenizer, workers, FEWER_WORKERS)
     size = estimate * (DEFLATED if plan.compression == "GZIP" else 1)
     print(
-        f"text: {in_bytes(text_bytes)} in {len(plan.chunks)} chunk{'s' * (len(plan.chunks) != 1)}"
-        + (f" ({len(own)} of them for this task)" if flags.num_tasks > 1 else "")
+        f"text: {in_bytes(text_bytes)} in {len(plan.chunks):,} chunk{'s' * (len(plan.chunks) != 1)}"
+        + (f" ({len(own):,} of them for this task)" if flags.num_tasks > 1 else "")
         + f", {who}, records: about {in_bytes(size)} in "
-        f"{len(plan.output_files)} file{'s' * (len(plan.output_files) > 1)}",
+        f"{len(plan.output_files):,} file{'s' * (len(plan.output_files) > 1)}",
         flush=True,
     )
     check_free_space(plan, estimate)
@@ -242,14 +242,14 @@ def check_text(flags, plan, statistics, expected):
 
 def summary(statistics, max_seq_length, defaults, seconds):
     """The one line about what was made."""
-    left_out = [f"{count} of {reason}" for reason, count in sorted(statistics.left_out.items())]
+    left_out = [f"{count:,} of {reason}" for reason, count in sorted(statistics.left_out.items())]
     documents = statistics.documents
     parts = [
-        f"{documents} documents" + (f" ({', '.join(left_out)} left out)" if left_out else ""),
-        f"{statistics.sentences} sentences",
-        f"{statistics.examples} examples"
+        f"{documents:,} documents" + (f" ({', '.join(left_out)} left out)" if left_out else ""),
+        f"{statistics.sentences:,} sentences",
+        f"{statistics.examples:,} examples"
         + (
-            f" of {statistics.sequences} sequences"
+            f" of {statistics.sequences:,} sequences"
             if statistics.examples < statistics.sequences
             else ""
         ),
@@ -261,7 +261,7 @@ def summary(statistics, max_seq_length, defaults, seconds):
         f"mean length {pieces / statistics.examples:.1f} of {max_seq_length}",
         f"[UNK] {statistics.unknown_pieces / statistics.pieces:.2%}",
         f"{seconds:.1f} s",
-        f"{statistics.examples / seconds:.0f} examples/s",
+        f"{statistics.examples / seconds:,.0f} examples/s",
     ]
     return ", ".join(parts)
 

@@ -7,6 +7,7 @@ import re
 
 from run_scripts.flag_groups import COMPATIBILITY, group_of
 from tokenization.errors import InputError
+from tokenization.folders import check_utf8
 
 # The flags that name files or folders.
 _PATH_FLAG = re.compile(r"(.*_)?(file|dir|checkpoint)|compare|model")
@@ -36,14 +37,6 @@ def check_paths(values):
                 f"--{field.name} must be a path in this machine's file system: mount the storage, "
                 f"or copy to it and from it. Received: {value}"
             )
-
-
-def check_utf8(text, what):
-    """Refuses bytes that Python could not decode: no output file or library takes them."""
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        raise InputError(f"{what} must be UTF-8. Received: {text!r}") from None
 
 
 def split_list(text):

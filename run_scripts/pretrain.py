@@ -227,7 +227,7 @@ def training_line(values, strategy, precision, compiled, step, examples):
 
 def show_results(values, config, results, held_out):
     """Writes and prints the evaluation, beside what guessing would give."""
-    from bert_tf.evaluation import write_results
+    from bert_tf.evaluation import as_shown, write_results
     from bert_tf.input_pipeline import most_frequent_share
     from bert_tf.reporting import write_evaluation
 
@@ -236,7 +236,7 @@ def show_results(values, config, results, held_out):
     path = write_results(values.output_dir, results)
     print("***** Eval results *****")
     for name in sorted(results):
-        print(f"  {name} = {results[name]}")
+        print(f"  {name} = {as_shown(results[name])}")
     share = most_frequent_share(
         held_out.files,
         held_out.record_format,

@@ -189,6 +189,15 @@ PROGRAMS = {
         {"text.txt": "text", **FLAG_FILE},
         {"text": ("a",), "compare": ("{}/none", "{}/text.txt", ",")},
     ),
+    "build_vocab on JSON lines": Program(
+        build_vocab.main,
+        build_vocab.BuildVocabFlags,
+        {
+            "input_file": "{}/text.jsonl", "input_format": "jsonl", "output_dir": "{}/out",
+            "analyser": "none", "vocab_size": 1000,
+        },
+        {"text.jsonl": "lines"},
+    ),
     "build_vocab --compare": Program(
         build_vocab.main,
         build_vocab.BuildVocabFlags,
@@ -287,7 +296,7 @@ PROGRAMS = {
             "tuned/vocab.txt": "vocabulary", "tuned/tokenizer_config.json": "tokenizer",
             "tuned/model.ckpt-1.index": "index", "tsv/test.tsv": "table",
         },
-        {"task_name": ("jsonl", "nsmc"), "predict_split": ("x", "")},
+        {"task_name": ("jsonl", "nsmc"), "predict_split": ("x", "dev ")},
     ),
     "run_ner": Program(
         ner.main,
@@ -579,6 +588,8 @@ TAKEN = {
     ("run_classifier", "tsv/dev.tsv", "a folder"),
     ("run_classifier on JSON lines", "tsv/dev.jsonl", "missing"),
     ("run_classifier on JSON lines", "tsv/dev.jsonl", "a folder"),
+    ("run_ner", "conll/dev.txt", "missing"),
+    ("run_ner", "conll/dev.txt", "a folder"),
     ("run_classifier on numbers", "tsv/dev.jsonl", "missing"),
     ("run_classifier on numbers", "tsv/dev.jsonl", "a folder"),
     ("run_classifier --do_predict", "tsv/test.tsv", "missing"),
