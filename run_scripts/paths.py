@@ -63,7 +63,10 @@ def expand_globs(patterns, flag_name):
         else:
             matches = sorted(path for path in glob.glob(pattern) if os.path.isfile(path))
         if not matches:
-            raise InputError(f"--{flag_name} must match a file. Received: {pattern!r}, no file")
+            hint = r" (a comma in a name is written \,)" if "," in patterns else ""
+            raise InputError(
+                f"--{flag_name} must match a file{hint}. Received: {pattern!r}, no file"
+            )
         for path in matches:
             check_utf8(path, f"the name of a file of --{flag_name}")
         files += matches

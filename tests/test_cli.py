@@ -282,6 +282,8 @@ def test_paths_with_commas_and_brackets(tmp_path):
     escaped = odd.replace(",", "\\,")
     assert expand_globs(f"{other},{escaped}", "input_file") == [other, odd]
     assert expand_globs(f"{bracket}, {plain}", "input_file") == [bracket, plain]
+    with pytest.raises(InputError, match=r"a comma in a name is written \\,"):
+        expand_globs(f"{other},{odd}", "input_file")
     (tmp_path / "d,e").mkdir()
     (tmp_path / "d,e" / "1.txt").write_text("x")
     assert expand_globs(f"{tmp_path}/d\\,e/*", "input_file") == [f"{tmp_path}/d,e/1.txt"]
