@@ -13,7 +13,6 @@ import numpy as np
 from finetuning.inputs import Row, pad_rows
 from finetuning.windows import encode_groups
 from tokenization.errors import InputError
-from tokenization.folders import check_utf8
 from tokenization.json_text import read_json
 from tokenization.vocabulary import read_bytes
 
@@ -89,7 +88,6 @@ def read_race(data_dir, split, levels=RACE_LEVELS):
         if not files:
             raise InputError(f"{path} must hold articles, .txt files. Received: none")
         for file in files:
-            check_utf8(file, "the name of an article's file")
             choices += _race_article(file)
     return _of_one_count(choices, folder)
 
