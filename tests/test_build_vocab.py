@@ -169,7 +169,7 @@ def test_compares_side_by_side(capsys):
     assert lines[0] == "나는 학교에" and lines[4] == "바다"
     assert lines[1].startswith("  sample_tokenizer (WordPiece, 2,758)")
     assert lines[2].startswith("  vocab.txt (WordPiece, 2,758)")
-    count, *pieces = lines[1].split("2758)")[1].split()
+    count, *pieces = lines[1].split("2,758)")[1].split()
     assert int(count) == len(pieces)
     assert "".join(pieces).replace("##", "") == "나는학교에"
 
