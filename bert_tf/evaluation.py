@@ -136,6 +136,11 @@ def first_records(files, record_format, config, count):
     return [{k: v[0] for k, v in each.items()} for each in dataset.as_numpy_iterator()]
 
 
+def as_shown(value):
+    """A result as a person reads it; the file has all its digits."""
+    return str(value) if isinstance(value, int) else f"{value:.4f}"
+
+
 def write_results(directory, results):
     """Writes eval_results.txt as google-research/bert does: sorted "name = value" lines."""
     path = os.path.join(directory, RESULTS_FILE)

@@ -77,8 +77,8 @@ class SkippedSteps:
         if not records:
             listed = f"too large for float16 at loss scale {row['loss_scale']:g}; noted"
         warnings.warn(
-            f"step {step} changed no weight: loss {row['loss']}, gradient norm "
-            f"{row['gradient_norm']}; {listed} in {self.path}",
+            f"step {step} changed no weight: loss {row['loss']:.4g}, gradient norm "
+            f"{row['gradient_norm']:.4g}; {listed} in {self.path}",
             stacklevel=2,
         )
 
@@ -98,7 +98,7 @@ class SkippedSteps:
             raise InputError(
                 "float16 needs gradients that fit it at a loss scale above "
                 f"{MINIMUM_SCALE:g} (--precision=bfloat16 needs none; a lower --learning_rate may "
-                f"help). Received: gradient norm {row['gradient_norm']} at loss scale "
+                f"help). Received: gradient norm {row['gradient_norm']:.4g} at loss scale "
                 f"{row['loss_scale']:g}, step {step}"
             )
 
@@ -109,8 +109,8 @@ class SkippedSteps:
                 "loss and gradient may be no number in so many steps in a row: --max_bad_steps="
                 f"{self.config.max_bad_steps} (a lower --learning_rate or a longer "
                 "--num_warmup_steps may help; the checkpoints before are kept). Received: loss "
-                f"{row['loss']}, gradient norm {row['gradient_norm']} at step {step}, learning "
-                f"rate {row['learning_rate']:.3g}"
+                f"{row['loss']:.4g}, gradient norm {row['gradient_norm']:.4g} at step {step}, "
+                f"learning rate {row['learning_rate']:.3g}"
             )
 
 

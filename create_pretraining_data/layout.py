@@ -29,12 +29,12 @@ def find_layout_problems(statistics, objective):
         )
     if objective != "none" and single == documents:
         problems.append(
-            f"every one of the {documents} documents has a single sentence: a blank line "
+            f"every one of the {documents:,} documents has a single sentence: a blank line "
             "separates documents, not sentences"
         )
     elif objective != "none" and single > documents / 2:
         problems.append(
-            f"{single} of the {documents} documents have a single sentence, which is cut in two "
-            "for A and B: a blank line separates documents, not sentences"
+            f"{single:,} of the {documents:,} documents have a single sentence, which is cut in "
+            "two for A and B: a blank line separates documents, not sentences"
         )
     return problems

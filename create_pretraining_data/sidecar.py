@@ -6,6 +6,8 @@ import hashlib
 import json
 import os
 
+from create_pretraining_data.masking import MaskingRules
+from create_pretraining_data.record_format import RecordFormat
 from create_pretraining_data.whole_file import remove_partial
 from create_pretraining_data.work_folder import write_json
 from create_pretraining_data.work_plan import collapse_output_file, without_shard
@@ -15,6 +17,9 @@ from tokenization.loading import CONFIG_FILE, save_tokenizer
 
 # What the file says it is; another JSON file of the same name is left alone.
 KIND = "pre-training records"
+
+# More than any length, vocabulary or number of predictions.
+LARGEST = 2**24
 
 
 def sidecar_names(record_file):
@@ -150,9 +155,44 @@ def read_sidecar(record_file):
     Returns:
         A dict as `describe_records` makes it; None if no such file lies beside the records, or
         one that is not about them.
+
+    Raises:
+        InputError: the file has been damaged since.
     """
-    _, description = _find(record_file)
+    path, description = _find(record_file)
+    for part in ("record_format", "tokenizer") if description else ():
+        values = description.get(part, {})
+        masking = values.get("masking") if isinstance(values, dict) else None
+        if not (_fits(values) and (masking is None or _fits(masking))):
+            raise InputError(
+                f'{path} must be as it was written. Received: "{part}" is {json.dumps(values)}'
+            )
     return description
+
+
+# What is counted from 0; all other numbers are counted from 1.
+_FROM_ZERO = ("packed_sequences", "mask_id")
+
+_KINDS = {
+    field.name: field.type
+    for field in (*dataclasses.fields(RecordFormat), *dataclasses.fields(MaskingRules))
+} | {"fingerprint": str, "vocabulary_sha256": str}
+
+
+def _fits(values):
+    """Whether what is known of the values of an object is of the right kind and size."""
+    if not isinstance(values, dict):
+        return False
+    for name, value in values.items():
+        kind = _KINDS.get(name)
+        if kind in (bool, str) and type(value) is not kind:
+            return False
+        least = 0 if name in _FROM_ZERO else 1
+        if kind is int and not (type(value) is int and least <= value <= LARGEST):
+            return False
+        if kind is float and not (type(value) in (int, float) and 0 <= value < 1):
+            return False
+    return True
 
 
 def _find(record_file):

@@ -1,6 +1,7 @@
 """Makes a task of anybody's own files: train, dev and test, as .tsv or .jsonl."""
 
 import os
+import re
 
 from finetuning.readers import ShortRow, find_file, label_texts, read_rows
 from finetuning.tasks import Source, Task
@@ -22,6 +23,9 @@ FITTING_METRICS = {
     "multi_label": ("micro_f1", "macro_f1", "accuracy"),
     "regression": ("pearson", "spearman", "paraphrase_f1"),
 }
+
+# Python does not read numbers of any length.
+_WHOLE_NUMBER = r"\d{1,18}"
 
 # More different labels than that are numbers or texts by mistake.
 MOST_LABELS = 10_000
@@ -89,7 +93,8 @@ def own_task(kind, data_dir, task_type, text, second, label, id, labels, metrics
 
 def _column(name, kind):
     """A name, or a number of a .tsv's column."""
-    return int(name) if name is not None and kind == "tsv" and name.isdecimal() else name
+    is_number = kind == "tsv" and name is not None and re.fullmatch(_WHOLE_NUMBER, name)
+    return int(name) if is_number else name
 
 
 def _has_label(data_dir, source):
@@ -135,6 +140,6 @@ def _find_labels(data_dir, source, several):
             f"{path} must have at least two different labels. Received: "
             + (", ".join(found) or "none")
         )
-    if all(label.isdecimal() for label in found):
+    if all(re.fullmatch(_WHOLE_NUMBER, label) for label in found):
         return sorted(found, key=int)
     return sorted(found)

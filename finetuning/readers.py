@@ -84,7 +84,7 @@ def read_label(task, value, where):
     if not task.labels:
         try:
             score = float(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             score = math.nan
         if not math.isfinite(score):
             raise InputError(f"{where}: the label must be a number. Received: {value!r}")

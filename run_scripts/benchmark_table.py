@@ -5,6 +5,7 @@ import os
 import statistics
 import sys
 
+from finetuning.readers import read_lines
 from run_scripts.benchmark_plan import BENCHMARKS, row_of
 from run_scripts.cli import flag, run_program
 from tokenization.errors import InputError
@@ -64,14 +65,44 @@ def read_numbers(folder):
     """
     single, seeds = (os.path.join(folder, name) for name in ("eval_results.txt", "seeds.tsv"))
     if os.path.exists(seeds):
-        with open(seeds, encoding="utf-8") as file:
-            rows = [line.split("\t") for line in file][1:]
-        return {name: (float(mean), float(deviation)) for name, mean, deviation, *_ in rows}
-    if os.path.exists(single):
-        with open(single, encoding="utf-8") as file:
-            rows = [line.split(" = ") for line in file]
-        return {name: (float(value), None) for name, value in rows}
-    return {}
+        lines, read = list(read_lines(seeds))[1:], mean_of_line
+    elif os.path.exists(single):
+        lines, read = read_lines(single), number_of_line
+    else:
+        return {}
+    numbers = {}
+    for where, line in lines:
+        try:
+            name, number = read(line)
+        except ValueError:
+            raise InputError(
+                f"{where} must hold a name and its number. Received: {line!r}"
+            ) from None
+        numbers[name] = number
+    return numbers
+
+
+def mean_of_line(line):
+    """The name, the mean and the standard deviation of a line of seeds.tsv."""
+    name, mean, deviation, *_ = line.split("\t")
+    return name, (float(mean), float(deviation))
+
+
+def number_of_line(line):
+    """The name and the number of a line of eval_results.txt."""
+    name, value = line.split(" = ")
+    return name, (float(value), None)
+
+
+def find_score(task, numbers, name):
+    """One of the results of a task.
+
+    Raises:
+        InputError: it is not among them.
+    """
+    if name not in numbers:
+        raise InputError(f"the results of {task} must hold {name}. Received: {', '.join(numbers)}")
+    return numbers[name]
 
 
 def task_rows(task, numbers):
@@ -81,7 +112,7 @@ def task_rows(task, numbers):
     for i, split in enumerate(row_of(task).splits):
         # The results of the first split lead, under Google's names.
         prefix = split if i else "eval"
-        scores = [shown(*numbers[f"{prefix}_{metric}"]) for metric in metrics]
+        scores = [shown(*find_score(task, numbers, f"{prefix}_{metric}")) for metric in metrics]
         plain = [numbers.get(f"baseline_{metric}") for metric in metrics] if not i else []
         plain = [shown(*number) for number in plain if number]
         rows.append((task, split, *map(" / ".join, (metrics, scores, plain))))
@@ -129,7 +160,9 @@ def task_score(task, numbers):
     metrics = GLUE_COUNTED.get(task, row_of(task).metrics)
     prefixes = ["eval", *row_of(task).splits[1:]]
     return statistics.mean(
-        numbers[f"{prefix}_{metric}"][0] for prefix in prefixes for metric in metrics
+        find_score(task, numbers, f"{prefix}_{metric}")[0]
+        for prefix in prefixes
+        for metric in metrics
     )
 
 

@@ -8,8 +8,9 @@ import time
 import warnings
 
 from create_pretraining_data.input_chunks import FORMATS
-from run_scripts.cli import expand_globs, flag, run_program
+from run_scripts.cli import flag, run_program
 from run_scripts.limits import LARGEST_VOCABULARY, MOST_PROCESSES
+from run_scripts.paths import expand_globs, split_list
 from tokenization.errors import InputError
 from tokenization.folders import make_writable
 
@@ -170,17 +171,17 @@ def summary(report, seconds):
     text, vocabulary = report["text"], report["vocabulary"]
     if text["lines_not_utf8"]:
         warnings.warn(
-            f"{text['lines_not_utf8']} of {text['sampled_lines']} lines are not UTF-8: "
-            f"{text['bytes_not_utf8']} bytes left out (--strict_utf8 names the first)",
+            f"{text['lines_not_utf8']:,} of {text['sampled_lines']:,} lines are not UTF-8: "
+            f"{text['bytes_not_utf8']:,} bytes left out (--strict_utf8 names the first)",
             stacklevel=2,
         )
     asked = report["settings"]["vocab_size"]
-    fewer = f" (of {asked}: the text has no more)" if vocabulary["lines"] < asked else ""
+    fewer = f" (of {asked:,}: the text has no more)" if vocabulary["lines"] < asked else ""
     parts = [
-        f"{text['sampled_lines']} of {text['lines']} lines",
-        f"{text['words']} words, {text['distinct_words']} different",
-        f"{vocabulary['lines']} pieces{fewer}",
-        f"{report['character_coverage']:.3%} of the characters",
+        f"{text['sampled_lines']:,} of {text['lines']:,} lines",
+        f"{text['words']:,} words, {text['distinct_words']:,} different",
+        f"{vocabulary['lines']:,} pieces{fewer}",
+        f"{report['character_coverage']:.2%} of the characters",
         f"{report['pieces_per_word']:.2f} pieces per word" if text["words"] else "no short word",
         f"{seconds:.0f} s",
     ]
@@ -194,12 +195,12 @@ def compare(flags):
         raise InputError(f"--compare stands alone. Received: --compare with --{given[0]}")
     from tokenization.comparison import open_cutter
 
-    paths = [part.strip() for part in flags.compare.split(",") if part.strip()]
+    paths = [flags.compare] if os.path.exists(flags.compare) else split_list(flags.compare)
     if not paths:
         raise InputError(f"--compare must name a vocabulary. Received: {flags.compare!r}")
     cutters = [open_cutter(path) for path in paths]
     sentences = flags.text.split("|") if flags.text else SENTENCES
-    names = [f"{cutter.name} ({cutter.kind}, {cutter.size})" for cutter in cutters]
+    names = [f"{cutter.name} ({cutter.kind}, {cutter.size:,})" for cutter in cutters]
     width = max(map(len, names))
     for sentence in filter(None, (sentence.strip() for sentence in sentences)):
         print(sentence)

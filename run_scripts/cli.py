@@ -17,11 +17,11 @@ says which column holds once it knows which model is meant (`resolve_columns`).
 import contextlib
 import dataclasses
 import errno
-import glob
 import inspect
 import operator
 import os
 import sys
+import textwrap
 import types
 import typing
 import warnings
@@ -31,7 +31,18 @@ from tqdm import tqdm
 
 from bert_tf.startup import end_silently_from_now_on, interruptible
 from run_scripts.flag_files import expand
+from run_scripts.flag_groups import (
+    COMPATIBILITY,
+    EXAMPLES,
+    GENERAL,
+    GROUPS,
+    REQUIRED,
+    TPU,
+    group_of,
+)
+from run_scripts.paths import check_paths
 from tokenization.errors import InputError
+from tokenization.folders import check_utf8
 
 
 @dataclasses.dataclass(frozen=True)
@@ -159,8 +170,15 @@ def _warnings_in_one_line():
         warnings.showwarning = kept
 
 
+# What a person reads of a message that holds a value of thousands of characters.
+_LONGEST_MESSAGE = 1500
+
+
 def _complain(message):
-    print(f"error: {' '.join(str(message).split())}", file=sys.stderr)
+    line = " ".join(str(message).split())
+    if len(line) > _LONGEST_MESSAGE:
+        line = f"{line[:1200]} [...] {line[-200:]}"
+    print(f"error: {line}", file=sys.stderr)
     return 1
 
 
@@ -196,7 +214,7 @@ def parse(flags_class, argv):
             flag not given, an argument that is not UTF-8.
     """
     for argument in argv:
-        _check_utf8(argument, "the command line")
+        check_utf8(argument, "the command line")
     values = absl_flags.FlagValues()
     define_flags(flags_class, values)
     for name in HELP_FLAGS:
@@ -209,8 +227,9 @@ def parse(flags_class, argv):
     except absl_flags.Error as error:
         raise InputError(f"{error} (--help lists the flags)") from None
     if any(values[name].value for name in HELP_FLAGS):
-        print(help_text(flags_class, argv[0]))
+        print(help_text(flags_class, argv[0], full=values["helpfull"].value))
         return None
+    check_utf8(os.getcwd(), "the path of the working folder")
     if rest:
         raise InputError(f"flags are written --name=value. Received: {' '.join(rest)!r}")
     chosen = {}
@@ -222,15 +241,8 @@ def parse(flags_class, argv):
             raise InputError(f"--{field.name} must be given: {field.metadata['help']}")
     chosen = flags_class(**chosen)
     check_bounds(chosen)
+    check_paths(chosen)
     return chosen
-
-
-def _check_utf8(text, what):
-    """Refuses bytes that Python could not decode: no output file or library takes them."""
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        raise InputError(f"{what} must be UTF-8. Received: {text!r}") from None
 
 
 def define_flags(flags_class, values):
@@ -282,51 +294,66 @@ def resolve_columns(values, column):
 _NO_LIMIT = 2**31 - 1
 
 
-def help_text(flags_class, program):
-    """The whole `--help`: what the program does, then every flag with its default."""
-    lines = [f"{os.path.basename(program)}: {inspect.cleandoc(flags_class.__doc__)}", ""]
+def help_text(flags_class, program, full=True):
+    """What the program does, an example, then every flag with its default, in groups.
+
+    Args:
+        flags_class: the program's dataclass.
+        program: its name, or the path that it was started by.
+        full: also the flags that mean something for TPUs alone.
+    """
+    folder, program = os.path.split(program)
+    started = f"python {program}" if program.endswith(".py") else program
+    if os.path.basename(folder) == "run_scripts":  # python -m
+        started = f"python -m run_scripts.{program.removesuffix('.py')}"
+    groups = {heading: {} for heading in (REQUIRED, *GROUPS, COMPATIBILITY, TPU)}
     for field in dataclasses.fields(flags_class):
-        default = field.default
-        if isinstance(default, Columns) and default.bert == default.albert:
-            default = default.bert
-        if isinstance(default, Columns):
-            shown = f"default: BERT {_shown(default.bert)}, ALBERT {_shown(default.albert)}"
-        elif field.metadata["required"]:
-            shown = "required"
-        else:
-            shown = "not set" if default is None else f"default: {_shown(default)}"
-        kind = field.metadata["choices"] or [value_type(field).__name__]
-        bounds = field.metadata["bounds"].values()
-        if kind == ["int"] and bounds and max(bounds) < _NO_LIMIT:
-            kind = [" to ".join(map(str, bounds))]
-        lines.append(f"  --{field.name}=<{'|'.join(kind)}>  ({shown})")
-        lines.append(f"        {field.metadata['help']}")
-    lines += ["  --flagfile=<path>", f"        {FLAGFILE_HELP}"]
+        help, required = field.metadata["help"], field.metadata["required"]
+        groups[group_of(field.name, help, required)][field.name] = _help_lines(field)
+    groups[GENERAL]["flagfile"] = _described("flagfile=<path>", FLAGFILE_HELP)
+    if groups[TPU] and not full:
+        del groups[TPU]
+        groups[GENERAL]["helpfull"] = _described("helpfull", "Shows the flags for TPUs too.")
+    lines = [f"{program}: {inspect.cleandoc(flags_class.__doc__)}"]
+    if example := EXAMPLES.get(flags_class.__name__):
+        example = f"{started} {example}".replace(" --", " \\\n      --")
+        lines += ["", "Example:", f"  {example}"]
+    order = [name for names in GROUPS.values() for name in names]
+    for heading, flags in groups.items():
+        names = sorted(flags, key=lambda name: order.index(name) if name in order else len(order))
+        if names:
+            lines += ["", f"{heading}:", *(line for name in names for line in flags[name])]
     return "\n".join(lines)
 
 
+def _described(flag, help):
+    """A flag, then what it does in lines that a terminal need not break."""
+    indent = " " * 8
+    wrapped = textwrap.wrap(
+        help, 96, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False
+    )
+    return f"  --{flag}", *wrapped
+
+
+def _help_lines(field):
+    """A flag with its values and its default, then what it does."""
+    default = field.default
+    if isinstance(default, Columns) and default.bert == default.albert:
+        default = default.bert
+    if isinstance(default, Columns):
+        shown = f"default: BERT {_shown(default.bert)}, ALBERT {_shown(default.albert)}"
+    elif field.metadata["required"]:
+        shown = "required"
+    else:
+        shown = "not set" if default is None else f"default: {_shown(default)}"
+    kind = field.metadata["choices"] or [value_type(field).__name__]
+    bounds = field.metadata["bounds"].values()
+    if kind == ["int"] and bounds and max(bounds) < _NO_LIMIT:
+        kind = [" to ".join(map(str, bounds))]
+    return _described(f"{field.name}=<{'|'.join(kind)}>  ({shown})", field.metadata["help"])
+
+
 def _shown(value):
+    if value is None or value == "":
+        return "none"
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def expand_globs(patterns, flag_name):
-    """The files that a comma-separated list of paths and globs names, in sorted order.
-
-    Args:
-        patterns: for example "a.txt,more/*.txt".
-        flag_name: the flag it came from, for the error.
-
-    Raises:
-        InputError: one of the patterns matches no file.
-    """
-    files = []
-    for pattern in filter(None, (part.strip() for part in patterns.split(","))):
-        matches = sorted(path for path in glob.glob(pattern) if os.path.isfile(path))
-        if not matches:
-            raise InputError(f"--{flag_name} must match a file. Received: {pattern!r}, no file")
-        for path in matches:
-            _check_utf8(path, f"the name of a file of --{flag_name}")
-        files += matches
-    if not files:
-        raise InputError(f"--{flag_name} must name a file. Received: {patterns!r}")
-    return files

@@ -33,7 +33,7 @@ from create_pretraining_data.work_plan import (
     work_folder_of,
 )
 from create_pretraining_data.worker_processes import start_workers
-from run_scripts.cli import expand_globs, run_program
+from run_scripts.cli import run_program
 from run_scripts.create_data_flags import (
     MODEL_NAMES,
     CreateDataFlags,
@@ -47,6 +47,7 @@ from run_scripts.create_data_flags import (
 )
 from run_scripts.create_data_plan import make_manifest, make_plan, make_settings
 from run_scripts.model_folder import fill_in_tokenizer
+from run_scripts.paths import expand_globs
 from run_scripts.tokenizer_flags import check_tokenizer_flags, open_tokenizer
 from tokenization.cores import available_cores
 from tokenization.errors import InputError
@@ -162,10 +163,10 @@ def run_passes(flags, plan, manifest, tokenizer):
         engine = start_workers(plan, tokenizer, workers, FEWER_WORKERS)
     size = estimate * (DEFLATED if plan.compression == "GZIP" else 1)
     print(
-        f"text: {in_bytes(text_bytes)} in {len(plan.chunks)} chunk{'s' * (len(plan.chunks) != 1)}"
-        + (f" ({len(own)} of them for this task)" if flags.num_tasks > 1 else "")
+        f"text: {in_bytes(text_bytes)} in {len(plan.chunks):,} chunk{'s' * (len(plan.chunks) != 1)}"
+        + (f" ({len(own):,} of them for this task)" if flags.num_tasks > 1 else "")
         + f", {who}, records: about {in_bytes(size)} in "
-        f"{len(plan.output_files)} file{'s' * (len(plan.output_files) > 1)}",
+        f"{len(plan.output_files):,} file{'s' * (len(plan.output_files) > 1)}",
         flush=True,
     )
     check_free_space(plan, estimate)
@@ -244,14 +245,14 @@ def check_text(flags, plan, statistics, expected):
 
 def summary(statistics, max_seq_length, defaults, seconds):
     """The one line about what was made."""
-    left_out = [f"{count} of {reason}" for reason, count in sorted(statistics.left_out.items())]
+    left_out = [f"{count:,} of {reason}" for reason, count in sorted(statistics.left_out.items())]
     documents = statistics.documents
     parts = [
-        f"{documents} documents" + (f" ({', '.join(left_out)} left out)" if left_out else ""),
-        f"{statistics.sentences} sentences",
-        f"{statistics.examples} examples"
+        f"{documents:,} documents" + (f" ({', '.join(left_out)} left out)" if left_out else ""),
+        f"{statistics.sentences:,} sentences",
+        f"{statistics.examples:,} examples"
         + (
-            f" of {statistics.sequences} sequences"
+            f" of {statistics.sequences:,} sequences"
             if statistics.examples < statistics.sequences
             else ""
         ),
@@ -263,7 +264,7 @@ def summary(statistics, max_seq_length, defaults, seconds):
         f"mean length {pieces / statistics.examples:.1f} of {max_seq_length}",
         f"[UNK] {statistics.unknown_pieces / statistics.pieces:.2%}",
         f"{seconds:.1f} s",
-        f"{statistics.examples / seconds:.0f} examples/s",
+        f"{statistics.examples / seconds:,.0f} examples/s",
     ]
     return ", ".join(parts)
 

@@ -12,6 +12,7 @@ from create_pretraining_data.work_plan import COMPRESSIONS, expand_output_file
 from run_scripts.cli import Columns, flag, resolve_columns
 from run_scripts.limits import LONGEST_SEQUENCE, MOST_PROCESSES
 from run_scripts.model_folder import find_config, find_folder
+from run_scripts.paths import split_list
 from run_scripts.tokenizer_flags import TokenizerFlags
 from tokenization.errors import InputError
 
@@ -282,8 +283,7 @@ def choose_output_files(output_file, input_files, protected):
         InputError: a name twice, a file that is read, no plain file, or not writable.
     """
     if output_file:
-        parts = [part.strip() for part in output_file.split(",") if part.strip()]
-        files = [path for part in parts for path in expand_output_file(part)]
+        files = [path for part in split_list(output_file) for path in expand_output_file(part)]
     else:
         files = [f"{path}.tfrecord" for path in input_files]  # as google-research/albert
     if not files:

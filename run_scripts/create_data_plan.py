@@ -170,7 +170,7 @@ def make_plan(flags, settings, input_files, output_files, folder):
         }
         warnings.warn(
             f"documents longer than {in_bytes(LONGEST_SEARCH)} are cut between two sentences, "
-            f"lines longer than that between two words, at {len(continued)} places: "
+            f"lines longer than that between two words, at {len(continued):,} places: "
             f"{remedy[flags.input_format]}",
             stacklevel=2,
         )

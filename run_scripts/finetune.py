@@ -12,7 +12,7 @@ from bert_tf.cluster import read_cluster
 from bert_tf.quiet import import_tensorflow
 from bert_tf.training_folder import training_folders
 from finetuning.metrics import check_installed
-from run_scripts.cli import Columns, resolve_columns
+from run_scripts.cli import Columns, resolve_columns, value_type
 from run_scripts.finetune_flags import (
     check_finetune_flags,
     check_initial,
@@ -142,6 +142,7 @@ def fill_in(values, program):
             "the model's folder must be one that this program trained. Received: "
             f"{os.path.join(folder, SETTINGS_FILE)} without {missing[0]}"
         )
+    check_remembered(values, program.task_flags, saved, os.path.join(folder, SETTINGS_FILE))
     found = {}
     for name in program.task_flags:
         value = getattr(values, name)
@@ -158,6 +159,29 @@ def fill_in(values, program):
     if not (values.tokenizer_dir or values.vocab_file or values.spm_model_file):
         found["tokenizer_dir"] = folder
     return dataclasses.replace(values, **found)
+
+
+def check_remembered(values, names, saved, path):
+    """Refuses what a flag could not be: the file has been changed by another hand.
+
+    Args:
+        values: `FinetuneFlags` of a program.
+        names: the flags that a model's folder remembers.
+        saved: their values.
+        path: the file.
+    """
+    for field in dataclasses.fields(values):
+        value = saved.get(field.name)
+        if field.name not in names or value is None:
+            continue
+        kind, choices = value_type(field), field.metadata["choices"]
+        if type(value) not in ((int, float) if kind is float else (kind,)) or (
+            choices and value not in choices
+        ):
+            raise InputError(
+                f"{path} must be as it was written: {field.name} must be "
+                f"{' or '.join(choices or [kind.__name__])}. Received: {value!r}"
+            )
 
 
 def read_settings(values):

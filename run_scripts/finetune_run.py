@@ -28,7 +28,7 @@ from bert_tf.distribution import (
     make_strategy,
     raise_together,
 )
-from bert_tf.evaluation import write_results
+from bert_tf.evaluation import as_shown, write_results
 from bert_tf.exhaustion import MEMORY_REMEDIES, explain_exhaustion
 from bert_tf.length_buckets import compiling_positions
 from bert_tf.loss_scale import LossScale
@@ -384,7 +384,7 @@ class Run:
                 }
         say("***** Eval results *****")
         for name in sorted(results):
-            say(f"  {name} = {results[name]}")
+            say(f"  {name} = {as_shown(results[name])}")
         say(f"  (eval: on {splits[0]}; baseline: what can be said without looking)")
         if self.chief():
             write_evaluation(values.output_dir, results, state.step, shown)

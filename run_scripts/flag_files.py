@@ -6,6 +6,7 @@ the flag files and configurations that this project ships.
 
 import glob
 import os
+import re
 from pathlib import Path
 
 from tokenization.errors import InputError
@@ -99,7 +100,11 @@ def find_input(value, folder=None):
     """
     if _is_there(value):
         return value
-    return ",".join(_find_part(part, folder) for part in value.split(","))
+    parts = re.split(r"(?<!\\),", value)  # as `paths.split_list`
+    if len(parts) == 1:
+        return _find_part(value, folder)
+    found = (_find_part(part.replace("\\,", ","), folder) for part in parts)
+    return ",".join(path.replace(",", "\\,") for path in found)
 
 
 def _find_part(part, folder):

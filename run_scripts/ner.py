@@ -1,6 +1,7 @@
 """The program run_ner: a pre-trained model in, one that finds named entities out."""
 
 import dataclasses
+import re
 import sys
 
 from finetuning.ner_files import FORMATS, read_task_split, tagging_task
@@ -49,6 +50,11 @@ def read_task(values):
             f"Received: {values.task_name or 'none'}"
         )
     labels = tuple(values.labels.split(",")) if values.labels else ()
+    odd = [label for label in labels if not re.fullmatch("O|[BI]-.+", label)]
+    if odd or len(set(labels)) < len(labels):
+        raise InputError(
+            f"--labels must be O, B-X and I-X of each kind X, each once. Received: {values.labels}"
+        )
     return tagging_task(FORMATS[values.task_name], values.data_dir, labels)
 
 

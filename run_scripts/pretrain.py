@@ -10,8 +10,9 @@ from bert_tf.data_order import sizes_of
 from bert_tf.memory import memory_line
 from bert_tf.quiet import import_tensorflow
 from bert_tf.training_folder import training_folders
-from run_scripts.cli import expand_globs, resolve_columns, run_program
+from run_scripts.cli import resolve_columns, run_program
 from run_scripts.model_folder import add_trained_positions, describe, fill_in_model
+from run_scripts.paths import expand_globs
 from run_scripts.pretrain_flags import (
     PretrainFlags,
     check_checkpoints,
@@ -241,7 +242,7 @@ def training_line(values, strategy, precision, compiled, step, examples):
 
 def show_results(values, config, results, held_out):
     """Writes and prints the evaluation, beside what guessing would give."""
-    from bert_tf.evaluation import write_results
+    from bert_tf.evaluation import as_shown, write_results
     from bert_tf.input_pipeline import most_frequent_share
     from bert_tf.reporting import write_evaluation
 
@@ -250,7 +251,7 @@ def show_results(values, config, results, held_out):
     path = write_results(values.output_dir, results)
     print("***** Eval results *****")
     for name in sorted(results):
-        print(f"  {name} = {results[name]}")
+        print(f"  {name} = {as_shown(results[name])}")
     share = most_frequent_share(
         held_out.files,
         held_out.record_format,

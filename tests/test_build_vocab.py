@@ -46,7 +46,7 @@ def test_learns_a_tokenizer(corpus, tmp_path, capsys):
     assert lines[4:9] == ["[MASK]", "[unused0]", "[unused1]", "뷁뷁", "##읿"]
     report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
     assert report["settings"]["user_symbols"] == ["뷁뷁", "##읿"]
-    assert f"{report['vocabulary']['lines']} pieces" in out
+    assert f"{report['vocabulary']['lines']:,} pieces" in out
     assert load_tokenizer(folder).vocab_size == len(lines)
 
 
@@ -70,7 +70,7 @@ def test_text_that_is_not_utf8_is_counted_or_refused(tmp_path, capsys):
 
 def test_says_when_the_text_has_fewer_pieces(corpus, tmp_path, capsys):
     assert learn(corpus, tmp_path / "out", "--vocab_size=30000") == 0
-    assert "(of 30000: the text has no more)" in capsys.readouterr().out
+    assert "(of 30,000: the text has no more)" in capsys.readouterr().out
 
 
 def test_learns_from_what_records_are_made_of(corpus, tmp_path):
@@ -179,9 +179,9 @@ def test_compares_side_by_side(capsys):
     assert run(f"--compare={SAMPLE},{SAMPLE / 'vocab.txt'}", "--text=나는 학교에 | 바다") == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "나는 학교에" and lines[4] == "바다"
-    assert lines[1].startswith("  sample_tokenizer (WordPiece, 2758)")
-    assert lines[2].startswith("  vocab.txt (WordPiece, 2758)")
-    count, *pieces = lines[1].split("2758)")[1].split()
+    assert lines[1].startswith("  sample_tokenizer (WordPiece, 2,758)")
+    assert lines[2].startswith("  vocab.txt (WordPiece, 2,758)")
+    count, *pieces = lines[1].split("2,758)")[1].split()
     assert int(count) == len(pieces)
     assert "".join(pieces).replace("##", "") == "나는학교에"
 

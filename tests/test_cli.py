@@ -2,6 +2,7 @@
 
 import dataclasses
 import errno
+import itertools
 import runpy
 import subprocess
 import sys
@@ -9,10 +10,23 @@ from pathlib import Path
 
 import pytest
 
-from run_scripts.cli import Columns, expand_globs, flag, parse, resolve_columns, run_program
-from run_scripts.create_data_flags import CreateDataFlags, choose_plan, resolve_defaults
+from run_scripts.cli import (
+    Columns,
+    flag,
+    parse,
+    resolve_columns,
+    run_program,
+)
+from run_scripts.create_data_flags import (
+    CreateDataFlags,
+    choose_output_files,
+    choose_plan,
+    resolve_defaults,
+)
 from run_scripts.extract_features import ExtractFeaturesFlags
 from run_scripts.fill_masks import FillMasksFlags
+from run_scripts.flag_groups import TPU, group_of
+from run_scripts.paths import expand_globs
 from run_scripts.pretrain_flags import PretrainFlags
 from tokenization.errors import InputError
 
@@ -252,6 +266,27 @@ def test_bug_is_not_swallowed(error, capsys):
     assert capsys.readouterr().err == ""
 
 
+def test_paths_with_commas_and_brackets(tmp_path):
+    names = ("a,b.txt", "a[1].txt", "a1.txt", "c.txt", "*.txt")
+    odd, bracket, plain, other, star = (str(tmp_path / name) for name in names)
+    for path in (odd, bracket, plain, other, star):
+        Path(path).write_text("x")
+    assert expand_globs(odd, "input_file") == [odd]
+    assert expand_globs(bracket, "input_file") == [bracket]
+    assert expand_globs(star, "input_file") == [star]
+    escaped = odd.replace(",", "\\,")
+    assert expand_globs(f"{other},{escaped}", "input_file") == [other, odd]
+    assert expand_globs(f"{bracket}, {plain}", "input_file") == [bracket, plain]
+    with pytest.raises(InputError, match=r"a comma in a name is written \\,"):
+        expand_globs(f"{other},{odd}", "input_file")
+    (tmp_path / "d,e").mkdir()
+    (tmp_path / "d,e" / "1.txt").write_text("x")
+    assert expand_globs(f"{tmp_path}/d\\,e/*", "input_file") == [f"{tmp_path}/d,e/1.txt"]
+    assert choose_output_files(f"{escaped},{tmp_path}/o@2", [], []) == [
+        odd, f"{tmp_path}/o-00000-of-00002", f"{tmp_path}/o-00001-of-00002",
+    ]  # fmt: skip
+
+
 def test_globs(tmp_path):
     for name in ("b.txt", "a.txt", "c.tsv"):
         (tmp_path / name).touch()
@@ -455,10 +490,17 @@ def check_help(text, program, flags_class):
     lines = text.splitlines()
     assert lines[0] == f"{program}: {flags_class.__doc__.strip().splitlines()[0]}"
     listed = {line.split("=")[0].strip(" -"): i for i, line in enumerate(lines) if "=<" in line}
-    assert set(listed) == flag_names(flags_class) | {"flagfile"}
+    tpu = {field.name for field in dataclasses.fields(flags_class) if is_for_tpus(field)}
+    assert set(listed) == flag_names(flags_class) - tpu | {"flagfile"}
+    assert bool(tpu) == ("  --helpfull" in lines)
     for field in dataclasses.fields(flags_class):
+        if field.name in tpu:
+            continue
         line = lines[listed[field.name]]
-        assert lines[listed[field.name] + 1].strip() == field.metadata["help"]
+        described = itertools.takewhile(
+            lambda line: line.startswith(" " * 8), lines[listed[field.name] + 1 :]
+        )
+        assert " ".join(map(str.strip, described)) == field.metadata["help"]
         default = field.default
         if isinstance(default, Columns):
             bert, albert = (str(value) for value in (default.bert, default.albert))
@@ -467,7 +509,17 @@ def check_help(text, program, flags_class):
         elif default is None:
             assert "required" in line if field.metadata["required"] else "not set" in line
         else:
-            assert f"default: {default}".lower() in line.lower()
+            assert f"default: {'none' if default == '' else default}".lower() in line.lower()
+
+
+def heading_of(field):
+    """The heading that a flag is shown under."""
+    return group_of(field.name, field.metadata["help"], field.metadata["required"])
+
+
+def is_for_tpus(field):
+    """Whether a flag is shown by --helpfull alone."""
+    return heading_of(field) == TPU
 
 
 def test_a_few_lines_of_the_help():
@@ -476,6 +528,11 @@ def test_a_few_lines_of_the_help():
     assert "  --do_train=<bool>  (default: BERT false, ALBERT true)\n" in text
     assert "  --optimizer=<adamw|lamb>  (default: BERT adamw, ALBERT lamb)\n" in text
     assert "  --output_dir=<str>  (required)\n" in text
+    assert "  --allow_missing=<str>  (default: none)\n" in text
+    assert "tpu_name" not in text
+    assert "  --tpu_name=<str>" in launch("run_pretraining.py", "--helpfull").stdout
+    text = launch("-m", "run_scripts.fill_masks", "--help").stdout
+    assert "\n  python -m run_scripts.fill_masks \\\n" in text
 
 
 def test_error_of_a_launcher_is_one_line_with_status_1(tmp_path):

@@ -128,7 +128,7 @@ def test_the_summary(folder, capsys):
     count = len(records(path))
     labels = [f["next_sentence_labels"].int64_list.value[0] for f in records(path)]
     assert summary.startswith(
-        f"12 documents (1 of one word left out), 52 sentences, {count} examples, "
+        f"12 documents (1 of one word left out), 52 sentences, {count:,} examples, "
         f"label 1: {sum(labels) / count:.1%}, mean length "
     )
     assert "of 40, [UNK] 0." in summary and summary.endswith("examples/s")

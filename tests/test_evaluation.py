@@ -13,7 +13,7 @@ from tensorboard import plugin_util
 from tiny import tiny_model, two_devices
 
 from bert_tf import pretraining
-from bert_tf.evaluation import Evaluator, first_records, read_results, write_results
+from bert_tf.evaluation import Evaluator, as_shown, first_records, read_results, write_results
 from bert_tf.masked_words import best_guesses, guesses_as_markdown
 from tokenization import KoreanTokenizer
 from tokenization.errors import InputError
@@ -157,6 +157,7 @@ def test_results_as_lines(tmp_path):
     with open(path, encoding="utf-8") as file:
         assert file.read() == "examples = 20\nglobal_step = 8\nloss = 0.3333333333333333\n"
     assert read_results(str(tmp_path)) == results
+    assert [as_shown(each) for each in (20, 1 / 3, 12345.678901)] == ["20", "0.3333", "12345.6789"]
     (tmp_path / "eval_results.txt").write_bytes(b"loss = 1.0\nexamp\xffles = 3\n")
     with pytest.raises(InputError, match="eval_results.txt must hold lines"):
         read_results(str(tmp_path))

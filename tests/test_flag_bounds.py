@@ -18,13 +18,14 @@ from run_scripts.benchmark_plan import PlanFlags
 from run_scripts.benchmark_table import TableFlags
 from run_scripts.build_vocab import BuildVocabFlags, build_vocab
 from run_scripts.classifier import ClassifierFlags
-from run_scripts.cli import Columns, expand_globs, help_text, parse, run_program, value_type
+from run_scripts.cli import Columns, help_text, parse, run_program, value_type
 from run_scripts.create_data_flags import CreateDataFlags
 from run_scripts.extract_features import ExtractFeaturesFlags
 from run_scripts.fill_masks import FillMasksFlags
 from run_scripts.finetune import read_settings
 from run_scripts.finetune_flags import check_finetune_flags, read_boundaries, read_layers
 from run_scripts.ner import NerFlags
+from run_scripts.paths import expand_globs
 from run_scripts.pretrain_flags import PretrainFlags, read_bucket_boundaries
 from run_scripts.race import RaceFlags
 from run_scripts.squad import SquadFlags
@@ -144,6 +145,22 @@ def test_arguments_and_names_that_are_not_utf8_in_a_real_process(tmp_path):
         pytest.skip("this file system has no such names")
     with pytest.raises(InputError, match="name of a file of --input_file must be UTF-8"):
         expand_globs(f"{tmp_path}/*.txt", "input_file")
+
+
+def test_a_working_folder_whose_name_is_not_utf8(tmp_path, monkeypatch):
+    folder = tmp_path / "\udcc7\udcd1"
+    try:
+        folder.mkdir()
+    except OSError:
+        pytest.skip("this file system has no such names")
+    monkeypatch.chdir(folder)
+    with pytest.raises(InputError, match="path of the working folder must be UTF-8"):
+        parse(CreateDataFlags, command_line(CreateDataFlags))
+
+
+def test_values_of_thousands_of_characters_are_shortened(capsys):
+    assert run_program(None, PretrainFlags, ["program", "--xla=" + "9" * 5000]) == 1
+    assert len(capsys.readouterr().err) < 1600
 
 
 def test_help_shows_bounds_that_somebody_may_meet():

@@ -9,6 +9,7 @@ import pytest
 
 from run_scripts.cli import flag, parse
 from run_scripts.flag_files import SHIPPED, find_input
+from run_scripts.paths import split_list
 from run_scripts.pretrain_flags import PretrainFlags
 from run_scripts.training_flags import choose_column, read_config
 from tokenization.errors import InputError
@@ -136,3 +137,14 @@ def test_a_launcher_runs_from_any_folder(tmp_path):
     assert run.returncode == 1 and run.stderr == (
         "error: --input_file must match a file. Received: 'data/*.txt', no file\n"
     )
+
+
+def test_commas_in_names_are_not_between_names(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    beside = tmp_path / "be,side"
+    beside.mkdir()
+    for name in ("a,b.txt", "b.txt", "c.txt"):
+        (beside / name).write_text("")
+    value = find_input(r"a\,b.txt,c.txt,none.txt", str(beside))
+    assert split_list(value) == [f"{beside}/a,b.txt", f"{beside}/c.txt", "none.txt"]
+    assert find_input("c.txt", str(beside)) == f"{beside}/c.txt"

@@ -378,7 +378,13 @@ def test_switches_left_out_have_their_defaults(vocab_file, tmp_path):
         ({"kind": ["full"]}, "kind must be one of"),
         ({}, "Received: None"),
         ([], "must hold a JSON object"),
+        (
+            {"kind": "korean", "word_end_marker": "\ud800"},
+            "must be a string without lone surrogates",
+        ),
         ('{"kind": ', "must hold JSON"),
+        ('{"kind": "korean", "shorten_runs": %s}' % ("9" * 5000), "must hold JSON"),
+        ("[" * 100_000 + "]" * 100_000, "nested too deeply"),
         (None, "must exist"),
     ],
 )

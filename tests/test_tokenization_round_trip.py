@@ -1,5 +1,6 @@
 """Decoding gives the same pieces again; offsets point into the original text."""
 
+import itertools
 from pathlib import Path
 
 import pytest
@@ -7,10 +8,16 @@ import pytest
 hypothesis = pytest.importorskip("hypothesis", reason="hypothesis is not installed")
 
 from hypothesis import given, settings  # noqa: E402
-from made_tokenizers import ANY_TEXT, TEXTS, full_tokenizers, korean_tokenizers  # noqa: E402
+from made_tokenizers import (  # noqa: E402
+    ANY_TEXT,
+    SPECIAL,
+    TEXTS,
+    full_tokenizers,
+    korean_tokenizers,
+)
 from tokenizer_checks import check_offsets, check_round_trip  # noqa: E402
 
-from tokenization import SentencePieceTokenizer  # noqa: E402
+from tokenization import KoreanTokenizer, SentencePieceTokenizer  # noqa: E402
 
 DATA = Path(__file__).parent / "data" / "tokenization"
 EXAMPLES = settings(max_examples=150, derandomize=True, deadline=None, database=None)
@@ -40,6 +47,20 @@ def test_any_text(tokenizers, check):
             check(tokenizer, text)
 
     every_tokenizer()
+
+
+@pytest.mark.parametrize("mark_final_word", (True, False))
+def test_markers_that_a_text_spells(tmp_path, mark_final_word):
+    path = tmp_path / "vocab.txt"
+    path.write_text("\n".join([*SPECIAL, "a", "##a", "_", "##_", "a_", "##__"]) + "\n")
+    for unknown, split in itertools.product(("word", "character"), (True, False)):
+        tokenizer = KoreanTokenizer(
+            path, word_end_marker="_", unknown=unknown, split_punctuation=split,
+            mark_final_word=mark_final_word,
+        )  # fmt: skip
+        for length in range(1, 6):
+            for text in map("".join, itertools.product("a_x ", repeat=length)):
+                check_round_trip(tokenizer, text)
 
 
 # === SentencePiece ===

@@ -40,7 +40,7 @@ def words_by_prefix(wordpiece, unknown: str, tokens: list[str], marker: str = ""
         if token == UNKNOWN_TOKEN:
             text, continues = unknown, wordpiece.unknown == "character"
             if marker and words and words[-1][-1].endswith(marker):
-                continues = False
+                continues = words[-1] == [marker]  # a literal one: a word is more than its marker
         elif prefix and token != prefix and token.startswith(prefix):
             text, continues = token[len(prefix) :], True
         if continues and words:

@@ -1,4 +1,4 @@
-"""Makes the folders that the programs write to."""
+"""Makes the folders that the programs write to, checks the names that they read."""
 
 import os
 import tempfile
@@ -24,3 +24,11 @@ def make_writable(folder: str | os.PathLike, requirement: str) -> None:
         raise InputError(
             f"{requirement}. Received: {os.fspath(folder)} ({error.strerror})"
         ) from None
+
+
+def check_utf8(text, what):
+    """Refuses bytes that Python could not decode: no output file or library takes them."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise InputError(f"{what} must be UTF-8. Received: {text!r}") from None

@@ -9,6 +9,9 @@ from tokenization.decoding import unknown_character
 from tokenization.errors import InputError
 from tokenization.vocabulary import SPECIAL_TOKENS
 
+# What the repetitions of a regular expression can count to.
+LARGEST_COUNT = 2**31 - 1
+
 
 class TokenizerInterface:
     """The methods that FullTokenizer, KoreanTokenizer, SentencePieceTokenizer share.
@@ -153,8 +156,8 @@ def check_switches(switches: Mapping, allowed: Mapping, where: str) -> None:
 
     Args:
         switches: the value of each switch.
-        allowed: for each switch its possible values, or `str` for any string, `int` for any whole
-            number from 0.
+        allowed: for each switch its possible values, or `str` for any string that UTF-8 can
+            write, `int` for any whole number that regular expressions can count to.
         where: what the switches were read from, for the message.
 
     Raises:
@@ -167,9 +170,12 @@ def check_switches(switches: Mapping, allowed: Mapping, where: str) -> None:
             )
         choices = allowed[name]
         if choices is str:
-            valid, must = isinstance(value, str), "a string"
+            # JSON's lone surrogates have become U+FFFD, which no text has once it is cleaned.
+            valid = isinstance(value, str) and not re.search("[\ud800-\udfff\ufffd]", value)
+            must = "a string without lone surrogates and U+FFFD"
         elif choices is int:
-            valid, must = type(value) is int and value >= 0, "a whole number from 0"
+            valid = type(value) is int and 0 <= value <= LARGEST_COUNT
+            must = f"a whole number from 0 to {LARGEST_COUNT}"
         else:
             # Types are compared too, since 1 == True.
             valid = any(type(value) is type(choice) and value == choice for choice in choices)

@@ -1,0 +1,104 @@
+"""The order in which `--help` shows flags, and an example of each program's command line."""
+
+# Where a flag is shown that no other heading lists.
+GENERAL = "General"
+
+# heading -> flags, in the order they are shown in; what is required comes before all of them.
+GROUPS = {
+    "Model and tokenizer": (
+        "model", "model_dir", "bert_config_file", "albert_config_file", "init_checkpoint",
+        "allow_missing", "vocab_file", "spm_model_file", "tokenizer", "tokenizer_dir",
+        "do_lower_case", "layers", "pooling", "feature_layers", "freeze_encoder",
+        "classifier_dropout", "start_n_top", "end_n_top", "dropout_prob",
+    ),
+    "Data": (
+        "benchmark", "task_name", "data_dir", "train_file", "predict_file", "input_file",
+        "input_format", "split_sentences", "strict_utf8", "output_file", "output_dir",
+        "compression", "compare", "text", "task_type", "text_column", "second_column",
+        "label_column", "id_column", "labels", "metrics", "high_only", "middle_only", "vocab_size",
+        "analyser", "num_unused", "user_symbols", "character_coverage", "most_megabytes",
+        "objective", "max_seq_length", "max_query_length", "max_qa_length", "doc_stride",
+        "version_2_with_negative", "max_predictions_per_seq", "packing", "masking",
+        "masked_lm_prob", "do_whole_word_mask", "ngram", "favor_shorter_ngram", "do_permutation",
+        "random_next_sentence", "short_seq_prob", "dupe_factor", "bucket_boundaries",
+        "train_feature_file", "predict_feature_file",
+    ),
+    "Training": (
+        "do_train", "train_batch_size", "num_train_steps", "num_train_epochs", "train_step",
+        "num_warmup_steps", "warmup_proportion", "warmup_step", "start_warmup_step", "optimizer",
+        "learning_rate", "poly_power", "num_seeds", "save_checkpoints_steps",
+        "keep_checkpoint_max", "keep_checkpoint_every_steps", "save_summary_steps",
+        "max_bad_steps", "profile_steps",
+    ),
+    "Evaluation, prediction, export": (
+        "do_eval", "eval_input_file", "eval_batch_size", "max_eval_steps", "eval_every_steps",
+        "patience", "do_predict", "predict_split", "predict_batch_size", "guesses", "n_best_size",
+        "max_answer_length", "null_score_diff_threshold", "google_answers", "export_dir",
+        "threshold_to_export",
+    ),
+    "Devices and memory": (
+        "distribution_strategy", "num_gpus", "precision", "xla", "recompute",
+        "gradient_accumulation_steps", "steps_per_loop", "batch_size", "num_workers",
+        "num_threads", "num_tasks", "task_index", "engine", "spark_master",
+    ),
+    GENERAL: ("random_seed",),
+}  # fmt: skip
+
+# What the help of a flag begins with that is there for Google's command lines alone.
+COMPATIBILITY = "For command lines of Google's programs"
+_COMPATIBLE = ("Accepted ", "Means nothing ", "Another name ", "Refused:")
+
+# Shown by --helpfull alone.
+TPU = "For TPUs, without effect here"
+_TPU_FLAGS = (
+    "use_tpu", "tpu_name", "tpu_zone", "gcp_project", "master", "num_tpu_cores",
+    "iterations_per_loop", "use_one_hot_embeddings",
+)  # fmt: skip
+
+REQUIRED = "Required"
+
+# program's flags -> a command line, without the program
+EXAMPLES = {
+    "BuildVocabFlags": "--input_file='data/*.txt' --output_dir=data/vocab --vocab_size=32000",
+    "CreateDataFlags": "--input_file='data/*.txt' --output_file=output/train.tfrecord "
+    "--tokenizer_dir=data/vocab --objective=sop --max_seq_length=128",
+    "PretrainFlags": "--albert_config_file=run_scripts/flagfiles/albert_mini.json "
+    "--input_file=output/train.tfrecord --output_dir=output/model --do_train --do_eval "
+    "--train_batch_size=32 --learning_rate=5e-3 --num_train_steps=20000 --num_warmup_steps=500",
+    "FillMasksFlags": "--model_dir=output/model --text='나는 학교[MASK] 갔다.'",
+    "ExtractFeaturesFlags": "--model_dir=output/model --input_file=sentences.txt "
+    "--output_file=features.npz --layers=-1,-2 --pooling=mean",
+    "ClassifierFlags": "--task_name=nsmc --data_dir=data/nsmc --output_dir=output/nsmc "
+    "--albert_config_file=output/model/albert_config.json --tokenizer_dir=data/vocab "
+    "--init_checkpoint=output/model/model.ckpt-20000 --do_train --do_eval",
+    "NerFlags": "--task_name=klue-ner --data_dir=data/klue-ner-v1.1 --output_dir=output/ner "
+    "--albert_config_file=output/model/albert_config.json --tokenizer_dir=data/vocab "
+    "--init_checkpoint=output/model/model.ckpt-20000 --do_train --do_eval",
+    "SquadFlags": "--task_name=korquad --train_file=data/KorQuAD_v1.0_train.json "
+    "--predict_file=data/KorQuAD_v1.0_dev.json --output_dir=output/korquad "
+    "--bert_config_file=output/model/bert_config.json --tokenizer_dir=data/vocab "
+    "--init_checkpoint=output/model/model.ckpt-20000 --do_train --do_predict",
+    "RaceFlags": "--data_dir=data/RACE --output_dir=output/race "
+    "--albert_config_file=albert_base/albert_config.json --spm_model_file=albert_base/30k.model "
+    "--init_checkpoint=albert_base/model.ckpt-best",
+    "PlanFlags": "--benchmark=glue --model=uncased_L-12_H-768_A-12 --data_dir=data/glue "
+    "--output_dir=output/glue",
+    "TableFlags": "--benchmark=glue --output_dir=output/glue",
+}
+
+
+def group_of(name, help, required):
+    """The heading that a flag is shown under.
+
+    Args:
+        name: the flag's.
+        help: what a person reads about it.
+        required: whether a run without it is refused.
+    """
+    if required:
+        return REQUIRED
+    if name in _TPU_FLAGS:
+        return TPU
+    if help.startswith(_COMPATIBLE):
+        return COMPATIBILITY
+    return next((heading for heading, names in GROUPS.items() if name in names), GENERAL)

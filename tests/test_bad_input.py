@@ -1,0 +1,63 @@
+"""Bad values and bad files: each is one clear line and exit status 1, whatever the program."""
+
+import keras
+import pytest
+from bad_input import PROGRAMS, Case, Started, make_world, run_case, run_program
+
+from run_scripts import finetune_run
+
+# How many refused cases of each program are looked at.
+SOME, ALL = 12, 300
+
+
+def start(*_, **__):
+    raise Started
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    return make_world(tmp_path_factory.mktemp("world"))
+
+
+@pytest.fixture(autouse=True)
+def no_work(monkeypatch):
+    """The programs stop where their work would begin."""
+    monkeypatch.setattr(finetune_run, "train", start)  # imported before the next is changed
+    for place in (
+        "run_scripts.create_data.run_passes",
+        "bert_tf.training.train",
+        "finetuning.prediction.Predictor.__call__",
+        "finetuning.features.extract",
+        "bert_tf.masked_words.best_guesses",
+    ):
+        monkeypatch.setattr(place, start)
+    yield
+    keras.backend.clear_session()
+
+
+def look(world, name, count):
+    """Draws cases until so many were refused."""
+    refused, problems, seed = 0, [], 0
+    while refused < count and seed < 4 * count:
+        was_refused, wrong = run_case(world, name, seed)
+        refused, seed = refused + was_refused, seed + 1
+        problems += [wrong] if wrong else []
+    assert not problems, f"{len(problems)} of {seed}:\n" + "\n".join(problems[:20])
+    assert refused >= count
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_good_input(world, name):
+    status, lines, trace = run_program(world, name, Case("nothing", {}))
+    assert (status, lines, trace) in ((0, [], None), ("started", [], None))
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_some(world, name):
+    look(world, name, SOME)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_all(world, name):
+    look(world, name, ALL)
