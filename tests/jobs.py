@@ -213,7 +213,7 @@ def spoken_lines(text):
 if __name__ == "__main__":
     cpu = tf.config.list_physical_devices("CPU")[0]  # two devices, as in conftest.py
     tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
-    optimize_graphs(bool(os.environ["OPTIMIZE_GRAPHS"]))
+    optimize_graphs(bool(os.environ.get("OPTIMIZE_GRAPHS", "1")))
     name, where, step, *flags = sys.argv[1:]
     send = {"step": signal_at_step, "index": signal_at_index}[where]
     send(signal.Signals[name], int(step))

@@ -59,6 +59,7 @@ def test_two_devices_are_as_one(tmp_path, flags):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("optimized_graphs")  # as the workers have them
 def test_two_workers_are_as_one_device(tmp_path, flags):
     assert main(["run_classifier.py", *flags, f"--output_dir={tmp_path / 'one'}"]) == 0
     argv = [*flags, f"--output_dir={tmp_path / 'two'}", "--distribution_strategy=multi_worker"]
