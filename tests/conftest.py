@@ -11,6 +11,7 @@ import keras
 import pytest
 import tensorflow as tf
 from data_runs import corpus, small, whole  # noqa: F401 (fixtures of several files)
+from tensorflow.python.framework import ops
 from tiny import optimize_graphs
 
 # A job in the background, or under nohup, hands on to its children that these are ignored; the
@@ -26,6 +27,17 @@ tf.config.set_logical_device_configuration(
 
 # TensorFlow's graph optimizer takes a sixth of a tiny run and changes last bits alone.
 optimize_graphs(False)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def forget_gradients():
+    """What `tf.custom_gradient` registers keeps the graphs of each training, 70 MB, for ever."""
+    registered = ops.gradient_registry._registry
+    before = set(registered)
+    yield
+    for name in set(registered) - before:
+        if name.startswith("CustomGradient-"):
+            del registered[name]
 
 
 @pytest.fixture
