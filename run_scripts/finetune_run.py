@@ -154,6 +154,8 @@ def compiling_price(values, config, problem, split, counts):
 def without_xla_if_short(values, config, problem, read):
     """The flags, with --xla=auto made off where compiling would take longer than it saves."""
     counts = {split: len(each) for split, each in read.items()}
+    if not counts:  # only an export
+        return values
     split = "train" if values.do_train else max(counts, key=counts.get)
     price = compiling_price(values, config, problem, split, counts)
     if values.xla == "auto" and price > XLA_GAIN * values.max_seq_length:

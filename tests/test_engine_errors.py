@@ -76,4 +76,4 @@ def test_warnings_come_early(corpus, tmp_path, capsys):
     run(corpus, tmp_path / "out", f"--input_file={text}", "--dupe_factor=1")
     lines = capsys.readouterr().err.splitlines()
     assert [line.startswith("warning: so far every one of the") for line in lines] == [True, False]
-    assert "every one of the 2000 documents has a single sentence" in lines[1]
+    assert "every one of the 2,000 documents has a single sentence" in lines[1]
