@@ -93,7 +93,7 @@ def run(values, column, config, tokenizer, problem, read, boundaries, settings, 
                     f"{split} must hold an example that the tokenizer makes pieces of. Received: "
                     f"{len(read[split])} without any"
                 )
-        longest = int(max(each.lengths.max() for each in examples.values()))
+        longest = int(max((each.lengths.max() for each in examples.values()), default=0))
         if values.do_train:
             source = latest_checkpoint(values.output_dir) or values.init_checkpoint
         else:
