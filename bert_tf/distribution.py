@@ -247,6 +247,8 @@ def _gather_texts(strategy, text):
     """The text of every worker, in no certain order."""
     data = text.encode()
     lengths = _gather(strategy, [len(data)])[:, 0]  # [W]
+    if not max(lengths):  # gathering arrays without elements ends the process
+        return [""] * len(lengths)
     # A sum needs one shape: the shorter ones are filled up.
     rows = _gather(strategy, [*data, *[0] * (max(lengths) - len(data))])  # [W, N]
     return [
