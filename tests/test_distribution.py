@@ -240,6 +240,16 @@ agree("same", {"--seed": 1, "--name": "한국어"})
 agree("values", {"--seed": index, "--rate": 0.5, "--files": "x" * (1 + 1000 * index)})
 agree("names", {"--seed": 1, **({"--more": "2"} if index else {"--other": 3})})
 agree("same again", {"--seed": 2})
+
+def refuse(name, reason):
+    try:
+        distribution.raise_together(strategy, reason)
+        out[name] = "nobody refuses"
+    except InputError as error:
+        out[name] = str(error)
+
+refuse("nobody", None)
+refuse("the second", "the folder is taken" if index else None)
 out["place"] = [distribution.worker_count(strategy), distribution.worker_index(strategy),
                 distribution.is_chief(strategy), distribution.describe_devices(strategy)]
 if index:
@@ -269,6 +279,8 @@ def test_two_workers(tmp_path):
         "names": f"{must}--more is not given at worker 0, 2 at worker 1; "
         "--other is 3 at worker 0, not given at worker 1",
         "same again": "agreed",
+        "nobody": "nobody refuses",
+        "the second": "the folder is taken",
         "barrier": True,
     }
 
