@@ -59,7 +59,7 @@ def pretrain(values):
     check_described_tokenizer(values, tokenizer, [*files, *eval_files])
     if tokenizer is None:
         tokenizer = read_own_tokenizer(config, files)
-    if tokenizer is None and values.do_train:
+    if tokenizer is None and values.do_train and (cluster is None or cluster.index == 0):
         print(
             "note: no tokenizer lies beside the records, so none is saved with the model "
             "(--tokenizer_dir names one)"
