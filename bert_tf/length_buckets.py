@@ -25,7 +25,7 @@ _OF_POSITIONS = (
 BUCKET = "bucket"
 
 # What a device computes, in floating-point operations, while a layer is compiled for another
-# length: two cores at 0.2 TFLOP/s in about 2 s, a GPU at 40 TFLOP/s in about 3 s.
+# length. An estimate: two cores at 0.2 TFLOP/s for 2 s, a GPU at 40 TFLOP/s for 3 s.
 COMPILING = {"CPU": 4e11, "GPU": 1.2e14}
 
 

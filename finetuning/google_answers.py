@@ -1,4 +1,4 @@
-"""Chooses and cuts answers as google-research/bert run_squad.py, for who compares figures.
+"""Chooses and cuts answers as google-research/bert run_squad.py does, to compare figures.
 
 It differs from `finetuning.answers` in three ways. Spans begin and end at the n_best_size best
 pieces alone, the question's and the padding's among them. An answer is looked for among whole

@@ -22,7 +22,7 @@ from run_scripts.tokenizer_flags import (
     open_tokenizer,
     source_of,
 )
-from run_scripts.training_flags import choose_column, read_config
+from run_scripts.training_flags import MODEL_DIR_HELP, choose_column, read_config
 from tokenization.errors import InputError
 from tokenization.folders import make_writable
 from tokenization.progress import with_progress
@@ -62,13 +62,7 @@ class ExtractFeaturesFlags(TokenizerFlags):
         "The weights: a checkpoint of Google's or of this project, fine-tuned or not.",
         is_input=True,
     )
-    model_dir: str = flag(
-        None,
-        "A model's folder, this project's or a released one as it is unpacked: stands for "
-        "configuration, checkpoint (the best, else the newest) and tokenizer, where no other flag "
-        "names them.",
-        is_input=True,
-    )
+    model_dir: str = flag(None, MODEL_DIR_HELP, is_input=True)
     max_seq_length: int = flag(
         128,
         "Most pieces of a line, specials included; more are cut off.",

@@ -7,7 +7,6 @@ encodes examples, makes the model, judges outputs, writes predictions.
 import dataclasses
 import functools
 import json
-import math
 import os
 
 import keras
@@ -30,7 +29,6 @@ from bert_tf.distribution import (
 )
 from bert_tf.evaluation import as_shown, write_results
 from bert_tf.exhaustion import MEMORY_REMEDIES, explain_exhaustion
-from bert_tf.length_buckets import compiling_positions
 from bert_tf.loss_scale import LossScale
 from bert_tf.markdown import as_markdown_table
 from bert_tf.memory import memory_line
@@ -58,10 +56,8 @@ from run_scripts.model_folder import (
     warn_of_untrained_positions,
 )
 from run_scripts.training_flags import library_seed, read_profile_steps
+from run_scripts.work_ahead import compiling_price, without_xla_if_short
 from tokenization.errors import InputError
-
-# The share of a step's time that XLA saves, about.
-XLA_GAIN = 0.2
 
 
 def run(values, column, config, tokenizer, problem, read, boundaries, settings, folders, refusal):
@@ -127,40 +123,6 @@ def run(values, column, config, tokenizer, problem, read, boundaries, settings, 
                 if is_chief(strategy):
                     show_seeds(values, results)
         barrier(strategy)
-
-
-def compiling_price(values, config, problem, split, counts):
-    """What compiling costs, shared out over the batches of a split, in positions of each.
-
-    Args:
-        values: `FinetuneFlags`.
-        config: the model's configuration.
-        problem: what is taught.
-        split: a key of `counts`.
-        counts: split -> how many examples it has.
-    """
-    steps = training_steps(values, counts["train"])[0] if values.do_train else 0
-    if split == "train" and values.do_train:
-        batches, size = steps, values.train_batch_size
-    else:
-        size = values.eval_batch_size if values.do_eval else values.predict_batch_size
-        often = 1 + steps // values.eval_every_steps if values.eval_every_steps else 1
-        batches = often * math.ceil(counts[split] / size)
-    rows = size * getattr(problem, "rows", 1)  # of multiple choice an example is several
-    device = "GPU" if tf.config.list_physical_devices("GPU") else "CPU"
-    return compiling_positions(config.hidden_size, rows, device) / batches
-
-
-def without_xla_if_short(values, config, problem, read):
-    """The flags, with --xla=auto made off where compiling would take longer than it saves."""
-    counts = {split: len(each) for split, each in read.items()}
-    if not counts:  # only an export
-        return values
-    split = "train" if values.do_train else max(counts, key=counts.get)
-    price = compiling_price(values, config, problem, split, counts)
-    if values.xla == "auto" and price > XLA_GAIN * values.max_seq_length:
-        return dataclasses.replace(values, xla="off")
-    return values
 
 
 def with_seeds(values):

@@ -1,4 +1,4 @@
-"""Reads flag files, and finds the files that a command line or a flag file names.
+"""Puts the flags of flag files into a command line, with paths as they are found.
 
 A path is looked up in the working folder, then beside the flag file that it stands in, then among
 the flag files and configurations that this project ships.

@@ -16,17 +16,18 @@ TPU_FLAGS = (
 )  # fmt: skip
 
 
+MODEL_DIR_HELP = (
+    "A model's folder, this project's or a released one as it is unpacked: stands for "
+    "configuration, checkpoint (the best, else the newest) and tokenizer, where no other flag "
+    "names them."
+)
+
+
 @dataclasses.dataclass(frozen=True)
 class TrainingFlags:
     """Model, devices, checkpoints, curves: what does not depend on what is learned."""
 
-    model_dir: str = flag(
-        None,
-        "A model's folder, this project's or a released one as it is unpacked: stands for "
-        "configuration, checkpoint (the best, else the newest) and tokenizer, where no other flag "
-        "names them.",
-        is_input=True,
-    )
+    model_dir: str = flag(None, MODEL_DIR_HELP, is_input=True)
     bert_config_file: str = flag(None, "BERT's sizes, a bert_config.json.", is_input=True)
     albert_config_file: str = flag(None, "ALBERT's sizes, an albert_config.json.", is_input=True)
     output_dir: str = flag(

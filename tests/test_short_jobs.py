@@ -8,7 +8,7 @@ import tensorflow as tf
 from bert_tf import BertConfig
 from run_scripts.classifier import ClassifierFlags
 from run_scripts.cli import parse, resolve_columns
-from run_scripts.finetune_run import compiling_price, without_xla_if_short
+from run_scripts.work_ahead import compiling_price, without_xla_if_short
 
 PROBLEM = types.SimpleNamespace()
 CHOICES = types.SimpleNamespace(rows=4)
@@ -68,3 +68,12 @@ def test_what_compiling_costs_is_shared_by_the_batches_of_a_split():
     )
     assert compiling_price(values, config(64), CHOICES, "train", counts) == price / 4
     assert compiling_price(values, config(128), PROBLEM, "train", counts) == price / 4
+
+
+def test_no_batch_at_all_is_a_price_too():
+    """What is wrong with such a job is said where the steps are counted."""
+    values = flags(*TRAIN, "--num_train_epochs=1", "--do_eval")
+    for split in ("train", "dev"):
+        price = compiling_price(values, config(64), PROBLEM, split, {"train": 1, "dev": 0})
+        assert 0 < price < float("inf")
+    assert without_xla_if_short(values, config(64), PROBLEM, {}) == values
