@@ -25,6 +25,12 @@ tf.config.set_logical_device_configuration(
 )
 
 
+def pytest_configure(config):
+    """In the quick run XLA leaves LLVM's optimizer out, which takes a third of compiling."""
+    if config.option.markexpr == "not slow":
+        os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
+
+
 # TensorFlow's graph optimizer takes a sixth of a tiny run and changes last bits alone.
 optimize_graphs(False)
 

@@ -6,6 +6,7 @@ import pytest
 import tensorflow as tf
 from head_training import assert_split_changes_nothing, assert_xla_and_recomputation_change_nothing
 from tiny import (
+    ONE_LAYER,
     SIZES,
     assert_close,
     computing_in,
@@ -91,11 +92,13 @@ def test_dropout_is_on_in_training_alone():
 @pytest.mark.parametrize("classes", (1, pytest.param(3, marks=pytest.mark.slow)))
 def test_a_batch_is_a_batch_however_it_is_split(classes, float64):
     batch = labelled_batch(classes)
-    assert_split_changes_nothing(lambda: classifier(classes=classes), batch, ("label_weight", 6))
+    assert_split_changes_nothing(
+        lambda: classifier(classes=classes, **ONE_LAYER), batch, ("label_weight", 6)
+    )
 
 
 def test_xla_and_recomputation_change_nothing(float64):
-    assert_xla_and_recomputation_change_nothing(classifier, labelled_batch(3))
+    assert_xla_and_recomputation_change_nothing(lambda: classifier(**ONE_LAYER), labelled_batch(3))
 
 
 def test_the_head_is_exact_in_a_model_that_computes_in_bfloat16():

@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 from jobs import Job, spoken_lines
 from tiny import (
+    ONE_LAYER,
     assert_close,
     computing_in,
     make_step,
@@ -96,7 +97,8 @@ def test_what_is_computed_in_float32(monkeypatch, precision):
 )
 def test_training_lowers_the_loss(precision, xla):
     make = LossScale if precision == "float16" else lambda: None
-    step = make_step(policy=POLICIES[precision], make_loss_scale=make, xla=xla)
+    policy = POLICIES[precision]
+    step = make_step(policy=policy, make_loss_scale=make, xla=xla, sizes=ONE_LAYER)
     batch = tensors(random_batch(0))
     metrics = [step(batch) for _ in range(30)]
     losses = [float(each["loss"]) for each in metrics]
@@ -117,7 +119,8 @@ def test_training_lowers_the_loss(precision, xla):
 )
 def test_overflow_halves_the_scale_and_skips(devices, xla):
     strategy = strategy_of(devices)
-    step = make_step(strategy=strategy, policy="mixed_float16", make_loss_scale=LossScale, xla=xla)
+    scaled = {"policy": "mixed_float16", "make_loss_scale": LossScale}
+    step = make_step(strategy=strategy, xla=xla, sizes=ONE_LAYER, **scaled)
     batch = split_batch(random_batch(0), strategy)
     assert float(step(batch)["loss_scale"]) == INITIAL_SCALE
     scale = step.loss_scale
@@ -158,7 +161,7 @@ def test_scale_doubles_after_good_steps(monkeypatch):
 
 def test_steps_let_the_scale_grow(monkeypatch):
     monkeypatch.setattr(loss_scale, "GROWTH_INTERVAL", 2)
-    step = make_step(make_loss_scale=LossScale)
+    step = make_step(make_loss_scale=LossScale, sizes=ONE_LAYER)
     batch = tensors(random_batch(0))
     scales = [float(step(batch)["loss_scale"]) / INITIAL_SCALE for _ in range(5)]
     assert scales == [1, 1, 2, 2, 4]
@@ -179,7 +182,8 @@ def test_an_overflow_is_no_fault_of_the_records(tmp_path, capsys, monkeypatch):
 @pytest.mark.parametrize("optimizer", (pytest.param("adamw", marks=pytest.mark.slow), "lamb"))
 def test_a_power_of_two_changes_no_bit_in_float32(optimizer):
     plain, scaled = (
-        make_step("albert", optimizer, make_loss_scale=m) for m in (lambda: None, LossScale)
+        make_step("albert", optimizer, make_loss_scale=m, sizes=ONE_LAYER)
+        for m in (lambda: None, LossScale)
     )
     for i in range(3):
         batch = tensors(random_batch(i))
@@ -195,7 +199,7 @@ def test_scaled_update_in_float16_is_that_of_float32():
     batch = tensors(random_batch(0))
     states, norms = [], []
     for policy, make in (("float32", lambda: None), ("mixed_float16", LossScale)):
-        step = make_step(policy=policy, make_loss_scale=make)
+        step = make_step(policy=policy, make_loss_scale=make, sizes=ONE_LAYER)
         norms.append(float(step(batch)["gradient_norm"]))
         moments = training_state(step).items()
         states.append({name: value for name, (value,) in moments if name.endswith("/m")})

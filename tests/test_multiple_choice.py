@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from head_training import assert_split_changes_nothing
-from tiny import tiny_model
+from tiny import ONE_LAYER, tiny_model
 
 from bert_tf import load_google_checkpoint
 from bert_tf.checkpoint import google_variables, save_google_checkpoint
@@ -64,7 +64,7 @@ def test_loss_and_accuracy():
 def test_a_batch_is_a_batch_however_it_is_split(float64):
     # What is added to all options changes nothing: the head's bias has a gradient of rounding.
     assert_split_changes_nothing(
-        lambda: MultipleChoiceModel(tiny_model().encoder, dropout=0.0),
+        lambda: MultipleChoiceModel(tiny_model(**ONE_LAYER).encoder, dropout=0.0),
         choice_batch(),
         ("label_weight", 6),
         1e-3,
@@ -73,7 +73,7 @@ def test_a_batch_is_a_batch_however_it_is_split(float64):
 
 def test_xla(float64):
     keras.utils.set_random_seed(0)
-    model, batch = MultipleChoiceModel(tiny_model().encoder), choice_batch(3)
+    model, batch = MultipleChoiceModel(tiny_model(**ONE_LAYER).encoder), choice_batch(3)
     run = tf.function(lambda rows: model(rows)["logits"], jit_compile=True)
     rows = {name: tf.constant(value) for name, value in batch.items()}
     np.testing.assert_allclose(run(rows), model(batch)["logits"], atol=1e-10)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import types
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from made_records import FORMAT, PACKED, flip_a_byte, make_files
 from bert_tf import loss_scale, pretraining
 from bert_tf.checkpoint_files import list_checkpoints
 from bert_tf.data_order import sizes_of
+from bert_tf.skipped_steps import SKIPPED_FILE, SkippedSteps
 from run_scripts.limits import MAX_SEED
 
 DATA = Path(__file__).parent / "data"
@@ -276,7 +278,7 @@ def test_a_step_whose_loss_is_no_number_is_left_out(job, capsys, monkeypatch):
     flags |= {"save_summary_steps": 5, "xla": "off"}
     assert job.run(**flags) == 0
     warned = [line for line in spoken_lines(capsys.readouterr().err) if "changed no weight" in line]
-    log = (job.output / "skipped_steps.jsonl").read_text()
+    log = (job.output / SKIPPED_FILE).read_text()
     rows = [json.loads(line) for line in log.splitlines()]
     first, second = (row["step"] for row in rows)
     assert 1 <= first <= 5 < second <= 10
@@ -291,15 +293,20 @@ def test_a_step_whose_loss_is_no_number_is_left_out(job, capsys, monkeypatch):
     # A run that goes on from step 5 writes the second of them anew, and counts on.
     for path in job.output.glob("model.ckpt-10.*"):
         path.unlink()
-    with open(job.output / "skipped_steps.jsonl", "a") as file:
+    with open(job.output / SKIPPED_FILE, "a") as file:
         file.write('{"step": 9, "lo')  # cut off by a kill
     assert job.run(**flags) == 0
-    assert (job.output / "skipped_steps.jsonl").read_text() == log
+    assert (job.output / SKIPPED_FILE).read_text() == log
     assert arrays(job.output, 10)["skipped_steps"] == 2
-    damaged = log.replace('"loss"', '"loss', 1)
-    (job.output / "skipped_steps.jsonl").write_text(damaged)
-    assert job.run(**{**flags, "num_train_steps": 11}) == 0
-    assert (job.output / "skipped_steps.jsonl").read_text().startswith(damaged)
+
+
+def test_damaged_lines_of_skipped_steps_stay(tmp_path):
+    """Whole lines of steps that will come again go, as does a line that was cut off."""
+    lines = ['{"step": 3, "loss: "nan"}\n', '{"step": 5}\n', '{"step": 6}\n', '{"step": 2, "lo']
+    (tmp_path / SKIPPED_FILE).write_text("".join(lines))
+    config = types.SimpleNamespace(output_dir=str(tmp_path))
+    SkippedSteps(types.SimpleNamespace(step=5), None, config, writes=True)
+    assert (tmp_path / SKIPPED_FILE).read_text() == "".join(lines[:2])
 
 
 def test_too_many_steps_without_a_number_stop_the_run(job, capsys, monkeypatch):

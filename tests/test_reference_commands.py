@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from classifier_jobs import write_mnli, write_table
 from shared import SHARED
-from tiny import SIZES, tiny_model
+from tiny import ONE_LAYER, SIZES, tiny_model
 
 from bert_tf.checkpoint import save_google_checkpoint
 from create_pretraining_data.records import read_format
@@ -19,7 +19,6 @@ from tokenization import SentencePieceTokenizer
 DATA = Path(__file__).parent / "data" / "pretraining_data"
 SPM_MODEL = Path(__file__).parent / "data" / "tokenization" / "spm_small.model"
 VOCABULARY_SIZE = 3222  # of DATA/vocab.txt, which Google's programs were run with
-ONE_LAYER = {"num_hidden_layers": 1}  # which compiles in half the time
 
 # google-research/bert README.md, "Pre-training with BERT"
 BERT_CREATE = """create_pretraining_data.py

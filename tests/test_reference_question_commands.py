@@ -14,9 +14,9 @@ from unittest import mock
 
 import pytest
 from test_race import write_race
-from test_reference_commands import ONE_LAYER, SPM_MODEL, command, write_config
+from test_reference_commands import SPM_MODEL, command, write_config
 from test_squad import made
-from tiny import tiny_model
+from tiny import ONE_LAYER, tiny_model
 
 from bert_tf.checkpoint import save_google_checkpoint
 from tokenization import SentencePieceTokenizer

@@ -6,6 +6,7 @@ import pytest
 import tensorflow as tf
 from head_training import assert_split_changes_nothing, assert_xla_and_recomputation_change_nothing
 from tiny import (
+    ONE_LAYER,
     assert_close,
     computing_in,
     tiny_model,
@@ -128,14 +129,16 @@ def test_dropout_is_on_in_training_alone():
 @pytest.mark.parametrize("model_class", MODELS)
 def test_a_batch_is_a_batch_however_it_is_split(model_class, float64):
     weight = ("span_weight", 6)
-    assert_split_changes_nothing(lambda: span_model(model_class), asked_batch(), weight, FLOOR)
+    assert_split_changes_nothing(
+        lambda: span_model(model_class, **ONE_LAYER), asked_batch(), weight, FLOOR
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("model_class", (SpanModel, BeamSpanModel))
 def test_xla_and_recomputation_change_nothing(model_class, float64):
     assert_xla_and_recomputation_change_nothing(
-        lambda: span_model(model_class), asked_batch(), FLOOR
+        lambda: span_model(model_class, **ONE_LAYER), asked_batch(), FLOOR
     )
 
 
