@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from golden import GOLDEN, arrays, pretraining_model
-from tiny import make_optimizer, random_batch, tensors, tiny_model
+from tiny import ONE_LAYER, make_optimizer, random_batch, tensors, tiny_model
 
 from albert_tf import AlbertConfig, AlbertModel
 from bert_tf import BertConfig, BertModel, PretrainingModel, load_google_checkpoint
@@ -172,7 +172,7 @@ def test_training_goes_on_exactly_where_it_was(tmp_path):
         step = TrainingStep(model, optimizer, strategy, xla=False, xla_update=False)
         return lambda i: step(tensors(random_batch(i)))
 
-    model = tiny_model(dropout=0.1)
+    model = tiny_model(dropout=0.1, **ONE_LAYER)
     optimizer = make_optimizer("adamw", model)
     run = step_of(model, optimizer)
     for i in range(3):
@@ -180,7 +180,7 @@ def test_training_goes_on_exactly_where_it_was(tmp_path):
     prefix = checkpoint_path(tmp_path, 3)
     counters = {"skipped_steps": 2, "loss_scale": np.float32(64), "loss_scale_good_steps": 1}
     save_training_state(prefix, model, optimizer, 3, counters)
-    other = tiny_model(dropout=0.1)
+    other = tiny_model(dropout=0.1, **ONE_LAYER)
     other_optimizer = make_optimizer("adamw", other)
     assert load_training_state(prefix, other, other_optimizer) == (3, counters)
     other_optimizer.iterations.assign(3)

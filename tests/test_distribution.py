@@ -220,11 +220,14 @@ def test_one_process_agrees_with_itself():
         barrier(strategy)
 
 
-# One pair of processes for all that needs one: a JSON line of what each part gave.
-TOGETHER = """
-import json, os, time
+# One pair of processes for all that needs one: a JSON line of what each part gave, then training
+# without end. An error is one line and status 1, as in the other programs.
+PROGRAM = """
+import json, os, sys, time
 index = json.loads(os.environ["TF_CONFIG"])["task"]["index"]
+import tensorflow as tf
 from bert_tf import distribution
+from run_scripts.cli import _complain
 from tokenization.errors import InputError
 strategy = distribution.make_strategy("auto")
 out = {}
@@ -257,48 +260,9 @@ if index:
     open(os.environ["REACHED"], "w").close()
 distribution.barrier(strategy)
 out["barrier"] = os.path.exists(os.environ["REACHED"])
-print(json.dumps(out))
-distribution.barrier(strategy)
-"""
+print(json.dumps(out), flush=True)
 
-
-def test_two_workers(tmp_path):
-    reached = {"REACHED": str(tmp_path / "reached")}
-    with start_workers(TOGETHER, tmp_path, environments=[reached] * 2) as workers:
-        wait_for(workers)
-        first, second = (json.loads(worker.stdout) for worker in workers)
-    assert first.pop("place") == [2, 0, True, "2 workers with 1 CPU each"]
-    assert second.pop("place") == [2, 1, False, "2 workers with 1 CPU each"]
-    # The same error in both, so that none goes on alone.
-    assert first == second
-    must = "all workers must be started with the same flags and files. Received: "
-    assert first == {
-        "same": "agreed",
-        "values": f"{must}--files is x at worker 0, {'x' * 60} at worker 1; "
-        "--seed is 0 at worker 0, 1 at worker 1",
-        "names": f"{must}--more is not given at worker 0, 2 at worker 1; "
-        "--other is 3 at worker 0, not given at worker 1",
-        "same again": "agreed",
-        "nobody": "nobody refuses",
-        "the second": "the folder is taken",
-        "barrier": True,
-    }
-
-
-# A program as the others are: input errors are one line and status 1.
-TRAINING = """
-import sys
-from run_scripts.cli import _complain
-from tokenization.errors import InputError
-
-def main():
-    import tensorflow as tf
-    from bert_tf.distribution import explain_lost_worker, make_strategy
-    strategy = make_strategy("multi_worker")
-    with explain_lost_worker(strategy):
-        train(tf, strategy)
-
-def train(tf, strategy):
+def train():
     with strategy.scope():
         weight = tf.Variable(tf.ones([64, 64]))
 
@@ -326,19 +290,39 @@ def train(tf, strategy):
         print("steps", flush=True)
 
 try:
-    main()
+    with distribution.explain_lost_worker(strategy):
+        train()
 except InputError as error:
     sys.exit(_complain(error))
 """
 
 
 @pytest.mark.parametrize("killed", (0, pytest.param(1, marks=pytest.mark.slow)))
-def test_survivor_of_a_killed_worker_ends_with_one_line(tmp_path, killed):
-    with start_workers(TRAINING, tmp_path) as workers:
-        survivor = workers[1 - killed]
+def test_two_workers(tmp_path, killed):
+    """They agree on all they must; if one is killed, the other ends with one line."""
+    reached = {"REACHED": str(tmp_path / "reached")}
+    with start_workers(PROGRAM, tmp_path, environments=[reached] * 2) as workers:
         wait_for_output(workers, "steps\nsteps\n")
+        first, second = (json.loads(worker.stdout.splitlines()[0]) for worker in workers)
+        survivor = workers[1 - killed]
         workers[killed].process.send_signal(signal.SIGKILL)
         wait_for([survivor], status=1, deadline=60)
+    assert first.pop("place") == [2, 0, True, "2 workers with 1 CPU each"]
+    assert second.pop("place") == [2, 1, False, "2 workers with 1 CPU each"]
+    # The same error in both, so that none goes on alone.
+    assert first == second
+    must = "all workers must be started with the same flags and files. Received: "
+    assert first == {
+        "same": "agreed",
+        "values": f"{must}--files is x at worker 0, {'x' * 60} at worker 1; "
+        "--seed is 0 at worker 0, 1 at worker 1",
+        "names": f"{must}--more is not given at worker 0, 2 at worker 1; "
+        "--other is 3 at worker 0, not given at worker 1",
+        "same again": "agreed",
+        "nobody": "nobody refuses",
+        "the second": "the folder is taken",
+        "barrier": True,
+    }
     lines = survivor.stderr.splitlines()
     assert lines[-1].startswith("error: another worker has stopped, "), survivor.tail()
     assert "--output_dir. Received: " in lines[-1]

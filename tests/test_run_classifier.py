@@ -218,10 +218,10 @@ def test_a_task_without_dev_holds_examples_out(job, capsys):
 
 
 def test_a_run_that_was_stopped_ends_as_one_that_was_not(tmp_path, capsys, monkeypatch):
-    """With dropout, lengths, several steps in one go; to the last bit."""
+    """With dropout, several steps in one go; to the last bit."""
     job = Job(tmp_path, hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1)
     write_splits(job.data, TEXT_AND_LABEL, single_rows(91), **SPLITS)
-    flags = {"train_step": 12, "bucket_boundaries": "5", "save_checkpoints_steps": 5}
+    flags = {"train_step": 12, "save_checkpoints_steps": 5}
     assert job.run(**flags, output_dir=tmp_path / "whole") == 0
     assert job.stop(monkeypatch, signal.SIGTERM, 7, **flags, steps_per_loop=3) == 0
     assert list_checkpoints(job.output)[-1] < 12
