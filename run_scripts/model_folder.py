@@ -150,6 +150,10 @@ def find_tokenizer(model_dir, do_lower_case=None):
 
     Returns:
         A dict from the name of a flag to its value; empty if no tokenizer is there.
+
+    Raises:
+        InputError: there are several vocabularies, the folder's name contradicts --do_lower_case,
+            or the folder is one of this project's whose description of the tokenizer is gone.
     """
     folder = find_folder(model_dir)
     if os.path.exists(os.path.join(folder, CONFIG_FILE)):
@@ -164,11 +168,21 @@ def find_tokenizer(model_dir, do_lower_case=None):
                 f"{folder} with {', '.join(map(os.path.basename, paths))}"
             )
         if paths:
+            _check_described(folder, paths[0], flag)
             case = _choose_case(model_dir, folder, do_lower_case)
             if case is None and flag == "vocab_file" and _has_capitals(paths[0]):
                 case = False
             return {flag: paths[0], "do_lower_case": case}
     return {}
+
+
+def _check_described(folder, path, flag):
+    """Refuses a vocabulary whose tokenizer can only be guessed, as Google's folders let one."""
+    if any(os.path.exists(os.path.join(folder, name)) for name in (POSITIONS_FILE, SETTINGS_FILE)):
+        raise InputError(
+            f"a folder that training wrote must hold {CONFIG_FILE}, or --{flag} must name the "
+            f"tokenizer. Received: {folder} with {os.path.basename(path)} alone"
+        )
 
 
 def _choose_case(model_dir, folder, do_lower_case):

@@ -100,6 +100,7 @@ def make_world(folder):
     pieces = [*SPECIAL, *WORDS]
     (model / "vocab.txt").write_text("\n".join(pieces) + "\n")
     (model / "tokenizer_config.json").write_text('{"kind": "korean"}')
+    (model / "pretraining.json").write_text('{"trained_positions": 32}')
     config = {**SIZES, "num_hidden_layers": 1}
     (model / "bert_config.json").write_text(json.dumps(config))
     save_google_checkpoint(tiny_model(num_hidden_layers=1), str(model / "model.ckpt-3"))

@@ -142,6 +142,7 @@ REFUSED = {
         "which holds base, large",
     ),
     "several tokenizers": ((*ALBERT, "other.model"), {}, "with 30k-clean.model, other.model"),
+    "lost": ((*BERT, "pretraining.json"), {}, "must hold tokenizer_config.json, or --vocab_file"),
     "case": (BERT, {"do_lower_case": True}, "--do_lower_case=true, "),
 }
 
