@@ -2,19 +2,22 @@
 
 from pathlib import Path
 
-from setuptools import setup
+from setuptools import find_packages, setup
 
 HERE = Path(__file__).parent
 
-PACKAGES = [
+NAMES = (
     "albert_tf",
+    "bert_common",
     "bert_tf",
-    "bert_tf.check_devices",
     "create_pretraining_data",
     "finetuning",
     "run_scripts",
     "tokenization",
-]
+)
+
+# Folders with an __init__.py; what is not below these names is not installed.
+PACKAGES = find_packages(HERE, include=[f"{name}{below}" for name in NAMES for below in ("", ".*")])
 
 # What the programs read beside their code.
 DATA = {"run_scripts": ["flagfiles/*", "benchmark.sh", "run_glue.sh", "run_korean.sh"]}

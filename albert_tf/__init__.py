@@ -2,7 +2,7 @@
 
 import importlib
 
-from bert_tf.startup import check_packages
+from bert_common.startup import check_packages
 
 # Loaded when first used, so that reading a configuration does not import TensorFlow.
 _HOMES = {"AlbertConfig": "albert_tf.config", "AlbertModel": "albert_tf.model"}

@@ -2,8 +2,8 @@
 
 import dataclasses
 
+from bert_common.errors import InputError
 from bert_tf.config import COMMON_KEYS, check_sizes, config_from_dict, config_from_json_file
-from tokenization.errors import InputError
 
 # Keys that published files hold beyond the fields, with the value that means this model: Google's
 # released code reads none of them.

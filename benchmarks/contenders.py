@@ -21,7 +21,7 @@ import time
 
 from common import CONFIGS, random_batch
 
-from tokenization.cores import available_cores
+from bert_common.cores import available_cores
 
 RATE = 1e-4
 DECAY = 0.01
@@ -75,9 +75,9 @@ def project(task):
     import numpy as np
     import tensorflow as tf
 
-    from bert_tf.compilation import choose_compilation, compile_between_products
-    from bert_tf.distribution import make_strategy
-    from bert_tf.step import TrainingStep
+    from bert_tf.training.distribution import make_strategy
+    from bert_tf.training.step import TrainingStep
+    from bert_tf.training.xla import choose_compilation, compile_between_products
 
     devices = task.get("devices", "one_device")
     if "cores" in task:  # before the first operation, which starts the threads

@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 from common import ROOT, median_and_spread, one_of, print_table
 
-from create_pretraining_data.pairs import OBJECTIVES
+from create_pretraining_data.instances.pairs import OBJECTIVES
 
 INTERVAL = 0.2  # seconds between two looks at the memory, which cost a few milliseconds each
 HEADINGS = [

@@ -23,8 +23,8 @@ from records import mean_and_error
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.util.tensor_util import make_ndarray
 
-from bert_tf.evaluation import read_results
-from finetuning.tasks import TASKS
+from bert_tf.training.evaluation import read_results
+from finetuning.datasets import TASKS
 from run_scripts.model_folder import find_checkpoint
 
 PROGRAMS = {name: "run_classifier.py" for name in TASKS} | {"klue-ner": "run_ner.py"}

@@ -15,12 +15,12 @@ from pathlib import Path
 
 from common import print_table
 
-from bert_tf.evaluation import read_results
-from finetuning.answer_scores import score_answers
-from finetuning.question_answering import character_pairs, nearest_sentence
-from finetuning.question_data import QuestionTask, read_questions
-from run_scripts.cli import parse
+from bert_tf.training.evaluation import read_results
+from finetuning.question_answering.data import QuestionTask, read_questions
+from finetuning.question_answering.scores import score_answers
+from finetuning.question_answering.task import character_pairs, nearest_sentence
 from run_scripts.finetune import finetune
+from run_scripts.flags.parser import parse
 from run_scripts.model_folder import find_checkpoint
 from run_scripts.squad import PROGRAM, SquadFlags
 

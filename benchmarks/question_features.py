@@ -23,8 +23,8 @@ os.environ["RAYON_NUM_THREADS"] = "2"
 from common import median_and_spread, print_table
 from tokenization_speed import hugging_face
 
-from finetuning.question_data import read_questions
-from finetuning.windows import SPECIALS, encode_questions, make_windows
+from finetuning.question_answering.data import read_questions
+from finetuning.question_answering.windows import SPECIALS, encode_questions, make_windows
 from tokenization import load_tokenizer
 
 MAX_SEQ_LENGTH, DOC_STRIDE, MAX_QUERY_LENGTH = 384, 128, 64  # google-research/bert's defaults

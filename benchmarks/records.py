@@ -22,11 +22,11 @@ from pathlib import Path
 
 from common import print_table, run, whole_numbers
 
+from bert_common.progress import with_progress
 from bert_tf.config import BertConfig
-from bert_tf.evaluation import read_results
-from create_pretraining_data.sidecar import read_sidecar
+from bert_tf.training.evaluation import read_results
+from create_pretraining_data.records.metadata import read_sidecar
 from tokenization import load_tokenizer
-from tokenization.progress import with_progress
 
 HELD_OUT = 50  # every such document
 PART = 10  # and of the rest every such one, for --compare=masking

@@ -46,7 +46,7 @@ class Way:
     """
 
     def __init__(self, arguments, config, flags, trains, number):
-        from bert_tf.record_checks import check_records
+        from bert_tf.input.record_checks import check_records
 
         path = arguments.work_dir / f"speed_{arguments.length}_{number}.tfrecord"
         self.description = create(
@@ -64,7 +64,7 @@ class Way:
             self.step(next(self.batches))
 
     def _dataset(self):
-        from bert_tf.input_pipeline import training_dataset
+        from bert_tf.input.pipeline import training_dataset
 
         return training_dataset(*self.data, self.batch, 1)
 
@@ -89,9 +89,9 @@ def make_step(config, arguments):
     import tensorflow as tf
 
     from bert_tf import BertModel, PretrainingModel, WarmupPolynomialDecay
-    from bert_tf.compilation import choose_compilation
     from bert_tf.optimization import OPTIMIZERS
-    from bert_tf.step import TrainingStep
+    from bert_tf.training.step import TrainingStep
+    from bert_tf.training.xla import choose_compilation
 
     keras.utils.set_random_seed(1)
     model = PretrainingModel(BertModel(config))

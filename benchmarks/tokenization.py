@@ -25,8 +25,8 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from bert_common.errors import InputError
 from tokenization.comparison import boundaries, open_cutter
-from tokenization.errors import InputError
 
 # For choosing and for the last look: every second sentence.
 HALVES = {"all": slice(None), "even": slice(0, None, 2), "odd": slice(1, None, 2)}

@@ -15,7 +15,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from run_scripts.paths import expand_globs
+from run_scripts.flags.paths import expand_globs
 from tokenization import FullTokenizer, InputError, save_tokenizer
 
 ALPHABET = 6000  # characters at most, of the text's most frequent ones

@@ -32,13 +32,13 @@ from vocabulary_training import (
     review_arrays,
 )
 
+from bert_common.progress import with_progress
 from bert_tf.checkpoint_files import exists
 from bert_tf.config import BertConfig
-from create_pretraining_data.encoding import encode_record
-from create_pretraining_data.tfrecord import frame
+from create_pretraining_data.records.encoding import encode_record
+from create_pretraining_data.records.tfrecord import frame
 from run_scripts.pretrain import main as run_pretraining
 from tokenization import load_tokenizer
-from tokenization.progress import with_progress
 
 TEXT_SEED = 12345  # which spans are masked; not a seed of the models
 

@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from create_pretraining_data.record_format import RecordFormat
-from tokenization.errors import InputError
+from bert_common.errors import InputError
+from create_pretraining_data.records.record_format import RecordFormat
 
 MASKED = 0.15  # of an example's characters at least, as BERT masks pieces
 TREATMENTS = {"mask": 0.8, "same": 0.1, "random": 0.1}  # of a masked span in training, as BERT

@@ -12,11 +12,11 @@ import tensorflow as tf
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from vocabulary_text import masked_characters, row
 
+from bert_common.progress import progress, with_progress
 from bert_tf import BertModel, PretrainingModel, WarmupPolynomialDecay, load_google_checkpoint
 from bert_tf.layers import Dropout, dense
 from bert_tf.optimization import CLIP_NORM, OPTIMIZERS
-from bert_tf.step import EvaluationStep
-from tokenization.progress import progress, with_progress
+from bert_tf.training.step import EvaluationStep
 
 FAST_QUANTILE = 0.1  # of windows of steps: while others use the machine as well, all are slower
 

@@ -13,8 +13,8 @@ import re
 import numpy as np
 import tensorflow as tf
 
+from bert_common.errors import InputError
 from bert_tf.checkpoint_files import exists, remove_checkpoint, rename_checkpoint
-from tokenization.errors import InputError
 
 # What a checkpoint may hold beyond a model, by name: left alone by every model.
 IGNORED_NAMES = (

@@ -3,8 +3,8 @@
 import dataclasses
 import sys
 
-from tokenization.errors import InputError
-from tokenization.json_text import parse_json
+from bert_common.errors import InputError
+from bert_common.json_text import parse_json
 
 # Keys that published configuration files hold beyond the fields, with the one value that means this
 # model; ANY where nothing has ever read the key. The pooler's describe one that does not exist.

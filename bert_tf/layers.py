@@ -315,7 +315,7 @@ def run_block(block, x, bias, positions=None, training=None):
     """Runs a block, keeping what its gradient needs.
 
     The models take a function like this one, so that a block can also be run in another way
-    (`bert_tf.recomputation.recompute_block`).
+    (`bert_tf.training.recompute.recompute_block`).
 
     Args:
         block: a `TransformerBlock`.

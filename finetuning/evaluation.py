@@ -1,6 +1,6 @@
 """Judges a fine-tuned model by its task's metrics."""
 
-from bert_tf.reporting import NO_ILLUSTRATIONS
+from bert_tf.summaries.reporter import NO_ILLUSTRATIONS
 
 
 class Evaluator:

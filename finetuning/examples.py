@@ -16,8 +16,8 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.data_order import take_over_order
-from bert_tf.length_buckets import BUCKET, WINDOW
+from bert_tf.input.data_order import take_over_order
+from bert_tf.input.length_buckets import BUCKET, WINDOW
 
 # Lengths of batches are multiples of it.
 LENGTH_STEP = 8
@@ -133,7 +133,7 @@ def numbers_of_batch(lengths, config, step, begins=(0, 0)):
         lengths: [N].
         config: a `TrainingConfig`.
         step: a number.
-        begins: step and position of the order's first batch, see `bert_tf.data_order`.
+        begins: step and position of the order's first batch, see `bert_tf.input.data_order`.
 
     Returns:
         [G] integers below N.
@@ -172,7 +172,7 @@ def choose_boundaries(lengths, longest, price=0.0):
         lengths: of the examples, [N].
         longest: what the last boundary is at most.
         price: what another length costs, as positions by which every batch could be longer
-            instead; see `bert_tf.length_buckets.compiling_positions`.
+            instead; see `bert_tf.input.length_buckets.compiling_positions`.
 
     Returns:
         At most `MOST_LENGTHS` ascending multiples of `LENGTH_STEP` (the last one may be

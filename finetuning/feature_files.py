@@ -8,7 +8,7 @@ import zipfile
 
 import numpy as np
 
-from create_pretraining_data.whole_file import whole_file
+from bert_common.atomic_write import whole_file
 
 # As google-research/bert extract_features.py.
 DECIMALS = 6

@@ -7,8 +7,8 @@ import functools
 
 import tensorflow as tf
 
+from bert_common.progress import progress
 from finetuning.inputs import pad_rows
-from tokenization.progress import progress
 
 # Batches are as long as their longest row, up to a multiple of it, so that few lengths are
 # compiled.

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tokenization.errors import InputError
-from tokenization.progress import progress
+from bert_common.errors import InputError
+from bert_common.progress import progress
 from tokenization.vocabulary import read_bytes
 
 # As google-research/bert extract_features.py: the last " ||| " of a line parts two sentences.

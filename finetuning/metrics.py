@@ -13,7 +13,7 @@ import warnings
 
 import numpy as np
 
-from tokenization.errors import InputError
+from bert_common.errors import InputError
 
 # What comes with the extra "finetune".
 LIBRARIES = ("sklearn", "scipy", "matplotlib")

@@ -7,11 +7,11 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.compilation import Compiled
-from bert_tf.distribution import is_chief, worker_count
-from bert_tf.exhaustion import explain_exhaustion
-from bert_tf.step import graph
-from tokenization.progress import progress
+from bert_common.progress import progress
+from bert_tf.training.distribution import is_chief, worker_count
+from bert_tf.training.out_of_memory import explain_exhaustion
+from bert_tf.training.step import graph
+from bert_tf.training.xla import Compiled
 
 
 class Predictor:

@@ -4,8 +4,8 @@ import math
 import os
 from typing import NamedTuple
 
-from tokenization.errors import InputError
-from tokenization.json_text import read_json
+from bert_common.errors import InputError
+from bert_common.json_text import read_json
 from tokenization.vocabulary import read_bytes
 
 
@@ -28,7 +28,7 @@ def read_split(task, split, data_dir):
     """Reads all examples of a split.
 
     Args:
-        task: a row of `finetuning.tasks.TASKS`.
+        task: a row of `finetuning.datasets.TASKS`.
         split: "train", "dev", "test" or what else the task has.
         data_dir: holds the task's files, or a folder of the task's name with them.
 
@@ -128,7 +128,7 @@ def read_rows(path, source):
 
     Args:
         path: a file.
-        source: a `finetuning.tasks.Source`, whose columns the file must have.
+        source: a `finetuning.datasets.Source`, whose columns the file must have.
 
     Raises:
         InputError: names file and line.

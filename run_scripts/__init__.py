@@ -3,6 +3,6 @@
 import sys
 
 if sys.argv[:1] == ["-m"]:  # python -m run_scripts.NAME, whose imports come after this file
-    from bert_tf.startup import begin
+    from bert_common.startup import begin
 
     begin()

@@ -25,7 +25,7 @@ run_benchmark() {
   if [ -e "$root/setup.py" ]; then  # a checkout, not what pip installed
     export PYTHONPATH="$root${PYTHONPATH:+:$PYTHONPATH}"
   fi
-  plan="$("$PYTHON" -m run_scripts.benchmark_plan --benchmark="$name" --model="$model" \
+  plan="$("$PYTHON" -m run_scripts.tools.glue_plan --benchmark="$name" --model="$model" \
     --data_dir="$data" --output_dir="$output")"
   while IFS=$'\t' read -r -a line; do
     task="${line[0]}"
@@ -41,5 +41,5 @@ run_benchmark() {
     fi
   done <<< "$plan"
   printf '\n'
-  "$PYTHON" -m run_scripts.benchmark_table --benchmark="$name" --output_dir="$output"
+  "$PYTHON" -m run_scripts.tools.glue_table --benchmark="$name" --output_dir="$output"
 }

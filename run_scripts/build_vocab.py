@@ -7,12 +7,12 @@ import sys
 import time
 import warnings
 
-from create_pretraining_data.input_chunks import FORMATS
-from run_scripts.cli import flag, run_program
-from run_scripts.limits import LARGEST_VOCABULARY, MOST_PROCESSES
-from run_scripts.paths import expand_globs, split_list
-from tokenization.errors import InputError
-from tokenization.folders import make_writable
+from bert_common.errors import InputError
+from bert_common.folders import make_writable
+from create_pretraining_data.engine.splitting import FORMATS
+from run_scripts.flags.limits import LARGEST_VOCABULARY, MOST_PROCESSES
+from run_scripts.flags.parser import flag, run_program
+from run_scripts.flags.paths import expand_globs, split_list
 
 
 @dataclasses.dataclass(frozen=True)
@@ -117,8 +117,8 @@ def build_vocab(flags):
     settings = make_settings(flags)
     files = expand_globs(flags.input_file, "input_file")
 
-    from create_pretraining_data.plain_lines import open_texts
-    from tokenization.learn import learn_vocabulary, write_vocabulary
+    from create_pretraining_data.engine.plain_lines import open_texts
+    from tokenization.vocab_learning.learn import learn_vocabulary, write_vocabulary
 
     make_writable(flags.output_dir, "--output_dir must be a folder that can be made and written to")
     check_not_read(flags.output_dir, files)
@@ -130,7 +130,7 @@ def build_vocab(flags):
 
 def make_settings(flags):
     """The learner's settings from the flags; says which analyser was chosen."""
-    from tokenization.learn import LearningSettings
+    from tokenization.vocab_learning.learn import LearningSettings
 
     analyser = flags.analyser
     if analyser is None:
@@ -155,7 +155,7 @@ def check_not_read(output_dir, files):
     Raises:
         InputError: names the file.
     """
-    from tokenization.learn import CONFIG_FILE, REPORT_FILE, VOCABULARY_FILE
+    from tokenization.vocab_learning.learn import CONFIG_FILE, REPORT_FILE, VOCABULARY_FILE
 
     for name in (VOCABULARY_FILE, CONFIG_FILE, REPORT_FILE):
         path = os.path.join(output_dir, name)

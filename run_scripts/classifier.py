@@ -3,14 +3,14 @@
 import dataclasses
 import sys
 
-from finetuning.own_data import KINDS, TASK_TYPES, own_task
+from bert_common.errors import InputError
+from bert_common.folders import make_writable
+from finetuning.classification.own_data import KINDS, TASK_TYPES, own_task
+from finetuning.datasets import TASKS
 from finetuning.readers import read_split
-from finetuning.tasks import TASKS
-from run_scripts.cli import flag, run_program
 from run_scripts.finetune import Program, finetune
-from run_scripts.finetune_flags import FinetuneFlags, read_feature_layers
-from tokenization.errors import InputError
-from tokenization.folders import make_writable
+from run_scripts.flags.finetune import FinetuneFlags, read_feature_layers
+from run_scripts.flags.parser import flag, run_program
 
 # What the folder of a fine-tuned model remembers.
 TASK_FLAGS = (
@@ -102,7 +102,7 @@ def read_examples(task, split, data_dir):
 
 def make_problem(values, task, config, tokenizer):
     """The task of the flags as a `Classification`."""
-    from finetuning.classification import Classification
+    from finetuning.classification.task import Classification
 
     layers = read_feature_layers(values, config)
     return Classification(

@@ -6,35 +6,40 @@ import sys
 import time
 import warnings
 
-from create_pretraining_data import sentences, spark_engine
-from create_pretraining_data.chunk import ONE_WORD
-from create_pretraining_data.disk_space import check_free_space
-from create_pretraining_data.engine import make_chunks, make_shards, read_summaries
-from create_pretraining_data.layout import find_layout_problems
-from create_pretraining_data.sidecar import (
-    check_names,
-    describe_records,
-    is_made,
-    remove_sidecars,
-    write_sidecars,
-)
-from create_pretraining_data.stop_signals import interrupted_once
-from create_pretraining_data.whole_file import remove_partial
-from create_pretraining_data.work_folder import (
+from bert_common.atomic_write import remove_partial
+from bert_common.cores import available_cores
+from bert_common.errors import InputError
+from bert_common.folders import make_writable
+from bert_common.process_pool import start_workers
+from bert_common.progress import in_bytes
+from bert_common.stop_signals import interrupted_once
+from create_pretraining_data.engine import spark as spark_engine
+from create_pretraining_data.engine.disk_space import check_free_space
+from create_pretraining_data.engine.passes import make_chunks, make_shards, read_summaries
+from create_pretraining_data.engine.work_folder import (
     begin,
     clear,
     has_chunks,
     locked,
     read_manifest,
 )
-from create_pretraining_data.work_plan import (
+from create_pretraining_data.engine.work_plan import (
     DEFLATED,
     estimate_records_size,
     work_folder_of,
 )
-from create_pretraining_data.worker_processes import start_workers
-from run_scripts.cli import run_program
-from run_scripts.create_data_flags import (
+from create_pretraining_data.instances import sentences
+from create_pretraining_data.instances.layout_checks import find_layout_problems
+from create_pretraining_data.instances.make_instances import ONE_WORD
+from create_pretraining_data.records.metadata import (
+    check_names,
+    describe_records,
+    is_made,
+    remove_sidecars,
+    write_sidecars,
+)
+from run_scripts.create_data_plan import make_manifest, make_plan, make_settings
+from run_scripts.flags.create_data import (
     MODEL_NAMES,
     CreateDataFlags,
     check_engine,
@@ -45,14 +50,13 @@ from run_scripts.create_data_flags import (
     is_given,
     resolve_defaults,
 )
-from run_scripts.create_data_plan import make_manifest, make_plan, make_settings
+from run_scripts.flags.parser import run_program
+from run_scripts.flags.paths import expand_globs
+from run_scripts.flags.tokenizer import check_tokenizer_flags, open_tokenizer
 from run_scripts.model_folder import fill_in_tokenizer
-from run_scripts.paths import expand_globs
-from run_scripts.tokenizer_flags import check_tokenizer_flags, open_tokenizer
-from tokenization.cores import available_cores
-from tokenization.errors import InputError
-from tokenization.folders import make_writable
-from tokenization.progress import in_bytes
+
+# What every worker process needs.
+PRELOADED = ("create_pretraining_data.engine.passes",)
 
 FEWER_WORKERS = "the same command goes on from here, and needs less with fewer --num_workers"
 
@@ -160,7 +164,7 @@ def run_passes(flags, plan, manifest, tokenizer):
         cores = flags.num_workers or available_cores()
         workers = max(1, min(cores, len(plan.chunks)))
         who = f"{workers} worker{'s' * (workers > 1)}"
-        engine = start_workers(plan, tokenizer, workers, FEWER_WORKERS)
+        engine = start_workers(plan, tokenizer, workers, FEWER_WORKERS, PRELOADED)
     size = estimate * (DEFLATED if plan.compression == "GZIP" else 1)
     print(
         f"text: {in_bytes(text_bytes)} in {len(plan.chunks):,} chunk{'s' * (len(plan.chunks) != 1)}"

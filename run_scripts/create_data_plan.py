@@ -5,24 +5,25 @@ import datetime
 import os
 import warnings
 
-from create_pretraining_data import chunk, input_chunks
-from create_pretraining_data.chunk import ChunkSettings
-from create_pretraining_data.input_chunks import (
+from bert_common.atomic_write import write_json
+from bert_common.json_text import parse_json
+from bert_common.progress import in_bytes
+from create_pretraining_data.engine import splitting as input_chunks
+from create_pretraining_data.engine.splitting import (
     LONGEST_SEARCH,
     Source,
     cut_into_chunks,
     inflate,
     is_gzip,
 )
-from create_pretraining_data.masking import MaskingRules
-from create_pretraining_data.packing import MOST_SEQUENCES
-from create_pretraining_data.pairs import PairRules
-from create_pretraining_data.record_format import RecordFormat
-from create_pretraining_data.sentences import describe_splitter
-from create_pretraining_data.work_folder import write_json
-from create_pretraining_data.work_plan import WorkPlan, count_buckets, estimate_records_size
-from tokenization.json_text import parse_json
-from tokenization.progress import in_bytes
+from create_pretraining_data.engine.work_plan import WorkPlan, count_buckets, estimate_records_size
+from create_pretraining_data.instances import make_instances as chunk
+from create_pretraining_data.instances.make_instances import ChunkSettings
+from create_pretraining_data.instances.packing import MOST_SEQUENCES
+from create_pretraining_data.instances.pairs import PairRules
+from create_pretraining_data.instances.sentences import describe_splitter
+from create_pretraining_data.records.masking_rules import MaskingRules
+from create_pretraining_data.records.record_format import RecordFormat
 
 # Flags that do not decide the bytes, or that something else in the manifest says better.
 NOT_IN_MANIFEST = (

@@ -4,28 +4,28 @@ import dataclasses
 import os
 import sys
 
+from bert_common.errors import InputError
+from bert_common.folders import make_writable
+from bert_common.import_tensorflow import import_tensorflow
+from bert_common.progress import with_progress
 from bert_tf.checkpoint_files import exists
-from bert_tf.quiet import import_tensorflow
 from finetuning.feature_files import write_arrays, write_json_lines
 from finetuning.inputs import SHORTEST, encode_pair, read_lines
-from run_scripts.cli import flag, run_program
-from run_scripts.finetune_flags import read_layers
-from run_scripts.limits import LARGEST_BATCH, LONGEST_SEQUENCE, MOST_STEPS
-from run_scripts.model_folder import (
-    check_table,
-    fill_in_model,
-    warn_of_untrained_positions,
-)
-from run_scripts.tokenizer_flags import (
+from run_scripts.flags.finetune import read_layers
+from run_scripts.flags.limits import LARGEST_BATCH, LONGEST_SEQUENCE, MOST_STEPS
+from run_scripts.flags.parser import flag, run_program
+from run_scripts.flags.tokenizer import (
     TokenizerFlags,
     check_tokenizer_flags,
     open_tokenizer,
     source_of,
 )
-from run_scripts.training_flags import MODEL_DIR_HELP, choose_column, read_config
-from tokenization.errors import InputError
-from tokenization.folders import make_writable
-from tokenization.progress import with_progress
+from run_scripts.flags.training import MODEL_DIR_HELP, choose_column, read_config
+from run_scripts.model_folder import (
+    check_table,
+    fill_in_model,
+    warn_of_untrained_positions,
+)
 
 ARRAYS = ".npz"
 

@@ -7,13 +7,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bert_common.errors import InputError
+from bert_common.folders import make_writable
+from bert_common.import_tensorflow import import_tensorflow
+from bert_common.json_text import read_json
 from bert_tf.checkpoint_files import latest_checkpoint
-from bert_tf.cluster import read_cluster
-from bert_tf.quiet import import_tensorflow
-from bert_tf.training_folder import training_folders
+from bert_tf.training.cluster import read_cluster
+from bert_tf.training.output_folder import training_folders
 from finetuning.metrics import check_installed
-from run_scripts.cli import Columns, resolve_columns, value_type
-from run_scripts.finetune_flags import (
+from run_scripts.flags.finetune import (
     check_finetune_flags,
     check_initial,
     find_fine_tuned,
@@ -23,6 +25,9 @@ from run_scripts.finetune_flags import (
     resolve_steps,
     split_to_predict,
 )
+from run_scripts.flags.parser import Columns, resolve_columns, value_type
+from run_scripts.flags.tokenizer import check_tokenizer_flags, open_tokenizer, source_of
+from run_scripts.flags.training import choose_column, read_config
 from run_scripts.model_folder import (
     CONFIG_NAMES,
     SETTINGS_FILE,
@@ -32,12 +37,7 @@ from run_scripts.model_folder import (
     find_folder,
     folder_of,
 )
-from run_scripts.tokenizer_flags import check_tokenizer_flags, open_tokenizer, source_of
-from run_scripts.training_flags import choose_column, read_config
 from tokenization import FullTokenizer, validate_case_matches_checkpoint
-from tokenization.errors import InputError
-from tokenization.folders import make_writable
-from tokenization.json_text import read_json
 from tokenization.vocabulary import read_bytes
 
 # Of a task without a dev split this share of the training examples is held out to choose the

@@ -1,6 +1,6 @@
 """Trains a pre-trained encoder on a downstream task, measures it, predicts with it.
 
-A task comes as a `problem`, for example a `finetuning.classification.Classification`, which
+A task comes as a `problem`, for example a `finetuning.classification.task.Classification`, which
 encodes examples, makes the model, judges outputs, writes predictions.
 """
 
@@ -14,11 +14,16 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf import AlbertModel
+from bert_common.atomic_write import whole_file
+from bert_common.errors import InputError
 from bert_tf import BertModel, WarmupPolynomialDecay
 from bert_tf.checkpoint import load_google_checkpoint
 from bert_tf.checkpoint_files import BEST_FOLDER, latest_checkpoint, step_of
-from bert_tf.compilation import choose_compilation, compile_between_products
-from bert_tf.distribution import (
+from bert_tf.memory import memory_line
+from bert_tf.optimization import OPTIMIZERS
+from bert_tf.summaries.markdown import as_markdown_table
+from bert_tf.summaries.reporter import write_evaluation
+from bert_tf.training.distribution import (
     barrier,
     check_agreement,
     describe_devices,
@@ -27,37 +32,31 @@ from bert_tf.distribution import (
     make_strategy,
     raise_together,
 )
-from bert_tf.evaluation import as_shown, write_results
-from bert_tf.exhaustion import MEMORY_REMEDIES, explain_exhaustion
-from bert_tf.loss_scale import LossScale
-from bert_tf.markdown import as_markdown_table
-from bert_tf.memory import memory_line
-from bert_tf.optimization import OPTIMIZERS
-from bert_tf.precision import POLICIES, choose_precision
-from bert_tf.reporting import write_evaluation
-from bert_tf.training import TrainingConfig, compiling_line, train
-from bert_tf.training_state import TrainingState, restore
-from create_pretraining_data.whole_file import whole_file
+from bert_tf.training.evaluation import as_shown, write_results
+from bert_tf.training.loop import TrainingConfig, compiling_line, train
+from bert_tf.training.mixed_precision import POLICIES, LossScale, choose_precision
+from bert_tf.training.out_of_memory import MEMORY_REMEDIES, explain_exhaustion
+from bert_tf.training.state import TrainingState, restore
+from bert_tf.training.xla import choose_compilation, compile_between_products
 from finetuning.evaluation import Evaluator
 from finetuning.examples import choose_boundaries
 from finetuning.prediction import Predictor
 from finetuning.saved_models import export_classifier
-from run_scripts.finetune_flags import (
+from run_scripts.flags.compilation import compiling_price, without_xla_if_short
+from run_scripts.flags.finetune import (
     find_fine_tuned,
     measured_splits,
     output_dirs,
     split_to_predict,
     training_steps,
 )
+from run_scripts.flags.training import library_seed, read_profile_steps
 from run_scripts.model_folder import (
     SETTINGS_FILE,
     add_trained_positions,
     describe,
     warn_of_untrained_positions,
 )
-from run_scripts.training_flags import library_seed, read_profile_steps
-from run_scripts.work_ahead import compiling_price, without_xla_if_short
-from tokenization.errors import InputError
 
 
 def run(values, column, config, tokenizer, problem, read, boundaries, settings, folders, refusal):

@@ -12,6 +12,9 @@ import os
 import re
 import warnings
 
+from bert_common.atomic_write import whole_file
+from bert_common.errors import InputError
+from bert_common.json_text import read_json
 from bert_tf.checkpoint_files import (
     BEST_FOLDER,
     EXPORTED_NAME,
@@ -19,11 +22,8 @@ from bert_tf.checkpoint_files import (
     latest_checkpoint,
     list_other_checkpoints,
 )
-from create_pretraining_data.whole_file import whole_file
-from run_scripts.tokenizer_flags import TokenizerFlags
+from run_scripts.flags.tokenizer import TokenizerFlags
 from tokenization import save_tokenizer
-from tokenization.errors import InputError
-from tokenization.json_text import read_json
 from tokenization.loading import CONFIG_FILE
 from tokenization.vocabulary import read_bytes
 

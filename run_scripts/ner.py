@@ -4,11 +4,11 @@ import dataclasses
 import re
 import sys
 
-from finetuning.ner_files import FORMATS, read_task_split, tagging_task
-from run_scripts.cli import flag, run_program
+from bert_common.errors import InputError
+from finetuning.ner.data import FORMATS, read_task_split, tagging_task
 from run_scripts.finetune import Program, finetune
-from run_scripts.finetune_flags import FinetuneFlags, read_feature_layers
-from tokenization.errors import InputError
+from run_scripts.flags.finetune import FinetuneFlags, read_feature_layers
+from run_scripts.flags.parser import flag, run_program
 
 # What the folder of a fine-tuned model remembers.
 TASK_FLAGS = ("task_name", "labels", "feature_layers", "max_seq_length")
@@ -60,7 +60,7 @@ def read_task(values):
 
 def make_problem(values, task, config, tokenizer):
     """The task as an `EntityTagging`."""
-    from finetuning.entities import EntityTagging
+    from finetuning.ner.task import EntityTagging
 
     layers = read_feature_layers(values, config)
     return EntityTagging(

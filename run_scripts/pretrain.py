@@ -4,16 +4,17 @@ import dataclasses
 import functools
 import os
 
+from bert_common.errors import InputError
+from bert_common.folders import make_writable
+from bert_common.import_tensorflow import import_tensorflow
 from bert_tf.checkpoint_files import EXPORTED_NAME, latest_checkpoint
-from bert_tf.cluster import read_cluster
-from bert_tf.data_order import sizes_of
+from bert_tf.input.data_order import sizes_of
 from bert_tf.memory import memory_line
-from bert_tf.quiet import import_tensorflow
-from bert_tf.training_folder import training_folders
-from run_scripts.cli import resolve_columns, run_program
-from run_scripts.model_folder import add_trained_positions, describe, fill_in_model
-from run_scripts.paths import expand_globs
-from run_scripts.pretrain_flags import (
+from bert_tf.training.cluster import read_cluster
+from bert_tf.training.output_folder import training_folders
+from run_scripts.flags.parser import resolve_columns, run_program
+from run_scripts.flags.paths import expand_globs
+from run_scripts.flags.pretrain import (
     PretrainFlags,
     check_checkpoints,
     check_described_tokenizer,
@@ -24,14 +25,13 @@ from run_scripts.pretrain_flags import (
     read_own_tokenizer,
     take_described_lengths,
 )
-from run_scripts.training_flags import (
+from run_scripts.flags.training import (
     choose_column,
     library_seed,
     read_config,
     read_profile_steps,
 )
-from tokenization.errors import InputError
-from tokenization.folders import make_writable
+from run_scripts.model_folder import add_trained_positions, describe, fill_in_model
 
 # What each column calls its sentence objective: the names in eval_results.txt.
 SENTENCE_NAMES = {"bert": "next_sentence", "albert": "sentence_order"}
@@ -89,15 +89,15 @@ def run(values, column, config, files, eval_files, tokenizer, cluster, folders, 
         cluster: what `read_cluster` returned.
         folders, refusal: what `training_folders` yielded.
     """
-    from bert_tf.compilation import choose_compilation, compile_between_products
-    from bert_tf.distribution import (
+    from bert_tf.training.distribution import (
         barrier,
         explain_lost_worker,
         make_strategy,
         raise_together,
     )
-    from bert_tf.exhaustion import MEMORY_REMEDIES, explain_exhaustion
-    from bert_tf.precision import choose_precision
+    from bert_tf.training.mixed_precision import choose_precision
+    from bert_tf.training.out_of_memory import MEMORY_REMEDIES, explain_exhaustion
+    from bert_tf.training.xla import choose_compilation, compile_between_products
 
     precision = choose_precision(values.precision)
     compiled = choose_compilation(values.xla, precision)
@@ -123,12 +123,12 @@ def train_and_evaluate(
     import keras
 
     from bert_tf.checkpoint import save_google_checkpoint
-    from bert_tf.distribution import check_agreement, is_chief
-    from bert_tf.evaluation import Evaluator
-    from bert_tf.record_checks import check_records, longest_sequence
-    from bert_tf.training import compiling_line, train
-    from bert_tf.training_records import TrainingRecords
-    from bert_tf.training_state import restore
+    from bert_tf.input.record_checks import check_records, longest_sequence
+    from bert_tf.input.training_records import TrainingRecords
+    from bert_tf.training.distribution import check_agreement, is_chief
+    from bert_tf.training.evaluation import Evaluator
+    from bert_tf.training.loop import compiling_line, train
+    from bert_tf.training.state import restore
 
     chief = is_chief(strategy)
     say = functools.partial(print, flush=True) if chief else lambda *_: None
@@ -226,7 +226,7 @@ def train_and_evaluate(
 
 def training_line(values, strategy, precision, compiled, step, examples):
     """What is about to happen: devices, precision, batch, steps, passes over the records."""
-    from bert_tf.distribution import describe_devices
+    from bert_tf.training.distribution import describe_devices
 
     parts = values.gradient_accumulation_steps
     return (
@@ -242,9 +242,9 @@ def training_line(values, strategy, precision, compiled, step, examples):
 
 def show_results(values, config, results, held_out):
     """Writes and prints the evaluation, beside what guessing would give."""
-    from bert_tf.evaluation import as_shown, write_results
-    from bert_tf.input_pipeline import most_frequent_share
-    from bert_tf.reporting import write_evaluation
+    from bert_tf.input.pipeline import most_frequent_share
+    from bert_tf.summaries.reporter import write_evaluation
+    from bert_tf.training.evaluation import as_shown, write_results
 
     if not (values.do_train and values.eval_input_file):  # else training has drawn this point
         write_evaluation(values.output_dir, results, results["global_step"])
@@ -267,7 +267,7 @@ def training_config(values, column, record_format):
     """What `train` needs of the flags."""
     import tensorflow as tf
 
-    from bert_tf.training import TrainingConfig
+    from bert_tf.training.loop import TrainingConfig
 
     # On a CPU a step takes so long that a signal should not have to wait for ten.
     loop = 10 if tf.config.list_physical_devices("GPU") else 1
@@ -289,10 +289,9 @@ def build(values, column, config, precision):
     """The model with its optimizer, at step 0; called in the strategy's scope."""
     from albert_tf import AlbertModel
     from bert_tf import BertModel, PretrainingModel, WarmupPolynomialDecay
-    from bert_tf.loss_scale import LossScale
     from bert_tf.optimization import OPTIMIZERS
-    from bert_tf.precision import POLICIES
-    from bert_tf.training_state import TrainingState
+    from bert_tf.training.mixed_precision import POLICIES, LossScale
+    from bert_tf.training.state import TrainingState
 
     encoder = BertModel if column == "bert" else AlbertModel
     model = PretrainingModel(encoder(config, dtype=POLICIES[precision]))
@@ -338,7 +337,7 @@ def check_length(config, data):
 
 def as_table(config):
     """The model's configuration as Markdown."""
-    from bert_tf.markdown import as_markdown_table
+    from bert_tf.summaries.markdown import as_markdown_table
 
     return as_markdown_table(dataclasses.asdict(config))
 

@@ -9,7 +9,7 @@ import importlib
 import os
 import sys
 
-from bert_tf.startup import begin
+from bert_common.startup import begin
 
 
 def build_vocab():

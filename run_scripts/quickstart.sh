@@ -49,12 +49,12 @@ step "5/6 evaluation on the held-out part, which training has not seen"
   --input_file="$OUTPUT/heldout.tfrecord" --output_dir="$OUTPUT/model" --nodo_train --do_eval
 
 step "6/6 filling in masked words"
-"$PYTHON" -m run_scripts.fill_masks --model_dir="$OUTPUT/model" \
+"$PYTHON" -m run_scripts.tools.fill_masks --model_dir="$OUTPUT/model" \
   --text='바다를 보고 싶었[MASK].|이 영화는 정말 재미있[MASK].|우리[MASK] 버스를 타고 집에 갔다[MASK]'
 
 cat <<TEXT
 
 Look at the curves:   .venv/bin/tensorboard --logdir $OUTPUT/model
-Try a sentence:       .venv/bin/python -m run_scripts.fill_masks --model_dir=$OUTPUT/model --text='...[MASK]...'
+Try a sentence:       .venv/bin/python -m run_scripts.tools.fill_masks --model_dir=$OUTPUT/model --text='...[MASK]...'
 Use your own text:    README.md, "Your own corpus" (README.ko.md: "내 말뭉치로 학습하기")
 TEXT

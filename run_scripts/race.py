@@ -4,7 +4,9 @@ import dataclasses
 import os
 import sys
 
-from finetuning.choice_data import (
+from bert_common.errors import InputError
+from finetuning.inputs import SHORTEST
+from finetuning.multiple_choice.data import (
     RACE_LEVELS,
     ChoiceTask,
     check_lengths,
@@ -13,12 +15,10 @@ from finetuning.choice_data import (
     read_race,
     read_task_split,
 )
-from finetuning.inputs import SHORTEST
-from run_scripts.cli import both, flag, run_program
 from run_scripts.finetune import Program, finetune
-from run_scripts.finetune_flags import FinetuneFlags
-from run_scripts.limits import HIGHEST_RATE, LONGEST_SEQUENCE, MOST_EPOCHS, MOST_STEPS
-from tokenization.errors import InputError
+from run_scripts.flags.finetune import FinetuneFlags
+from run_scripts.flags.limits import HIGHEST_RATE, LONGEST_SEQUENCE, MOST_EPOCHS, MOST_STEPS
+from run_scripts.flags.parser import both, flag, run_program
 
 # What the folder of a fine-tuned model remembers.
 CHANGEABLE = ("task_name", "max_seq_length", "max_qa_length")
@@ -146,7 +146,7 @@ def read_split(values, split):
 
 def make_problem(values, task, config, tokenizer):
     """The task as a `Choosing`."""
-    from finetuning.choosing import Choosing
+    from finetuning.multiple_choice.task import Choosing
 
     return Choosing(
         task, tokenizer, values.max_seq_length, values.max_qa_length, values.classifier_dropout

@@ -5,17 +5,22 @@ import os
 import sys
 
 from albert_tf.config import AlbertConfig
+from bert_common.errors import InputError
 from bert_tf.checkpoint_files import latest_checkpoint
-from finetuning.answer_scores import BENCHMARKS
 from finetuning.inputs import SHORTEST
-from finetuning.question_data import QuestionTask, has_answers, read_questions, read_task_split
-from finetuning.windows import SPECIALS
-from run_scripts.cli import both, flag, run_program
+from finetuning.question_answering.data import (
+    QuestionTask,
+    has_answers,
+    read_questions,
+    read_task_split,
+)
+from finetuning.question_answering.scores import BENCHMARKS
+from finetuning.question_answering.windows import SPECIALS
 from run_scripts.finetune import Program, finetune
-from run_scripts.finetune_flags import FinetuneFlags
-from run_scripts.limits import LONGEST_SEQUENCE, MOST_EPOCHS, MOST_SHOWN, MOST_STEPS
+from run_scripts.flags.finetune import FinetuneFlags
+from run_scripts.flags.limits import LONGEST_SEQUENCE, MOST_EPOCHS, MOST_SHOWN, MOST_STEPS
+from run_scripts.flags.parser import both, flag, run_program
 from tokenization import FullTokenizer
-from tokenization.errors import InputError
 
 # What the folder of a fine-tuned model remembers; of these another value may be given later.
 CHANGEABLE = (
@@ -209,7 +214,7 @@ def read_task(values):
 
 def make_problem(values, task, config, tokenizer):
     """The task as a `QuestionAnswering`."""
-    from finetuning.question_answering import QuestionAnswering
+    from finetuning.question_answering.task import QuestionAnswering
 
     albert_2 = isinstance(config, AlbertConfig) and values.version_2_with_negative
     beams = None

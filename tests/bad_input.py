@@ -22,23 +22,23 @@ from test_race import write_lines, write_race
 from tiny import SIZES, tiny_model
 
 from bert_tf.checkpoint import save_google_checkpoint
-from finetuning.heads import SequenceClassifier
+from finetuning.classification.head import SequenceClassifier
 from run_scripts import (
-    benchmark_plan,
-    benchmark_table,
     build_vocab,
     classifier,
     create_data,
     extract_features,
-    fill_masks,
     ner,
     pretrain,
     race,
     squad,
 )
-from run_scripts.cli import value_type
-from run_scripts.create_data_flags import CreateDataFlags
-from run_scripts.pretrain_flags import PretrainFlags
+from run_scripts.flags.create_data import CreateDataFlags
+from run_scripts.flags.parser import value_type
+from run_scripts.flags.pretrain import PretrainFlags
+from run_scripts.tools import fill_masks
+from run_scripts.tools import glue_plan as benchmark_plan
+from run_scripts.tools import glue_table as benchmark_table
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 WORDS = ["나", "##는", "학교", "##에", "갔", "##다", ".", "good", "bad", "the", "film", "red", "?"]

@@ -13,8 +13,9 @@ from typing import NamedTuple
 import pytest
 import tensorflow as tf
 
-from create_pretraining_data import input_chunks, work_plan
-from create_pretraining_data.records import find_corruption, open_records
+from create_pretraining_data.engine import splitting as input_chunks
+from create_pretraining_data.engine import work_plan
+from create_pretraining_data.records.reader import find_corruption, open_records
 from run_scripts.create_data import main
 
 ROOT = Path(__file__).parents[1]

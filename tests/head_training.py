@@ -5,7 +5,7 @@ import numpy as np
 from tiny import assert_close, split_batch, strategy_of, training_state
 
 from bert_tf.optimization import OPTIMIZERS
-from bert_tf.step import TrainingStep
+from bert_tf.training.step import TrainingStep
 
 
 def train(make_model, batch, steps, devices=1, **options):

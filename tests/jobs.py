@@ -18,7 +18,7 @@ from made_records import FORMAT, make_files
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tiny import SIZES, optimize_graphs
 
-from bert_tf.reporting import Reporter
+from bert_tf.summaries.reporter import Reporter
 from run_scripts.pretrain import main
 
 # Several runs in one process trace the same functions anew, which TensorFlow warns of.

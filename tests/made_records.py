@@ -6,11 +6,11 @@ import os
 
 import numpy as np
 
-from create_pretraining_data.encoding import encode_record
-from create_pretraining_data.masking import MaskingRules
-from create_pretraining_data.record_format import RecordFormat
-from create_pretraining_data.sidecar import KIND, sidecar_path
-from create_pretraining_data.tfrecord import frame
+from create_pretraining_data.records.encoding import encode_record
+from create_pretraining_data.records.masking_rules import MaskingRules
+from create_pretraining_data.records.metadata import KIND, sidecar_path
+from create_pretraining_data.records.record_format import RecordFormat
+from create_pretraining_data.records.tfrecord import frame
 
 FORMAT = RecordFormat(
     max_seq_length=16, max_predictions_per_seq=4, sentence_label=True, token_boundary=False

@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from create_pretraining_data.pairs import make_pairs
-from create_pretraining_data.sequences import Sequences, assemble
-from create_pretraining_data.text import Text
+from create_pretraining_data.instances.pairs import make_pairs
+from create_pretraining_data.instances.sequences import Sequences, assemble
+from create_pretraining_data.instances.text import Text
 
 
 class Sentence(NamedTuple):

@@ -2,14 +2,14 @@
 
 import pytest
 
-from finetuning.answer_scores import (
+from bert_common.errors import InputError
+from finetuning.question_answering.data import Answer, Question
+from finetuning.question_answering.scores import (
     BENCHMARKS,
     best_threshold,
     score_answers,
     score_answers_or_none,
 )
-from finetuning.question_data import Answer, Question
-from tokenization.errors import InputError
 
 
 def asked(**golds):

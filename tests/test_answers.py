@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from finetuning.answers import (
+from finetuning.question_answering.answers import (
     Answered,
     Candidate,
     answer_by_beams,
@@ -13,8 +13,8 @@ from finetuning.answers import (
     with_threshold,
     write_answers,
 )
-from finetuning.question_data import Question
-from finetuning.windows import Window, max_context_windows, window_places
+from finetuning.question_answering.data import Question
+from finetuning.question_answering.windows import Window, max_context_windows, window_places
 
 # Pieces of two characters, so that the same text comes more than once.
 CONTEXT = "가나 다라 가나 마바 사아 가나 다라 자차 카타 파하 가나 다라 "

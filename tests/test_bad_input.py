@@ -25,10 +25,10 @@ def no_work(monkeypatch):
     monkeypatch.setattr(finetune_run, "train", start)  # imported before the next is changed
     for place in (
         "run_scripts.create_data.run_passes",
-        "bert_tf.training.train",
+        "bert_tf.training.loop.train",
         "finetuning.prediction.Predictor.__call__",
         "finetuning.features.extract",
-        "bert_tf.masked_words.best_guesses",
+        "bert_tf.summaries.mask_predictions.best_guesses",
     ):
         monkeypatch.setattr(place, start)
     yield

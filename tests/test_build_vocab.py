@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from create_pretraining_data.plain_lines import open_texts
+from create_pretraining_data.engine.plain_lines import open_texts
 from run_scripts.build_vocab import SENTENCES, BuildVocabFlags, main
 from tokenization import load_tokenizer
 

@@ -9,12 +9,12 @@ import pytest
 import tensorflow as tf
 from workers import ROOT
 
-from bert_tf import step
-from bert_tf.check_devices import __main__ as program
-from bert_tf.check_devices import processes, steps
-from bert_tf.check_devices.processes import run_group, worker_environments
-from bert_tf.check_devices.steps import check_step
-from bert_tf.check_devices.worker import answer_to, first_line
+from bert_tf.training import step
+from run_scripts.tools.check_devices import __main__ as program
+from run_scripts.tools.check_devices import processes, steps
+from run_scripts.tools.check_devices.processes import run_group, worker_environments
+from run_scripts.tools.check_devices.steps import check_step
+from run_scripts.tools.check_devices.worker import answer_to, first_line
 
 # On a busy machine; an idle one needs a sixth of it.
 DEADLINE = 600
@@ -33,7 +33,7 @@ def task(strategy="one_device", device="CPU:0", xla=False, precision="float32"):
 @pytest.mark.slow
 def test_this_machine_is_all_right():
     run = subprocess.run(
-        [sys.executable, "-m", "bert_tf.check_devices", "--quick"],
+        [sys.executable, "-m", "run_scripts.tools.check_devices", "--quick"],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -104,7 +104,7 @@ import os, sys, time
 from pathlib import Path
 from unittest import mock
 sys.modules["tensorflow"] = mock.MagicMock()
-from bert_tf.check_devices import worker
+from run_scripts.tools.check_devices import worker
 
 def pretend(task):
     if task["precision"] == "an exception":

@@ -13,6 +13,7 @@ from golden import GOLDEN, arrays, pretraining_model
 from tiny import ONE_LAYER, make_optimizer, random_batch, tensors, tiny_model
 
 from albert_tf import AlbertConfig, AlbertModel
+from bert_common.errors import InputError
 from bert_tf import BertConfig, BertModel, PretrainingModel, load_google_checkpoint
 from bert_tf.checkpoint import (
     google_variables,
@@ -29,8 +30,7 @@ from bert_tf.checkpoint_files import (
     remove_unfinished,
     set_aside,
 )
-from bert_tf.step import TrainingStep
-from tokenization.errors import InputError
+from bert_tf.training.step import TrainingStep
 
 CHECKPOINTS = Path(__file__).parent / "data" / "checkpoints"
 

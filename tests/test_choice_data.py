@@ -5,7 +5,8 @@ import json
 import pytest
 from made_questions import write_tokenizer
 
-from finetuning.choice_data import (
+from bert_common.errors import InputError
+from finetuning.multiple_choice.data import (
     Choice,
     encode_choice,
     fill_in,
@@ -13,7 +14,6 @@ from finetuning.choice_data import (
     read_choices,
     read_race,
 )
-from tokenization.errors import InputError
 
 ARTICLE = {
     "article": "It rained.",

@@ -6,12 +6,17 @@ import tracemalloc
 
 import pytest
 
-from create_pretraining_data.chunk import ChunkStatistics
-from create_pretraining_data.chunk_file import read_bucket, read_summary, write_chunk_file
-from create_pretraining_data.sidecar import sidecar_path
-from create_pretraining_data.tfrecord import split
-from create_pretraining_data.work_plan import expand_output_file, seed_of, without_shard
-from tokenization.errors import InputError
+from bert_common.errors import InputError
+from create_pretraining_data.engine.intermediate_file import (
+    read_bucket,
+    read_summary,
+    write_chunk_file,
+)
+from create_pretraining_data.engine.work_plan import seed_of
+from create_pretraining_data.instances.make_instances import ChunkStatistics
+from create_pretraining_data.records.metadata import sidecar_path
+from create_pretraining_data.records.shard_names import expand_output_file, without_shard
+from create_pretraining_data.records.tfrecord import split
 
 
 def made(passes, size=1000):

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from made_questions import write_tokenizer
 
-from finetuning.classification import Classification
-from finetuning.own_data import FITTING_METRICS
+from finetuning.classification.own_data import FITTING_METRICS
+from finetuning.classification.task import Classification
+from finetuning.datasets import Task
 from finetuning.readers import Example
-from finetuning.tasks import Task
 
 pytest.importorskip("sklearn.metrics")
 

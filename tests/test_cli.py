@@ -10,25 +10,25 @@ from pathlib import Path
 
 import pytest
 
-from run_scripts.cli import (
+from bert_common.errors import InputError
+from run_scripts.extract_features import ExtractFeaturesFlags
+from run_scripts.flags.create_data import (
+    CreateDataFlags,
+    choose_output_files,
+    choose_plan,
+    resolve_defaults,
+)
+from run_scripts.flags.help_groups import TPU, group_of
+from run_scripts.flags.parser import (
     Columns,
     flag,
     parse,
     resolve_columns,
     run_program,
 )
-from run_scripts.create_data_flags import (
-    CreateDataFlags,
-    choose_output_files,
-    choose_plan,
-    resolve_defaults,
-)
-from run_scripts.extract_features import ExtractFeaturesFlags
-from run_scripts.fill_masks import FillMasksFlags
-from run_scripts.flag_groups import TPU, group_of
-from run_scripts.paths import expand_globs
-from run_scripts.pretrain_flags import PretrainFlags
-from tokenization.errors import InputError
+from run_scripts.flags.paths import expand_globs
+from run_scripts.flags.pretrain import PretrainFlags
+from run_scripts.tools.fill_masks import FillMasksFlags
 
 ROOT = Path(__file__).parents[1]
 
@@ -476,7 +476,7 @@ def test_help_of_a_launcher(launcher, flags_class):
 def test_help_of_fill_masks():
     run = launch(
         "-c",
-        "import sys; from run_scripts.fill_masks import main\n"
+        "import sys; from run_scripts.tools.fill_masks import main\n"
         "print('status', main(['fill_masks', '--help']))\n"
         "print('heavy', sorted({'keras', 'tensorflow'} & set(sys.modules)))",
     )
@@ -531,8 +531,8 @@ def test_a_few_lines_of_the_help():
     assert "  --allow_missing=<str>  (default: none)\n" in text
     assert "tpu_name" not in text
     assert "  --tpu_name=<str>" in launch("run_pretraining.py", "--helpfull").stdout
-    text = launch("-m", "run_scripts.fill_masks", "--help").stdout
-    assert "\n  python -m run_scripts.fill_masks \\\n" in text
+    text = launch("-m", "run_scripts.tools.fill_masks", "--help").stdout
+    assert "\n  python -m run_scripts.tools.fill_masks \\\n" in text
 
 
 def test_error_of_a_launcher_is_one_line_with_status_1(tmp_path):

@@ -11,15 +11,15 @@ import pytest
 import tensorflow as tf
 from workers import ROOT
 
-from bert_tf.compilation import Compiled, choose_compilation
-from tokenization.errors import InputError
+from bert_common.errors import InputError
+from bert_tf.training.xla import Compiled, choose_compilation
 
 # Trains a tiny model; prints the losses. With an argument, XLA compiles between the products.
 PROGRAM = """
 import json, sys
 from tiny import make_step, random_batch, split_batch
 import tensorflow as tf
-from bert_tf.compilation import compile_between_products
+from bert_tf.training.xla import compile_between_products
 if sys.argv[1:]:
     compile_between_products()
 strategy = tf.distribute.get_strategy()

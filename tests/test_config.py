@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from albert_tf import AlbertConfig, AlbertModel
+from bert_common.errors import InputError
 from bert_tf import BertConfig, BertModel
-from tokenization.errors import InputError
 
 CHECKPOINTS = Path(__file__).parent / "data" / "checkpoints"
 PUBLISHED = sorted(CHECKPOINTS.glob("*/*_config.json"))

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 import tensorflow as tf
 
-from create_pretraining_data.record_format import RecordFormat
-from create_pretraining_data.records import read_format
+from create_pretraining_data.records.reader import read_format
+from create_pretraining_data.records.record_format import RecordFormat
 from run_scripts.create_data import main
-from run_scripts.tokenizer_flags import TokenizerFlags, open_tokenizer
+from run_scripts.flags.tokenizer import TokenizerFlags, open_tokenizer
 
 ROOT = Path(__file__).parents[1]
 GOOGLE_DATA = ROOT / "tests" / "data" / "pretraining_data"

@@ -12,11 +12,11 @@ from made_records import make_files
 from test_examples import config as examples_config
 from test_examples import make_examples
 
-from bert_tf.data_order import UNKNOWN, DataOrder
-from bert_tf.input_pipeline import step_records
-from bert_tf.length_buckets import WINDOW
-from bert_tf.training_state import TrainingState
-from create_pretraining_data.records import read_format
+from bert_tf.input.data_order import UNKNOWN, DataOrder
+from bert_tf.input.length_buckets import WINDOW
+from bert_tf.input.pipeline import step_records
+from bert_tf.training.state import TrainingState
+from create_pretraining_data.records.reader import read_format
 
 SETTINGS = (8, 1, 40, 0, 77)
 

@@ -13,18 +13,18 @@ import numpy as np
 import pytest
 from shared import SHARED
 
-from create_pretraining_data import masking
-from create_pretraining_data.keyed_random import derive_keys
-from create_pretraining_data.masking import find_units, mask_sequences, prediction_counts
-from create_pretraining_data.packing import lay_out
-from create_pretraining_data.pairs import LengthBalance, PairRules, make_pairs
-from create_pretraining_data.record_format import RecordFormat
-from create_pretraining_data.sequences import assemble
-from create_pretraining_data.text import tokenize_documents
-from create_pretraining_data.unmasked import make_unmasked_features, mask_records
-from run_scripts.cli import parse
-from run_scripts.create_data_flags import CreateDataFlags, choose_plan, resolve_defaults
+from create_pretraining_data.instances import masking
+from create_pretraining_data.instances.counter_based_random import derive_keys
+from create_pretraining_data.instances.dynamic_masking import make_unmasked_features, mask_records
+from create_pretraining_data.instances.masking import find_units, mask_sequences, prediction_counts
+from create_pretraining_data.instances.packing import lay_out
+from create_pretraining_data.instances.pairs import LengthBalance, PairRules, make_pairs
+from create_pretraining_data.instances.sequences import assemble
+from create_pretraining_data.instances.text import tokenize_documents
+from create_pretraining_data.records.record_format import RecordFormat
 from run_scripts.create_data_plan import make_rules
+from run_scripts.flags.create_data import CreateDataFlags, choose_plan, resolve_defaults
+from run_scripts.flags.parser import parse
 from tokenization import FullTokenizer, KoreanTokenizer, SentencePieceTokenizer
 
 DATA = Path(__file__).parent / "data" / "pretraining_data"

@@ -10,8 +10,9 @@ import tensorflow as tf
 from tiny import two_devices
 from workers import start_workers, wait_for, wait_for_output
 
-from bert_tf.cluster import Cluster, read_cluster
-from bert_tf.distribution import (
+from bert_common.errors import InputError
+from bert_tf.training.cluster import Cluster, read_cluster
+from bert_tf.training.distribution import (
     barrier,
     check_agreement,
     describe_devices,
@@ -22,7 +23,6 @@ from bert_tf.distribution import (
     worker_count,
     worker_index,
 )
-from tokenization.errors import InputError
 
 A, B, C = "a:1", "b.example.com:22222", "[::1]:65535"
 
@@ -227,8 +227,8 @@ import json, os, sys, time
 index = json.loads(os.environ["TF_CONFIG"])["task"]["index"]
 import tensorflow as tf
 from bert_tf import distribution
-from run_scripts.cli import _complain
-from tokenization.errors import InputError
+from run_scripts.flags.parser import _complain
+from bert_common.errors import InputError
 strategy = distribution.make_strategy("auto")
 out = {}
 

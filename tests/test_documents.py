@@ -9,18 +9,18 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from create_pretraining_data import input_chunks
-from create_pretraining_data.chunk import ChunkStatistics
-from create_pretraining_data.input_chunks import (
+from bert_common.errors import InputError
+from create_pretraining_data.engine import splitting as input_chunks
+from create_pretraining_data.engine.splitting import (
     Source,
     cut_into_chunks,
     inflate,
     is_gzip,
     read_chunk,
 )
-from create_pretraining_data.layout import find_layout_problems
-from create_pretraining_data.text import tokenize_documents
-from tokenization.errors import InputError
+from create_pretraining_data.instances.layout_checks import find_layout_problems
+from create_pretraining_data.instances.make_instances import ChunkStatistics
+from create_pretraining_data.instances.text import tokenize_documents
 
 
 class Syllables:

@@ -11,19 +11,19 @@ from test_input_pipeline import LAYOUTS, assert_same_batches, global_batches, wo
 from test_packing import LENGTH, PLACES, Syllables, documents, sequences_of
 from tiny import tiny_model
 
-from bert_tf.evaluation import first_records
-from bert_tf.input_pipeline import evaluation_dataset, step_records, training_dataset
-from bert_tf.record_checks import check_records
-from create_pretraining_data.chunk import ChunkSettings, make_chunk
-from create_pretraining_data.keyed_random import derive_keys
-from create_pretraining_data.masking import MaskingRules
-from create_pretraining_data.packing import MOST_SEQUENCES
-from create_pretraining_data.pairs import PairRules
-from create_pretraining_data.record_format import RecordFormat
-from create_pretraining_data.records import parsing_spec
-from create_pretraining_data.unmasked import mask_records
+from bert_common.errors import InputError
+from bert_tf.input.pipeline import evaluation_dataset, step_records, training_dataset
+from bert_tf.input.record_checks import check_records
+from bert_tf.training.evaluation import first_records
+from create_pretraining_data.instances.counter_based_random import derive_keys
+from create_pretraining_data.instances.dynamic_masking import mask_records
+from create_pretraining_data.instances.make_instances import ChunkSettings, make_chunk
+from create_pretraining_data.instances.packing import MOST_SEQUENCES
+from create_pretraining_data.instances.pairs import PairRules
+from create_pretraining_data.records.masking_rules import MaskingRules
+from create_pretraining_data.records.reader import parsing_spec
+from create_pretraining_data.records.record_format import RecordFormat
 from run_scripts.create_data import main
-from tokenization.errors import InputError
 
 CONFIG = tiny_model().config
 COUNTS = (7, 20, 13)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from create_pretraining_data.encoding import encode_records, encode_varints
-from create_pretraining_data.records import RecordFormat
+from create_pretraining_data.records.encoding import encode_records, encode_varints
+from create_pretraining_data.records.reader import RecordFormat
 
 FORMAT = RecordFormat(16, 4, sentence_label=True, token_boundary=True)
 FORMATS = (

@@ -17,11 +17,14 @@ from data_runs import (
     until,
 )
 
-from create_pretraining_data import disk_space, engine, input_chunks, work_plan
-from create_pretraining_data.tfrecord import split
+from bert_common import progress
+from create_pretraining_data.engine import disk_space, work_plan
+from create_pretraining_data.engine import passes as engine
+from create_pretraining_data.engine import splitting as input_chunks
+from create_pretraining_data.records.tfrecord import split
 from run_scripts import create_data
 from run_scripts.create_data import main
-from tokenization import KoreanTokenizer, progress
+from tokenization import KoreanTokenizer
 
 pytestmark = pytest.mark.usefixtures("small")
 

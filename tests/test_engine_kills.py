@@ -25,7 +25,7 @@ from data_runs import (
     until,
 )
 
-from create_pretraining_data import engine
+from create_pretraining_data.engine import passes as engine
 from run_scripts.create_data import main
 
 pytestmark = pytest.mark.usefixtures("small")

@@ -9,8 +9,8 @@ from classifier_jobs import Job
 from jobs import one_line
 from made_tokenizers import SPECIAL
 
-from finetuning.entities import EntityTagging, entities
-from finetuning.ner_files import FORMATS, Sentence, TaggingTask, tags_of_kinds
+from finetuning.ner.data import FORMATS, Sentence, TaggingTask, tags_of_kinds
+from finetuning.ner.task import EntityTagging, entities
 from run_scripts import ner
 from tokenization import KoreanTokenizer
 

@@ -12,12 +12,18 @@ from made_records import FORMAT, PACKED, flip_a_byte, make_files, padded
 from tensorboard import plugin_util
 from tiny import tiny_model, two_devices
 
+from bert_common.errors import InputError
 from bert_tf import pretraining
-from bert_tf.evaluation import Evaluator, as_shown, first_records, read_results, write_results
-from bert_tf.masked_words import best_guesses, guesses_as_markdown
+from bert_tf.summaries.mask_predictions import best_guesses, guesses_as_markdown
+from bert_tf.training.evaluation import (
+    Evaluator,
+    as_shown,
+    first_records,
+    read_results,
+    write_results,
+)
 from tokenization import KoreanTokenizer
-from tokenization.errors import InputError
-from tokenization.interface import TokenizerInterface
+from tokenization.base import TokenizerInterface
 
 WITHOUT_LABELS = dataclasses.replace(FORMAT, sentence_label=False)
 

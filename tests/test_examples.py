@@ -9,8 +9,8 @@ import tensorflow as tf
 from test_input_pipeline import workers
 from tiny import two_devices
 
-from bert_tf.length_buckets import BUCKET, WINDOW, compiling_positions
-from bert_tf.training import TrainingConfig
+from bert_tf.input.length_buckets import BUCKET, WINDOW, compiling_positions
+from bert_tf.training.loop import TrainingConfig
 from finetuning.examples import (
     LENGTH_STEP,
     MOST_LENGTHS,

@@ -6,12 +6,12 @@ import pytest
 import tensorflow as tf
 from jobs import NO_DROPOUT, Job, one_line
 
+from bert_common.errors import InputError
 from bert_tf.checkpoint_files import list_checkpoints
-from bert_tf.exhaustion import explain_exhaustion
-from bert_tf.reporting import Reporter
-from bert_tf.step import EvaluationStep, TrainingStep
+from bert_tf.summaries.reporter import Reporter
+from bert_tf.training.out_of_memory import explain_exhaustion
+from bert_tf.training.step import EvaluationStep, TrainingStep
 from run_scripts import pretrain
-from tokenization.errors import InputError
 
 MEMORY = tf.errors.ResourceExhaustedError(None, None, "OOM when allocating tensor\n\tmore of it")
 DISK = tf.errors.ResourceExhaustedError(None, None, "output/events.v2; No space left on device")

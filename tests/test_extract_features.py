@@ -12,8 +12,8 @@ from bert_tf.checkpoint import google_variables, save_google_checkpoint, write_a
 from finetuning import features
 from finetuning.feature_files import json_line
 from finetuning.inputs import encode_pair, read_lines
-from run_scripts.cli import parse
 from run_scripts.extract_features import ExtractFeaturesFlags, main
+from run_scripts.flags.parser import parse
 from tokenization import FullTokenizer, load_tokenizer
 
 PIECES = [

@@ -8,8 +8,8 @@ from tiny import SIZES, tiny_model
 
 from bert_tf.checkpoint import save_google_checkpoint
 from bert_tf.checkpoint_files import checkpoint_path
-from bert_tf.masked_words import best_guesses
-from run_scripts.fill_masks import encode_with_masks, main
+from bert_tf.summaries.mask_predictions import best_guesses
+from run_scripts.tools.fill_masks import encode_with_masks, main
 from tokenization import load_tokenizer
 
 PIECES = [

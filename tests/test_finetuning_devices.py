@@ -8,7 +8,7 @@ from jobs import NO_DROPOUT, ROOT, arrays, spoken_lines
 from tiny import SIZES
 from workers import start_workers, wait_for
 
-from bert_tf.evaluation import read_results
+from bert_tf.training.evaluation import read_results
 from run_scripts.classifier import main
 
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "good", "bad", "film", "very", "so"]

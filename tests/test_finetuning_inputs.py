@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from bert_common.errors import InputError
 from finetuning.inputs import encode_pair, kept_lengths, pad_rows, read_lines
 from tokenization import FullTokenizer
-from tokenization.errors import InputError
 
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefgh"]
 

@@ -9,29 +9,29 @@ from pathlib import Path
 import pytest
 from made_records import FORMAT
 
+from bert_common.errors import InputError
+from bert_common.json_text import read_json
 from bert_tf.config import BertConfig
-from create_pretraining_data.sidecar import check_names, read_sidecar, sidecar_path
-from create_pretraining_data.work_plan import expand_output_file
-from finetuning.choice_data import read_choices
-from finetuning.question_data import has_answers, read_questions
-from run_scripts.benchmark_plan import PlanFlags
-from run_scripts.benchmark_table import TableFlags
+from create_pretraining_data.records.metadata import check_names, read_sidecar, sidecar_path
+from create_pretraining_data.records.shard_names import expand_output_file
+from finetuning.multiple_choice.data import read_choices
+from finetuning.question_answering.data import has_answers, read_questions
 from run_scripts.build_vocab import BuildVocabFlags, build_vocab
 from run_scripts.classifier import ClassifierFlags
-from run_scripts.cli import Columns, help_text, parse, run_program, value_type
-from run_scripts.create_data_flags import CreateDataFlags
 from run_scripts.extract_features import ExtractFeaturesFlags
-from run_scripts.fill_masks import FillMasksFlags
 from run_scripts.finetune import read_settings
-from run_scripts.finetune_flags import check_finetune_flags, read_boundaries, read_layers
+from run_scripts.flags.create_data import CreateDataFlags
+from run_scripts.flags.finetune import check_finetune_flags, read_boundaries, read_layers
+from run_scripts.flags.parser import Columns, help_text, parse, run_program, value_type
+from run_scripts.flags.paths import expand_globs
+from run_scripts.flags.pretrain import PretrainFlags, read_bucket_boundaries
 from run_scripts.ner import NerFlags
-from run_scripts.paths import expand_globs
-from run_scripts.pretrain_flags import PretrainFlags, read_bucket_boundaries
 from run_scripts.race import RaceFlags
 from run_scripts.squad import SquadFlags
+from run_scripts.tools.fill_masks import FillMasksFlags
+from run_scripts.tools.glue_plan import PlanFlags
+from run_scripts.tools.glue_table import TableFlags
 from tokenization import load_tokenizer
-from tokenization.errors import InputError
-from tokenization.json_text import read_json
 
 ROOT = Path(__file__).parents[1]
 PROGRAMS = (

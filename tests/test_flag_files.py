@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from run_scripts.cli import flag, parse
-from run_scripts.flag_files import SHIPPED, find_input
-from run_scripts.paths import split_list
-from run_scripts.pretrain_flags import PretrainFlags
-from run_scripts.training_flags import choose_column, read_config
-from tokenization.errors import InputError
+from bert_common.errors import InputError
+from run_scripts.flags.flag_files import SHIPPED, find_input
+from run_scripts.flags.parser import flag, parse
+from run_scripts.flags.paths import split_list
+from run_scripts.flags.pretrain import PretrainFlags
+from run_scripts.flags.training import choose_column, read_config
 
 ROOT = Path(__file__).parents[1]
 
@@ -92,7 +92,12 @@ def test_a_command_line_finds_what_is_shipped_from_anywhere(here):
     write(here / "bert_mini.json")
     assert read("--source=bert_mini.json").source == "bert_mini.json"
     # Neither other files of the project nor what else lies where it is installed.
-    for name in ("cli.py", "run_scripts/cli.py", "run_scripts/flagfiles/../cli.py", "setup.py"):
+    for name in (
+        "cli.py",
+        "run_scripts/flags/parser.py",
+        "run_scripts/flagfiles/../cli.py",
+        "setup.py",
+    ):
         assert find_input(name) == name
 
 

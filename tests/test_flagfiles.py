@@ -4,18 +4,18 @@ from pathlib import Path
 
 import pytest
 
-from finetuning.ner_files import FORMATS
-from finetuning.tasks import TASKS
-from run_scripts.benchmark_plan import BENCHMARKS, find_flagfile
+from finetuning.datasets import TASKS
+from finetuning.ner.data import FORMATS
 from run_scripts.classifier import ClassifierFlags
-from run_scripts.cli import parse, resolve_columns
 from run_scripts.create_data import CreateDataFlags, choose_plan
-from run_scripts.finetune_flags import check_finetune_flags, resolve_steps, training_steps
+from run_scripts.flags.finetune import check_finetune_flags, resolve_steps, training_steps
+from run_scripts.flags.parser import parse, resolve_columns
+from run_scripts.flags.pretrain import PretrainFlags, check_flags
+from run_scripts.flags.training import choose_column, read_config
 from run_scripts.ner import NerFlags
-from run_scripts.pretrain_flags import PretrainFlags, check_flags
 from run_scripts.race import RaceFlags
 from run_scripts.squad import SquadFlags
-from run_scripts.training_flags import choose_column, read_config
+from run_scripts.tools.glue_plan import BENCHMARKS, find_flagfile
 
 FLAGFILES = Path(__file__).parents[1] / "run_scripts" / "flagfiles"
 JOBS = ("bert_mini", "albert_mini", "bert_base", "albert_base", "quickstart")

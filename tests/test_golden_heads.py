@@ -18,8 +18,12 @@ from bert_tf import load_google_checkpoint
 from bert_tf.checkpoint import google_variables
 from bert_tf.optimization import AdamWeightDecay, WarmupPolynomialDecay
 from bert_tf.pretraining import total_loss
-from bert_tf.step import EvaluationStep, TrainingStep, weight_sums
-from finetuning.heads import SequenceClassifier, classification_losses, regression_losses
+from bert_tf.training.step import EvaluationStep, TrainingStep, weight_sums
+from finetuning.classification.head import (
+    SequenceClassifier,
+    classification_losses,
+    regression_losses,
+)
 
 CLASSIFIERS = ("head_bert_classifier", "head_albert_classifier")
 REGRESSION = "head_albert_regression_stsb"

@@ -15,7 +15,7 @@ from golden import (
 
 from bert_tf.checkpoint import google_variables
 from bert_tf.pretraining import denominators, example_losses, loss_sums, total_loss
-from bert_tf.step import weight_sums
+from bert_tf.training.step import weight_sums
 
 FOLDERS = ("bert_pretrain", "bert_relu", "albert_g1", "albert_relu_e_eq_h")
 

@@ -8,7 +8,7 @@ from golden import GOLDEN, TRAJECTORY, arrays, facts, pretraining_model, set_wei
 
 from bert_tf.checkpoint import google_variables
 from bert_tf.optimization import OPTIMIZERS, WarmupPolynomialDecay
-from bert_tf.step import TrainingStep
+from bert_tf.training.step import TrainingStep
 
 # The folder with the results, the one with start weights and batches, the optimizer.
 TRAJECTORIES = (

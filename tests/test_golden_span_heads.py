@@ -8,8 +8,8 @@ from golden import FORWARD, GOLDEN, GRADIENT, GRADIENT_FLOOR, arrays, encoder
 from bert_tf import load_google_checkpoint
 from bert_tf.checkpoint import google_variables
 from bert_tf.pretraining import total_loss
-from bert_tf.step import EvaluationStep, weight_sums
-from finetuning.span_heads import BeamSpanModel, SpanModel, answerable_losses
+from bert_tf.training.step import EvaluationStep, weight_sums
+from finetuning.question_answering.heads import BeamSpanModel, SpanModel, answerable_losses
 
 PLAIN, BEAMS = "head_albert_squad_v1", "head_albert_squad_v2"
 

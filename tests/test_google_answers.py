@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from finetuning.answers import with_threshold, write_answers
-from finetuning.google_answers import answer_as_google
-from finetuning.question_data import read_questions
-from finetuning.windows import encode_questions, make_windows
+from finetuning.question_answering.answers import with_threshold, write_answers
+from finetuning.question_answering.data import read_questions
+from finetuning.question_answering.google_answers import answer_as_google
+from finetuning.question_answering.windows import encode_questions, make_windows
 from tokenization import FullTokenizer
 
 GOLDEN = json.loads(

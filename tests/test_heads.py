@@ -13,10 +13,10 @@ from tiny import (
     tiny_model,
 )
 
+from bert_common.errors import InputError
 from bert_tf import BertConfig, BertModel, load_google_checkpoint
 from bert_tf.checkpoint import google_variables, save_google_checkpoint
-from finetuning.heads import SequenceClassifier
-from tokenization.errors import InputError
+from finetuning.classification.head import SequenceClassifier
 
 
 def classifier(kind="bert", classes=3, dropout=0.0, **changes):

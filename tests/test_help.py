@@ -8,9 +8,9 @@ import pytest
 from test_cli import heading_of, is_for_tpus
 from test_flag_bounds import PROGRAMS
 
-from run_scripts.cli import help_text, parse, value_type
-from run_scripts.flag_groups import COMPATIBILITY, EXAMPLES, GROUPS, REQUIRED, TPU
-from tokenization.errors import InputError
+from bert_common.errors import InputError
+from run_scripts.flags.help_groups import COMPATIBILITY, EXAMPLES, GROUPS, REQUIRED, TPU
+from run_scripts.flags.parser import help_text, parse, value_type
 
 # Headings that are told from the help of a flag.
 OUTSIDE = (REQUIRED, COMPATIBILITY, TPU)

@@ -8,7 +8,7 @@ import tensorflow as tf
 from made_records import FORMAT, PACKED, make_files
 from tiny import tiny_model, two_devices
 
-from bert_tf.input_pipeline import (
+from bert_tf.input.pipeline import (
     distribute_evaluation,
     distribute_training,
     evaluation_dataset,
@@ -16,7 +16,7 @@ from bert_tf.input_pipeline import (
     step_records,
     training_dataset,
 )
-from create_pretraining_data.records import count_records
+from create_pretraining_data.records.reader import count_records
 
 CONFIG = tiny_model().config
 COUNTS = (7, 20, 13)

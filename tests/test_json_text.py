@@ -8,14 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_questions import content, write_questions, write_tokenizer
 
-from create_pretraining_data.input_chunks import Source, cut_into_chunks, read_chunk
-from finetuning.choice_data import read_choices, read_race
-from finetuning.classification import Classification
-from finetuning.own_data import own_task
-from finetuning.question_data import read_questions
+from bert_common.errors import InputError
+from bert_common.json_text import parse_json
+from create_pretraining_data.engine.splitting import Source, cut_into_chunks, read_chunk
+from finetuning.classification.own_data import own_task
+from finetuning.classification.task import Classification
+from finetuning.multiple_choice.data import read_choices, read_race
+from finetuning.question_answering.data import read_questions
 from finetuning.readers import read_split
-from tokenization.errors import InputError
-from tokenization.json_text import parse_json
 
 HALF = "\ud83d"
 DEEP = "[" * 100_000

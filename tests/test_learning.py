@@ -16,25 +16,25 @@ from pathlib import Path
 import pytest
 from shared import SHARED
 
-from create_pretraining_data.plain_lines import open_texts
+from create_pretraining_data.engine.plain_lines import open_texts
 from tokenization import InputError, load_tokenizer
-from tokenization.learn import (
+from tokenization.vocab_learning.endings import mark_by_endings, read_words
+from tokenization.vocab_learning.learn import (
     JAMO,
     LearningSettings,
     cover_characters,
     learn_vocabulary,
     write_vocabulary,
 )
-from tokenization.learning_endings import mark_by_endings, read_words
-from tokenization.learning_morphemes import check_limits, mark_places, mark_with_kiwi
-from tokenization.learning_pieces import (
+from tokenization.vocab_learning.morphemes import check_limits, mark_places, mark_with_kiwi
+from tokenization.vocab_learning.pieces import (
     PIECE_COST,
     choose_pieces,
     cut_greedily,
     piece_worths,
     split_kinds,
 )
-from tokenization.learning_text import LONGEST_READ, read_sample, read_sentences
+from tokenization.vocab_learning.text_sample import LONGEST_READ, read_sample, read_sentences
 
 ROOT = Path(__file__).parents[1]
 CORPUS = ROOT / "sample_corpus" / "train.txt"
@@ -333,8 +333,8 @@ def test_what_no_tokenizer_reads_is_not_written(learned, tmp_path):
 
 def test_the_same_bytes_whatever_the_hash_seed(tmp_path):
     code = (
-        "import sys; from create_pretraining_data.plain_lines import open_texts\n"
-        "from tokenization.learn import *\n"
+        "import sys; from create_pretraining_data.engine.plain_lines import open_texts\n"
+        "from tokenization.vocab_learning.learn import *\n"
         "texts = open_texts([sys.argv[1]], 'text')\n"
         "write_vocabulary(learn_vocabulary(texts, LearningSettings(vocab_size=2500, "
         "analyser='none')), sys.argv[2])"

@@ -9,11 +9,11 @@ from test_input_pipeline import LAYOUTS, assert_same_batches, global_batches, wo
 from test_step import CASES, assert_same_training
 from tiny import make_step, split_batch, strategy_of, tiny_model, training_state
 
-from bert_tf.input_pipeline import step_records, training_dataset
-from bert_tf.length_buckets import BUCKET, WINDOW
-from run_scripts.cli import parse
-from run_scripts.pretrain_flags import PretrainFlags, read_bucket_boundaries
-from tokenization.errors import InputError
+from bert_common.errors import InputError
+from bert_tf.input.length_buckets import BUCKET, WINDOW
+from bert_tf.input.pipeline import step_records, training_dataset
+from run_scripts.flags.parser import parse
+from run_scripts.flags.pretrain import PretrainFlags, read_bucket_boundaries
 
 CONFIG = tiny_model().config
 COUNTS, BATCH = (47, 60, 43), 4

@@ -7,7 +7,8 @@ import warnings
 import pytest
 from data_runs import CHUNK_BYTES, SYLLABLES, arguments, records
 
-from create_pretraining_data import input_chunks, other_documents
+from create_pretraining_data.engine import other_documents
+from create_pretraining_data.engine import splitting as input_chunks
 from run_scripts.create_data import main
 
 pytestmark = pytest.mark.usefixtures("small")
@@ -112,7 +113,9 @@ def test_documents_among_others_are_made_as_ever(corpus, tmp_path, monkeypatch):
     def read_other_documents(plan, number):
         raise AssertionError
 
-    monkeypatch.setattr("create_pretraining_data.engine.read_other_documents", read_other_documents)
+    monkeypatch.setattr(
+        "create_pretraining_data.engine.passes.read_other_documents", read_other_documents
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert main(arguments(corpus, tmp_path)) == 0

@@ -21,12 +21,19 @@ from tiny import (
     training_state,
 )
 
-from bert_tf import layers, loss_scale, precision
-from bert_tf.loss_scale import INITIAL_SCALE, LossScale
-from bert_tf.precision import POLICIES, PRECISIONS, choose_precision
+from bert_tf import layers
+from bert_tf.input.training_records import TrainingRecords
 from bert_tf.pretraining import example_losses, loss_sums
-from bert_tf.skipped_steps import SKIPPED_FILE
-from bert_tf.training_records import TrainingRecords
+from bert_tf.training import mixed_precision
+from bert_tf.training import mixed_precision as precision
+from bert_tf.training.mixed_precision import (
+    INITIAL_SCALE,
+    POLICIES,
+    PRECISIONS,
+    LossScale,
+    choose_precision,
+)
+from bert_tf.training.nonfinite_steps import SKIPPED_FILE
 
 REDUCED = ("bfloat16", "float16")
 
@@ -146,7 +153,7 @@ def test_overflow_halves_the_scale_and_skips(devices, xla):
 
 
 def test_scale_doubles_after_good_steps(monkeypatch):
-    monkeypatch.setattr(loss_scale, "GROWTH_INTERVAL", 3)
+    monkeypatch.setattr(mixed_precision, "GROWTH_INTERVAL", 3)
     scale = LossScale()
     update = tf.function(scale.update)
     seen = []
@@ -160,7 +167,7 @@ def test_scale_doubles_after_good_steps(monkeypatch):
 
 
 def test_steps_let_the_scale_grow(monkeypatch):
-    monkeypatch.setattr(loss_scale, "GROWTH_INTERVAL", 2)
+    monkeypatch.setattr(mixed_precision, "GROWTH_INTERVAL", 2)
     step = make_step(make_loss_scale=LossScale, sizes=ONE_LAYER)
     batch = tensors(random_batch(0))
     scales = [float(step(batch)["loss_scale"]) / INITIAL_SCALE for _ in range(5)]
@@ -170,7 +177,7 @@ def test_steps_let_the_scale_grow(monkeypatch):
 def test_an_overflow_is_no_fault_of_the_records(tmp_path, capsys, monkeypatch):
     """Its step is noted without them: to find them the records are read up to there."""
     job = Job(tmp_path)
-    monkeypatch.setattr(loss_scale, "INITIAL_SCALE", TOO_LARGE)
+    monkeypatch.setattr(mixed_precision, "INITIAL_SCALE", TOO_LARGE)
     monkeypatch.setattr(TrainingRecords, "names", None)
     assert job.run(num_train_steps=4, precision="float16") == 0
     warned = spoken_lines(capsys.readouterr().err)[0]

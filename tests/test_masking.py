@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 from made_sequences import Sequence, row_of, sequences_from
 
-from create_pretraining_data.keyed_random import derive_keys
-from create_pretraining_data.masking import (
-    MaskingRules,
+from create_pretraining_data.instances.counter_based_random import derive_keys
+from create_pretraining_data.instances.masking import (
     choose_ngrams,
     draw_lengths,
     find_units,
     mask_sequences,
 )
-from create_pretraining_data.sequences import assemble
-from create_pretraining_data.text import tokenize_documents
+from create_pretraining_data.instances.sequences import assemble
+from create_pretraining_data.instances.text import tokenize_documents
+from create_pretraining_data.records.masking_rules import MaskingRules
 
 CLS, SEP, MASK = 1, 2, 3
 RULES = MaskingRules(

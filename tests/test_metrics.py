@@ -7,8 +7,8 @@ import sys
 import numpy as np
 import pytest
 
+from bert_common.errors import InputError
 from finetuning.metrics import METRICS, score, score_entities, score_tags
-from tokenization.errors import InputError
 
 sklearn_metrics = pytest.importorskip("sklearn.metrics")
 scipy_stats = pytest.importorskip("scipy.stats")

@@ -6,13 +6,13 @@ import json
 import pytest
 from tiny import SIZES
 
+from bert_common.errors import InputError
 from bert_tf import BertConfig
-from run_scripts.cli import parse
-from run_scripts.create_data_flags import CreateDataFlags, choose_plan
 from run_scripts.extract_features import ExtractFeaturesFlags
+from run_scripts.flags.create_data import CreateDataFlags, choose_plan
+from run_scripts.flags.parser import parse
+from run_scripts.flags.pretrain import PretrainFlags, check_vocabulary
 from run_scripts.model_folder import fill_in_model, fill_in_tokenizer, find_checkpoint
-from run_scripts.pretrain_flags import PretrainFlags, check_vocabulary
-from tokenization.errors import InputError
 
 VOCABULARY = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n[unused1]\nred\n##s\n"
 

@@ -9,8 +9,8 @@ from tiny import ONE_LAYER, tiny_model
 
 from bert_tf import load_google_checkpoint
 from bert_tf.checkpoint import google_variables, save_google_checkpoint
-from finetuning.heads import SequenceClassifier
-from finetuning.multiple_choice import MultipleChoiceModel
+from finetuning.classification.head import SequenceClassifier
+from finetuning.multiple_choice.head import MultipleChoiceModel
 
 
 def choice_batch(size=8, choices=4, length=12):

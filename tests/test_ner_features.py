@@ -11,8 +11,9 @@ from made_tokenizers import SPECIAL, TEXTS, full_tokenizers, korean_tokenizers
 from shared import SHARED
 
 from finetuning.inputs import pad_rows
-from finetuning.ner_decoding import decode
-from finetuning.ner_features import (
+from finetuning.ner.data import FORMATS, Sentence, read_tagged, tags_of_kinds, to_iob2
+from finetuning.ner.decoding import decode
+from finetuning.ner.labels import (
     align,
     ceiling,
     character_tags,
@@ -23,7 +24,6 @@ from finetuning.ner_features import (
     predict_tags,
     unit_tags,
 )
-from finetuning.ner_files import FORMATS, Sentence, read_tagged, tags_of_kinds, to_iob2
 from tokenization import FullTokenizer, KoreanTokenizer
 
 TAGS = FORMATS["klue-ner"].tags

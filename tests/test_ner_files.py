@@ -3,7 +3,8 @@
 import pytest
 from shared import SHARED
 
-from finetuning.ner_files import (
+from bert_common.errors import InputError
+from finetuning.ner.data import (
     FORMATS,
     find_tags,
     read_tagged,
@@ -12,7 +13,6 @@ from finetuning.ner_files import (
     tagging_task,
     to_iob2,
 )
-from tokenization.errors import InputError
 
 KLUE_HEADER = """## 토큰, 레이블 구분자 : \\t
 ## 토큰 구분자 : \\n

@@ -13,7 +13,7 @@ from bert_tf import BertConfig, BertModel, PretrainingModel
 from bert_tf.checkpoint import google_variables
 from bert_tf.layers import attention_bias
 from bert_tf.pretraining import denominators, example_losses, loss_sums, total_loss
-from bert_tf.step import weight_sums
+from bert_tf.training.step import weight_sums
 
 # Of one token only: there is one key, and its attention is 1.
 pytestmark = pytest.mark.filterwarnings("ignore:You are using a softmax over axis -1")

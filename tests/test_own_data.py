@@ -5,9 +5,9 @@ import json
 import pytest
 from classifier_jobs import write_table
 
-from finetuning.own_data import DEFAULT_METRICS, own_task
+from bert_common.errors import InputError
+from finetuning.classification.own_data import DEFAULT_METRICS, own_task
 from finetuning.readers import read_split
-from tokenization.errors import InputError
 
 
 def objects(*entries):

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from made_sequences import Sentence, make_sequences, text_of
 
-from create_pretraining_data import pairs
-from create_pretraining_data.pairs import (
+from create_pretraining_data.instances import pairs
+from create_pretraining_data.instances.pairs import (
     LengthBalance,
     PairRules,
     find_chunk,
     is_too_short_for_a_pair,
 )
-from create_pretraining_data.sequences import assemble
+from create_pretraining_data.instances.sequences import assemble
 
 CLS, SEP = 1, 2
 

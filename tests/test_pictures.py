@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
-from finetuning.pictures import MOST_DRAWN, draw_confusion
+from finetuning.plots import MOST_DRAWN, draw_confusion
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ import tensorflow as tf
 from test_examples import make_examples
 from tiny import SIZES, strategy_of
 
+from bert_common.errors import InputError
 from bert_tf import BertConfig, BertModel
-from finetuning.heads import SequenceClassifier
+from finetuning.classification.head import SequenceClassifier
 from finetuning.prediction import Predictor
-from tokenization.errors import InputError
 
 BOUNDARIES = (8, 16, 32)
 

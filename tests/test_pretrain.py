@@ -11,11 +11,12 @@ import tensorflow as tf
 from jobs import SENTENCE, Job, arrays, curves, one_line, results, spoken_lines, texts
 from made_records import FORMAT, PACKED, flip_a_byte, make_files
 
-from bert_tf import loss_scale, pretraining
+from bert_tf import pretraining
 from bert_tf.checkpoint_files import list_checkpoints
-from bert_tf.data_order import sizes_of
-from bert_tf.skipped_steps import SKIPPED_FILE, SkippedSteps
-from run_scripts.limits import MAX_SEED
+from bert_tf.input.data_order import sizes_of
+from bert_tf.training import mixed_precision
+from bert_tf.training.nonfinite_steps import SKIPPED_FILE, SkippedSteps
+from run_scripts.flags.limits import MAX_SEED
 
 DATA = Path(__file__).parent / "data"
 
@@ -333,7 +334,7 @@ def test_a_loss_scale_of_nothing_left_stops_the_run(job, capsys, monkeypatch):
         return x, lambda gradient: gradient * np.inf
 
     with_loss(monkeypatch, lambda loss, batch: steep(loss))
-    monkeypatch.setattr(loss_scale, "INITIAL_SCALE", 4.0)
+    monkeypatch.setattr(mixed_precision, "INITIAL_SCALE", 4.0)
     assert job.run(precision="float16", max_bad_steps=0, xla="off") == 1
     *warned, line = spoken_lines(capsys.readouterr().err)
     assert len(warned) == 3  # at the scales 4, 2 and 1

@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from tokenization import progress as module
-from tokenization.progress import in_bytes, in_time, progress
+from bert_common import progress as module
+from bert_common.progress import in_bytes, in_time, progress
 
 
 class Clock:

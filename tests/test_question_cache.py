@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from made_questions import content, write_questions, write_tokenizer
 
-from finetuning import question_cache
-from finetuning.question_cache import load_or_encode
-from finetuning.question_data import read_questions
+from finetuning.question_answering import cache as question_cache
+from finetuning.question_answering.cache import load_or_encode
+from finetuning.question_answering.data import read_questions
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ import pytest
 from made_questions import CONTEXTS, content, entry, write_questions
 from shared import SHARED
 
-from finetuning.question_data import Answer, read_questions
-from tokenization.errors import InputError
+from bert_common.errors import InputError
+from finetuning.question_answering.data import Answer, read_questions
 
 
 def test_what_is_read(tmp_path):

@@ -6,7 +6,7 @@ import random
 import pytest
 from tiny import SIZES
 
-from finetuning.choice_data import read_choices
+from finetuning.multiple_choice.data import read_choices
 from run_scripts import race
 
 WORDS = ["red", "green", "blue", "tall", "small", "old", "new", "north", "south", "east"]

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from finetuning.answer_scores import BENCHMARKS, score_each
-from finetuning.answers import answer_by_spans
-from finetuning.question_data import Answer, Question
-from finetuning.reachable import best_scores
-from finetuning.windows import Encoded, cut_answer, make_windows
+from finetuning.question_answering.answers import answer_by_spans
+from finetuning.question_answering.data import Answer, Question
+from finetuning.question_answering.scores import BENCHMARKS, score_each
+from finetuning.question_answering.upper_bound import best_scores
+from finetuning.question_answering.windows import Encoded, cut_answer, make_windows
 
 
 class Ids:

@@ -19,22 +19,22 @@ from tiny import SIZES, tiny_model
 from bert_tf.checkpoint import save_google_checkpoint
 from run_scripts.build_vocab import BuildVocabFlags
 from run_scripts.classifier import ClassifierFlags
-from run_scripts.cli import parse
-from run_scripts.create_data_flags import CreateDataFlags
 from run_scripts.extract_features import ExtractFeaturesFlags
-from run_scripts.fill_masks import FillMasksFlags
-from run_scripts.flag_files import SHIPPED
+from run_scripts.flags.create_data import CreateDataFlags
+from run_scripts.flags.flag_files import SHIPPED
+from run_scripts.flags.parser import parse
+from run_scripts.flags.pretrain import PretrainFlags
 from run_scripts.model_folder import find_checkpoint
 from run_scripts.ner import NerFlags
-from run_scripts.pretrain_flags import PretrainFlags
 from run_scripts.race import RaceFlags
 from run_scripts.squad import SquadFlags
+from run_scripts.tools.fill_masks import FillMasksFlags
 
 PROGRAMS = {
     "build_vocab.py": BuildVocabFlags,
     "create_pretraining_data.py": CreateDataFlags,
     "run_pretraining.py": PretrainFlags,
-    "run_scripts.fill_masks": FillMasksFlags,
+    "run_scripts.tools.fill_masks": FillMasksFlags,
     "extract_features.py": ExtractFeaturesFlags,
     "run_classifier.py": ClassifierFlags,
     "run_ner.py": NerFlags,
@@ -87,7 +87,7 @@ def test_every_command_is_accepted_and_reads_what_is_there(language, tmp_path, m
             assert (ROOT / words[1]).is_file(), line
         elif words[0] == "python":
             program, *arguments = words[2:] if words[1] == "-m" else words[1:]
-            if program == "bert_tf.check_devices":
+            if program == "run_scripts.tools.check_devices":
                 continue
             values = parse(PROGRAMS[program], [program, *arguments])
             for flag, path in inputs_of(values):
@@ -181,7 +181,7 @@ SHORT = {
 # Not run: what installs, takes minutes, serves until it is stopped, or needs more machines.
 NOT_RUN = (
     "pip ", "tensorboard ", "bash run_scripts/quickstart.sh", "bash run_scripts/test.sh",
-    "python -m bert_tf.check_devices", "python benchmarks/",
+    "python -m run_scripts.tools.check_devices", "python benchmarks/",
     "python run_pretraining.py --flagfile=job.flags",
 )  # fmt: skip
 
@@ -267,7 +267,9 @@ def test_commands_from_an_empty_folder(installed, tmp_path):
             shortened = [word.replace(STEPS, "model.ckpt-2") for word in shortened]
             run(as_installed(shortened, installed), tmp_path)
             ran.append(words[2] if words[1] == "-m" else words[1])
-    assert len(ran) > 15 and {*SHORT, "run_scripts.fill_masks", "extract_features.py"} <= set(ran)
+    assert len(ran) > 15 and {*SHORT, "run_scripts.tools.fill_masks", "extract_features.py"} <= set(
+        ran
+    )
     for job in ("model", "albert_mini"):
         assert find_checkpoint(str(tmp_path / "output" / job)).endswith("model.ckpt-2")
     (block,) = blocks(PAGES["en"][0], "python")

@@ -8,9 +8,9 @@ import tensorflow as tf
 from made_records import FORMAT, PACKED, PACKED_UNMASKED, UNMASKED, flip_a_byte, make_files
 from tiny import tiny_model
 
-from bert_tf.input_pipeline import evaluation_dataset, training_dataset
-from bert_tf.record_checks import check_records, explain_failure
-from tokenization.errors import InputError
+from bert_common.errors import InputError
+from bert_tf.input.pipeline import evaluation_dataset, training_dataset
+from bert_tf.input.record_checks import check_records, explain_failure
 
 CONFIG = tiny_model().config
 COUNTS = (7, 20, 13)

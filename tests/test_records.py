@@ -9,19 +9,19 @@ import tensorflow as tf
 from made_records import write_records
 from made_sequences import Sequence, sequences_from
 
-from create_pretraining_data.encoding import encode_record, encode_records
-from create_pretraining_data.instances import make_features
-from create_pretraining_data.masking import Masked
-from create_pretraining_data.record_format import RecordFormat
-from create_pretraining_data.records import (
+from bert_common.errors import InputError
+from create_pretraining_data.instances.features import make_features
+from create_pretraining_data.instances.masking import Masked
+from create_pretraining_data.records.encoding import encode_record, encode_records
+from create_pretraining_data.records.reader import (
     Corruption,
     find_corruption,
     inspect_record,
     parsing_spec,
     read_format,
 )
-from create_pretraining_data.tfrecord import frame, split
-from tokenization.errors import InputError
+from create_pretraining_data.records.record_format import RecordFormat
+from create_pretraining_data.records.tfrecord import frame, split
 
 DATA = Path(__file__).parent / "data" / "pretraining_data"
 FORMATS = [

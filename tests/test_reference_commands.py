@@ -11,9 +11,9 @@ from shared import SHARED
 from tiny import ONE_LAYER, SIZES, tiny_model
 
 from bert_tf.checkpoint import save_google_checkpoint
-from create_pretraining_data.records import read_format
+from create_pretraining_data.records.reader import read_format
 from run_scripts import classifier, create_data, pretrain
-from run_scripts.cli import parse, resolve_columns
+from run_scripts.flags.parser import parse, resolve_columns
 from tokenization import SentencePieceTokenizer
 
 DATA = Path(__file__).parent / "data" / "pretraining_data"

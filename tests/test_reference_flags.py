@@ -4,7 +4,9 @@ import dataclasses
 
 import pytest
 
-from run_scripts import classifier, create_data_flags, extract_features, pretrain_flags, race, squad
+from run_scripts import classifier, extract_features, race, squad
+from run_scripts.flags import create_data as create_data_flags
+from run_scripts.flags import pretrain as pretrain_flags
 
 # Of google-research/bert and google-research/albert together, run_squad_v1 and _v2 in run_squad.
 REFERENCE_FLAGS = {

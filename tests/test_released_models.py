@@ -11,16 +11,8 @@ from released_models import SIZE, WORDS, WRITERS
 from test_race import write_race
 from test_squad import made
 
-from run_scripts import (
-    classifier,
-    create_data,
-    extract_features,
-    fill_masks,
-    ner,
-    pretrain,
-    race,
-    squad,
-)
+from run_scripts import classifier, create_data, extract_features, ner, pretrain, race, squad
+from run_scripts.tools import fill_masks
 from tokenization import load_tokenizer
 
 # The folder in each archive, and what lies in it.

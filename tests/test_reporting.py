@@ -10,13 +10,13 @@ import tensorflow as tf
 from jobs import curves, texts
 from tensorboard import plugin_util
 
-from bert_tf import reporting
-from bert_tf.event_files import drop_later_events
-from bert_tf.markdown import as_markdown_table, escape_markdown
-from bert_tf.profile import Profile
-from bert_tf.reporting import Illustrations, Reporter, write_evaluation
-from create_pretraining_data import tfrecord
-from tokenization import progress
+from bert_common import progress
+from bert_tf.summaries import reporter as reporting
+from bert_tf.summaries.event_files import drop_later_events
+from bert_tf.summaries.markdown import as_markdown_table, escape_markdown
+from bert_tf.summaries.profile import Profile
+from bert_tf.summaries.reporter import Illustrations, Reporter, write_evaluation
+from create_pretraining_data.records import tfrecord
 
 BATCH = 8
 

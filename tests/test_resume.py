@@ -11,9 +11,9 @@ import pytest
 from jobs import DROPOUT, NO_DROPOUT, Job, arrays, curves, one_line, results
 from made_records import UNMASKED, make_files
 
-from bert_tf import training
 from bert_tf.checkpoint_files import checkpoint_path, list_checkpoints, remove_checkpoint
-from bert_tf.evaluation import Evaluator
+from bert_tf.training import loop as training
+from bert_tf.training.evaluation import Evaluator
 
 # The rate depends on num_train_steps: a run that is to be stopped sooner gets the same flags.
 RUN = {

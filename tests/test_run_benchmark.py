@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from tiny import SIZES, tiny_model
 
+from bert_common.errors import InputError
 from bert_tf.checkpoint import save_google_checkpoint
-from run_scripts.benchmark_plan import main as plan
-from run_scripts.benchmark_plan import model_flags
-from run_scripts.benchmark_table import glue_average, read_numbers
-from run_scripts.benchmark_table import main as table
-from tokenization.errors import InputError
+from run_scripts.tools.glue_plan import main as plan
+from run_scripts.tools.glue_plan import model_flags
+from run_scripts.tools.glue_table import glue_average, read_numbers
+from run_scripts.tools.glue_table import main as table
 
 ROOT = Path(__file__).parents[1]
 TOKENIZER = ROOT / "tests" / "data" / "sample_tokenizer"

@@ -11,8 +11,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from shared import SHARED
 
-from create_pretraining_data import sentences
-from create_pretraining_data.sentences import WINDOW, split_documents, split_line
+from create_pretraining_data.instances import sentences
+from create_pretraining_data.instances.sentences import WINDOW, split_documents, split_line
 from run_scripts.create_data import main
 
 NO_KIWI = "the extra korean is not installed"

@@ -7,8 +7,8 @@ import tensorflow as tf
 
 from bert_tf import BertConfig
 from run_scripts.classifier import ClassifierFlags
-from run_scripts.cli import parse, resolve_columns
-from run_scripts.work_ahead import compiling_price, without_xla_if_short
+from run_scripts.flags.compilation import compiling_price, without_xla_if_short
+from run_scripts.flags.parser import parse, resolve_columns
 
 PROBLEM = types.SimpleNamespace()
 CHOICES = types.SimpleNamespace(rows=4)

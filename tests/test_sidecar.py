@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 from jobs import Job, one_line, results
 
+from bert_common.errors import InputError
 from bert_tf.config import BertConfig
-from bert_tf.input_pipeline import evaluation_dataset, training_dataset
-from bert_tf.record_checks import check_records
-from create_pretraining_data.records import count_records, find_corruption
-from create_pretraining_data.sidecar import KIND, is_made, tokenizer_beside
+from bert_tf.input.pipeline import evaluation_dataset, training_dataset
+from bert_tf.input.record_checks import check_records
+from create_pretraining_data.records.metadata import KIND, is_made, tokenizer_beside
+from create_pretraining_data.records.reader import count_records, find_corruption
 from run_scripts.create_data import main
-from run_scripts.pretrain_flags import read_own_tokenizer
+from run_scripts.flags.pretrain import read_own_tokenizer
 from tokenization import KoreanTokenizer, load_tokenizer, save_tokenizer
-from tokenization.errors import InputError
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 

@@ -7,10 +7,10 @@ import shutil
 import pytest
 from data_runs import arguments, one_line
 
-from create_pretraining_data import sidecar
-from create_pretraining_data.records import count_records, read_format
-from create_pretraining_data.sidecar import read_sidecar, sidecar_names, sidecar_path
-from create_pretraining_data.work_plan import collapse_output_file, expand_output_file
+from create_pretraining_data.records import metadata as sidecar
+from create_pretraining_data.records.metadata import read_sidecar, sidecar_names, sidecar_path
+from create_pretraining_data.records.reader import count_records, read_format
+from create_pretraining_data.records.shard_names import collapse_output_file, expand_output_file
 from run_scripts.create_data import main
 
 pytestmark = pytest.mark.usefixtures("small")

@@ -14,7 +14,7 @@ from tiny import (
 
 from bert_tf import load_google_checkpoint
 from bert_tf.checkpoint import google_variables, save_google_checkpoint
-from finetuning.span_heads import BeamSpanModel, SpanModel, masked
+from finetuning.question_answering.heads import BeamSpanModel, SpanModel, masked
 
 MODELS = (SpanModel, BeamSpanModel)
 

@@ -24,10 +24,10 @@ from data_runs import (
     until,
 )
 
-from create_pretraining_data.spark_java import java_for_spark
-from create_pretraining_data.whole_file import whole_file
+from bert_common.atomic_write import whole_file
+from bert_common.errors import InputError
+from create_pretraining_data.engine.spark_java import java_for_spark
 from run_scripts.create_data import main
-from tokenization.errors import InputError
 
 pytestmark = pytest.mark.usefixtures("small")
 

@@ -10,11 +10,11 @@ import pytest
 from made_questions import content, write_questions, write_tokenizer
 from tiny import SIZES
 
-from finetuning.answer_scores import score_answers
 from finetuning.examples import Examples
-from finetuning.question_answering import nearest_sentence, place_of_answer, span_loss
-from finetuning.question_data import Answer, Question, read_questions
-from finetuning.windows import encode_questions, make_windows
+from finetuning.question_answering.data import Answer, Question, read_questions
+from finetuning.question_answering.scores import score_answers
+from finetuning.question_answering.task import nearest_sentence, place_of_answer, span_loss
+from finetuning.question_answering.windows import encode_questions, make_windows
 from run_scripts import squad
 
 WORDS = ["red", "green", "blue", "tall", "small", "old", "new", "north", "south", "the", "a", "of"]

@@ -15,14 +15,18 @@ import pytest
 from jobs import Job, spoken_lines
 from test_layering import heavy_imports
 
-from bert_tf import startup
+from bert_common import startup
 from run_scripts import programs
 
 ROOT = Path(__file__).parents[1]
 INTERRUPTED = "error: interrupted\n"
 SAMPLE = ROOT / "tests" / "data" / "sample_tokenizer"
 COMPARE = ("build_vocab.py", f"--compare={SAMPLE}")
-MODULES = ("bert_tf.check_devices", "run_scripts.benchmark_plan", "run_scripts.benchmark_table")
+MODULES = (
+    "run_scripts.tools.check_devices",
+    "run_scripts.tools.glue_plan",
+    "run_scripts.tools.glue_table",
+)
 
 # Output goes out when a buffer is full or the program ends, as people have it.
 ENVIRONMENT = {name: it for name, it in os.environ.items() if name != "PYTHONUNBUFFERED"}
@@ -78,7 +82,7 @@ def test_stream_lasts_longer_than_its_reader():
 
 
 def test_full_disk_is_an_error_still():
-    run = shell("PYTHON -m run_scripts.benchmark_table --help > /dev/full; echo status $?")
+    run = shell("PYTHON -m run_scripts.tools.glue_table --help > /dev/full; echo status $?")
     assert run.stdout == "status 1\n"
     assert run.stderr.startswith("error: No space left on device") and run.stderr.count("\n") == 1
 
@@ -99,12 +103,12 @@ def test_closed_streams(closed, workers, tmp_path):
 
 
 def test_tensorflow_is_imported_without_a_standard_error():
-    code = "from bert_tf.quiet import import_tensorflow as f; print(f().__name__)"
+    code = "from bert_common.import_tensorflow import import_tensorflow as f; print(f().__name__)"
     assert shell(f'PYTHON -c "{code}" 2>&-').stdout == "tensorflow\n"
 
 
 def test_descriptors_that_were_closed_are_not_given_to_files():
-    code = "from bert_tf.startup import begin; begin(); print(open('setup.py').fileno() > 2)"
+    code = "from bert_common.startup import begin; begin(); print(open('setup.py').fileno() > 2)"
     assert shell(f'PYTHON -c "{code}" <&- 2>&-').stdout == "True\n"
 
 
@@ -138,8 +142,8 @@ def python(*arguments, path=""):
 
 
 IMPORT_TENSORFLOW = """
-from bert_tf.quiet import import_tensorflow
-from bert_tf.startup import begin, interruptible
+from bert_common.import_tensorflow import import_tensorflow
+from bert_common.startup import begin, interruptible
 begin()
 with interruptible():
     import_tensorflow()
@@ -153,7 +157,7 @@ with interruptible():
         (("create_pretraining_data.py",), "numpy"),
         (("run_race.py",), "absl"),
         (("run_squad_v2.py",), "tokenization.korean"),
-        (("-m", "run_scripts.fill_masks"), "albert_tf"),
+        (("-m", "run_scripts.tools.fill_masks"), "albert_tf"),
         *((("-m", module), "tempfile") for module in MODULES),
         (("-c", IMPORT_TENSORFLOW), "tensorflow.python"),
     ),
@@ -167,7 +171,7 @@ def test_ctrl_c_while_modules_are_imported(command, module, tmp_path):
 
 KILL = """
 import atexit, os, signal, sys
-from bert_tf.startup import begin
+from bert_common.startup import begin
 def kill():
     os.kill(os.getpid(), signal.SIGINT)
 begin()
@@ -188,7 +192,7 @@ def test_ctrl_c_five_times_is_one_line():
     run = python(
         "-c",
         f"""{KILL}
-from run_scripts.cli import run_program
+from run_scripts.flags.parser import run_program
 from tests.test_cli import CopyFlags
 class Thing:
     def __del__(self): kill()
@@ -206,7 +210,7 @@ kill()
 sys.exit(status)""",
     )
     assert (run.returncode, run.stdout, run.stderr) == (1, "", INTERRUPTED)
-    run = python("-c", f"{KILL}from bert_tf.startup import interruptible\nclass Thing:\n"
+    run = python("-c", f"{KILL}from bert_common.startup import interruptible\nclass Thing:\n"
                  "    def __del__(self): kill()\nwith interruptible():\n    Thing()")  # fmt: skip
     assert (run.returncode, run.stdout, run.stderr) == (1, "", INTERRUPTED)
     run = python("-c", f"{KILL}signal.signal(signal.SIGINT, signal.default_int_handler)\nkill()")
@@ -221,7 +225,7 @@ def test_ignored_ctrl_c_stays_ignored():
 def test_python_programs_that_use_the_packages_keep_their_ctrl_c():
     run = python(
         "-c",
-        "import os, signal, sys\nfrom bert_tf.startup import ending_at_once, interruptible\n"
+        "import os, signal, sys\nfrom bert_common.startup import ending_at_once, interruptible\n"
         "try:\n    with interruptible(), ending_at_once():\n"
         "        os.kill(os.getpid(), signal.SIGINT)\n"
         "except KeyboardInterrupt:\n    print('theirs')",
@@ -308,7 +312,7 @@ def test_training_goes_on_without_a_reader(tmp_path, reader):
     "command",
     (
         "-m run_scripts.pretrain --help",
-        "-m bert_tf.check_devices --help",
+        "-m run_scripts.tools.check_devices --help",
         "-c 'from run_scripts.programs import run_race; run_race()'",
     ),
 )

@@ -32,7 +32,7 @@ from workers import start_workers, wait_for
 from bert_tf.checkpoint import google_variables
 from bert_tf.layers import random_bits
 from bert_tf.pretraining import denominators, loss_sums
-from bert_tf.step import EvaluationStep, TrainingStep, weight_sums
+from bert_tf.training.step import EvaluationStep, TrainingStep, weight_sums
 
 RATE = 0.3
 
@@ -198,7 +198,7 @@ WORKER = """
 import sys
 import keras
 import numpy as np
-from bert_tf.distribution import barrier, make_strategy, worker_index
+from bert_tf.training.distribution import barrier, make_strategy, worker_index
 keras.config.set_floatx("float64")
 keras.config.set_dtype_policy("float64")
 strategy = make_strategy("multi_worker")

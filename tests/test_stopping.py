@@ -11,7 +11,7 @@ import time
 import pytest
 from jobs import ROOT
 
-from bert_tf.stopping import SIGNALS, StopRequest
+from bert_tf.training.signals import SIGNALS, StopRequest
 
 
 @pytest.fixture
@@ -76,8 +76,8 @@ def test_ignored_signal_stays_ignored(number):
 # A program on a terminal, which writes to it once its StopRequest has been told.
 ON_A_TERMINAL = """
 import fcntl, sys, termios, time
-from bert_tf.startup import begin
-from bert_tf.stopping import StopRequest
+from bert_common.startup import begin
+from bert_tf.training.signals import StopRequest
 begin()
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 with StopRequest() as stop:
@@ -127,8 +127,8 @@ def test_outside_the_main_thread_no_handler_is_set():
 # A program whose main thread is in C, as it is while XLA compiles: Python's handlers do not run.
 OUTSIDE_OF_PYTHON = """
 import ctypes, signal, sys
-from bert_tf.startup import begin
-from bert_tf.stopping import SIGNALS, StopRequest
+from bert_common.startup import begin
+from bert_tf.training.signals import SIGNALS, StopRequest
 begin()
 with StopRequest() as stop:
     stop.nothing_to_save = sys.argv[1] == "True"

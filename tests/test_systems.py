@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bert_tf.startup import begin
+from bert_common import cores
+from bert_common.errors import InputError
+from bert_common.startup import begin
 from finetuning import inputs
-from tokenization import KoreanTokenizer, cores
-from tokenization.errors import InputError
+from tokenization import KoreanTokenizer
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("tokenization", "create_pretraining_data", "bert_tf", "albert_tf", "finetuning",
@@ -36,7 +37,7 @@ def test_only_cores_asks_what_linux_alone_knows():
 @pytest.fixture
 def without_tensorflow_text(monkeypatch):
     monkeypatch.setitem(sys.modules, "tensorflow_text", None)  # its import fails
-    monkeypatch.delitem(sys.modules, "tokenization.graph", raising=False)
+    monkeypatch.delitem(sys.modules, "tokenization.tf_graph.graph", raising=False)
 
 
 def test_a_graph_without_tensorflow_text_is_one_line(without_tensorflow_text):
@@ -71,7 +72,7 @@ def test_nothing_else_imports_tensorflow_text():
         path.name: set(imports(ast.parse(path.read_text(encoding="utf-8")))) for path in SOURCES
     }
     assert [name for name, names in found.items() if "tensorflow_text" in names] == ["graph.py"]
-    assert not [name for name, names in found.items() if "tokenization.graph" in names]
+    assert not [name for name, names in found.items() if "tokenization.tf_graph.graph" in names]
 
 
 def test_windows_is_refused_in_one_line(monkeypatch):

@@ -5,10 +5,10 @@ import json
 import pytest
 from shared import SHARED
 
+from bert_common.errors import InputError
+from finetuning.datasets import TASKS, Source, Task
 from finetuning.metrics import METRICS
 from finetuning.readers import read_split
-from finetuning.tasks import TASKS, Source, Task
-from tokenization.errors import InputError
 
 
 def table(*rows):

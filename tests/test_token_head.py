@@ -19,8 +19,8 @@ from bert_tf import BertConfig, BertModel, load_google_checkpoint
 from bert_tf.checkpoint import google_variables, save_google_checkpoint
 from bert_tf.layers import run_block
 from bert_tf.optimization import OPTIMIZERS
-from bert_tf.step import TrainingStep
-from finetuning.token_head import TokenClassifier
+from bert_tf.training.step import TrainingStep
+from finetuning.ner.head import TokenClassifier
 
 CLASSES = 5
 

@@ -17,7 +17,7 @@ from made_tokenizers import (  # noqa: E402
 from tokenizer_checks import check_graph  # noqa: E402
 
 from tokenization import FullTokenizer, InputError  # noqa: E402
-from tokenization.graph import GraphTokenizer  # noqa: E402
+from tokenization.tf_graph.graph import GraphTokenizer  # noqa: E402
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:The text holds"),

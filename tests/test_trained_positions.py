@@ -7,10 +7,11 @@ from classifier_jobs import write_splits
 from jobs import NO_DROPOUT, Job, spoken_lines
 from made_records import FORMAT, PACKED, PACKED_UNMASKED, UNMASKED, make_files
 
-from bert_tf.record_checks import longest_sequence
-from run_scripts import classifier, extract_features, fill_masks
+from bert_common.errors import InputError
+from bert_tf.input.record_checks import longest_sequence
+from run_scripts import classifier, extract_features
 from run_scripts.model_folder import add_trained_positions, describe, read_trained_positions
-from tokenization.errors import InputError
+from run_scripts.tools import fill_masks
 
 WORDS = [f"word{i}" for i in range(5, 60)]
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]

@@ -16,8 +16,8 @@ from jobs import NO_DROPOUT, ROOT, Job, arrays, curves, one_line, spoken_lines, 
 from test_resume import assert_same
 
 from bert_tf.checkpoint_files import list_checkpoints
-from bert_tf.reporting import Reporter
-from bert_tf.training_folder import LOCK_FILE, TrainingFolder
+from bert_tf.summaries.reporter import Reporter
+from bert_tf.training.output_folder import LOCK_FILE, TrainingFolder
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def test_fine_tuning_locks_every_seed_s_folder(tmp_path, capsys):
 
 def test_the_lock_of_a_killed_process_is_free(tmp_path):
     program = (
-        "import os, sys; from bert_tf.training_folder import TrainingFolder\n"
+        "import os, sys; from bert_tf.training.output_folder import TrainingFolder\n"
         "with TrainingFolder(sys.argv[1]): os.kill(os.getpid(), 9)"
     )
     killed = subprocess.run([sys.executable, "-c", program, tmp_path], cwd=ROOT)

@@ -5,8 +5,9 @@ import pytest
 from made_questions import CONTEXTS, content, write_questions, write_tokenizer
 from shared import SHARED
 
-from finetuning.question_data import Answer, Question, read_questions
-from finetuning.windows import (
+from bert_common.errors import InputError
+from finetuning.question_answering.data import Answer, Question, read_questions
+from finetuning.question_answering.windows import (
     answer_pieces,
     cut_answer,
     encode_questions,
@@ -16,7 +17,6 @@ from finetuning.windows import (
     window_places,
 )
 from tokenization import FullTokenizer, KoreanTokenizer
-from tokenization.errors import InputError
 
 
 def cuts(question, pieces):

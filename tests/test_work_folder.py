@@ -7,7 +7,7 @@ import shutil
 import pytest
 from data_runs import KILLS, arguments, contents, run, start
 
-from create_pretraining_data.work_folder import MANIFEST, clear
+from create_pretraining_data.engine.work_folder import MANIFEST, clear
 from run_scripts.create_data import main
 
 pytestmark = pytest.mark.usefixtures("small")
@@ -96,7 +96,7 @@ def test_killed_while_the_folder_is_removed_then_other_settings(
         unlink(path)
 
     with monkeypatch.context() as patch:
-        patch.setattr("create_pretraining_data.work_folder.os.remove", remove)
+        patch.setattr("create_pretraining_data.engine.work_folder.os.remove", remove)
         with pytest.raises(Death):
             main(arguments(corpus, tmp_path))
     assert (tmp_path / ".ko.tfrecord.work" / MANIFEST).exists()

@@ -13,7 +13,7 @@ import os, sys
 if sys.argv[1] == "mirrored":
     import conftest  # two logical CPUs
 from tiny import make_step, random_batch, split_batch
-from bert_tf.distribution import barrier, make_strategy
+from bert_tf.training.distribution import barrier, make_strategy
 strategy = make_strategy(sys.argv[1])
 sizes = {"num_hidden_layers": int(sys.argv[2])}
 parts = {

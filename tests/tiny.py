@@ -12,7 +12,7 @@ from bert_tf.checkpoint import google_variables
 from bert_tf.layers import Dropout
 from bert_tf.optimization import OPTIMIZERS, WarmupPolynomialDecay
 from bert_tf.pretraining import denominators
-from bert_tf.step import TrainingStep, weight_sums
+from bert_tf.training.step import TrainingStep, weight_sums
 
 SIZES = {
     "vocab_size": 60,
@@ -88,7 +88,7 @@ def strategy_of(devices):
 
 
 def two_devices():
-    """A strategy over two logical CPUs, as `bert_tf.distribution` makes one."""
+    """A strategy over two logical CPUs, as `bert_tf.training.distribution` makes one."""
     return tf.distribute.MirroredStrategy(
         ["CPU:0", "CPU:1"], cross_device_ops=tf.distribute.HierarchicalCopyAllReduce()
     )

@@ -1,7 +1,7 @@
 """Tokenizers that turn text into pieces of a vocabulary."""
 
+from bert_common.errors import InputError
 from tokenization import reference_api
-from tokenization.errors import InputError
 from tokenization.korean import KoreanTokenizer
 from tokenization.loading import load_tokenizer, save_tokenizer
 from tokenization.reference_api import *  # noqa: F403

@@ -39,6 +39,8 @@ INVISIBLE_BLOCKS = (
     (0xE0100, 0xE01EF),
 )
 
+MAX_WORD_CHARACTERS = 200  # google-research/bert: a longer word is one [UNK]
+
 # The modern conjoining jamo, whose sequences spell the 11,172 syllables.
 FIRST_SYLLABLE, LAST_SYLLABLE = 0xAC00, 0xD7A3
 INITIALS = tuple(map(chr, range(0x1100, 0x1113)))
@@ -92,3 +94,10 @@ def repeatable_characters() -> frozenset[str]:
     """
     symbols = (c for c in map(chr, range(sys.maxunicode + 1)) if unicodedata.category(c) == "So")
     return frozenset(("^", *map(chr, range(0x3131, 0x318F)), *symbols))
+
+
+def jamo_of(syllable: str) -> str:
+    """Returns the two or three conjoining jamo of a composed syllable, as NFD does."""
+    index, final = divmod(ord(syllable) - FIRST_SYLLABLE, len(FINALS) + 1)
+    initial, vowel = divmod(index, len(VOWELS))
+    return INITIALS[initial] + VOWELS[vowel] + (FINALS[final - 1] if final else "")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from tokenization.errors import InputError
+from bert_common.errors import InputError
 from tokenization.korean import KoreanTokenizer
 from tokenization.loading import CONFIG_FILE, load_tokenizer
 

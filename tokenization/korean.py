@@ -5,6 +5,8 @@ import os
 import unicodedata
 import warnings
 
+from bert_common.errors import InputError
+from tokenization.base import TokenizerInterface, check_switches
 from tokenization.characters import FINALS, INITIALS, VOWELS, is_syllable
 from tokenization.decoding import (
     UNKNOWN_CHINESE,
@@ -14,8 +16,6 @@ from tokenization.decoding import (
     words_by_marker,
     words_by_prefix,
 )
-from tokenization.errors import InputError
-from tokenization.interface import TokenizerInterface, check_switches
 from tokenization.normalization import SPACE_ALONE, cuts_of_runs, korean_cleaner, without
 from tokenization.offsets import Aligned
 from tokenization.vocabulary import (

@@ -4,9 +4,9 @@ import json
 import os
 from pathlib import Path
 
-from tokenization.errors import InputError
-from tokenization.interface import check_switches
-from tokenization.json_text import read_json
+from bert_common.errors import InputError
+from bert_common.json_text import read_json
+from tokenization.base import check_switches
 from tokenization.korean import KoreanTokenizer
 from tokenization.reference_api import FullTokenizer
 from tokenization.sentencepiece import SentencePieceTokenizer

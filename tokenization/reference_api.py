@@ -11,9 +11,15 @@ import re
 import unicodedata
 from collections import OrderedDict
 
-from tokenization.characters import is_chinese, is_control, is_punctuation, is_whitespace
+from bert_common.errors import InputError
+from tokenization.characters import (
+    MAX_WORD_CHARACTERS,
+    is_chinese,
+    is_control,
+    is_punctuation,
+    is_whitespace,
+)
 from tokenization.decoding import UNKNOWN_TOKEN
-from tokenization.errors import InputError
 from tokenization.normalization import CLEAN, SPACE_ALONE, SPACE_PUNCTUATION, STRIP_ACCENTS
 from tokenization.sentencepiece import (
     WORD_START,
@@ -22,7 +28,6 @@ from tokenization.sentencepiece import (
     split_numbers,
 )
 from tokenization.vocabulary import load_vocabulary
-from tokenization.wordpiece import MAX_WORD_CHARACTERS
 from tokenization.wordpiece import FullTokenizer as WordPieceTokenizer
 
 __all__ = [

@@ -5,9 +5,9 @@ import re
 import unicodedata
 from itertools import accumulate
 
+from bert_common.errors import InputError
+from tokenization.base import TokenizerInterface, check_switches
 from tokenization.characters import is_punctuation
-from tokenization.errors import InputError
-from tokenization.interface import TokenizerInterface, check_switches
 from tokenization.normalization import CharacterMap
 from tokenization.offsets import Aligned
 from tokenization.vocabulary import read_bytes

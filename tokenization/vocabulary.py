@@ -4,7 +4,7 @@ import os
 import re
 import warnings
 
-from tokenization.errors import InputError
+from bert_common.errors import InputError
 
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 

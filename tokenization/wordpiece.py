@@ -4,9 +4,9 @@ import os
 import unicodedata
 import warnings
 
-from tokenization.characters import FINALS, FIRST_SYLLABLE, INITIALS, VOWELS, is_syllable
+from tokenization.base import TokenizerInterface, check_switches
+from tokenization.characters import MAX_WORD_CHARACTERS, is_syllable, jamo_of
 from tokenization.decoding import UNKNOWN_TOKEN, words_by_prefix
-from tokenization.interface import TokenizerInterface, check_switches
 from tokenization.normalization import CLEAN_AND_SPACE_CHINESE, SPACE_PUNCTUATION, STRIP_ACCENTS
 from tokenization.offsets import Aligned
 from tokenization.vocabulary import (
@@ -14,8 +14,6 @@ from tokenization.vocabulary import (
     describe_hangul_mismatch,
     load_vocabulary,
 )
-
-MAX_WORD_CHARACTERS = 200  # google-research/bert: a longer word is one [UNK]
 
 # Distinct words remembered, about 40 MB of memory; natural text repeats most of its words.
 MAX_CACHED_WORDS = 100_000
@@ -123,13 +121,6 @@ class WordPiece:
         if mismatch:
             self._hangul = None
             warnings.warn(mismatch, stacklevel=2)
-
-
-def jamo_of(syllable: str) -> str:
-    """Returns the two or three conjoining jamo of a composed syllable, as NFD does."""
-    index, final = divmod(ord(syllable) - FIRST_SYLLABLE, len(FINALS) + 1)
-    initial, vowel = divmod(index, len(VOWELS))
-    return INITIALS[initial] + VOWELS[vowel] + (FINALS[final - 1] if final else "")
 
 
 def _longest_by_first_character(pieces) -> dict[str, int]:

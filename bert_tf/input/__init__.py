@@ -1,0 +1,1 @@
+"""From records on disk to batches on the devices; pipeline is the file to open first."""

@@ -1,0 +1,82 @@
+"""Rewrites TensorBoard's event files, so that curves go on after a resume without an overlap."""
+
+import glob
+import os
+import warnings
+
+import tensorflow as tf
+from google.protobuf.message import DecodeError
+
+from create_pretraining_data.records.tfrecord import find
+
+# Where an evaluation's curves go: a run of its own beside the training's, with the same tags.
+EVALUATION_RUN = "eval"
+
+
+def event_files(folder):
+    """The paths of a folder's event files, the oldest first."""
+    return sorted(glob.glob(os.path.join(glob.escape(folder), "events.out.tfevents.*")))
+
+
+def drop_later_events(directory, step):
+    """Removes what a run wrote after `step`, which the one that goes on from there will repeat.
+
+    Args:
+        directory: where the run's event files are, and in "eval" those of its evaluations.
+        step: the last one that stays.
+    """
+    for folder in (directory, os.path.join(directory, EVALUATION_RUN)):
+        rewrite_events(folder, lambda earlier: earlier <= step)
+
+
+def rewrite_events(folder, keeps):
+    """Leaves events out of the event files of a run that is over.
+
+    The end of a file that was cut when its run was killed is left out as well. So is what is
+    damaged, with a warning, since TensorBoard reads no further; the file as it was stays under
+    another name. A file with nothing to leave out is not touched.
+
+    Args:
+        folder: where the event files are.
+        keeps: step -> whether scalars and texts of that step stay; other events always do.
+    """
+    temporary = os.path.join(folder, ".events.tmp")  # a name that TensorBoard does not look for
+    for path in event_files(folder):
+        with open(path, "rb") as file:
+            content = file.read()
+        kept, read, damaged = [], 0, 0
+        for start, end, whole in find(content):
+            event = _event(content[start:end]) if whole else None
+            damaged += start - read + (end - start if event is None else 0)
+            read = end
+            if event and (event.WhichOneof("what") != "summary" or keeps(event.step)):
+                kept.append(content[start:end])
+        if damaged:
+            _keep_damaged(path, content, damaged)
+        if sum(map(len, kept)) < len(content):
+            with open(temporary, "wb") as file:
+                file.writelines(kept)
+            os.replace(temporary, path)
+
+
+def _event(frame):
+    """The event in a TFRecord; None where it is something else."""
+    try:
+        return tf.compat.v1.Event.FromString(frame[12:-4])
+    except DecodeError:
+        return None
+
+
+def _keep_damaged(path, content, damaged):
+    """Writes a damaged file under a name that TensorBoard does not look for, and says so."""
+    folder, name = os.path.split(path)
+    aside = os.path.join(folder, name.replace("tfevents", "damaged"))
+    while os.path.exists(aside):
+        aside += "~"
+    with open(aside, "wb") as file:
+        file.write(content)
+    warnings.warn(
+        f"{path} is damaged ({damaged} bytes), and TensorBoard would show nothing after that: all "
+        f"other events are kept, and the damaged file as {aside}",
+        stacklevel=3,
+    )

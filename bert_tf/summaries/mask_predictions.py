@@ -1,0 +1,142 @@
+"""A pre-trained model's best guesses for masked words."""
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.summaries.markdown import escape_markdown
+
+WORD_START = "\u2581"  # "▁", how SentencePiece spells the space before a word
+
+
+def best_guesses(model, ids, positions, candidates, count, segment_ids=None):
+    """What the model would put at some positions of one sequence.
+
+    Args:
+        model: a `PretrainingModel`.
+        ids: the sequence, special tokens included.
+        positions: the masked ones.
+        candidates: the ids that may be guessed; a table may have rows without a piece.
+        count: how many guesses for each, at most.
+        segment_ids: 0 or 1 for every id; zeros without it.
+
+    Returns:
+        For every position a list of (id, probability), the most probable first.
+    """
+    if segment_ids is None:
+        segment_ids = np.zeros(len(ids))
+    outputs = model(
+        {
+            "input_ids": np.array([ids], np.int32),
+            "segment_ids": np.array([segment_ids], np.int32),
+            "masked_lm_positions": np.array([positions], np.int32),
+        },
+        training=False,
+    )
+    logits = tf.cast(outputs["masked_lm_logits"][0], tf.float32)  # [P, V]
+    probabilities = tf.nn.softmax(tf.gather(logits, candidates, axis=1))  # [P, candidates]
+    values, indices = tf.math.top_k(probabilities, k=min(count, len(candidates)))
+    return [
+        [(candidates[i], value) for i, value in zip(row_indices, row, strict=True)]
+        for row_indices, row in zip(indices.numpy(), values.numpy().tolist(), strict=True)
+    ]
+
+
+def guesses_as_markdown(model, tokenizer, records, count=5):
+    """Sentences with their masked pieces, beside each what the model would put there.
+
+    Args:
+        model: a `PretrainingModel`; its weights are read, nothing is changed.
+        tokenizer: that of the records.
+        records: dicts of arrays, as `first_records` gives them. Of packed rows their sequences
+            are shown, as many in all as there are records; those without a masked piece are
+            left out.
+        count: how many guesses for each piece.
+
+    Returns:
+        Markdown: for each sequence its text with the masked pieces in bold brackets, then a
+        table of the true pieces and the guesses, the right ones bold.
+    """
+    pieces = sorted(set(tokenizer.vocab.values()))  # the model's table may have more rows
+    parts = []
+    sequences = [sequence for record in records for sequence in _masked_sequences(record)]
+    for ids, segment_ids, positions, truth in sequences[: len(records)]:
+        found = best_guesses(model, ids, positions, pieces, count, segment_ids)
+        parts.append(_show_text(tokenizer, ids, dict(zip(positions, truth, strict=True))))
+        rows = [
+            f"| {_show_piece(tokenizer, true)} | {_show_guesses(tokenizer, true, guesses)} |"
+            for true, guesses in zip(truth, found, strict=True)
+        ]
+        parts.append("\n".join(["| true | guesses |", "|---|---|", *rows]))
+    return "\n\n".join(parts)
+
+
+def _masked_sequences(record):
+    """The sequences of a record that have a masked piece: one, or those of a packed row.
+
+    Returns:
+        A list of (ids, segment ids, positions of the masked pieces, the ids that were there).
+    """
+    # In packed rows the sequences are numbered from 1, 0 is padding.
+    index = record.get("segment_index", record["input_mask"])  # [T]
+    within = record.get("position_ids", np.arange(len(index)))  # [T]
+    masked = record["masked_lm_weights"] > 0  # [P]
+    positions, truth = record["masked_lm_positions"][masked], record["masked_lm_ids"][masked]
+    sequences = []
+    for number in np.unique(index[positions]):
+        inside, own = index == number, index[positions] == number  # [T], [masked]
+        ids, segment_ids = record["input_ids"][inside], record["segment_ids"][inside]
+        sequences.append((ids, segment_ids, within[positions[own]], truth[own]))
+    return sequences
+
+
+def _show_guesses(tokenizer, true, guesses):
+    shown = []
+    for piece, probability in guesses:
+        text = _show_piece(tokenizer, piece)
+        shown.append(f"{f'**{text}**' if piece == true else text} {100 * probability:.0f} %")
+    return ", ".join(shown)
+
+
+def _show_piece(tokenizer, piece):
+    return escape_markdown(tokenizer.convert_ids_to_tokens([int(piece)])[0])
+
+
+def _show_text(tokenizer, ids, truth):
+    """The text before it was masked, a line for each segment, the masked pieces marked.
+
+    Args:
+        tokenizer: what turned it into pieces.
+        ids: [T], special tokens included.
+        truth: position -> the id that was there, for the masked ones.
+    """
+    tokens = tokenizer.convert_ids_to_tokens(
+        int(truth.get(position, piece)) for position, piece in enumerate(ids)
+    )
+    lines = [""]
+    parts = _without_marks(tokenizer, tokens)
+    for position, (piece, (begins_word, part)) in enumerate(zip(ids, parts, strict=True)):
+        if piece == tokenizer.sep_id:
+            lines.append("")
+        elif piece != tokenizer.cls_id:
+            part = escape_markdown(part)
+            if position in truth:
+                part = f"{escape_markdown('[')}**{part}**{escape_markdown(']')}"
+            lines[-1] += f" {part}" if begins_word else part
+    return "  \n".join(line.strip() for line in lines if line)  # Markdown's line break
+
+
+def _without_marks(tokenizer, tokens):
+    """For every token whether it begins a word, with its text without what marks that."""
+    # Only SentencePiece has no basic tokens; it marks where a word begins, the others where it
+    # goes on, or where it ends.
+    if not hasattr(tokenizer, "basic_tokens"):
+        return [(t.startswith(WORD_START), t.removeprefix(WORD_START) or t) for t in tokens]
+    prefix = tokenizer.wordpiece.continuation_prefix
+    end = getattr(tokenizer, "word_end_marker", "")
+    parts, ended = [], True
+    for token in tokens:
+        goes_on = token.startswith(prefix) if prefix else not ended
+        bare = (token.removeprefix(prefix) if goes_on else token).removesuffix(end)
+        parts.append((not goes_on, bare or token))
+        ended = token.endswith(end)  # always, where nothing marks the end
+    return parts

@@ -1,0 +1,120 @@
+"""Reads from TF_CONFIG which workers train together."""
+
+import dataclasses
+import re
+
+from bert_common.errors import InputError
+from bert_common.json_text import parse_json
+
+# A worker of these jobs trains; the chief, where it is named apart, is the first of them.
+JOBS = ("chief", "worker")
+
+EXAMPLE = (
+    '{"cluster": {"worker": ["host1:5000", "host2:5000"]}, "task": {"type": "worker", "index": 0}}'
+)
+
+# A name, an IPv4 address or an IPv6 address in brackets, then the port.
+ADDRESS = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^\s:/\[\]]+):(\d{1,5})")
+
+
+@dataclasses.dataclass(frozen=True)
+class Cluster:
+    """The workers of a run.
+
+    Attributes:
+        workers: their addresses, "host:port", the chief's first.
+        index: which of them this process is.
+    """
+
+    workers: tuple
+    index: int
+
+    @property
+    def is_chief(self):
+        """Whether this is the worker that writes checkpoints and curves."""
+        return self.index == 0
+
+
+def read_cluster(environment):
+    """Reads TF_CONFIG as `tf.distribute.MultiWorkerMirroredStrategy` does, but checks it.
+
+    Args:
+        environment: a mapping, `os.environ`.
+
+    Returns:
+        A `Cluster`, or None where TF_CONFIG is not set or empty.
+
+    Raises:
+        InputError: TF_CONFIG is not what the strategy could work with.
+    """
+    text = environment.get("TF_CONFIG", "").strip()
+    if not text:
+        return None
+    try:
+        config = parse_json(text)
+    except ValueError as error:
+        raise InputError(
+            f"TF_CONFIG must be JSON, for example {EXAMPLE}. Received: {text[:100]!r} ({error})"
+        ) from None
+    if not isinstance(config, dict) or not config:
+        raise InputError(f"TF_CONFIG must be an object, for example {EXAMPLE}. Received: {text}")
+    jobs = _read_jobs(config.get("cluster"))
+    return Cluster(
+        workers=tuple(address for name in JOBS for address in jobs.get(name, ())),
+        index=_read_index(config.get("task"), jobs),
+    )
+
+
+def _read_jobs(cluster):
+    """The addresses of each job."""
+    if not isinstance(cluster, dict) or not cluster:
+        raise InputError(
+            f"TF_CONFIG must name the workers, for example {EXAMPLE}. Received: cluster={cluster!r}"
+        )
+    for job, addresses in cluster.items():
+        if job not in JOBS:
+            raise InputError(
+                f"the jobs of TF_CONFIG's cluster must be among {', '.join(JOBS)}. Received: {job}"
+            )
+        if not isinstance(addresses, list) or not addresses:
+            raise InputError(f"TF_CONFIG must list the addresses of {job}. Received: {addresses!r}")
+        for address in addresses:
+            match = ADDRESS.fullmatch(address) if isinstance(address, str) else None
+            if not match or not 0 < int(match[2]) < 2**16:
+                raise InputError(
+                    f"the addresses in TF_CONFIG must be host:port. Received: {address!r}"
+                )
+    if len(cluster.get("chief", ())) > 1:
+        raise InputError(f"TF_CONFIG may name one chief. Received: {', '.join(cluster['chief'])}")
+    every = [address for addresses in cluster.values() for address in addresses]
+    twice = sorted({address for address in every if every.count(address) > 1})
+    if twice:
+        raise InputError(
+            "every worker in TF_CONFIG must have an address of its own. Received: "
+            f"{', '.join(twice)} more than once"
+        )
+    return cluster
+
+
+def _read_index(task, jobs):
+    """This process's place among the workers, the chief's being 0."""
+    if not isinstance(task, dict) or not {"type", "index"} <= set(task):
+        raise InputError(
+            "TF_CONFIG must say which worker this is, for example "
+            f'"task": {{"type": "worker", "index": 0}}. Received: task={task!r}'
+        )
+    job, index = task["type"], task["index"]
+    if job not in jobs:
+        raise InputError(
+            f"the type of TF_CONFIG's task must be a job of its cluster ({', '.join(jobs)}). "
+            f"Received: {job!r}"
+        )
+    # TensorFlow takes "0" for 0 too, and some launchers write it.
+    if not re.fullmatch(r"\d+", str(index)):
+        raise InputError(f"the index of TF_CONFIG's task must be a number. Received: {index!r}")
+    if int(index) >= len(jobs[job]):
+        raise InputError(
+            f"the index of TF_CONFIG's task must be below {len(jobs[job])}, the number of "
+            f"addresses of {job}. Received: {index}"
+        )
+    return int(index) + (len(jobs.get("chief", ())) if job == "worker" else 0)

@@ -1,0 +1,322 @@
+"""Chooses the devices that train together.
+
+What happens when a worker dies was tried with two processes. The others learn of it within a
+second when they wait for a sum (its connections are reset), and after ten seconds of missed
+heartbeats when its machine has gone silent. The error is UnavailableError, or AbortedError when
+that worker has been started again already. A survivor that is busy with something of its own, a
+checkpoint for example, gets it at the next sum. The interpreter then ends as usual: no hang, no
+abort, exit status as given. TensorFlow's own lines about it (E0000) stay away with
+TF_CPP_MIN_LOG_LEVEL=3, set before TensorFlow is imported. Whichever worker is started first
+waits for the others, so a launcher that starts each again when it ends needs no order.
+
+A worker that ends while others still work looks to them as if it had died: hence a `barrier` at
+the end of a program.
+
+Shapes: W workers, N the bytes of the longest text.
+"""
+
+import contextlib
+import functools
+import json
+import os
+import signal
+import threading
+
+import tensorflow as tf
+
+from bert_common.errors import InputError
+from bert_tf.training.cluster import JOBS, read_cluster
+
+STRATEGIES = ("auto", "one_device", "mirrored", "multi_worker")
+
+# How much of a setting's value an error shows.
+SHOWN_CHARACTERS = 60
+
+
+def make_strategy(name="auto", num_gpus=None):
+    """The devices that train, with how they share the work.
+
+    GPUs that are not used are hidden from TensorFlow, which would take their memory. For that,
+    and for several workers, this must come before TensorFlow computes anything or lists logical
+    devices; where no GPU is left out it may come at any time. With several workers it returns
+    when all of them are there: print a line before.
+
+    Args:
+        name: "one_device": the first GPU, or the CPU; "mirrored": the GPUs of this machine
+            (the logical CPUs of one without); "multi_worker": those of all workers that
+            TF_CONFIG names; "auto": the first of multi_worker (more than one worker), mirrored
+            (more than one GPU) and one_device that applies.
+        num_gpus: how many GPUs to use (of each worker), the first ones; None for all.
+
+    Returns:
+        A `tf.distribute.Strategy`.
+
+    Raises:
+        InputError: devices that are not there, or a TF_CONFIG that does not fit.
+        RuntimeError: GPUs would have to be hidden that TensorFlow uses already.
+    """
+    if name not in STRATEGIES:
+        raise InputError(
+            f"the distribution strategy must be one of {', '.join(STRATEGIES)}. Received: {name}"
+        )
+    gpus = tf.config.list_physical_devices("GPU")
+    if num_gpus is not None and not 1 <= num_gpus <= len(gpus):
+        raise InputError(
+            "--num_gpus must be at least 1 and at most the number of visible GPUs. Received: "
+            f"--num_gpus={num_gpus}, {len(gpus)} GPUs"
+        )
+    count = len(gpus) if num_gpus is None else num_gpus
+    cluster = read_cluster(os.environ)
+    workers = len(cluster.workers) if cluster else 1
+    if name == "auto":
+        name = "multi_worker" if workers > 1 else "mirrored" if count > 1 else "one_device"
+    if name == "multi_worker":
+        return _multi_worker(cluster, gpus, count)
+    if workers > 1:
+        raise InputError(
+            "when TF_CONFIG names several workers the distribution strategy must be "
+            f"multi_worker (or unset TF_CONFIG). Received: {name}, {workers} workers"
+        )
+    if name == "one_device":
+        if count > 1 and num_gpus is not None:
+            raise InputError(
+                "--num_gpus must be 1 for the distribution strategy one_device. Received: "
+                f"--num_gpus={num_gpus}"
+            )
+        _hide_gpus(gpus, 1)
+        return tf.distribute.get_strategy()
+    _hide_gpus(gpus, count)
+    return _mirrored(count)
+
+
+def _hide_gpus(gpus, count):
+    """Leaves TensorFlow the first `count` of the GPUs."""
+    if count < len(gpus):
+        tf.config.set_visible_devices(gpus[:count], "GPU")
+
+
+def _mirrored(count):
+    """The first `count` GPUs, or where there is none all logical CPUs."""
+    if count:
+        return tf.distribute.MirroredStrategy([f"GPU:{i}" for i in range(count)])
+    cpus = tf.config.list_logical_devices("CPU")
+    # Plain copies and sums: no collective operation, which several strategies in one process
+    # would disturb, and not ReductionToOneDevice, which never returns from within a tf.while_loop.
+    return tf.distribute.MirroredStrategy(
+        [f"CPU:{i}" for i in range(len(cpus))],
+        cross_device_ops=tf.distribute.HierarchicalCopyAllReduce(),
+    )
+
+
+def _multi_worker(cluster, gpus, count):
+    if cluster is None:
+        raise InputError(
+            "the distribution strategy multi_worker needs TF_CONFIG, which names the workers. "
+            "Received: TF_CONFIG is not set"
+        )
+    _hide_gpus(gpus, count)
+    try:
+        with _interruptible():
+            return tf.distribute.MultiWorkerMirroredStrategy()
+    except tf.errors.OpError as error:  # above all: "Could not start gRPC server"
+        raise InputError(
+            "a worker must be able to listen at its port in TF_CONFIG, which must be free, and "
+            f"to reach the others. Received: {cluster.workers[cluster.index]}: "
+            f"{error.message.splitlines()[0]}"
+        ) from None
+
+
+@contextlib.contextmanager
+def _interruptible():
+    """Ctrl-C ends the process: TensorFlow does not come back to Python while it waits for
+    workers, so Python's own handler would never run."""
+    ours = (
+        threading.current_thread() is threading.main_thread()
+        and signal.getsignal(signal.SIGINT) == signal.default_int_handler
+    )
+    if ours:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        if ours:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def describe_devices(strategy):
+    """For example "2 GPUs", "the CPU" or "2 workers with 4 GPUs each"."""
+    workers = worker_count(strategy)
+    count = strategy.num_replicas_in_sync // workers
+    gpu = bool(tf.config.list_logical_devices("GPU"))
+    if workers > 1:
+        return f"{workers} workers with {count} {'GPU' if gpu else 'CPU'}{'s' * (count > 1)} each"
+    if gpu:
+        return f"{count} GPU{'s' * (count > 1)}"
+    return "the CPU" if count == 1 else f"{count} logical CPUs"
+
+
+def worker_count(strategy):
+    """How many processes train together."""
+    return len(_workers(strategy)) or 1
+
+
+def worker_index(strategy):
+    """Which of them this process is, from 0."""
+    workers = _workers(strategy)
+    if not workers:
+        return 0
+    resolver = strategy.cluster_resolver
+    return workers.index((resolver.task_type, resolver.task_id))
+
+
+def is_chief(strategy):
+    """Whether this process is the one that writes checkpoints and curves."""
+    return worker_index(strategy) == 0
+
+
+def _workers(strategy):
+    """(job, index) of every worker, the chief first; empty without several of them."""
+    if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
+        return []
+    jobs = strategy.cluster_resolver.cluster_spec().as_dict()
+    return [(job, index) for job in JOBS for index in range(len(jobs.get(job, ())))]
+
+
+def check_agreement(strategy, settings):
+    """Returns if every worker was given the same settings; all workers must call it.
+
+    Args:
+        strategy: a `tf.distribute.Strategy`.
+        settings: a dict of what must not differ: names as people know them, for example
+            "--train_batch_size", with strings or numbers.
+
+    Raises:
+        InputError: in every worker, with the same message, which names what differs.
+    """
+    if worker_count(strategy) == 1:
+        return
+    mine = {name: str(value) for name, value in settings.items()}
+    # With its index: TensorFlow sorts the workers by name, the tenth before the second.
+    texts = _gather_texts(strategy, json.dumps([worker_index(strategy), mine]))
+    every = [given for _, given in sorted(map(json.loads, texts), key=lambda pair: pair[0])]
+    names = sorted(set().union(*every))
+    differences = [name for name in names if len({given.get(name) for given in every}) > 1]
+    if differences:
+        shown = "; ".join(_show_difference(name, every) for name in differences)
+        raise InputError(
+            f"all workers must be started with the same flags and files. Received: {shown}"
+        )
+
+
+def _show_difference(name, every):
+    """For example "--seed is 1 at worker 0, 2 at worker 1"."""
+    places = {}
+    for index, given in enumerate(every):
+        places.setdefault(given.get(name), []).append(str(index))
+    values = ", ".join(
+        f"{'not given' if value is None else value[:SHOWN_CHARACTERS]} at worker {'+'.join(where)}"
+        for value, where in places.items()
+    )
+    return f"{name} is {values}"
+
+
+def raise_together(strategy, refusal):
+    """Raises in every worker what one of them has to say against going on; all must call it.
+
+    Args:
+        strategy: a `tf.distribute.Strategy`.
+        refusal: this worker's reason, or None.
+
+    Raises:
+        InputError: there is a reason.
+    """
+    texts = [refusal or ""]
+    if worker_count(strategy) > 1:
+        texts = _gather_texts(strategy, refusal or "")
+    if any(texts):
+        raise InputError("; ".join(filter(None, texts)))
+
+
+def barrier(strategy):
+    """Returns when all workers have called it."""
+    if worker_count(strategy) > 1:
+        _gather(strategy, [0])
+
+
+def _gather_texts(strategy, text):
+    """The text of every worker, in no certain order."""
+    data = text.encode()
+    lengths = _gather(strategy, [len(data)])[:, 0]  # [W]
+    if not max(lengths):  # gathering arrays without elements ends the process
+        return [""] * len(lengths)
+    # A sum needs one shape: the shorter ones are filled up.
+    rows = _gather(strategy, [*data, *[0] * (max(lengths) - len(data))])  # [W, N]
+    return [
+        bytes(row[:length].tolist()).decode() for row, length in zip(rows, lengths, strict=True)
+    ]
+
+
+def _gather(strategy, numbers):
+    """The numbers of every worker, as many of each: an int64 array [W, count]."""
+    # int64: of the integers, NCCL and the CPU's ring can both gather it.
+    numbers = tf.constant([numbers], tf.int64)  # [1, count]
+    rows = _gather_function(strategy)(numbers).numpy()  # [replicas, count]
+    # Each of a worker's replicas gave the same.
+    return rows[:: strategy.num_replicas_in_sync // worker_count(strategy)]
+
+
+@functools.cache
+def _gather_function(strategy):
+    """One traced function for each strategy: tracing it anew at each call would pile up."""
+
+    def gather(numbers):
+        # identity: an argument is on no device yet, and TensorFlow gathers from devices.
+        return tf.distribute.get_replica_context().all_gather(tf.identity(numbers), axis=0)
+
+    @tf.function
+    def run(numbers):
+        rows = strategy.run(gather, args=(numbers,))
+        return strategy.experimental_local_results(rows)[0]
+
+    return run
+
+
+def lost_worker(error):
+    """Whether TensorFlow raised the error because another worker is gone.
+
+    Args:
+        error: an exception of a run with several workers; in a run with one, an unavailable
+            file system raises the same.
+    """
+    if isinstance(error, tf.errors.UnavailableError | tf.errors.AbortedError):
+        return True
+    # What comes instead if the news of it arrives while a sum is under way; the second is
+    # NCCL's text.
+    return (
+        isinstance(error, tf.errors.CancelledError) and "RPC" in error.message
+    ) or "remote process exited" in str(error)
+
+
+@contextlib.contextmanager
+def explain_lost_worker(strategy):
+    """Turns the errors of a worker that is gone into one line.
+
+    It belongs around all that follows `make_strategy`: making a variable talks to the others too.
+
+    Args:
+        strategy: the run's `tf.distribute.Strategy`.
+
+    Raises:
+        InputError: another worker has stopped.
+    """
+    try:
+        yield
+    except tf.errors.OpError as error:
+        if worker_count(strategy) == 1 or not lost_worker(error):
+            raise
+        reason = error.message.split("Collective ops is aborted by: ")[-1].splitlines()[0]
+        raise InputError(
+            "another worker has stopped, and its own last line says why: start all workers "
+            "again with the same command, and they go on from the newest checkpoint in "
+            f"--output_dir. Received: {reason[:200]}"
+        ) from None

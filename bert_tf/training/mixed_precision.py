@@ -1,0 +1,110 @@
+"""Mixed precision: what the model computes in, and the loss scale of float16.
+
+Weights, moments and losses are float32 always. The loss scale is that of arXiv:1710.03740,
+section 3.2.
+"""
+
+import os
+import warnings
+
+import tensorflow as tf
+
+# What Keras calls each.
+POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16", "float16": "mixed_float16"}
+PRECISIONS = (*POLICIES, "auto")
+
+# The first generation of NVIDIA GPUs that multiplies bfloat16 (Ampere).
+BFLOAT16_CAPABILITY = (8, 0)
+
+# What Linux calls the instructions of CPUs that do.
+BFLOAT16_FLAGS = ("avx512_bf16", "amx_bf16")
+
+
+# float16 holds nothing above 65,504; the gradient is scaled up so that its small numbers are not
+# rounded to 0, and the scale is halved whenever that goes too far.
+INITIAL_SCALE = 2.0**15
+
+# Good updates until the scale is doubled; as Micikevicius et al. and every mixed-precision library.
+GROWTH_INTERVAL = 2000
+
+# Below this the gradient is not too long for float16, but broken.
+MINIMUM_SCALE = 1.0
+
+
+def choose_precision(name):
+    """The precision that a flag means: "auto" is bfloat16 where the hardware multiplies it.
+
+    Elsewhere a GPU emulates bfloat16, and on a CPU TensorFlow's own kernels add products up in
+    float32 but cut the sum off to bfloat16 where the hardware's instructions round it: twice the
+    error, towards zero, in more time than float32 takes.
+
+    Args:
+        name: one of `PRECISIONS`; bfloat16 by name warns where the hardware does not multiply it.
+
+    Returns:
+        A key of `POLICIES`.
+    """
+    if name in ("float32", "float16"):
+        return name
+    gpus = tf.config.list_physical_devices("GPU")
+    if gpus:
+        details = [tf.config.experimental.get_device_details(gpu) for gpu in gpus]
+        fast = all(d.get("compute_capability", (0, 0)) >= BFLOAT16_CAPABILITY for d in details)
+    else:
+        fast = _uses_onednn() and bool(_cpu_flags() & set(BFLOAT16_FLAGS))
+    if name == "auto":
+        return "bfloat16" if fast else "float32"
+    if not fast:
+        warnings.warn(
+            "--precision=bfloat16 is slow and less exact without bfloat16 instructions. Found: "
+            f"{'a GPU older than Ampere' if gpus else _cpu_problem()}; it needs less memory, but "
+            "--precision=float32 is the better choice where memory allows",
+            stacklevel=2,
+        )
+    return name
+
+
+def _cpu_problem():
+    return "a CPU without them" if _uses_onednn() else "TF_ENABLE_ONEDNN_OPTS=0, which hides them"
+
+
+def _uses_onednn():
+    """Whether TensorFlow may use oneDNN's kernels, which alone know the CPU's instructions."""
+    return os.environ.get("TF_ENABLE_ONEDNN_OPTS", "1").lower() not in ("0", "false")
+
+
+def _cpu_flags():
+    """The instructions of this machine's CPU, as Linux lists them; empty elsewhere."""
+    try:
+        with open("/proc/cpuinfo", encoding="ascii", errors="replace") as file:
+            lines = [line for line in file if line.startswith("flags")]
+    except OSError:
+        return set()
+    return set(lines[0].split(":")[1].split()) if lines else set()
+
+
+class LossScale:
+    """A scale that halves when a gradient overflows and doubles after many that did not.
+
+    Make it in the strategy's scope.
+
+    Attributes:
+        scale: what the loss is multiplied by.
+        good_steps: updates since the scale last changed.
+    """
+
+    def __init__(self):
+        self.scale = tf.Variable(INITIAL_SCALE, trainable=False, name="loss_scale")
+        self.good_steps = tf.Variable(0, trainable=False, name="loss_scale_good_steps")
+
+    def update(self, finite):
+        """Moves on after a step; in the cross-replica context.
+
+        Args:
+            finite: whether the step's gradient was, reduced over all replicas.
+        """
+        good_steps = tf.where(finite, self.good_steps + 1, 0)
+        grows = good_steps >= GROWTH_INTERVAL
+        factor = tf.where(finite, tf.where(grows, 2.0, 1.0), 0.5)
+        self.scale.assign(self.scale * factor)
+        self.good_steps.assign(tf.where(grows, 0, good_steps))

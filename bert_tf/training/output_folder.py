@@ -1,0 +1,88 @@
+"""The folder that a training writes to: one training at a time, made again where it was removed."""
+
+import contextlib
+import os
+import warnings
+
+from bert_common.errors import InputError
+from bert_common.file_lock import locked
+
+# Hidden, as it means nothing to whoever looks at the results.
+LOCK_FILE = ".training.lock"
+
+
+class TrainingFolder:
+    """Holds the lock of a folder while it is entered.
+
+    On a file system without locks it warns and lets the training run.
+
+    Args:
+        path: the folder; it is made where it is missing.
+
+    Raises:
+        InputError: when it is entered: another training holds the lock.
+    """
+
+    def __init__(self, path):
+        self.path = path
+        self._held = contextlib.ExitStack()
+
+    def __enter__(self):
+        os.makedirs(self.path, exist_ok=True)
+        try:
+            holder = self._held.enter_context(locked(os.path.join(self.path, LOCK_FILE)))
+        except OSError as error:
+            warnings.warn(
+                f"{self.path} cannot be locked ({error.strerror}): take care that no other "
+                "training writes to it",
+                stacklevel=2,
+            )
+            return self
+        if holder is not None:
+            self._held.close()
+            raise InputError(
+                "--output_dir must be a directory that no other training writes to. Received: "
+                f"{self.path}, locked by {holder}"
+            )
+        return self
+
+    def __exit__(self, *_):
+        self._held.close()
+
+    def make_again(self):
+        """Makes and locks the folder after it was removed or renamed.
+
+        Raises:
+            InputError: another training has begun in a folder of that name.
+        """
+        self._held.close()
+        self.__enter__()
+
+
+@contextlib.contextmanager
+def training_folders(paths, cluster):
+    """Locks the folders that a training is to write to, in the worker that writes.
+
+    Args:
+        paths: the folders.
+        cluster: what `read_cluster` returned.
+
+    Yields:
+        A dict: path -> `TrainingFolder`, empty in the other workers; and why this worker must not
+        train, or None: of several workers all have to hear of that (`raise_together`), as they
+        wait for each other.
+
+    Raises:
+        InputError: the only worker must not train.
+    """
+    folders, refusal = {}, None
+    with contextlib.ExitStack() as held:
+        try:
+            if cluster is None or cluster.is_chief:
+                for path in paths:
+                    folders[path] = held.enter_context(TrainingFolder(path))
+        except InputError as error:
+            if cluster is None or len(cluster.workers) == 1:
+                raise
+            refusal = str(error)
+        yield folders, refusal

@@ -1,0 +1,186 @@
+"""What changes while training, with its checkpoints: going on from one, writing the next."""
+
+import dataclasses
+import math
+import os
+import warnings
+
+import numpy as np
+
+from bert_tf.checkpoint import (
+    DamagedCheckpoint,
+    load_google_checkpoint,
+    load_training_state,
+    save_google_checkpoint,
+    save_training_state,
+)
+from bert_tf.checkpoint_files import (
+    checkpoint_path,
+    keep_newest,
+    list_checkpoints,
+    note_checkpoints,
+    remove_checkpoint,
+    remove_unfinished,
+    set_aside,
+)
+from bert_tf.input.data_order import DataOrder
+from bert_tf.training.distribution import barrier, is_chief
+from bert_tf.training.evaluation import read_results, write_results
+
+
+@dataclasses.dataclass
+class TrainingState:
+    """What changes while training: all of it is in a checkpoint.
+
+    Learning rate and dropout are functions of the step.
+
+    Attributes:
+        model: a `PretrainingModel` or another with an `objective`, made in the strategy's scope.
+        optimizer: built for the model, in the same scope.
+        loss_scale: a `LossScale` for float16, or None.
+        step: updates made, those that were skipped included.
+        skipped: how many were skipped, because loss or gradient was no number.
+        evaluated: the step of the newest evaluation.
+        order: the `DataOrder`; None before training, and of older checkpoints of fine-tuning,
+            where the order of examples follows from the step alone.
+    """
+
+    model: object
+    optimizer: object
+    loss_scale: object = None
+    step: int = 0
+    skipped: int = 0
+    evaluated: int = 0
+    order: DataOrder | None = None
+
+    def counters(self):
+        """What a checkpoint holds beside weights and moments."""
+        counters = {"skipped_steps": self.skipped, "evaluated_step": self.evaluated}
+        if self.order is not None:
+            counters["data_order"] = np.array(self.order, np.int64)
+        if self.loss_scale is not None:
+            counters["loss_scale"] = self.loss_scale.scale.numpy()
+            counters["loss_scale_good_steps"] = self.loss_scale.good_steps.numpy()
+        return counters
+
+    def set(self, step, counters):
+        """Takes over what a checkpoint holds."""
+        self.step = step
+        self.skipped = int(counters.get("skipped_steps", 0))
+        self.evaluated = int(counters.get("evaluated_step", step))
+        if "data_order" in counters:
+            self.order = DataOrder(*map(int, counters["data_order"]))
+        self.optimizer.iterations.assign(step)
+        if self.loss_scale is not None and "loss_scale" in counters:
+            self.loss_scale.scale.assign(counters["loss_scale"])
+            self.loss_scale.good_steps.assign(counters["loss_scale_good_steps"])
+
+
+def restore(state, strategy, output_dir, init_checkpoint=None, allow_missing=(), into=None):
+    """Sets weights, moments and step from the first of these that there is.
+
+    1. The newest checkpoint in `output_dir`: the run goes on where it was. One that cannot be
+       read is left out with a warning, for the one before.
+    2. `init_checkpoint`, of Google's or of this project: weights alone, from step 0.
+    3. Neither: the model's initial weights.
+
+    Args:
+        state: a `TrainingState`.
+        strategy: a `tf.distribute.Strategy`.
+        output_dir: the run's directory; of several workers all must see the same files there.
+        init_checkpoint: a checkpoint's name, or None.
+        allow_missing: as `load_google_checkpoint` has it, for `init_checkpoint`.
+        into: the part of the model that `init_checkpoint` is for; without it the whole.
+
+    Returns:
+        A line that says which file was used and why.
+
+    Raises:
+        InputError: a checkpoint that does not fit the model, or none of several can be read.
+    """
+    if is_chief(strategy):
+        remove_unfinished(output_dir)
+    barrier(strategy)
+    steps = list_checkpoints(output_dir)
+    for number, step in enumerate(reversed(steps), start=1):
+        path = checkpoint_path(output_dir, step)
+        try:
+            state.set(*load_training_state(path, state.model, state.optimizer))
+        except DamagedCheckpoint as error:
+            if number == len(steps):
+                raise
+            warnings.warn(f"{error}; going back to the checkpoint before", stacklevel=2)
+            continue
+        line = f"resuming from {path}, the newest checkpoint in the output directory"
+        if number > 1:
+            line += " that can be read"
+        if init_checkpoint:
+            line += f" (--init_checkpoint={init_checkpoint} was for its first step)"
+        return line
+    if init_checkpoint:
+        report = load_google_checkpoint(into or state.model, init_checkpoint, allow_missing)
+        return f"starting from --init_checkpoint: {report}"
+    return f"starting from new weights: no checkpoint in {output_dir}, no --init_checkpoint"
+
+
+def save(state, config):
+    """Writes a checkpoint, then removes those beyond `keep_checkpoint_max`.
+
+    Args:
+        state: a `TrainingState`.
+        config: a `TrainingConfig`.
+    """
+    os.makedirs(config.output_dir, exist_ok=True)
+    path = checkpoint_path(config.output_dir, state.step)
+    save_training_state(path, state.model, state.optimizer, state.step, state.counters())
+    for step in list_checkpoints(config.output_dir):
+        if step > state.step:  # could not be read: the run has gone on from one before it
+            set_aside(checkpoint_path(config.output_dir, step))
+    keep_newest(
+        config.output_dir, config.keep_checkpoint_max, every=config.keep_checkpoint_every_steps
+    )
+
+
+class BestCheckpoint:
+    """Keeps the weights that were the best in an evaluation, in a folder of their own.
+
+    Args:
+        folder: the folder; what an earlier part of the run left there counts.
+        measure: the name of the result that decides.
+        higher: whether more of it is better.
+        start_step: updates made before; what is from a later step will come again, or is of
+            another run.
+        writes: whether this worker writes.
+
+    Attributes:
+        step: the step of the best weights; 0 before the first evaluation.
+    """
+
+    def __init__(self, folder, measure, higher, start_step, writes):
+        self.folder = folder
+        self.measure = measure
+        self.sign = 1 if higher else -1
+        self.writes = writes
+        found = read_results(folder)
+        if found.get("global_step", 0) > start_step:
+            found = {}
+        self.score = self.sign * found.get(measure, -self.sign * math.inf)
+        self.step = int(found.get("global_step", 0))
+        if writes:
+            remove_unfinished(folder)
+
+    def offer(self, state, results):
+        """Saves the weights if they are better than the best ones so far."""
+        score = self.sign * results[self.measure]
+        if not score > self.score:
+            return
+        self.score, self.step = score, state.step
+        if not self.writes:
+            return
+        os.makedirs(self.folder, exist_ok=True)
+        save_google_checkpoint(state.model, checkpoint_path(self.folder, state.step))
+        write_results(self.folder, {**results, "global_step": state.step})
+        for step in list_checkpoints(self.folder):
+            if step != state.step:  # the newest of a run that was begun anew may be a later one
+                remove_checkpoint(checkpoint_path(self.folder, step))
+        note_checkpoints(self.folder)

@@ -1,0 +1,335 @@
+"""Cuts text files into chunks of about equal bytes at document ends.
+
+Text is one sentence a line with a blank line between documents, or JSON lines: an object with
+"text", a document whose lines are its sentences.
+"""
+
+import bisect
+import contextlib
+import gzip
+import itertools
+import os
+import re
+import secrets
+import zlib
+from typing import NamedTuple
+
+from bert_common.errors import InputError
+from bert_common.json_text import parse_json
+from bert_common.progress import progress
+
+# Of text, at most, but for the rest of the document at the end. Large enough that random next
+# documents come from some hundred (an encyclopedia's article is a few kilobytes); small enough
+# that a worker needs little memory, and that little is lost when it is killed.
+CHUNK_BYTES = 2_000_000
+
+# How far the end of a document, or of a line, is looked for. A longer document is cut between two
+# sentences, a longer line between two words, so that memory stays bounded where nobody put breaks.
+LONGEST_SEARCH = 4 * CHUNK_BYTES
+
+# Of JSON, which can be cut only after all of it was read.
+LONGEST_JSON = 100_000_000
+
+FORMATS = ("text", "jsonl")
+
+# The first bytes of a gzip file. No UTF-8 text begins so.
+_GZIP_MAGIC = b"\x1f\x8b"
+
+
+class Source(NamedTuple):
+    """One input file."""
+
+    name: str  # as it was given, for messages
+    path: str  # where its plain text is
+    size: int  # bytes of that
+
+
+class Range(NamedTuple):
+    """A part of a source that begins and ends with a line, unless that is very long."""
+
+    source: Source
+    start: int
+    end: int
+    # Of JSON lines with a very long document: which part of their sentences, of how many.
+    piece: int = 0
+    pieces: int = 1
+
+    @property
+    def size(self):
+        """Bytes, about."""
+        return (self.end - self.start) // self.pieces
+
+
+def is_gzip(path):
+    """Whether a file is a gzip file, by its first bytes."""
+    with open(path, "rb") as file:
+        return file.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
+
+
+@contextlib.contextmanager
+def whole_gzip(path):
+    """Turns what reading a damaged gzip file raises into an InputError that names it."""
+    try:
+        yield
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise InputError(f"{path} must be a whole gzip file. Received: {error}") from None
+
+
+def inflate(path, target):
+    """Writes the contents of a gzip file to `target`, which is there once it is whole.
+
+    Raises:
+        InputError: the file is damaged, or `target` cannot be written.
+    """
+    partial = f"{target}.{secrets.token_hex(8)}.partial"
+    try:
+        with (
+            whole_gzip(path),
+            open(path, "rb") as packed,
+            open(partial, "wb") as plain,
+            progress(f"inflating {os.path.basename(path)}", os.path.getsize(path), "B") as bar,
+        ):
+            contents = gzip.GzipFile(fileobj=packed)
+            while block := contents.read(1 << 20):
+                plain.write(block)
+                bar.update(packed.tell() - bar.n)
+            plain.flush()
+            os.fsync(plain.fileno())  # the next start goes on from it, after lost power too
+        os.replace(partial, target)
+    except OSError as error:
+        raise InputError(f"{target} must be writable. Received: {error.strerror}") from None
+    finally:
+        if os.path.exists(partial):
+            os.remove(partial)
+
+
+def cut_into_chunks(sources, input_format):
+    """Cuts all files, taken one after the other, into equal chunks of about `CHUNK_BYTES`.
+
+    A chunk may hold several small files; every file ends its last document. The cut depends on
+    the files alone.
+
+    Args:
+        sources: a list of `Source`.
+        input_format: one of `FORMATS`.
+
+    Returns:
+        The chunks, each a list of `Range`; the numbers of those that begin within a document,
+        because it is longer than `LONGEST_SEARCH`.
+
+    Raises:
+        InputError: a line of JSON that is longer than `LONGEST_JSON`.
+    """
+    ends = list(itertools.accumulate(source.size for source in sources))
+    total = ends[-1]
+    count = -(-total // CHUNK_BYTES)  # rounded up
+    cuts, inside = [0], set()
+    for number in range(1, count):
+        target = number * total // count
+        if target < cuts[-1]:
+            continue  # within a long document, which the last search went to the end of
+        index = bisect.bisect_right(ends, target)
+        begin = ends[index] - sources[index].size
+        offset, is_inside = _document_end(sources[index], target - begin, input_format)
+        if begin + offset > cuts[-1]:
+            cuts.append(begin + offset)
+            inside.update(cuts[-1:] if is_inside else ())
+    if total > cuts[-1]:
+        cuts.append(total)
+    chunks, continued = [], set()
+    for start, end in itertools.pairwise(cuts):
+        continued.update([len(chunks)] if start in inside else ())
+        ranges, index = [], bisect.bisect_right(ends, start)
+        while start < end:
+            begin = ends[index] - sources[index].size
+            stop = min(end, ends[index])
+            if stop > start:
+                ranges.append(Range(sources[index], start - begin, stop - begin))
+            start, index = stop, index + 1
+        # Only a line of more than LONGEST_SEARCH ends so late, and it is the last of its chunk.
+        if input_format == "jsonl" and ranges[-1].size > LONGEST_SEARCH + CHUNK_BYTES:
+            *ranges, long = ranges
+            _check_length(long)
+            pieces = -(-long.size // CHUNK_BYTES)
+            parts = [long._replace(piece=piece, pieces=pieces) for piece in range(pieces)]
+            continued.update(range(len(chunks) + 1, len(chunks) + pieces))
+            chunks += [[*ranges, parts[0]], *([part] for part in parts[1:])]
+        else:
+            chunks.append(ranges)
+    return chunks, continued
+
+
+def _document_end(source, offset, input_format):
+    """Where the first document that ends behind an offset ends; whether it had to be cut."""
+    if offset == 0:
+        return 0, False
+    with open(source.path, "rb") as file:
+        file.seek(offset - 1)
+        # To the end of this line, which may be just there.
+        if input_format == "jsonl":
+            while (block := file.readline(1 << 20)) and not block.endswith(b"\n"):
+                pass
+            return file.tell(), False
+        line = file.readline(LONGEST_SEARCH)
+        if len(line) == LONGEST_SEARCH and not line.endswith(b"\n"):
+            return offset + _word_end(line[1:]), True
+        line_end = file.tell()
+        while file.tell() - line_end < LONGEST_SEARCH:
+            line = file.readline(LONGEST_SEARCH)
+            if not line.decode("utf-8", "replace").strip():  # blank, or the end of the file
+                return file.tell(), False
+        return line_end, True
+
+
+def _word_end(line):
+    """Where the first word of a part of a line ends, with the space behind it."""
+    space = re.search(rb"\s+", line)
+    # Without one at least not within a character.
+    return space.end() if space else next((k for k in range(4) if line[k] & 0xC0 != 0x80), 0)
+
+
+def _check_length(part):
+    """Refuses a line of JSON that would take too much memory."""
+    if part.size <= LONGEST_JSON + CHUNK_BYTES:
+        return
+    with open(part.source.path, "rb") as file:
+        file.seek(part.start)
+        lines = file.read(CHUNK_BYTES).count(b"\n")  # before the long one
+    raise InputError(
+        f"{part.source.name}, line {1 + _lines_before(part) + lines}: a line must be a JSON object "
+        f"of at most {LONGEST_JSON // 10**6} MB. Received: {part.size // 10**6} MB"
+    )
+
+
+def read_chunk(ranges, input_format):
+    """Reads the documents of one chunk.
+
+    Args:
+        ranges: a list of `Range`.
+        input_format: one of `FORMATS`.
+
+    Returns:
+        A list of documents, each a non-empty list of sentences, which are not empty.
+
+    Raises:
+        InputError: text that is not UTF-8, or a line that is no document; with file and line.
+    """
+    return [
+        document
+        for part in ranges
+        for document in _take_piece(part, _DOCUMENTS[input_format](part, _read_text(part)))
+        if document
+    ]
+
+
+def _take_piece(part, documents):
+    """The sentences of documents that belong to a part's piece, each document with its own."""
+    if part.pieces == 1:
+        return documents
+    documents = [[s for sentence in each for s in _cut_sentence(sentence)] for each in documents]
+    total = sum(len(sentence) for document in documents for sentence in document)
+    taken, start = [], 0
+    for document in documents:
+        taken.append([])
+        for sentence in document:
+            if start * part.pieces // total == part.piece:
+                taken[-1].append(sentence)
+            start += len(sentence)
+    return taken
+
+
+def _cut_sentence(sentence):
+    """Cuts a very long sentence between words."""
+    is_long = 4 * len(sentence) > LONGEST_SEARCH and len(sentence.encode()) > LONGEST_SEARCH
+    most = CHUNK_BYTES // 4  # characters, which take up to four bytes
+    while is_long and len(sentence) > most:
+        end = sentence.rfind(" ", 1, most)
+        end = most if end < 0 else end
+        yield sentence[:end].rstrip()
+        sentence = sentence[end:].lstrip()
+    yield sentence
+
+
+def _read_text(part):
+    with open(part.source.path, "rb") as file:
+        file.seek(part.start)
+        content = file.read(part.end - part.start)
+    if len(content) != part.end - part.start:
+        raise InputError(
+            f"{part.source.name} must stay as it is while it is read. Received: only "
+            f"{part.start + len(content)} bytes of {part.source.size}"
+        )
+    # A byte-order mark is not part of the first word.
+    skipped = 3 if part.start == 0 and content.startswith(b"\xef\xbb\xbf") else 0
+    try:
+        return content[skipped:].decode("utf-8")
+    except UnicodeDecodeError as error:
+        position = skipped + error.start
+        line = 1 + _lines_before(part) + content.count(b"\n", 0, position)
+        column = position - content.rfind(b"\n", 0, position)
+        raise InputError(
+            f"{part.source.name}, line {line}: the text must be UTF-8. Received: byte "
+            f"0x{content[position]:02x} at column {column} ({error.reason})"
+        ) from None
+
+
+def _lines_before(part):
+    """Lines of the file before a part of it; read only when there is an error to tell."""
+    lines, left = 0, part.start
+    with open(part.source.path, "rb") as file:
+        while left:
+            block = file.read(min(left, 1 << 20))
+            lines += block.count(b"\n")
+            left -= len(block)
+    return lines
+
+
+def _text_documents(part, text):
+    document = []
+    # Split at \n alone: str.splitlines would also cut at U+0085 or U+2028 inside a sentence.
+    for line in text.split("\n"):
+        sentence = line.strip()
+        if sentence:
+            document.append(sentence)
+        else:
+            yield document
+            document = []
+    yield document
+
+
+def _json_documents(part, text):
+    for number, line in enumerate(text.split("\n")):
+        if not line.strip():
+            continue
+        value = document_text(
+            line, lambda n=number: f"{part.source.name}, line {1 + _lines_before(part) + n}"
+        )
+        yield [sentence for sentence in map(str.strip, value.split("\n")) if sentence]
+
+
+def document_text(line, place):
+    """The text of a document that is a line of JSON.
+
+    Args:
+        line: str.
+        place: a function without arguments that says which file and line it is.
+
+    Raises:
+        InputError: the line is no document.
+    """
+    try:
+        value = parse_json(line)
+        problem = type(value).__name__
+    except ValueError as error:
+        value, problem = None, str(error)
+    if isinstance(value, dict):
+        value = value.get("text")
+        problem = "none" if value is None else type(value).__name__
+    if not isinstance(value, str):
+        raise InputError(
+            f'{place()}: a line must be a JSON object with "text", a string. Received: {problem}'
+        )
+    return value
+
+
+_DOCUMENTS = {"text": _text_documents, "jsonl": _json_documents}

@@ -1,0 +1,220 @@
+"""Makes the records of one chunk of documents; knows nothing of files or processes."""
+
+import collections
+import dataclasses
+import random
+
+import numpy as np
+
+from create_pretraining_data.instances.counter_based_random import derive_keys
+from create_pretraining_data.instances.dynamic_masking import make_unmasked_features
+from create_pretraining_data.instances.features import make_features
+from create_pretraining_data.instances.masking import mask_sequences, prediction_counts
+from create_pretraining_data.instances.packing import lay_out, make_packed_features, pack
+from create_pretraining_data.instances.pairs import (
+    LengthBalance,
+    Pair,
+    PairRules,
+    is_too_short_for_a_pair,
+    make_pairs,
+)
+from create_pretraining_data.instances.sequences import assemble, lengths_and_borders
+from create_pretraining_data.instances.text import join, tokenize_documents
+from create_pretraining_data.records.encoding import encode_records
+from create_pretraining_data.records.masking_rules import MaskingRules
+from create_pretraining_data.records.record_format import RecordFormat
+
+# To be raised when the same settings give other records, so that a run that was begun before
+# the change is not gone on with.
+VERSION = 3
+
+# Sequences that are worked on at a time: their arrays stay in a processor's cache.
+BATCH = 512
+
+# Why a document is left out.
+NO_PIECE = "no piece in it"
+ONE_WORD = "one word"
+
+
+@dataclasses.dataclass(frozen=True)
+class ChunkSettings:
+    """What decides the records of a chunk, apart from its text, tokenizer and seed.
+
+    Attributes:
+        pair_rules: `PairRules`.
+        masking_rules: `MaskingRules`.
+        record_format: `RecordFormat`.
+        dupe_factor: passes over the documents, each with other cuts and masks.
+    """
+
+    pair_rules: PairRules
+    masking_rules: MaskingRules
+    record_format: RecordFormat
+    dupe_factor: int
+
+
+@dataclasses.dataclass
+class ChunkStatistics:
+    """What a chunk was and what was made of it; two of them can be added.
+
+    Attributes:
+        documents: documents with a piece in them.
+        single_sentence_documents: how many of them have one sentence.
+        sentences: sentences with a piece in them.
+        words: words, as the tokenizer cuts them.
+        pieces: pieces of all sentences.
+        unknown_pieces: how many of them are [UNK].
+        sequences: sequences, of all passes.
+        label_ones: sequences of sentence label 1.
+        from_same_document: random next sentences of the document that they must not be of.
+        examples: records; as many as sequences, unless rows are packed.
+        lengths: from a length in pieces, padding left out, to the records of that length.
+        left_out: from a reason to the documents of which no record was made.
+    """
+
+    documents: int = 0
+    single_sentence_documents: int = 0
+    sentences: int = 0
+    words: int = 0
+    pieces: int = 0
+    unknown_pieces: int = 0
+    sequences: int = 0
+    label_ones: int = 0
+    from_same_document: int = 0
+    examples: int = 0
+    lengths: collections.Counter = dataclasses.field(default_factory=collections.Counter)
+    left_out: collections.Counter = dataclasses.field(default_factory=collections.Counter)
+
+    def __add__(self, other):
+        names = [field.name for field in dataclasses.fields(self)]
+        return ChunkStatistics(*(getattr(self, name) + getattr(other, name) for name in names))
+
+    def as_json(self):
+        """A dict that JSON can hold."""
+        lengths = {str(length): count for length, count in sorted(self.lengths.items())}
+        return {**vars(self), "lengths": lengths, "left_out": dict(sorted(self.left_out.items()))}
+
+    @classmethod
+    def from_json(cls, values):
+        """The inverse of `as_json`."""
+        lengths = collections.Counter({int(k): count for k, count in values["lengths"].items()})
+        left_out = collections.Counter(values["left_out"])
+        return cls(**{**values, "lengths": lengths, "left_out": left_out})
+
+
+def make_chunk(documents, tokenizer, settings, seed, read_others=list):
+    """Makes the records of one chunk, pass by pass.
+
+    Args:
+        documents: a list of documents, each a non-empty list of sentences, as text.
+        tokenizer: cuts the sentences.
+        settings: `ChunkSettings`.
+        seed: a whole number from 0; together with the other arguments it decides every byte.
+        read_others: returns documents of elsewhere. It is called for random next sentences if the
+            chunk has a single document.
+
+    Yields:
+        For each of the `dupe_factor` passes a list of serialized `tf.train.Example`, shuffled.
+
+    Returns:
+        `ChunkStatistics`, when all passes were taken.
+    """
+    text = tokenize_documents(documents, tokenizer)
+    statistics = _count_text(text, tokenizer.unk_id)
+    statistics.left_out[NO_PIECE] = len(documents) - text.number
+    if settings.pair_rules.objective != "none":
+        statistics.left_out[ONE_WORD] = sum(
+            is_too_short_for_a_pair(text, index) for index in range(text.number)
+        )
+    statistics.left_out += collections.Counter()  # only reasons that there were
+    own, is_random = text.number, settings.pair_rules.objective == "nsp"
+    if is_random and own == 1:
+        text = join(text, tokenize_documents(read_others(), tokenizer))
+    rng, balance = random.Random(seed), LengthBalance()
+    # No version of NumPy changes what these give.
+    order, row_order = (np.random.RandomState(rng.getrandbits(32)) for _ in range(2))
+    for _ in range(settings.dupe_factor):
+        pairs = [
+            pair
+            for index in range(own)
+            for pair in make_pairs(text, index, settings.pair_rules, balance, rng)
+        ]
+        pairs = np.array(pairs, np.int64).reshape(-1, len(Pair._fields))
+        pairs = pairs[order.permutation(len(pairs))]
+        # A sequence's masks are the same in whatever row it comes to stand.
+        numbers = np.arange(statistics.sequences, statistics.sequences + len(pairs))
+        keys = derive_keys(np.uint64(seed), numbers)
+        records = []
+        for part, layout in _arrange(pairs, settings, row_order):
+            sequences = assemble(text, pairs[part], settings.pair_rules)
+            features = _make_features(
+                sequences, layout, keys[part], settings, tokenizer.pad_id or 0
+            )
+            records += encode_records(features, settings.record_format)
+            _count_records(sequences, layout, statistics)
+        statistics.sequences += len(pairs)
+        ones = int(pairs[:, -1].sum())
+        statistics.label_ones += ones
+        statistics.from_same_document += ones if is_random and text.number == 1 else 0
+        yield records
+    return statistics
+
+
+def _arrange(pairs, settings, row_order):
+    """Which pairs stand in which record: some records at a time, as indices and `Layout`."""
+    lengths, _ = lengths_and_borders(pairs)
+    rows = np.arange(len(pairs))
+    if settings.record_format.packed_sequences:
+        rows = _pack(lengths, settings)
+        # Their order said how full they are.
+        rows = row_order.permutation(rows.max(initial=-1) + 1)[rows]
+    by_row = np.argsort(rows, kind="stable")
+    ends = np.cumsum(np.bincount(rows))  # for each row the sequence behind its last
+    first = 0
+    while first < len(rows):
+        # As many whole rows as have at most BATCH sequences.
+        last = ends[np.searchsorted(ends, first + BATCH, side="right") - 1]
+        part = by_row[first:last]
+        yield part, lay_out(rows[part], lengths[part])
+        first = last
+
+
+def _pack(lengths, settings):
+    """The row of each sequence."""
+    record_format, rules = settings.record_format, settings.masking_rules
+    return pack(
+        lengths,
+        prediction_counts(lengths, rules) * (1 + rules.do_permutation),
+        record_format.max_seq_length,
+        record_format.max_predictions_per_seq,
+        record_format.packed_sequences,
+    )
+
+
+def _make_features(sequences, layout, keys, settings, pad_id):
+    """The features of records, by their format."""
+    record_format = settings.record_format
+    if record_format.masking is not None:
+        return make_unmasked_features(sequences, layout, record_format, pad_id)
+    masked = mask_sequences(sequences, settings.masking_rules, keys)
+    if record_format.packed_sequences:
+        return make_packed_features(sequences, masked, layout, record_format, pad_id)
+    return make_features(sequences, masked, record_format, pad_id)
+
+
+def _count_text(text, unk_id):
+    return ChunkStatistics(
+        documents=text.number,
+        single_sentence_documents=int((np.diff(text.documents) == 1).sum()),
+        sentences=len(text.sentences) - 1,
+        words=int(text.word_starts.sum()),
+        pieces=len(text.ids),
+        unknown_pieces=int((text.ids == unk_id).sum()),  # 0 where there is no [UNK]
+    )
+
+
+def _count_records(sequences, layout, statistics):
+    statistics.examples += layout.number
+    filled = np.bincount(layout.rows, sequences.lengths).astype(int)
+    lengths, counts = np.unique(filled, return_counts=True)
+    statistics.lengths.update(dict(zip(lengths.tolist(), counts.tolist(), strict=True)))

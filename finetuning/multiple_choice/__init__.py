@@ -1,0 +1,1 @@
+"""Multiple-choice questions; task is the file to open first."""

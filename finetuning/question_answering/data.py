@@ -1,0 +1,183 @@
+"""Reads questions about texts: SQuAD 1.1 and 2.0, KorQuAD 1.0, KLUE-MRC."""
+
+import dataclasses
+from typing import NamedTuple
+
+from bert_common.errors import InputError
+from bert_common.json_text import read_json
+from tokenization.vocabulary import read_bytes
+
+
+class Answer(NamedTuple):
+    """A piece of the context."""
+
+    text: str
+    start: int  # its first character in the context
+
+
+class Question(NamedTuple):
+    """A question about a text; questions about the same text share one string."""
+
+    id: str
+    question: str
+    context: str
+    answers: tuple  # of `Answer`; empty: not published, or there is none
+    is_impossible: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class QuestionTask:
+    """The questions of a run, and by whose rules answers are judged.
+
+    Attributes:
+        benchmark: a key of `finetuning.question_answering.scores.BENCHMARKS`.
+        version_2_with_negative: whether there may be questions without an answer.
+        read: split -> what `read_questions` returned; "train" to train on, "dev" to answer.
+    """
+
+    benchmark: str
+    version_2_with_negative: bool
+    read: dict
+
+    @property
+    def splits(self):
+        """The splits that there are, and whether their answers are known."""
+        return {
+            split: any(entry.answers or entry.is_impossible for entry in questions)
+            for split, (questions, _) in self.read.items()
+        }
+
+
+def read_task_split(task, split, data_dir):
+    """The questions of a split, and how many answers were not where the file says."""
+    questions, moved = task.read[split]
+    return questions, {"answers found elsewhere in their text": moved} if moved else {}
+
+
+def read_questions(path, version_2_with_negative=False, with_answers=True):
+    """Reads a file of questions.
+
+    Args:
+        path: JSON in the format of SQuAD, which KorQuAD 1.0 and KLUE-MRC share.
+        version_2_with_negative: whether there may be questions without an answer.
+        with_answers: whether every question must have its answers, as for training and scoring;
+            otherwise they may be missing, and are not read.
+
+    Returns:
+        A list of `Question`s, and how many answers were not where the file says but elsewhere in
+        their text; the nearest such place was taken.
+
+    Raises:
+        InputError: a file that is missing, empty, not JSON or of another format; an id that two
+            questions have; an answer that is nowhere in its text; a question without an answer
+            where there must be one.
+    """
+    content = read_json(read_bytes(path), path)
+    questions, places, moved = [], {}, 0
+    for paragraph, where in _paragraphs(content, path):
+        context = _field(paragraph, "context", str, where)
+        for number, entry in enumerate(_field(paragraph, "qas", list, where), 1):
+            here = f"{where} question {number}"
+            name = "guid" if isinstance(entry, dict) and "id" not in entry else "id"  # KLUE-MRC
+            key = str(_field(entry, name, (str, int), here))
+            here = f"{path} question {key!r}"
+            if key in places:
+                raise InputError(f"{here} must be there once. Received: {places[key]}, {where}")
+            places[key] = where
+            text = _field(entry, "question", str, here)
+            impossible = bool(entry.get("is_impossible", False))
+            answers = ()
+            if with_answers:
+                entries = _field(entry, "answers", list, here)
+                answers, more = _answers(entries, context, here)
+                moved += more
+                _check_answered(answers, impossible, version_2_with_negative, here)
+            questions.append(Question(key, text, context, answers, impossible))
+    if not questions:
+        raise InputError(f"{path} must hold a question. Received: none")
+    return questions, moved
+
+
+def has_answers(path):
+    """Whether any question of a file has an answer, or is said to have none."""
+    content = read_json(read_bytes(path), path)
+    try:
+        return any(
+            entry.get("answers") or entry.get("is_impossible")
+            for article in content["data"]
+            for paragraph in article["paragraphs"]
+            for entry in paragraph["qas"]
+        )
+    except (AttributeError, KeyError, TypeError):
+        return True  # not of this format, which `read_questions` will say
+
+
+def _paragraphs(content, path):
+    """Every paragraph with its place."""
+    # KorQuAD 2 has whole pages in HTML instead of paragraphs.
+    if not isinstance(content, dict) or not isinstance(content.get("data"), list):
+        raise InputError(
+            f'{path} must be in the format of SQuAD, an object with a list "data". Received: '
+            f"{', '.join(content) if isinstance(content, dict) else _shown(content)}"
+        )
+    for number, article in enumerate(content["data"], 1):
+        where = f"{path} article {number}"
+        for index, paragraph in enumerate(_field(article, "paragraphs", list, where), 1):
+            yield paragraph, f"{where} paragraph {index}"
+
+
+def _field(entry, name, kind, where):
+    """A value of a JSON object, which must be there and of its kind."""
+    if not isinstance(entry, dict):
+        raise InputError(f"{where} must be an object. Received: {_shown(entry)}")
+    if name not in entry:
+        raise InputError(f"{where} must have {name!r}. Received: {', '.join(entry)}")
+    if not isinstance(entry[name], kind) or isinstance(entry[name], bool):
+        kinds = kind if isinstance(kind, tuple) else (kind,)
+        raise InputError(
+            f"{where}: {name!r} must be {' or '.join(_KINDS[k] for k in kinds)}. "
+            f"Received: {_shown(entry[name])}"
+        )
+    return entry[name]
+
+
+_KINDS = {str: "a string", int: "a whole number", list: "a list"}
+
+
+def _answers(entries, context, where):
+    """The answers, each where its text is, and how many are not where the file says."""
+    answers, moved = [], 0
+    for entry in entries:
+        text = _field(entry, "text", str, where)
+        start = _field(entry, "answer_start", int, where)
+        if not text.strip():
+            raise InputError(f"{where}: an answer must have a text. Received: {text!r}")
+        if start < 0 or not context.startswith(text, start):
+            start = _nearest(text, start, context)
+            if start is None:
+                raise InputError(f"{where}: the answer must be in its text. Received: {text!r}")
+            moved += 1
+        answers.append(Answer(text, start))
+    return tuple(answers), moved
+
+
+def _nearest(text, start, context):
+    """Where the text stands that is nearest to `start`; None if nowhere."""
+    start = max(0, min(start, len(context)))
+    before, behind = context.rfind(text, 0, start + len(text)), context.find(text, start)
+    places = [place for place in (before, behind) if place >= 0]
+    return min(places, key=lambda place: abs(place - start), default=None)
+
+
+def _check_answered(answers, impossible, version_2_with_negative, where):
+    if impossible and not version_2_with_negative:
+        raise InputError(
+            f"{where} must have an answer without --version_2_with_negative. "
+            'Received: "is_impossible": true'
+        )
+    if not answers and not impossible:
+        raise InputError(f"{where} must have an answer. Received: none")
+
+
+def _shown(value):
+    return repr(value)[:60]

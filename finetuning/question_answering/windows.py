@@ -1,0 +1,264 @@
+"""Cuts questions with their texts into rows for an encoder, with a sliding window over long texts.
+
+Shapes: B batch, T pieces of a row, Q pieces of a question, C pieces of a context, W pieces of the
+context that a window holds.
+"""
+
+import itertools
+from typing import NamedTuple
+
+import numpy as np
+
+from bert_common.cores import available_cores
+from bert_common.errors import InputError
+from bert_common.process_pool import start_workers
+from bert_common.progress import progress
+from finetuning.inputs import pad_rows
+
+# [CLS] question [SEP] context [SEP]
+SPECIALS = 3
+
+# Contexts that a worker process encodes at a time: sending them costs little beside that.
+CONTEXTS_OF_A_TASK = 16
+
+# A worker process takes as long to start as about so many contexts take to be cut.
+CONTEXTS_OF_A_WORKER = 100
+
+# What helps where worker processes need too much: there is one for each core.
+FEWER_CORES = "on fewer cores (taskset) it needs fewer processes and less memory"
+
+
+class Encoded(NamedTuple):
+    """A question with its context as pieces; questions about one context share its arrays."""
+
+    question_ids: np.ndarray  # [Q] int32
+    context_ids: np.ndarray  # [C] int32
+    spans: np.ndarray  # [C, 2] int32: first character of each piece, and the one behind its last
+
+
+class Window(NamedTuple):
+    """A row: [CLS] question [SEP] a part of the context [SEP].
+
+    Attributes:
+        question: the number of its question.
+        ids: [T] int32.
+        first: where the context begins in the row, Q + 2.
+        spans: [W, 2] int32, the characters in the context of each piece there.
+        is_max_context: [W] bool: whether no other window has more on both sides of the piece.
+        start_position, end_position: the first and the last piece of the answer in the row; both
+            0, that is [CLS], where the answer is not in this window, or is not known.
+        is_impossible: whether it is not.
+    """
+
+    question: int
+    ids: np.ndarray
+    first: int
+    spans: np.ndarray
+    is_max_context: np.ndarray
+    start_position: int
+    end_position: int
+    is_impossible: bool
+
+    @property
+    def segment_ids(self):
+        """[T] int32: 0 up to the first [SEP], then 1."""
+        return np.repeat(np.array([0, 1], np.int32), [self.first, len(self.ids) - self.first])
+
+    @property
+    def p_mask(self):
+        """[T] int32: 0 where an answer may be, the context and [CLS], as google-research/albert."""
+        mask = np.ones(len(self.ids), np.int32)
+        mask[0] = 0
+        mask[self.first : self.first + len(self.spans)] = 0
+        return mask
+
+
+def count_workers(contexts):
+    """How many processes are worth starting to cut so many contexts."""
+    return min(available_cores(), 1 + contexts // CONTEXTS_OF_A_WORKER)
+
+
+def encode_questions(tokenizer, questions, max_query_length, workers=1):
+    """Cuts questions and contexts into pieces, every context once.
+
+    Args:
+        tokenizer: has `encode` and `encode_with_offsets`.
+        questions: `data.Question`s; those about one text side by side.
+        max_query_length: how many pieces of a question are kept.
+        workers: how many processes share the work; a single one is this process.
+
+    Returns:
+        A list of `Encoded`, one for each question.
+    """
+    groups = [
+        (context, [entry.question for entry in group])
+        for context, group in itertools.groupby(questions, lambda entry: entry.context)
+    ]
+    return encode_groups(_encode_task, groups, max_query_length, tokenizer, workers)
+
+
+def encode_groups(encode, groups, limit, tokenizer, workers):
+    """Has worker processes encode groups of texts.
+
+    Args:
+        encode: a task of `start_workers`, whose plan is (lists of groups, `limit`); returns a list.
+        groups: each a context with what is asked about it.
+        limit: how many pieces are kept of what is cut.
+        tokenizer: what cuts the text.
+        workers: how many processes share the work; a single one is this process.
+
+    Returns:
+        All that `encode` returned, in order.
+    """
+    tasks = [groups[i : i + CONTEXTS_OF_A_TASK] for i in range(0, len(groups), CONTEXTS_OF_A_TASK)]
+    with (
+        start_workers(
+            (tasks, limit), tokenizer, min(workers, len(tasks)), FEWER_CORES, (__name__,)
+        ) as run,
+        progress("encoding", len(groups), "contexts") as bar,
+    ):
+        done = {}
+        for number, encoded in run(encode, range(len(tasks))):
+            done[number] = encoded
+            bar.update(len(tasks[number]))
+    return [each for number in range(len(tasks)) for each in done[number]]
+
+
+def _encode_task(plan, tokenizer, number):
+    tasks, max_query_length = plan
+    encoded = []
+    for context, questions in tasks[number]:
+        ids, spans = tokenizer.encode_with_offsets(context)
+        context_ids = np.array(ids, np.int32)
+        spans = np.array(spans, np.int32).reshape(-1, 2)  # of an empty context [0] -> [0, 2]
+        for question in questions:
+            question_ids = np.array(tokenizer.encode(question)[:max_query_length], np.int32)
+            encoded.append(Encoded(question_ids, context_ids, spans))
+    return encoded
+
+
+def make_windows(questions, encoded, tokenizer, max_seq_length, doc_stride, training=False):
+    """Makes the rows of all questions, as google-research/bert run_squad.py.
+
+    Args:
+        questions: `finetuning.question_answering.data.Question`s.
+        encoded: an `Encoded` for each.
+        tokenizer: has [CLS] and [SEP].
+        max_seq_length: the largest T.
+        doc_stride: how far a window begins behind the one before it.
+        training: whether to look up the first answer of every question.
+
+    Returns:
+        A list of `Window`s, in the order of the questions, and how many questions were left out
+        of it: those in training whose answer has no piece, as an answer of control characters.
+
+    Raises:
+        InputError: questions leave no room for the context, or a stride below 1.
+    """
+    if doc_stride < 1:
+        raise InputError(f"the stride of windows must be at least 1. Received: {doc_stride}")
+    windows, left_out = [], 0
+    for number, (question, pieces) in enumerate(zip(questions, encoded, strict=True)):
+        room = max_seq_length - len(pieces.question_ids) - SPECIALS
+        if room < 1:
+            raise InputError(
+                f"rows must have room for {SPECIALS} special pieces, a question and a piece of the "
+                f"text. Received: {max_seq_length}, a question of {len(pieces.question_ids)}"
+            )
+        answer = None
+        if training and not question.is_impossible:
+            answer = answer_pieces(pieces.spans, question.answers[0])
+            if answer is None:
+                left_out += 1
+                continue
+        windows += _windows_of(number, pieces, tokenizer, room, doc_stride, answer)
+    return windows, left_out
+
+
+def _windows_of(number, pieces, tokenizer, room, doc_stride, answer):
+    """The windows of one question."""
+    question, context = pieces.question_ids, pieces.context_ids
+    begin = np.array([tokenizer.cls_id, *question, tokenizer.sep_id], np.int32)
+    first, starts, lengths = len(begin), *window_places(len(context), room, doc_stride)
+    best = max_context_windows(starts, lengths, len(context))  # [C]
+    for index, (start, length) in enumerate(zip(starts, lengths, strict=True)):
+        end = start + length
+        inside = answer is not None and start <= answer[0] and answer[1] < end
+        yield Window(
+            question=number,
+            ids=np.concatenate([begin, context[start:end], [tokenizer.sep_id]], dtype=np.int32),
+            first=first,
+            spans=pieces.spans[start:end],
+            is_max_context=best[start:end] == index,
+            start_position=answer[0] - start + first if inside else 0,
+            end_position=answer[1] - start + first if inside else 0,
+            is_impossible=not inside,
+        )
+
+
+def window_places(length, room, doc_stride):
+    """Where the windows over a context of `length` pieces begin, and how long each is.
+
+    An empty context has one window, without a piece.
+    """
+    starts, lengths = [0], [min(length, room)]
+    while starts[-1] + lengths[-1] < length:
+        starts.append(starts[-1] + min(lengths[-1], doc_stride))
+        lengths.append(min(length - starts[-1], room))
+    return starts, lengths
+
+
+def max_context_windows(starts, lengths, length):
+    """For each piece of a context the number of the window that shows most around it.
+
+    That is the smaller of the counts of pieces before and behind it in the window, plus a
+    hundredth of the window's length, as google-research/bert; of equal ones the first.
+
+    Returns:
+        [C] integers.
+    """
+    places = np.arange(length)
+    scores = np.full((len(starts), length), -np.inf)  # [windows, C]
+    for row, start, size in zip(scores, starts, lengths, strict=True):
+        inside = places[start : start + size] - start
+        row[start : start + size] = np.minimum(inside, size - 1 - inside) + 0.01 * size
+    return scores.argmax(axis=0)
+
+
+def answer_pieces(spans, answer):
+    """The first and the last of the pieces that share a character with the answer, or None.
+
+    Args:
+        spans: [C, 2].
+        answer: a `finetuning.question_answering.data.Answer`.
+    """
+    end = answer.start + len(answer.text)
+    pieces = np.flatnonzero((spans[:, 0] < end) & (spans[:, 1] > answer.start))
+    return (int(pieces[0]), int(pieces[-1])) if len(pieces) else None
+
+
+def cut_answer(context, spans, first, last):
+    """The characters of the context from the first to the last piece, as they stand there."""
+    return context[spans[first][0] : spans[last][1]].strip()
+
+
+def pad_windows(windows, length, pad_id):
+    """A batch of windows.
+
+    Args:
+        windows: `Window`s, B of them.
+        length: of the batch, no shorter than the longest row.
+        pad_id: fills the places behind a row.
+
+    Returns:
+        A dict of int32 arrays: input_ids, input_mask, segment_ids, p_mask [B, length];
+        start_positions, end_positions, is_impossible [B].
+    """
+    batch = pad_rows(windows, length, pad_id)
+    batch["p_mask"] = np.ones((len(windows), length), np.int32)
+    for number, window in enumerate(windows):
+        batch["p_mask"][number, : len(window.ids)] = window.p_mask
+    for name in ("start_position", "end_position"):
+        batch[f"{name}s"] = np.array([getattr(window, name) for window in windows], np.int32)
+    batch["is_impossible"] = np.array([window.is_impossible for window in windows], np.int32)
+    return batch

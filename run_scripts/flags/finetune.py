@@ -1,0 +1,275 @@
+"""The flags that all programs of downstream tasks have, with the checks that need no data."""
+
+import dataclasses
+import os
+import re
+
+from bert_common.errors import InputError
+from bert_tf.checkpoint_files import exists, latest_checkpoint
+from finetuning.inputs import SHORTEST
+from run_scripts.flags.limits import (
+    HIGHEST_RATE,
+    LARGEST_BATCH,
+    LONGEST_SEQUENCE,
+    MAX_SEED,
+    MOST_EPOCHS,
+    MOST_SEEDS,
+    MOST_STEPS,
+)
+from run_scripts.flags.parser import Columns, check_bounds, flag
+from run_scripts.flags.tokenizer import TokenizerFlags
+from run_scripts.flags.training import (
+    TrainingFlags,
+    check_training_flags,
+)
+from run_scripts.model_folder import find_checkpoint
+
+
+@dataclasses.dataclass(frozen=True)
+class FinetuneFlags(TokenizerFlags, TrainingFlags):
+    """Everything but the task: see the flags of each program."""
+
+    data_dir: str = flag(None, "The folder with the task's files.", required=True, is_input=True)
+    init_checkpoint: str = flag(
+        None,
+        "The pre-trained weights, a checkpoint of Google's or of this project. Without --do_train: "
+        "fine-tuned ones; a folder stands for its best or newest checkpoint.",
+        is_input=True,
+    )
+    max_seq_length: int = flag(
+        Columns(128, 512),
+        "Most pieces of an example, specials included; more are cut off.",
+        least=SHORTEST,
+        most=LONGEST_SEQUENCE,
+    )
+    do_train: bool = flag(False, "Whether to train.")
+    do_eval: bool = flag(False, "Whether to measure the model on all splits with labels.")
+    do_predict: bool = flag(False, "Whether to write predictions for the split that is unknown.")
+    predict_split: str = flag(
+        None, "Which split to predict. Without it: test where there is one, else dev."
+    )
+    train_batch_size: int = flag(
+        32, "Examples of an update, over all devices.", least=1, most=LARGEST_BATCH
+    )
+    eval_batch_size: int = flag(
+        8, "Examples of an evaluation step, over all devices.", least=1, most=LARGEST_BATCH
+    )
+    predict_batch_size: int = flag(
+        8, "Examples that are predicted together, over all devices.", least=1, most=LARGEST_BATCH
+    )
+    optimizer: str = flag("adamw", "Google's AdamW or LAMB.", choices=("adamw", "lamb"))
+    learning_rate: float = flag(
+        5e-5, "The rate that the warm-up aims at.", above=0, most=HIGHEST_RATE
+    )
+    num_train_epochs: float = flag(
+        Columns(3.0, None), "Passes over the training examples.", above=0, most=MOST_EPOCHS
+    )
+    train_step: int = flag(
+        Columns(None, 1000),
+        "Updates in all, in place of num_train_epochs.",
+        least=1,
+        most=MOST_STEPS,
+    )
+    warmup_proportion: float = flag(
+        Columns(0.1, None), "The share of all updates that is warm-up.", least=0, below=1
+    )
+    warmup_step: int = flag(
+        Columns(None, 0),
+        "Updates of warm-up, in place of warmup_proportion.",
+        least=0,
+        most=MOST_STEPS,
+    )
+    save_checkpoints_steps: int = flag(
+        1000, "Updates between two checkpoints.", least=1, most=MOST_STEPS
+    )
+    eval_every_steps: int = flag(
+        0,
+        "Updates between two evaluations while training, by which the best checkpoint is chosen; "
+        "0: the last one is. Where a task has no dev split a twentieth of the training examples is "
+        "held out for it.",
+        least=0,
+        most=MOST_STEPS,
+    )
+    patience: int = flag(
+        0,
+        "End training after so many evaluations in a row without a better one; 0: never.",
+        least=0,
+        most=MOST_STEPS,
+    )
+    num_seeds: int = flag(
+        1,
+        "Train as often, with --random_seed and the numbers after it, each in a folder of its own "
+        "below --output_dir; prints mean and standard deviation.",
+        least=1,
+        most=MOST_SEEDS,
+    )
+    bucket_boundaries: str = flag(
+        "auto",
+        "Lengths that batches may have: examples of about equal length come in one batch. auto: "
+        "one to seven, chosen by the examples and by the work ahead, as each is compiled; none: "
+        "all are padded to max_seq_length; or numbers separated by commas.",
+    )
+    classifier_dropout: float = flag(
+        0.1,
+        "The rate of dropout before the task's head, as ALBERT's paper calls it.",
+        least=0,
+        below=1,
+    )
+    freeze_encoder: bool = flag(False, "Train the head alone, on what the encoder gives.")
+    feature_layers: str = flag(
+        None,
+        "Layers whose vectors the head reads, concatenated, for example -1,-2,-3,-4 (0 is the "
+        "first). Without it: what the task's head always reads.",
+    )
+    cached_dir: str = flag(None, "Means nothing here: examples are encoded in seconds.")
+    albert_hub_module_handle: str = flag(
+        None, "Refused: give the module's checkpoint as --init_checkpoint."
+    )
+
+
+def check_finetune_flags(values):
+    """Refuses values that cannot work, whatever the files hold."""
+    # Only some programs have --export_dir.
+    exports = getattr(values, "export_dir", None)
+    if not (values.do_train or values.do_eval or values.do_predict or exports):
+        raise InputError("--do_train, --do_eval or --do_predict must be on. Received: all off")
+    check_training_flags(values)
+    if values.albert_hub_module_handle:
+        raise InputError(
+            "--albert_hub_module_handle must not be given: a hub module's weights are the "
+            "checkpoint in its folder variables, for --init_checkpoint. Received: "
+            f"{values.albert_hub_module_handle}"
+        )
+    check_bounds(values)  # again, for those that a model's folder remembers
+    if values.random_seed + values.num_seeds - 1 > MAX_SEED:
+        raise InputError(
+            f"--random_seed + --num_seeds must be at most {MAX_SEED + 1}. Received: "
+            f"--random_seed={values.random_seed}, --num_seeds={values.num_seeds}"
+        )
+    if values.num_seeds > 1 and not (values.do_train and values.do_eval):
+        raise InputError(
+            "--num_seeds needs --do_train and --do_eval. Received: "
+            f"--num_seeds={values.num_seeds} without"
+        )
+    if values.patience and not values.eval_every_steps:
+        raise InputError(
+            f"--patience needs --eval_every_steps. Received: --patience={values.patience} without"
+        )
+
+
+def resolve_steps(values, given):
+    """Puts None where one of two flags of the same meaning was given and the other was not.
+
+    Args:
+        values: `FinetuneFlags` without `Columns`.
+        given: the same as the command line had it.
+    """
+    for one, other in (("num_train_epochs", "train_step"), ("warmup_proportion", "warmup_step")):
+        chosen = [name for name in (one, other) if not isinstance(getattr(given, name), Columns)]
+        if len(chosen) == 2:
+            raise InputError(f"--{one} and --{other}: only one may be given. Received: both")
+        if chosen:
+            unused = other if chosen == [one] else one
+            values = dataclasses.replace(values, **{unused: None})
+    return values
+
+
+def training_steps(values, examples):
+    """How many updates there are, and how many of them are warm-up.
+
+    Args:
+        values: `FinetuneFlags` of `resolve_steps`.
+        examples: how many there are to train on.
+    """
+    steps = values.train_step
+    if steps is None:
+        steps = int(examples / values.train_batch_size * values.num_train_epochs)
+    if not 1 <= steps <= MOST_STEPS:
+        raise InputError(
+            f"there must be 1 to {MOST_STEPS} batches: examples times --num_train_epochs. "
+            f"Received: {examples} examples, --num_train_epochs={values.num_train_epochs}, "
+            f"--train_batch_size={values.train_batch_size}"
+        )
+    if values.warmup_step is not None:
+        return steps, values.warmup_step
+    return steps, int(steps * values.warmup_proportion)
+
+
+def read_boundaries(text, longest):
+    """The lengths of --bucket_boundaries, ascending, `longest` the last; None for "auto"."""
+    if text == "auto":
+        return None
+    if text in ("none", ""):
+        return (longest,)
+    parts = [part.strip() for part in text.split(",")]
+    lengths = [int(part) if re.fullmatch(r"\d{1,5}", part) else 0 for part in parts]
+    if lengths != sorted(set(lengths)) or not 1 <= lengths[0] <= lengths[-1] <= longest:
+        raise InputError(
+            "--bucket_boundaries must be auto, none, or ascending lengths up to --max_seq_length. "
+            f"Received: {text}, --max_seq_length={longest}"
+        )
+    return tuple(sorted({*lengths, longest}))
+
+
+def read_feature_layers(values, config):
+    """The numbers of --feature_layers; none without it."""
+    if not values.feature_layers:
+        return ()
+    return read_layers("feature_layers", values.feature_layers, config)
+
+
+def read_layers(name, text, config):
+    """The numbers of the flag --NAME, each a layer that the model has."""
+    number = config.num_hidden_layers * getattr(config, "inner_group_num", 1)
+    try:
+        layers = [int(part) for part in text.split(",")]
+    except ValueError:
+        layers = []
+    if not layers or not all(-number <= layer < number for layer in layers):
+        raise InputError(
+            f"--{name} must be numbers from {-number} to {number - 1}, separated by commas: the "
+            f"model has {number} layers. Received: {text}"
+        )
+    return tuple(layers)
+
+
+def find_fine_tuned(values):
+    """The checkpoint to evaluate or predict with, when nothing is trained."""
+    source = values.init_checkpoint or values.output_dir
+    if exists(source):
+        return source
+    if os.path.isdir(source):
+        return find_checkpoint(source)
+    raise InputError(
+        "without --do_train there must be a fine-tuned checkpoint: --init_checkpoint or one in "
+        f"--output_dir. Received: none at {source}"
+    )
+
+
+def check_initial(values):
+    """Refuses an --init_checkpoint that is not there."""
+    prefix = values.init_checkpoint
+    if prefix and not exists(prefix) and not latest_checkpoint(values.output_dir):
+        found = find_checkpoint(prefix) if os.path.isdir(prefix) else None
+        raise InputError(
+            f"--init_checkpoint must name a checkpoint, that is a file {prefix}.index. "
+            f"Received: no such file{f'; did you mean {found} ?' if found else ''}"
+        )
+
+
+def output_dirs(values):
+    """The folders that are trained in: one, or one for each of several seeds."""
+    if values.num_seeds == 1:
+        return [values.output_dir]
+    seeds = range(values.random_seed, values.random_seed + values.num_seeds)
+    return [os.path.join(values.output_dir, f"seed-{seed}") for seed in seeds]
+
+
+def measured_splits(task):
+    """The splits that a model can be judged by; the first one leads."""
+    return [name for name, labelled in task.splits.items() if labelled and name != "train"]
+
+
+def split_to_predict(values, splits):
+    """What --predict_split says, or test, or dev."""
+    return values.predict_split or ("test" if "test" in splits else "dev")

@@ -1,0 +1,122 @@
+"""Puts the flags of flag files into a command line, with paths as they are found.
+
+A path is looked up in the working folder, then beside the flag file that it stands in, then among
+the flag files and configurations that this project ships.
+"""
+
+import glob
+import os
+import re
+from pathlib import Path
+
+from bert_common.errors import InputError
+
+SHIPPED = Path(__file__).parents[1] / "flagfiles"
+_SHIPPED_FROM_ROOT = "run_scripts/flagfiles/"  # as a command names them from the project's root
+
+
+def expand(arguments, inputs):
+    """Puts the flags of flag files where the files are named, and finds the inputs.
+
+    Args:
+        arguments: a command line without the program's name.
+        inputs: the names of the flags whose values are files or folders to read.
+
+    Returns:
+        A list of arguments without --flagfile, paths among them as they were found.
+
+    Raises:
+        InputError: a flag file is missing, malformed, or names itself.
+    """
+    return list(_expand(list(arguments), inputs, None, ()))
+
+
+def _expand(arguments, inputs, folder, outer):
+    """Yields arguments.
+
+    Args:
+        arguments: those of the command line, or the lines of a flag file.
+        inputs: as `expand` has it.
+        folder: the flag file's; None for the command line.
+        outer: the flag files that are being read.
+    """
+    left = iter(arguments)
+    for argument in left:
+        dashes, name, is_whole, value = _split(argument)
+        if name != "flagfile" and name not in inputs:
+            yield argument
+            continue
+        if not is_whole:  # --flag value
+            value = next(left, None)
+            if value is None:
+                raise InputError(f"--{name} must be given with a value. Received: none")
+        if name == "flagfile":
+            yield from _read(os.path.expanduser(value.strip()), inputs, folder, outer)
+        else:
+            yield f"{dashes}{name}={find_input(value, folder)}"
+
+
+def _split(argument):
+    """The dashes of an argument, its flag's name, whether it has a value, the value."""
+    name = argument.lstrip("-")
+    dashes = argument[: len(argument) - len(name)]
+    name, equals, value = name.partition("=")
+    return dashes, name if len(dashes) in (1, 2) else None, bool(equals), value
+
+
+def _read(named, inputs, folder, outer):
+    """Yields the arguments of a flag file."""
+    path = find_input(named, folder)
+    if not os.path.exists(path):
+        raise InputError(
+            f"--flagfile must name a file. Received: {named!r}, which is neither in the working "
+            f"folder nor among those of {SHIPPED}"
+        )
+    if os.path.realpath(path) in outer:
+        raise InputError(f"a flag file must not name itself. Received: {path}, which does")
+    try:
+        lines = Path(path).read_text(encoding="utf-8-sig").split("\n")
+    except UnicodeDecodeError as error:
+        raise InputError(f"a flag file must be UTF-8. Received: {path}: {error}") from None
+    except OSError as error:
+        raise InputError(
+            f"--flagfile must be readable. Received: {path} ({error.strerror})"
+        ) from None
+    flags = [line.strip() for line in lines if line.strip()]
+    flags = [flag for flag in flags if not flag.startswith(("#", "//"))]
+    outer = (*outer, os.path.realpath(path))
+    yield from _expand(flags, inputs, os.path.dirname(path), outer)
+
+
+def find_input(value, folder=None):
+    """Where files to read lie.
+
+    Args:
+        value: a path, or paths, globs or checkpoints' prefixes separated by commas.
+        folder: that of the flag file they are named in, or None.
+
+    Returns:
+        The value, each part of it as it is found; a part that is nowhere as it was.
+    """
+    if _is_there(value):
+        return value
+    parts = re.split(r"(?<!\\),", value)  # as `paths.split_list`
+    if len(parts) == 1:
+        return _find_part(value, folder)
+    found = (_find_part(part.replace("\\,", ","), folder) for part in parts)
+    return ",".join(path.replace(",", "\\,") for path in found)
+
+
+def _find_part(part, folder):
+    path = part.strip()
+    if not path or os.path.isabs(path) or _is_there(path):
+        return part
+    if folder is not None and _is_there(os.path.join(folder, path)):
+        return os.path.join(folder, path)
+    shipped = SHIPPED / path.removeprefix(_SHIPPED_FROM_ROOT)
+    return str(shipped) if shipped.parent == SHIPPED and shipped.is_file() else part
+
+
+def _is_there(path):
+    """Whether a path, a glob or a checkpoint's prefix leads to something."""
+    return os.path.exists(path) or os.path.exists(f"{path}.index") or bool(glob.glob(path))

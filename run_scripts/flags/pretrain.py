@@ -1,0 +1,311 @@
+"""The flags of run_pretraining, and what can be said of them before TensorFlow is imported."""
+
+import dataclasses
+import hashlib
+import os
+import re
+import warnings
+
+from bert_common.errors import InputError
+from bert_tf.checkpoint_files import exists, latest_checkpoint
+from create_pretraining_data.records.metadata import read_sidecar, sidecar_path, tokenizer_beside
+from run_scripts.flags.limits import HIGHEST_RATE, LARGEST_BATCH, LONGEST_SEQUENCE, MOST_STEPS
+from run_scripts.flags.parser import Columns, flag
+from run_scripts.flags.tokenizer import TokenizerFlags, open_tokenizer
+from run_scripts.flags.training import (
+    TrainingFlags,
+    check_training_flags,
+)
+from run_scripts.model_folder import check_table, find_checkpoint, find_tokenizer
+from tokenization import load_tokenizer
+from tokenization.vocabulary import load_vocabulary, read_bytes
+
+
+@dataclasses.dataclass(frozen=True)
+class PretrainFlags(TrainingFlags):
+    """Pre-trains BERT or ALBERT on the records of create_pretraining_data.py.
+
+    Give --bert_config_file or --albert_config_file, or --model_dir to go on from a model: that
+    chooses between BERT and ALBERT, and with it the defaults of google-research/bert or of
+    google-research/albert. A run that was stopped goes on from the newest checkpoint in
+    --output_dir when it is started again."""
+
+    input_file: str = flag(
+        None, "TFRecord files: paths or globs, separated by commas.", required=True, is_input=True
+    )
+    init_checkpoint: str = flag(
+        None, "Weights to start from: a checkpoint of Google's or of this program.", is_input=True
+    )
+    allow_missing: str = flag(
+        "",
+        "What --init_checkpoint may lack: beginnings of Google's variable names, separated by "
+        "commas; cls/ for the pre-training heads.",
+    )
+    vocab_file: str = flag(
+        None,
+        "The records' vocabulary: checked against the configuration's vocab_size.",
+        is_input=True,
+    )
+    tokenizer_dir: str = flag(
+        None,
+        "The records' tokenizer (a folder with tokenizer_config.json): checked likewise, and "
+        "copied into --output_dir; without it that which lies beside the records.",
+        is_input=True,
+    )
+    do_lower_case: bool = flag(
+        None,
+        "Whether the tokenizer of a released model in --model_dir lower-cases. Without it: what "
+        "its name says (uncased_..., multi_cased_...), or not where its vocabulary has capital "
+        "letters.",
+    )
+    max_seq_length: int = flag(
+        Columns(128, 512),
+        "Length of the records' sequences; need not be given where a JSON file lies beside them.",
+        least=1,
+        most=LONGEST_SEQUENCE,
+    )
+    max_predictions_per_seq: int = flag(
+        Columns(20, 20),
+        "Places for masked words in a record; likewise.",
+        least=1,
+        most=LONGEST_SEQUENCE,
+    )
+    do_train: bool = flag(Columns(False, True), "Whether to train.")
+    do_eval: bool = flag(Columns(False, False), "Whether to evaluate, after training if both.")
+    train_batch_size: int = flag(
+        Columns(32, 4096), "Examples of an update, over all devices.", least=1, most=LARGEST_BATCH
+    )
+    eval_batch_size: int = flag(
+        Columns(8, 64), "Examples of an evaluation step.", least=1, most=LARGEST_BATCH
+    )
+    optimizer: str = flag(
+        Columns("adamw", "lamb"), "Google's AdamW or LAMB.", choices=("adamw", "lamb")
+    )
+    learning_rate: float = flag(
+        Columns(5e-5, 0.00176), "The rate that the warm-up aims at.", above=0, most=HIGHEST_RATE
+    )
+    poly_power: float = flag(1.0, "The power of the rate's fall.", above=0, most=100)
+    num_train_steps: int = flag(
+        Columns(100000, 125000), "Updates in all.", least=1, most=MOST_STEPS
+    )
+    num_warmup_steps: int = flag(
+        Columns(10000, 3125), "Updates of linear warm-up.", least=0, most=MOST_STEPS
+    )
+    start_warmup_step: int = flag(
+        0, "The update at which the warm-up begins.", least=0, most=MOST_STEPS
+    )
+    save_checkpoints_steps: int = flag(
+        Columns(1000, 5000), "Updates between two checkpoints.", least=1, most=MOST_STEPS
+    )
+    eval_input_file: str = flag(
+        None,
+        "Held-out TFRecord files to evaluate on; without them the training files are read.",
+        is_input=True,
+    )
+    eval_every_steps: int = flag(
+        0,
+        "Updates between two evaluations on --eval_input_file; 0: one at the end.",
+        least=0,
+        most=MOST_STEPS,
+    )
+    max_eval_steps: int = flag(100, "Evaluate at most so many batches.", least=1, most=MOST_STEPS)
+    bucket_boundaries: str = flag(
+        None,
+        "Shorter lengths that a batch may have too, separated by commas, for example 128,256: "
+        "examples of about equal length come in one batch. Not for packed records.",
+    )
+    export_dir: str = flag(
+        None, "After training, also write weights, configuration and tokenizer here, no moments."
+    )
+    masked_lm_budget: float = flag(
+        0.0, "Accepted at 0: it did nothing in Google's program.", least=0, most=1
+    )
+    init_from_group0: bool = flag(False, "Accepted while off: it failed in Google's program.")
+
+
+def check_flags(values):
+    """Refuses values that cannot work, whatever the files hold."""
+    if not (values.do_train or values.do_eval):
+        raise InputError("--do_train or --do_eval must be on. Received: both off")
+    check_training_flags(values)
+    if values.masked_lm_budget:
+        raise InputError(f"--masked_lm_budget must be 0. Received: {values.masked_lm_budget}")
+    if values.init_from_group0:
+        raise InputError("--init_from_group0 must be off: Google's program fails on it too")
+    if values.do_train and values.num_warmup_steps > values.num_train_steps:
+        warnings.warn(
+            f"--num_warmup_steps={values.num_warmup_steps} is more than "
+            f"--num_train_steps={values.num_train_steps}: the rate never comes near "
+            "--learning_rate",
+            stacklevel=2,
+        )
+    if values.eval_every_steps and not (values.eval_input_file and values.do_train):
+        raise InputError(
+            "--eval_every_steps needs --eval_input_file and --do_train. Received: "
+            f"--eval_every_steps={values.eval_every_steps} without"
+        )
+
+
+def read_bucket_boundaries(values, record_format):
+    """The lengths that batches may have, ascending; none without --bucket_boundaries.
+
+    Args:
+        values: `PretrainFlags`.
+        record_format: the records' `RecordFormat`.
+    """
+    if not values.bucket_boundaries:
+        return ()
+    longest = record_format.max_seq_length
+    parts = [part.strip() for part in values.bucket_boundaries.split(",")]
+    lengths = [int(part) if re.fullmatch(r"\d{1,5}", part) else 0 for part in parts]
+    if lengths != sorted(set(lengths)) or not 1 <= lengths[0] <= lengths[-1] < longest:
+        raise InputError(
+            "--bucket_boundaries must be ascending lengths below --max_seq_length. Received: "
+            f"{values.bucket_boundaries}, --max_seq_length={longest}"
+        )
+    if record_format.packed_sequences:
+        raise InputError(
+            "--bucket_boundaries is for records that are not packed, rows of which are full. "
+            f"Received: --bucket_boundaries={values.bucket_boundaries} and packed records"
+        )
+    return (*lengths, longest)
+
+
+def check_vocabulary(values, config):
+    """The tokenizer of --tokenizer_dir or of --model_dir, or None.
+
+    Raises:
+        InputError: it, or --vocab_file, is larger than the model's table.
+    """
+    if values.vocab_file and values.tokenizer_dir:
+        raise InputError("--vocab_file and --tokenizer_dir: only one may be given. Received: both")
+    tokenizer = None
+    if values.tokenizer_dir:
+        tokenizer, source = load_tokenizer(values.tokenizer_dir), values.tokenizer_dir
+    elif values.vocab_file:
+        vocabulary, _ = load_vocabulary(values.vocab_file)
+        check_table(config, max(vocabulary.values()) + 1, values.vocab_file)
+    elif values.model_dir:
+        found = find_tokenizer(values.model_dir, values.do_lower_case)
+        tokenizer = open_tokenizer(TokenizerFlags(**found)) if found else None
+        source = values.model_dir
+    if tokenizer is not None:
+        check_table(config, tokenizer.vocab_size, source)
+    return tokenizer
+
+
+def read_own_tokenizer(config, files):
+    """The tokenizer that lies beside the records, or None.
+
+    Args:
+        config: the model's configuration.
+        files: the record files.
+
+    Raises:
+        InputError: it is not what the records were made with, or larger than the model's table.
+    """
+    path = next(filter(tokenizer_beside, files), None)
+    if path is None:
+        return None
+    folder = tokenizer_beside(path)
+    tokenizer = load_tokenizer(folder)
+    found, wanted = tokenizer.fingerprint(), read_sidecar(path)["tokenizer"]["fingerprint"]
+    if found != wanted:
+        raise InputError(
+            f"{folder} must be what the records were made with: fingerprint {wanted[:12]}... in "
+            f"{sidecar_path(path)} (--tokenizer_dir names another folder). "
+            f"Received: fingerprint {found[:12]}..."
+        )
+    check_table(config, tokenizer.vocab_size, folder)
+    return tokenizer
+
+
+def take_described_lengths(values, given, files):
+    """Puts the lengths that the JSON file beside the records says where no flag was given.
+
+    Args:
+        values: `PretrainFlags` without `Columns`.
+        given: the same as the command line had it.
+        files: the record files.
+
+    Returns:
+        `PretrainFlags`.
+    """
+    description = read_sidecar(files[0])
+    if description is None:
+        return values
+    described = description.get("record_format", {})
+    lengths = {
+        name: described[name]
+        for name in ("max_seq_length", "max_predictions_per_seq")
+        if name in described and isinstance(getattr(given, name), Columns)
+    }
+    return dataclasses.replace(values, **lengths)
+
+
+def evaluation_shape(values, files):
+    """The lengths of held-out records, which may differ from those that are trained on.
+
+    Args:
+        values: `PretrainFlags` without `Columns`.
+        files: the held-out record files.
+
+    Returns:
+        max_seq_length and max_predictions_per_seq: of the JSON file beside them, else the flags'.
+    """
+    described = (read_sidecar(files[0]) or {}).get("record_format", {})
+    names = ("max_seq_length", "max_predictions_per_seq")
+    return tuple(described.get(name, getattr(values, name)) for name in names)
+
+
+def check_described_tokenizer(values, tokenizer, files):
+    """Refuses records of several tokenizers, or a tokenizer that they were not made with.
+
+    Args:
+        values: `PretrainFlags`.
+        tokenizer: that of --tokenizer_dir or --model_dir, or None.
+        files: the record files; those without a JSON file beside them are let through.
+    """
+    made_with = {path: (read_sidecar(path) or {}).get("tokenizer", {}) for path in files}
+    known = {path: made.get("fingerprint") for path, made in made_with.items()}
+    known = {path: found for path, found in known.items() if found}
+    if len(set(known.values())) > 1:
+        one = next(iter(known))
+        other = next(path for path in known if known[path] != known[one])
+        raise InputError(
+            "all records, those of --eval_input_file too, must be made with one tokenizer. "
+            f"Received: {one}, fingerprint {known[one][:12]}..., and {other}, "
+            f"{known[other][:12]}..."
+        )
+    if tokenizer is not None:
+        flag_name = "tokenizer_dir" if values.tokenizer_dir else "model_dir"
+        where = getattr(values, flag_name)
+        name, found = "fingerprint", tokenizer.fingerprint()
+    elif values.vocab_file:
+        flag_name, where = "vocab_file", values.vocab_file
+        name, found = "vocabulary_sha256", hashlib.sha256(read_bytes(where)).hexdigest()
+    else:
+        return
+    for path, made in made_with.items():
+        if made.get(name, found) != found:
+            raise InputError(
+                f"--{flag_name} must be what the records were made with: {name} "
+                f"{made[name][:12]}... in {sidecar_path(path)}. "
+                f"Received: {where}, {name} {found[:12]}..."
+            )
+
+
+def check_checkpoints(values):
+    """Refuses a checkpoint that is not there, or an evaluation without one."""
+    prefix, newest = values.init_checkpoint, latest_checkpoint(values.output_dir)
+    if prefix and not newest and not exists(prefix):  # a run that goes on does not read it
+        found = find_checkpoint(prefix) if os.path.isdir(prefix) else None
+        raise InputError(
+            f"--init_checkpoint must name a checkpoint, that is a file {prefix}.index. "
+            f"Received: no such file{f'; did you mean {found} ?' if found else ''}"
+        )
+    if not (values.do_train or prefix or newest):
+        raise InputError(
+            "to evaluate there must be a checkpoint in --output_dir, or --init_checkpoint. "
+            f"Received: none in {values.output_dir}"
+        )

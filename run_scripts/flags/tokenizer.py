@@ -1,0 +1,132 @@
+"""The flags that name a tokenizer; checks them, opens it."""
+
+import dataclasses
+import os
+import warnings
+
+from bert_common.errors import InputError
+from run_scripts.flags.parser import flag
+from tokenization import (
+    FullTokenizer,
+    KoreanTokenizer,
+    SentencePieceTokenizer,
+    load_tokenizer,
+)
+from tokenization.loading import CONFIG_FILE
+
+
+@dataclasses.dataclass(frozen=True)
+class TokenizerFlags:
+    """The flags that every program with a tokenizer has."""
+
+    vocab_file: str = flag(None, "The vocabulary, one piece a line.", is_input=True)
+    spm_model_file: str = flag(None, "A SentencePiece model, instead of vocab_file.", is_input=True)
+    tokenizer: str = flag(
+        None,
+        "full: google-research/bert's; korean: keeps Hangul and its words whole; sentencepiece. "
+        "Without it: sentencepiece if spm_model_file is given, else full.",
+        choices=("full", "korean", "sentencepiece"),
+    )
+    tokenizer_dir: str = flag(
+        None,
+        "A folder with tokenizer_config.json and its vocabulary, instead of the three above.",
+        is_input=True,
+    )
+    do_lower_case: bool = flag(
+        None,
+        "Lower-case the text. Without it: for a released model in --model_dir what its name says "
+        "(uncased_..., multi_cased_...), or false where its vocabulary has capital letters; else "
+        "true for full and sentencepiece, false for korean.",
+    )
+
+
+def check_tokenizer_flags(flags):
+    """Refuses flags that name two tokenizers, or none.
+
+    Raises:
+        InputError: names both flags.
+    """
+    if flags.tokenizer_dir:
+        for name in ("vocab_file", "spm_model_file", "tokenizer"):
+            if getattr(flags, name):
+                raise InputError(
+                    f"--tokenizer_dir must be given without --{name}. Received: "
+                    f"--tokenizer_dir={flags.tokenizer_dir}, --{name}={getattr(flags, name)}"
+                )
+    elif flags.spm_model_file:
+        if flags.tokenizer not in (None, "sentencepiece"):
+            raise InputError(
+                "--spm_model_file must be given without --tokenizer, or with sentencepiece. "
+                f"Received: --spm_model_file={flags.spm_model_file}, --tokenizer={flags.tokenizer}"
+            )
+        if flags.vocab_file:
+            print(f"--vocab_file={flags.vocab_file} means nothing beside --spm_model_file")
+    elif flags.tokenizer == "sentencepiece":
+        raise InputError(
+            "--tokenizer=sentencepiece must be given with --spm_model_file. Received: no model"
+            + (f", --vocab_file={flags.vocab_file}" if flags.vocab_file else "")
+        )
+    elif not flags.vocab_file:
+        folder = getattr(flags, "model_dir", None)
+        raise InputError(
+            "one of --vocab_file, --spm_model_file, --tokenizer_dir must be given, or a "
+            "--model_dir that holds a tokenizer. Received: "
+            + (f"--model_dir={folder} without" if folder else "none")
+        )
+
+
+def source_of(flags):
+    """The folder or file that the tokenizer is read from."""
+    return flags.tokenizer_dir or flags.spm_model_file or flags.vocab_file
+
+
+def open_tokenizer(flags):
+    """Builds the tokenizer that the flags name.
+
+    Raises:
+        InputError: its files are missing or malformed, it lacks a piece that records need, or
+            --do_lower_case disagrees with the folder's configuration.
+    """
+    case = {} if flags.do_lower_case is None else {"do_lower_case": flags.do_lower_case}
+    if flags.tokenizer_dir:
+        tokenizer = load_tokenizer(flags.tokenizer_dir)
+    elif flags.spm_model_file:
+        tokenizer = SentencePieceTokenizer(flags.spm_model_file, **case)
+    elif flags.tokenizer == "korean":
+        tokenizer = KoreanTokenizer(flags.vocab_file, **case)
+    else:
+        tokenizer = FullTokenizer(flags.vocab_file, **case)
+    if flags.vocab_file and not (flags.tokenizer_dir or flags.spm_model_file):
+        _compare_with_folder(tokenizer, flags.vocab_file)
+    where = source_of(flags)
+    if flags.tokenizer_dir and case and tokenizer.do_lower_case != flags.do_lower_case:
+        raise InputError(
+            "--do_lower_case must be as the tokenizer's folder has it. Received: "
+            f"--do_lower_case={flags.do_lower_case}, {where}: {tokenizer.do_lower_case}"
+        )
+    needed = {
+        "[UNK]": tokenizer.unk_id,
+        "[CLS]": tokenizer.cls_id,
+        "[SEP]": tokenizer.sep_id,
+        "[MASK]": tokenizer.mask_id,
+    }
+    missing = [token for token, index in needed.items() if index is None]
+    if missing:
+        raise InputError(f"{where} must have {', '.join(needed)}. Received: no {missing}")
+    return tokenizer
+
+
+def _compare_with_folder(tokenizer, vocab_file):
+    """Warns where a tokenizer_config.json beside the vocabulary says to use it in another way."""
+    folder = os.path.dirname(vocab_file) or "."
+    try:
+        other = load_tokenizer(folder)
+    except InputError:  # none there, or one of another library
+        return
+    same_pieces = other.vocabulary_bytes == tokenizer.vocabulary_bytes
+    if same_pieces and other.fingerprint() != tokenizer.fingerprint():
+        warnings.warn(
+            f"{folder}/{CONFIG_FILE} makes another tokenizer of the same vocabulary: to use that, "
+            f"give --tokenizer_dir={folder} instead of --vocab_file={vocab_file}",
+            stacklevel=2,
+        )

@@ -1,0 +1,8 @@
+"""Checks a machine's devices: what works, how right, how fast; run by `python -m`."""
+
+import sys
+
+if sys.argv[:1] == ["-m"]:  # before the imports of the program itself
+    from bert_common.startup import begin
+
+    begin()

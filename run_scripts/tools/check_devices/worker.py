@@ -1,0 +1,87 @@
+"""Does the tasks of a file, in a process that may die of them; started by `processes`.
+
+python -m run_scripts.tools.check_devices.worker FILE
+"""
+
+import json
+import os
+import re
+import sys
+from pathlib import Path
+
+from run_scripts.tools.check_devices.speeds import measure_base, measure_products
+from run_scripts.tools.check_devices.steps import check_step, strategy_of
+
+KINDS = {"check": check_step, "product": measure_products, "base": measure_base}
+
+# The answers lie beside the tasks, a line of JSON each.
+ANSWERS = ".answers"
+
+# How much of an error is told.
+SHOWN_CHARACTERS = 200
+
+# Lines that TensorFlow writes above what went wrong.
+PREAMBLE = ("Graph execution error", "Detected at node", "File ", "<stack traces", "Exception enc")
+
+
+def work(path):
+    """Does the tasks of a file and writes an answer to each beside it, in one of the processes.
+
+    Args:
+        path: the file with the tasks.
+
+    Returns:
+        The exit status: 1 if a worker among several failed, for then its sums have stopped.
+    """
+    import tensorflow as tf
+
+    if not tf.config.list_physical_devices("GPU"):
+        tf.config.set_logical_device_configuration(
+            tf.config.list_physical_devices("CPU")[0],
+            [tf.config.LogicalDeviceConfiguration()] * 2,
+        )
+    with open(path.with_suffix(ANSWERS), "w", encoding="utf-8") as file:
+        for task in json.loads(path.read_text(encoding="utf-8")):
+            answer = answer_to(task)
+            print(json.dumps(answer), file=file, flush=True)
+            if "TF_CONFIG" in os.environ and answer["result"].startswith("failed"):
+                return 1
+    if "TF_CONFIG" in os.environ:
+        from bert_tf.training.distribution import barrier
+
+        barrier(strategy_of(task["strategy"]))
+    return 0
+
+
+def answer_to(task):
+    """Does one task.
+
+    Args:
+        task: a dict; "kind" is a key of `KINDS`.
+
+    Returns:
+        An answer, see `processes.run_group`: an exception is one too.
+    """
+    try:
+        return KINDS[task["kind"]](task)
+    except Exception as error:  # whatever it is, the next task may work
+        return {"result": f"failed: {first_line(error)}"}
+
+
+def first_line(error):
+    """What an exception says, in one line.
+
+    Args:
+        error: an exception; TensorFlow's begin with lines that say nothing.
+    """
+    text = getattr(error, "message", None) or str(error)
+    lines = [line.strip() for line in text.splitlines()]
+    lines = [line for line in lines if line and not line.startswith(PREAMBLE)]
+    # XLA's own line; the error's below the code that was being traced.
+    told = [line for line in lines if "XLA" in line or re.match(r"\w+Error: ", line)]
+    line = re.sub(r"\[_XlaMustCompile[^]]*\]", "", [*told, *lines, ""][0])
+    return f"{type(error).__name__}: {line}"[:SHOWN_CHARACTERS]
+
+
+if __name__ == "__main__":
+    sys.exit(work(Path(sys.argv[1])))

@@ -1,0 +1,129 @@
+"""The program fill_masks: shows what a pre-trained model puts in the place of [MASK]."""
+
+import dataclasses
+import sys
+
+from albert_tf.config import AlbertConfig
+from bert_common.errors import InputError
+from bert_common.import_tensorflow import import_tensorflow
+from bert_tf.config import BertConfig
+from run_scripts.flags.limits import LARGEST_VOCABULARY
+from run_scripts.flags.parser import flag, run_program
+from run_scripts.flags.tokenizer import (
+    TokenizerFlags,
+    check_tokenizer_flags,
+    open_tokenizer,
+    source_of,
+)
+from run_scripts.model_folder import (
+    check_table,
+    fill_in_tokenizer,
+    find_checkpoint,
+    find_config,
+    find_folder,
+    warn_of_untrained_positions,
+)
+
+MASK = "[MASK]"
+
+# What guesses do not depend on, and released checkpoints may lack.
+UNUSED = ("bert/pooler/", "cls/seq_relationship/")
+
+
+@dataclasses.dataclass(frozen=True)
+class FillMasksFlags(TokenizerFlags):
+    """Fills every [MASK] of a text with the model's best guesses; a [MASK] is one piece.
+
+    For example --text='어제 친구를 [MASK] 밥을 먹었다.' or, for a particle,
+    --text='나는 학교[MASK] 갔다.'"""
+
+    model_dir: str = flag(
+        None,
+        "A pre-trained model's folder, this project's or a released one as it is unpacked: stands "
+        "for configuration, checkpoint (the best, else the newest) and, where no other flag names "
+        "it, tokenizer.",
+        required=True,
+        is_input=True,
+    )
+    text: str = flag(None, "Sentences with [MASK], separated by |.", required=True)
+    guesses: int = flag(
+        5, "How many guesses to show for each [MASK].", least=1, most=LARGEST_VOCABULARY
+    )
+
+
+def main(argv=None):
+    """The console script; returns the exit status."""
+    return run_program(fill_masks, FillMasksFlags, argv)
+
+
+def fill_masks(values):
+    """Loads the model, prints a line for every [MASK]."""
+    texts = [text.strip() for text in values.text.split("|")]
+    for text in texts:
+        if MASK not in text:
+            raise InputError(f"every sentence of --text must hold {MASK}. Received: {text!r}")
+    folder, values = find_folder(values.model_dir), fill_in_tokenizer(values)
+    check_tokenizer_flags(values)
+    tokenizer = open_tokenizer(values)
+    column, path = find_config(folder)
+    config = (BertConfig if column == "bert" else AlbertConfig).from_json_file(path)
+    check_table(config, tokenizer.vocab_size, source_of(values))
+    checkpoint = find_checkpoint(folder)
+    sequences = [encode_with_masks(tokenizer, text) for text in texts]
+    for text, ids in zip(texts, sequences, strict=True):
+        if len(ids) > config.max_position_embeddings:
+            raise InputError(
+                f"a sentence must have at most {config.max_position_embeddings} pieces. "
+                f"Received: {len(ids)} in {text!r}"
+            )
+    warn_of_untrained_positions(checkpoint, max(map(len, sequences)), "the longest sentence")
+
+    import_tensorflow()
+    from albert_tf import AlbertModel
+    from bert_tf import BertModel, PretrainingModel, load_google_checkpoint
+    from bert_tf.summaries.mask_predictions import best_guesses
+
+    model = PretrainingModel((BertModel if column == "bert" else AlbertModel)(config))
+    load_google_checkpoint(model, checkpoint, UNUSED)
+    for text, ids in zip(texts, sequences, strict=True):
+        positions = [i for i, piece in enumerate(ids) if piece == tokenizer.mask_id]
+        print(text)
+        pieces = sorted(set(tokenizer.vocab.values()))  # the model's table may have more rows
+        for guesses in best_guesses(model, ids, positions, pieces, values.guesses):
+            shown = "  ".join(
+                f"{tokenizer.convert_ids_to_tokens([piece])[0]} {100 * probability:.0f}%"
+                for piece, probability in guesses
+            )
+            print(f"    {shown}")
+
+
+def encode_with_masks(tokenizer, text):
+    """[CLS], the ids of the text with the mask's id for every [MASK], [SEP].
+
+    What follows a [MASK] without a space goes on with its word: in "[MASK]는 갔다" the mask
+    stands for a noun, and "는" is a particle.
+    """
+    first, *parts = text.split(MASK)
+    ids = [tokenizer.cls_id, *tokenizer.encode(first)]
+    for part in parts:
+        ids.append(tokenizer.mask_id)
+        ids += tokenizer.convert_tokens_to_ids(tokenize_behind_mask(tokenizer, part))
+    return [*ids, tokenizer.sep_id]
+
+
+def tokenize_behind_mask(tokenizer, text):
+    """The pieces of a text that stands right behind a [MASK]."""
+    if not text or text[0].isspace():
+        return tokenizer.tokenize(text)
+    if not hasattr(tokenizer, "basic_tokens"):  # SentencePiece marks where a word begins
+        first, *rest = tokenizer.tokenize(text)
+        return [first.lstrip("\u2581"), *rest] if first != "\u2581" else rest
+    first, *rest = tokenizer.basic_tokens(text)
+    pieces = tokenizer.wordpiece.continuation_pieces(first)
+    if tokenizer.unk_id in tokenizer.convert_tokens_to_ids(pieces):  # punctuation has no such form
+        pieces = tokenizer.wordpiece.pieces(first)
+    return [*pieces, *tokenizer.tokenize(" ".join(rest))]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""From text to a vocabulary; learn is the file to open first."""

@@ -1,0 +1,132 @@
+"""Marks where morphemes meet inside words, by the analyser kiwipiepy."""
+
+import resource
+import threading
+from collections.abc import Iterable, Iterator
+
+from bert_common.errors import InputError
+from bert_common.progress import in_bytes
+
+# The mark of each place between two characters of a word.
+BOUNDARY, INSIDE, EITHER = "1", "0", "?"
+
+# Suffixes that begin a morpheme of their own by every grammar: plural, -적, -님.
+INFLECTING_SUFFIXES = ("들", "적", "님")
+
+NOUNS = ("NNG", "NNP", "NNB")
+BEFORE_NOUNS = ("NNG", "NNP", "NNB", "NP", "MM", "MAG")
+PREFIX, SUFFIX = "XPN", "XSN"
+
+# Address space that the analyser takes (a third of it is ever used), and each of its threads.
+KIWI_BYTES, THREAD_BYTES = 1_500_000_000, 100_000_000
+
+
+def mark_with_kiwi(sentences: Iterable[str], num_threads: int) -> Iterator[tuple[str, str]]:
+    """Yields (word, marks) of every word, marked by the morphemes of its sentence.
+
+    Args:
+        sentences: words joined by single spaces.
+        num_threads: how many threads analyse; the result does not depend on it.
+
+    Raises:
+        InputError: kiwipiepy is not installed, or cannot run here.
+    """
+    kiwi = _open_kiwi(num_threads)
+    for tokens, sentence in kiwi.tokenize(iter(sentences), echo=True):
+        marks = mark_places(sentence, tokens)
+        start = 0
+        for word in sentence.split(" "):
+            yield word, marks[start + 1 : start + len(word)]
+            start += len(word) + 1
+
+
+def kiwi_versions() -> dict[str, str]:
+    """The versions of the analyser and of its model, which decide what it cuts."""
+    from importlib.metadata import version
+
+    return {name: version(name) for name in ("kiwipiepy", "kiwipiepy_model")}
+
+
+def _open_kiwi(num_threads):
+    try:
+        from kiwipiepy import Kiwi
+    except ImportError:
+        raise InputError(
+            "--analyser=kiwi must have kiwipiepy (pip install -e '.[korean]'). Received: not "
+            "installed; --analyser=none learns without it"
+        ) from None
+    check_limits(num_threads)
+    return Kiwi(num_workers=num_threads)
+
+
+def check_limits(num_threads: int) -> None:
+    """Sees that the analyser can run: where it cannot, it ends the process or hangs.
+
+    Raises:
+        InputError: names the limit.
+    """
+    needed = KIWI_BYTES + num_threads * THREAD_BYTES
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit != resource.RLIM_INFINITY and limit < needed:
+        raise InputError(
+            f"kiwipiepy must have {in_bytes(needed)} of address space for {num_threads} threads. "
+            f"Received: a limit (ulimit -v) of {in_bytes(limit)}"
+        )
+    end, threads = threading.Event(), []
+    try:
+        for _ in range(num_threads):
+            thread = threading.Thread(target=end.wait)
+            thread.start()
+            threads.append(thread)
+    except RuntimeError as error:
+        raise InputError(
+            f"{num_threads} threads of kiwipiepy must start. Received: {error} after "
+            f"{len(threads)} of them; it can do with fewer (--num_threads)"
+        ) from None
+    finally:
+        end.set()
+        for thread in threads:
+            thread.join()
+
+
+def mark_places(sentence: str, tokens: Iterable) -> str:
+    """Marks the places of a sentence, place i lying before its character i.
+
+    Two kinds of places are EITHER, so that learning is free to join or to cut there:
+
+    * Beside a contraction. In 내려간, 내려가 and ㄴ share the last syllable: the morphemes meet
+      inside it, so the places before and behind that syllable are as good as each other.
+    * Where grammars disagree: behind a prefix, before most noun suffixes, between the nouns of
+      a compound (전문성, 우리나라).
+
+    Args:
+        sentence: the text.
+        tokens: the analyser's, in order; each with start, len, tag, form.
+
+    Returns:
+        One mark more than the sentence has characters.
+    """
+    marks = [INSIDE] * (len(sentence) + 1)
+    previous = None
+    for token in tokens:
+        start, end = token.start, token.start + token.len
+        for place in (start, end):
+            if marks[place] == INSIDE:
+                marks[place] = BOUNDARY
+        if previous is not None:
+            previous_end = previous.start + previous.len
+            if start < previous_end:
+                first, last = min(start, previous.start), max(end, previous_end)
+                for place in (start, previous_end):
+                    if first < place < last:
+                        marks[place] = EITHER
+            elif start == previous_end and _is_one_word_too(previous, token):
+                marks[start] = EITHER
+        previous = token
+    return "".join(marks)
+
+
+def _is_one_word_too(left, right) -> bool:
+    if left.tag == PREFIX or right.tag == SUFFIX:
+        return right.form not in INFLECTING_SUFFIXES
+    return left.tag in BEFORE_NOUNS and right.tag in NOUNS

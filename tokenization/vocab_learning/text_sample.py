@@ -1,0 +1,137 @@
+"""Reads the text that a vocabulary is learned from: a sample of bounded size, as words."""
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+from bert_common.errors import InputError
+from bert_common.progress import progress
+
+LONGEST_READ = 1 << 20  # a line beyond this comes in parts, so that no file fills the memory
+
+# Longer "words" are addresses, base64, text without spaces: nothing to learn morphemes from.
+LONGEST_WORD = 64
+
+# An analyser's time and memory grow with its input; no sentence needs more characters.
+LONGEST_SENTENCE = 1000
+
+
+class Text(NamedTuple):
+    """A file of text, in whatever form."""
+
+    name: str  # for messages
+    size: int  # bytes of all lines
+    read_lines: Callable[[], Iterable[bytes]]  # as `split_lines` yields them
+
+
+def read_sample(
+    texts: list[Text], most_bytes: int, seed: int, strict_utf8: bool, counts: Counter
+) -> Iterator[str]:
+    """Yields lines of text, each with the same chance, about `most_bytes` of them in all.
+
+    Args:
+        texts: read in this order.
+        most_bytes: all lines are kept when the texts have no more bytes than this.
+        seed: the same seed keeps the same lines.
+        strict_utf8: refuse bytes that are not UTF-8; otherwise they are left out, counted.
+        counts: is added to: bytes, lines, sampled_bytes, sampled_lines, lines_not_utf8 (of the
+            sampled ones), bytes_not_utf8.
+
+    Raises:
+        InputError: a byte is not UTF-8 while `strict_utf8`.
+    """
+    total = sum(text.size for text in texts)
+    rng = random.Random(seed)
+    with progress("reading the text", total, "B") as bar:
+        for text in texts:
+            number = 1
+            for line in text.read_lines():
+                line_number, number = number, number + line.endswith(b"\n")
+                counts["bytes"] += len(line)
+                counts["lines"] += 1
+                bar.update(len(line))
+                if total > most_bytes and rng.random() >= most_bytes / total:
+                    continue
+                counts["sampled_bytes"] += len(line)
+                counts["sampled_lines"] += 1
+                decoded = _decode(line, text.name, line_number, strict_utf8, counts)
+                if decoded:
+                    yield decoded
+
+
+def split_lines(file) -> Iterator[bytes]:
+    """Splits at "\\n" alone; a line over `LONGEST_READ` comes in parts, cut at spaces."""
+    rest = b""
+    while block := file.readline(LONGEST_READ):
+        block = rest + block
+        rest = b""
+        if not block.endswith(b"\n") and len(block) >= LONGEST_READ:
+            # No space in a megabyte: cut before a byte that begins a character.
+            cut = block.rfind(b" ") + 1 or max(
+                len(block) - back for back in range(1, 5) if block[-back] & 0xC0 != 0x80
+                or back == 4
+            )  # fmt: skip
+            block, rest = block[:cut], block[cut:]
+        yield block
+    if rest:
+        yield rest
+
+
+def decode_line(line: bytes, name: str, number: int) -> str:
+    """A line of a file without the white space around it.
+
+    Raises:
+        InputError: a byte is not UTF-8.
+    """
+    try:
+        return line.decode(_encoding(number)).strip()
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{name}, line {number}: the text must be UTF-8. Received: byte "
+            f"0x{line[error.start]:02x} at column {error.start + 1} ({error.reason})"
+        ) from None
+
+
+def _encoding(number):
+    return "utf-8-sig" if number == 1 else "utf-8"  # a byte-order mark is not text
+
+
+def _decode(line: bytes, name: str, number: int, strict_utf8: bool, counts: Counter) -> str:
+    try:
+        return decode_line(line, name, number)
+    except InputError:
+        if strict_utf8:
+            raise
+    text = line.decode(_encoding(number), errors="ignore")
+    counts["lines_not_utf8"] += 1
+    counts["bytes_not_utf8"] += len(line) - len(text.encode("utf-8"))
+    return text.strip()
+
+
+def read_sentences(
+    lines: Iterable[str], split_words: Callable[[str], list[str]], characters: Counter
+) -> Iterator[str]:
+    """Yields words joined by single spaces, in pieces short enough for an analyser.
+
+    Args:
+        lines: text.
+        split_words: the tokenizer's own way from a text to its words.
+        characters: is added to: each character as a piece, "가" where it begins a word, "##가"
+            where it does not; words too long for learning are counted here too.
+    """
+    for line in lines:
+        sentence, length = [], 0
+        for word in split_words(line):
+            characters[word[0]] += 1
+            for character in word[1:]:
+                characters["##" + character] += 1
+            if len(word) > LONGEST_WORD:
+                continue
+            if length + len(word) > LONGEST_SENTENCE:
+                yield " ".join(sentence)
+                sentence, length = [], 0
+            sentence.append(word)
+            length += len(word) + 1
+        if sentence:
+            yield " ".join(sentence)
