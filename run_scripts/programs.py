@@ -29,7 +29,7 @@ def run_pretraining():
 
 def fill_masks():
     """A model and texts in, guesses for their masks out."""
-    return _start("fill_masks")
+    return _start("tools.fill_masks")
 
 
 def extract_features():
