@@ -1,0 +1,397 @@
+"""The comparison of vocabularies: measures by hand, its examples, a run of a tiny model."""
+
+import collections
+import itertools
+import json
+import math
+import random
+import sys
+import unicodedata
+
+import numpy as np
+import pytest
+from paths import ROOT
+from tiny import SIZES, tiny_model
+
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+import vocabulary
+import vocabulary_contest
+import vocabulary_text
+import vocabulary_training
+from vocabulary_text import Cuts, Example, Limits, SharedSpans, Span
+
+from bert_tf.checkpoint import save_google_checkpoint
+from bert_tf.config import BertConfig
+from tokenization import InputError
+
+SPECIAL = {"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3, "[MASK]": 4}
+
+
+class Letters:
+    """A tokenizer: `size` letters are a piece; a question mark is unknown, a tilde is nothing."""
+
+    pad_id, unk_id, cls_id, sep_id, mask_id = SPECIAL.values()
+    vocab_size = 10_000
+
+    def __init__(self, size):
+        self.size = size
+
+    def encode_with_offsets(self, text):
+        places = [place for place, letter in enumerate(text) if letter != "~"]
+        parts = [places[i : i + self.size] for i in range(0, len(places), self.size)]
+        ids = [
+            self.unk_id if "?" in [text[place] for place in part] else 100 + ord(text[part[0]])
+            for part in parts
+        ]
+        return ids, [(part[0], part[-1] + 1) for part in parts]
+
+
+ONE, TWO = Cuts(Letters(1)), Cuts(Letters(2))
+BOTH = SharedSpans([ONE, TWO])
+LIMIT = Limits(length=16, predictions=8)
+
+
+def filled(row):
+    """Positions and labels that count."""
+    places = sum(row["masked_lm_weights"])
+    return row["masked_lm_positions"][:places], row["masked_lm_ids"][:places]
+
+
+def test_an_example_ends_before_it_is_too_long_for_any_vocabulary():
+    documents = [["ab", "cd", "ef"], ["gh"]]
+    assert list(vocabulary_text.passages(documents, [ONE, TWO], 6)) == [
+        ["ab", "cd"],
+        ["ef"],
+        ["gh"],
+    ]
+    tight = [Limits(6, 0), Limits(99, 0)]  # four pieces of one letter
+    assert list(vocabulary_text.passages(documents, [ONE, TWO], 99, tight)) == [
+        ["ab", "cd"],
+        ["ef"],
+        ["gh"],
+    ]
+
+
+def test_an_eojeol_that_fits_nowhere_is_left_out():
+    documents = [["ab", "cdefghi", "~", "jk"]]
+    assert list(vocabulary_text.passages(documents, [ONE, TWO], 7)) == [["ab", "jk"]]
+    limits = [Limits(8, 0), Limits(8, 0)]
+    assert list(vocabulary_text.passages(documents, [ONE, TWO], 99, limits)) == [["ab", "jk"]]
+
+
+def test_clean_places():
+    def places(*offsets, length):
+        return vocabulary_text.clean_places(offsets, length)
+
+    assert places((0, 1), (1, 3), length=3) == {0: 0, 1: 1, 3: 2}
+    # The three jamo of a syllable; a piece of it and of a letter more; what is no piece.
+    assert places((0, 1), (0, 1), (0, 1), (1, 2), length=2) == {0: 0, 1: 3, 2: 4}
+    assert places((0, 1), (0, 2), (2, 3), length=3) == {0: 0, 2: 2, 3: 3}
+    assert places((0, 1), (2, 3), length=3) == {0: 0, 1: 1, 2: 1, 3: 2}
+    # Empty spans: one at the end; one inside, where its place is not clean.
+    assert places((0, 1), (1, 2), (2, 2), length=2) == {0: 0, 1: 1, 2: 3}
+    assert places((0, 1), (1, 1), (1, 2), (2, 3), length=3) == {0: 0, 2: 3, 3: 4}
+    assert places((0, 2), (1, 1), (2, 3), length=3) == {0: 0, 2: 2, 3: 3}
+
+
+def test_shared_spans():
+    three = Cuts(Letters(3))
+    assert BOTH["abcde"] == ((0, 2), (2, 4), (4, 5))
+    assert SharedSpans([ONE, TWO, three])["abcdefgh"] == ((0, 6), (6, 8))
+    assert SharedSpans([TWO, three])["abcd"] == ((0, 4),)  # nothing inside is shared
+    # A span holds a piece in every vocabulary: what is no piece to somebody goes with one that is.
+    assert BOTH["~a~b~c~"] == ((0, 4), (4, 7))
+
+
+def test_spans_are_whole_pieces_of_every_vocabulary(tmp_path):
+    """Jamo, markers behind words, unknown characters, runs that are shortened."""
+    pytest.importorskip("hypothesis", reason="hypothesis is not installed")
+    from made_tokenizers import TEXTS, full_tokenizers, korean_tokenizers
+
+    made = dict([*korean_tokenizers(tmp_path), *full_tokenizers(tmp_path)])
+    names = (
+        "character-##-\u2581-eojeol-True",
+        "word-##-_-word-False",
+        "fallback only",
+        "full-False",
+    )
+    all_cuts = [Cuts(made[name]) for name in names]
+    eojeols = {e for text in TEXTS for e in unicodedata.normalize("NFC", text).split()}
+    eojeols = [e for e in eojeols if len(e) < 50 and all(len(cuts[e]) for cuts in all_cuts)]
+    inner = 0
+    for pair in itertools.combinations(all_cuts, 2):
+        spans = SharedSpans(pair)
+        for eojeol in eojeols:
+            inner += len(spans[eojeol]) - 1
+            assert "".join(eojeol[start:end] for start, end in spans[eojeol]) == eojeol
+            for cuts in pair:
+                of_spans = [cuts.pieces([eojeol], Span(0, *span)) for span in spans[eojeol]]
+                assert all(of_spans)
+                assert tuple(itertools.chain(*of_spans)) == cuts[eojeol]
+                offsets = iter(cuts.tokenizer.encode_with_offsets(eojeol)[1])
+                for (start, end), pieces in zip(spans[eojeol], of_spans, strict=True):
+                    for first, last in itertools.islice(offsets, len(pieces)):
+                        assert start <= first <= last <= end, (eojeol, cuts.tokenizer.config())
+    assert inner > 100
+
+
+def test_what_one_vocabulary_does_not_know_is_masked_in_none():
+    eojeols = ["a?"] + ["bc"] * 6
+    unknown_to_one = Cuts(Letters(2))
+    unknown_to_one["a?"] = (500,)
+    unknown_to_one.places["a?"] = {0: 0, 2: 1}
+    spans = SharedSpans([unknown_to_one, ONE])
+    for seed in range(50):
+        example = vocabulary_text.choose_masked(eojeols, spans, random.Random(seed))
+        assert len(example.masked) == 2  # two letters of 14 are less than 15 %
+        assert example.masked[0].eojeol > 0
+
+
+def test_masked_characters_are_as_many_as_asked_for():
+    rng, lengths, masked = random.Random(1), [4, 1, 6, 3] * 10, 0
+    eojeols = ["abcdef"[:length] for length in lengths]
+    chosen = collections.Counter()
+    for _ in range(2000):
+        example = vocabulary_text.choose_masked(eojeols, BOTH, rng)
+        assert example.masked == sorted(set(example.masked))
+        assert all((start, end) in BOTH[eojeols[n]] for n, start, end in example.masked)
+        assert 21 <= vocabulary_text.masked_characters([example]) <= 22  # 15 % of 140
+        masked += vocabulary_text.masked_characters([example])
+        chosen.update(end - start for _, start, end in example.masked)
+    # Of 20 spans of one character and 60 of two each is as often among them.
+    assert chosen[1] / 20 == pytest.approx(chosen[2] / 60, rel=0.03)
+
+
+def test_masked_spans_fit_all_vocabularies():
+    eojeols = ["abcdefgh", "ij", "kl", "mn", "op", "qr", "st"] * 3
+    for seed in range(20):
+        limits = [Limits(99, 8), Limits(99, 3)]
+        example = vocabulary_text.choose_masked(eojeols, BOTH, random.Random(seed), limits)
+        assert len(example.masked) == 3  # 15 % of 60 characters would be 5
+        assert sum(len(TWO.pieces(eojeols, span)) for span in example.masked) == 3
+
+
+def test_a_row_by_hand():
+    example = Example(
+        ["ab", "cdefg", "h"],
+        [Span(0, 0, 2), Span(1, 2, 4), Span(1, 4, 5)],
+        ["mask", "same", "mask"],
+    )
+    a, b, c, d, e, f, g, h = (100 + ord(letter) for letter in "abcdefgh")
+    row = vocabulary_text.row(example, ONE, LIMIT)
+    assert list(row["input_ids"]) == [2, 4, 4, c, d, e, f, 4, h, 3, *[0] * 6]
+    assert list(row["input_mask"]) == [1] * 10 + [0] * 6
+    assert filled(row) == ([1, 2, 5, 6, 7], [a, b, e, f, g])
+    row = vocabulary_text.row(example, TWO, LIMIT)
+    assert list(row["input_ids"])[:7] == [2, 4, c, e, 4, h, 3]
+    assert filled(row) == ([1, 3, 4], [a, e, g])
+
+
+def test_random_pieces_stand_where_they_should():
+    example = Example(["ab", "cd"], [Span(0, 0, 2)], ["random"])
+    row = vocabulary_text.row(example, ONE, LIMIT, random.Random(0))
+    pieces = random.Random(0)
+    expected = [2, pieces.randrange(10_000), pieces.randrange(10_000), *ONE["cd"], 3]
+    assert list(row["input_ids"])[:6] == expected
+    assert filled(row) == ([1, 2], list(ONE["ab"]))
+
+
+def test_pieces_that_were_asked_for_are_shown():
+    example = Example(["abc", "d", "e"], [Span(0, 0, 3), Span(1, 0, 1)], ["mask", "mask"])
+    a, b, c, d, e = (100 + ord(letter) for letter in "abcde")
+    rows = [vocabulary_text.row(example, ONE, LIMIT, asked=k) for k in range(3)]
+    assert [list(row["input_ids"])[:7] for row in rows] == [
+        [2, 4, 4, 4, 4, e, 3],
+        [2, a, 4, 4, d, e, 3],
+        [2, a, b, 4, d, e, 3],
+    ]
+    assert [filled(row) for row in rows] == [([1, 4], [a, d]), ([2], [b]), ([3], [c])]
+
+
+def test_training_examples_pass_over_the_text_with_other_masks():
+    documents = [[f"{i}{j}" for j in range(10)] for i in range(5)]
+    limits = [LIMIT._replace(length=64)] * 2
+    examples = vocabulary_text.training_examples(documents, BOTH, 30, limits, 20, seed=1)
+    assert len(examples) == 20
+    seen = collections.Counter(tuple(example.eojeols) for example in examples)
+    assert set(seen.values()) == {4}  # every text once a pass
+    assert len({(tuple(e.eojeols), *e.masked) for e in examples}) > 5
+    treatments = [t for example in examples for t in example.treatments]
+    assert treatments.count("mask") > len(treatments) / 2
+
+
+def test_bits_per_character_by_hand():
+    """Every prediction has the probability 1/8 at once, 1/2 where earlier pieces are shown."""
+    examples = [
+        Example(["abcd", "ef"], [Span(0, 0, 4), Span(1, 0, 2)], ["mask"] * 2),
+        Example(["g"], [Span(0, 0, 1)], ["mask"]),
+    ]
+
+    def loss_of(rows):
+        total = 0.0
+        for row in rows:
+            length = sum(row["input_mask"])
+            masks = list(row["input_ids"])[1 : length - 1].count(4)
+            predictions = sum(row["masked_lm_weights"])
+            total += predictions * math.log(8 if masks == length - 2 else 2)
+        return total
+
+    # 7 characters; one letter a piece: 7 predictions, the first of each span without help.
+    bits = vocabulary_training.measure_bits(loss_of, examples, ONE, LIMIT)
+    assert bits.at_once == pytest.approx(7 * 3 / 7)
+    assert bits.in_turn == pytest.approx((3 * 3 + 4 * 1) / 7)
+    # Two letters a piece: 4 predictions of the same 7 characters.
+    bits = vocabulary_training.measure_bits(loss_of, examples, TWO, LIMIT)
+    assert bits.at_once == pytest.approx(4 * 3 / 7)
+    assert bits.in_turn == pytest.approx((3 * 3 + 1 * 1) / 7)
+
+
+def test_bits_by_frequency_by_hand():
+    counts = collections.Counter({1: 5, 2: 2})
+    # One more of each of the three: 6, 3, 1 of 10.
+    assert vocabulary_training.frequency_bits(counts, [1, 3], 3) == pytest.approx(
+        -math.log2(6 / 10) - math.log2(1 / 10)
+    )
+
+
+def test_shares_by_hand():
+    shares = vocabulary_text.shares([["abc", "?"], ["de"]], TWO)
+    assert shares.pieces == pytest.approx((2 + 1 + 1) / 3)
+    assert shares.unknown == pytest.approx(1 / 3)
+
+
+def test_reviews_are_cut_behind_the_same_eojeol(tmp_path):
+    path = tmp_path / "reviews.txt"
+    path.write_text("id\tdocument\tlabel\n1\tab cd ef\t1\n2\t\t0\n3\tg\t0\n", encoding="utf-8")
+    reviews = vocabulary_text.read_reviews(path, 2, [ONE, TWO], 6)
+    assert reviews == [(["ab", "cd"], 1), (["g"], 0)]
+    arrays = vocabulary_training.review_arrays(reviews, TWO, 6)
+    a, c, g = (100 + ord(letter) for letter in "acg")
+    np.testing.assert_array_equal(arrays.ids, [[2, a, c, 3, 0, 0], [2, g, 3, 0, 0, 0]])
+    np.testing.assert_array_equal(arrays.mask, [[1, 1, 1, 1, 0, 0], [1, 1, 1, 0, 0, 0]])
+    np.testing.assert_array_equal(arrays.labels, [1, 0])
+    with pytest.raises(InputError, match="must hold 3 reviews with text. Received: 2"):
+        vocabulary_text.read_reviews(path, 3, [ONE, TWO], 6)
+    path.write_text("id\tdocument\tlabel\nno tabs\n", encoding="utf-8")
+    with pytest.raises(InputError, match="line 2: must be id, document, 0 or 1"):
+        vocabulary_text.read_reviews(path, 1, [ONE, TWO], 6)
+
+
+def test_what_was_measured_is_not_measured_again(tmp_path):
+    path = tmp_path / "results.jsonl"
+    for expected in ([1], []):
+        calls = []
+        results = vocabulary.Results(path, {"steps": 3})
+        results.do("part", "name", 1, lambda c=calls: c.append(1) or {"accuracy": 0.5})
+        assert calls == expected
+    results.do("part", "name", 2, lambda: {"accuracy": 1.0})
+    assert results.numbers("part", "name", "accuracy") == [0.5, 1.0]
+    with pytest.raises(InputError, match="same steps. Received: 3 there, 4 now"):
+        vocabulary.Results(path, {"steps": 4})
+
+
+def test_loss_of_a_checkpoint_is_the_models_own(tmp_path):
+    model = tiny_model(vocab_size=300)
+    checkpoint = tmp_path / "model.ckpt-1"
+    save_google_checkpoint(model, str(checkpoint))
+    examples = [
+        Example(["ab", "cd", "ef"], [Span(0, 0, 2), Span(2, 0, 1)], ["mask", "mask"]),
+        Example(["gh"], [Span(0, 0, 2)], ["mask"]),
+        Example(["ij", "kl"], [Span(1, 0, 2)], ["mask"]),
+    ]
+    rows = [vocabulary_text.row(example, ONE, LIMIT) for example in examples]
+    expected = 0.0
+    for row in rows:
+        batch = vocabulary_training.stack([row])
+        logits = np.asarray(model(batch, training=False)["masked_lm_logits"][0], np.float64)
+        surprise = np.log(np.exp(logits).sum(axis=1)) - logits[range(8), batch["masked_lm_ids"][0]]
+        expected += surprise[: sum(row["masked_lm_weights"])].sum()
+    # Batches of two: the last one is filled up.
+    loss_of = vocabulary_training.checkpoint_loss(model.config, checkpoint, 2)
+    assert loss_of(rows) == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.slow
+def test_fine_tuning_learns_what_can_be_learned():
+    rng = random.Random(0)
+
+    def reviews(count):
+        for _ in range(count):
+            label = rng.randrange(2)
+            yield [rng.choice("abc"), "xy"[label], rng.choice("abc")], label
+
+    train, test = (
+        vocabulary_training.review_arrays(list(reviews(count)), ONE, 8) for count in (400, 50)
+    )
+    config = BertConfig(**{**SIZES, "vocab_size": 300})
+    settings = vocabulary_contest.Settings(review_batch=20, epochs=8, review_rate=1e-3)
+    # All labels of the test reviews are looked at, once: 7 of the last of three batches are wrong.
+    labels = test.labels.copy()
+    labels[-7:] = 1 - labels[-7:]
+    test = test._replace(labels=labels)
+    accuracy = vocabulary_training.finetune(config, None, train, test, settings, seed=1)
+    assert accuracy == pytest.approx(43 / 50)
+
+
+WORDS = ["나라", "사람", "학교", "우리", "바다", "하늘", "마을", "친구", "노래", "이야기"]
+PARTICLES = ("는", "가", "를", "에서", "")
+
+
+def made_text(seed, documents):
+    rng = random.Random(seed)
+
+    def sentence():
+        return " ".join(rng.choice(WORDS) + rng.choice(PARTICLES) for _ in range(8))
+
+    return "\n\n".join("\n".join(sentence() for _ in range(4)) for _ in range(documents))
+
+
+@pytest.mark.slow
+def test_a_whole_run(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("tokenizers", reason="the package tokenizers is not installed")
+    import usual_vocabulary
+
+    texts = {"text": made_text(1, 30), "held_out": made_text(2, 6)}
+    lines = [f"{i}\t{made_text(i, 1)[:20].strip()}\t{i % 2}" for i in range(40)]
+    for name in ("reviews", "test_reviews"):
+        texts[name] = "\n".join(["id\tdocument\tlabel", *lines])
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    usual = usual_vocabulary.learn([str(tmp_path / "text")], tmp_path / "usual", 60)
+    assert usual.tokenize("나라는 학교") != ["[UNK]", "[UNK]"]
+    (tmp_path / "fine").mkdir()
+    characters = sorted({c for word in (*WORDS, *PARTICLES) for c in word})
+    pieces = [*SPECIAL, *characters, *(f"##{c}" for c in characters)]
+    (tmp_path / "fine" / "vocab.txt").write_text("\n".join(pieces), encoding="utf-8")
+    (tmp_path / "fine" / "tokenizer_config.json").write_text('{"kind": "korean"}')
+    flags = {
+        "vocabs": f"{tmp_path}/fine,{tmp_path}/usual",
+        **{name: tmp_path / name for name in texts},
+        "work_dir": tmp_path / "runs",
+        "seeds": "1",
+        "characters": 60,
+        "batch": 4,
+        "steps": 10,
+        "held_out_used": 5,
+        "reviews_used": 16,
+        "test_reviews_used": 10,
+        "review_batch": 8,
+    }
+    arguments = ["vocabulary", *(f"--{name}={value}" for name, value in flags.items())]
+    monkeypatch.setattr(sys, "argv", arguments)
+    vocabulary.main()
+    first = capsys.readouterr().out
+    rows = [line.strip("| ").split(" | ") for line in first.splitlines()[2:4]]
+    assert [row[0] for row in rows] == ["fine", "usual"]
+    for row in rows:
+        assert 1 < float(row[2].split(" ± ")[0]) < 20  # bits per character
+    numbers = (tmp_path / "runs" / "results.jsonl").read_text().splitlines()
+    parts = [(line["part"], line["vocabulary"]) for line in map(json.loads, numbers[1:])]
+    assert sorted(parts) == sorted(
+        (part, name)
+        for part in ("pretraining", "reviews", "from_new")
+        for name in ("fine", "usual")
+    )
+    vocabulary.main()  # nothing is left to do
+    assert capsys.readouterr().out == first

@@ -1,0 +1,287 @@
+"""The packages form layers: an import points down the list, never up."""
+
+import ast
+import collections
+import re
+import subprocess
+import sys
+
+import pytest
+from paths import ROOT
+
+# From the top down: a package may import those after it.
+LAYERS = (
+    "run_scripts",
+    "finetuning",
+    "albert_tf",
+    "bert_tf",
+    "create_pretraining_data",
+    "tokenization",
+    "bert_common",
+)
+# From the top down, inside a package: a folder may import those after it and, unless it is one of
+# them itself, the package's own files. The model knows of nothing but the packages named here.
+FLOORS = {
+    "bert_tf": ("training", "summaries", "input", ""),
+    "create_pretraining_data": ("engine", "instances", "records", ""),
+    "tokenization": ("vocab_learning", ""),
+}
+MODEL_IMPORTS = ("bert_common", "bert_tf")
+# Beside the packages, not below them: nothing in a package may import these.
+OUTSIDE = ("tests", "benchmarks", "build_vocab", "extract_features", "run_pretraining", "setup")
+
+FLAG_LIBRARY, FLAG_PACKAGE = "absl", "run_scripts"
+
+MODULES = sorted(
+    path.relative_to(ROOT) for layer in LAYERS for path in (ROOT / layer).rglob("*.py")
+)
+FILES = sorted(
+    [
+        *MODULES,
+        *(path.relative_to(ROOT) for path in ROOT.glob("*.py")),
+        *(path.relative_to(ROOT) for name in OUTSIDE for path in (ROOT / name).rglob("*.py")),
+    ]
+)
+
+
+def imported_names(source):
+    """(line, module) of every import, whether at the top, in a function, or by a string."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            yield node.lineno, node.module
+        elif isinstance(node, ast.ImportFrom):  # "from .." would leave a package of one level
+            yield node.lineno, "." * node.level + (node.module or "")
+        elif (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            # What importlib.import_module is given.
+            and re.fullmatch(rf"({'|'.join((*LAYERS, *OUTSIDE))})(\.[a-z_]+)+", node.value)
+        ):
+            yield node.lineno, node.value
+
+
+def floor_of(name, package):
+    """The folder inside a package that a module or a file's folder belongs to; "" for its own."""
+    below = name.split(".")[1:2]
+    return below[0] if below and below[0] in FLOORS.get(package, ()) else ""
+
+
+def forbidden_imports(source, folder):
+    """The imports of a module that point up, or at flags from below run_scripts.
+
+    Args:
+        source: the module's text.
+        folder: where it is, for example "bert_tf.training".
+    """
+    package = folder.split(".")[0]
+    floors, floor = FLOORS.get(package, ("",)), floor_of(folder, package)
+    allowed = LAYERS[LAYERS.index(package) :]
+    if folder == "bert_tf":
+        allowed = MODEL_IMPORTS
+    problems = []
+    for line, name in imported_names(source):
+        top = name.split(".")[0]
+        upward = top in (*LAYERS, *OUTSIDE) and top not in allowed
+        if top == package:
+            upward |= floors.index(floor_of(name, package)) < floors.index(floor)
+        if upward or name.startswith("..") or (top == FLAG_LIBRARY and package != FLAG_PACKAGE):
+            problems.append((line, name))
+    return problems
+
+
+def one_sentence(line):
+    """Whether a docstring's first line is a sentence, and only one."""
+    return bool(line) and line[-1] in ".?" and not re.search(r"[.!?]\s", line)
+
+
+def test_there_are_modules_of_every_layer():
+    found = {path.parts[0] for path in MODULES}
+    assert found == set(LAYERS)
+    assert len(MODULES) > 30
+
+
+@pytest.mark.parametrize("path", MODULES, ids=str)
+def test_imports_point_down(path):
+    source = (ROOT / path).read_text(encoding="utf-8")
+    assert forbidden_imports(source, ".".join(path.parts[:-1])) == []
+
+
+UPWARD = {
+    "import albert_tf": "albert_tf",
+    "import os, run_scripts.flags.parser as cli": "run_scripts.flags.parser",
+    "from albert_tf.config import AlbertConfig": "albert_tf.config",
+    "def f():\n    from finetuning import squad": "finetuning",
+    "class C:\n    def f(self):\n        import run_scripts.flags.parser": (
+        "run_scripts.flags.parser"
+    ),
+    "if True:\n    try:\n        import albert_tf.model\n    except ImportError:\n        pass": (
+        "albert_tf.model"
+    ),
+    "HOMES = {'AlbertModel': 'albert_tf.model'}": "albert_tf.model",
+    "from tests.tiny import tiny_model": "tests.tiny",
+    "from ..albert_tf import model": "..albert_tf",
+    "from absl import flags": "absl",
+    "def f():\n    import absl.flags": "absl.flags",
+}
+
+
+# Folder -> an import that points up in its own package, or out of the model's own files.
+INSIDE = {
+    "bert_tf": "import bert_tf.input.pipeline",
+    "bert_tf.input": "from bert_tf.training.step import TrainingStep",
+    "bert_tf.summaries": "from bert_tf.training import loop",
+    "create_pretraining_data.records": "import create_pretraining_data.instances.masking",
+    "create_pretraining_data.instances": "import create_pretraining_data.engine.passes",
+    "tokenization": "import tokenization.vocab_learning.learn",
+    "bert_common": "import tokenization",
+}
+
+
+@pytest.mark.parametrize("folder", INSIDE)
+def test_upward_imports_inside_a_package_are_noticed(folder):
+    assert len(forbidden_imports(INSIDE[folder], folder)) == 1
+    assert forbidden_imports("from bert_common.errors import InputError", folder) == []
+
+
+def test_the_model_knows_of_no_other_package():
+    assert forbidden_imports("import tokenization", "bert_tf") == [(1, "tokenization")]
+    assert forbidden_imports("import tokenization", "bert_tf.training") == []
+
+
+def imported_modules(path):
+    """The project's modules that a module imports, wherever in it."""
+    source = (ROOT / path).read_text(encoding="utf-8")
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+        else:
+            continue
+        yield from (MODULE_PATHS[name] for name in names if name in MODULE_PATHS)
+
+
+# Dotted name -> path.
+MODULE_PATHS = {
+    ".".join(path.with_suffix("").parts): path for path in MODULES if path.stem != "__init__"
+}
+
+
+def find_circle(imports):
+    """Modules that import one another in a circle; empty if there are none."""
+    done = set()
+
+    def visit(module, way):
+        if module in way:
+            return way[way.index(module) :]
+        if module in done:
+            return ()
+        found = next(filter(None, (visit(n, (*way, module)) for n in imports[module])), ())
+        done.add(module)
+        return found
+
+    return next(filter(None, (visit(module, ()) for module in imports)), ())
+
+
+def test_no_import_circle():
+    # A tokenizer makes its graph form when it is first asked for; that is made from a tokenizer.
+    assert find_circle({path: set(imported_modules(path)) for path in MODULES}) == ()
+    assert find_circle({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ("b", "c")
+
+
+FILES_OF_A_FOLDER = 14
+
+
+def test_folders_are_small():
+    counts = collections.Counter(path.parent for path in MODULES)
+    assert {str(folder): n for folder, n in counts.items() if n > FILES_OF_A_FOLDER} == {}
+
+
+@pytest.mark.parametrize("statement", UPWARD)
+def test_inserted_upward_import_is_noticed(statement):
+    path = ROOT / "bert_tf" / "model.py"
+    source = f"{path.read_text(encoding='utf-8')}\n{statement}\n"
+    assert [name for _, name in forbidden_imports(source, "bert_tf")] == [UPWARD[statement]]
+
+
+def test_downward_imports_are_no_problem():
+    source = (
+        '"""Uses albert_tf in a sentence."""\n'
+        "import numpy, tokenization\nfrom . import layers\nfrom bert_tf.layers import dense\n"
+        "from create_pretraining_data.records.record_format import RecordFormat\n"
+        "name = 'albert_tf'\n"
+    )
+    assert forbidden_imports(source, "bert_tf.training") == []
+    assert forbidden_imports("from absl import flags\nimport albert_tf", "run_scripts") == []
+
+
+@pytest.mark.parametrize("path", FILES, ids=str)
+def test_first_docstring_line_is_one_sentence(path):
+    docstring = ast.get_docstring(ast.parse((ROOT / path).read_text(encoding="utf-8")))
+    assert docstring, "no docstring"
+    assert one_sentence(docstring.splitlines()[0])
+
+
+def test_what_is_one_sentence():
+    for line in ("Reads a file.", "As bert/modeling.py.", "Ratios of 0.5 to 1.", "Is it?"):
+        assert one_sentence(line)
+    for line in ("", "Reads a file", "Reads a file. Writes it.", "Reads a file, then"):
+        assert not one_sentence(line)
+
+
+LIGHT = (
+    "tokenization",
+    "bert_tf.config",
+    "bert_tf.training.cluster",
+    "bert_tf.memory",
+    "bert_tf.training.signals",
+    "bert_tf.training.output_folder",
+    "albert_tf.config",
+    "create_pretraining_data.instances.pairs",
+    "create_pretraining_data.records.record_format",
+    "create_pretraining_data.records.tfrecord",
+    "run_scripts.pretrain",
+    "run_scripts.create_data",
+    "run_scripts.build_vocab",
+    "run_scripts.tools.fill_masks",
+    "run_scripts.extract_features",
+    "run_scripts.race",
+    "run_scripts.squad",
+    "finetuning.question_answering.scores",
+    "finetuning.question_answering.answers",
+    "finetuning.multiple_choice.data",
+    "run_scripts.tools.glue_plan",
+    "run_scripts.tools.glue_table",
+    "finetuning.feature_files",
+    "finetuning.inputs",
+    "finetuning.metrics",
+    "finetuning.ner.labels",
+    "finetuning.ner.data",
+    "finetuning.question_answering.cache",
+    "finetuning.question_answering.data",
+    "finetuning.readers",
+    "finetuning.datasets",
+    "finetuning.question_answering.windows",
+    "tokenization.comparison",
+    "tokenization.vocab_learning.learn",
+)
+
+
+def heavy_imports(module):
+    """Which of TensorFlow and Keras a fresh interpreter holds after importing `module`."""
+    code = f"import sys, {module}; print(sorted({{'keras', 'tensorflow'}} & set(sys.modules)))"
+    run = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    return run.stdout.strip()
+
+
+@pytest.mark.parametrize("module", LIGHT)
+def test_import_leaves_tensorflow_alone(module):
+    assert heavy_imports(module) == "[]"
+
+
+def test_import_of_tensorflow_is_noticed():
+    assert heavy_imports("bert_tf.layers") == "['keras', 'tensorflow']"

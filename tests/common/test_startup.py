@@ -1,0 +1,334 @@
+"""Programs live with closed streams, readers that have gone and Ctrl-C at any moment."""
+
+import io
+import os
+import random
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from subprocess import PIPE
+
+import pytest
+from jobs import Job, spoken_lines
+from paths import ROOT
+from test_layering import heavy_imports
+
+from bert_common import startup
+from run_scripts import programs
+
+INTERRUPTED = "error: interrupted\n"
+SAMPLE = ROOT / "tests" / "data" / "sample_tokenizer"
+COMPARE = ("build_vocab.py", f"--compare={SAMPLE}")
+MODULES = (
+    "run_scripts.tools.check_devices",
+    "run_scripts.tools.glue_plan",
+    "run_scripts.tools.glue_table",
+)
+
+# Output goes out when a buffer is full or the program ends, as people have it.
+ENVIRONMENT = {name: it for name, it in os.environ.items() if name != "PYTHONUNBUFFERED"}
+
+
+def shell(command, folder=ROOT):
+    """Runs a line of bash in which PYTHON is this Python."""
+    line = command.replace("PYTHON ", f"{shlex.quote(sys.executable)} ")
+    environment = {**ENVIRONMENT, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(
+        ["bash", "-c", line], cwd=folder, capture_output=True, text=True, env=environment
+    )
+
+
+def without_reader(*command, **streams):
+    """Runs Python with a pipe, whose reader has gone, for the streams that are PIPE."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    streams = {name: writer if it == PIPE else subprocess.PIPE for name, it in streams.items()}
+    run = subprocess.run(
+        [sys.executable, *command], cwd=ROOT, text=True, env=ENVIRONMENT, **streams
+    )
+    os.close(writer)
+    return run
+
+
+@pytest.mark.parametrize(
+    "command",
+    (COMPARE, ("run_pretraining.py", "--help"), *(("-m", name, "--help") for name in MODULES)),
+    ids=" ".join,
+)
+def test_output_that_nobody_reads_is_no_error(command):
+    run = without_reader(*command, stdout=PIPE, stderr=None)
+    assert (run.returncode, run.stderr) == (0, "")
+
+
+def test_error_that_nobody_reads():
+    run = without_reader("run_squad.py", stdout=None, stderr=PIPE)
+    assert (run.returncode, run.stdout) == (1, "")
+
+
+def test_stream_lasts_longer_than_its_reader():
+    reader, writer = os.pipe()
+    stream = io.TextIOWrapper(
+        io.BufferedWriter(startup._Output(writer, "w")), encoding="utf-8", line_buffering=True
+    )
+    print("read", file=stream)
+    assert os.read(reader, 100) == b"read\n"
+    os.close(reader)
+    for _ in range(3):
+        print("discarded", file=stream)
+    stream.close()
+
+
+def test_full_disk_is_an_error_still():
+    run = shell("PYTHON -m run_scripts.tools.glue_table --help > /dev/full; echo status $?")
+    assert run.stdout == "status 1\n"
+    assert run.stderr.startswith("error: No space left on device") and run.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("closed", ("<&-", ">&-", "2>&-", "<&- >&- 2>&-"))
+@pytest.mark.parametrize("workers", (1, 2))
+def test_closed_streams(closed, workers, tmp_path):
+    (tmp_path / "text.txt").write_text("나는 학교에 갔다.\n비가 왔다.\n\n" * 20)
+    flags = f"--input_file=text.txt --tokenizer_dir={SAMPLE} --num_workers={workers}"
+    run = shell(
+        f"PYTHON {ROOT}/create_pretraining_data.py {flags} --output_file=a.tfrecord {closed}; "
+        "echo status $? >> status",
+        tmp_path,
+    )
+    assert (tmp_path / "status").read_text() == "status 0\n"
+    assert spoken_lines(run.stderr) == []
+    assert (tmp_path / "a.tfrecord").stat().st_size > 1000
+
+
+def test_tensorflow_is_imported_without_a_standard_error():
+    code = "from bert_common.import_tensorflow import import_tensorflow as f; print(f().__name__)"
+    assert shell(f'PYTHON -c "{code}" 2>&-').stdout == "tensorflow\n"
+
+
+def test_descriptors_that_were_closed_are_not_given_to_files():
+    code = "from bert_common.startup import begin; begin(); print(open('setup.py').fileno() > 2)"
+    assert shell(f'PYTHON -c "{code}" <&- 2>&-').stdout == "True\n"
+
+
+def test_what_an_encoding_lacks_is_shown_with_backslashes():
+    run = shell(f"PYTHONIOENCODING=ascii PYTHON {shlex.join(COMPARE)} --text=가")
+    assert (run.returncode, run.stderr) == (0, "")
+    assert run.stdout.startswith("\\uac00\n")
+
+
+# Found by the interpreter when it starts; sends it Ctrl-C when a module is looked for.
+SITE = """
+import os, signal, sys
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            for _ in range(5):
+                os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Finder())
+"""
+
+
+def python(*arguments, path=""):
+    """Runs a fresh interpreter."""
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        env={**ENVIRONMENT, "PYTHONPATH": f"{path}:{ROOT}"},
+    )
+
+
+IMPORT_TENSORFLOW = """
+from bert_common.import_tensorflow import import_tensorflow
+from bert_common.startup import begin, interruptible
+begin()
+with interruptible():
+    import_tensorflow()
+"""
+
+
+@pytest.mark.parametrize(
+    "command, module",
+    (
+        (("run_pretraining.py",), "run_scripts.pretrain"),
+        (("create_pretraining_data.py",), "numpy"),
+        (("run_race.py",), "absl"),
+        (("run_squad_v2.py",), "tokenization.korean"),
+        (("-m", "run_scripts.tools.fill_masks"), "albert_tf"),
+        *((("-m", module), "tempfile") for module in MODULES),
+        (("-c", IMPORT_TENSORFLOW), "tensorflow.python"),
+    ),
+    ids=str,
+)
+def test_ctrl_c_while_modules_are_imported(command, module, tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(SITE.format(module=module))
+    run = python(*command, path=tmp_path)
+    assert (run.returncode, run.stdout, run.stderr) == (1, "", INTERRUPTED)
+
+
+KILL = """
+import atexit, os, signal, sys
+from bert_common.startup import begin
+def kill():
+    os.kill(os.getpid(), signal.SIGINT)
+begin()
+"""
+
+
+def test_ctrl_c_while_the_interpreter_ends():
+    run = python("-c", f"{KILL}print('done')\natexit.register(kill)")
+    assert (run.returncode, run.stdout, run.stderr) == (1, "done\n", INTERRUPTED)
+    # So late that Python runs no handlers any more.
+    late = "class Late:\n    def __del__(self, kill=kill, os=os, signal=signal): kill()\n"
+    run = python("-c", f"{KILL}{late}sys.late = Late()\nprint('done')")
+    assert (run.returncode, run.stdout, run.stderr) == (0, "done\n", "")
+
+
+def test_ctrl_c_five_times_is_one_line():
+    """In the program, while it cleans up, in a destructor, after the message, while it ends."""
+    run = python(
+        "-c",
+        f"""{KILL}
+from run_scripts.flags.parser import run_program
+from tests.test_cli import CopyFlags
+class Thing:
+    def __del__(self): kill()
+def program(values):
+    try:
+        kill()
+    finally:
+        try:
+            kill()
+        finally:
+            kill()
+atexit.register(kill)
+status = run_program(program, CopyFlags, ["copy", "--source=a"])
+kill()
+sys.exit(status)""",
+    )
+    assert (run.returncode, run.stdout, run.stderr) == (1, "", INTERRUPTED)
+    run = python("-c", f"{KILL}from bert_common.startup import interruptible\nclass Thing:\n"
+                 "    def __del__(self): kill()\nwith interruptible():\n    Thing()")  # fmt: skip
+    assert (run.returncode, run.stdout, run.stderr) == (1, "", INTERRUPTED)
+    run = python("-c", f"{KILL}signal.signal(signal.SIGINT, signal.default_int_handler)\nkill()")
+    assert (run.returncode, run.stdout, run.stderr) == (1, "", INTERRUPTED)
+
+
+def test_ignored_ctrl_c_stays_ignored():
+    run = shell(f"trap '' INT; PYTHON -c '{KILL}kill()\nprint(1)'")
+    assert (run.returncode, run.stdout, run.stderr) == (0, "1\n", "")
+
+
+def test_python_programs_that_use_the_packages_keep_their_ctrl_c():
+    run = python(
+        "-c",
+        "import os, signal, sys\nfrom bert_common.startup import ending_at_once, interruptible\n"
+        "try:\n    with interruptible(), ending_at_once():\n"
+        "        os.kill(os.getpid(), signal.SIGINT)\n"
+        "except KeyboardInterrupt:\n    print('theirs')",
+    )
+    assert (run.returncode, run.stdout, run.stderr) == (0, "theirs\n", "")
+
+
+def test_launchers_and_commands_import_no_program_before_ctrl_c_is_handled():
+    assert heavy_imports("run_scripts.programs") == "[]"
+    code = (
+        "import sys, run_scripts.programs; print('numpy' in sys.modules or 'absl' in sys.modules)"
+    )
+    assert python("-c", code).stdout == "False\n"
+    launchers = sorted(ROOT.glob("run_*.py")) + [
+        ROOT / f"{name}.py"
+        for name in ("build_vocab", "create_pretraining_data", "extract_features")
+    ]
+    assert len(launchers) == 10
+    for path in launchers:
+        name = path.stem.removesuffix("_v1").removesuffix("_v2")
+        imports = [line for line in path.read_text().splitlines() if "import" in line]
+        assert imports == ["import sys", f"from run_scripts.programs import {name}"]
+        assert callable(getattr(programs, name))
+    commands = (ROOT / "setup.py").read_text().split("COMMANDS = [")[1].split("]")[0]
+    for line in commands.strip().splitlines():
+        command, place = line.strip(' ",').split(" = ")
+        assert place == f"run_scripts.programs:{command.replace('-', '_')}"
+        assert callable(getattr(programs, command.replace("-", "_")))
+
+
+def has_begun(process):
+    """Whether a program has its own copy of its standard error, which it takes first of all."""
+    folder = f"/proc/{process.pid}/fd"
+    try:
+        ends = {int(name): os.readlink(f"{folder}/{name}") for name in os.listdir(folder)}
+    except OSError:  # a descriptor that was closed meanwhile
+        return False
+    return any(end == ends.get(2) for number, end in ends.items() if number > 2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("times", (1, 5))
+def test_ctrl_c_at_any_moment(tmp_path, times):
+    """Of a training run: its imports, its first steps, its end."""
+    job = Job(tmp_path)
+    command = [sys.executable, *job.argv(num_train_steps=3, num_warmup_steps=1)]
+    moments = random.Random(times)
+    for _ in range(20):
+        process = subprocess.Popen(
+            command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        )
+        while not has_begun(process) and process.poll() is None:
+            time.sleep(0.001)
+        time.sleep(moments.uniform(0, 12))
+        for _ in range(times):
+            process.send_signal(signal.SIGINT)
+            time.sleep(moments.uniform(0, 0.1))
+        _, errors = process.communicate(timeout=120)
+        *notes, last = spoken_lines(errors) or [""]
+        assert all("training saves after the step under way" in note for note in notes), errors
+        if process.returncode == 0:  # finished, or stopped and saved
+            assert last == "" or "training saves after the step under way" in last
+        elif process.returncode == 128 + signal.SIGINT:
+            assert "stopped by SIGINT before a new step was finished" in last
+        else:
+            assert process.returncode == 1 and last.startswith("error: interrupted"), errors
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("reader", ("| head -1", "2>&1 | true", "<&- >&- 2>&-"))
+def test_training_goes_on_without_a_reader(tmp_path, reader):
+    job = Job(tmp_path)
+    command = shlex.join(["PYTHON", *job.argv()])
+    shell(f"({command}; echo status $? > {tmp_path}/status) {reader}")
+    deadline = time.monotonic() + 120
+    while not (tmp_path / "status").exists() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert (tmp_path / "status").read_text() == "status 0\n"
+    assert (job.output / "model.ckpt-6.index").exists()
+
+
+@pytest.mark.parametrize("name", ("tokenization", "create_pretraining_data"))
+@pytest.mark.parametrize(
+    "command",
+    (
+        "-m run_scripts.pretrain --help",
+        "-m run_scripts.tools.check_devices --help",
+        "-c 'from run_scripts.programs import run_race; run_race()'",
+    ),
+)
+def test_file_that_hides_a_package_is_named(tmp_path, command, name):
+    """As in a checkout of a reference repository, where such a file needs TensorFlow 1."""
+    (tmp_path / f"{name}.py").write_text("raise AttributeError('imported')")
+    run = shell(f"PYTHON {command}", tmp_path)
+    assert (run.returncode, run.stdout) == (1, "")
+    (line,) = run.stderr.splitlines()
+    assert line.startswith(f"error: {tmp_path}/{name}.py hides this project's package {name}: ")
+
+
+@pytest.mark.parametrize(
+    "package, name", (("bert_tf", "BertConfig"), ("albert_tf", "AlbertConfig"))
+)
+def test_file_that_hides_a_package_is_named_in_python(tmp_path, package, name):
+    (tmp_path / "tokenization.py").write_text("")
+    run = shell(f"PYTHON -c 'from {package} import {name}'", tmp_path)
+    line = run.stderr.splitlines()[-1]
+    assert line.startswith(f"ImportError: {tmp_path}/tokenization.py hides this project's package")

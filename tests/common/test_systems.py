@@ -1,0 +1,81 @@
+"""What differs between systems: macOS, Windows, and one without tensorflow-text."""
+
+import ast
+import os
+import sys
+
+import numpy as np
+import pytest
+from paths import ROOT
+
+from bert_common import cores
+from bert_common.errors import InputError
+from bert_common.startup import begin
+from finetuning import inputs
+from tokenization import KoreanTokenizer
+
+PACKAGES = ("tokenization", "create_pretraining_data", "bert_tf", "albert_tf", "finetuning",
+            "run_scripts")  # fmt: skip
+SOURCES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
+SAMPLE = ROOT / "tests" / "data" / "sample_tokenizer"
+
+
+def test_cores_where_the_system_does_not_tell_which_are_left(monkeypatch):
+    assert cores.available_cores() == len(os.sched_getaffinity(0))
+    monkeypatch.delattr(os, "sched_getaffinity")  # macOS
+    assert cores.available_cores() == os.cpu_count()
+    monkeypatch.setattr(os, "cpu_count", lambda: None)
+    assert cores.available_cores() == 1
+
+
+def test_only_cores_asks_what_linux_alone_knows():
+    asking = [path.name for path in SOURCES if "os.sched_" in path.read_text(encoding="utf-8")]
+    assert asking == ["cores.py"]
+
+
+@pytest.fixture
+def without_tensorflow_text(monkeypatch):
+    monkeypatch.setitem(sys.modules, "tensorflow_text", None)  # its import fails
+    monkeypatch.delitem(sys.modules, "tokenization.tf_graph.graph", raising=False)
+
+
+def test_a_graph_without_tensorflow_text_is_one_line(without_tensorflow_text):
+    tokenizer = KoreanTokenizer(SAMPLE / "vocab.txt")
+    with pytest.raises(InputError, match="needs tensorflow-text of TensorFlow's own version"):
+        tokenizer.encode_batch(["한국어"])
+
+
+def test_fine_tuning_goes_on_without_tensorflow_text(without_tensorflow_text, monkeypatch):
+    tokenizer = KoreanTokenizer(SAMPLE / "vocab.txt")
+    monkeypatch.setattr(inputs, "GRAPH_FROM", 1)
+    rows = inputs.encode_pairs(tokenizer, [("바다를 보고", None), ("싶었다", "비가")], 16)
+    expected = [tokenizer.cls_id, *tokenizer.encode("바다를 보고"), tokenizer.sep_id]
+    np.testing.assert_array_equal(rows[0].ids, expected)
+
+
+def imports(tree):
+    """The modules that are imported when a file is, as far as functions do not import them."""
+    for node in ast.walk(ast.Module([n for n in tree.body if not _is_definition(n)], [])):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module or ""
+
+
+def _is_definition(node):
+    return isinstance(node, ast.FunctionDef | ast.ClassDef)
+
+
+def test_nothing_else_imports_tensorflow_text():
+    found = {
+        path.name: set(imports(ast.parse(path.read_text(encoding="utf-8")))) for path in SOURCES
+    }
+    assert [name for name, names in found.items() if "tensorflow_text" in names] == ["graph.py"]
+    assert not [name for name, names in found.items() if "tokenization.tf_graph.graph" in names]
+
+
+def test_windows_is_refused_in_one_line(monkeypatch):
+    monkeypatch.setattr(sys, "platform", "win32")
+    with pytest.raises(SystemExit) as ended:
+        begin()
+    assert str(ended.value).startswith("error: this project runs on Linux, on macOS, and in WSL2.")

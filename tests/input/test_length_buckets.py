@@ -1,0 +1,191 @@
+"""Batches by length: the same records in every window, shorter rows, the same mathematics."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from made_records import FORMAT, PACKED, UNMASKED, make_files
+from test_pipeline import LAYOUTS, assert_same_batches, global_batches, workers
+from test_step import CASES, assert_same_training
+from tiny import make_step, split_batch, strategy_of, tiny_model, training_state
+
+from bert_common.errors import InputError
+from bert_tf.input.length_buckets import BUCKET, WINDOW
+from bert_tf.input.pipeline import step_records, training_dataset
+from run_scripts.flags.parser import parse
+from run_scripts.flags.pretrain import PretrainFlags, read_bucket_boundaries
+
+CONFIG = tiny_model().config
+COUNTS, BATCH = (47, 60, 43), 4
+BOUNDARIES = (6, 9, 12, 16)
+
+
+def files_of_all_lengths(folder, record_format=FORMAT):
+    """Records of 4 to 16 pieces; those without masks have such lengths anyway."""
+
+    def change(number, row):
+        if record_format is FORMAT:
+            length = 4 + number * 7 % 13
+            row["input_mask"] = [1] * length + [0] * (16 - length)
+            row["masked_lm_positions"] = [1, 2, 3, 3]
+
+    return make_files(folder, COUNTS, record_format, change=change)
+
+
+def dataset(files, boundaries=BOUNDARIES, start_step=0, record_format=FORMAT, seed=1, **options):
+    arguments = (files, record_format, CONFIG, sum(COUNTS), BATCH, seed, start_step, boundaries)
+    return training_dataset(*arguments, **options)
+
+
+def ids(batches):
+    """Which records the batches hold: the first piece is a record's number modulo 60."""
+    return [batch["input_ids"][:, 0].tolist() for batch in batches]
+
+
+def bucket_of(batch):
+    """The number of the batch's boundary, which every replica's part has."""
+    assert len(set(np.atleast_1d(batch[BUCKET]))) == 1
+    return int(np.atleast_1d(batch[BUCKET])[0])
+
+
+def windows(batches):
+    return [batches[i : i + WINDOW] for i in range(0, len(batches), WINDOW)]
+
+
+def take(dataset, count):
+    return list(dataset.take(count).as_numpy_iterator())
+
+
+@pytest.mark.parametrize("record_format", (FORMAT, UNMASKED), ids=("masked", "unmasked"))
+def test_windows_share_their_records_out_by_length(tmp_path, record_format):
+    files = files_of_all_lengths(tmp_path, record_format)
+    found = take(dataset(files, record_format=record_format), 4 * WINDOW)
+    plain = take(dataset(files, (), record_format=record_format), 4 * WINDOW)
+    orders = []
+    for ours, theirs in zip(windows(found), windows(plain), strict=True):
+        assert ids(ours) != ids(theirs)
+        assert sorted(sum(ids(ours), [])) == sorted(sum(ids(theirs), []))
+        buckets = [bucket_of(batch) for batch in ours]
+        for bucket, batch in zip(buckets, ours, strict=True):
+            lengths = batch["input_mask"].sum(axis=1)
+            fitting = [n for n, boundary in enumerate(BOUNDARIES) if lengths.max() <= boundary]
+            assert bucket == fitting[0]
+        assert buckets != sorted(buckets) and buckets != sorted(buckets)[::-1]
+        orders.append(buckets)
+        used = sum(BATCH * BOUNDARIES[bucket] for bucket in buckets)
+        filled = sum(batch["input_mask"].sum() for batch in ours)
+        assert filled / used > 0.75 > filled / (WINDOW * BATCH * 16)
+    assert orders[0] != orders[1]
+
+
+@pytest.mark.parametrize("start_step", (1, WINDOW - 1, WINDOW, 3 * WINDOW + 5))
+def test_the_order_goes_on_from_any_step(tmp_path, start_step):
+    files = files_of_all_lengths(tmp_path, UNMASKED)
+    whole = take(dataset(files, record_format=UNMASKED), start_step + 5)[start_step:]
+    rest = take(dataset(files, start_step=start_step, record_format=UNMASKED), 5)
+    assert_same_batches(rest, whole)
+
+
+@pytest.mark.parametrize("count, replicas", LAYOUTS)
+def test_workers_share_the_global_batch(tmp_path, count, replicas):
+    files = files_of_all_lengths(tmp_path)
+    expected = take(dataset(files, start_step=9), 6)
+    datasets = [dataset(files, start_step=9, shard=shard) for shard in workers(count, replicas)]
+    datasets = [d.map(lambda b: {**b, BUCKET: b[BUCKET][None]}) for d in datasets]
+    found = global_batches(datasets, replicas // count, 6)
+    assert [bucket_of(batch) for batch in found] == [bucket_of(batch) for batch in expected]
+    for batch in (*found, *expected):
+        del batch[BUCKET]
+    assert_same_batches(found, expected)
+
+
+@pytest.mark.parametrize("step, begins", ((0, (0, 0)), (20, (0, 0)), (25, (7, 31))))
+def test_the_records_of_a_step_are_known(tmp_path, step, begins):
+    files = files_of_all_lengths(tmp_path)
+    first = dict(zip(files, np.cumsum((0, *COUNTS)), strict=False))
+    found = step_records(files, FORMAT, sum(COUNTS), BATCH, 1, step, BOUNDARIES, begins)
+    numbers = [int(first[path] + number - 1) % 60 for path, number in found]
+    assert [numbers] == ids(take(dataset(files, start_step=step, begins=begins), 1))
+
+
+def test_windows_begin_where_the_order_does(tmp_path):
+    """Another batch size than before: the first window has the examples behind those seen."""
+    files = files_of_all_lengths(tmp_path)
+    plain = training_dataset(files, FORMAT, CONFIG, sum(COUNTS), 1, 1, start_step=31)
+    window = ids(take(dataset(files, start_step=7, begins=(7, 31)), WINDOW))
+    expected = ids(take(plain, WINDOW * BATCH))
+    assert sorted(sum(window, [])) == sorted(sum(expected, []))
+
+
+@pytest.mark.parametrize(
+    "kind, optimizer, devices",
+    [
+        pytest.param(*CASES[0], 1, marks=pytest.mark.slow),  # under XLA
+        pytest.param(*CASES[0], 2, marks=pytest.mark.slow),
+        pytest.param(*CASES[1], 1, marks=pytest.mark.slow),
+        (*CASES[1], 2),
+    ],
+)
+@pytest.mark.usefixtures("float64")
+def test_cut_batches_train_the_same(tmp_path, devices, kind, optimizer):
+    """What lies behind the boundary is padding, which counts for nothing."""
+    batches = take(dataset(files_of_all_lengths(tmp_path)), 8)
+    assert len({bucket_of(batch) for batch in batches}) > 2
+    results = []
+    for boundaries in ((), BOUNDARIES):
+        # Uncut on one device, which trains the same as two and is traced once.
+        count = devices if boundaries else 1
+        strategy = strategy_of(count)
+        step = make_step(
+            kind,
+            optimizer,
+            strategy=strategy,
+            boundaries=boundaries,
+            xla=count == devices == 1,
+            sizes={"num_hidden_layers": 1},
+        )
+        numbers, positions = [], []
+        for batch in batches:
+            batch, bucket = dict(batch), batch[BUCKET]
+            del batch[BUCKET]
+            if boundaries:
+                batch[BUCKET] = np.repeat(bucket, count)
+            parts = split_batch(batch, strategy)
+            if boundaries:
+                parts = {**parts, BUCKET: first_of(parts[BUCKET], strategy)}
+            metrics = step(parts)
+            numbers.append([float(metrics["loss"]), float(metrics["gradient_norm"])])
+            positions.append(int(metrics["positions"]))
+        state = {name: values[0] for name, values in training_state(step).items()}
+        results.append((np.array(numbers), state))
+        longest = [BOUNDARIES[bucket_of(b)] if boundaries else 16 for b in batches]
+        assert positions == [BATCH * length for length in longest]
+    assert_same_training(results[1], results[0])
+
+
+def first_of(numbers, strategy):
+    """A number for each replica: what stood in a vector with one for each."""
+    local = strategy.experimental_local_results(numbers)
+    return strategy.experimental_distribute_values_from_function(
+        lambda context: local[context.replica_id_in_sync_group][0]
+    )
+
+
+@pytest.mark.parametrize("given", ("12,6", "0,8", "8,16", "8,8", "8,x", "-1"))
+def test_boundaries_must_be_ascending_lengths(given):
+    flags = parse(
+        PretrainFlags, ["p", "--input_file=x", "--output_dir=y", f"--bucket_boundaries={given}"]
+    )
+    with pytest.raises(InputError) as error:
+        read_bucket_boundaries(flags, FORMAT)
+    assert given in str(error.value) and "\n" not in str(error.value)
+
+
+def test_boundaries_of_packed_rows_mean_nothing():
+    flags = parse(
+        PretrainFlags, ["p", "--input_file=x", "--output_dir=y", "--bucket_boundaries=6, 9,12"]
+    )
+    assert read_bucket_boundaries(flags, FORMAT) == BOUNDARIES
+    with pytest.raises(InputError, match="not packed"):
+        read_bucket_boundaries(flags, PACKED)
+    assert read_bucket_boundaries(dataclasses.replace(flags, bucket_boundaries=None), PACKED) == ()

@@ -1,0 +1,314 @@
+"""Checkpoints: Google's real name tables load, everything that does not fit is one error."""
+
+import csv
+import json
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from golden import GOLDEN, arrays, pretraining_model
+from paths import TEST_DATA
+from tiny import ONE_LAYER, make_optimizer, random_batch, tensors, tiny_model
+
+from albert_tf import AlbertConfig, AlbertModel
+from bert_common.errors import InputError
+from bert_tf import BertConfig, BertModel, PretrainingModel, load_google_checkpoint
+from bert_tf.checkpoint import (
+    google_variables,
+    load_training_state,
+    save_google_checkpoint,
+    save_training_state,
+    write_arrays,
+)
+from bert_tf.checkpoint_files import (
+    checkpoint_path,
+    keep_newest,
+    latest_checkpoint,
+    list_checkpoints,
+    remove_unfinished,
+    set_aside,
+)
+from bert_tf.training.step import TrainingStep
+
+CHECKPOINTS = TEST_DATA / "checkpoints"
+
+
+def real_table(folder):
+    """Names and shapes of a released checkpoint."""
+    with open(CHECKPOINTS / folder / "VARIABLES.tsv", newline="") as file:
+        rows = list(csv.DictReader(file, delimiter="\t"))
+    return {row["name"]: tuple(json.loads(row["shape"])) for row in rows}
+
+
+def fake_checkpoint(prefix, table, seed=0):
+    """Writes a checkpoint of the table's names and shapes with random values."""
+    rng = np.random.default_rng(seed)
+    values = {
+        name: rng.normal(size=shape).astype(np.float32) for name, shape in sorted(table.items())
+    }
+    write_arrays(str(prefix), values)
+    return values
+
+
+def assert_loaded(model, values, but=()):
+    """Every weight is that of the file, except those whose name begins with one of `but`."""
+    for name, variable in google_variables(model).items():
+        if not name.startswith(tuple(but)):
+            np.testing.assert_array_equal(variable.numpy(), values[name], err_msg=name)
+
+
+@pytest.mark.parametrize(
+    "folder",
+    ("google_uncased_L-8_H-512_A-8", pytest.param("chinese_bert_wwm", marks=pytest.mark.slow)),
+)
+def test_names_of_released_bert(folder, tmp_path):
+    values = fake_checkpoint(tmp_path / "bert_model.ckpt", real_table(folder))
+    config = BertConfig.from_json_file(CHECKPOINTS / folder / "bert_config.json")
+    model = PretrainingModel(BertModel(config))
+    report = load_google_checkpoint(model, str(tmp_path / "bert_model.ckpt"))
+    assert_loaded(model, values)
+    assert len(report.loaded) == len(model.trainable_variables)
+    assert report.missing == report.shape_mismatches == ()
+
+
+def test_names_of_released_albert_which_has_no_sentence_head(tmp_path):
+    folder = "google_albert_base_tfhub3"
+    prefix = str(tmp_path / "model.ckpt")
+    values = fake_checkpoint(prefix, real_table(folder))
+    config = AlbertConfig.from_json_file(CHECKPOINTS / folder / "albert_config.json")
+    encoder = AlbertModel(config)
+    load_google_checkpoint(encoder, prefix)
+    assert_loaded(encoder, values)
+    model = PretrainingModel(AlbertModel(config))
+    with pytest.raises(InputError, match="cls/seq_relationship/output_weights: missing"):
+        load_google_checkpoint(model, prefix)
+    report = load_google_checkpoint(model, prefix, allow_missing=("cls/seq_relationship",))
+    assert_loaded(model, values, but=("cls/seq_relationship",))
+    assert report.missing == (
+        "cls/seq_relationship/output_weights",
+        "cls/seq_relationship/output_bias",
+    )
+    assert "cls/seq_relationship/output_bias" in str(report)
+
+
+def test_a_real_checkpoint_with_adam_slots_loads_whole():
+    prefix = str(CHECKPOINTS / "keras_bert_toy" / "bert_model.ckpt")
+    config = BertConfig.from_json_file(CHECKPOINTS / "keras_bert_toy" / "bert_config.json")
+    model = PretrainingModel(BertModel(config))
+    report = load_google_checkpoint(model, prefix)
+    reader = tf.train.load_checkpoint(prefix)
+    assert_loaded(model, {name: reader.get_tensor(name) for name in google_variables(model)})
+    slots = [name for name in report.ignored if name.endswith(("adam_m", "adam_v"))]
+    assert len(slots) == 2 * len(model.trainable_variables)
+    assert len(report.loaded) + len(report.ignored) == len(reader.get_variable_to_shape_map())
+
+
+@pytest.mark.parametrize("folder", ("bert_relu", "albert_relu_e_eq_h"))
+def test_genuine_saver_checkpoints(folder):
+    model = pretraining_model(folder)
+    load_google_checkpoint(model, str(GOLDEN / folder / "model.ckpt-5"))
+    assert_loaded(model, arrays(folder, "variables.npz"))
+
+
+def test_google_s_optimizer_state_goes_on(tmp_path):
+    """The ten-step checkpoint of Google's own LAMB run, moments and step included."""
+    model = pretraining_model("albert_optim_lamb")
+    optimizer = make_optimizer("lamb", model)
+    prefix = str(GOLDEN / "albert_optim_lamb_onehot" / "model.ckpt-10")
+    assert load_training_state(prefix, model, optimizer) == (10, {})
+    reader = tf.train.load_checkpoint(prefix)
+    for name, variable in google_variables(model).items():
+        first, second = optimizer.moments(variable)
+        np.testing.assert_array_equal(first.numpy(), reader.get_tensor(f"{name}/adam_m"))
+        np.testing.assert_array_equal(second.numpy(), reader.get_tensor(f"{name}/adam_v"))
+
+
+def test_the_encoder_alone_takes_its_part():
+    encoder = pretraining_model("bert_relu").encoder
+    report = load_google_checkpoint(encoder, str(GOLDEN / "bert_relu" / "model.ckpt-5"))
+    assert_loaded(encoder, arrays("bert_relu", "variables.npz"))
+    rest = [name for name in report.ignored if not name.endswith(("/adam_m", "/adam_v"))]
+    assert all(name.startswith("cls/") or name == "global_step" for name in rest)
+
+
+def test_a_second_model_of_another_name_has_the_same_table():
+    config = tiny_model().config
+    first = PretrainingModel(BertModel(config))
+    second = PretrainingModel(BertModel(config, name="teacher"), name="other")
+    assert list(google_variables(first)) == list(google_variables(second))
+
+
+def test_everything_that_does_not_fit_is_listed_before_anything_changes(tmp_path):
+    model = tiny_model()
+    values = {name: v.numpy() for name, v in google_variables(model).items()}
+    del values["bert/pooler/dense/bias"]
+    values["bert/encoder/layer_7/output/dense/bias"] = np.zeros(3, np.float32)
+    values["bert/embeddings/word_embeddings"] = np.zeros((61, 32), np.float32)
+    write_arrays(str(tmp_path / "model.ckpt"), values)
+    before = model.encoder.embeddings.position_embeddings.numpy()
+    with pytest.raises(InputError) as error:
+        load_google_checkpoint(model, str(tmp_path / "model.ckpt"))
+    message = str(error.value)
+    assert "- bert/pooler/dense/bias: missing" in message
+    assert "+ bert/encoder/layer_7/output/dense/bias [3]: not part of the model" in message
+    assert "word_embeddings: the model has [60, 32], the file [61, 32]" in message
+    np.testing.assert_array_equal(model.encoder.embeddings.position_embeddings.numpy(), before)
+
+
+@pytest.mark.parametrize("kind", ("bert", "albert"))
+def test_a_checkpoint_of_ours_round_trips(kind, tmp_path):
+    prefix = str(tmp_path / "model.ckpt")
+    model, other = tiny_model(kind), tiny_model(kind)
+    save_google_checkpoint(model, prefix)
+    load_google_checkpoint(other, prefix)
+    assert_loaded(other, {name: v.numpy() for name, v in google_variables(model).items()})
+
+
+def test_training_goes_on_exactly_where_it_was(tmp_path):
+    def step_of(model, optimizer):
+        strategy = tf.distribute.get_strategy()
+        step = TrainingStep(model, optimizer, strategy, xla=False, xla_update=False)
+        return lambda i: step(tensors(random_batch(i)))
+
+    model = tiny_model(dropout=0.1, **ONE_LAYER)
+    optimizer = make_optimizer("adamw", model)
+    run = step_of(model, optimizer)
+    for i in range(3):
+        run(i)
+    prefix = checkpoint_path(tmp_path, 3)
+    counters = {"skipped_steps": 2, "loss_scale": np.float32(64), "loss_scale_good_steps": 1}
+    save_training_state(prefix, model, optimizer, 3, counters)
+    other = tiny_model(dropout=0.1, **ONE_LAYER)
+    other_optimizer = make_optimizer("adamw", other)
+    assert load_training_state(prefix, other, other_optimizer) == (3, counters)
+    other_optimizer.iterations.assign(3)
+    other_run = step_of(other, other_optimizer)
+    for i in range(3, 6):
+        assert float(run(i)["loss"]) == float(other_run(i)["loss"])
+    for name, variable in google_variables(model).items():
+        np.testing.assert_array_equal(google_variables(other)[name].numpy(), variable.numpy())
+
+
+def test_old_checkpoints_are_removed(tmp_path):
+    for step in (1, 2, 10, 9):
+        write_arrays(checkpoint_path(tmp_path, step), {"x": np.zeros(1, np.float32)})
+    keep_newest(tmp_path, 2)
+    assert list_checkpoints(tmp_path) == [9, 10]
+    assert latest_checkpoint(tmp_path) == checkpoint_path(tmp_path, 10)
+    # What TensorFlow itself, and Google's programs, find.
+    assert tf.train.latest_checkpoint(str(tmp_path)) == checkpoint_path(tmp_path, 10)
+    keep_newest(tmp_path, 0)
+    assert list_checkpoints(tmp_path) == [9, 10]
+    keep_newest(tmp_path, 1, every=9)
+    assert list_checkpoints(tmp_path) == [9, 10]
+    for step in (18, 19, 20):
+        write_arrays(checkpoint_path(tmp_path, step), {"x": np.zeros(1, np.float32)})
+    keep_newest(tmp_path, 2, every=9)
+    assert list_checkpoints(tmp_path) == [9, 18, 19, 20]
+    noted = (tmp_path / "checkpoint").read_text()
+    assert noted.startswith('model_checkpoint_path: "model.ckpt-20"') and "ckpt-9" in noted
+
+
+def copy_as_albert_does(prefix, target):
+    """What google-research/albert run_pretraining.py copies, and run_classifier.py renames."""
+    for ext in ("meta", "data-00000-of-00001", "index"):
+        shutil.copy(f"{prefix}.{ext}", f"{target}.{ext}")
+
+
+def test_a_checkpoint_has_the_files_that_google_s_programs_copy(tmp_path):
+    weights = {"x": np.arange(3, dtype=np.float32)}
+    for step in (1, 2, 3):
+        write_arrays(checkpoint_path(tmp_path, step), weights)
+    names = ("data-00000-of-00001", "index", "meta")
+    prefix = checkpoint_path(tmp_path, 3)
+    found = sorted(path.name for path in tmp_path.glob("model.ckpt-3.*"))
+    assert found == [f"model.ckpt-3.{name}" for name in names]
+    copy_as_albert_does(prefix, tmp_path / "model.ckpt-best")
+    reader = tf.train.load_checkpoint(str(tmp_path / "model.ckpt-best"))
+    np.testing.assert_array_equal(reader.get_tensor("x"), weights["x"])
+    # Removed and set aside whole.
+    keep_newest(tmp_path, 2)
+    assert not list(tmp_path.glob("model.ckpt-1.*"))
+    set_aside(checkpoint_path(tmp_path, 2))
+    assert len(list(tmp_path.glob("unreadable-model.ckpt-2.*"))) == 3
+    assert not list(tmp_path.glob("model.ckpt-2.*"))
+
+
+def test_the_index_comes_last(tmp_path, monkeypatch):
+    """A run that is killed between two files leaves nothing that looks like a checkpoint."""
+    renamed, replace = [], os.replace
+
+    def noting(source, target):
+        renamed.append(str(target).removeprefix(f"{tmp_path}/model.ckpt"))
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", noting)
+    write_arrays(str(tmp_path / "model.ckpt"), {"x": np.zeros(1, np.float32)})
+    assert renamed == [".data-00000-of-00001", ".meta", ".index"]
+
+
+def test_bad_files_are_one_line(tmp_path):
+    model = tiny_model()
+    with pytest.raises(InputError, match="no such file"):
+        load_google_checkpoint(model, str(tmp_path / "nothing"))
+    prefix = str(tmp_path / "model.ckpt")
+    save_google_checkpoint(model, prefix)
+    data = Path(f"{prefix}.data-00000-of-00001")
+    data.write_bytes(data.read_bytes()[: data.stat().st_size // 2])
+    with pytest.raises(InputError, match="cannot read"):
+        load_google_checkpoint(model, prefix)
+
+
+def test_a_failed_write_leaves_nothing(tmp_path, monkeypatch):
+    """The reading back finds a difference: no file bears the checkpoint's name."""
+    prefix = str(tmp_path / "model.ckpt")
+    monkeypatch.setattr(np, "array_equal", lambda *_, **__: False)
+    with pytest.raises(OSError, match="x was not written as it is in memory"):
+        write_arrays(prefix, {"x": np.zeros(1, np.float32)})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_directory_that_cannot_be_written_is_an_os_error(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OSError, match="cannot write the checkpoint"):
+        write_arrays(str(tmp_path / "file" / "model.ckpt"), {"x": np.zeros(1, np.float32)})
+
+
+def test_a_model_and_its_encoder_need_two_names():
+    with pytest.raises(ValueError, match="two names"):
+        PretrainingModel(BertModel(tiny_model().config, name="pretraining"))
+
+
+def test_heads_that_the_model_does_not_know_are_an_error(tmp_path):
+    model = tiny_model()
+    values = {name: v.numpy() for name, v in google_variables(model).items()}
+    values["cls/predictions/extra_output_weights"] = np.zeros(3, np.float32)
+    write_arrays(str(tmp_path / "model.ckpt"), values)
+    with pytest.raises(InputError, match="extra_output_weights"):
+        load_google_checkpoint(model, str(tmp_path / "model.ckpt"))
+    load_google_checkpoint(model.encoder, str(tmp_path / "model.ckpt"))
+
+
+def test_what_may_be_missing_must_be_part_of_the_model(tmp_path):
+    model = tiny_model()
+    save_google_checkpoint(model, str(tmp_path / "model.ckpt"))
+    with pytest.raises(InputError, match="'clss/'"):
+        load_google_checkpoint(model, str(tmp_path / "model.ckpt"), allow_missing=("clss/",))
+
+
+def test_a_long_list_of_problems_is_cut(tmp_path):
+    save_google_checkpoint(tiny_model("albert"), str(tmp_path / "model.ckpt"))
+    with pytest.raises(InputError, match=r"; and \d+ more$"):
+        load_google_checkpoint(tiny_model("bert"), str(tmp_path / "model.ckpt"))
+
+
+def test_what_a_killed_run_left_is_removed(tmp_path):
+    kept = ("model.ckpt-3.index", "model.ckpt-3.data-00000-of-00001", "other.tmp-1")
+    parts = ("data-00000-of-00001", "meta", "index")
+    for name in (*kept, *(f"model.ckpt-6.tmp-77.{part}" for part in parts)):
+        (tmp_path / name).write_text("")
+    remove_unfinished(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(kept)

@@ -1,0 +1,383 @@
+"""The program makes records from a command line, or says in one line what is wrong."""
+
+import gzip
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+import tensorflow as tf
+from paths import ROOT
+
+from create_pretraining_data.records.reader import read_format
+from create_pretraining_data.records.record_format import RecordFormat
+from run_scripts.create_data import main
+from run_scripts.flags.tokenizer import TokenizerFlags, open_tokenizer
+
+GOOGLE_DATA = ROOT / "tests" / "data" / "pretraining_data"
+
+SENTENCES = [
+    "아침 일찍 일어나 강가를 걸었다.",
+    "물안개가 천천히 걷히고 있었다.",
+    "오리 두 마리가 물 위를 지나갔다.",
+    "나는 돌 위에 앉아 커피를 마셨다.",
+    "멀리서 기차 소리가 들려왔다.",
+]
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A corpus with its vocabulary: syllables, at a word's start and within."""
+    documents = [SENTENCES[i:] + SENTENCES[:i] for i in range(5)] * 2
+    (tmp_path / "text.txt").write_text("\n\n".join("\n".join(d) for d in documents) + "\n")
+    syllables = sorted(set("".join(SENTENCES)) - {" "})
+    pieces = SPECIAL + syllables + [f"##{syllable}" for syllable in syllables]
+    (tmp_path / "vocab.txt").write_text("\n".join(pieces) + "\n")
+    return tmp_path
+
+
+def arguments(folder, *flags):
+    """A command line that works; flags given here replace those of the same name."""
+    defaults = {
+        "input_file": folder / "text.txt",
+        "output_file": folder / "out.tfrecord",
+        "vocab_file": folder / "vocab.txt",
+        "tokenizer": "korean",
+        "max_seq_length": 40,
+        "dupe_factor": 2,
+        "max_predictions_per_seq": 6,
+    }
+    names = {flag.lstrip("-").split("=")[0] for flag in flags}
+    kept = [f"--{name}={value}" for name, value in defaults.items() if name not in names]
+    return ["create_pretraining_data.py", *kept, *(flag for flag in flags if flag[-1] != "=")]
+
+
+def run(folder, *flags):
+    status = main(arguments(folder, *flags))
+    assert status == 0
+    return folder / "out.tfrecord"
+
+
+def records(path):
+    return [
+        tf.train.Example.FromString(record).features.feature
+        for record in tf.data.TFRecordDataset(str(path)).as_numpy_iterator()
+    ]
+
+
+@pytest.mark.parametrize(
+    ("flags", "first_line", "token_boundary"),
+    [
+        ([], "objective: nsp, defaults: BERT's, because neither", False),
+        (
+            ["--objective=nsp"],
+            "objective: nsp, defaults: BERT's, because of --objective=nsp",
+            False,
+        ),
+        (
+            ["--objective=sop"],
+            "objective: sop, defaults: ALBERT's, because of --objective=sop",
+            True,
+        ),
+        (["--objective=none"], "objective: none, defaults: BERT's, because of", False),
+        (["--ngram=2"], "objective: sop, defaults: ALBERT's, because a flag .*--ngram", True),
+        (["--favor_shorter_ngram"], "objective: sop, .*--favor_shorter_ngram", True),
+        (["--input_file_mode=r"], "objective: sop, .*--input_file_mode", True),
+        (["--nodo_permutation"], "objective: sop, .*--do_permutation", True),
+        (["--random_next_sentence"], "objective: nsp, defaults: ALBERT's, because of --rand", True),
+        (["--norandom_next_sentence"], "objective: sop, .*--random_next_sentence", True),
+        (["--objective=nsp", "--ngram=2"], "objective: nsp, defaults: BERT's", False),
+    ],
+)
+def test_the_first_line_says_objective_and_defaults(
+    folder, capsys, flags, first_line, token_boundary
+):
+    path = run(folder, *flags)
+    lines = capsys.readouterr().out.splitlines()
+    assert re.match(first_line, lines[0]), lines[0]
+    objective = lines[0].split()[1].rstrip(",")
+    assert read_format(str(path)) == RecordFormat(40, 6, objective != "none", token_boundary)
+    labels = {tuple(f["next_sentence_labels"].int64_list.value) for f in records(path)}
+    assert labels == ({()} if objective == "none" else {(0,), (1,)})
+
+
+def test_defaults_are_those_of_the_column(folder):
+    unset = ["--max_seq_length=", "--max_predictions_per_seq=", "--dupe_factor="]
+    bert = run(folder, *unset)
+    count = len(records(bert))
+    assert read_format(str(bert)) == RecordFormat(128, 20, True, False)
+    albert = run(folder, *unset, "--objective=sop")
+    assert read_format(str(albert)) == RecordFormat(512, 20, True, True)
+    assert len(records(albert)) >= 40 * 10 > count >= 10 * 10
+
+
+def test_permutation_has_twice_the_places(folder):
+    assert read_format(str(run(folder, "--do_permutation"))).max_predictions_per_seq == 12
+
+
+def test_the_summary(folder, capsys):
+    (folder / "text.txt").write_text((folder / "text.txt").read_text() + "\n\n커피\n\n커피 뷁\n")
+    path = run(folder, "--dupe_factor=4", "--random_seed=3")
+    output = capsys.readouterr()
+    lines = output.out.splitlines()
+    assert re.match(r"text: [\d.]+ kB in 1 chunk, 1 worker, records: about .* in 1 file$", lines[1])
+    summary = lines[2]
+    count = len(records(path))
+    labels = [f["next_sentence_labels"].int64_list.value[0] for f in records(path)]
+    assert summary.startswith(
+        f"12 documents (1 of one word left out), 52 sentences, {count:,} examples, "
+        f"label 1: {sum(labels) / count:.1%}, mean length "
+    )
+    assert "of 40, [UNK] 0." in summary and summary.endswith("examples/s")
+    assert lines[3] == f"written: {path}"
+    assert output.err == ""
+
+
+def test_the_same_seed_writes_the_same_bytes(folder):
+    def write(name, *flags):
+        run(folder, f"--output_file={folder / name}", "--objective=sop", *flags)
+        return (folder / name).read_bytes()
+
+    first = write("1.tfrecord")
+    assert write("2.tfrecord") == first
+    assert write("3.tfrecord", "--random_seed=1") != first
+    # Another process has another hash seed.
+    command = arguments(folder, f"--output_file={folder / '4.tfrecord'}", "--objective=sop")
+    subprocess.run([sys.executable, *command], cwd=ROOT, check=True, capture_output=True)
+    assert (folder / "4.tfrecord").read_bytes() == first
+
+
+def test_several_inputs_and_outputs(folder, capsys):
+    text = (folder / "text.txt").read_text()
+    for name in ("part1.txt", "part2.txt"):
+        (folder / name).write_text(text)
+    outputs = [folder / "deep" / "er" / f"{name}.tfrecord" for name in "ab"]
+    run(
+        folder,
+        f"--input_file={folder}/part*.txt, {folder}/text.txt",
+        f"--output_file={outputs[0]},{outputs[1]}",
+    )
+    counts = [len(records(path)) for path in outputs]
+    assert abs(counts[0] - counts[1]) <= 1
+    assert "30 documents" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("objective", ["nsp", "sop"])
+def test_without_output_file_the_records_lie_beside_the_text(folder, objective):
+    assert main(arguments(folder, "--output_file=", f"--objective={objective}")) == 0
+    assert read_format(str(folder / "text.txt.tfrecord")).max_seq_length == 40
+
+
+def test_an_eojeol_is_masked_whole(folder):
+    path = run(folder, "--objective=sop", "--ngram=1")
+    masked = 0
+    for features in records(path):
+        positions = list(features["masked_lm_positions"].int64_list.value)
+        weights = list(features["masked_lm_weights"].float_list.value)
+        positions = set(positions[: int(sum(weights))])
+        boundary = list(features["token_boundary"].int64_list.value)
+        length = sum(features["input_mask"].int64_list.value)
+        words = [p for p in range(length) if boundary[p]] + [length]
+        for start, end in zip(words, words[1:], strict=False):
+            covered = len(positions & set(range(start, end)))
+            assert covered in (0, end - start)
+            masked += covered > 1
+    assert masked > 20
+
+
+def test_a_tokenizer_folder(folder, capsys):
+    tokenizer = folder / "tokenizer"
+    tokenizer.mkdir()
+    (tokenizer / "vocab.txt").write_text((folder / "vocab.txt").read_text())
+    config = {"kind": "korean", "do_lower_case": False}
+    (tokenizer / "tokenizer_config.json").write_text(json.dumps(config))
+    by_folder = [f"--tokenizer_dir={tokenizer}", "--vocab_file=", "--tokenizer="]
+    path = run(folder, *by_folder)
+    expected = path.read_bytes()
+    assert run(folder).read_bytes() == expected
+    assert run(folder, *by_folder, "--nodo_lower_case").read_bytes() == expected
+    capsys.readouterr()
+    assert main(arguments(folder, *by_folder, "--do_lower_case")) == 1
+    assert "--do_lower_case=True, " in one_line(capsys)
+
+
+def one_line(capsys):
+    lines = capsys.readouterr().err.splitlines()
+    errors = [line for line in lines if not line.startswith("warning: ")]
+    assert len(errors) == 1 and errors[0].startswith("error: "), lines
+    return errors[0]
+
+
+@pytest.mark.parametrize(
+    ("flags", "parts"),
+    [
+        (["--input_file="], ["--input_file must be given"]),
+        (["--input_file=nothing*.txt"], ["--input_file must match a file", "'nothing*.txt'"]),
+        (["--vocab_file="], ["one of --vocab_file, --spm_model_file, --tokenizer_dir"]),
+        (["--vocab_file=gone.txt"], ["gone.txt"]),
+        (["--max_seq_length=4"], ["--max_seq_length must be at least 5", "4"]),
+        (["--max_predictions_per_seq=0"], ["--max_predictions_per_seq must be at least 1", "0"]),
+        (["--ngram=0"], ["--ngram must be at least 1", "0"]),
+        (["--dupe_factor=0"], ["--dupe_factor must be at least 1", "0"]),
+        (["--masked_lm_prob=1"], ["--masked_lm_prob must be at least 0 and below 1", "1.0"]),
+        (["--masked_lm_prob=-0.1"], ["--masked_lm_prob", "-0.1"]),
+        (["--short_seq_prob=1.5"], ["--short_seq_prob must be at least 0 and at most 1", "1.5"]),
+        (["--objective=mlm"], ["objective", "nsp|sop|none"]),
+        (["--no_such_flag=1"], ["no_such_flag"]),
+        (
+            ["--objective=sop", "--random_next_sentence"],
+            ["--objective=sop", "--random_next_sentence=true"],
+        ),
+        (
+            ["--objective=nsp", "--norandom_next_sentence"],
+            ["--objective=nsp", "--random_next_sentence=false"],
+        ),
+        (["--objective=none", "--random_next_sentence"], ["--objective=none"]),
+        (["--tokenizer=sentencepiece"], ["--tokenizer=sentencepiece", "--vocab_file="]),
+        (["--spm_model_file=x.model"], ["--spm_model_file=x.model", "--tokenizer=korean"]),
+        (["--tokenizer=", "--spm_model_file=x.model"], ["x.model"]),
+        (["--tokenizer_dir=x"], ["--tokenizer_dir=x", "--vocab_file="]),
+        (["--tokenizer_dir=x", "--vocab_file="], ["--tokenizer_dir=x", "--tokenizer=korean"]),
+        (["--tokenizer_dir=x", "--vocab_file=", "--tokenizer="], ["x"]),
+        (["--output_file=a.tfrecord,b.tfrecord,a.tfrecord"], ["a.tfrecord twice"]),
+        (["--output_file=/"], ["/, which is none"]),
+        (["--output_file=/dev/null/a.tfrecord"], ["a folder that can be made", "/dev/null"]),
+        (["--output_file=/proc/a.tfrecord"], ["made and written to", "/proc"]),
+        (["--output_file=,"], ["--output_file must name a file", "','"]),
+    ],
+)
+def test_bad_flags_are_one_line(folder, capsys, flags, parts):
+    assert main(arguments(folder, *flags)) == 1
+    line = one_line(capsys)
+    assert all(part in line for part in parts), line
+    assert not (folder / "out.tfrecord").exists()
+
+
+def test_a_vocabulary_whose_folder_describes_another_tokenizer(tmp_path, recwarn):
+    """build_vocab.py's folder, of which a command names the vocabulary alone."""
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "가"]
+    (tmp_path / "vocab.txt").write_text("\n".join(pieces) + "\n")
+    (tmp_path / "tokenizer_config.json").write_text('{"kind": "korean", "unknown": "character"}')
+    alone = TokenizerFlags(vocab_file=f"{tmp_path}/vocab.txt", tokenizer="korean")
+    open_tokenizer(alone)
+    open_tokenizer(TokenizerFlags(tokenizer_dir=str(tmp_path)))
+    (warning,) = recwarn
+    assert f"give --tokenizer_dir={tmp_path} instead of --vocab_file" in str(warning.message)
+    # One that says the same, and one of another library.
+    for content in ('{"kind": "korean"}', '{"tokenizer_class": "BertTokenizer"}'):
+        (tmp_path / "tokenizer_config.json").write_text(content)
+        open_tokenizer(alone)
+    assert len(recwarn) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        (b"", ["text.txt", "0 bytes", "no sentence"]),
+        ("가\n나".encode("cp949"), ["text.txt, line 1", "must be UTF-8"]),
+        ("커피\n\n기차\n".encode(), ["2 documents of one word"]),
+    ],
+)
+def test_bad_text_is_one_line(folder, capsys, text, parts):
+    (folder / "text.txt").write_bytes(text)
+    assert main(arguments(folder)) == 1
+    line = one_line(capsys)
+    assert all(part in line for part in parts), line
+
+
+def test_bad_vocabularies_are_one_line(folder, capsys):
+    for tokenizer in ("full", "korean"):
+        for content in ("[PAD]\n[UNK]\n[CLS]\n[MASK]\n가\n", ""):
+            (folder / "vocab.txt").write_text(content)
+            assert main(arguments(folder, f"--tokenizer={tokenizer}")) == 1
+            assert "vocab.txt" in one_line(capsys)
+
+
+def test_an_input_is_never_overwritten(folder, capsys):
+    before = (folder / "text.txt").read_text()
+    assert main(arguments(folder, f"--output_file={folder}/./text.txt")) == 1
+    assert "must not be a file that is read" in one_line(capsys)
+    assert (folder / "text.txt").read_text() == before
+
+
+def test_the_vocabulary_is_never_overwritten(folder, capsys):
+    (vocabulary,) = [a for a in arguments(folder) if a.startswith("--vocab_file=")]
+    path = vocabulary.partition("=")[2]
+    with open(path, "rb") as file:
+        before = file.read()
+    assert main(arguments(folder, f"--output_file={path}")) == 1
+    assert "must not be a file that is read" in one_line(capsys)
+    with open(path, "rb") as file:
+        assert file.read() == before
+
+
+def test_a_link_stays_a_link(folder):
+    (folder / "elsewhere").mkdir()
+    (folder / "link.tfrecord").symlink_to(folder / "elsewhere" / "real.tfrecord")
+    run(folder, f"--output_file={folder}/link.tfrecord")
+    assert (folder / "link.tfrecord").is_symlink()
+    assert (folder / "elsewhere" / "real.tfrecord").stat().st_size > 0
+
+
+def test_more_files_than_examples_are_refused(folder, capsys):
+    (folder / "text.txt").write_text("\n".join(SENTENCES[:2]) + "\n")
+    files = ",".join(str(folder / f"{i}.tfrecord") for i in range(9))
+    flags = [f"--output_file={files}", "--dupe_factor=1", "--objective=sop"]
+    assert main(arguments(folder, *flags)) == 1
+    assert "1 examples, 9 files" in one_line(capsys)
+
+
+def test_warnings(folder, capsys):
+    (folder / "text.txt").write_text("\n\n".join(SENTENCES) + "\n")
+    run(folder, "--max_predictions_per_seq=3")
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 2
+    assert "--max_predictions_per_seq=6 would do" in lines[0]
+    assert "every one of the 5 documents has a single sentence" in lines[1]
+    (folder / "text.txt").write_text("\n".join(SENTENCES) + "\n")
+    run(folder)
+    assert "the whole input is one document" in capsys.readouterr().err
+
+
+def test_meaningless_flags_say_so(folder, capsys):
+    run(folder, "--input_file_mode=rb", "--parallel")
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].startswith("--input_file_mode means nothing here")
+    assert lines[2].startswith("--parallel means nothing here")
+
+
+def test_help_and_bad_input_come_without_tensorflow(folder):
+    program = (
+        "import sys; from run_scripts.create_data import main; "
+        "status = main(sys.argv); print('status', status, 'tensorflow' in sys.modules)"
+    )
+    bad = arguments(folder, "--vocab_file=gone.txt")[1:]
+    empty = folder / "empty.txt"
+    empty.touch()
+    bad_text = arguments(folder, f"--input_file={empty}")[1:]
+    for flags, status in ((["--help"], 0), (bad, 1), (bad_text, 1)):
+        done = subprocess.run(
+            [sys.executable, "-c", program, *flags], cwd=ROOT, capture_output=True, text=True
+        )
+        assert done.stdout.splitlines()[-1] == f"status {status} False"
+        if status == 0:
+            for name in ("objective", "max_seq_length", "random_next_sentence", "tokenizer_dir"):
+                assert f"  --{name}=" in done.stdout
+
+
+def test_googles_text_with_googles_flags(tmp_path, capsys):
+    text = tmp_path / "sample.txt"
+    text.write_bytes(gzip.decompress((GOOGLE_DATA / "synth.txt.gz").read_bytes())[:60_000])
+    command = (
+        f"create_pretraining_data.py --input_file={text} --output_file={tmp_path}/a.tfrecord "
+        f"--vocab_file={GOOGLE_DATA}/vocab.txt --do_lower_case=True --max_seq_length=128 "
+        "--max_predictions_per_seq=20 --masked_lm_prob=0.15 --random_seed=12345 --dupe_factor=5"
+    )
+    assert main(command.split()) == 0
+    ours, google = (
+        read_format(str(path))
+        for path in (tmp_path / "a.tfrecord", GOOGLE_DATA / "bert_default_sample.tfrecord")
+    )
+    assert ours == google

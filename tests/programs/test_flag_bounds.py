@@ -1,0 +1,270 @@
+"""Every number on a command line has bounds, and absurd input is one clear line."""
+
+import dataclasses
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from made_records import FORMAT
+from paths import ROOT
+
+from bert_common.errors import InputError
+from bert_common.json_text import read_json
+from bert_tf.config import BertConfig
+from create_pretraining_data.records.metadata import check_names, read_sidecar, sidecar_path
+from create_pretraining_data.records.shard_names import expand_output_file
+from finetuning.multiple_choice.data import read_choices
+from finetuning.question_answering.data import has_answers, read_questions
+from run_scripts.build_vocab import BuildVocabFlags, build_vocab
+from run_scripts.classifier import ClassifierFlags
+from run_scripts.extract_features import ExtractFeaturesFlags
+from run_scripts.finetune import read_settings
+from run_scripts.flags.create_data import CreateDataFlags
+from run_scripts.flags.finetune import check_finetune_flags, read_boundaries, read_layers
+from run_scripts.flags.parser import Columns, help_text, parse, run_program, value_type
+from run_scripts.flags.paths import expand_globs
+from run_scripts.flags.pretrain import PretrainFlags, read_bucket_boundaries
+from run_scripts.ner import NerFlags
+from run_scripts.race import RaceFlags
+from run_scripts.squad import SquadFlags
+from run_scripts.tools.fill_masks import FillMasksFlags
+from run_scripts.tools.glue_plan import PlanFlags
+from run_scripts.tools.glue_table import TableFlags
+from tokenization import load_tokenizer
+
+PROGRAMS = (
+    BuildVocabFlags, CreateDataFlags, PretrainFlags, FillMasksFlags, ExtractFeaturesFlags,
+    ClassifierFlags, NerFlags, SquadFlags, RaceFlags, PlanFlags, TableFlags,
+)  # fmt: skip
+NUMBERS = [
+    pytest.param(program, field, id=f"{program.__name__}-{field.name}")
+    for program in PROGRAMS
+    for field in dataclasses.fields(program)
+    if value_type(field) in (int, float)
+]
+ABSURD = (
+    "-1", "0", "-1e300", "1e300", str(2**31), str(2**63), str(10**20), str(-(10**20)), "9" * 5000,
+    "nan", "inf", "-inf", "", " ", "1,5", "0x10", "\udcff", "가",
+)  # fmt: skip
+
+
+def command_line(program, *arguments):
+    """A command line that has the required flags."""
+    given = []
+    for field in dataclasses.fields(program):
+        if field.metadata["required"]:
+            given.append(f"--{field.name}={(field.metadata['choices'] or ['x'])[0]}")
+    return ["program", *given, *arguments]
+
+
+def within(value, bounds):
+    """Whether a number is in its bounds, said once more."""
+    return (
+        value >= bounds.get("least", value)
+        and value <= bounds.get("most", value)
+        and ("above" not in bounds or value > bounds["above"])
+        and ("below" not in bounds or value < bounds["below"])
+    )
+
+
+def test_programs_are_all_here():
+    declared = {
+        path.name
+        for path in (ROOT / "run_scripts").glob("*.py")
+        if path.name != "cli.py" and "return run_program(" in path.read_text(encoding="utf-8")
+    }
+    assert len(declared) == len(PROGRAMS)
+
+
+@pytest.mark.parametrize("program, field", NUMBERS)
+def test_every_number_has_bounds(program, field):
+    bounds = field.metadata["bounds"]
+    assert len({"least", "above"} & set(bounds)) == len({"most", "below"} & set(bounds)) == 1
+    kept = (field.default,)
+    if isinstance(field.default, Columns):
+        kept = field.default.bert, field.default.albert
+    assert all(value is None or within(value, bounds) for value in kept)
+
+
+@pytest.mark.parametrize("program, field", NUMBERS)
+def test_absurd_numbers_are_one_line_or_within_bounds(program, field):
+    for text in ABSURD:
+        try:
+            values = parse(program, command_line(program, f"--{field.name}={text}"))
+        except InputError as error:
+            line = " ".join(str(error).split())
+            assert "Received: " in line or field.name in line
+            continue
+        value = getattr(values, field.name)
+        assert type(value) is value_type(field)
+        assert within(value, field.metadata["bounds"]) and abs(value) < 2**63, text
+
+
+@pytest.mark.parametrize("program, field", NUMBERS)
+def test_bounds_themselves(program, field):
+    for name, bound in field.metadata["bounds"].items():
+        step = 1 if value_type(field) is int else 0.001 * max(1, abs(bound))
+        outside = bound - step if name in ("least", "above") else bound + step
+        inclusive = name in ("least", "most")
+        for value, allowed in ((bound, inclusive), (outside, False)):
+            argv = command_line(program, f"--{field.name}={value}")
+            if allowed:
+                assert getattr(parse(program, argv), field.name) == value
+            else:
+                with pytest.raises(InputError, match=f"--{field.name} must be .*Received: "):
+                    parse(program, argv)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_strings_that_are_not_utf8(program):
+    for field in dataclasses.fields(program):
+        if value_type(field) is str and not field.metadata["choices"]:
+            for argument in ([f"--{field.name}=a\udcff"], [f"--{field.name}", "\udcff"]):
+                with pytest.raises(InputError, match="must be UTF-8. Received: .*udcff"):
+                    parse(program, command_line(program, *argument))
+    for argument in ("\udcff", "--\udcff=1", "--flagfile=\udcff"):
+        with pytest.raises(InputError, match="must be UTF-8"):
+            parse(program, command_line(program, argument))
+
+
+def test_arguments_and_names_that_are_not_utf8_in_a_real_process(tmp_path):
+    run = subprocess.run(
+        [sys.executable, "create_pretraining_data.py", b"--input_file=/tmp/\xc7\xd1.txt"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert (run.returncode, run.stdout) == (1, "")
+    assert run.stderr.startswith("error: the command line must be UTF-8. Received: ")
+    assert run.stderr.count("\n") == 1
+    try:
+        (tmp_path / "\udcc7\udcd1.txt").write_text("a")
+    except OSError:
+        pytest.skip("this file system has no such names")
+    with pytest.raises(InputError, match="name of a file of --input_file must be UTF-8"):
+        expand_globs(f"{tmp_path}/*.txt", "input_file")
+
+
+def test_a_working_folder_whose_name_is_not_utf8(tmp_path, monkeypatch):
+    folder = tmp_path / "\udcc7\udcd1"
+    try:
+        folder.mkdir()
+    except OSError:
+        pytest.skip("this file system has no such names")
+    monkeypatch.chdir(folder)
+    with pytest.raises(InputError, match="path of the working folder must be UTF-8"):
+        parse(CreateDataFlags, command_line(CreateDataFlags))
+
+
+def test_values_of_thousands_of_characters_are_shortened(capsys):
+    assert run_program(None, PretrainFlags, ["program", "--xla=" + "9" * 5000]) == 1
+    assert len(capsys.readouterr().err) < 1600
+
+
+def test_help_shows_bounds_that_somebody_may_meet():
+    text = help_text(CreateDataFlags, "program")
+    assert "  --ngram=<1 to 32>  (default: BERT 1, ALBERT 3)\n" in text
+    assert "  --random_seed=<int>  (default: 12345)\n" in text
+    assert "  --masked_lm_prob=<float>  (default: 0.15)\n" in text
+
+
+NAMED = (
+    (PretrainFlags, "train_batch_size", "99999999999999999999"),
+    (CreateDataFlags, "ngram", "2147483648"),
+    (BuildVocabFlags, "num_unused", "1000000000"),
+)
+
+
+@pytest.mark.parametrize("program, name, value", NAMED)
+def test_one_line_before_anything_is_spent(program, name, value, capsys):
+    argv = command_line(program, f"--{name}={value}")
+    assert run_program(lambda _: pytest.fail("it ran"), program, argv) == 1
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert err.startswith(f"error: --{name} must be at least ") and value in err
+
+
+def test_largest_num_unused_needs_a_larger_vocabulary(tmp_path, capsys):
+    (tmp_path / "text.txt").write_text("나는 학교에 갔다.\n" * 9)
+    argv = [
+        "build_vocab", f"--input_file={tmp_path}/text.txt", f"--output_dir={tmp_path}/out",
+        "--analyser=none", f"--num_unused={2**20}",
+    ]  # fmt: skip
+    assert run_program(build_vocab, BuildVocabFlags, argv) == 1
+    assert "vocab_size must be larger than its 1048581 reserved" in capsys.readouterr().err
+
+
+def finetune_flags(*arguments):
+    """Flags of a program that trains and measures."""
+    common = ("--task_name=nsmc", "--do_train", "--do_eval", "--num_train_epochs=1")
+    values = parse(ClassifierFlags, command_line(ClassifierFlags, *common, *arguments))
+    return dataclasses.replace(values, train_step=None, warmup_proportion=0.1, warmup_step=None)
+
+
+def test_last_seed_has_room(capsys):
+    check_finetune_flags(finetune_flags(f"--random_seed={2**31 - 3}", "--num_seeds=3"))
+    with pytest.raises(InputError, match="--random_seed .* --num_seeds=4"):
+        check_finetune_flags(finetune_flags(f"--random_seed={2**31 - 3}", "--num_seeds=4"))
+
+
+def test_numbers_that_a_folder_remembers_are_checked_too():
+    values = dataclasses.replace(finetune_flags(), max_seq_length=10**20)
+    with pytest.raises(InputError, match="--max_seq_length must be at least 3 and at most 65536"):
+        check_finetune_flags(values)
+
+
+def test_numbers_within_strings():
+    long = "9" * 5000  # more than Python makes a number of
+    with pytest.raises(InputError, match="--profile_steps must be"):
+        check_finetune_flags(finetune_flags(f"--profile_steps=1,{long}"))
+    with pytest.raises(InputError, match="--bucket_boundaries must be"):
+        read_boundaries(long, 128)
+    with pytest.raises(InputError, match="--layers must be"):
+        read_layers("layers", long, BertConfig(100))
+    values = parse(PretrainFlags, command_line(PretrainFlags, f"--bucket_boundaries={long}"))
+    with pytest.raises(InputError, match="--bucket_boundaries must be"):
+        read_bucket_boundaries(values, FORMAT)
+    with pytest.raises(InputError, match="number behind @"):
+        expand_output_file("a@99999999999")
+    assert expand_output_file(f"a@{long}") == [f"a@{long}"]  # a name that is too long
+
+
+BRACKETS = "[" * 100_000
+
+
+@pytest.mark.parametrize("content", (BRACKETS, '{"a":' * 100_000, "9" * 5000, "[1", "\ud83d"))
+def test_json_that_no_reader_takes(content, tmp_path, monkeypatch):
+    path = tmp_path / "x.json"
+    path.write_bytes(content.encode("utf-8", "surrogatepass"))
+    for reader in (
+        lambda: read_json(path.read_bytes(), str(path)),
+        lambda: read_questions(str(path), False),
+        lambda: has_answers(str(path)),
+        lambda: read_choices(str(path)),
+        lambda: BertConfig.from_json_file(str(path)),
+    ):
+        with pytest.raises(InputError, match="x.json") as caught:
+            reader()
+        assert "Received: " in str(caught.value) and len(str(caught.value)) < 500
+    (tmp_path / "tokenizer_config.json").write_bytes(path.read_bytes())
+    with pytest.raises(InputError, match="tokenizer_config.json"):
+        load_tokenizer(tmp_path)
+    (tmp_path / "finetuning.json").write_bytes(path.read_bytes())
+    values = finetune_flags(f"--output_dir={tmp_path}")
+    with pytest.raises(InputError, match="finetuning.json"):
+        read_settings(values)
+    records = tmp_path / "a.tfrecord"
+    records.touch()
+    Path(sidecar_path(str(records))).write_bytes(path.read_bytes())
+    assert read_sidecar(str(records)) is None
+    with pytest.raises(InputError, match="other JSON files"):
+        check_names([str(records)], [])
+
+
+def test_sizes_of_a_configuration(tmp_path):
+    for change in ({"vocab_size": 10**20}, {"hidden_dropout_prob": 10**400}):
+        (tmp_path / "x.json").write_text(json.dumps({"vocab_size": 100, **change}))
+        with pytest.raises(InputError, match=f"x.json: {next(iter(change))} must be "):
+            BertConfig.from_json_file(str(tmp_path / "x.json"))

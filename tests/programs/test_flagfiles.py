@@ -1,0 +1,178 @@
+"""The flag files parse: complete jobs whose two parts fit together, and settings of fine-tuning."""
+
+import pytest
+from paths import ROOT
+
+from finetuning.datasets import TASKS
+from finetuning.ner.data import FORMATS
+from run_scripts.classifier import ClassifierFlags
+from run_scripts.create_data import CreateDataFlags, choose_plan
+from run_scripts.flags.finetune import check_finetune_flags, resolve_steps, training_steps
+from run_scripts.flags.parser import parse, resolve_columns
+from run_scripts.flags.pretrain import PretrainFlags, check_flags
+from run_scripts.flags.training import choose_column, read_config
+from run_scripts.ner import NerFlags
+from run_scripts.race import RaceFlags
+from run_scripts.squad import SquadFlags
+from run_scripts.tools.glue_plan import BENCHMARKS, find_flagfile
+
+FLAGFILES = ROOT / "run_scripts" / "flagfiles"
+JOBS = ("bert_mini", "albert_mini", "bert_base", "albert_base", "quickstart")
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_data_and_training_fit(job, monkeypatch):
+    monkeypatch.chdir(FLAGFILES.parents[1])  # the paths in them are from the project's root
+    given = ["--input_file=a", "--output_file=b"] if job == "quickstart" else []
+    data = parse(CreateDataFlags, ["create", f"--flagfile={FLAGFILES}/{job}_data.flags", *given])
+    plan = choose_plan(data)
+    data = resolve_columns(data, plan.column)
+    given = ["--input_file=b", "--output_dir=c", "--do_train"] if job == "quickstart" else []
+    train = parse(PretrainFlags, ["run", f"--flagfile={FLAGFILES}/{job}_pretrain.flags", *given])
+    column = choose_column(train)
+    train = resolve_columns(train, column)
+    check_flags(train)
+    config = read_config(train, column)
+    assert plan.column == column
+    assert plan.objective == {"bert": "nsp", "albert": "sop"}[column]
+    # build_vocab.py's, which its vocabulary alone does not describe.
+    assert data.tokenizer_dir and not (data.vocab_file or data.tokenizer)
+    assert data.output_file == train.input_file
+    assert data.max_seq_length == train.max_seq_length
+    assert data.max_predictions_per_seq == train.max_predictions_per_seq
+    assert data.max_predictions_per_seq >= round(data.max_seq_length * data.masked_lm_prob)
+    assert train.max_seq_length <= config.max_position_embeddings
+    assert config.type_vocab_size == 2
+
+
+def test_the_second_phase_goes_on_from_the_first():
+    """The same data but for its length; nine updates of the first to one of the second."""
+
+    def read(flags_class, name):
+        return parse(flags_class, ["run", f"--flagfile={FLAGFILES}/{name}.flags"])
+
+    first, second = (read(PretrainFlags, f"bert_base{name}_pretrain") for name in ("", "_512"))
+    assert second.model_dir == first.output_dir != second.output_dir
+    assert not second.bert_config_file and not second.init_checkpoint  # the folder has both
+    assert first.num_train_steps == 9 * second.num_train_steps == 900_000
+    assert first.train_batch_size == second.train_batch_size
+    data, longer = (read(CreateDataFlags, f"bert_base{name}_data") for name in ("", "_512"))
+    assert longer.output_file == second.input_file
+    lengths = (longer.max_seq_length, longer.max_predictions_per_seq)
+    assert lengths == (second.max_seq_length, second.max_predictions_per_seq) == (512, 77)
+    for name in ("input_file", "objective", "do_whole_word_mask", "dupe_factor", "masked_lm_prob"):
+        assert getattr(data, name) == getattr(longer, name)
+
+
+# (task, model) -> learning rate, batch, updates (epochs for BERT), warm-up, longest example: of
+# ALBERT the table of its paper's appendix A.4
+SETTINGS = {
+    ("cola", "albert"): (1e-5, 16, 5336, 320, 512),
+    ("sts-b", "albert"): (2e-5, 16, 3598, 214, 512),
+    ("sst-2", "albert"): (1e-5, 32, 20935, 1256, 512),
+    ("mnli", "albert"): (3e-5, 128, 10000, 1000, 512),
+    ("qnli", "albert"): (1e-5, 32, 33112, 1986, 512),
+    ("qqp", "albert"): (5e-5, 128, 14000, 1000, 512),
+    ("rte", "albert"): (3e-5, 32, 800, 200, 512),
+    ("mrpc", "albert"): (2e-5, 32, 800, 200, 512),
+    ("wnli", "albert"): (2e-5, 16, 2000, 250, 512),
+    **{(task, "bert"): (2e-5, 32, 3, 0.1, 128) for task in BENCHMARKS["glue"]},
+    **{
+        (task, column): (
+            5e-5,
+            32,
+            {"klue-tc": 4, "klue-sts": 4, "klue-nli": 5}.get(task, 3),
+            0.1,
+            {"klue-ner": 510}.get(task, 128),
+        )
+        for task in BENCHMARKS["korean"]
+        for column in ("bert", "albert")
+    },
+}
+
+
+def read_finetuning(path, column, *given):
+    """The flags of a fine-tuning job, after the program's own checks."""
+    argv = ["run", f"--flagfile={path}", "--data_dir=a", "--output_dir=b", *given]
+    flags = NerFlags if "klue-ner" in path.stem else ClassifierFlags
+    parsed = parse(flags, [*argv, f"--{column}_config_file=c"])
+    values = resolve_steps(resolve_columns(parsed, column), parsed)
+    check_finetune_flags(values)
+    return values
+
+
+@pytest.mark.parametrize(("task", "column"), SETTINGS)
+def test_fine_tuning(task, column, monkeypatch):
+    monkeypatch.chdir(FLAGFILES.parents[1])
+    benchmark = next(name for name, tasks in BENCHMARKS.items() if task in tasks)
+    path = find_flagfile(benchmark, column, task)
+    own = task in path.stem
+    values = read_finetuning(path, column, *([] if own else [f"--task_name={task}"]))
+    assert values.task_name == task and task in (*TASKS, *FORMATS)
+    assert values.do_train and values.do_eval and values.optimizer == "adamw"
+    rate, batch, steps, warmup, length = SETTINGS[task, column]
+    assert (values.learning_rate, values.train_batch_size) == (rate, batch)
+    assert values.max_seq_length == length
+    if column == "albert" and benchmark == "glue":
+        assert training_steps(values, 10) == (steps, warmup)
+    else:
+        assert (values.num_train_epochs, values.warmup_proportion) == (steps, warmup)
+        assert training_steps(values, 3200) == (steps * 100, steps * 10)
+
+
+# Of the READMEs' commands: batch, learning rate, epochs or updates, length, SQuAD 2.0.
+QUESTIONS = {
+    "bert_squad1": (12, 3e-5, 2.0, 384, False),
+    "bert_squad2": (24, 3e-5, 2.0, 384, True),
+    "albert_squad1": (48, 5e-5, 2.0, 384, False),
+    "albert_squad2": (48, 5e-5, 2.0, 384, True),
+    "bert_korquad": (12, 3e-5, 2.0, 384, False),
+    "albert_race": (32, 1e-5, 12000, 512, None),
+}
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_questions(name):
+    column, _, task = name.partition("_")
+    flags = RaceFlags if task == "race" else SquadFlags
+    argv = ["run", f"--flagfile={FLAGFILES / name}.flags", "--data_dir=a", "--output_dir=b"]
+    parsed = parse(flags, [*argv, f"--{column}_config_file=c"])
+    values = resolve_steps(resolve_columns(parsed, column), parsed)
+    check_finetune_flags(values)
+    batch, rate, passes, length, version_2 = QUESTIONS[name]
+    assert (values.train_batch_size, values.learning_rate) == (batch, rate)
+    assert values.max_seq_length == length and values.do_train
+    assert getattr(values, "version_2_with_negative", None) == version_2
+    if task == "race":
+        assert training_steps(values, 10) == (passes, 1000) and values.do_eval
+    else:
+        assert training_steps(values, 100 * batch) == (passes * 100, passes * 10)
+        assert values.do_predict and values.task_name == ("korquad" if "kor" in task else "squad")
+
+
+def test_xnli_as_google_s_multilingual_readme():
+    values = read_finetuning(FLAGFILES / "bert_xnli.flags", "bert")
+    assert values.task_name == "xnli" and values.do_train and values.do_eval
+    assert (values.train_batch_size, values.learning_rate) == (32, 5e-5)
+    assert (values.num_train_epochs, values.max_seq_length) == (2.0, 128)
+
+
+def test_every_task_has_settings():
+    # mismnli is what mnli measures beside its own dev split.
+    assert {task for task, _ in SETTINGS} - set(FORMATS) | {"mismnli", "xnli"} == set(TASKS)
+
+
+def test_no_flag_file_is_left_out():
+    jobs = (*JOBS, "bert_base_512")
+    names = {f"{job}_{part}" for job in jobs for part in ("data", "pretrain")}
+    names |= set(QUESTIONS)
+    names |= {"glue_albert", "bert_xnli"}  # the first is what the files of its tasks name
+    for task, column in SETTINGS:
+        benchmark = next(name for name, tasks in BENCHMARKS.items() if task in tasks)
+        names.add(find_flagfile(benchmark, column, task).stem)
+    assert {path.stem for path in FLAGFILES.glob("*.flags")} == names
+
+
+@pytest.mark.parametrize("path", sorted(FLAGFILES.glob("*.flags")), ids=lambda path: path.stem)
+def test_a_flag_file_says_what_it_is(path):
+    assert path.read_text(encoding="utf-8").startswith("# ")

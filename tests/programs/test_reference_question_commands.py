@@ -1,0 +1,203 @@
+"""The command lines of both reference READMEs for SQuAD and RACE run as they stand.
+
+google-research/albert has a program for each version of SQuAD and starts them as modules; here
+run_squad_v1.py and run_squad_v2.py are launchers of run_squad.py, of which the second is told
+--version_2_with_negative. Other than the paths only --use_tpu=True is taken out, since there are no
+TPUs here; RACE is made shorter by flags behind the command.
+"""
+
+import json
+import runpy
+import sys
+from unittest import mock
+
+import pytest
+from paths import ROOT
+from test_race import write_race
+from test_reference_commands import SPM_MODEL, command, write_config
+from test_squad import made
+from tiny import ONE_LAYER, tiny_model
+
+from bert_tf.checkpoint import save_google_checkpoint
+from tokenization import SentencePieceTokenizer
+
+WITHOUT_XLA = "--xla=off"  # which compiles longer than these models train
+
+# google-research/bert README.md, "SQuAD 1.1"
+BERT_1 = """run_squad.py
+  --vocab_file=$BERT_BASE_DIR/vocab.txt
+  --bert_config_file=$BERT_BASE_DIR/bert_config.json
+  --init_checkpoint=$BERT_BASE_DIR/bert_model.ckpt
+  --do_train=True
+  --train_file=$SQUAD_DIR/train-v1.1.json
+  --do_predict=True
+  --predict_file=$SQUAD_DIR/dev-v1.1.json
+  --train_batch_size=12
+  --learning_rate=3e-5
+  --num_train_epochs=2.0
+  --max_seq_length=384
+  --doc_stride=128
+  --output_dir=/tmp/squad_base/"""
+# The same, "SQuAD 2.0": first trained, then answered again with a threshold.
+BERT_2 = """run_squad.py
+  --vocab_file=$BERT_LARGE_DIR/vocab.txt
+  --bert_config_file=$BERT_LARGE_DIR/bert_config.json
+  --init_checkpoint=$BERT_LARGE_DIR/bert_model.ckpt
+  --do_train=True
+  --train_file=$SQUAD_DIR/train-v2.0.json
+  --do_predict=True
+  --predict_file=$SQUAD_DIR/dev-v2.0.json
+  --train_batch_size=24
+  --learning_rate=3e-5
+  --num_train_epochs=2.0
+  --max_seq_length=384
+  --doc_stride=128
+  --output_dir=gs://some_bucket/squad_large/
+  --tpu_name=$TPU_NAME
+  --version_2_with_negative=True"""
+BERT_2_AGAIN = BERT_2.replace("do_train=True", "do_train=False") + " --null_score_diff_threshold="
+# google-research/albert README.md, "Fine-tuning on SQuAD"
+ALBERT_1 = """run_squad_v1.py
+  --albert_config_file=...
+  --output_dir=...
+  --train_file=...
+  --predict_file=...
+  --train_feature_file=...
+  --predict_feature_file=...
+  --predict_feature_left_file=...
+  --init_checkpoint=...
+  --spm_model_file=...
+  --do_lower_case
+  --max_seq_length=384
+  --doc_stride=128
+  --max_query_length=64
+  --do_train=true
+  --do_predict=true
+  --train_batch_size=48
+  --predict_batch_size=8
+  --learning_rate=5e-5
+  --num_train_epochs=2.0
+  --warmup_proportion=.1
+  --save_checkpoints_steps=5000
+  --n_best_size=20
+  --max_answer_length=30"""
+ALBERT_2 = ALBERT_1.replace("_v1", "_v2").replace("=true", "")
+# The same, "Fine-tuning on RACE"
+ALBERT_RACE = """run_race.py
+  --albert_config_file=...
+  --output_dir=...
+  --train_file=...
+  --eval_file=...
+  --data_dir=...
+  --init_checkpoint=...
+  --spm_model_file=...
+  --max_seq_length=512
+  --max_qa_length=128
+  --do_train
+  --do_eval
+  --train_batch_size=32
+  --eval_batch_size=8
+  --learning_rate=1e-5
+  --train_step=12000
+  --warmup_step=1000
+  --save_checkpoints_steps=100"""
+
+
+def launch(argv):
+    """Runs a launcher in this process, whose streams stay pytest's; returns the exit status."""
+    kept, sys.argv = sys.argv, argv
+    try:
+        with mock.patch("run_scripts.programs.begin"):
+            runpy.run_path(str(ROOT / argv[0]), run_name="__main__")
+    except SystemExit as end:
+        return end.code
+    finally:
+        sys.argv = kept
+
+
+def write_model(folder, kind):
+    """A pre-trained model; returns the flags that name it."""
+    if kind == "bert":
+        vocabulary = folder / "vocab.txt"
+        pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "seven", "red", "what", "number"]
+        vocabulary.write_text("\n".join(pieces) + "\n")
+        names, sizes = {"vocab_file": vocabulary}, {"vocab_size": len(pieces)}
+    else:
+        names = {"spm_model_file": SPM_MODEL}
+        size = SentencePieceTokenizer(SPM_MODEL).vocab_size
+        sizes = {"vocab_size": size, "embedding_size": 16}
+    sizes["max_position_embeddings"] = 512
+    config = write_config(folder / f"{kind}_config.json", **sizes)
+    model = tiny_model(kind, **sizes, **ONE_LAYER)
+    save_google_checkpoint(model, str(folder / "model.ckpt"))
+    return {
+        f"{kind}_config_file": config,
+        "init_checkpoint": folder / "model.ckpt",
+        "output_dir": f"{folder}/output/",
+        **names,
+    }
+
+
+def write_squad(folder, version_2, count):
+    """So many questions to train on, and four to answer."""
+    names = {}
+    for split, number in (("train", count), ("predict", 4)):
+        names[f"{split}_file"] = folder / f"{split}.json"
+        names[f"{split}_file"].write_text(json.dumps(made(number, number, version_2)))
+    return names
+
+
+def results(folder):
+    lines = (folder / "output" / "eval_results.txt").read_text().splitlines()
+    return {name: float(value) for name, value in (line.split(" = ") for line in lines)}
+
+
+@pytest.mark.slow
+def test_bert_squad_1(tmp_path):
+    paths = {**write_model(tmp_path, "bert"), **write_squad(tmp_path, False, 12)}
+    assert launch([*command(BERT_1, **paths), WITHOUT_XLA]) == 0
+    assert results(tmp_path)["global_step"] == 2 and "eval_f1" in results(tmp_path)
+    assert len(json.loads((tmp_path / "output" / "predictions.json").read_text())) == 4
+
+
+def test_bert_squad_2(tmp_path):
+    """Both commands: the second answers with the checkpoint in --output_dir, as Google's does."""
+    paths = {**write_model(tmp_path, "bert"), **write_squad(tmp_path, True, 24)}
+    assert launch([*command(BERT_2, **paths), WITHOUT_XLA]) == 0
+    found = results(tmp_path)
+    assert found["global_step"] == 2 and "eval_best_f1_thresh" in found
+    odds = json.loads((tmp_path / "output" / "null_odds.json").read_text())
+    for threshold, empty in ((min(odds.values()) - 1, True), (max(odds.values()) + 1, False)):
+        again = [*command(BERT_2_AGAIN + str(threshold), **paths), WITHOUT_XLA]
+        assert launch(again) == 0
+        answers = json.loads((tmp_path / "output" / "predictions.json").read_text())
+        assert [not text for text in answers.values()] == [empty] * 4
+        assert results(tmp_path)["eval_best_f1"] == found["eval_best_f1"]
+
+
+@pytest.mark.parametrize(
+    "text", (pytest.param(ALBERT_1, marks=pytest.mark.slow), ALBERT_2), ids=("v1", "v2")
+)
+def test_albert_squad(text, tmp_path, capsys):
+    version_2 = text is ALBERT_2
+    paths = {**write_model(tmp_path, "albert"), **write_squad(tmp_path, version_2, 48)}
+    for name in ("train_feature_file", "predict_feature_file", "predict_feature_left_file"):
+        paths[name] = tmp_path / f"{name}.tf_record"
+    assert launch([*command(text, **paths), WITHOUT_XLA]) == 0
+    assert results(tmp_path)["global_step"] == 2
+    assert ("eval_best_f1" in results(tmp_path)) == version_2
+    assert paths["predict_feature_file"].exists() and paths["train_feature_file"].exists()
+    assert not paths["predict_feature_left_file"].exists()
+    assert "--predict_feature_left_file: without effect here" in capsys.readouterr().out
+    nbest = json.loads((tmp_path / "output" / "nbest_predictions.json").read_text())
+    score = "start_log_prob" if version_2 else "start_logit"
+    assert all(score in answers[0] for answers in nbest.values())
+
+
+def test_albert_race(tmp_path):
+    write_race(tmp_path, train=4, dev=2)
+    paths = {**write_model(tmp_path, "albert"), "data_dir": tmp_path}
+    paths |= {"train_file": tmp_path / "train.tf_record", "eval_file": tmp_path / "eval.tf_record"}
+    shorter = ["--train_step=2", "--warmup_step=1", "--train_batch_size=4", WITHOUT_XLA]
+    assert launch([*command(ALBERT_RACE, **paths), *shorter]) == 0
+    assert results(tmp_path)["global_step"] == 2 and "eval_accuracy" in results(tmp_path)

@@ -1,0 +1,258 @@
+"""Whole benchmarks: which tasks are run, with which flags, and the table at the end."""
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+
+import pytest
+from paths import ROOT
+from tiny import SIZES, tiny_model
+
+from bert_common.errors import InputError
+from bert_tf.checkpoint import save_google_checkpoint
+from run_scripts.tools.glue_plan import main as plan
+from run_scripts.tools.glue_plan import model_flags
+from run_scripts.tools.glue_table import glue_average, read_numbers
+from run_scripts.tools.glue_table import main as table
+
+TOKENIZER = ROOT / "tests" / "data" / "sample_tokenizer"
+
+
+def write_results(folder, **results):
+    folder.mkdir(parents=True)
+    text = "".join(f"{name} = {value}\n" for name, value in sorted(results.items()))
+    (folder / "eval_results.txt").write_text(text)
+
+
+def write_cola(data, train=2):
+    """CoLA as it is published: four columns without a header."""
+    (data / "CoLA").mkdir(parents=True)
+    rows = ["gj04\t1\t\t바다를 보고 싶었다.\n", "gj04\t0\t*\t싶었다 보고 바다를.\n"]
+    for name, count in (("train", train), ("dev", 4)):
+        (data / "CoLA" / f"{name}.tsv").write_text("".join(rows[i % 2] for i in range(count)))
+
+
+def write_rte(data, train=2):
+    """RTE as it is published: a header, two sentences."""
+    (data / "RTE").mkdir(parents=True)
+    labels = ("entailment", "not_entailment")
+    for name, count in (("train", train), ("dev", 4)):
+        rows = [f"{i}\t비가 왔다.\t땅이 젖었다.\t{labels[i % 2]}\n" for i in range(count)]
+        text = "index\tsentence1\tsentence2\tlabel\n" + "".join(rows)
+        (data / "RTE" / f"{name}.tsv").write_text(text)
+
+
+def write_model(folder, column="bert", *files):
+    """What a plan looks at of a model's folder."""
+    folder.mkdir()
+    for name in (f"{column}_config.json", *files):
+        (folder / name).write_text("{}")
+    return folder
+
+
+def show_plan(benchmark, model, data):
+    return plan(
+        ["plan", f"--benchmark={benchmark}", f"--model={model}", f"--data_dir={data}",
+         "--output_dir=out"]
+    )  # fmt: skip
+
+
+def test_plan(tmp_path, capsys):
+    model = write_model(tmp_path / "m", "albert", "model.ckpt-best.index", "30k-clean.model")
+    data = tmp_path / "glue"
+    write_cola(data)
+    write_rte(data)
+    assert show_plan("glue", model, data) == 0
+    shown = capsys.readouterr()
+    cola, rte = (line.split("\t") for line in shown.out.splitlines())
+    assert cola[:2] == ["cola", "run_classifier"] and rte[0] == "rte"
+    assert cola[2].endswith("run_scripts/flagfiles/glue_albert_cola.flags")
+    assert cola[3:] == [
+        "--task_name=cola",
+        f"--data_dir={data}/CoLA",
+        "--output_dir=out/cola",
+        f"--model_dir={model}",
+    ]
+    assert shown.err.startswith(f"left out, no data in {data}: sst-2 (folder SST-2), mrpc (folder")
+    assert "cola" not in shown.err and "rte" not in shown.err
+
+
+def test_plan_of_broken_data(tmp_path, capsys):
+    model = write_model(tmp_path / "m", "bert", "bert_model.ckpt.index", "vocab.txt")
+    data = tmp_path / "glue"
+    data.mkdir()
+    assert show_plan("glue", model, data) == 1
+    assert "must hold a folder of a task: cola (folder CoLA), " in capsys.readouterr().err
+    write_cola(data)
+    (data / "CoLA" / "dev.tsv").unlink()
+    assert show_plan("glue", model, data) == 1
+    assert f"needs a file {data}/CoLA/dev.tsv" in capsys.readouterr().err
+
+
+def test_model(tmp_path):
+    """A folder, the folder that it was unpacked into, or one of its checkpoints."""
+    names = ("model.ckpt-5.index", "model.ckpt-10.index", "tokenizer_config.json", "vocab.txt")
+    model = write_model(tmp_path / "m", "albert", *names)
+    flag = f"--model_dir={model}"
+    assert model_flags(str(model)) == model_flags(str(tmp_path)) == ("albert", [flag])
+    checkpoint = f"{model}/model.ckpt-5"
+    assert model_flags(checkpoint) == ("albert", [flag, f"--init_checkpoint={checkpoint}"])
+
+
+def test_model_without_a_checkpoint(tmp_path):
+    """That is said before the first task begins."""
+    model = write_model(tmp_path / "m", "bert", "vocab.txt")
+    with pytest.raises(InputError, match="must hold a checkpoint"):
+        model_flags(str(model))
+
+
+def test_glue_table(tmp_path, capsys):
+    """A task's numbers are averaged first; CoLA's accuracy and WNLI do not count."""
+    write_results(tmp_path / "cola", eval_matthews=0.5, eval_accuracy=0.8, baseline_matthews=0.0,
+                  baseline_accuracy=0.7, eval_loss=9.0)  # fmt: skip
+    write_results(tmp_path / "mnli", eval_accuracy=0.8, dev_mismatched_accuracy=0.7)
+    write_results(tmp_path / "mrpc", eval_accuracy=0.85, eval_f1=0.95)
+    write_results(tmp_path / "wnli", eval_accuracy=0.01)
+    assert table(["table", "--benchmark=glue", f"--output_dir={tmp_path}"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[:7]]
+    assert len({len(line) for line in lines[:7]}) == 1  # columns stand below each other
+    assert cells[0] == ["task", "split", "metrics", "times 100", "without a model"]
+    assert cells[2:] == [
+        ["cola", "dev", "matthews / accuracy", "50.00 / 80.00", "0.00 / 70.00"],
+        ["mrpc", "dev", "accuracy / f1", "85.00 / 95.00", ""],
+        ["mnli", "dev", "accuracy", "80.00", ""],
+        ["mnli", "dev_mismatched", "accuracy", "70.00", ""],
+        ["wnli", "dev", "accuracy", "1.00", ""],
+    ]
+    assert lines[7] == "without results: sst-2, sts-b, qqp, qnli, rte"
+    # (0.5 + 0.9 + 0.75) / 3
+    assert lines[8] == (
+        "GLUE average: 71.67 over 3 tasks, which is no average of GLUE: without sst-2, sts-b, qqp, "
+        "qnli, rte"
+    )
+
+
+def test_whole_glue_average():
+    """All eight tasks; the mean was worked out by hand."""
+    numbers = {
+        "cola": {"matthews": 60.5, "accuracy": 0},
+        "sst-2": {"accuracy": 94.9},
+        "mrpc": {"accuracy": 85.4, "f1": 89.3},
+        "sts-b": {"pearson": 87.6, "spearman": 86.5},
+        "qqp": {"accuracy": 89.3, "f1": 72.1},
+        "mnli": {"accuracy": 86.7},
+        "qnli": {"accuracy": 92.7},
+        "rte": {"accuracy": 70.1},
+    }
+    found = {
+        task: {f"eval_{name}": (value / 100, None) for name, value in each.items()}
+        for task, each in numbers.items()
+    }
+    found["mnli"]["dev_mismatched_accuracy"] = (0.859, None)
+    # (60.5 + 94.9 + 87.35 + 87.05 + 80.7 + 86.3 + 92.7 + 70.1) / 8 = 82.45
+    assert glue_average(found).splitlines()[0] == "GLUE average: 82.45 over 8 tasks"
+
+
+def test_korean_table(tmp_path, capsys):
+    write_results(tmp_path / "korsts", eval_spearman=0.5, eval_pearson=0.25, test_spearman=0.125,
+                  test_pearson=0.0)  # fmt: skip
+    (tmp_path / "nsmc").mkdir()
+    (tmp_path / "nsmc" / "seeds.tsv").write_text(
+        "name\tmean\tstandard deviation\t1\t2\neval_accuracy\t0.900000\t0.002000\t0.9\t0.9\n"
+    )
+    assert table(["table", "--benchmark=korean", f"--output_dir={tmp_path}"]) == 0
+    shown = capsys.readouterr().out
+    rows = [" ".join(line.replace("|", " ").split()) for line in shown.splitlines()]
+    assert rows[2:5] == [
+        "nsmc test accuracy 90.00 ± 0.20",
+        "korsts dev spearman / pearson 50.00 / 25.00",
+        "korsts test spearman / pearson 12.50 / 0.00",
+    ]
+    assert "GLUE" not in shown
+
+
+def test_table_of_nothing(tmp_path, capsys):
+    assert read_numbers(tmp_path) == {}
+    assert table(["table", "--benchmark=glue", f"--output_dir={tmp_path}"]) == 1
+    assert "with eval_results.txt. Received: " in capsys.readouterr().err
+
+
+def run_glue(folder, *flags, python=sys.executable):
+    """Runs the script on folder/model and folder/glue; the paths are not from the root."""
+    return subprocess.run(
+        ["bash", str(ROOT / "run_scripts" / "run_glue.sh"), "model", "glue", "out", *flags],
+        cwd=folder, env={**os.environ, "PYTHON": str(python)}, capture_output=True, text=True,
+    )  # fmt: skip
+
+
+# In place of Python: notes the command line of run_classifier and writes results, but not
+# those of a task whose name is in the file "stop".
+STUB = """#!/usr/bin/env bash
+[ "$2" = run_scripts.programs ] || exec {python} "$@"
+for word in "$@"; do case "$word" in --output_dir=*) out="${{word#*=}}" ;; esac; done
+echo "$@" >> {folder}/commands
+mkdir -p "$out"
+grep -qs "${{out##*/}}" {folder}/stop && exit 0
+printf 'eval_matthews = 0.5\\neval_accuracy = 0.75\\n' > "$out/eval_results.txt"
+"""
+
+
+def test_script_goes_on(tmp_path):
+    """A task that was stopped ends the script; started again it leaves out what is done."""
+    write_model(tmp_path / "model", "bert", "bert_model.ckpt.index", "vocab.txt")
+    write_cola(tmp_path / "glue")
+    write_rte(tmp_path / "glue")
+    stub, log = tmp_path / "python", tmp_path / "commands"
+    stub.write_text(STUB.format(python=shlex.quote(sys.executable), folder=tmp_path))
+    stub.chmod(0o755)
+    (tmp_path / "stop").write_text("rte\n")
+    first = run_glue(tmp_path, "--learning_rate=3e-5", python=stub)
+    assert first.returncode == 1 and "average" not in first.stdout
+    assert "stopped at rte: the same command goes on from there" in first.stderr
+    assert "left out, no data in" in first.stderr
+    cola, rte = log.read_text().splitlines()
+    assert cola.startswith("-m run_scripts.programs run_classifier --flagfile=")
+    assert cola.endswith(" --learning_rate=3e-5")
+    assert "--output_dir=out/cola " in cola and "--task_name=rte " in rte
+    (tmp_path / "stop").unlink()
+    second = run_glue(tmp_path, python=stub)
+    assert second.returncode == 0, second.stderr
+    assert len(log.read_text().splitlines()) == 3
+    assert "\nout/cola is there already" in second.stdout
+    assert "GLUE average: 62.50 over 2 tasks, which is no average of GLUE" in second.stdout
+
+
+def test_script_without_arguments():
+    command = ["bash", "run_scripts/run_korean.sh", "model"]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert run.returncode == 2 and run.stderr.startswith("usage: bash run_scripts/run_korean.sh ")
+
+
+@pytest.mark.slow
+def test_script_trains(tmp_path):
+    """Two tasks of GLUE, small: trained, measured, shown; a second start trains nothing."""
+    sizes = {"num_hidden_layers": 1, "vocab_size": 2758}
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "bert_config.json").write_text(json.dumps({**SIZES, **sizes}))
+    save_google_checkpoint(tiny_model(**sizes), str(tmp_path / "model" / "model.ckpt-7"))
+    for name in ("vocab.txt", "tokenizer_config.json"):
+        (tmp_path / "model" / name).write_bytes((TOKENIZER / name).read_bytes())
+    write_cola(tmp_path / "glue", train=32)
+    write_rte(tmp_path / "glue", train=32)
+    flags = ("--max_seq_length=16", "--train_batch_size=8", "--num_train_epochs=1")
+    first = run_glue(tmp_path, *flags)
+    assert first.returncode == 0, first.stderr
+    assert "| rte  | dev   | accuracy" in first.stdout
+    assert "over 2 tasks" in first.stdout
+    for task in ("cola", "rte"):
+        assert (tmp_path / "out" / task / "model.ckpt-4.index").exists()
+    (tmp_path / "out" / "rte" / "eval_results.txt").unlink()
+    second = run_glue(tmp_path, *flags)
+    assert second.returncode == 0, second.stderr
+    assert "\nout/cola is there already" in second.stdout
+    assert "already at step 4 of 4: nothing to train" in second.stdout
+    average = [run.stdout.splitlines()[-2] for run in (first, second)]
+    assert average[0].startswith("GLUE average: ") and average[0] == average[1]

@@ -1,0 +1,338 @@
+"""run_squad: questions in, answers out, with the smallest models that can learn."""
+
+import dataclasses
+import json
+import random
+
+import numpy as np
+import pytest
+from made_questions import content, write_questions, write_tokenizer
+from paths import ROOT
+from tiny import SIZES
+
+from finetuning.examples import Examples
+from finetuning.question_answering.data import Answer, Question, read_questions
+from finetuning.question_answering.scores import score_answers
+from finetuning.question_answering.task import nearest_sentence, place_of_answer, span_loss
+from finetuning.question_answering.windows import encode_questions, make_windows
+from run_scripts import squad
+
+WORDS = ["red", "green", "blue", "tall", "small", "old", "new", "north", "south", "the", "a", "of"]
+NUMBERS = ["seven", "nine", "eleven", "twenty"]
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+
+
+def write_vocabulary(folder):
+    path = folder / "words.txt"
+    path.write_text("\n".join([*SPECIAL, *WORDS, *NUMBERS, "what", "number", "?", "."]) + "\n")
+    return path
+
+
+def made(count, seed, version_2=False, words=20):
+    """Questions whose answer is the only number of their text, if there is one."""
+    draw, paragraphs = random.Random(seed), []
+    for index in range(count):
+        text = draw.choices(WORDS, k=words)
+        impossible = version_2 and index % 3 == 0
+        entry = {"id": f"{seed}-{index}", "question": "what number ?", "answers": []}
+        if not impossible:
+            number = draw.choice(NUMBERS)
+            text[draw.randrange(words)] = number
+            start = " ".join(text).index(number)
+            entry["answers"] = [{"text": number, "answer_start": start}]
+        if version_2:
+            entry["is_impossible"] = impossible
+        paragraphs.append({"context": " ".join(text), "qas": [entry]})
+    return {"version": "1", "data": [{"title": "t", "paragraphs": paragraphs}]}
+
+
+def write_config(folder, kind, **changes):
+    sizes = {**SIZES, "num_hidden_layers": 1, "max_position_embeddings": 64, **changes}
+    if kind == "albert":
+        sizes["embedding_size"] = 16
+    path = folder / "config.json"
+    rates = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    path.write_text(json.dumps({**sizes, **rates}))
+    return path
+
+
+def run(folder, *flags):
+    """The program, without XLA, which compiles longer than these models train."""
+    given = ["run_squad.py", f"--output_dir={folder}/output", "--xla=off", *flags]
+    return squad.main([str(each) for each in given])
+
+
+def train(folder, kind="bert", version_2=False, *flags):
+    write_questions(folder / "train.json", made(48, 1, version_2))
+    write_questions(folder / "dev.json", made(18, 2, version_2))
+    return run(
+        folder,
+        f"--{kind}_config_file={write_config(folder, kind)}",
+        f"--vocab_file={write_vocabulary(folder)}",
+        f"--data_dir={folder}",
+        "--train_file=train.json",
+        "--predict_file=dev.json",
+        "--do_train",
+        "--do_predict",
+        "--max_seq_length=24",  # a text has two windows, or three
+        "--max_query_length=5",
+        "--doc_stride=8",
+        "--train_batch_size=8",
+        "--learning_rate=1e-2",
+        "--num_train_epochs=8",
+        *(["--version_2_with_negative"] if version_2 else []),
+        *flags,
+    )
+
+
+def results(folder):
+    lines = (folder / "output" / "eval_results.txt").read_text().splitlines()
+    return {name: float(value) for name, value in (line.split(" = ") for line in lines)}
+
+
+def written(folder, name="predictions"):
+    return json.loads((folder / "output" / f"{name}.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A folder in which BERT was trained for SQuAD 1.1."""
+    folder = tmp_path_factory.mktemp("trained")
+    assert train(folder) == 0
+    return folder
+
+
+@pytest.mark.parametrize("kind, version_2", (("bert", True), ("albert", False), ("albert", True)))
+def test_learns_and_answers_again(kind, version_2, tmp_path, capsys):
+    assert train(tmp_path, kind, version_2) == 0
+    check_results(tmp_path, version_2)
+    check_again(tmp_path, capsys)
+
+
+def test_learns_squad_1(trained, capsys):
+    check_results(trained, False)
+    check_again(trained, capsys)
+
+
+def check_results(folder, version_2):
+    """Nearly everything is found, and that is what was written."""
+    found = results(folder)
+    assert found["eval_exact"] > 90 and found["eval_f1"] >= found["eval_exact"]
+    assert found["eval_reachable_exact"] == 100
+    assert found["global_step"] == 48  # 8 passes over 48 questions, not over their windows
+    answers = written(folder)
+    entries = [p["qas"][0] for p in made(18, 2, version_2)["data"][0]["paragraphs"]]
+    right = sum(
+        answers[entry["id"]] == ("" if not entry["answers"] else entry["answers"][0]["text"])
+        for entry in entries
+    )
+    assert found["eval_exact"] == pytest.approx(100 * right / 18)
+    assert written(folder, "nbest_predictions").keys() == answers.keys()
+    assert (folder / "output" / "null_odds.json").exists() == version_2
+    if version_2:
+        assert found["baseline_exact"] == pytest.approx(100 / 3)
+        assert found["eval_best_exact"] >= found["eval_exact"]
+        assert found["eval_NoAns_exact"] > 80 and "eval_best_f1_thresh" in found
+    else:
+        assert found["baseline_exact"] == 0 < found["baseline_f1"] < 20
+
+
+def check_again(folder, capsys):
+    """The same figures from the folder and the questions alone."""
+    before, answers = results(folder), written(folder)
+    for name in ("eval_results.txt", "predictions.json"):
+        (folder / "output" / name).unlink()
+    capsys.readouterr()
+    assert run(folder, f"--predict_file={folder}/dev.json", "--do_predict") == 0
+    assert "pieces from" in capsys.readouterr().out
+    assert written(folder) == answers
+    assert results(folder) == {
+        name: value for name, value in before.items() if name != "global_step"
+    } | {"global_step": 48}
+
+
+def test_hard_questions(trained):
+    """A text of 10,000 characters, a question that is too long, an answer at a window's edge."""
+    questions = made(3, 5, words=30)
+    long, asked, edge = (p for p in questions["data"][0]["paragraphs"])
+    filler = "green " * 1700
+    long["context"] = filler + long["context"]
+    long["qas"][0]["answers"][0]["answer_start"] += len(filler)
+    asked["qas"][0]["question"] = "what number ? " * 30
+    # 24 pieces of a row hold 18 of a text behind this question: one piece of the answer of two is
+    # the first window's last.
+    edge["context"] = "red " * 17 + "seven nine " + "red " * 17
+    edge["qas"][0]["answers"] = [{"text": "seven nine", "answer_start": 68}]
+    path = write_questions(trained / "hard.json", questions)
+    assert run(trained, f"--predict_file={path}", "--do_predict") == 0
+    answers = written(trained)
+    assert len(long["context"]) > 10_000
+    for paragraph in (long, asked):
+        assert answers[paragraph["qas"][0]["id"]] == paragraph["qas"][0]["answers"][0]["text"]
+    assert answers["5-2"].split()[0] in NUMBERS
+
+
+def test_google_s_way_to_cut_answers(trained, capsys):
+    """Lower-casing takes Hangul apart, so Google's program finds no place in the word."""
+    questions = made(1, 9)
+    (paragraph,) = questions["data"][0]["paragraphs"]
+    number = paragraph["qas"][0]["answers"][0]["text"]
+    paragraph["context"] = paragraph["context"].replace(number, f"{number},한")
+    path = write_questions(trained / "hangul.json", questions)
+    found = []
+    for flags in ([], ["--google_answers"]):
+        assert run(trained, f"--predict_file={path}", "--do_predict", *flags) == 0
+        found.append((written(trained)["9-0"], results(trained)["eval_exact"]))
+    assert found == [(number, 100), (f"{number},한", 0)]
+    flags = ["--google_answers", "--start_n_top=2"]
+    (trained / "beams").mkdir()
+    assert train(trained / "beams", "bert", False, *flags) == 1
+    assert "--google_answers must come with BERT's head" in one_line(capsys)
+
+
+def test_answers_that_are_not_known(trained, capsys):
+    """A file without answers is answered, not scored."""
+    questions = made(4, 6)
+    for paragraph in questions["data"][0]["paragraphs"]:
+        del paragraph["qas"][0]["answers"]
+    path = write_questions(trained / "unknown.json", questions)
+    (trained / "output" / "eval_results.txt").unlink(missing_ok=True)
+    assert run(trained, f"--predict_file={path}", "--do_predict") == 0
+    assert set(written(trained)) == {f"6-{i}" for i in range(4)}
+    assert not (trained / "output" / "eval_results.txt").exists()
+    capsys.readouterr()
+    assert run(trained, f"--predict_file={path}", "--do_eval") == 1
+    assert "--do_eval needs a split with labels" in one_line(capsys)
+
+
+def one_line(capsys):
+    error = capsys.readouterr().err
+    lines = [line for line in error.splitlines() if line.startswith("error: ")]
+    assert len(lines) == 1 and "Traceback" not in error
+    return lines[0]
+
+
+def broken(**changes):
+    """Two questions, one of them other than it should be."""
+    questions = made(2, 7)
+    questions["data"][0]["paragraphs"][1]["qas"][0].update(changes)
+    return questions
+
+
+BROKEN = {
+    "twice": (broken(id="7-0"), "must be there once"),
+    "elsewhere": (broken(answers=[{"text": "zebra", "answer_start": 3}]), "must be in its text"),
+    "version 2": (broken(answers=[], is_impossible=True), "without --version_2_with_negative"),
+    "no answer": (broken(answers=[]), "must have an answer"),
+    "KorQuAD 2": ({"data": [{"context": "<html>"}]}, "must have 'paragraphs'"),
+    "a list": ([1], "format of SQuAD"),
+}
+
+
+@pytest.mark.parametrize("questions, message", BROKEN.values(), ids=BROKEN)
+def test_a_broken_file_is_one_line(questions, message, trained, capsys):
+    path = write_questions(trained / "broken.json", questions)
+    assert run(trained, f"--predict_file={path}", "--do_predict") == 1
+    assert message in one_line(capsys)
+
+
+def test_endless_brackets_are_one_line(trained, capsys):
+    path = trained / "brackets.json"
+    path.write_text("[" * 100_000)
+    assert run(trained, f"--predict_file={path}", "--do_predict") == 1
+    assert f"{path} must hold JSON" in one_line(capsys)
+
+
+REFUSED = {
+    "--do_train": "--do_train must come with --train_file",
+    "--do_predict": "--do_predict must come with --predict_file",
+    "--do_eval": "--do_eval must come with --predict_file",
+    "--export_dir=a": "--export_dir must not be given",
+    "--freeze_encoder": "--freeze_encoder and --feature_layers must not be given",
+    "--dropout_prob=1": "--dropout_prob must be at least 0 and below 1",
+    "--predict_file=dev.json --do_predict --doc_stride=0": "--doc_stride must be at least 1",
+    "--predict_file=dev.json --do_predict --max_query_length=40": "greater than --max_query_length",
+    "--predict_file=dev.json --do_predict --version_2_with_negative": "was trained with: False",
+    "--predict_file=none.json --do_predict": "none.json",
+    "--predict_file=dev.json --do_predict --predict_feature_file=dev.json": "that this program",
+}
+
+
+@pytest.mark.parametrize("flags", REFUSED)
+def test_refused_flags(flags, trained, capsys, monkeypatch):
+    monkeypatch.chdir(trained)
+    assert run(trained, *flags.split()) == 1
+    assert REFUSED[flags] in one_line(capsys)
+
+
+def test_another_program_s_folder_is_refused(tmp_path, capsys):
+    (tmp_path / "output").mkdir()
+    (tmp_path / "output" / "finetuning.json").write_text('{"task_name": "nsmc"}')
+    write_questions(tmp_path / "dev.json", made(2, 8))
+    assert run(tmp_path, f"--predict_file={tmp_path}/dev.json", "--do_predict") == 1
+    assert "one that this program trained" in one_line(capsys)
+
+
+def test_korquad(tmp_path):
+    """Korean, scored by characters."""
+    data = content()
+    for paragraph in data["data"][0]["paragraphs"]:
+        paragraph["qas"] = [q for q in paragraph["qas"] if not q.get("is_impossible")]
+    path = write_questions(tmp_path / "q.json", data)
+    write_tokenizer(tmp_path)
+    flags = [
+        f"--albert_config_file={write_config(tmp_path, 'albert')}", "--tokenizer=korean",
+        f"--vocab_file={tmp_path}/vocab.txt", f"--data_dir={tmp_path}", "--train_file=q.json",
+        "--predict_file=q.json", "--task_name=korquad", "--max_seq_length=48",
+        "--max_query_length=8", "--train_batch_size=4", "--do_train", "--do_predict",
+        "--train_step=2", "--bucket_boundaries=none",
+    ]  # fmt: skip
+    assert run(tmp_path, *flags) == 0
+    found, answers = results(tmp_path), written(tmp_path)
+    scores = score_answers(read_questions(path)[0], answers, "korquad")
+    assert (found["eval_exact"], found["eval_f1"]) == tuple(scores.values())
+    assert set(answers) == set("abce") and all(answers.values())
+    assert found["eval_reachable_exact"] == 100
+
+
+@dataclasses.dataclass
+class Window:
+    """What `place_of_answer` reads of one."""
+
+    spans: np.ndarray
+    first: int
+
+
+def test_place_of_answer_is_in_the_window_or_at_cls(tmp_path):
+    tokenizer = write_tokenizer(tmp_path)
+    question = Question("a", "누구가?", "서울 임종석은 끝", (Answer("임종석은", 3),), False)
+    encoded = encode_questions(tokenizer, [question], 8)
+    (known,), _ = make_windows([question], encoded, tokenizer, 16, 4, training=True)
+    (window,), _ = make_windows([question], encoded, tokenizer, 16, 4)
+    place = place_of_answer(window, encoded[0], question)
+    assert place == (known.start_position, known.end_position) != (0, 0)
+    half = Window(window.spans[:2], window.first)  # 서울 임종석
+    assert place_of_answer(half, encoded[0], question) == (0, 0)
+    assert place_of_answer(window, encoded[0], question._replace(answers=())) == (0, 0)
+    logits = np.zeros(16, np.float32)
+    logits[place[0]] = 3.0
+    examples = Examples(None, None, None, [question], (encoded, [window]))
+    outputs = {"start_logits": [logits], "end_logits": [np.zeros(16, np.float32)]}
+    start = np.log(15 + np.exp(3)) - 3
+    assert span_loss(examples, outputs) == pytest.approx((start + np.log(16)) / 2)
+
+
+def test_nearest_sentence():
+    text = "하늘은 파랗다. 서울의 인구는 많다. 부산은 항구다."
+    assert nearest_sentence("서울의 인구는?", text) == "서울의 인구는 많다."
+    assert nearest_sentence("?", text) == "하늘은 파랗다."
+    assert nearest_sentence("?", " ") == ""
+
+
+def test_launchers():
+    """google-research/albert's two programs are this one, the second with SQuAD 2.0's flag."""
+    root = ROOT
+    for name, changed in (("run_squad", ""), ("run_squad_v1", ""), ("run_squad_v2", "negative")):
+        text = (root / f"{name}.py").read_text()
+        assert "from run_scripts.programs import run_squad" in text
+        assert ("--version_2_with_negative" in text) == bool(changed)

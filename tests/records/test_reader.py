@@ -1,0 +1,279 @@
+"""Records come back as they were written; a damaged file is named."""
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from made_records import write_records
+from made_sequences import Sequence, sequences_from
+from paths import TEST_DATA
+
+from bert_common.errors import InputError
+from create_pretraining_data.instances.features import make_features
+from create_pretraining_data.instances.masking import Masked
+from create_pretraining_data.records.encoding import encode_record, encode_records
+from create_pretraining_data.records.reader import (
+    Corruption,
+    find_corruption,
+    inspect_record,
+    parsing_spec,
+    read_format,
+)
+from create_pretraining_data.records.record_format import RecordFormat
+from create_pretraining_data.records.tfrecord import frame, split
+
+DATA = TEST_DATA / "pretraining_data"
+FORMATS = [
+    RecordFormat(16, 4, sentence_label=label, token_boundary=boundary, packed_sequences=sequences)
+    for sequences in (0, 1, 3)
+    for label in (True, False)
+    for boundary in (True, False)
+]
+
+
+def some_features(record_format, seed=0):
+    rng = random.Random(seed)
+    return {
+        name: [rng.randrange(2) if kind == "float" else rng.randrange(30000) for _ in range(length)]
+        for name, (length, kind) in record_format.features().items()
+    }
+
+
+def write(path, record_format, count=1):
+    rows = [some_features(record_format, seed) for seed in range(count)]
+    write_records(str(path), rows, record_format)
+    return str(path)
+
+
+def read_all(path, record_format):
+    spec = parsing_spec(record_format)
+    records = tf.data.TFRecordDataset(str(path)).map(lambda r: tf.io.parse_single_example(r, spec))
+    return list(records.as_numpy_iterator())
+
+
+@pytest.mark.parametrize("record_format", FORMATS)
+def test_round_trip(tmp_path, record_format):
+    path = write(tmp_path / "a.tfrecord", record_format, count=3)
+    assert read_format(path) == record_format
+    back = read_all(path, record_format)
+    assert len(back) == 3
+    for seed, record in enumerate(back):
+        assert list(record) == sorted(record_format.features())
+        for name, values in some_features(record_format, seed).items():
+            kind = record_format.features()[name][1]
+            assert record[name].dtype == {"int": np.int64, "float": np.float32}[kind]
+            np.testing.assert_array_equal(record[name], values)
+
+
+def test_what_a_packed_record_holds():
+    ordinary = RecordFormat(16, 4, sentence_label=True, token_boundary=False).features()
+    packed = RecordFormat(16, 4, True, False, packed_sequences=3).features()
+    added = {name: packed[name] for name in packed if packed[name] != ordinary.get(name)}
+    assert added == {
+        "segment_index": (16, "int"),
+        "position_ids": (16, "int"),
+        "sequence_starts": (3, "int"),
+        "next_sentence_labels": (3, "int"),
+        "next_sentence_weights": (3, "float"),
+    }
+    unlabelled = RecordFormat(16, 4, False, False, packed_sequences=3).features()
+    labels = {"next_sentence_labels", "next_sentence_weights"}
+    assert set(packed) - set(unlabelled) == labels
+    assert not set(ordinary) - set(packed)
+
+
+def test_an_instance_is_padded_to_the_format():
+    row = Sequence(
+        [1, 10, 11, 12, 2, 20, 21, 2], [0] * 5 + [1] * 3, [(1, 3), (3, 4), (5, 7)], sentence_label=1
+    )
+    sequences = sequences_from([row], width=10)
+    ids, positions, labels = [1, 3, 11, 12, 2, 20, 3, 2, 0, 0], [1, 6, 0], [10, 21, 0]
+    masked = Masked(*map(np.array, ([ids], [positions], [labels], [2])))
+    record_format = RecordFormat(10, 3, sentence_label=True, token_boundary=True)
+    features = make_features(sequences, masked, record_format, pad_id=9)
+    assert {name: values[0].tolist() for name, values in features.items()} == {
+        "input_ids": [1, 3, 11, 12, 2, 20, 3, 2, 9, 9],
+        "input_mask": [1] * 8 + [0] * 2,
+        "segment_ids": [0] * 5 + [1] * 3 + [0] * 2,
+        "masked_lm_positions": [1, 6, 0],
+        "masked_lm_ids": [10, 21, 0],
+        "masked_lm_weights": [1, 1, 0],
+        "next_sentence_labels": [1],
+        "token_boundary": [1, 1, 0, 1, 1, 1, 0, 1, 0, 0],
+    }
+    assert len(encode_records(features, record_format)) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "token_boundary"),
+    [("bert_default_sample.tfrecord", False), ("albert_wp_default_sample.tfrecord", True)],
+)
+def test_googles_own_records_are_read(name, token_boundary):
+    record_format = read_format(str(DATA / name))
+    assert record_format == RecordFormat(128, 20, True, token_boundary)
+    records = read_all(DATA / name, record_format)
+    assert len(records) == {"bert": 161, "albert": 107}[name.split("_")[0]]
+    for record in records:
+        length = record["input_mask"].sum()
+        assert record["input_ids"][length:].tolist() == [0] * (128 - length)
+        assert record["masked_lm_positions"].max() < length
+        assert record["next_sentence_labels"][0] in (0, 1)
+    # The same features of ours are the same bytes apart from their order in the file.
+    raw = next(tf.data.TFRecordDataset(str(DATA / name)).as_numpy_iterator())
+    ours = encode_record(records[0], record_format)
+    assert tf.train.Example.FromString(raw) == tf.train.Example.FromString(ours)
+
+
+@pytest.mark.parametrize("change", ["missing", "extra", "short"])
+def test_features_must_be_those_of_the_format(change):
+    features = some_features(FORMATS[0])
+    if change == "missing":
+        del features["segment_ids"]
+    elif change == "extra":
+        features["more"] = [1]
+    else:
+        features["input_ids"].pop()
+    with pytest.raises(ValueError, match="features must be those of"):
+        encode_record(features, FORMATS[0])
+
+
+def test_the_same_features_are_the_same_bytes():
+    features = some_features(FORMATS[0])
+    shuffled = dict(reversed(features.items()))
+    assert encode_record(features, FORMATS[0]) == encode_record(shuffled, FORMATS[0])
+    names = list(inspect_record(encode_record(features, FORMATS[0])))
+    order = [encode_record(features, FORMATS[0]).find(name.encode()) for name in sorted(names)]
+    assert order == sorted(order)
+
+
+@pytest.mark.parametrize("record_format", FORMATS)
+def test_the_bytes_are_those_of_tensorflow(record_format):
+    ours = encode_record(some_features(record_format), record_format)
+    assert tf.train.Example.FromString(ours).SerializeToString(deterministic=True) == ours
+
+
+def test_the_frames_are_those_of_tensorflow(tmp_path):
+    records = [b"", b"a", bytes(1000)]
+    path = write_raw(tmp_path / "a.tfrecord", *records)
+    content = Path(path).read_bytes()
+    assert b"".join(map(frame, records)) == content
+    assert [content[a + 12 : b - 4] for a, b in split(content)] == records
+    for position in (3, 9, 30, len(content) - 1):
+        with pytest.raises(ValueError, match="damaged|cut off"):
+            split(flip(content, position))
+    with pytest.raises(ValueError, match="cut off"):
+        split(content[:-1])
+
+
+def test_inspect_record():
+    found = inspect_record(encode_record(some_features(FORMATS[0]), FORMATS[0]))
+    assert found == FORMATS[0].features()
+    with pytest.raises(ValueError, match="not a tf.train.Example"):
+        inspect_record(b"\xff\xff\xff")
+
+
+def example(**features):
+    encoded = {}
+    for name, values in features.items():
+        if isinstance(values[0], float):
+            encoded[name] = tf.train.Feature(float_list=tf.train.FloatList(value=values))
+        else:
+            encoded[name] = tf.train.Feature(int64_list=tf.train.Int64List(value=values))
+    return tf.train.Example(features=tf.train.Features(feature=encoded)).SerializeToString()
+
+
+def write_raw(path, *records):
+    with tf.io.TFRecordWriter(str(path)) as writer:
+        for record in records:
+            writer.write(record)
+    return str(path)
+
+
+SQUAD = {"unique_ids": [1], "input_ids": [1, 2], "input_mask": [1, 1], "segment_ids": [0, 0]}
+WHOLE = {
+    "input_ids": [1, 2],
+    "input_mask": [1, 1],
+    "segment_ids": [0, 0],
+    "masked_lm_positions": [1],
+    "masked_lm_ids": [2],
+    "masked_lm_weights": [1.0],
+}
+PACKED = {**WHOLE, "segment_index": [1, 2], "position_ids": [0, 0], "sequence_starts": [0, 1]}
+
+
+@pytest.mark.parametrize(
+    ("features", "message"),
+    [
+        (
+            SQUAD,
+            "without masked_lm_positions, masked_lm_ids, masked_lm_weights .it holds",
+        ),
+        ({**WHOLE, "segment_ids": [0]}, "segment_ids must hold 2 values of kind int. Received: 1"),
+        (
+            {**WHOLE, "masked_lm_weights": [1]},
+            "masked_lm_weights must hold 1 .*kind float.*: 1 of",
+        ),
+        ({**WHOLE, "next_sentence_labels": [1, 0]}, "next_sentence_labels must hold 1 .*: 2 of"),
+        ({**WHOLE, "position_ids": [0, 0]}, "without segment_index, sequence_starts .it holds"),
+        ({**WHOLE, "sequence_starts": [0]}, "without segment_index, position_ids .it holds"),
+        ({**PACKED, "position_ids": [0]}, "position_ids must hold 2 values of kind int.*: 1 of"),
+        ({**PACKED, "next_sentence_labels": [1, 0]}, "without next_sentence_weights .it holds"),
+        (
+            {**PACKED, "next_sentence_labels": [1], "next_sentence_weights": [1.0, 1.0]},
+            "next_sentence_labels must hold 2 .*: 1 of",
+        ),
+        (
+            {**PACKED, "next_sentence_labels": [1, 0], "next_sentence_weights": [1, 1]},
+            "next_sentence_weights must hold 2 .*kind float.*kind int",
+        ),
+    ],
+)
+def test_other_records_are_refused(tmp_path, features, message):
+    path = write_raw(tmp_path / "other.tfrecord", example(**features))
+    with pytest.raises(InputError, match=f"other.tfrecord.*{message}"):
+        read_format(path)
+
+
+def test_unreadable_files_are_refused_by_name(tmp_path):
+    empty = tmp_path / "empty.tfrecord"
+    empty.touch()
+    with pytest.raises(InputError, match="empty.tfrecord must hold records. Received: no record"):
+        read_format(str(empty))
+    with pytest.raises(InputError, match="gone.tfrecord must exist"):
+        read_format(str(tmp_path / "gone.tfrecord"))
+    text = tmp_path / "text.txt"
+    text.write_text("Not a record file at all, only text of some length.\n" * 9)
+    with pytest.raises(InputError, match="text.txt must be a whole TFRecord file"):
+        read_format(str(text))
+    garbage = write_raw(tmp_path / "garbage.tfrecord", b"\xff\xff\xff")
+    with pytest.raises(InputError, match="garbage.tfrecord.*not a tf.train.Example"):
+        read_format(garbage)
+    short = tmp_path / "short.tfrecord"
+    short.write_bytes((DATA / "bert_default_sample.tfrecord").read_bytes()[:100])
+    with pytest.raises(InputError, match="short.tfrecord must be a whole TFRecord file"):
+        read_format(str(short))
+
+
+def test_damage_is_found(tmp_path):
+    record = encode_record(some_features(FORMATS[0]), FORMATS[0])
+    files = [write_raw(tmp_path / f"{name}.tfrecord", *[record] * 5) for name in "abc"]
+    assert find_corruption(files) is None
+    content = (tmp_path / "b.tfrecord").read_bytes()
+    size = len(content) // 5
+    damages = [
+        (content[: 4 * size - 10], 3),  # cut within a record
+        (content[: 4 * size + 5], 4),  # cut within the length of the next
+        (flip(content, 3 * size + 60), 3),
+        (flip(content, 3 * size + 2), 3),  # in the length itself
+    ]
+    for damaged, good in damages:
+        (tmp_path / "b.tfrecord").write_bytes(damaged)
+        assert find_corruption(files) == Corruption(files[1], good)
+
+
+def flip(content, position):
+    changed = bytearray(content)
+    changed[position] ^= 1
+    return bytes(changed)

@@ -1,9 +1,0 @@
-"""Where larger reference data lies: beside the repository, or where SHARED_DATA says.
-
-Tests that need it skip where it is absent; nothing essential is tested only with it.
-"""
-
-import os
-from pathlib import Path
-
-SHARED = Path(os.environ.get("SHARED_DATA", Path(__file__).parents[2] / "shared"))

@@ -1,0 +1,181 @@
+"""Runs of create_pretraining_data on made text that is cut into many small chunks."""
+
+import gzip
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import tensorflow as tf
+from paths import ROOT
+
+from create_pretraining_data.engine import splitting as input_chunks
+from create_pretraining_data.engine import work_plan
+from create_pretraining_data.records.reader import find_corruption, open_records
+from run_scripts.create_data import main
+
+SYLLABLES = "가나다라마바사아자차카타파하"
+CHUNK_BYTES, BUCKET_BYTES, SHARDS = 3000, 20_000, 3
+# What the program is run with: sizes that make many chunks and buckets of little text.
+SMALL = f"""
+import os, signal, sys
+from create_pretraining_data import chunk_file, engine, input_chunks, shards, work_plan
+from run_scripts.create_data import main
+input_chunks.CHUNK_BYTES, work_plan.BUCKET_BYTES = {CHUNK_BYTES}, {BUCKET_BYTES}
+
+def die_at(module, name, call):
+    function, calls = getattr(module, name), []
+    def counted(*args):
+        calls.append(None)
+        if len(calls) == call:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return function(*args)
+    setattr(module, name, counted)
+
+{{}}
+sys.exit(main(sys.argv))
+"""
+
+# Calls of a function in the one process, at which it kills itself.
+KILLS = {
+    "in the first chunk": 'die_at(chunk_file, "frame", 40)',
+    "in pass 1": 'die_at(chunk_file, "frame", 700)',
+    "between": 'import run_scripts.create_data as p; die_at(p, "read_summaries", 1)',
+    "in pass 2": 'die_at(shards, "split", 200)',
+    "before the JSON": 'import run_scripts.create_data as p; die_at(p, "write_sidecars", 1)',
+    "before the end": 'import run_scripts.create_data as p; die_at(p, "clear", 1)',
+}
+
+
+def make_corpus(folder):
+    """Writes text.txt, in some twenty chunks, the same in other forms, and its vocabulary."""
+    rng = random.Random(0)
+    documents = [
+        [
+            " ".join("".join(rng.choices(SYLLABLES, k=rng.randint(1, 4))) for _ in range(6))
+            for _ in range(rng.randint(1, 9))
+        ]
+        for _ in range(200)
+    ]
+    documents += [["가"], ["뷁"]]  # too short
+    text = "\n\n".join("\n".join(document) for document in documents)
+    (folder / "text.txt").write_text(text)
+    (folder / "text.txt.gz").write_bytes(gzip.compress(text.encode()))
+    lines = [json.dumps({"text": "\n".join(document)}) for document in documents]
+    (folder / "text.jsonl").write_text("\n".join(lines))
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    pieces = [*special, *SYLLABLES[1:], *(f"##{c}" for c in SYLLABLES)]
+    (folder / "vocab.txt").write_text("\n".join(pieces) + "\n")
+    return folder
+
+
+def make_small(patch):
+    """Makes the program cut little text into many chunks, in this process."""
+    patch.setattr(input_chunks, "CHUNK_BYTES", CHUNK_BYTES)
+    patch.setattr(work_plan, "BUCKET_BYTES", BUCKET_BYTES)
+
+
+def arguments(corpus, output, *flags):
+    given = {
+        "input_file": corpus / "text.txt",
+        "output_file": f"{output}/ko.tfrecord@{SHARDS}",
+        "vocab_file": corpus / "vocab.txt",
+        "tokenizer": "korean",
+        "max_seq_length": 32,
+        "max_predictions_per_seq": 5,
+        "dupe_factor": 2,
+        "num_workers": 1,
+    }
+    given.update(flag.lstrip("-").split("=", 1) for flag in flags)
+    if "engine" in given:
+        del given["num_workers"]  # Spark has its own
+    return ["create_pretraining_data.py", *(f"--{name}={v}" for name, v in given.items())]
+
+
+def run(corpus, output, *flags):
+    assert main(arguments(corpus, output, *flags)) == 0
+    return contents(output)
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    """The folder of `make_corpus`."""
+    return make_corpus(tmp_path_factory.mktemp("corpus"))
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """As `make_small`, for one test."""
+    make_small(monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def whole(corpus, tmp_path_factory):
+    """What one process makes that nothing happens to."""
+    with pytest.MonkeyPatch.context() as patch:
+        make_small(patch)
+        return run(corpus, tmp_path_factory.mktemp("whole"))
+
+
+class Made(NamedTuple):
+    """What a run writes."""
+
+    records: list[bytes]  # of each record file
+    description: bytes  # the JSON file
+
+
+def contents(output):
+    """Reads what a run wrote; nothing else lies beside it."""
+    names = sorted(os.listdir(output))
+    expected = [f"ko-{shard:05d}-of-{SHARDS:05d}.tfrecord" for shard in range(SHARDS)]
+    assert names == [*expected, "ko.json", "ko.tokenizer"]
+    assert sorted(os.listdir(output / "ko.tokenizer")) == ["tokenizer_config.json", "vocab.txt"]
+    files = [(output / name).read_bytes() for name in expected]
+    return Made(files, (output / "ko.json").read_bytes())
+
+
+def start(corpus, output, *flags, preparation="", **options):
+    command = [sys.executable, "-c", SMALL.format(preparation)]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    argv = [*command, *arguments(corpus, output, *flags)[1:]]
+    return subprocess.Popen(argv, cwd=ROOT, **{**pipes, **options})
+
+
+def records(output):
+    files = [str(path) for path in sorted(output.glob("*.tfrecord"))]
+    assert find_corruption(files) is None
+    return [
+        tf.train.Example.FromString(record).features.feature
+        for record in open_records(files).as_numpy_iterator()
+    ]
+
+
+def one_line(text):
+    (line,) = text.splitlines()
+    assert line.startswith("error: ")
+    return line
+
+
+def until(condition, seconds=120):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def descendants(pid):
+    try:
+        tasks = os.listdir(f"/proc/{pid}/task")
+        found = [
+            int(child)
+            for task in tasks
+            for child in Path(f"/proc/{pid}/task/{task}/children").read_text().split()
+        ]
+    except FileNotFoundError:
+        return []
+    return [*found, *(d for child in found for d in descendants(child))]

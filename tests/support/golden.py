@@ -1,0 +1,49 @@
+"""Reads the arrays in tests/data/golden, which Google's own code computed (SOURCE.md there)."""
+
+import json
+
+import numpy as np
+from paths import TEST_DATA
+
+from albert_tf import AlbertConfig, AlbertModel
+from bert_tf import BertConfig, BertModel, PretrainingModel
+from bert_tf.checkpoint import google_variables
+
+GOLDEN = TEST_DATA / "golden"
+
+# Tolerances as the manifest of the golden files suggests them.
+FORWARD = 1e-5
+ALL_MASKED = 2e-3  # scores are rounded to about 1/1024 by the addition of -10000
+GRADIENT = 1e-5  # of the tensor's largest entry ...
+GRADIENT_FLOOR = 1e-6  # ... or of this: the key bias has a gradient that is exactly zero
+TRAJECTORY = 1e-5
+
+
+def arrays(folder, name):
+    """The arrays of one .npz file."""
+    with np.load(GOLDEN / folder / name) as file:
+        return dict(file)
+
+
+def facts(folder, name):
+    """One .json file."""
+    return json.loads((GOLDEN / folder / name).read_text())
+
+
+def encoder(folder):
+    """An encoder of the folder's configuration, with initial weights."""
+    path = GOLDEN / folder / "albert_config.json"
+    if path.exists():
+        return AlbertModel(AlbertConfig.from_json_file(path))
+    return BertModel(BertConfig.from_json_file(GOLDEN / folder / "bert_config.json"))
+
+
+def pretraining_model(folder):
+    """A pre-training model of the folder's configuration, with initial weights."""
+    return PretrainingModel(encoder(folder))
+
+
+def set_weights(model, values):
+    """Sets every weight of the model from a dict by Google's names."""
+    for name, variable in google_variables(model).items():
+        variable.assign(values[name])

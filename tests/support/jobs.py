@@ -1,0 +1,221 @@
+"""A small pre-training job on made records, for tests of the whole program.
+
+As a program it is run_pretraining that sends itself a signal:
+
+    python tests/support/jobs.py SIGKILL step 7 --bert_config_file=...     once 7 updates are made
+    python tests/support/jobs.py SIGKILL index 6 --bert_config_file=...    model.ckpt-6 half there
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import tensorflow as tf
+from made_records import FORMAT, make_files
+from paths import PYTHONPATH, ROOT
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tiny import SIZES, optimize_graphs
+
+from bert_tf.summaries.reporter import Reporter
+from run_scripts.pretrain import main
+
+# Several runs in one process trace the same functions anew, which TensorFlow warns of.
+tf.get_logger().setLevel("ERROR")
+
+SENTENCE = {"bert": "next_sentence", "albert": "sentence_order"}
+DROPOUT = {"hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1}
+NO_DROPOUT = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+
+
+class Job:
+    """Records, configurations, and ways to run the program on them.
+
+    Args:
+        folder: a `Path`, where everything is.
+        record_format: of the records.
+        sizes: what differs from `SIZES` in the models' configurations, beside the one layer.
+    """
+
+    def __init__(self, folder, record_format=FORMAT, **sizes):
+        self.folder = folder
+        self.files = make_files(folder, (20, 20), record_format)
+        self.output = folder / "output"
+        self.configure(**sizes)
+
+    def configure(self, **sizes):
+        """Writes bert.json and albert.json."""
+        for kind, extra in (("bert", {}), ("albert", {"embedding_size": 16})):
+            config = {**SIZES, "num_hidden_layers": 1, **extra, **sizes}
+            (self.folder / f"{kind}.json").write_text(json.dumps(config))
+
+    def argv(self, kind="bert", **flags):
+        """The command line; a flag that is None is left out."""
+        values = {
+            f"{kind}_config_file": self.folder / f"{kind}.json",
+            "input_file": self.folder / "part-*.tfrecord",
+            "output_dir": self.output,
+            "max_seq_length": 16,
+            "max_predictions_per_seq": 4,
+            "train_batch_size": 8,
+            "eval_batch_size": 16,
+            "num_train_steps": 6,
+            "num_warmup_steps": 2,
+            "save_checkpoints_steps": 4,
+            "save_summary_steps": 2,
+            "learning_rate": 0.01,
+            "do_train": True,
+            "xla": "off",  # compiles sooner; where XLA matters a test asks for it
+            **flags,
+        }
+        return ["run_pretraining.py"] + [f"--{k}={v}" for k, v in values.items() if v is not None]
+
+    def run(self, *args, **flags):
+        """Runs the program in this process; returns its exit status."""
+        return main(self.argv(*args, **flags))
+
+    def run_apart(self, *arguments, environment=None, **options):
+        """Runs Python with the arguments and returns the `subprocess.CompletedProcess`.
+
+        Args:
+            arguments: for example `*job.argv()`.
+            environment: variables to set.
+            options: of `subprocess.run`.
+        """
+        paths = [PYTHONPATH, os.environ.get("PYTHONPATH", "")]
+        return subprocess.run(
+            [sys.executable, *map(str, arguments)],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), **(environment or {})},
+            capture_output=True,
+            text=True,
+            **options,
+        )
+
+    def kill(self, where, step, **flags):
+        """Runs the program in a process of its own that is killed (kill -9).
+
+        Args:
+            where: "step" or "index", as above.
+            step: likewise.
+            flags: as for `argv`.
+        """
+        flags = self.argv(**flags)[1:]
+        same = {"OPTIMIZE_GRAPHS": "" if _graphs_are_plain() else "1"}
+        killed = self.run_apart(
+            "tests/support/jobs.py", "SIGKILL", where, step, *flags, environment=same
+        )
+        assert killed.returncode == -signal.SIGKILL, killed.stderr
+
+    def stop(self, monkeypatch, number, step, **flags):
+        """Runs the program in this process, which gets a signal once so many updates are made.
+
+        Args:
+            monkeypatch: pytest's.
+            number: the signal.
+            step: how many updates.
+            flags: as for `argv`.
+        """
+        # It is training's own handler that must end the run, not what there was before.
+        kept = signal.signal(number, lambda *_: None)
+        try:
+            with monkeypatch.context() as patch:
+                signal_at_step(number, step, patch.setattr)
+                return self.run(**flags)
+        finally:
+            signal.signal(number, kept)
+
+
+def _graphs_are_plain():
+    return tf.config.optimizer.get_experimental_options().get("disable_meta_optimizer", False)
+
+
+def signal_at_step(number, step, setattr=setattr):
+    """Makes training send its own process a signal once so many updates are made.
+
+    Args:
+        number: the signal.
+        step: how many updates.
+        setattr: `monkeypatch.setattr` in a process that lives on.
+    """
+    steps = Reporter.steps
+
+    def with_signal(self, last_step, metrics):
+        steps(self, last_step, metrics)
+        if last_step >= step:
+            os.kill(os.getpid(), number)
+
+    setattr(Reporter, "steps", with_signal)
+
+
+def signal_at_index(number, step):
+    """Likewise when a checkpoint has been written and its data file has its name already."""
+    replace = os.replace
+
+    def with_signal(source, target):
+        if str(target).endswith(f"model.ckpt-{step}.index"):
+            os.kill(os.getpid(), number)
+        replace(source, target)
+
+    os.replace = with_signal
+
+
+def events_of(directory):
+    """TensorBoard's view of a directory."""
+    events = EventAccumulator(str(directory), size_guidance={"tensors": 0})
+    events.Reload()
+    return events
+
+
+def curves(directory):
+    """TensorBoard's scalars: name -> [(step, value)]."""
+    events = events_of(directory)
+    return {
+        name: [(e.step, float(tf.make_ndarray(e.tensor_proto))) for e in events.Tensors(name)]
+        for name in events.Tags()["tensors"]
+        if events.SummaryMetadata(name).plugin_data.plugin_name == "scalars"
+    }
+
+
+def texts(directory, name):
+    """[(step, text)] of one of TensorBoard's texts."""
+    return [
+        (event.step, tf.make_ndarray(event.tensor_proto).item().decode())
+        for event in events_of(directory).Tensors(name)
+    ]
+
+
+def results(directory):
+    """The lines of eval_results.txt."""
+    lines = (directory / "eval_results.txt").read_text().splitlines()
+    return {name: float(value) for name, value in (line.split(" = ") for line in lines)}
+
+
+def arrays(directory, step=None):
+    """All that is in a checkpoint: weights, moments, counters; without a step, in an export."""
+    name = "model.ckpt" if step is None else f"model.ckpt-{step}"
+    reader = tf.train.load_checkpoint(str(directory / name))
+    return {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
+
+
+def one_line(capsys):
+    """What the program complained about, which is one line on standard error."""
+    lines = spoken_lines(capsys.readouterr().err)
+    assert len(lines) == 1 and lines[0].startswith("error: "), lines
+    return lines[0]
+
+
+def spoken_lines(text):
+    """The lines of standard error that are not progress."""
+    return [line for line in text.splitlines() if line.strip() and "%|" not in line]
+
+
+if __name__ == "__main__":
+    cpu = tf.config.list_physical_devices("CPU")[0]  # two devices, as in conftest.py
+    tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+    optimize_graphs(bool(os.environ.get("OPTIMIZE_GRAPHS", "1")))
+    name, where, step, *flags = sys.argv[1:]
+    send = {"step": signal_at_step, "index": signal_at_index}[where]
+    send(signal.Signals[name], int(step))
+    sys.exit(main(["run_pretraining.py", *flags]))

@@ -1,0 +1,149 @@
+"""The commands of the READMEs and guides: found, and given what a reader brings along."""
+
+import gzip
+import json
+import re
+import shlex
+import shutil
+
+from paths import ROOT
+from tiny import SIZES, tiny_model
+
+from bert_tf.checkpoint import save_google_checkpoint
+
+# English first: whoever reads a guide has read the README.
+PAGES = {
+    "en": (ROOT / "README.md", ROOT / "docs" / "training.md"),
+    "ko": (ROOT / "README.ko.md", ROOT / "docs" / "training.ko.md"),
+}
+FENCED = re.compile(r"^( *)```(\w*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
+INLINE = re.compile(r"`([^`]+)`")
+
+
+def blocks(page, language):
+    """The code blocks of a page."""
+    text = page.read_text(encoding="utf-8")
+    return [body for _, found, body in FENCED.findall(text) if found == language]
+
+
+def shell_lines(block):
+    """The command lines of a shell block, each on one line, without comments."""
+    for line in block.replace("\\\n", " ").splitlines():
+        if line.strip() and not line.strip().startswith("#"):
+            yield " ".join(line.split())
+
+
+def commands(page):
+    """(words, whether it stands in a block) of every command of this project on a page."""
+    text = page.read_text(encoding="utf-8")
+    for line in (line for block in blocks(page, "bash") for line in shell_lines(block)):
+        # Under Slurm it stands in another command's quotes.
+        inner = re.search(r"exec (python .*)'$", line)
+        words = shlex.split(inner[1] if inner else line, comments=True)
+        if words[0] in ("python", "bash", "pip", "tensorboard"):
+            yield words, True
+    for code in INLINE.findall(FENCED.sub("", text)):
+        words = code.split()
+        if re.match(r"(python|pip|\S+/pip) ", f"{words[0]} "):
+            yield shlex.split(" ".join(words)), False
+
+
+def comment_commands(flag_file):
+    """The commands in the comment at the top of a flag file."""
+    lines = flag_file.read_text(encoding="utf-8").splitlines()
+    comment = "\n".join(line[1:].strip() for line in lines if line.startswith("#"))
+    for line in comment.replace("\\\n", " ").splitlines():
+        if line.startswith("python "):
+            yield shlex.split(line)
+
+
+def write(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+def bring_text(path):
+    """The sample corpus as a reader's own."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(ROOT / "sample_corpus" / "train.txt", path.parent / "train.txt")
+
+
+def bring_held_out(path):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(ROOT / "sample_corpus" / "heldout.txt", path.parent / "heldout.txt")
+
+
+def bring_jsonl(path):
+    """The sample corpus, a document a line."""
+    text = (ROOT / "sample_corpus" / "train.txt").read_text(encoding="utf-8")
+    rows = [json.dumps({"text": part}, ensure_ascii=False) for part in text.split("\n\n")]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    (path.parent / "corpus.jsonl.gz").write_bytes(gzip.compress("\n".join(rows).encode("utf-8")))
+
+
+def bring_nsmc(path):
+    rows = [f"{i}\t{('정말 재미있다', '정말 지루하다')[i % 2]}\t{1 - i % 2}\n" for i in range(16)]
+    for split in ("train", "test"):
+        write(path / f"ratings_{split}.txt", "id\tdocument\tlabel\n" + "".join(rows))
+
+
+def bring_klue_ner(path):
+    header = "## 컬럼명 : CHAR\tNE_TAG\n"
+    tags = ("B-LC", "I-LC", "O", "O", "O", "O", "O")
+    body = "\n".join(map("\t".join, zip("서울에서 왔다", tags, strict=True)))
+    sentences = "".join(f"## klue-ner-{i}\t<서울:LC>에서 왔다\n{body}\n\n" for i in range(8))
+    for split in ("train", "dev"):
+        write(path / f"klue-ner-v1.1_{split}.tsv", header + sentences)
+
+
+def bring_questions(path):
+    answers = [{"text": "서울", "answer_start": 8}]
+    qas = [{"id": f"q{i}", "question": "어디에 살았나?", "answers": answers} for i in range(8)]
+    paragraphs = [{"context": "나는 어릴 때 서울에서 살았다.", "qas": qas}]
+    data = [{"title": "글", "paragraphs": paragraphs}]
+    write(path, json.dumps({"version": "1", "data": data}, ensure_ascii=False))
+
+
+def bring_model(path):
+    """A released BERT: small, with random weights."""
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "book", "is", "red", "##s"]
+    sizes = {**SIZES, "num_hidden_layers": 1, "max_position_embeddings": 512}
+    write(path / "vocab.txt", "\n".join(pieces) + "\n")
+    write(path / "bert_config.json", json.dumps(sizes))
+    model = tiny_model(num_hidden_layers=1, max_position_embeddings=512)
+    save_google_checkpoint(model, str(path / "bert_model.ckpt"))
+
+
+def bring_glue(path):
+    rows = [f"gj04\t{i % 2}\t{'*' * (1 - i % 2)}\tthe book is red\n" for i in range(16)]
+    for split in ("train", "dev"):
+        write(path / "CoLA" / f"{split}.tsv", "".join(rows))
+
+
+JOB = """--bert_config_file=bert_base.json
+--input_file=output/train.tfrecord
+--output_dir=output/job
+"""
+
+# What stands in the commands and is the reader's own: path -> a function that makes it.
+OWN = {
+    "data/*.txt": bring_text,
+    "data/*.jsonl.gz": bring_jsonl,
+    "heldout/*.txt": bring_held_out,
+    "sentences.txt": lambda path: write(path, "바다를 보고 싶었다.\n비가 온다. ||| 우산을 썼다.\n"),
+    "data/nsmc": bring_nsmc,
+    "data/klue-ner-v1.1": bring_klue_ner,
+    "data/KorQuAD_v1.0_train.json": bring_questions,
+    "data/KorQuAD_v1.0_dev.json": bring_questions,
+    "data/korean": lambda path: bring_nsmc(path / "nsmc"),
+    "uncased_L-12_H-768_A-12": bring_model,
+    "data/glue": bring_glue,
+    "other/vocab.txt": lambda path: write(path, "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n나\n##는\n"),
+    "job.flags": lambda path: write(path, JOB),
+}
+
+
+def bring(folder):
+    """Puts all of it into a folder."""
+    for name, make in OWN.items():
+        make(folder / name)

@@ -1,0 +1,118 @@
+"""Starts several worker processes on this machine, as TF_CONFIG would over several machines."""
+
+import contextlib
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+
+from paths import ROOT
+
+# For everything: importing TensorFlow takes most of it, on a busy machine half a minute.
+DEADLINE = 180
+
+
+class Worker:
+    """A process with its output.
+
+    Attributes:
+        process: the `subprocess.Popen`.
+    """
+
+    def __init__(self, command, environment, out, err):
+        self._out, self._err = out, err
+        with open(out, "w") as stdout, open(err, "w") as stderr:
+            self.process = subprocess.Popen(
+                command, cwd=ROOT, env=environment, stdout=stdout, stderr=stderr
+            )
+
+    @property
+    def stdout(self):
+        return self._out.read_text(encoding="utf-8", errors="replace")
+
+    @property
+    def stderr(self):
+        return self._err.read_text(encoding="utf-8", errors="replace")
+
+    def tail(self):
+        """The end of what it wrote, for a failed test."""
+        status = self.process.poll()
+        return f"status {status}\n{self.stdout[-1500:]}\n-- stderr\n{self.stderr[-3000:]}"
+
+
+def free_ports(count):
+    """Ports that nobody listened on a moment ago, all different."""
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
+
+
+@contextlib.contextmanager
+def start_workers(program, folder, count=2, environments=()):
+    """Starts the workers; kills what is left of them at the end.
+
+    Args:
+        program: code, the same for all; or the arguments after "python", a list for all or a
+            function of the worker's index that returns one.
+        folder: a `Path` where their output goes.
+        count: how many.
+        environments: for each worker a dict of variables to set beside TF_CONFIG; may be shorter.
+
+    Yields:
+        A list of `Worker`.
+    """
+    addresses = [f"127.0.0.1:{port}" for port in free_ports(count)]
+    folder.mkdir(parents=True, exist_ok=True)
+    if isinstance(program, str):  # a file, since AutoGraph reads the source
+        path = folder / "program.py"
+        path.write_text(program, encoding="utf-8")
+        program = [path]
+    workers = []
+    try:
+        for index in range(count):
+            task = {"type": "worker", "index": index}
+            arguments = map(str, program(index) if callable(program) else program)
+            environment = {
+                **os.environ,
+                "CUDA_VISIBLE_DEVICES": "",
+                "KERAS_BACKEND": "tensorflow",
+                "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
+                "TF_CPP_MIN_LOG_LEVEL": "3",
+                "TF_CONFIG": json.dumps({"cluster": {"worker": addresses}, "task": task}),
+                **(environments[index] if index < len(environments) else {}),
+            }
+            out, err = (folder / f"worker{index}.{name}" for name in ("out", "err"))
+            workers.append(Worker([sys.executable, *arguments], environment, out, err))
+        yield workers
+    finally:
+        for worker in workers:
+            if worker.process.poll() is None:
+                worker.process.kill()
+            worker.process.wait()
+
+
+def wait_for(workers, status=0, deadline=DEADLINE):
+    """Waits for the end of all the workers, and asserts their exit status."""
+    end = time.monotonic() + deadline
+    for worker in workers:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            worker.process.wait(max(0, end - time.monotonic()))
+    statuses = [worker.process.poll() for worker in workers]
+    assert statuses == [status] * len(workers), _tails(workers)
+
+
+def wait_for_output(workers, text, deadline=DEADLINE):
+    """Waits until every one of the workers has written the text to standard output."""
+    end = time.monotonic() + deadline
+    while not all(text in worker.stdout for worker in workers):
+        alive = all(worker.process.poll() is None for worker in workers)
+        assert alive and time.monotonic() < end, f"no {text!r} from all of\n{_tails(workers)}"
+        time.sleep(0.05)
+
+
+def _tails(workers):
+    return "\n".join(f"==== worker {i}: {worker.tail()}" for i, worker in enumerate(workers))

@@ -1,0 +1,203 @@
+"""The program build_vocab: learns, compares, refuses bad input in one line."""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from paths import ROOT
+
+from create_pretraining_data.engine.plain_lines import open_texts
+from run_scripts.build_vocab import SENTENCES, BuildVocabFlags, main
+from tokenization import load_tokenizer
+
+CORPUS = ROOT / "sample_corpus" / "train.txt"
+SAMPLE = ROOT / "tests" / "data" / "sample_tokenizer"
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    path = tmp_path / "text.txt"
+    path.write_text(CORPUS.read_text(encoding="utf-8")[:8000], encoding="utf-8")
+    return path
+
+
+def run(*arguments):
+    return main(["build_vocab.py", *map(str, arguments)])
+
+
+def learn(corpus, folder, *arguments):
+    return run(
+        f"--input_file={corpus}", f"--output_dir={folder}", "--vocab_size=2000",
+        "--analyser=none", *arguments,
+    )  # fmt: skip
+
+
+def test_learns_a_tokenizer(corpus, tmp_path, capsys):
+    folder = tmp_path / "new" / "vocab"
+    assert learn(corpus, folder, "--num_unused=2", "--user_symbols=뷁뷁, ##읿") == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert out.splitlines()[-1] == f"written: {folder}"
+    lines = (folder / "vocab.txt").read_text(encoding="utf-8").splitlines()
+    assert lines[4:9] == ["[MASK]", "[unused0]", "[unused1]", "뷁뷁", "##읿"]
+    report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+    assert report["settings"]["user_symbols"] == ["뷁뷁", "##읿"]
+    assert f"{report['vocabulary']['lines']:,} pieces" in out
+    assert load_tokenizer(folder).vocab_size == len(lines)
+
+
+def test_a_second_run_writes_the_same_bytes_over_the_first(corpus, tmp_path):
+    folder = tmp_path / "vocab"
+    assert learn(corpus, folder) == 0
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    (folder / "vocab.txt").write_text("something else")
+    assert learn(corpus, folder) == 0
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_text_that_is_not_utf8_is_counted_or_refused(tmp_path, capsys):
+    path = tmp_path / "text.txt"
+    path.write_bytes("학교에서 공부했다.\n".encode() * 30 + b"\xff\xfe" + b"\n")
+    assert learn(path, tmp_path / "out") == 0
+    assert "warning: 1 of 31 lines are not UTF-8: 2 bytes left out" in capsys.readouterr().err
+    assert learn(path, tmp_path / "out", "--strict_utf8") == 1
+    assert capsys.readouterr().err.startswith(f"error: {path}, line 31: the text must be UTF-8")
+
+
+def test_says_when_the_text_has_fewer_pieces(corpus, tmp_path, capsys):
+    assert learn(corpus, tmp_path / "out", "--vocab_size=30000") == 0
+    assert "(of 30,000: the text has no more)" in capsys.readouterr().out
+
+
+def test_learns_from_what_records_are_made_of(corpus, tmp_path):
+    """The same vocabulary, whatever the form of the text; keys and escapes are no text."""
+    text = corpus.read_text(encoding="utf-8")
+    (tmp_path / "gzip").write_bytes(gzip.compress(text.encode()))
+    objects = [{"qqkeyqq": 1, "text": part} for part in text.split("\n\n")]
+    lines = "\ufeff" + "\n".join(map(json.dumps, objects))  # \uac00 for 가
+    (tmp_path / "json").write_text(lines, encoding="utf-8")
+    (tmp_path / "both").write_bytes(gzip.compress(lines.encode()))
+    expected = tmp_path / "vocab"
+    assert learn(corpus, expected) == 0
+    forms = {"gzip": "text", "json": "jsonl", "both": "jsonl"}
+    for name, input_format in forms.items():
+        folder = tmp_path / f"from {name}"
+        assert learn(tmp_path / name, folder, f"--input_format={input_format}") == 0
+        assert (folder / "vocab.txt").read_bytes() == (expected / "vocab.txt").read_bytes()
+
+
+def test_the_size_of_text_is_that_of_what_is_read(tmp_path):
+    """Learning takes an even share of a corpus that is larger than it needs."""
+    plain = "나는 학교에 갔다.\n" * 99
+    (tmp_path / "plain").write_text(plain, encoding="utf-8")
+    (tmp_path / "gzip").write_bytes(gzip.compress(plain.encode()))
+    (tmp_path / "json").write_text(json.dumps({"id": "q" * 99, "text": plain}))
+    for name, input_format in (("plain", "text"), ("gzip", "text"), ("json", "jsonl")):
+        (text,) = open_texts([str(tmp_path / name)], input_format)
+        assert text.size == pytest.approx(len(plain.encode()), abs=1), name
+
+
+DAMAGED = {
+    "a.gz must be a whole gzip file": (
+        "a.gz", "text", gzip.compress("가 나\n".encode() * 999)[:-9],
+    ),
+    "a.json, line 3: a line must be a JSON object": (
+        "a.json", "jsonl", '{"text": "가"}\n\n{"title": "나"}\n'.encode(),
+    ),
+    "a.json, line 2: the text must be UTF-8": (
+        "a.json", "jsonl", '{"text": "가"}\n{"text": "'.encode() + b"\xff",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("message", DAMAGED)
+def test_damaged_text_is_one_line(message, tmp_path, capsys):
+    name, input_format, content = DAMAGED[message]
+    (tmp_path / name).write_bytes(content)
+    assert learn(tmp_path / name, tmp_path / "out", f"--input_format={input_format}") == 1
+    err = capsys.readouterr().err
+    assert err.startswith(f"error: {tmp_path}/{message}") and err.count("\n") == 1
+    assert not (tmp_path / "out" / "vocab.txt").exists()
+
+
+def test_half_a_surrogate_pair_is_replaced(tmp_path):
+    (tmp_path / "text").write_text('{"text": "학교에서 공부했다 \\ud83d"}\n' * 9)
+    assert learn(tmp_path / "text", tmp_path / "out", "--input_format=jsonl") == 0
+    assert "##교\n" in (tmp_path / "out" / "vocab.txt").read_text("utf-8")
+
+
+BAD = {
+    "--input_file must be given": [],
+    "--output_dir must be given": ["--input_file={corpus}"],
+    "--input_file must match a file": ["--input_file={folder}/none", "--output_dir={folder}"],
+    "at least one word": ["--input_file={folder}/empty.txt", "--output_dir={folder}/out"],
+    "vocab_size must be at least": [
+        "--input_file={corpus}", "--output_dir={folder}/out", "--vocab_size=20",
+    ],
+    "num_unused must be at least 0": [
+        "--input_file={corpus}", "--output_dir={folder}/out", "--num_unused=-1",
+    ],
+    "a folder that can be made": ["--input_file={corpus}", "--output_dir={corpus}/out"],
+    "must not hold the text": ["--input_file={folder}/vocab.txt", "--output_dir={folder}"],
+    "--text goes with --compare": [
+        "--input_file={corpus}", "--output_dir={folder}/out", "--text=가",
+    ],
+    "--compare stands alone": ["--compare={folder}", "--output_dir={folder}"],
+    "--compare must name a vocabulary": ["--compare=,"],
+    "a vocabulary must be a folder": ["--compare={folder}"],
+    "File must exist": ["--compare={folder}/none.txt"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("message", BAD)
+def test_bad_input_is_one_line(message, corpus, tmp_path, capsys):
+    (tmp_path / "empty.txt").write_text("\n")
+    (tmp_path / "vocab.txt").write_text("가 나 다\n", encoding="utf-8")
+    arguments = [argument.format(corpus=corpus, folder=tmp_path) for argument in BAD[message]]
+    assert run("--analyser=none", *arguments) == 1
+    out, err = capsys.readouterr()
+    assert err.startswith("error: ") and message in err and "Received: " in err
+    assert err.count("\n") == 1
+    assert not (tmp_path / "out" / "vocab.txt").exists()
+
+
+def test_without_kiwi_the_other_learner_is_chosen_and_named(corpus, tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "kiwipiepy", None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    arguments = [f"--input_file={corpus}", f"--output_dir={tmp_path / 'out'}"]
+    assert run(*arguments, "--vocab_size=2000") == 0
+    assert "analyser: none, because kiwipiepy is not installed" in capsys.readouterr().out
+    assert run(*arguments, "--analyser=kiwi") == 1
+    assert "pip install -e '.[korean]'" in capsys.readouterr().err
+
+
+def test_compares_side_by_side(capsys):
+    assert run(f"--compare={SAMPLE},{SAMPLE / 'vocab.txt'}", "--text=나는 학교에 | 바다") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "나는 학교에" and lines[4] == "바다"
+    assert lines[1].startswith("  sample_tokenizer (WordPiece, 2,758)")
+    assert lines[2].startswith("  vocab.txt (WordPiece, 2,758)")
+    count, *pieces = lines[1].split("2,758)")[1].split()
+    assert int(count) == len(pieces)
+    assert "".join(pieces).replace("##", "") == "나는학교에"
+
+
+def test_has_sentences_of_its_own_to_compare(capsys):
+    assert run(f"--compare={SAMPLE}") == 0
+    out = capsys.readouterr().out
+    assert all(sentence in out for sentence in SENTENCES)
+
+
+def test_the_launcher_shows_every_flag():
+    help_run = subprocess.run(
+        [sys.executable, str(ROOT / "build_vocab.py"), "--help"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": ""},
+    )
+    assert (help_run.returncode, help_run.stderr) == (0, "")
+    for name in BuildVocabFlags.__dataclass_fields__:
+        assert f"--{name}=<" in help_run.stdout

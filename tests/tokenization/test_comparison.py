@@ -1,0 +1,100 @@
+"""Vocabularies of every kind, opened to be compared."""
+
+import json
+
+import pytest
+from paths import ROOT, TEST_DATA
+
+from tokenization import InputError
+from tokenization.comparison import boundaries, open_cutter
+
+DATA = TEST_DATA / "tokenization"
+CORPUS = ROOT / "sample_corpus" / "train.txt"
+SAMPLE = TEST_DATA / "sample_tokenizer"
+WORDS = ["학교에서", "공부했다", "나는", "바다를", "GPU", "꿀잼ㅋㅋ"]
+
+
+def test_boundaries_are_places_between_characters():
+    assert boundaries("학교에서", ["학교", "에서"]) == [2]
+    assert boundaries("가", ["가"]) == []
+    # Jamo: the places inside a syllable are none.
+    assert boundaries("뷁이", ["\u1107", "\u1170", "\u11b0", "이"]) == [1]
+    assert boundaries("학교에", ["학교", ""]) is None
+    assert boundaries("학교에", ["", "학교", "에"]) == [2]
+
+
+def hugging_face(path, kind):
+    """A tokenizer.json made on the spot from the sample corpus."""
+    tokenizers = pytest.importorskip("tokenizers", reason="the package tokenizers is not here")
+    from tokenizers import models, pre_tokenizers, trainers
+
+    tokenizer = tokenizers.Tokenizer(models.BPE(unk_token="[UNK]"))
+    options = {"vocab_size": 1200, "special_tokens": ["[UNK]"], "show_progress": False}
+    if kind == "byte-level":
+        tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        options["initial_alphabet"] = pre_tokenizers.ByteLevel.alphabet()
+    else:
+        tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    lines = CORPUS.read_text(encoding="utf-8").splitlines()
+    tokenizer.train_from_iterator(lines, trainers.BpeTrainer(**options))
+    tokenizer.save(str(path))
+
+
+@pytest.mark.parametrize("kind", ["byte-level", "plain"])
+def test_a_tokenizer_json(tmp_path, kind):
+    path = tmp_path / "tokenizer.json"
+    hugging_face(path, kind)
+    cutter = open_cutter(path)
+    assert cutter.kind == ("byte-level BPE" if kind == "byte-level" else "BPE")
+    assert cutter.size == 1200
+    pieces = cutter.pieces("나는 바다를 보았다")
+    text = "".join(cutter.plain(piece) for piece in pieces)
+    if not any(piece.startswith("<") for piece in pieces):
+        assert text == "나는바다를보았다"
+    if kind == "byte-level":
+        # No piece for the first syllable: its three bytes are shown as what they are.
+        shown = cutter.pieces("뷁")
+        assert "".join(piece.strip("<>") for piece in shown) == "뷁".encode().hex().upper()
+
+
+def test_a_bpe_model_of_sentencepiece(tmp_path):
+    import sentencepiece
+
+    sentencepiece.SentencePieceTrainer.train(
+        input=str(CORPUS), model_prefix=str(tmp_path / "bpe"), model_type="bpe",
+        vocab_size=1500, minloglevel=2,
+    )  # fmt: skip
+    assert open_cutter(tmp_path / "bpe.model").kind == "BPE"
+
+
+def test_a_sentencepiece_model():
+    cutter = open_cutter(DATA / "spm_small.model")
+    assert cutter.kind == "unigram"
+    pieces = cutter.pieces("hello world")
+    assert "".join(map(cutter.plain, pieces)) == "helloworld"
+
+
+@pytest.mark.parametrize("path", [SAMPLE, SAMPLE / "vocab.txt"])
+def test_wordpiece(path):
+    cutter = open_cutter(path)
+    assert (cutter.kind, cutter.size) == ("WordPiece", 2758)
+    for word in WORDS[:4]:
+        assert boundaries(word, list(map(cutter.plain, cutter.pieces(word)))) is not None
+
+
+BAD_FILES = {
+    "vocabulary.bin": "a vocabulary must be",
+    "broken.model": "must be a SentencePiece model",
+    "broken.json": "must be a tokenizer.json",
+    "empty.txt": "must not be empty",
+}
+
+
+@pytest.mark.parametrize("name", BAD_FILES)
+def test_files_of_no_kind_are_refused(tmp_path, name):
+    path = tmp_path / name
+    path.write_text("" if name == "empty.txt" else json.dumps({"model": {}}))
+    if name.endswith(".json"):
+        pytest.importorskip("tokenizers", reason="the package tokenizers is not here")
+    with pytest.raises(InputError, match=BAD_FILES[name]):
+        open_cutter(path)

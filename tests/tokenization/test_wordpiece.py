@@ -1,0 +1,407 @@
+"""What the tokenizers promise beyond the recorded outputs: Korean kept whole, errors, files."""
+
+import json
+import os
+import pickle
+import subprocess
+import sys
+import unicodedata
+import warnings
+
+import pytest
+from paths import ROOT, TEST_DATA
+
+from tokenization import (
+    FullTokenizer,
+    InputError,
+    KoreanTokenizer,
+    SentencePieceTokenizer,
+    load_tokenizer,
+    save_tokenizer,
+    wordpiece,
+)
+from tokenization.loading import KINDS
+
+DATA = TEST_DATA / "tokenization"
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+PIECES = [
+    "영화", "##가", "##는", "재미", "##있", "##다", "진짜", "ㅋ", "##ㅋ", "ㅠㅠ", "큐", "韓", "國",
+    "!", ".", ",", "good", "##s", "GOOD", "é", "3", "##8",
+]  # fmt: skip
+JAMO = [chr(code) for code in range(0x1100, 0x1113)]
+JAMO += ["##" + chr(c) for c in (*range(0x1100, 0x1113), *range(0x1161, 0x1176))]
+JAMO += ["##" + chr(code) for code in range(0x11A8, 0x11C3)]
+TEXTS = [
+    "", " \t\n", "영화가 재미있다!", "ㅋㅋㅋ 진짜ㅠㅠ", "韓國 영화는 good.", "3,888 é 😀", "!!.,",
+]  # fmt: skip
+
+
+@pytest.fixture
+def vocab_file(tmp_path):
+    return write_vocab(tmp_path / "source.txt", SPECIAL + PIECES)
+
+
+def write_vocab(path, lines):
+    path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def digits():
+    return SentencePieceTokenizer(DATA / "spm_digits.model")
+
+
+# === Korean ===
+
+
+def test_korean_is_kept_whole(vocab_file):
+    tokenizer = KoreanTokenizer(vocab_file)
+    assert tokenizer.tokenize_words("영화가 재미있다!") == [
+        ["영화", "##가"], ["재미", "##있", "##다"], ["!"],
+    ]  # fmt: skip
+    assert tokenizer.tokenize("ㅋㅋㅋ ㅠㅠ") == ["ㅋ", "##ㅋ", "##ㅋ", "ㅠㅠ"]
+
+
+@pytest.mark.parametrize("do_lower_case", [True, False])
+def test_decomposed_input_equals_composed(vocab_file, do_lower_case):
+    tokenizer = KoreanTokenizer(vocab_file, do_lower_case=do_lower_case)
+    for text in TEXTS:
+        decomposed = unicodedata.normalize("NFD", text)
+        assert tokenizer.encode(decomposed) == tokenizer.encode(text)
+    as_it_is = KoreanTokenizer(vocab_file, normalization=None)
+    assert as_it_is.tokenize(unicodedata.normalize("NFD", "영화")) == ["[UNK]"]
+
+
+def test_chat_jamo_do_not_compose(vocab_file):
+    assert unicodedata.normalize("NFKC", "ㅋㅠ") == "큐"  # the trap
+    assert KoreanTokenizer(vocab_file).basic_tokens("ㅋㅠ") == ["ㅋㅠ"]
+
+
+def test_lower_casing_changes_nothing_else(vocab_file):
+    cased = KoreanTokenizer(vocab_file)
+    lowered = KoreanTokenizer(vocab_file, do_lower_case=True)
+    assert cased.tokenize("GOOD 영화 é") == ["GOOD", "영화", "é"]
+    assert lowered.tokenize("GOOD 영화 É") == ["good", "영화", "é"]  # the accent stays
+    for text in TEXTS:
+        assert cased.tokenize(text) == lowered.tokenize(text)
+
+
+def test_korean_switches(vocab_file):
+    text = "韓國, 영화 !"
+    assert KoreanTokenizer(vocab_file).basic_tokens(text) == ["韓", "國", ",", "영화", "!"]
+    assert KoreanTokenizer(vocab_file, split_chinese_characters=False).basic_tokens(text) == [
+        "韓國", ",", "영화", "!",
+    ]  # fmt: skip
+    text = "韓國, 영화!"
+    assert KoreanTokenizer(vocab_file, split_punctuation=False).basic_tokens(text) == [
+        "韓", "國", ",", "영화!",
+    ]  # fmt: skip
+
+
+def test_word_end_marker(tmp_path):
+    vocab_file = write_vocab(tmp_path / "marked.txt", [*SPECIAL, "영화", "가", "가_", "._", "."])
+    switches = {"continuation_prefix": "", "word_end_marker": "_"}
+    tokenizer = KoreanTokenizer(vocab_file, **switches)
+    assert tokenizer.tokenize_words("영화가 영화가.") == [["영화", "가_"], ["영화", "가_"], ["._"]]
+    tokenizer = KoreanTokenizer(vocab_file, mark_final_word=False, **switches)
+    assert tokenizer.tokenize_words("영화가 영화가") == [["영화", "가_"], ["영화", "가"]]
+    assert tokenizer.tokenize("") == []
+
+
+# === Google's rules ===
+
+
+def test_full_tokenizer_takes_hangul_apart_and_says_so(vocab_file):
+    with pytest.warns(UserWarning, match=r"lower-casing here takes Hangul apart.*KoreanTokenizer"):
+        tokenizer = FullTokenizer(vocab_file, do_lower_case=True)
+    assert tokenizer.tokenize("영화 Good") == ["[UNK]", "good"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert FullTokenizer(vocab_file, do_lower_case=False).tokenize("영화") == ["영화"]
+        FullTokenizer(DATA / "vocab.txt", do_lower_case=True)  # holds jamo enough
+
+
+def test_korean_tokenizer_warns_of_a_jamo_vocabulary(tmp_path):
+    vocab_file = write_vocab(tmp_path / "jamo.txt", [*SPECIAL, "\u1100\u1161", "##\u11a8"])
+    with pytest.warns(UserWarning, match="made for decomposed text"):
+        KoreanTokenizer(vocab_file)
+
+
+def test_special_tokens_in_text_are_text(vocab_file):
+    assert KoreanTokenizer(vocab_file).basic_tokens("[MASK]") == ["[", "MASK", "]"]
+
+
+def test_a_word_of_200_characters_is_the_longest(vocab_file):
+    tokenizer = KoreanTokenizer(vocab_file)
+    for _ in range(2):  # found, then remembered
+        assert tokenizer.tokenize("ㅋ" * 200) == ["ㅋ"] + ["##ㅋ"] * 199
+        assert tokenizer.tokenize("ㅋ" * 201) == ["[UNK]"]
+
+
+def test_remembered_words_are_bounded_and_safe(vocab_file, monkeypatch):
+    monkeypatch.setattr(wordpiece, "MAX_CACHED_WORDS", 2)
+    tokenizer = KoreanTokenizer(vocab_file)
+    for text in TEXTS * 2:
+        expected = KoreanTokenizer(vocab_file).tokenize_words(text)
+        words = tokenizer.tokenize_words(text)
+        assert words == expected
+        for word in words:
+            word.clear()  # a caller may change what it was given
+        assert len(tokenizer.wordpiece._cache) <= 2
+
+
+# === SentencePiece ===
+
+
+def test_numbers_with_commas_are_text(digits):
+    pieces = digits.tokenize("1999, 2,345,678")
+    assert all(type(piece) is str for piece in pieces)
+    assert "".join(pieces) == "▁1999,▁2,345,678"
+    assert pieces[:3] == ["▁199", "9", ","]  # Google: "▁199", b"\xe2\x96\x81", b"9", b","
+    assert digits.tokenize("₩1,000") == ["▁", "₩", "1", ",", "0", "0", "0"]
+
+
+def test_preprocessing_can_be_skipped():
+    lowered, cased, skipped = (
+        SentencePieceTokenizer(DATA / "spm_small.model", lower) for lower in (True, False, None)
+    )
+    assert lowered.tokenize("Café") == lowered.tokenize("cafe")
+    assert cased.tokenize("Café") == cased.tokenize("Cafe") != lowered.tokenize("Café")
+    assert skipped.tokenize("Café") != skipped.tokenize("Cafe")
+    assert "".join(skipped.tokenize("Café")) == "▁Café"
+
+
+def test_sentencepiece_words(digits, monkeypatch):
+    pieces = ["▁영화", "가", "▁", "재미", "3", "0", ".", ".", "▁(", "영", ")", "▁", "!", "는"]
+    monkeypatch.setattr(digits, "_pieces", lambda text: pieces)
+    assert digits.tokenize_words("") == [
+        ["▁영화", "가"], ["▁", "재미", "3", "0"], ["."], ["."],
+        ["▁("], ["영"], [")"], ["▁", "!"], ["는"],
+    ]  # fmt: skip
+    assert digits.tokenize("") == pieces
+
+
+# === Every tokenizer ===
+
+
+def every_tokenizer(vocab_file):
+    return [
+        FullTokenizer(vocab_file, do_lower_case=False),
+        KoreanTokenizer(vocab_file, do_lower_case=True, normalization=None, word_end_marker="_"),
+        SentencePieceTokenizer(DATA / "spm_small.model", do_lower_case=None),
+    ]
+
+
+def test_words_tokens_and_ids_agree(vocab_file):
+    for tokenizer in every_tokenizer(vocab_file):
+        for text in TEXTS:
+            words = tokenizer.tokenize_words(text)
+            assert all(type(word) is list and word for word in words)
+            tokens = tokenizer.tokenize(text)
+            assert tokens == [piece for word in words for piece in word]
+            ids = tokenizer.encode(text)
+            assert ids == tokenizer.convert_tokens_to_ids(tokens)
+            known = [token for token in tokens if token in tokenizer.vocab]
+            assert tokenizer.convert_ids_to_tokens(tokenizer.convert_tokens_to_ids(known)) == known
+
+
+def test_special_ids_follow_the_vocabulary(tmp_path, digits):
+    lines = ["[CLS]", "a", "[MASK]", "[SEP]", "[PAD]", "[UNK]"]
+    vocab_file = write_vocab(tmp_path / "shuffled.txt", lines)
+    for tokenizer in (KoreanTokenizer(vocab_file), FullTokenizer(vocab_file)):
+        assert (tokenizer.pad_id, tokenizer.unk_id, tokenizer.cls_id) == (4, 5, 0)
+        assert (tokenizer.sep_id, tokenizer.mask_id, tokenizer.vocab_size) == (3, 2, 6)
+    assert (digits.pad_id, digits.unk_id, digits.cls_id) == (0, 1, 2)
+    assert (digits.sep_id, digits.mask_id, digits.vocab_size) == (3, 4, 400)
+    bare = FullTokenizer(write_vocab(tmp_path / "bare.txt", ["a", "b"]))
+    assert bare.pad_id is None and bare.mask_id is None
+    with pytest.warns(UserWarning, match="repeat"):
+        gap = FullTokenizer(write_vocab(tmp_path / "gap.txt", ["a", "b", "a"]))
+    assert gap.vocab_size == 3 and gap.encode("a") == [2]
+    with pytest.raises(KeyError, match="Id must belong to a token, below 3. Received: 0"):
+        gap.convert_ids_to_tokens([0])
+
+
+def test_unknown_tokens(vocab_file, digits):
+    for tokenizer in (FullTokenizer(vocab_file, False), KoreanTokenizer(vocab_file)):
+        with pytest.raises(KeyError, match="Token must be in the vocabulary .*Received: '없음'"):
+            tokenizer.convert_tokens_to_ids(["영화", "없음"])
+    lenient = KoreanTokenizer(vocab_file, strict_vocabulary=False)
+    assert lenient.convert_tokens_to_ids(["영화", "없음"]) == [5, 1]
+    assert digits.convert_tokens_to_ids(["없음"]) == [1]
+
+
+def test_tokenizers_can_be_sent_to_other_processes(vocab_file):
+    for tokenizer in every_tokenizer(vocab_file):
+        copy = pickle.loads(pickle.dumps(tokenizer))
+        assert [copy.encode(text) for text in TEXTS] == [tokenizer.encode(text) for text in TEXTS]
+
+
+def test_import_is_cheap():
+    program = (
+        "import sys, tokenization; "
+        "print([m for m in ('tensorflow', 'sentencepiece', 'numpy') if m in sys.modules])"
+    )
+    root = ROOT
+    result = subprocess.run(
+        [sys.executable, "-c", program], cwd=root, capture_output=True, text=True, check=True
+    )
+    assert result.stdout.strip() == "[]"
+
+
+# === Vocabulary errors ===
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n가\n나\n가\n", "line 8: '가', as on line 6"),
+        ("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n가\n가 \n", "line 7: '가', as on line 6"),
+        ("[PAD]\n[UNK]\n[CLS]\n\n[SEP]\n[MASK]\n", "line 4: ''"),
+        ("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n\u3000\n", r"line 6: '\u3000'"),
+        ("[UNK]\n[CLS]\n[SEP]\n가\n", "(4 lines) without [PAD] [MASK]"),
+        ("\ufeff[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n", "without [PAD]"),
+        (b"[PAD]\n[UNK]\n\xb0\xa1\n", "line 3: byte 0xb0"),
+        ("", "must not be empty"),
+        (None, "must exist"),
+    ],
+)
+def test_strict_vocabulary(tmp_path, content, message):
+    vocab_file = tmp_path / "broken.txt"
+    if content is not None:
+        vocab_file.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8"))
+    with pytest.raises(InputError) as error:
+        KoreanTokenizer(vocab_file)
+    text = str(error.value)
+    assert message in text and str(vocab_file) in text and "Received: " in text
+    assert "\n" not in text
+
+
+def test_windows_vocabulary_is_accepted(tmp_path):
+    vocab_file = tmp_path / "windows.txt"
+    vocab_file.write_bytes("\r\n".join([*SPECIAL, "가"]).encode("utf-8"))
+    assert KoreanTokenizer(vocab_file).encode("가") == [5]
+
+
+@pytest.mark.parametrize("content", [None, b"", b"\xff\xfe\n"])
+def test_unreadable_files(tmp_path, content):
+    path = tmp_path / "file"
+    if content is not None:
+        path.write_bytes(content)
+    for tokenizer_class in (FullTokenizer, SentencePieceTokenizer):
+        with pytest.raises(InputError, match="Received: .*file"):
+            tokenizer_class(path)
+
+
+@pytest.mark.parametrize(
+    "switch", [{"normalization": "NFKC"}, {"do_lower_case": 1}, {"word_end_marker": None}]
+)
+def test_wrong_switch_values(vocab_file, switch):
+    (name,) = switch
+    with pytest.raises(InputError, match=f"KoreanTokenizer: {name} must be .*Received: "):
+        KoreanTokenizer(vocab_file, **switch)
+
+
+# === Directories ===
+
+
+def test_save_then_load(vocab_file, tmp_path):
+    for number, tokenizer in enumerate(every_tokenizer(vocab_file)):
+        directory = tmp_path / "new" / str(number)
+        save_tokenizer(tokenizer, directory)
+        save_tokenizer(tokenizer, directory)  # over the first
+        loaded = load_tokenizer(directory)
+        assert type(loaded) is type(tokenizer)
+        assert loaded.config() == tokenizer.config()
+        assert loaded.fingerprint() == tokenizer.fingerprint()
+        assert [loaded.encode(text) for text in TEXTS] == [tokenizer.encode(t) for t in TEXTS]
+        name = "spiece.model" if number == 2 else "vocab.txt"
+        assert sorted(os.listdir(directory)) == sorted(["tokenizer_config.json", name])
+        source = DATA / "spm_small.model" if number == 2 else vocab_file
+        assert (directory / name).read_bytes() == source.read_bytes()
+
+
+def test_bytes_of_an_odd_vocabulary_are_kept(tmp_path):
+    with pytest.warns(UserWarning, match="read as google-research/bert reads it"):
+        tokenizer = FullTokenizer(DATA / "vocab_quirks.txt")
+    save_tokenizer(tokenizer, tmp_path)
+    assert (tmp_path / "vocab.txt").read_bytes() == (DATA / "vocab_quirks.txt").read_bytes()
+
+
+def test_every_switch_is_in_the_fingerprint(vocab_file, tmp_path):
+    others = {str: "@@", int: 3, (True, False): None, ("NFC", None): None}
+    others["word", "character"] = "character"
+    # Two that need something: what they need comes with them.
+    needs = {
+        "jamo_fallback": {},
+        "word_end_marker_at": {"word_end_marker": "_", "unknown": "character"},
+    }
+    write_vocab(vocab_file, [*SPECIAL, *PIECES, *JAMO, "##_"])
+    plain = KoreanTokenizer(vocab_file)
+    prints = {plain.fingerprint(), FullTokenizer(vocab_file, False).fingerprint()}
+    for name, allowed in KoreanTokenizer.switches.items():
+        if name == "word_end_marker_at":
+            other = "eojeol"
+        else:
+            other = not plain.config()[name] if allowed == (True, False) else others[allowed]
+        switches = needs.get(name, {}) | {name: other}
+        prints.add(KoreanTokenizer(vocab_file, **switches).fingerprint())
+    other_vocab = write_vocab(tmp_path / "other.txt", [*SPECIAL, *PIECES, "새"])
+    prints.add(KoreanTokenizer(other_vocab).fingerprint())
+    assert len(prints) == 3 + len(KoreanTokenizer.switches)
+    assert all(len(print_) == 64 for print_ in prints)
+    assert plain.fingerprint() == KoreanTokenizer(vocab_file).fingerprint()
+
+
+def test_config_names_every_switch(vocab_file):
+    assert every_tokenizer(vocab_file)[0].config() == {"kind": "full", "do_lower_case": False}
+    for tokenizer in every_tokenizer(vocab_file):
+        assert set(tokenizer.config()) == {"kind", *tokenizer.switches}
+        assert KINDS[tokenizer.kind][0] is type(tokenizer)
+
+
+def test_switches_left_out_have_their_defaults(vocab_file, tmp_path):
+    (tmp_path / "tokenizer_config.json").write_text('{"kind": "korean"}')
+    vocab_file.rename(tmp_path / "vocab.txt")
+    assert load_tokenizer(tmp_path).config() == KoreanTokenizer(tmp_path / "vocab.txt").config()
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"kind": "korean", "lower": True}, "Received: 'lower'"),
+        ({"kind": "full", "normalization": "NFC"}, "Received: 'normalization'"),
+        ({"kind": "korean", "do_lower_case": "true"}, "do_lower_case must be one of true, false"),
+        ({"kind": "korean", "normalization": "NFKC"}, 'normalization must be one of "NFC", null'),
+        ({"kind": "korean", "continuation_prefix": 1}, "continuation_prefix must be a string"),
+        ({"kind": "bpe"}, "kind must be one of full, korean, sentencepiece. Received: 'bpe'"),
+        ({"kind": ["full"]}, "kind must be one of"),
+        ({}, "Received: None"),
+        ([], "must hold a JSON object"),
+        (
+            {"kind": "korean", "word_end_marker": "\ud800"},
+            "must be a string without lone surrogates",
+        ),
+        ('{"kind": ', "must hold JSON"),
+        ('{"kind": "korean", "shorten_runs": %s}' % ("9" * 5000), "must hold JSON"),
+        ("[" * 100_000 + "]" * 100_000, "nested too deeply"),
+        (None, "must exist"),
+    ],
+)
+def test_broken_directories(vocab_file, tmp_path, config, message):
+    vocab_file.rename(tmp_path / "vocab.txt")
+    path = tmp_path / "tokenizer_config.json"
+    if config is not None:
+        path.write_text(config if isinstance(config, str) else json.dumps(config))
+    with pytest.raises(InputError) as error:
+        load_tokenizer(tmp_path)
+    text = str(error.value)
+    assert message in text and str(path) in text and "Received: " in text
+    assert "\n" not in text
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_missing_vocabulary(tmp_path, kind):
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"kind": kind}))
+    with pytest.raises(InputError, match=KINDS[kind][1]):
+        load_tokenizer(tmp_path)

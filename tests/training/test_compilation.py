@@ -1,0 +1,113 @@
+"""What XLA compiles is what was asked for, and on CPUs what is fastest there."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from paths import PYTHONPATH
+
+from bert_common.errors import InputError
+from bert_tf.training.xla import Compiled, choose_compilation
+
+# Trains a tiny model; prints the losses. With an argument, XLA compiles between the products.
+PROGRAM = """
+import json, sys
+from tiny import make_step, random_batch, split_batch
+import tensorflow as tf
+from bert_tf.training.xla import compile_between_products
+if sys.argv[1:]:
+    compile_between_products()
+strategy = tf.distribute.get_strategy()
+step = make_step(strategy=strategy, policy="mixed_bfloat16", dropout=0.1, recompute="block")
+batch = split_batch(random_batch(0), strategy)
+print(json.dumps([float(step(batch)["loss"]) for _ in range(10)]))
+"""
+
+
+@pytest.mark.parametrize(
+    "xla, precision, gpus, expected",
+    (
+        ("auto", "float32", 0, ((True, False, True), "on")),
+        ("auto", "bfloat16", 0, ((False, True, True), "between the products")),
+        ("auto", "float16", 0, ((False, True, True), "between the products")),
+        ("auto", "bfloat16", 2, ((True, False, True), "on")),
+        ("on", "bfloat16", 0, ((True, False, True), "on")),
+        ("off", "bfloat16", 0, ((False, False, False), "off")),
+        ("off", "float32", 2, ((False, False, False), "off")),
+    ),
+)
+def test_choice(monkeypatch, xla, precision, gpus, expected):
+    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [kind] * gpus)
+    compiled = choose_compilation(xla, precision)
+    assert (tuple(compiled), str(compiled)) == expected
+
+
+def digits(compilation):
+    """How many digits a number has, by way of text, which XLA does not know."""
+    return tf.function(
+        lambda number: tf.strings.length(tf.strings.as_string(number)),
+        jit_compile=compilation.whole,
+    )
+
+
+def test_what_xla_cannot_compile():
+    """It runs without if that is left to us, is one line if it is not."""
+    function = Compiled(digits, "auto", "float32", "the count")
+    with pytest.warns(match="XLA cannot compile the count here, so it runs without: .*AsStr"):
+        assert int(function(tf.constant(123))) == 3
+    assert int(function(tf.constant(12345))) == 5
+    assert int(Compiled(digits, "off", "float32", "the count")(tf.constant(12))) == 2
+    with pytest.raises(InputError, match="--xla=on needs what XLA can compile, the count too"):
+        Compiled(digits, "on", "float32", "the count")(tf.constant(12))
+
+
+@pytest.mark.parametrize("kind", (tf.errors.ResourceExhaustedError, tf.errors.UnavailableError))
+def test_what_is_not_about_xla_is_not_tried_again(kind):
+    tries = []
+
+    def make(compilation):
+        tries.append(compilation)
+
+        def fail():
+            raise kind(None, None, "")
+
+        return fail
+
+    with pytest.raises(kind):
+        Compiled(make, "auto", "float32", "the count")()
+    assert len(tries) == 1
+
+
+@pytest.mark.slow
+def test_between_the_products(tmp_path):
+    """XLA compiles many parts, none with a product in it; training stays the same."""
+
+    def run(*arguments):
+        dump = tmp_path / f"dump{len(arguments)}"
+        environment = {
+            **os.environ,
+            "PYTHONPATH": PYTHONPATH,
+            "XLA_FLAGS": f"--xla_dump_to={dump} --xla_dump_hlo_as_text",
+        }
+        command = [sys.executable, "-c", PROGRAM, *arguments]
+        result = subprocess.run(command, env=environment, capture_output=True, text=True)
+        assert result.returncode == 0, result.stderr[-2000:]
+        texts = [
+            path.read_text(encoding="utf-8")
+            for path in dump.glob("*cluster_*cpu_after_optimizations.txt")
+        ]
+        return np.array(json.loads(result.stdout)), texts
+
+    plain, none = run()
+    losses, parts = run("between")
+    assert not none
+    # A block's forward pass has five parts between its products at the least.
+    assert len(parts) >= 2 * 5
+    assert not any(" dot(" in text for text in parts)
+    # Rounding differs where XLA keeps more bits; from step to step that grows.
+    np.testing.assert_allclose(losses[:4], plain[:4], rtol=1e-3)
+    assert losses[-1] < losses[0]

@@ -1,0 +1,115 @@
+"""XLA really compiles the forward and backward pass, once for every replica, as its dumps show."""
+
+import os
+import re
+
+import pytest
+from paths import PYTHONPATH
+from workers import start_workers, wait_for
+
+# Prints a marker after each part, then how many modules have been dumped so far.
+PROGRAM = """
+import os, sys
+if sys.argv[1] == "mirrored":
+    import conftest  # two logical CPUs
+from tiny import make_step, random_batch, split_batch
+from bert_tf.training.distribution import barrier, make_strategy
+strategy = make_strategy(sys.argv[1])
+sizes = {"num_hidden_layers": int(sys.argv[2])}
+parts = {
+    "off": {"xla": False},
+    "on": {"xla": True},
+    "recompute": {"xla": True, "recompute": "block"},
+}
+for name in sys.argv[3:]:
+    step = make_step(strategy=strategy, sizes=sizes, dropout=0.1, **parts[name])
+    for i in range(2):
+        step(split_batch(random_batch(i, size=32, length=32), strategy))
+    if not os.path.isdir(os.environ["DUMP"]):
+        print(name, 0)
+    else:
+        files = os.listdir(os.environ["DUMP"])
+        print(name, sum(file.endswith("cpu_after_optimizations.txt") for file in files))
+barrier(strategy)
+"""
+
+# Products of a block's forward pass: query, key, value, scores, context, output, two of the
+# feed-forward part.
+BLOCK = 8
+
+
+def products(layers, again=0):
+    """How many matrix products a training step of the tiny model has.
+
+    Args:
+        layers: how many blocks.
+        again: how many of them run a second time for the gradient.
+    """
+    # Token types, pooler, both layers of the masked words' head, sentence pairs.
+    forward = layers * BLOCK + 5
+    # Two more for the gradient of each, one of token types: nothing is learned of one-hot rows.
+    backward = 2 * forward - 1
+    return forward + backward + again * BLOCK
+
+
+def run(folder, strategy, layers, parts, count=1):
+    """Runs the parts; returns, for each process, what it wrote and what XLA dumped."""
+    program = folder / "program.py"
+    program.write_text(PROGRAM, encoding="utf-8")
+    dumps = [folder / f"dump{i}" for i in range(count)]
+    environments = [
+        {
+            "DUMP": str(dump),
+            "PYTHONPATH": PYTHONPATH,
+            "XLA_FLAGS": f"{os.environ.get('XLA_FLAGS', '')} --xla_dump_to={dump} "
+            "--xla_dump_hlo_as_text --xla_dump_hlo_module_re=.*forward_backward.*",
+        }
+        for dump in dumps
+    ]
+    command = [program, strategy, layers, *parts]
+    with start_workers(command, folder, count, environments) as workers:
+        wait_for(workers, deadline=600)
+        written = [worker.stdout.split() for worker in workers]
+    return written, dumps
+
+
+def modules(dump):
+    """The text of each compiled module of the forward and backward pass, in order."""
+    paths = sorted(dump.glob("*forward_backward*cpu_after_optimizations.txt"))
+    return [path.read_text(encoding="utf-8") for path in paths]
+
+
+def count_products(text):
+    return len(re.findall(r" dot\(", text))
+
+
+def bytes_used(dump):
+    """The memory of each module as XLA plans it."""
+    paths = sorted(dump.glob("*forward_backward*memory-usage-report.txt"))
+    return [int(re.search(r"Total bytes used: (\d+)", path.read_text())[1]) for path in paths]
+
+
+def test_one_device(tmp_path):
+    """XLA could notice that blocks are computed twice, and keep the first results after all."""
+    (written,), (dump,) = run(tmp_path, "one_device", 1, ("off", "recompute"))
+    assert written == ["off", "0", "recompute", "1"]
+    assert [count_products(text) for text in modules(dump)] == [products(1, again=1)]
+
+
+@pytest.mark.slow
+def test_recomputation_saves_memory(tmp_path):
+    # Three layers, as the last one keeps little.
+    (written,), (dump,) = run(tmp_path, "one_device", 3, ("on", "recompute"))
+    assert written == ["on", "1", "recompute", "2"]
+    assert [count_products(text) for text in modules(dump)] == [products(3), products(3, again=3)]
+    kept, again = bytes_used(dump)
+    assert again < 0.8 * kept
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("strategy, processes, each", (("mirrored", 1, 2), ("multi_worker", 2, 1)))
+def test_every_replica_has_its_own(tmp_path, strategy, processes, each):
+    written, dumps = run(tmp_path, strategy, 1, ("off", "on"), processes)
+    assert written == [["off", "0", "on", str(each)]] * processes
+    for dump in dumps:
+        assert [count_products(text) for text in modules(dump)] == [products(1)] * each
