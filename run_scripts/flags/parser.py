@@ -293,6 +293,8 @@ def resolve_columns(values, column):
 # From here on a bound is no news to anybody who reads --help.
 _NO_LIMIT = 2**31 - 1
 
+_PACKAGE = __name__.split(".")[0]
+
 
 def help_text(flags_class, program, full=True):
     """What the program does, an example, then every flag with its default, in groups.
@@ -304,8 +306,10 @@ def help_text(flags_class, program, full=True):
     """
     folder, program = os.path.split(program)
     started = f"python {program}" if program.endswith(".py") else program
-    if os.path.basename(folder) == "run_scripts":  # python -m
-        started = f"python -m run_scripts.{program.removesuffix('.py')}"
+    parts = folder.split(os.sep)
+    if _PACKAGE in parts:  # python -m
+        package = ".".join(parts[parts.index(_PACKAGE) :])
+        started = f"python -m {package}.{program.removesuffix('.py')}"
     groups = {heading: {} for heading in (REQUIRED, *GROUPS, COMPATIBILITY, TPU)}
     for field in dataclasses.fields(flags_class):
         help, required = field.metadata["help"], field.metadata["required"]

@@ -14,8 +14,8 @@ from bert_common.startup import begin
 from finetuning import inputs
 from tokenization import KoreanTokenizer
 
-PACKAGES = ("tokenization", "create_pretraining_data", "bert_tf", "albert_tf", "finetuning",
-            "run_scripts")  # fmt: skip
+PACKAGES = ("bert_common", "tokenization", "create_pretraining_data", "bert_tf", "albert_tf",
+            "finetuning", "run_scripts")  # fmt: skip
 SOURCES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
 SAMPLE = ROOT / "tests" / "data" / "sample_tokenizer"
 

@@ -72,8 +72,8 @@ def within(value, bounds):
 def test_programs_are_all_here():
     declared = {
         path.name
-        for path in (ROOT / "run_scripts").glob("*.py")
-        if path.name != "cli.py" and "return run_program(" in path.read_text(encoding="utf-8")
+        for path in (ROOT / "run_scripts").rglob("*.py")
+        if path.name != "parser.py" and "return run_program(" in path.read_text(encoding="utf-8")
     }
     assert len(declared) == len(PROGRAMS)
 

@@ -331,8 +331,7 @@ def test_nearest_sentence():
 
 def test_launchers():
     """google-research/albert's two programs are this one, the second with SQuAD 2.0's flag."""
-    root = ROOT
     for name, changed in (("run_squad", ""), ("run_squad_v1", ""), ("run_squad_v2", "negative")):
-        text = (root / f"{name}.py").read_text()
+        text = (ROOT / f"{name}.py").read_text()
         assert "from run_scripts.programs import run_squad" in text
         assert ("--version_2_with_negative" in text) == bool(changed)

@@ -242,9 +242,8 @@ def test_import_is_cheap():
         "import sys, tokenization; "
         "print([m for m in ('tensorflow', 'sentencepiece', 'numpy') if m in sys.modules])"
     )
-    root = ROOT
     result = subprocess.run(
-        [sys.executable, "-c", program], cwd=root, capture_output=True, text=True, check=True
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert result.stdout.strip() == "[]"
 
