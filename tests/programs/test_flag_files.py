@@ -91,9 +91,9 @@ def test_a_command_line_finds_what_is_shipped_from_anywhere(here):
     assert read("--source=bert_mini.json").source == "bert_mini.json"
     # Neither other files of the project nor what else lies where it is installed.
     for name in (
-        "cli.py",
+        "pretrain.py",
         "run_scripts/flags/parser.py",
-        "run_scripts/flagfiles/../cli.py",
+        "run_scripts/flagfiles/../pretrain.py",
         "setup.py",
     ):
         assert find_input(name) == name
