@@ -79,7 +79,7 @@ def create_data(flags):
     started = time.monotonic()
     defaults = choose_plan(flags)
     print(
-        f"objective: {defaults.objective}, defaults: {MODEL_NAMES[defaults.column]}'s, "
+        f"objective: {defaults.objective}, defaults: {MODEL_NAMES[defaults.model_type]}'s, "
         f"{defaults.reason}"
     )
     for name in ("input_file_mode", "parallel"):
@@ -87,7 +87,7 @@ def create_data(flags):
             print(f"--{name} means nothing here (text is read as UTF-8, by --num_workers)")
     flags = fill_in_tokenizer(flags)
     check_tokenizer_flags(flags)
-    flags = resolve_defaults(flags, defaults.column)
+    flags = resolve_defaults(flags, defaults.model_type)
     check_task(flags)
     check_engine(flags)
     if flags.engine == "spark":
@@ -143,7 +143,7 @@ def run_passes(flags, plan, manifest, tokenizer):
     """Makes this task's chunks, then the record files if all chunks are there.
 
     Args:
-        flags: `CreateDataFlags` without `Columns`.
+        flags: `CreateDataFlags` without `PerModel`.
         plan: a `WorkPlan`.
         manifest: what decided the records, for the JSON beside them.
         tokenizer: what cuts the text.
@@ -218,7 +218,7 @@ def check_text(flags, plan, statistics, expected):
     """Refuses text of which no useful records were made; warns of its layout.
 
     Args:
-        flags: `CreateDataFlags` without `Columns`.
+        flags: `CreateDataFlags` without `PerModel`.
         plan: a `WorkPlan`.
         statistics: `ChunkStatistics` of the whole text.
         expected: for each shard (records, bytes).

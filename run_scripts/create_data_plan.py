@@ -37,7 +37,7 @@ def make_settings(flags, defaults, tokenizer):
     """What decides the records of a chunk.
 
     Args:
-        flags: `CreateDataFlags` without `Columns`.
+        flags: `CreateDataFlags` without `PerModel`.
         defaults: the `Plan` that `choose_plan` chose.
         tokenizer: what cuts the text.
 
@@ -50,7 +50,7 @@ def make_settings(flags, defaults, tokenizer):
         max_predictions_per_seq=masking_rules.places,
         sentence_label=defaults.objective != "none",
         # As ALBERT's script, whose training reads it.
-        token_boundary=defaults.column == "albert",
+        token_boundary=defaults.model_type == "albert",
         packed_sequences=MOST_SEQUENCES if flags.packing else 0,
         masking=masking_rules if flags.masking == "dynamic" else None,
     )
@@ -61,7 +61,7 @@ def make_rules(flags, objective, tokenizer):
     """How sequences are cut, how they are masked.
 
     Args:
-        flags: `CreateDataFlags` without `Columns`.
+        flags: `CreateDataFlags` without `PerModel`.
         objective: "nsp", "sop" or "none".
         tokenizer: the tokenizer of the flags.
 
@@ -92,7 +92,7 @@ def make_manifest(flags, defaults, tokenizer, input_files, output_files):
     """Everything that decides the bytes of the record files.
 
     Args:
-        flags: `CreateDataFlags` without `Columns`.
+        flags: `CreateDataFlags` without `PerModel`.
         defaults: the `Plan` that `choose_plan` chose.
         tokenizer: what cuts the text.
         input_files: paths.
@@ -115,7 +115,7 @@ def make_manifest(flags, defaults, tokenizer, input_files, output_files):
     return {
         **decisive,
         "--objective": defaults.objective,
-        "defaults": defaults.column,
+        "defaults": defaults.model_type,
         "tokenizer": tokenizer.fingerprint(),
         **({"sentence splitter": describe_splitter()} if flags.split_sentences else {}),
         "output files": [os.path.relpath(path, folder) for path in output_files],
@@ -144,7 +144,7 @@ def make_plan(flags, settings, input_files, output_files, folder):
     """Cuts the text and the records into pieces of work.
 
     Args:
-        flags: `CreateDataFlags` without `Columns`.
+        flags: `CreateDataFlags` without `PerModel`.
         settings: `ChunkSettings`.
         input_files: paths.
         output_files: paths.

@@ -20,7 +20,7 @@ from run_scripts.flags.tokenizer import (
     open_tokenizer,
     source_of,
 )
-from run_scripts.flags.training import MODEL_DIR_HELP, choose_column, read_config
+from run_scripts.flags.training import MODEL_DIR_HELP, choose_model_type, read_config
 from run_scripts.model_folder import (
     check_table,
     fill_in_model,
@@ -85,8 +85,8 @@ def extract_features(values):
     """Checks everything that can be checked, then computes, then writes."""
     values = fill_in_model(values)
     check_flags(values)
-    column = choose_column(values)
-    config = read_config(values, column)
+    model_type = choose_model_type(values)
+    config = read_config(values, model_type)
     layers = read_layers("layers", values.layers, config)
     if values.max_seq_length > config.max_position_embeddings:
         raise InputError(
@@ -108,7 +108,7 @@ def extract_features(values):
     from bert_tf import BertModel, load_google_checkpoint
     from finetuning.features import extract
 
-    encoder = (BertModel if column == "bert" else AlbertModel)(config)
+    encoder = (BertModel if model_type == "bert" else AlbertModel)(config)
     load_google_checkpoint(encoder, values.init_checkpoint, UNUSED)
     arrays = values.output_file.endswith(ARRAYS)
     pooling = values.pooling or "mean" if arrays else "none"

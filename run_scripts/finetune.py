@@ -25,9 +25,9 @@ from run_scripts.flags.finetune import (
     resolve_steps,
     split_to_predict,
 )
-from run_scripts.flags.parser import Columns, resolve_columns, value_type
+from run_scripts.flags.parser import PerModel, resolve_model_defaults, value_type
 from run_scripts.flags.tokenizer import check_tokenizer_flags, open_tokenizer, source_of
-from run_scripts.flags.training import choose_column, read_config
+from run_scripts.flags.training import choose_model_type, read_config
 from run_scripts.model_folder import (
     CONFIG_NAMES,
     SETTINGS_FILE,
@@ -74,11 +74,11 @@ def finetune(values, program):
         program: a `Program`.
     """
     given, values = values, fill_in(take_model(values), program)
-    column = choose_column(values)
-    values = resolve_steps(resolve_columns(values, column), given)
+    model_type = choose_model_type(values)
+    values = resolve_steps(resolve_model_defaults(values, model_type), given)
     check_finetune_flags(values)
     check_tokenizer_flags(values)
-    config = read_config(values, column)
+    config = read_config(values, model_type)
     if values.max_seq_length > config.max_position_embeddings:
         raise InputError(
             "--max_seq_length must be at most max_position_embeddings of the configuration. "
@@ -109,7 +109,7 @@ def finetune(values, program):
 
         problem = program.make_problem(values, task, config, tokenizer)
         settings = {name: getattr(values, name) for name in program.task_flags}
-        run(values, column, config, tokenizer, problem, read, boundaries, settings, *held)
+        run(values, model_type, config, tokenizer, problem, read, boundaries, settings, *held)
 
 
 def take_model(values):
@@ -146,16 +146,16 @@ def fill_in(values, program):
     found = {}
     for name in program.task_flags:
         value = getattr(values, name)
-        if value is None or isinstance(value, Columns):
+        if value is None or isinstance(value, PerModel):
             found[name] = saved[name]
         elif value != saved[name] and name not in program.changeable:
             raise InputError(
                 f"--{name} must be what the model in {folder} was trained with: {saved[name]}. "
                 f"Received: {value}"
             )
-    if not any(getattr(values, f"{column}_config_file") for column in CONFIG_NAMES):
-        column, config = find_config(folder)
-        found[f"{column}_config_file"] = config
+    if not any(getattr(values, f"{model_type}_config_file") for model_type in CONFIG_NAMES):
+        model_type, config = find_config(folder)
+        found[f"{model_type}_config_file"] = config
     if not (values.tokenizer_dir or values.vocab_file or values.spm_model_file):
         found["tokenizer_dir"] = folder
     return dataclasses.replace(values, **found)

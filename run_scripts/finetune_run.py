@@ -59,12 +59,14 @@ from run_scripts.model_folder import (
 )
 
 
-def run(values, column, config, tokenizer, problem, read, boundaries, settings, folders, refusal):
+def run(
+    values, model_type, config, tokenizer, problem, read, boundaries, settings, folders, refusal
+):
     """Everything that computes: one training, or several with different seeds.
 
     Args:
         values: `FinetuneFlags`, checked.
-        column: "bert" or "albert".
+        model_type: "bert" or "albert".
         config: the model's configuration.
         tokenizer: the model's.
         problem: what is taught.
@@ -107,8 +109,8 @@ def run(values, column, config, tokenizer, problem, read, boundaries, settings, 
             for split, each in examples.items()
         }
         one = Run(
-            column, config, tokenizer, problem, examples, boundaries, settings, strategy, precision,
-            compiled, folders, source and add_trained_positions(source, longest),
+            model_type, config, tokenizer, problem, examples, boundaries, settings, strategy,
+            precision, compiled, folders, source and add_trained_positions(source, longest),
         )  # fmt: skip
         if values.num_seeds == 1:
             one.run(values)
@@ -152,7 +154,7 @@ class Run:
     """What trainings with different seeds have in common.
 
     Attributes:
-        column: "bert" or "albert".
+        model_type: "bert" or "albert".
         config: the model's configuration.
         tokenizer: the model's.
         problem: what is taught.
@@ -166,7 +168,7 @@ class Run:
             known.
     """
 
-    column: str
+    model_type: str
     config: object
     tokenizer: object
     problem: object
@@ -227,7 +229,7 @@ class Run:
 
     def build(self, values, steps, warmup):
         """The model, with an optimizer where it is trained; called in the strategy's scope."""
-        encoder = BertModel if self.column == "bert" else AlbertModel
+        encoder = BertModel if self.model_type == "bert" else AlbertModel
         model = self.problem.make_model(encoder(self.config, dtype=POLICIES[self.precision]))
         if steps is None:
             return TrainingState(model, None)
@@ -372,7 +374,7 @@ class Run:
 
     def describe(self, folder):
         """Puts configuration, tokenizer and task beside the checkpoints."""
-        describe(folder, self.column, self.config, self.tokenizer, self.positions)
+        describe(folder, self.model_type, self.config, self.tokenizer, self.positions)
         with whole_file(os.path.join(folder, SETTINGS_FILE)) as file:
             text = json.dumps(self.settings | self.problem.settings, ensure_ascii=False, indent=2)
             file.write(text.encode("utf-8") + b"\n")

@@ -56,9 +56,9 @@ def fill_in_model(values):
     if not values.model_dir:
         return values
     folder, found = find_folder(values.model_dir), {}
-    if not any(getattr(values, f"{column}_config_file") for column in CONFIG_NAMES):
-        column, path = find_config(folder)
-        found[f"{column}_config_file"] = path
+    if not any(getattr(values, f"{model_type}_config_file") for model_type in CONFIG_NAMES):
+        model_type, path = find_config(folder)
+        found[f"{model_type}_config_file"] = path
     if not values.init_checkpoint:
         found["init_checkpoint"] = find_checkpoint(folder)
     if isinstance(values, TokenizerFlags):
@@ -109,8 +109,10 @@ def find_config(directory):
 
 
 def _configs(directory):
-    paths = ((column, os.path.join(directory, name)) for column, name in CONFIG_NAMES.items())
-    return [(column, path) for column, path in paths if os.path.isfile(path)]
+    paths = (
+        (model_type, os.path.join(directory, name)) for model_type, name in CONFIG_NAMES.items()
+    )
+    return [(model_type, path) for model_type, path in paths if os.path.isfile(path)]
 
 
 def find_checkpoint(directory):
@@ -294,17 +296,17 @@ def warn_of_untrained_positions(checkpoint, longest, what):
         )
 
 
-def describe(directory, column, config, tokenizer, positions):
+def describe(directory, model_type, config, tokenizer, positions):
     """Puts configuration and tokenizer beside the checkpoints: a directory that explains itself.
 
     Args:
         directory: where the checkpoints are.
-        column: "bert" or "albert".
+        model_type: "bert" or "albert".
         config: the model's configuration.
         tokenizer: the model's, or None.
         positions: how many positions are trained, or None if that is not known.
     """
-    with whole_file(os.path.join(directory, CONFIG_NAMES[column])) as file:
+    with whole_file(os.path.join(directory, CONFIG_NAMES[model_type])) as file:
         file.write(json.dumps(dataclasses.asdict(config), indent=2).encode("utf-8") + b"\n")
     path = os.path.join(directory, POSITIONS_FILE)
     if positions is not None:

@@ -12,7 +12,7 @@ from bert_tf.input.data_order import sizes_of
 from bert_tf.memory import memory_line
 from bert_tf.training.cluster import read_cluster
 from bert_tf.training.output_folder import training_folders
-from run_scripts.flags.parser import resolve_columns, run_program
+from run_scripts.flags.parser import resolve_model_defaults, run_program
 from run_scripts.flags.paths import expand_globs
 from run_scripts.flags.pretrain import (
     PretrainFlags,
@@ -26,14 +26,14 @@ from run_scripts.flags.pretrain import (
     take_described_lengths,
 )
 from run_scripts.flags.training import (
-    choose_column,
+    choose_model_type,
     library_seed,
     read_config,
     read_profile_steps,
 )
 from run_scripts.model_folder import add_trained_positions, describe, fill_in_model
 
-# What each column calls its sentence objective: the names in eval_results.txt.
+# What each model calls its sentence objective: the names in eval_results.txt.
 SENTENCE_NAMES = {"bert": "next_sentence", "albert": "sentence_order"}
 
 
@@ -45,10 +45,10 @@ def main(argv=None):
 def pretrain(values):
     """Checks everything that can be checked, then trains, then evaluates."""
     values = fill_in_model(values)
-    column = choose_column(values)
-    given, values = values, resolve_columns(values, column)
+    model_type = choose_model_type(values)
+    given, values = values, resolve_model_defaults(values, model_type)
     check_flags(values)
-    config = read_config(values, column)
+    config = read_config(values, model_type)
     files = expand_globs(values.input_file, "input_file")
     values = take_described_lengths(values, given, files)
     eval_files = files
@@ -74,15 +74,15 @@ def pretrain(values):
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     with training_folders([values.output_dir] if values.do_train else [], cluster) as held:
         import_tensorflow()
-        run(values, column, config, files, eval_files, tokenizer, cluster, *held)
+        run(values, model_type, config, files, eval_files, tokenizer, cluster, *held)
 
 
-def run(values, column, config, files, eval_files, tokenizer, cluster, folders, refusal):
+def run(values, model_type, config, files, eval_files, tokenizer, cluster, folders, refusal):
     """The part that needs TensorFlow.
 
     Args:
         values: `PretrainFlags`, checked.
-        column: "bert" or "albert".
+        model_type: "bert" or "albert".
         config: the model's configuration.
         files, eval_files: record files.
         tokenizer: that of the records, or None.
@@ -109,7 +109,7 @@ def run(values, column, config, files, eval_files, tokenizer, cluster, folders, 
     with explain_lost_worker(strategy), explain_exhaustion(MEMORY_REMEDIES, {}):
         raise_together(strategy, refusal)
         train_and_evaluate(
-            values, column, config, files, eval_files, tokenizer, strategy, precision, compiled,
+            values, model_type, config, files, eval_files, tokenizer, strategy, precision, compiled,
             folders.get(values.output_dir),
         )  # fmt: skip
         # A worker that ended sooner would look like one that is lost.
@@ -117,7 +117,7 @@ def run(values, column, config, files, eval_files, tokenizer, cluster, folders, 
 
 
 def train_and_evaluate(
-    values, column, config, files, eval_files, tokenizer, strategy, precision, compiled, folder
+    values, model_type, config, files, eval_files, tokenizer, strategy, precision, compiled, folder
 ):
     """The program on its devices; of several workers the chief alone writes and speaks."""
     import keras
@@ -150,7 +150,7 @@ def train_and_evaluate(
     check_agreement(strategy, seen)
     keras.utils.set_random_seed(library_seed(values))
     with strategy.scope():
-        state = build(values, column, config, precision)
+        state = build(values, model_type, config, precision)
     allow_missing = tuple(filter(None, values.allow_missing.split(",")))
     begins_with = latest_checkpoint(values.output_dir) or values.init_checkpoint
     line = restore(state, strategy, values.output_dir, values.init_checkpoint, allow_missing)
@@ -163,7 +163,7 @@ def train_and_evaluate(
     longest = longest_sequence(files, data.record_format) if trains else 0
     positions = add_trained_positions(begins_with, longest)
     beside = functools.partial(
-        describe, column=column, config=config, tokenizer=tokenizer, positions=positions
+        describe, model_type=model_type, config=config, tokenizer=tokenizer, positions=positions
     )
     if chief:
         beside(values.output_dir)
@@ -177,7 +177,7 @@ def train_and_evaluate(
             held_out.record_format,
             values.eval_batch_size,
             values.max_eval_steps,
-            SENTENCE_NAMES[column],
+            SENTENCE_NAMES[model_type],
             tokenizer,
             xla=values.xla,
         )
@@ -187,7 +187,7 @@ def train_and_evaluate(
             "(a larger --num_train_steps goes on from here)"
         )
     elif values.do_train:
-        settings = training_config(values, column, data.record_format)
+        settings = training_config(values, model_type, data.record_format)
         if not done:  # else a signal came before the last evaluation
             say(training_line(values, strategy, precision, compiled, state.step, data.examples))
             part = values.train_batch_size // strategy.num_replicas_in_sync
@@ -263,7 +263,7 @@ def show_results(values, config, results, held_out):
     print(f"written to {path}")
 
 
-def training_config(values, column, record_format):
+def training_config(values, model_type, record_format):
     """What `train` needs of the flags."""
     import tensorflow as tf
 
@@ -281,11 +281,11 @@ def training_config(values, column, record_format):
             "bucket_boundaries": read_bucket_boundaries(values, record_format),
         },
         seed=values.random_seed,
-        sentence_name=SENTENCE_NAMES[column],
+        sentence_name=SENTENCE_NAMES[model_type],
     )
 
 
-def build(values, column, config, precision):
+def build(values, model_type, config, precision):
     """The model with its optimizer, at step 0; called in the strategy's scope."""
     from albert_tf import AlbertModel
     from bert_tf import BertModel, PretrainingModel, WarmupPolynomialDecay
@@ -293,7 +293,7 @@ def build(values, column, config, precision):
     from bert_tf.training.mixed_precision import POLICIES, LossScale
     from bert_tf.training.state import TrainingState
 
-    encoder = BertModel if column == "bert" else AlbertModel
+    encoder = BertModel if model_type == "bert" else AlbertModel
     model = PretrainingModel(encoder(config, dtype=POLICIES[precision]))
     schedule = WarmupPolynomialDecay(
         values.learning_rate,

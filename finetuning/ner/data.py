@@ -87,7 +87,7 @@ FORMATS = {
         comment="-DOCSTART-.*",
         tags=tags_of_kinds(("PER", "ORG", "LOC", "MISC")),
     ),
-    # Columns of whatever else.
+    # PerModel of whatever else.
     "conll": Format(
         "conll",
         {split: f"{split}.txt" for split in ("train", "dev", "test")},

@@ -12,7 +12,7 @@ from create_pretraining_data.instances.packing import row_predictions
 from create_pretraining_data.instances.pairs import OBJECTIVES, SHORTEST_SEQUENCE
 from create_pretraining_data.records.shard_names import expand_output_file
 from run_scripts.flags.limits import LONGEST_SEQUENCE, MOST_PROCESSES
-from run_scripts.flags.parser import Columns, flag, resolve_columns
+from run_scripts.flags.parser import PerModel, flag, resolve_model_defaults
 from run_scripts.flags.paths import split_list
 from run_scripts.flags.tokenizer import TokenizerFlags
 from run_scripts.model_folder import find_config, find_folder
@@ -71,7 +71,7 @@ class CreateDataFlags(TokenizerFlags):
         choices=OBJECTIVES,
     )
     max_seq_length: int = flag(
-        Columns(128, 512),
+        PerModel(128, 512),
         "Most pieces of an example, specials included.",
         least=SHORTEST_SEQUENCE,
         most=LONGEST_SEQUENCE,
@@ -96,27 +96,30 @@ class CreateDataFlags(TokenizerFlags):
     )
     masked_lm_prob: float = flag(0.15, "The share of the pieces that is masked.", least=0, below=1)
     do_whole_word_mask: bool = flag(
-        Columns(False, True), "Mask all pieces of a word at once; a word is the tokenizer's word."
+        PerModel(False, True), "Mask all pieces of a word at once; a word is the tokenizer's word."
     )
     ngram: int = flag(
-        Columns(1, 3), "Mask up to so many words (or pieces) in a row.", least=1, most=LONGEST_NGRAM
+        PerModel(1, 3),
+        "Mask up to so many words (or pieces) in a row.",
+        least=1,
+        most=LONGEST_NGRAM,
     )
     favor_shorter_ngram: bool = flag(
-        Columns(True, True), "Draw a run of n with weight 1/n; if false, the other way round."
+        PerModel(True, True), "Draw a run of n with weight 1/n; if false, the other way round."
     )
     do_permutation: bool = flag(
-        Columns(False, False),
+        PerModel(False, False),
         "Besides masking, let as many pieces again trade places, to be predicted too; such "
         "records have 2 * max_predictions_per_seq places.",
     )
     random_next_sentence: bool = flag(
-        Columns(False, False), "ALBERT's name for the objective nsp (with ALBERT's defaults)."
+        PerModel(False, False), "ALBERT's name for the objective nsp (with ALBERT's defaults)."
     )
     short_seq_prob: float = flag(
         0.1, "The share of passes over a document that make shorter examples.", least=0, most=1
     )
     dupe_factor: int = flag(
-        Columns(10, 40),
+        PerModel(10, 40),
         "How many passes over the text, each with other cuts and masks. With --masking=dynamic 1 "
         "is enough, and what there is without it.",
         least=1,
@@ -166,28 +169,28 @@ ALBERT_ONLY = (
 GOOGLES_PREDICTIONS = 20
 
 MODEL_NAMES = {"bert": "BERT", "albert": "ALBERT"}
-COLUMN_OF_OBJECTIVE = {"nsp": "bert", "sop": "albert", "none": "bert"}
+MODEL_TYPE_OF_OBJECTIVE = {"nsp": "bert", "sop": "albert", "none": "bert"}
 
 
 class Plan(NamedTuple):
-    """The objective with the column of defaults that goes with it."""
+    """The objective, and the model whose defaults go with it."""
 
     objective: str
-    column: str  # "bert" or "albert"
+    model_type: str  # "bert" or "albert"
     reason: str
 
 
 def is_given(flags, name):
-    """Whether the command line has the flag, for flags that default to None or `Columns`."""
+    """Whether the command line has the flag, for flags that default to None or `PerModel`."""
     value = getattr(flags, name)
-    return value is not None and not isinstance(value, Columns)
+    return value is not None and not isinstance(value, PerModel)
 
 
 def choose_plan(flags):
     """Chooses objective and defaults from what the command line has.
 
     Args:
-        flags: `CreateDataFlags` as parsed, its `Columns` not resolved.
+        flags: `CreateDataFlags` as parsed, its `PerModel` not resolved.
 
     Returns:
         A `Plan`.
@@ -206,12 +209,12 @@ def choose_plan(flags):
                 f"Received: --objective={flags.objective}, "
                 f"--random_next_sentence={str(wants_random).lower()}"
             )
-        column = COLUMN_OF_OBJECTIVE[flags.objective]
-        return Plan(flags.objective, column, f"because of --objective={flags.objective}")
+        model_type = MODEL_TYPE_OF_OBJECTIVE[flags.objective]
+        return Plan(flags.objective, model_type, f"because of --objective={flags.objective}")
     given = [name for name in ALBERT_ONLY if is_given(flags, name)]
     if flags.model_dir and not is_given(flags, "random_next_sentence"):
-        column, path = find_config(find_folder(flags.model_dir))
-        return Plan({"bert": "nsp", "albert": "sop"}[column], column, f"because of {path}")
+        model_type, path = find_config(find_folder(flags.model_dir))
+        return Plan({"bert": "nsp", "albert": "sop"}[model_type], model_type, f"because of {path}")
     if not given:
         return Plan("nsp", "bert", "because neither --objective nor a flag of ALBERT's is given")
     if is_given(flags, "random_next_sentence") and wants_random:
@@ -220,17 +223,17 @@ def choose_plan(flags):
     return Plan("sop", "albert", f"because a flag of ALBERT's is given ({names})")
 
 
-def resolve_defaults(flags, column):
+def resolve_defaults(flags, model_type):
     """The flags with a value each: those that were not given, by the model and by other flags.
 
     Args:
         flags: `CreateDataFlags` as parsed.
-        column: "bert" or "albert".
+        model_type: "bert" or "albert".
     """
     chosen = {}
     if flags.masking == "dynamic" and not is_given(flags, "dupe_factor"):
         chosen["dupe_factor"] = 1
-    flags = dataclasses.replace(resolve_columns(flags, column), **chosen)
+    flags = dataclasses.replace(resolve_model_defaults(flags, model_type), **chosen)
     if flags.max_predictions_per_seq is not None:
         return flags
     number = GOOGLES_PREDICTIONS

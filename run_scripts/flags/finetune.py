@@ -16,7 +16,7 @@ from run_scripts.flags.limits import (
     MOST_SEEDS,
     MOST_STEPS,
 )
-from run_scripts.flags.parser import Columns, check_bounds, flag
+from run_scripts.flags.parser import PerModel, check_bounds, flag
 from run_scripts.flags.tokenizer import TokenizerFlags
 from run_scripts.flags.training import (
     TrainingFlags,
@@ -37,7 +37,7 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
         is_input=True,
     )
     max_seq_length: int = flag(
-        Columns(128, 512),
+        PerModel(128, 512),
         "Most pieces of an example, specials included; more are cut off.",
         least=SHORTEST,
         most=LONGEST_SEQUENCE,
@@ -62,19 +62,19 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
         5e-5, "The rate that the warm-up aims at.", above=0, most=HIGHEST_RATE
     )
     num_train_epochs: float = flag(
-        Columns(3.0, None), "Passes over the training examples.", above=0, most=MOST_EPOCHS
+        PerModel(3.0, None), "Passes over the training examples.", above=0, most=MOST_EPOCHS
     )
     train_step: int = flag(
-        Columns(None, 1000),
+        PerModel(None, 1000),
         "Updates in all, in place of num_train_epochs.",
         least=1,
         most=MOST_STEPS,
     )
     warmup_proportion: float = flag(
-        Columns(0.1, None), "The share of all updates that is warm-up.", least=0, below=1
+        PerModel(0.1, None), "The share of all updates that is warm-up.", least=0, below=1
     )
     warmup_step: int = flag(
-        Columns(None, 0),
+        PerModel(None, 0),
         "Updates of warm-up, in place of warmup_proportion.",
         least=0,
         most=MOST_STEPS,
@@ -161,11 +161,11 @@ def resolve_steps(values, given):
     """Puts None where one of two flags of the same meaning was given and the other was not.
 
     Args:
-        values: `FinetuneFlags` without `Columns`.
+        values: `FinetuneFlags` without `PerModel`.
         given: the same as the command line had it.
     """
     for one, other in (("num_train_epochs", "train_step"), ("warmup_proportion", "warmup_step")):
-        chosen = [name for name in (one, other) if not isinstance(getattr(given, name), Columns)]
+        chosen = [name for name in (one, other) if not isinstance(getattr(given, name), PerModel)]
         if len(chosen) == 2:
             raise InputError(f"--{one} and --{other}: only one may be given. Received: both")
         if chosen:

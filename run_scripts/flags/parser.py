@@ -10,8 +10,8 @@
         return run_program(copy, CopyFlags, argv)     # copy(CopyFlags(source=..., times=1))
 
 A field is the only declaration of its flag. Where the two reference repositories have
-different defaults for one flag, the default is a `Columns`, and the program's dataclass
-says which column holds once it knows which model is meant (`resolve_columns`).
+different defaults for one flag, the default is a `PerModel`, and the program's dataclass
+says which of them holds once it knows which model is meant (`resolve_model_defaults`).
 """
 
 import contextlib
@@ -46,7 +46,7 @@ from run_scripts.flags.paths import check_paths
 
 
 @dataclasses.dataclass(frozen=True)
-class Columns:
+class PerModel:
     """A default that depends on whose program this was: google-research/bert's or albert's."""
 
     bert: object
@@ -54,8 +54,8 @@ class Columns:
 
 
 def both(value):
-    """A default that is the same for both, and like a `Columns` can be told from a given value."""
-    return Columns(value, value)
+    """A default that is the same for both, and like a `PerModel` can be told from a given value."""
+    return PerModel(value, value)
 
 
 def flag(
@@ -73,7 +73,7 @@ def flag(
     """Declares one flag as a dataclass field.
 
     Args:
-        default: the value without the flag; None for "not given"; a `Columns` for two defaults.
+        default: the value without the flag; None for "not given"; a `PerModel` for two defaults.
         help: what a person reads in `--help`.
         required: whether a run without the flag is refused.
         is_input: whether the value names what is read, which `flag_files` looks up in more places
@@ -235,7 +235,7 @@ def parse(flags_class, argv):
     chosen = {}
     for field in dataclasses.fields(flags_class):
         chosen[field.name] = values[field.name].value
-        if not values[field.name].present and isinstance(field.default, Columns):
+        if not values[field.name].present and isinstance(field.default, PerModel):
             chosen[field.name] = field.default
         if field.metadata["required"] and not chosen[field.name]:
             raise InputError(f"--{field.name} must be given: {field.metadata['help']}")
@@ -248,7 +248,7 @@ def parse(flags_class, argv):
 def define_flags(flags_class, values):
     """Defines one absl flag for each field of `flags_class` in `values`."""
     for field in dataclasses.fields(flags_class):
-        default = None if isinstance(field.default, Columns) else field.default
+        default = None if isinstance(field.default, PerModel) else field.default
         arguments = {"default": default, "help": field.metadata["help"], "flag_values": values}
         kind = value_type(field)
         if field.metadata["choices"]:
@@ -272,20 +272,20 @@ def value_type(field):
     return field.type
 
 
-def resolve_columns(values, column):
-    """Puts one column's defaults where the command line gave no value.
+def resolve_model_defaults(values, model_type):
+    """Puts one model's defaults where the command line gave no value.
 
     Args:
         values: an instance of a program's dataclass.
-        column: "bert" or "albert".
+        model_type: "bert" or "albert".
 
     Returns:
-        A copy of `values` without any `Columns` left.
+        A copy of `values` without any `PerModel` left.
     """
     given = {
-        field.name: getattr(getattr(values, field.name), column)
+        field.name: getattr(getattr(values, field.name), model_type)
         for field in dataclasses.fields(values)
-        if isinstance(getattr(values, field.name), Columns)
+        if isinstance(getattr(values, field.name), PerModel)
     }
     return dataclasses.replace(values, **given)
 
@@ -342,9 +342,9 @@ def _described(flag, help):
 def _help_lines(field):
     """A flag with its values and its default, then what it does."""
     default = field.default
-    if isinstance(default, Columns) and default.bert == default.albert:
+    if isinstance(default, PerModel) and default.bert == default.albert:
         default = default.bert
-    if isinstance(default, Columns):
+    if isinstance(default, PerModel):
         shown = f"default: BERT {_shown(default.bert)}, ALBERT {_shown(default.albert)}"
     elif field.metadata["required"]:
         shown = "required"

@@ -10,7 +10,7 @@ from bert_common.errors import InputError
 from bert_tf.checkpoint_files import exists, latest_checkpoint
 from create_pretraining_data.records.metadata import read_sidecar, sidecar_path, tokenizer_beside
 from run_scripts.flags.limits import HIGHEST_RATE, LARGEST_BATCH, LONGEST_SEQUENCE, MOST_STEPS
-from run_scripts.flags.parser import Columns, flag
+from run_scripts.flags.parser import PerModel, flag
 from run_scripts.flags.tokenizer import TokenizerFlags, open_tokenizer
 from run_scripts.flags.training import (
     TrainingFlags,
@@ -59,43 +59,43 @@ class PretrainFlags(TrainingFlags):
         "letters.",
     )
     max_seq_length: int = flag(
-        Columns(128, 512),
+        PerModel(128, 512),
         "Length of the records' sequences; need not be given where a JSON file lies beside them.",
         least=1,
         most=LONGEST_SEQUENCE,
     )
     max_predictions_per_seq: int = flag(
-        Columns(20, 20),
+        PerModel(20, 20),
         "Places for masked words in a record; likewise.",
         least=1,
         most=LONGEST_SEQUENCE,
     )
-    do_train: bool = flag(Columns(False, True), "Whether to train.")
-    do_eval: bool = flag(Columns(False, False), "Whether to evaluate, after training if both.")
+    do_train: bool = flag(PerModel(False, True), "Whether to train.")
+    do_eval: bool = flag(PerModel(False, False), "Whether to evaluate, after training if both.")
     train_batch_size: int = flag(
-        Columns(32, 4096), "Examples of an update, over all devices.", least=1, most=LARGEST_BATCH
+        PerModel(32, 4096), "Examples of an update, over all devices.", least=1, most=LARGEST_BATCH
     )
     eval_batch_size: int = flag(
-        Columns(8, 64), "Examples of an evaluation step.", least=1, most=LARGEST_BATCH
+        PerModel(8, 64), "Examples of an evaluation step.", least=1, most=LARGEST_BATCH
     )
     optimizer: str = flag(
-        Columns("adamw", "lamb"), "Google's AdamW or LAMB.", choices=("adamw", "lamb")
+        PerModel("adamw", "lamb"), "Google's AdamW or LAMB.", choices=("adamw", "lamb")
     )
     learning_rate: float = flag(
-        Columns(5e-5, 0.00176), "The rate that the warm-up aims at.", above=0, most=HIGHEST_RATE
+        PerModel(5e-5, 0.00176), "The rate that the warm-up aims at.", above=0, most=HIGHEST_RATE
     )
     poly_power: float = flag(1.0, "The power of the rate's fall.", above=0, most=100)
     num_train_steps: int = flag(
-        Columns(100000, 125000), "Updates in all.", least=1, most=MOST_STEPS
+        PerModel(100000, 125000), "Updates in all.", least=1, most=MOST_STEPS
     )
     num_warmup_steps: int = flag(
-        Columns(10000, 3125), "Updates of linear warm-up.", least=0, most=MOST_STEPS
+        PerModel(10000, 3125), "Updates of linear warm-up.", least=0, most=MOST_STEPS
     )
     start_warmup_step: int = flag(
         0, "The update at which the warm-up begins.", least=0, most=MOST_STEPS
     )
     save_checkpoints_steps: int = flag(
-        Columns(1000, 5000), "Updates between two checkpoints.", least=1, most=MOST_STEPS
+        PerModel(1000, 5000), "Updates between two checkpoints.", least=1, most=MOST_STEPS
     )
     eval_input_file: str = flag(
         None,
@@ -224,7 +224,7 @@ def take_described_lengths(values, given, files):
     """Puts the lengths that the JSON file beside the records says where no flag was given.
 
     Args:
-        values: `PretrainFlags` without `Columns`.
+        values: `PretrainFlags` without `PerModel`.
         given: the same as the command line had it.
         files: the record files.
 
@@ -238,7 +238,7 @@ def take_described_lengths(values, given, files):
     lengths = {
         name: described[name]
         for name in ("max_seq_length", "max_predictions_per_seq")
-        if name in described and isinstance(getattr(given, name), Columns)
+        if name in described and isinstance(getattr(given, name), PerModel)
     }
     return dataclasses.replace(values, **lengths)
 
@@ -247,7 +247,7 @@ def evaluation_shape(values, files):
     """The lengths of held-out records, which may differ from those that are trained on.
 
     Args:
-        values: `PretrainFlags` without `Columns`.
+        values: `PretrainFlags` without `PerModel`.
         files: the held-out record files.
 
     Returns:

@@ -122,7 +122,7 @@ def library_seed(values):
     return values.random_seed % MAX_SEED or MAX_SEED - 1
 
 
-def choose_column(values):
+def choose_model_type(values):
     """Which model the flags mean: "bert" or "albert"."""
     given = [name for name in CONFIG_NAMES if getattr(values, f"{name}_config_file")]
     if len(given) != 1:
@@ -133,9 +133,9 @@ def choose_column(values):
     return given[0]
 
 
-def read_config(values, column):
+def read_config(values, model_type):
     """The model's configuration."""
-    if column == "bert":
+    if model_type == "bert":
         return BertConfig.from_json_file(values.bert_config_file)
     return AlbertConfig.from_json_file(values.albert_config_file)
 

@@ -65,8 +65,8 @@ def fill_masks(values):
     folder, values = find_folder(values.model_dir), fill_in_tokenizer(values)
     check_tokenizer_flags(values)
     tokenizer = open_tokenizer(values)
-    column, path = find_config(folder)
-    config = (BertConfig if column == "bert" else AlbertConfig).from_json_file(path)
+    model_type, path = find_config(folder)
+    config = (BertConfig if model_type == "bert" else AlbertConfig).from_json_file(path)
     check_table(config, tokenizer.vocab_size, source_of(values))
     checkpoint = find_checkpoint(folder)
     sequences = [encode_with_masks(tokenizer, text) for text in texts]
@@ -83,7 +83,7 @@ def fill_masks(values):
     from bert_tf import BertModel, PretrainingModel, load_google_checkpoint
     from bert_tf.summaries.mask_predictions import best_guesses
 
-    model = PretrainingModel((BertModel if column == "bert" else AlbertModel)(config))
+    model = PretrainingModel((BertModel if model_type == "bert" else AlbertModel)(config))
     load_google_checkpoint(model, checkpoint, UNUSED)
     for text, ids in zip(texts, sequences, strict=True):
         positions = [i for i, piece in enumerate(ids) if piece == tokenizer.mask_id]

@@ -76,7 +76,7 @@ def main(argv=None):
 
 def show_plan(values):
     """Prints the plan; names the tasks that are left out on standard error."""
-    column, model = model_flags(values.model)
+    model_type, model = model_flags(values.model)
     tasks = BENCHMARKS[values.benchmark]
     there = [task for task in tasks if has_data(values.data_dir, task)]
     missing = [f"{task} (folder {row_of(task).folder})" for task in tasks if task not in there]
@@ -88,7 +88,7 @@ def show_plan(values):
         print(f"left out, no data in {values.data_dir}: {', '.join(missing)}", file=sys.stderr)
     for task in there:
         flags = [
-            f"--flagfile={find_flagfile(values.benchmark, column, task)}",
+            f"--flagfile={find_flagfile(values.benchmark, model_type, task)}",
             f"--task_name={task}",
             f"--data_dir={os.path.join(values.data_dir, row_of(task).folder)}",
             f"--output_dir={os.path.join(values.output_dir, task)}",
@@ -113,9 +113,9 @@ def has_data(data_dir, task):
     return True
 
 
-def find_flagfile(benchmark, column, task):
+def find_flagfile(benchmark, model_type, task):
     """The flag file of a task and model, or what all tasks of that benchmark share."""
-    names = (f"{benchmark}_{column}_{task}", f"{benchmark}_{task}", f"{benchmark}_{column}")
+    names = (f"{benchmark}_{model_type}_{task}", f"{benchmark}_{task}", f"{benchmark}_{model_type}")
     paths = [SHIPPED / f"{name}.flags" for name in (*names, benchmark)]
     return next(path for path in paths if path.exists())
 
@@ -133,11 +133,11 @@ def model_flags(model):
         InputError: there is no checkpoint, or no configuration.
     """
     folder = find_folder(model if os.path.isdir(model) else os.path.dirname(model))
-    column, _ = find_config(folder)
+    model_type, _ = find_config(folder)
     if exists(model):
-        return column, [f"--model_dir={folder}", f"--init_checkpoint={model}"]
+        return model_type, [f"--model_dir={folder}", f"--init_checkpoint={model}"]
     find_checkpoint(folder)  # now, not when the first task begins
-    return column, [f"--model_dir={folder}"]
+    return model_type, [f"--model_dir={folder}"]
 
 
 if __name__ == "__main__":

@@ -55,9 +55,9 @@ def made_by(values):
         yield values.output_file
     if folder := getattr(values, "output_dir", None):
         yield folder
-        for column in ("bert", "albert"):
-            if getattr(values, f"{column}_config_file", None):
-                yield f"{folder}/{column}_config.json"
+        for model_type in ("bert", "albert"):
+            if getattr(values, f"{model_type}_config_file", None):
+                yield f"{folder}/{model_type}_config.json"
         yield f"{folder}/model.ckpt-{getattr(values, 'num_train_steps', None)}"
 
 

@@ -57,11 +57,13 @@ def documents_of(text):
 def rules(setting):
     """The rules that the program would have for a setting's flags."""
     tokenizer, _ = english(setting)
-    script_flags = [] if setting.startswith("bert") else ["--input_file_mode=r"]  # ALBERT's column
+    script_flags = (
+        [] if setting.startswith("bert") else ["--input_file_mode=r"]
+    )  # ALBERT's defaults
     argv = ["program", "--input_file=x", *script_flags, *GOOGLE[setting]["flags"]]
     flags = parse(CreateDataFlags, argv)
     plan = choose_plan(flags)
-    flags = resolve_defaults(flags, plan.column)
+    flags = resolve_defaults(flags, plan.model_type)
     flags = dataclasses.replace(flags, max_seq_length=MAX_SEQ_LENGTH)  # as Google's was run
     return make_rules(flags, plan.objective, tokenizer)
 

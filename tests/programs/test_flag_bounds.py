@@ -23,7 +23,7 @@ from run_scripts.extract_features import ExtractFeaturesFlags
 from run_scripts.finetune import read_settings
 from run_scripts.flags.create_data import CreateDataFlags
 from run_scripts.flags.finetune import check_finetune_flags, read_boundaries, read_layers
-from run_scripts.flags.parser import Columns, help_text, parse, run_program, value_type
+from run_scripts.flags.parser import PerModel, help_text, parse, run_program, value_type
 from run_scripts.flags.paths import expand_globs
 from run_scripts.flags.pretrain import PretrainFlags, read_bucket_boundaries
 from run_scripts.ner import NerFlags
@@ -83,7 +83,7 @@ def test_every_number_has_bounds(program, field):
     bounds = field.metadata["bounds"]
     assert len({"least", "above"} & set(bounds)) == len({"most", "below"} & set(bounds)) == 1
     kept = (field.default,)
-    if isinstance(field.default, Columns):
+    if isinstance(field.default, PerModel):
         kept = field.default.bert, field.default.albert
     assert all(value is None or within(value, bounds) for value in kept)
 

@@ -12,7 +12,7 @@ from run_scripts.flags.flag_files import SHIPPED, find_input
 from run_scripts.flags.parser import flag, parse
 from run_scripts.flags.paths import split_list
 from run_scripts.flags.pretrain import PretrainFlags
-from run_scripts.flags.training import choose_column, read_config
+from run_scripts.flags.training import choose_model_type, read_config
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,7 +104,7 @@ def test_a_shipped_job_from_any_folder(here, name):
     for folder in ("", "run_scripts/flagfiles/"):
         argv = ["run", f"--flagfile={folder}{name}_pretrain.flags"]
         values = parse(PretrainFlags, argv)
-        assert read_config(values, choose_column(values)).vocab_size == 35000
+        assert read_config(values, choose_model_type(values)).vocab_size == 35000
         assert values.output_dir == f"output/{name}"
 
 

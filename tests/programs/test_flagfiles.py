@@ -8,9 +8,9 @@ from finetuning.ner.data import FORMATS
 from run_scripts.classifier import ClassifierFlags
 from run_scripts.create_data import CreateDataFlags, choose_plan
 from run_scripts.flags.finetune import check_finetune_flags, resolve_steps, training_steps
-from run_scripts.flags.parser import parse, resolve_columns
+from run_scripts.flags.parser import parse, resolve_model_defaults
 from run_scripts.flags.pretrain import PretrainFlags, check_flags
-from run_scripts.flags.training import choose_column, read_config
+from run_scripts.flags.training import choose_model_type, read_config
 from run_scripts.ner import NerFlags
 from run_scripts.race import RaceFlags
 from run_scripts.squad import SquadFlags
@@ -26,15 +26,15 @@ def test_data_and_training_fit(job, monkeypatch):
     given = ["--input_file=a", "--output_file=b"] if job == "quickstart" else []
     data = parse(CreateDataFlags, ["create", f"--flagfile={FLAGFILES}/{job}_data.flags", *given])
     plan = choose_plan(data)
-    data = resolve_columns(data, plan.column)
+    data = resolve_model_defaults(data, plan.model_type)
     given = ["--input_file=b", "--output_dir=c", "--do_train"] if job == "quickstart" else []
     train = parse(PretrainFlags, ["run", f"--flagfile={FLAGFILES}/{job}_pretrain.flags", *given])
-    column = choose_column(train)
-    train = resolve_columns(train, column)
+    model_type = choose_model_type(train)
+    train = resolve_model_defaults(train, model_type)
     check_flags(train)
-    config = read_config(train, column)
-    assert plan.column == column
-    assert plan.objective == {"bert": "nsp", "albert": "sop"}[column]
+    config = read_config(train, model_type)
+    assert plan.model_type == model_type
+    assert plan.objective == {"bert": "nsp", "albert": "sop"}[model_type]
     # build_vocab.py's, which its vocabulary alone does not describe.
     assert data.tokenizer_dir and not (data.vocab_file or data.tokenizer)
     assert data.output_file == train.input_file
@@ -78,7 +78,7 @@ SETTINGS = {
     ("wnli", "albert"): (2e-5, 16, 2000, 250, 512),
     **{(task, "bert"): (2e-5, 32, 3, 0.1, 128) for task in BENCHMARKS["glue"]},
     **{
-        (task, column): (
+        (task, model_type): (
             5e-5,
             32,
             {"klue-tc": 4, "klue-sts": 4, "klue-nli": 5}.get(task, 3),
@@ -86,34 +86,34 @@ SETTINGS = {
             {"klue-ner": 510}.get(task, 128),
         )
         for task in BENCHMARKS["korean"]
-        for column in ("bert", "albert")
+        for model_type in ("bert", "albert")
     },
 }
 
 
-def read_finetuning(path, column, *given):
+def read_finetuning(path, model_type, *given):
     """The flags of a fine-tuning job, after the program's own checks."""
     argv = ["run", f"--flagfile={path}", "--data_dir=a", "--output_dir=b", *given]
     flags = NerFlags if "klue-ner" in path.stem else ClassifierFlags
-    parsed = parse(flags, [*argv, f"--{column}_config_file=c"])
-    values = resolve_steps(resolve_columns(parsed, column), parsed)
+    parsed = parse(flags, [*argv, f"--{model_type}_config_file=c"])
+    values = resolve_steps(resolve_model_defaults(parsed, model_type), parsed)
     check_finetune_flags(values)
     return values
 
 
-@pytest.mark.parametrize(("task", "column"), SETTINGS)
-def test_fine_tuning(task, column, monkeypatch):
+@pytest.mark.parametrize(("task", "model_type"), SETTINGS)
+def test_fine_tuning(task, model_type, monkeypatch):
     monkeypatch.chdir(FLAGFILES.parents[1])
     benchmark = next(name for name, tasks in BENCHMARKS.items() if task in tasks)
-    path = find_flagfile(benchmark, column, task)
+    path = find_flagfile(benchmark, model_type, task)
     own = task in path.stem
-    values = read_finetuning(path, column, *([] if own else [f"--task_name={task}"]))
+    values = read_finetuning(path, model_type, *([] if own else [f"--task_name={task}"]))
     assert values.task_name == task and task in (*TASKS, *FORMATS)
     assert values.do_train and values.do_eval and values.optimizer == "adamw"
-    rate, batch, steps, warmup, length = SETTINGS[task, column]
+    rate, batch, steps, warmup, length = SETTINGS[task, model_type]
     assert (values.learning_rate, values.train_batch_size) == (rate, batch)
     assert values.max_seq_length == length
-    if column == "albert" and benchmark == "glue":
+    if model_type == "albert" and benchmark == "glue":
         assert training_steps(values, 10) == (steps, warmup)
     else:
         assert (values.num_train_epochs, values.warmup_proportion) == (steps, warmup)
@@ -133,11 +133,11 @@ QUESTIONS = {
 
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_questions(name):
-    column, _, task = name.partition("_")
+    model_type, _, task = name.partition("_")
     flags = RaceFlags if task == "race" else SquadFlags
     argv = ["run", f"--flagfile={FLAGFILES / name}.flags", "--data_dir=a", "--output_dir=b"]
-    parsed = parse(flags, [*argv, f"--{column}_config_file=c"])
-    values = resolve_steps(resolve_columns(parsed, column), parsed)
+    parsed = parse(flags, [*argv, f"--{model_type}_config_file=c"])
+    values = resolve_steps(resolve_model_defaults(parsed, model_type), parsed)
     check_finetune_flags(values)
     batch, rate, passes, length, version_2 = QUESTIONS[name]
     assert (values.train_batch_size, values.learning_rate) == (batch, rate)
@@ -167,9 +167,9 @@ def test_no_flag_file_is_left_out():
     names = {f"{job}_{part}" for job in jobs for part in ("data", "pretrain")}
     names |= set(QUESTIONS)
     names |= {"glue_albert", "bert_xnli"}  # the first is what the files of its tasks name
-    for task, column in SETTINGS:
+    for task, model_type in SETTINGS:
         benchmark = next(name for name, tasks in BENCHMARKS.items() if task in tasks)
-        names.add(find_flagfile(benchmark, column, task).stem)
+        names.add(find_flagfile(benchmark, model_type, task).stem)
     assert {path.stem for path in FLAGFILES.glob("*.flags")} == names
 
 

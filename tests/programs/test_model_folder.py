@@ -173,15 +173,15 @@ def test_records_for_a_model(tmp_path):
         given = [f"--model_dir={model}", "--input_file=a", *flags]
         flags = parse(CreateDataFlags, ["create", *given])
         chosen = choose_plan(flags)
-        return chosen.objective, chosen.column, fill_in_tokenizer(flags)
+        return chosen.objective, chosen.model_type, fill_in_tokenizer(flags)
 
     bert = write(tmp_path / "uncased_L-2_H-128_A-2", *BERT)
     albert = write(tmp_path / "albert_base", *ALBERT)
-    objective, column, flags = plan(bert, "--ngram=3")
-    assert (objective, column) == ("nsp", "bert") and flags.do_lower_case is True
+    objective, model_type, flags = plan(bert, "--ngram=3")
+    assert (objective, model_type) == ("nsp", "bert") and flags.do_lower_case is True
     assert flags.vocab_file == f"{bert}/vocab.txt"
-    objective, column, flags = plan(albert)
-    assert (objective, column) == ("sop", "albert")
+    objective, model_type, flags = plan(albert)
+    assert (objective, model_type) == ("sop", "albert")
     assert flags.spm_model_file == f"{albert}/30k-clean.model"
     assert plan(albert, "--objective=none")[:2] == ("none", "bert")
     assert plan(albert, "--vocab_file=v")[2].spm_model_file is None

@@ -21,10 +21,10 @@ from run_scripts.flags.create_data import (
 )
 from run_scripts.flags.help_groups import TPU, group_of
 from run_scripts.flags.parser import (
-    Columns,
+    PerModel,
     flag,
     parse,
-    resolve_columns,
+    resolve_model_defaults,
     run_program,
 )
 from run_scripts.flags.paths import expand_globs
@@ -41,8 +41,8 @@ class CopyFlags:
     source: str = flag(None, "The file to copy.", required=True)
     times: int = flag(1, "How often.")
     limit: int | None = flag(None, "At most so many bytes.")
-    rate: float = flag(Columns(0.5, 2.0), "Copies a second.")
-    overwrite: bool = flag(Columns(False, True), "Whether files are replaced.")
+    rate: float = flag(PerModel(0.5, 2.0), "Copies a second.")
+    overwrite: bool = flag(PerModel(False, True), "Whether files are replaced.")
     quiet: bool = flag(False, "Whether to be silent.")
     mode: str = flag("fast", "The way to copy.", choices=("fast", "slow"))
 
@@ -86,17 +86,17 @@ def test_value_with_commas_globs_or_hangul_comes_through():
 def test_defaults():
     values = read()
     assert (values.times, values.limit, values.quiet, values.mode) == (1, None, False, "fast")
-    assert values.rate == Columns(0.5, 2.0) and values.overwrite == Columns(False, True)
+    assert values.rate == PerModel(0.5, 2.0) and values.overwrite == PerModel(False, True)
 
 
 def test_columns_fill_only_what_is_not_given():
-    bert, albert = (resolve_columns(read(), column) for column in ("bert", "albert"))
+    bert, albert = (resolve_model_defaults(read(), model_type) for model_type in ("bert", "albert"))
     assert (bert.rate, bert.overwrite) == (0.5, False)
     assert (albert.rate, albert.overwrite) == (2.0, True)
-    # Given stays given, though it is the other column's default.
-    values = resolve_columns(read("--rate=0.5", "--nooverwrite"), "albert")
+    # Given stays given, though it is the other model's default.
+    values = resolve_model_defaults(read("--rate=0.5", "--nooverwrite"), "albert")
     assert (values.rate, values.overwrite) == (0.5, False)
-    values = resolve_columns(read("--rate=2.0", "--overwrite"), "bert")
+    values = resolve_model_defaults(read("--rate=2.0", "--overwrite"), "bert")
     assert (values.rate, values.overwrite) == (2.0, True)
     assert values.source == "a.txt" and values.times == 1
 
@@ -112,7 +112,7 @@ def test_flagfile(tmp_path):
     for written in ([f"--flagfile={path}"], ["--flagfile", str(path)]):
         values = read(*written)
         assert (values.times, values.mode, values.overwrite) == (4, "slow", False)
-        assert resolve_columns(values, "albert").overwrite is False  # given, by the file
+        assert resolve_model_defaults(values, "albert").overwrite is False  # given, by the file
     assert read(f"--flagfile={path}", "--times=5").times == 5
     assert read("--times=5", f"--flagfile={path}").times == 4
 
@@ -394,38 +394,38 @@ def test_every_flag_of_the_reference_programs_exists():
     assert set((BERT_CREATE_DATA + ALBERT_CREATE_DATA).split()) <= flag_names(CreateDataFlags)
 
 
-@pytest.mark.parametrize("column", ("bert", "albert"))
-def test_defaults_of_run_pretraining(column):
+@pytest.mark.parametrize("model_type", ("bert", "albert"))
+def test_defaults_of_run_pretraining(model_type):
     values = parse(PretrainFlags, ["run_pretraining", "--input_file=a", "--output_dir=b"])
-    values = dataclasses.asdict(resolve_columns(values, column))
-    expected = {**PRETRAIN_DEFAULTS[column], **PRETRAIN_DEFAULTS_OF_BOTH}
+    values = dataclasses.asdict(resolve_model_defaults(values, model_type))
+    expected = {**PRETRAIN_DEFAULTS[model_type], **PRETRAIN_DEFAULTS_OF_BOTH}
     assert {name: values[name] for name in expected} == expected
-    assert not [name for name, value in values.items() if isinstance(value, Columns)]
+    assert not [name for name, value in values.items() if isinstance(value, PerModel)]
 
 
-@pytest.mark.parametrize("column", ("bert", "albert"))
-def test_defaults_of_create_pretraining_data(column):
+@pytest.mark.parametrize("model_type", ("bert", "albert"))
+def test_defaults_of_create_pretraining_data(model_type):
     values = parse(CreateDataFlags, ["create_pretraining_data", "--input_file=a"])
-    values = dataclasses.asdict(resolve_defaults(values, column))
-    expected = {**CREATE_DATA_DEFAULTS[column], **CREATE_DATA_DEFAULTS_OF_BOTH}
+    values = dataclasses.asdict(resolve_defaults(values, model_type))
+    expected = {**CREATE_DATA_DEFAULTS[model_type], **CREATE_DATA_DEFAULTS_OF_BOTH}
     assert {name: values[name] for name in expected} == expected
-    assert not [name for name, value in values.items() if isinstance(value, Columns)]
+    assert not [name for name, value in values.items() if isinstance(value, PerModel)]
 
 
 def test_defaults_that_follow_other_flags():
-    def resolved(*argv, column="bert"):
+    def resolved(*argv, model_type="bert"):
         values = parse(CreateDataFlags, ["create_pretraining_data", "--input_file=a", *argv])
-        return resolve_defaults(values, column)
+        return resolve_defaults(values, model_type)
 
     assert resolved("--packing").max_predictions_per_seq == 24
-    assert resolved("--packing", column="albert").max_predictions_per_seq == 80
+    assert resolved("--packing", model_type="albert").max_predictions_per_seq == 80
     assert resolved("--packing", "--max_predictions_per_seq=30").max_predictions_per_seq == 30
     assert resolved("--masking=dynamic").dupe_factor == 1
     assert resolved("--masking=dynamic", "--dupe_factor=3").dupe_factor == 3
 
 
 def test_flags_of_one_reference_choose_its_column():
-    for arguments, column in (
+    for arguments, model_type in (
         (["--vocab_file=v", "--dupe_factor=3"], "bert"),
         (["--spm_model_file=m"], "albert"),
         (["--vocab_file=v", "--ngram=3"], "albert"),
@@ -434,7 +434,7 @@ def test_flags_of_one_reference_choose_its_column():
         (["--spm_model_file=m", "--objective=nsp"], "bert"),
     ):
         values = parse(CreateDataFlags, ["create_pretraining_data", "--input_file=a", *arguments])
-        assert choose_plan(values).column == column
+        assert choose_plan(values).model_type == model_type
 
 
 def launch(*command):
@@ -501,7 +501,7 @@ def check_help(text, program, flags_class):
         )
         assert " ".join(map(str.strip, described)) == field.metadata["help"]
         default = field.default
-        if isinstance(default, Columns):
+        if isinstance(default, PerModel):
             bert, albert = (str(value) for value in (default.bert, default.albert))
             shown = bert if bert == albert else f"BERT {bert}, ALBERT {albert}"
             assert f"default: {shown})".lower() in line.lower()

@@ -13,7 +13,7 @@ from tiny import ONE_LAYER, SIZES, tiny_model
 from bert_tf.checkpoint import save_google_checkpoint
 from create_pretraining_data.records.reader import read_format
 from run_scripts import classifier, create_data, pretrain
-from run_scripts.flags.parser import parse, resolve_columns
+from run_scripts.flags.parser import parse, resolve_model_defaults
 from tokenization import SentencePieceTokenizer
 
 DATA = TEST_DATA / "pretraining_data"
@@ -182,7 +182,7 @@ def test_albert_s_readme(tmp_path):
         albert_config_file=config,
         init_checkpoint=tmp_path / "model.ckpt-best",
     )
-    values = resolve_columns(parse(pretrain.PretrainFlags, argv), "albert")
+    values = resolve_model_defaults(parse(pretrain.PretrainFlags, argv), "albert")
     assert values.do_train and values.do_eval and values.optimizer == "lamb"
     assert (values.train_batch_size, values.num_train_steps) == (4096, 125000)
     small = ["--train_batch_size=4", "--num_train_steps=2", "--max_eval_steps=1"]
@@ -252,7 +252,7 @@ def test_albert_s_readme_of_classification(tmp_path):
         albert_config_file=config,
         spm_model_file=SPM_MODEL,
     )
-    values = resolve_columns(parse(classifier.ClassifierFlags, argv), "albert")
+    values = resolve_model_defaults(parse(classifier.ClassifierFlags, argv), "albert")
     assert values.do_train and values.do_eval and values.do_predict and values.do_lower_case
     assert (values.train_batch_size, values.train_step, values.warmup_step) == (128, 10000, 1000)
     assert values.cached_dir is None and values.albert_hub_module_handle is None

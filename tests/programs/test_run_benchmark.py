@@ -44,10 +44,10 @@ def write_rte(data, train=2):
         (data / "RTE" / f"{name}.tsv").write_text(text)
 
 
-def write_model(folder, column="bert", *files):
+def write_model(folder, model_type="bert", *files):
     """What a plan looks at of a model's folder."""
     folder.mkdir()
-    for name in (f"{column}_config.json", *files):
+    for name in (f"{model_type}_config.json", *files):
         (folder / name).write_text("{}")
     return folder
 

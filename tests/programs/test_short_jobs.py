@@ -8,7 +8,7 @@ import tensorflow as tf
 from bert_tf import BertConfig
 from run_scripts.classifier import ClassifierFlags
 from run_scripts.flags.compilation import compiling_price, without_xla_if_short
-from run_scripts.flags.parser import parse, resolve_columns
+from run_scripts.flags.parser import parse, resolve_model_defaults
 
 PROBLEM = types.SimpleNamespace()
 CHOICES = types.SimpleNamespace(rows=4)
@@ -16,7 +16,7 @@ CHOICES = types.SimpleNamespace(rows=4)
 
 def flags(*arguments):
     argv = ["run_classifier.py", "--task_name=nsmc", "--data_dir=d", "--output_dir=o", *arguments]
-    return resolve_columns(parse(ClassifierFlags, argv), "bert")
+    return resolve_model_defaults(parse(ClassifierFlags, argv), "bert")
 
 
 def config(hidden_size):
