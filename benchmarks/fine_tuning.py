@@ -9,7 +9,7 @@ reviews/s (the median over the points of each training's curve, so that compilin
 accuracy. cost: the CPU seconds of whole trainings, short and longer, batches by length beside
 padded ones, so that compiling counts. pretraining: each of --tasks from the pre-trained weights,
 from random ones, and without a model. --work_dir keeps what was trained, so that a benchmark goes
-on where it was; flags behind `--` go to the program that trains.
+on where it was; flags after `--` go to the program that trains.
 """
 
 import argparse
@@ -161,7 +161,7 @@ def main():
     parser.add_argument("--epochs", type=float, default=1.0)
     parser.add_argument("--learning_rate", type=float, default=5e-4)
     parser.add_argument("--work_dir", type=Path, help="kept, to go on; else a temporary folder")
-    parser.add_argument("flags", nargs="*", help="of run_classifier or run_ner, behind --")
+    parser.add_argument("flags", nargs="*", help="of run_classifier or run_ner, after --")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         COMPARE[arguments.compare](arguments, arguments.work_dir or Path(temporary))

@@ -3,7 +3,7 @@
     python benchmarks/question_answering.py --model_dir=output --input_file=KorQuAD_v1.0_dev.json
 
 The questions are split by article, in memory: every fifth article is held out. Training is that of
-run_squad, which takes the flags behind `--` too. Prints a Markdown table: exact match and F1 on the
+run_squad, which takes the flags after `--` too. Prints a Markdown table: exact match and F1 on the
 questions about the held-out articles, beside rules that need no model, and the most that the
 vocabulary allows. --work_dir keeps what was trained, so that a benchmark goes on where it was.
 """
@@ -101,7 +101,7 @@ def main():
     parser.add_argument("--model_dir", required=True, help="an --output_dir of run_pretraining")
     parser.add_argument("--input_file", required=True, help="KorQuAD 1.0")
     parser.add_argument("--work_dir", type=Path, help="kept, to go on; else a temporary folder")
-    parser.add_argument("flags", nargs="*", help="of run_squad, behind --")
+    parser.add_argument("flags", nargs="*", help="of run_squad, after --")
     arguments = parser.parse_args()
     splits = split_by_article(arguments.input_file)
     rows = []

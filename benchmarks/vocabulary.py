@@ -14,7 +14,7 @@ weights. A run that was stopped goes on where it was. Prints a Markdown table.
 What is the same for all vocabularies: the sentences of every example, so the characters of every
 step; which spans of characters are masked, all their pieces at once; whether [MASK], the span
 itself or random pieces are shown in training; the order of examples for a seed; every setting. A
-review is cut behind the same eojeol (word between spaces). Only the lengths of rows differ, by what
+review is cut after the same eojeol (word between spaces). Only the lengths of rows differ, by what
 each vocabulary needs; padding changes no result. Nothing was tuned for any of them.
 
 A span is the smallest part of an eojeol both of whose ends are ends of pieces in all vocabularies;

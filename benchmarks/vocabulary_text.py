@@ -54,7 +54,7 @@ class Cuts(dict):
         return self.tokenizer.unk_id not in self[eojeol]
 
     def between(self, eojeol, start, end):
-        """The numbers of the first piece of a span, and of the one behind its last."""
+        """The numbers of the first piece of a span, and of the one after its last."""
         return self.places[eojeol][start], self.places[eojeol][end]
 
     def pieces(self, eojeols, span):
@@ -68,7 +68,7 @@ def clean_places(offsets, length):
     """Where an eojeol can be cut so that every piece is whole on one side.
 
     Args:
-        offsets: for each piece its first character and the one behind the last. The jamo of a
+        offsets: for each piece its first character and the one after the last. The jamo of a
             syllable share its span; a piece may have an empty one.
         length: of the eojeol.
 
@@ -89,7 +89,7 @@ class SharedSpans(dict):
     """The spans of each eojeol: the smallest ones whose ends are clean places in all vocabularies.
 
     Each has a piece in every vocabulary, and together they are the eojeol. Pairs of the first
-    character and the one behind the last, found when they are first asked for.
+    character and the one after the last, found when they are first asked for.
 
     Args:
         all_cuts: a `Cuts` for every vocabulary; none cuts an eojeol that is asked for to nothing.
@@ -303,10 +303,10 @@ def record_format(limit):
 
 
 def read_reviews(path, count, all_cuts, length):
-    """Pairs of the eojeols of a review and its label; a review is cut behind the same eojeol.
+    """Pairs of the eojeols of a review and its label; a review is cut after the same eojeol.
 
     Args:
-        path: lines of id, document, label with tabs between them, behind one with their names.
+        path: lines of id, document, label with tabs between them, after a line with their names.
         count: how many reviews, the first ones that have any text.
         all_cuts: a `Cuts` for every vocabulary.
         length: pieces of a review at most, in each vocabulary, [CLS] and [SEP] among them.

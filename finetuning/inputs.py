@@ -137,7 +137,7 @@ def pad_rows(rows, length, pad_id):
     Args:
         rows: `Row`s, B of them.
         length: of the batch, no shorter than the longest row.
-        pad_id: fills the places behind a row.
+        pad_id: fills the places after a row.
 
     Returns:
         A dict of int32 arrays [B, length]: input_ids, input_mask, segment_ids.

@@ -68,7 +68,7 @@ class Predictor:
         return {name: [outputs[name] for outputs in found] for name in found[0]}
 
     def _outputs(self, examples, parts, length):
-        """The outputs for the examples of each replica, all of them behind one another."""
+        """The outputs for the examples of each replica, all of them one after another."""
         batches = [
             {name: tf.constant(value) for name, value in examples.make_batch(part, length).items()}
             for part in parts

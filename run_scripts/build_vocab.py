@@ -44,7 +44,7 @@ class BuildVocabFlags:
     )
     num_unused: int = flag(
         0,
-        "Lines [unused0], [unused1], ... behind the special tokens.",
+        "Lines [unused0], [unused1], ... after the special tokens.",
         least=0,
         most=LARGEST_VOCABULARY,
     )

@@ -68,7 +68,7 @@ class SquadFlags(FinetuneFlags):
     )
     doc_stride: int = flag(
         both(128),
-        "How many pieces behind a window's first the next window of a text begins.",
+        "How many pieces after a window's first the next window of a text begins.",
         least=1,
         most=LONGEST_SEQUENCE,
     )

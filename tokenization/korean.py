@@ -50,7 +50,7 @@ class KoreanTokenizer(TokenizerInterface):
         unknown: "word" gives one [UNK] for a word of which any part has no piece, or that is
             longer than 200 characters, as google-research/bert does. "character" gives it for
             the character at which no piece begins, once greedy longest match gets there, and
-            goes on behind that; a word may have any length. With a `word_end_marker`, that must be
+            goes on after that; a word may have any length. With a `word_end_marker`, that must be
             one character, which the vocabulary holds by itself as a continuation.
         jamo_fallback: a syllable at which no piece begins becomes its two or three conjoining
             jamo, initial, vowel, final, each a piece. Finals have code points of their own, so
@@ -186,10 +186,10 @@ class KoreanTokenizer(TokenizerInterface):
             text: any string.
 
         Returns:
-            The ids, as `encode` gives them, then for each the first character and the one behind
+            The ids, as `encode` gives them, then for each the first character and the one after
             the last, in `text` itself, whatever normalisation did. An [UNK] has the characters
             that are unknown, each jamo of a syllable that syllable; a piece that is nothing but
-            the marker has an empty span, behind its word.
+            the marker has an empty span, after its word.
         """
         aligned = Aligned(text).translate(self._cleaner)
         if self.do_lower_case:
@@ -319,7 +319,7 @@ class KoreanTokenizer(TokenizerInterface):
         for token in reversed(tokens):
             continues = prefix and token != prefix and token.startswith(prefix)
             if token == UNKNOWN_TOKEN:
-                # A word that begins behind it says that it was a word of its own.
+                # A word that begins after it says that it was a word of its own.
                 parts.append(self._unknown_alone if next_begins else self.written_unknown)
                 next_begins = False
             else:

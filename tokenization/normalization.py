@@ -106,7 +106,7 @@ def _any_run_longer_than(length: int) -> re.Pattern:
 
 
 def cuts_of_runs(text: str, length: int) -> list[tuple[int, int]]:
-    """Returns which characters go, as first and one behind the last, so that runs are short.
+    """Returns which characters go, as first and one after the last, so that runs are short.
 
     Args:
         text: normalised.

@@ -17,7 +17,7 @@ class Aligned:
 
     Args:
         text: the text.
-        spans: first character, one behind the last, for each character; without it the text is
+        spans: first character, one after the last, for each character; without it the text is
             the original itself.
     """
 
@@ -50,7 +50,7 @@ class Aligned:
             whole = unicodedata.normalize(form, self.text[start:end])
             parts.append(whole)
             if whole == first + unicodedata.normalize(form, self.text[start + 1 : end]):
-                spans += [self.spans[start]] * len(first)  # those behind do not change it
+                spans += [self.spans[start]] * len(first)  # those after it do not change it
                 start += 1
                 whole = whole[len(first) :]
             spans += [(self.spans[min(start, end - 1)][0], self.spans[end - 1][1])] * len(whole)

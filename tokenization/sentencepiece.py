@@ -117,7 +117,7 @@ class SentencePieceTokenizer(TokenizerInterface):
             text: any string.
 
         Returns:
-            The ids, as `encode` gives them, then for each the first character and the one behind
+            The ids, as `encode` gives them, then for each the first character and the one after
             the last, in `text` itself. A "▁" has the space before its word, if there is one.
         """
         aligned = Aligned(SURROGATE.sub("\ufffd", text))

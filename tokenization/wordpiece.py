@@ -27,7 +27,7 @@ class WordPiece:
         continuation_prefix: what marks a piece that does not begin its word.
         unknown: where nothing matches, "word" makes the whole word one [UNK], as Google does,
             words of more than 200 characters too; "character" makes that one character an [UNK],
-            goes on behind it, and knows no longest word.
+            goes on after it, and knows no longest word.
         jamo_fallback: where nothing matches and a Hangul syllable stands, its two or three
             conjoining jamo are the pieces.
 
@@ -185,7 +185,7 @@ class FullTokenizer(TokenizerInterface):
             text: any string.
 
         Returns:
-            The ids, as `encode` gives them, then for each the first character and the one behind
+            The ids, as `encode` gives them, then for each the first character and the one after
             the last, in `text` itself. An [UNK] has the characters of its word.
         """
         aligned = Aligned(text).translate(CLEAN_AND_SPACE_CHINESE)

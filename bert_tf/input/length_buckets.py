@@ -84,7 +84,7 @@ def sort_windows(numbered, record_format, batch_size, boundaries, seed):
 
 
 def cut(features, length):
-    """Features [B, ...] without the positions behind `length`; all of them if it is None."""
+    """Features [B, ...] without the positions after `length`; all of them if it is None."""
     return {
         # [B, T] -> [B, length]
         name: value[..., :length] if name in _OF_POSITIONS else value

@@ -182,7 +182,7 @@ def train(state, strategy, data, config, evaluator=None, texts=None, folder=None
             if evaluation_is_due() and not stopping:  # there may be little time
                 evaluate()
                 stopping = alone and stop.requested
-            # After the evaluation: a run that is killed goes on behind its checkpoint.
+            # After the evaluation: a run that is killed goes on after its checkpoint.
             over = state.step == config.num_train_steps or given_up()
             if stopping or over or _is_multiple(state.step, *saves):
                 keep()

@@ -3,7 +3,7 @@
 A bucket belongs to one shard. The file holds, for each pass, the records of bucket after bucket
 with their frames; then an index, a JSON object about the chunk, and the sizes of both. Buckets of
 one shard lie side by side, so that making a shard reads little besides it. Records, rows of the
-index and all behind the records have checksums: a file that is damaged is noticed.
+index and all after the records have checksums: a file that is damaged is noticed.
 """
 
 import json

@@ -38,7 +38,7 @@ def read_other_documents(plan, number):
     excerpts = []
     for other in others:
         documents = read_chunk(plan.chunks[other], plan.input_format)
-        # Before the document there may be others in its first chunk, behind it in its last.
+        # Before the document there may be others in its first chunk, after it in its last.
         ends_with_it, begins_with_it = first <= other < last, first < other <= last
         documents = documents[begins_with_it : len(documents) - ends_with_it]
         if documents:

@@ -128,6 +128,6 @@ class _Gathered:
 
 
 def _reason(error):
-    """The first line of what Spark says; behind it are Java's calls."""
+    """The first line of what Spark says; after it are Java's calls."""
     raised = getattr(error, "java_exception", None)
     return (raised.toString() if raised else str(error)).strip().splitlines()[0]

@@ -160,7 +160,7 @@ def cut_into_chunks(sources, input_format):
 
 
 def _document_end(source, offset, input_format):
-    """Where the first document that ends behind an offset ends; whether it had to be cut."""
+    """Where the first document that ends after an offset ends; whether it had to be cut."""
     if offset == 0:
         return 0, False
     with open(source.path, "rb") as file:
@@ -182,7 +182,7 @@ def _document_end(source, offset, input_format):
 
 
 def _word_end(line):
-    """Where the first word of a part of a line ends, with the space behind it."""
+    """Where the first word of a part of a line ends, with the space after it."""
     space = re.search(rb"\s+", line)
     # Without one at least not within a character.
     return space.end() if space else next((k for k in range(4) if line[k] & 0xC0 != 0x80), 0)

@@ -20,7 +20,7 @@ def make_unmasked_features(sequences, layout, record_format, pad_id=0):
         sequences: `Sequences`.
         layout: their `Layout`; of records that are not packed one sequence for each.
         record_format: a `RecordFormat` whose masking is not None.
-        pad_id: what stands behind the pieces.
+        pad_id: what stands after the pieces.
 
     Returns:
         A dict from feature name to an array [R, values of the feature].

@@ -13,7 +13,7 @@ def make_features(sequences, masked, record_format, pad_id=0):
         sequences: `Sequences`.
         masked: the same sequences as `Masked`.
         record_format: a `RecordFormat`.
-        pad_id: what stands behind the pieces.
+        pad_id: what stands after the pieces.
 
     Returns:
         A dict from feature name to an array [B, values of the feature].

@@ -169,7 +169,7 @@ def _arrange(pairs, settings, row_order):
         # Their order said how full they are.
         rows = row_order.permutation(rows.max(initial=-1) + 1)[rows]
     by_row = np.argsort(rows, kind="stable")
-    ends = np.cumsum(np.bincount(rows))  # for each row the sequence behind its last
+    ends = np.cumsum(np.bincount(rows))  # for each row the sequence after its last
     first = 0
     while first < len(rows):
         # As many whole rows as have at most BATCH sequences.

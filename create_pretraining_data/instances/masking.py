@@ -22,8 +22,8 @@ class Masked(NamedTuple):
     """Sequences after masking."""
 
     ids: np.ndarray  # int32 [B, T] the input of the model
-    positions: np.ndarray  # int32 [B, P] ascending, 0 behind the last
-    labels: np.ndarray  # int32 [B, P] the ids that stood there, 0 behind the last
+    positions: np.ndarray  # int32 [B, P] ascending, 0 after the last
+    labels: np.ndarray  # int32 [B, P] the ids that stood there, 0 after the last
     counts: np.ndarray  # int64 [B] predictions
 
 
@@ -68,18 +68,18 @@ def prediction_counts(lengths, rules):
 
 
 class Units(NamedTuple):
-    """What is masked at once, in the order of the text. Behind a sequence's last unit: anything."""
+    """What is masked at once, in the order of the text. After a sequence's last unit: anything."""
 
     starts: np.ndarray  # int64 [B, U] the first position
-    ends: np.ndarray  # int64 [B, U] the one behind the last
-    segment_ends: np.ndarray  # int64 [B, U] the unit behind the last one of the same segment
+    ends: np.ndarray  # int64 [B, U] the one after the last
+    segment_ends: np.ndarray  # int64 [B, U] the unit after the last one of the same segment
     numbers: np.ndarray  # int64 [B] how many
 
 
 def find_units(sequences, whole_words):
     """The words of sequences, or their single pieces; [CLS] and [SEP] belong to none."""
     positions = np.arange(sequences.ids.shape[1])
-    # A unit may begin behind [CLS], behind the first segment's [SEP], up to the last [SEP].
+    # A unit may begin after [CLS], after the first segment's [SEP], up to the last [SEP].
     last = (sequences.lengths - 1)[:, None]
     border = sequences.borders[:, None]
     inside = (positions > 0) & (positions < last) & (positions != border - 1)  # [B, T]
@@ -112,7 +112,7 @@ def choose_ngrams(units, counts, taken, rules, keys):
     """
     order_keys, length_keys = derive_keys(keys, 0), derive_keys(keys, 1)
     sort_by = uniform(order_keys[:, None], np.arange(taken.shape[1]))  # [B, U]
-    sort_by[np.arange(taken.shape[1]) >= units.numbers[:, None]] = 2.0  # behind all units
+    sort_by[np.arange(taken.shape[1]) >= units.numbers[:, None]] = 2.0  # after all units
     order = np.argsort(sort_by, axis=1, kind="stable")
     left = np.array(counts)
     rows, chosen = np.arange(len(left)), []
@@ -150,7 +150,7 @@ def draw_lengths(rules, keys, turn):
 def pieces_of(units, flags, shape):
     """Which pieces, bool [B, T], belong to the units that have a flag in [B, U]."""
     rows, columns = np.nonzero(flags)
-    # +1 where a unit begins, -1 behind it: the running sum is 1 inside.
+    # +1 where a unit begins, -1 after it: the running sum is 1 inside.
     steps = np.zeros((shape[0], shape[1] + 1), np.int8)
     np.add.at(steps, (rows, units.starts[rows, columns]), 1)
     np.add.at(steps, (rows, units.ends[rows, columns]), -1)

@@ -94,7 +94,7 @@ def make_packed_features(sequences, masked, layout, record_format, pad_id=0):
         masked: the same sequences as `Masked`.
         layout: their `Layout`.
         record_format: a `RecordFormat` of packed rows.
-        pad_id: what stands behind the pieces.
+        pad_id: what stands after the pieces.
 
     Returns:
         A dict from feature name to an array [R, values of the feature].

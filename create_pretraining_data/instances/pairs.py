@@ -141,7 +141,7 @@ def _next_sentence_pairs(text, index, rules, balance, rng):
         is_random = rng.random() < 0.5
         if is_random:
             second = _random_sentences(text, index, target - (first[1] - first[0]), rng)
-            # The sentences that were not used go back, except behind the last chunk: it was
+            # The sentences that were not used go back, except after the last chunk: it was
             # widened with sentences that had their turn, and would come up for ever.
             start = chunk.stop if chunk.start < start else split
         else:
@@ -221,7 +221,7 @@ def find_chunk(bounds, start, target, rng):
 
 
 def _gather(bounds, start, target, at_least):
-    """The sentence behind those that reach the target, from `start` on."""
+    """The sentence after those that reach the target, from `start` on."""
     end = bisect.bisect_left(bounds, bounds[start] + target, start)
     return min(max(end, start + at_least), len(bounds) - 1)
 

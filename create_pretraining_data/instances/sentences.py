@@ -69,7 +69,7 @@ def split_line(line):
             words = window.rsplit(None, 1)
             window = words[0] if len(words) == 2 else window  # without half a word
         starts = _sentence_starts(window)
-        # The last sentence may go on behind the window.
+        # The last sentence may go on after the window.
         if not is_last and starts and starts[-1] > len(window) // 2:
             window = window[: starts.pop()]
         for begin, end in zip([0, *starts], [*starts, len(window)], strict=True):

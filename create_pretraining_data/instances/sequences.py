@@ -9,7 +9,7 @@ import numpy as np
 
 
 class Sequences(NamedTuple):
-    """Unmasked training sequences; what lies behind a sequence's end is 0 or False."""
+    """Unmasked training sequences; what lies after a sequence's end is 0 or False."""
 
     ids: np.ndarray  # int32 [B, T] with [CLS] and [SEP]
     word_starts: np.ndarray  # bool [B, T] where a word begins; not at [CLS], not at [SEP]

@@ -10,7 +10,7 @@ import numpy as np
 
 
 class Text(NamedTuple):
-    """Tokenized documents, one behind the other. From here on a piece is its id."""
+    """Tokenized documents, one after the other. From here on a piece is its id."""
 
     ids: np.ndarray  # int32 [N]
     word_starts: np.ndarray  # bool [N] where a word begins

@@ -7,7 +7,7 @@ from bert_common.errors import InputError
 
 
 def expand_output_file(path):
-    """The files that a name with "@" and a number behind it stands for.
+    """The files that a name with "@" and a number after it stands for.
 
     Args:
         path: for example "dir/ko.tfrecord@64", or a plain name.
@@ -24,13 +24,13 @@ def expand_output_file(path):
     name, count = match[1], int(match[2])
     if not 1 <= count < 100_000:
         raise InputError(
-            f"the number behind @ must be from 1 to 99999, that of the shards. Received: {path}"
+            f"the number after @ must be from 1 to 99999, that of the shards. Received: {path}"
         )
     stem, extension = os.path.splitext(name)
     return [f"{stem}-{shard:05d}-of-{count:05d}{extension}" for shard in range(count)]
 
 
-# What it puts behind the stem of a name.
+# What it puts after the stem of a name.
 _SHARD = r"-\d{5}-of-(\d{5})$"
 
 

@@ -2,7 +2,7 @@
 
 As google-research/bert run_classifier.py and google-research/albert classifier_utils.py: the
 pooled vector, dropout, one projection. Or, as the feature-based approach of BERT's paper
-(arXiv:1810.04805, section 5.3), the same on vectors of any layers, one behind the other.
+(arXiv:1810.04805, section 5.3), the same on vectors of any layers, one after the other.
 
 Shapes: B batch, T tokens, H hidden, C classes, L layers that are looked at, W the head's input.
 """
@@ -172,7 +172,7 @@ def sequence_vectors(model, inputs, training, run_block):
 
 
 def concatenated_layers(encode, numbers):
-    """The vectors of some layers behind one another, [B, T, L * H].
+    """The vectors of some layers one after another, [B, T, L * H].
 
     Args:
         encode: runs an encoder, given its remaining arguments.

@@ -219,7 +219,7 @@ def _shown(value):
 
 
 def fill_in(question, option):
-    """An option in its question's blank "_", else behind it, as google-research/albert."""
+    """An option in its question's blank "_", else after it, as google-research/albert."""
     return question.replace("_", option) if "_" in question else f"{question} {option}"
 
 
@@ -296,7 +296,7 @@ def pad_choices(examples, length, pad_id):
     Args:
         examples: the `Row`s of each question, B lists of C.
         length: of the batch, no shorter than the longest row.
-        pad_id: fills the places behind a row.
+        pad_id: fills the places after a row.
 
     Returns:
         A dict of int32 arrays [B, C, length]: input_ids, input_mask, segment_ids.

@@ -25,7 +25,7 @@ class Format(NamedTuple):
         tag: how a tag is spelled; `place` is B or I.
         outside: how "O" is.
         comment: a pattern of lines that hold no token but end a sentence; its group `id`, if it
-            has one, is the name of the sentence behind it.
+            has one, is the name of the sentence after it.
         tags: all tags in the order of the classes; empty: those of the training file.
         strict: whether I- with nothing before it to go on with is no entity, as where the tags are
             meant to be IOB2 and are counted as they stand; otherwise it begins one.
@@ -49,7 +49,7 @@ class Sentence(NamedTuple):
 
     id: str
     text: str
-    units: tuple  # of (first character, the one behind the last), in the order of the text
+    units: tuple  # of (first character, the one after the last), in the order of the text
     tags: tuple  # a tag for each unit
 
 

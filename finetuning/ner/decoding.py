@@ -14,7 +14,7 @@ def decode(scores, tags):
         tags: the tags of the classes, "B-X", "I-X" or "O".
 
     Returns:
-        [P] numbers of classes; I-X stands behind B-X or I-X alone.
+        [P] numbers of classes; I-X stands after B-X or I-X alone.
     """
     kinds = np.array([tag[1:] for tag in tags])
     inside = np.array([tag[0] == "I" for tag in tags])

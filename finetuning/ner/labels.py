@@ -83,7 +83,7 @@ def piece_tags(alignment, tags):
 def unit_tags(alignment, found):
     """The tags of the units, from those of the pieces: the way back.
 
-    Behind its first unit a piece goes on: B-X, I-X, I-X.
+    After its first unit a piece goes on: B-X, I-X, I-X.
 
     Args:
         alignment: an `Alignment`.
@@ -109,7 +109,7 @@ def character_tags(sentence, tags):
         tags: U tags.
 
     Returns:
-        A tag for each character of the text: a space is inside where an entity goes on behind it.
+        A tag for each character of the text: a space is inside where an entity goes on after it.
     """
     found = [None] * len(sentence.text)
     for (start, end), tag in zip(sentence.units, tags, strict=True):
@@ -122,7 +122,7 @@ def _going_on(tag):
 
 
 def _fill(tags):
-    """Puts I-X for None where X goes on behind it, else O."""
+    """Puts I-X for None where X goes on after it, else O."""
     filled, after = list(tags), "O"
     for place in range(len(filled) - 1, -1, -1):
         if filled[place] is None:
@@ -175,7 +175,7 @@ def cut(count, room, overlap):
         overlap: whether windows overlap by half.
 
     Returns:
-        A list of (start, end, first that counts, one behind the last): each piece counts once.
+        A list of (start, end, first that counts, one after the last): each piece counts once.
     """
     shared = room // 2 if overlap else 0
     starts = range(0, max(count - shared, min(count, 1)), room - shared)

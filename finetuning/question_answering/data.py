@@ -164,8 +164,8 @@ def _answers(entries, context, where):
 def _nearest(text, start, context):
     """Where the text stands that is nearest to `start`; None if nowhere."""
     start = max(0, min(start, len(context)))
-    before, behind = context.rfind(text, 0, start + len(text)), context.find(text, start)
-    places = [place for place in (before, behind) if place >= 0]
+    before, after = context.rfind(text, 0, start + len(text)), context.find(text, start)
+    places = [place for place in (before, after) if place >= 0]
     return min(places, key=lambda place: abs(place - start), default=None)
 
 

@@ -118,7 +118,7 @@ class BeamSpanHead(keras.layers.Layer):
         return masked(ops.matmul(x, self.start_kernel)[..., 0] + self.start_bias, p_mask)
 
     def ends(self, x, positions, p_mask):
-        """The logits of ends behind some starts.
+        """The logits of ends after some starts.
 
         Args:
             x: [B, T, H].
@@ -247,8 +247,8 @@ class BeamSpanModel(EncoderModel):
 
         Args:
             inputs: the encoder's inputs with p_mask, a dict of [B, T] integers; p_mask is 1 where
-                no answer may be. With start_positions [B] ends are those behind these starts;
-                without it they are searched for behind the best starts.
+                no answer may be. With start_positions [B] ends are those after these starts;
+                without it they are searched for after the best starts.
             training: whether dropout is on.
             run_block: how each block is run; see `bert_tf.layers.run_block`.
 

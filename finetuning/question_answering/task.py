@@ -32,7 +32,7 @@ from finetuning.question_answering.windows import answer_pieces, make_windows, p
 # Questions that TensorBoard shows of those that are answered most wrongly.
 SHOWN_MISTAKES = 10
 
-# Where a sentence ends, for answers without a model: behind such a character, before a space.
+# Where a sentence ends, for answers without a model: after such a character, before a space.
 _SENTENCE_ENDS = re.compile(r"(?<=[.?!…。])\s+|\n+")
 
 

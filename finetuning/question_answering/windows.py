@@ -33,7 +33,7 @@ class Encoded(NamedTuple):
 
     question_ids: np.ndarray  # [Q] int32
     context_ids: np.ndarray  # [C] int32
-    spans: np.ndarray  # [C, 2] int32: first character of each piece, and the one behind its last
+    spans: np.ndarray  # [C, 2] int32: first character of each piece, and the one after its last
 
 
 class Window(NamedTuple):
@@ -145,7 +145,7 @@ def make_windows(questions, encoded, tokenizer, max_seq_length, doc_stride, trai
         encoded: an `Encoded` for each.
         tokenizer: has [CLS] and [SEP].
         max_seq_length: the largest T.
-        doc_stride: how far a window begins behind the one before it.
+        doc_stride: how far a window begins after the one before it.
         training: whether to look up the first answer of every question.
 
     Returns:
@@ -211,7 +211,7 @@ def window_places(length, room, doc_stride):
 def max_context_windows(starts, lengths, length):
     """For each piece of a context the number of the window that shows most around it.
 
-    That is the smaller of the counts of pieces before and behind it in the window, plus a
+    That is the smaller of the counts of pieces before and after it in the window, plus a
     hundredth of the window's length, as google-research/bert; of equal ones the first.
 
     Returns:
@@ -248,7 +248,7 @@ def pad_windows(windows, length, pad_id):
     Args:
         windows: `Window`s, B of them.
         length: of the batch, no shorter than the longest row.
-        pad_id: fills the places behind a row.
+        pad_id: fills the places after a row.
 
     Returns:
         A dict of int32 arrays: input_ids, input_mask, segment_ids, p_mask [B, length];

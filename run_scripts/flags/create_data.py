@@ -55,7 +55,7 @@ class CreateDataFlags(TokenizerFlags):
         None,
         "Record files to write, comma-separated; ko.tfrecord@64 stands for 64 files, "
         "ko-00000-of-00064.tfrecord and so on. Examples are shuffled over all of them. "
-        "Without it: each input file's name with .tfrecord behind it.",
+        "Without it: each input file's name with .tfrecord after it.",
     )
     model_dir: str = flag(
         None,

@@ -112,7 +112,7 @@ def encode_with_masks(tokenizer, text):
 
 
 def tokenize_behind_mask(tokenizer, text):
-    """The pieces of a text that stands right behind a [MASK]."""
+    """The pieces of a text that stands right after a [MASK]."""
     if not text or text[0].isspace():
         return tokenizer.tokenize(text)
     if not hasattr(tokenizer, "basic_tokens"):  # SentencePiece marks where a word begins

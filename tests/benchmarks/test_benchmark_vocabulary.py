@@ -105,7 +105,7 @@ def test_shared_spans():
 
 
 def test_spans_are_whole_pieces_of_every_vocabulary(tmp_path):
-    """Jamo, markers behind words, unknown characters, runs that are shortened."""
+    """Jamo, markers after words, unknown characters, runs that are shortened."""
     pytest.importorskip("hypothesis", reason="hypothesis is not installed")
     from made_tokenizers import TEXTS, full_tokenizers, korean_tokenizers
 

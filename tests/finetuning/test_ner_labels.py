@@ -114,7 +114,7 @@ def test_characters(tokenizer, text, tags, pieces, labels, back):
         ("서울에서 19mm", "B-LOC B-NUM", "서울 ##에서 19 ##mm", "B-LOC I-LOC B-NUM I-NUM", None),
         ("국립 박물관", "B-ORG I-ORG", "국립 박물 ##관", "B-ORG I-ORG I-ORG", None),
         ("뷁쉛은 서울", "O B-LOC", "[UNK] 서울", "O B-LOC", None),
-        # A word of nothing that the tokenizer keeps, inside an entity and behind one.
+        # A word of nothing that the tokenizer keeps, inside an entity and after one.
         ("국립 \u200b 박물관 \u200b", "B-ORG I-ORG I-ORG O", "국립 박물 ##관", "B-ORG I-ORG I-ORG",
          None),
     ),
@@ -141,7 +141,7 @@ class Overlapping:
 
 
 def test_pieces_that_share_a_unit():
-    """A unit belongs to the first, so the second begins with the unit behind it."""
+    """A unit belongs to the first, so the second begins with the unit after it."""
     sentence = by_characters("가나다", "B-PS I-PS B-LC")
     check = align(Overlapping(), sentence)
     assert piece_tags(check, sentence.tags) == ["B-PS", "B-LC"]
@@ -194,7 +194,7 @@ def test_every_tokenizer_gives_every_character_a_tag(tokenizers):
 
 
 def test_tags_of_spaces():
-    """As KLUE's files have them: inside an entity that goes on behind them."""
+    """As KLUE's files have them: inside an entity that goes on after them."""
     sentence = by_characters(" 국립 관  김 .", "B-OG I-OG I-OG B-OG O")
     found = character_tags(sentence, sentence.tags)
     assert " ".join(found) == "O B-OG I-OG I-OG I-OG O O B-OG O O"
@@ -283,10 +283,10 @@ FEW = tags_of_kinds("AB")  # B-A, I-A, B-B, I-B, O
         ([[5, 0, 0, 0, 1], [0, 5, 0, 0, 1], [0, 0, 0, 0, 3]], "B-A I-A O"),
         # I- at the beginning: B- before it is nearer than O.
         ([[4, 5, 0, 0, 1], [0, 5, 0, 0, 1]], "B-A I-A"),
-        # I-B behind B-A: the kind that has more for it in all.
+        # I-B after B-A: the kind that has more for it in all.
         ([[5, 0, 4, 0, 0], [0, 2, 0, 5, 0]], "B-B I-B"),
         ([[5, 0, 1, 0, 0], [0, 4, 0, 5, 0]], "B-A I-A"),
-        # I-A behind O: the evidence before it counts.
+        # I-A after O: the evidence before it counts.
         ([[0, 0, 0, 0, 9], [0, 5, 0, 0, 4]], "O O"),
         ([[3, 0, 0, 0, 4], [0, 9, 0, 0, 4], [0, 9, 0, 0, 4]], "B-A I-A I-A"),
         # Two entities of a kind side by side.

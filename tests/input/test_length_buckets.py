@@ -109,7 +109,7 @@ def test_the_records_of_a_step_are_known(tmp_path, step, begins):
 
 
 def test_windows_begin_where_the_order_does(tmp_path):
-    """Another batch size than before: the first window has the examples behind those seen."""
+    """Another batch size than before: the first window has the examples after those seen."""
     files = files_of_all_lengths(tmp_path)
     plain = training_dataset(files, FORMAT, CONFIG, sum(COUNTS), 1, 1, start_step=31)
     window = ids(take(dataset(files, start_step=7, begins=(7, 31)), WINDOW))
@@ -128,7 +128,7 @@ def test_windows_begin_where_the_order_does(tmp_path):
 )
 @pytest.mark.usefixtures("float64")
 def test_cut_batches_train_the_same(tmp_path, devices, kind, optimizer):
-    """What lies behind the boundary is padding, which counts for nothing."""
+    """What lies after the boundary is padding, which counts for nothing."""
     batches = take(dataset(files_of_all_lengths(tmp_path)), 8)
     assert len({bucket_of(batch) for batch in batches}) > 2
     results = []

@@ -68,7 +68,7 @@ def test_any_answer_of_the_analyser_keeps_every_character(seed, line):
         found = split_line(line)
     assert without_space("".join(found)) == without_space(line)
     assert all(s and s == s.strip() for s in found)
-    # One behind the other in the line, with nothing but white space between.
+    # One after the other in the line, with nothing but white space between.
     pattern = r"\s*".join(map(re.escape, found))
     assert re.fullmatch(rf"\s*{pattern}\s*", line)
 

@@ -158,7 +158,7 @@ def test_bert_s_readme(tmp_path, capsys):
 
 
 def test_albert_s_readme(tmp_path):
-    """The command as it stands but for its paths; its size is cut down by flags behind it."""
+    """The command as it stands but for its paths; its size is cut down by flags after it."""
     config = write_config(
         tmp_path / "albert_config.json", embedding_size=16, max_position_embeddings=512
     )
@@ -237,7 +237,7 @@ def test_bert_s_readme_of_classification(tmp_path, capsys):
 
 
 def test_albert_s_readme_of_classification(tmp_path):
-    """The command as it stands but for its paths; its size is cut down by flags behind it."""
+    """The command as it stands but for its paths; its size is cut down by flags after it."""
     size = SentencePieceTokenizer(SPM_MODEL).vocab_size
     sizes = {"vocab_size": size, "embedding_size": 16, "max_position_embeddings": 512}
     config = write_config(tmp_path / "albert_config.json", **sizes)

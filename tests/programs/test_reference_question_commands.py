@@ -3,7 +3,7 @@
 google-research/albert has a program for each version of SQuAD and starts them as modules; here
 run_squad_v1.py and run_squad_v2.py are launchers of run_squad.py, of which the second is told
 --version_2_with_negative. Other than the paths only --use_tpu=True is taken out, since there are no
-TPUs here; RACE is made shorter by flags behind the command.
+TPUs here; RACE is made shorter by flags after the command.
 """
 
 import json

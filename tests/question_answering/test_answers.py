@@ -153,7 +153,7 @@ def test_beams():
     questions = questions_of("a", "b")
     windows = windows_of(0, 12, 12) + windows_of(1, 8, 4)
     outputs = [
-        # Starts at the pieces 1, [CLS] and 2; ends behind, too far behind, before, outside.
+        # Starts at the pieces 1, [CLS] and 2; ends after them, too far after, before, outside.
         beams_of(
             [(4, -0.5), (0, -0.25), (5, -2.0)],
             [[(4, -2), (5, -1.5)], [(4, -0.1), (3, -0.1)], [(4, -0.1), (15, -0.2)]],

@@ -159,7 +159,7 @@ def test_hard_questions(trained):
     long["context"] = filler + long["context"]
     long["qas"][0]["answers"][0]["answer_start"] += len(filler)
     asked["qas"][0]["question"] = "what number ? " * 30
-    # 24 pieces of a row hold 18 of a text behind this question: one piece of the answer of two is
+    # 24 pieces of a row hold 18 of a text after this question: one piece of the answer of two is
     # the first window's last.
     edge["context"] = "red " * 17 + "seven nine " + "red " * 17
     edge["qas"][0]["answers"] = [{"text": "seven nine", "answer_start": 68}]

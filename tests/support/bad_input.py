@@ -55,7 +55,7 @@ class Case(NamedTuple):
     Attributes:
         what: for a person.
         flags: what differs from the program's good flags; None: a flag that is left out.
-        more: arguments behind them.
+        more: arguments after them.
         path: the file that is changed, below the world's folder, or None.
         content: its bytes, or a function that is called with its path.
         must_fail: whether the run must end with an error; else it may also begin to work.

@@ -110,7 +110,7 @@ def test_marks_between_morphemes():
 
 
 def test_a_contraction_may_be_cut_off_or_not():
-    # 내려가 + ㄴ share 간; 하 + 았 share 했 whole, so that only the place behind it is a boundary.
+    # 내려가 + ㄴ share 간; 하 + 았 share 했 whole, so that only the place after it is a boundary.
     assert mark("내려간", ("내려가", "VV", 0, 3), ("ㄴ", "ETM", 2, 1)) == "10?1"
     tokens = [("하", "VV", 0, 1), ("었", "EP", 0, 1), ("다", "EF", 1, 1)]
     assert mark("했다", *tokens) == "111"

@@ -251,7 +251,7 @@ class GraphTokenizer(tf.Module):
             kept &= ~self._behind_run(characters)
         starts = kept & (after_space | alone | _shifted(alone, 1, False))
         if self._mark_eojeols:
-            marks = space & ~after_space  # the first space behind an eojeol becomes its marker
+            marks = space & ~after_space  # the first space after an eojeol becomes its marker
             if not self._mark_final:
                 marks &= ~_last_of_rows(marks, row_splits)
             kept |= marks
@@ -315,7 +315,7 @@ def _without_accent(character: str) -> str:
 
 
 def _shifted(values, steps: int, first: bool):
-    """`values` moved behind by `steps`, `first` before them."""
+    """`values` moved to the right by `steps`, `first` before them."""
     return tf.concat([tf.fill([steps], first), values], axis=0)[: tf.size(values)]
 
 

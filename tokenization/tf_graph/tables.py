@@ -61,7 +61,7 @@ def replacements(replace) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         replace: leaves unassigned and private characters as they are.
 
     Returns:
-        int32 `values`, the code points of all strings that replace something, one behind the
+        int32 `values`, the code points of all strings that replace something, one after the
         other; int32 [CODE_POINTS] `starts`, where a character's string begins in `values`; int32
         [CODE_POINTS] `lengths`. A character that stays has length 1 and start -1.
     """
@@ -110,8 +110,8 @@ def may_normalize() -> np.ndarray:
 def casing() -> tuple[np.ndarray, np.ndarray]:
     """bool [CODE_POINTS] twice: what a final sigma regards as cased, what it looks past.
 
-    `str.lower` itself is asked: sigma behind "1" and such a character is final just if that
-    character is cased and not looked past; behind "A" and it, if it is cased or looked past.
+    `str.lower` itself is asked: sigma after "1" and such a character is final just if that
+    character is cased and not looked past; after "A" and it, if it is cased or looked past.
     """
     cased, either = np.zeros(CODE_POINTS, bool), np.zeros(CODE_POINTS, bool)
     for code in assigned():

@@ -54,7 +54,7 @@ WHOLE_WORDS = """
 
 NOUN, VERB, PREFINAL, ENDING, PARTICLE, LAST = range(6)
 
-# (what stands before, the forms, what they leave behind them)
+# (what stands before, the forms, what they lead to)
 FOLLOWS = (
     (NOUN, PARTICLES, PARTICLE),
     (NOUN, LAST_PARTICLES, LAST),
@@ -152,9 +152,9 @@ def _marks_of_cut(cut, counts):
 @functools.cache
 def _followers():
     table = defaultdict(list)
-    for before, forms, behind in FOLLOWS:
+    for before, forms, after in FOLLOWS:
         for form in forms.split():
-            table[before, form].append(behind)
+            table[before, form].append(after)
     return table
 
 
@@ -170,18 +170,18 @@ def _whole_words():
 
 @functools.lru_cache(maxsize=1 << 18)  # tails repeat; a bound for memory
 def _tails(text: str, before: int) -> tuple[tuple[str, ...], ...]:
-    """The readings of a text as particles and endings behind `before`, the shortest first."""
+    """The readings of a text as particles and endings after `before`, the shortest first."""
     if not text:
         return ((),) if before in MAY_END else ()
     followers, readings = _followers(), set()
     for end in range(1, min(LONGEST_FORM, len(text)) + 1):
-        for behind in followers.get((before, text[:end]), ()):
-            readings |= {(text[:end], *rest) for rest in _tails(text[end:], behind)}
+        for after in followers.get((before, text[:end]), ()):
+            readings |= {(text[:end], *rest) for rest in _tails(text[end:], after)}
     return tuple(sorted(readings, key=lambda reading: (len(reading), reading)))[:READINGS_OF_A_TAIL]
 
 
 def _readings(word):
-    """Every way to read a word: a stem, then what `_tails` finds behind it; first none."""
+    """Every way to read a word: a stem, then what `_tails` finds after it; first none."""
     readings = [(word,)]
     if word in _whole_words():
         return readings

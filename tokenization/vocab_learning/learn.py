@@ -53,7 +53,7 @@ class LearningSettings:
     Attributes:
         vocab_size: lines of the vocabulary, at most.
         analyser: "kiwi" marks the morphemes with kiwipiepy; "none" needs no package.
-        num_unused: reserved lines behind the special tokens.
+        num_unused: reserved lines after the special tokens.
         user_symbols: kept whole, written as in the vocabulary ("가" at the beginning of words,
             "##가" inside them).
         character_coverage: the share of the text's characters that have pieces of their own.

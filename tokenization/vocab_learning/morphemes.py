@@ -95,8 +95,8 @@ def mark_places(sentence: str, tokens: Iterable) -> str:
     Two kinds of places are EITHER, so that learning is free to join or to cut there:
 
     * Beside a contraction. In 내려간, 내려가 and ㄴ share the last syllable: the morphemes meet
-      inside it, so the places before and behind that syllable are as good as each other.
-    * Where grammars disagree: behind a prefix, before most noun suffixes, between the nouns of
+      inside it, so the places before and after that syllable are as good as each other.
+    * Where grammars disagree: after a prefix, before most noun suffixes, between the nouns of
       a compound (전문성, 우리나라).
 
     Args:
