@@ -24,10 +24,10 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from tensorboard.util.tensor_util import make_ndarray
 
 from bert_tf.training.evaluation import read_results
-from finetuning.datasets import TASKS
+from finetuning.datasets import DATASETS
 from run_scripts.model_folder import find_checkpoint
 
-PROGRAMS = {name: "run_classifier.py" for name in TASKS} | {"klue-ner": "run_ner.py"}
+PROGRAMS = {name: "run_classifier.py" for name in DATASETS} | {"klue-ner": "run_ner.py"}
 LENGTH = 128
 RATE = "throughput/examples_per_second"
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from common import print_table
 
 from bert_tf.training.evaluation import read_results
-from finetuning.question_answering.data import QuestionTask, read_questions
+from finetuning.question_answering.data import QuestionDataset, read_questions
 from finetuning.question_answering.scores import score_answers
 from finetuning.question_answering.task import character_pairs, nearest_sentence
 from run_scripts.finetune import finetune
@@ -88,9 +88,9 @@ def train(arguments, splits, output, pretrained):
             *start,
             *arguments.flags,
         ]
-        task = QuestionTask("korquad", False, {name: (read, 0) for name, read in splits.items()})
+        task = QuestionDataset("korquad", False, {name: (read, 0) for name, read in splits.items()})
         finetune(
-            parse(SquadFlags, ["run_squad", *flags]), PROGRAM._replace(read_task=lambda _: task)
+            parse(SquadFlags, ["run_squad", *flags]), PROGRAM._replace(read_data=lambda _: task)
         )
     return read_results(output)
 

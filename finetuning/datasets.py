@@ -1,6 +1,6 @@
-"""The table of tasks: what their published files hold, and what they are judged by.
+"""The table of data sets: what their published files hold, and what they are judged by.
 
-A task is a row, not a class. A column is a name (of the header line, or of a JSON object's key;
+A data set is a row, not a class. A column is a name (of the header line, or of a JSON object's key;
 "labels.real-label" is a key within a key) or, in files without a header, its number from 0.
 """
 
@@ -11,7 +11,7 @@ class Source(NamedTuple):
     """The files of one split, published in one format.
 
     Attributes:
-        files: their names in the task's folder; .json holds a list of objects, .jsonl an object
+        files: their names in the data set's folder; .json holds a list of objects, .jsonl an object
             a line, everything else columns with tabs between them, without quoting.
         text: the column of the sentence.
         second: that of the second sentence, or None.
@@ -31,11 +31,11 @@ class Source(NamedTuple):
     left_out: tuple = ()
 
 
-class Task(NamedTuple):
+class Dataset(NamedTuple):
     """A row of the table.
 
     Attributes:
-        folder: what the folder of its files is called beside those of other tasks.
+        folder: what the folder of its files is called beside those of others.
         sources: split -> `Source`.
         labels: the labels as the files spell them, in the order of the classes; empty where the
             label is a number, that is for a regression.
@@ -87,35 +87,35 @@ def _with_test(sources, **changes):
     return {**sources, "test": sources["test"]._replace(**changes)}
 
 
-TASKS = {
+DATASETS = {
     # GLUE as gluebenchmark.com has it. CoLA's files have a header in the test alone.
-    "cola": Task(
+    "cola": Dataset(
         "CoLA",
         _with_test(_glue(3, label=1), text="sentence", id="index"),
         _BINARY,
         ("matthews", "accuracy"),
     ),
-    "sst-2": Task("SST-2", _with_test(_glue("sentence"), id="index"), _BINARY, ("accuracy",)),
-    "mrpc": Task(
+    "sst-2": Dataset("SST-2", _with_test(_glue("sentence"), id="index"), _BINARY, ("accuracy",)),
+    "mrpc": Dataset(
         "MRPC",
         _with_test(_glue("#1 String", "#2 String", "Quality"), id="index"),
         _BINARY,
         ("accuracy", "f1"),
     ),
-    "sts-b": Task(
+    "sts-b": Dataset(
         "STS-B",
         _glue("sentence1", "sentence2", "score", id="index"),
         (),
         ("pearson", "spearman"),
     ),
     # Rows that are cut off are left out as in google-research/albert.
-    "qqp": Task(
+    "qqp": Dataset(
         "QQP",
         _glue("question1", "question2", "is_duplicate", id="id", left_out=("short",)),
         _BINARY,
         ("accuracy", "f1"),
     ),
-    "mnli": Task(
+    "mnli": Dataset(
         "MNLI",
         _splits(
             Source((), "sentence1", "sentence2", "gold_label", "index"),
@@ -130,7 +130,7 @@ TASKS = {
         ("accuracy",),
     ),
     # MNLI measured on other genres than it was trained on, as google-research/albert calls it.
-    "mismnli": Task(
+    "mismnli": Dataset(
         "MNLI",
         _splits(
             Source((), "sentence1", "sentence2", "gold_label", "index"),
@@ -142,11 +142,11 @@ TASKS = {
         _NLI,
         ("accuracy",),
     ),
-    "qnli": Task("QNLI", _glue("question", "sentence", id="index"), _ENTAILMENT, ("accuracy",)),
-    "rte": Task("RTE", _glue("sentence1", "sentence2", id="index"), _ENTAILMENT, ("accuracy",)),
-    "wnli": Task("WNLI", _glue("sentence1", "sentence2", id="index"), _BINARY, ("accuracy",)),
+    "qnli": Dataset("QNLI", _glue("question", "sentence", id="index"), _ENTAILMENT, ("accuracy",)),
+    "rte": Dataset("RTE", _glue("sentence1", "sentence2", id="index"), _ENTAILMENT, ("accuracy",)),
+    "wnli": Dataset("WNLI", _glue("sentence1", "sentence2", id="index"), _BINARY, ("accuracy",)),
     # In Chinese, as google-research/bert; Korean is kornli.
-    "xnli": Task(
+    "xnli": Dataset(
         "XNLI",
         {
             "train": Source(("multinli/multinli.train.zh.tsv",), "premise", "hypo", "label"),
@@ -161,7 +161,7 @@ TASKS = {
         {"contradictory": "contradiction"},
     ),
     # Korean
-    "nsmc": Task(
+    "nsmc": Dataset(
         "nsmc",
         _splits(
             Source((), "document", None, "label", "id"),
@@ -171,7 +171,7 @@ TASKS = {
         _BINARY,
         ("accuracy",),
     ),
-    "klue-tc": Task(
+    "klue-tc": Dataset(
         "klue-tc-v1.1",
         _splits(
             Source((), "title", None, "label", "guid"),
@@ -181,7 +181,7 @@ TASKS = {
         _TOPICS,
         ("macro_f1", "accuracy"),
     ),
-    "klue-nli": Task(
+    "klue-nli": Dataset(
         "klue-nli-v1.1",
         _splits(
             Source((), "premise", "hypothesis", "gold_label", "guid"),
@@ -192,7 +192,7 @@ TASKS = {
         ("accuracy",),
     ),
     # Of an example's three labels KLUE's program takes the mean as it is, not rounded to a tenth.
-    "klue-sts": Task(
+    "klue-sts": Dataset(
         "klue-sts-v1.1",
         _splits(
             Source((), "sentence1", "sentence2", "labels.real-label", "guid"),
@@ -202,7 +202,7 @@ TASKS = {
         (),
         ("pearson", "paraphrase_f1"),
     ),
-    "kornli": Task(
+    "kornli": Dataset(
         "KorNLI",
         _splits(
             Source((), "sentence1", "sentence2", "gold_label"),
@@ -213,7 +213,7 @@ TASKS = {
         _NLI,
         ("accuracy",),
     ),
-    "korsts": Task(
+    "korsts": Dataset(
         "KorSTS",
         _splits(
             Source((), "sentence1", "sentence2", "score"),
@@ -224,7 +224,7 @@ TASKS = {
         (),
         ("spearman", "pearson"),
     ),
-    "paws-x": Task(
+    "paws-x": Dataset(
         "ko",
         _splits(
             Source((), "sentence1", "sentence2", "label", "id", left_out=("NS",)),
@@ -237,14 +237,14 @@ TASKS = {
     ),
     # Fragment, statement, question, command, rhetorical question, rhetorical command, and what
     # only its intonation would tell.
-    "3i4k": Task(
+    "3i4k": Dataset(
         "3i4k",
         _splits(Source((), 1, None, 0), train="fci_train_val.txt", test="fci_test.txt"),
         tuple("0123456"),
         ("accuracy", "macro_f1"),
     ),
     **{
-        f"hate-{column}": Task(
+        f"hate-{column}": Dataset(
             "labeled",
             _splits(
                 Source((), "comments", None, label),

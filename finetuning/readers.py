@@ -1,4 +1,4 @@
-"""Reads the examples of a task from its published files."""
+"""Reads the examples of a data set from its published files."""
 
 import math
 import os
@@ -24,11 +24,11 @@ class ShortRow(Exception):
     """A row that has fewer columns than are needed."""
 
 
-def read_split(task, split, data_dir):
+def read_split(dataset, split, data_dir):
     """Reads all examples of a split.
 
     Args:
-        task: a row of `finetuning.datasets.TASKS`.
+        dataset: a row of `finetuning.datasets.DATASETS`.
         split: "train", "dev", "test" or what else the task has.
         data_dir: holds the task's files, or a folder of the task's name with them.
 
@@ -39,12 +39,12 @@ def read_split(task, split, data_dir):
         InputError: names file and line: a file that is missing, empty or not UTF-8, a column that
             is missing, a line that is broken, a label that the task does not have.
     """
-    if split not in task.sources:
-        raise InputError(f"the task has {', '.join(task.sources)}. Received: {split}")
-    source = task.sources[split]
+    if split not in dataset.sources:
+        raise InputError(f"the task has {', '.join(dataset.sources)}. Received: {split}")
+    source = dataset.sources[split]
     examples, left_out = [], dict.fromkeys(source.left_out, 0)
     for name in source.files:
-        path = find_file(name, data_dir, task.folder)
+        path = find_file(name, data_dir, dataset.folder)
         count = len(examples)
         for where, field in read_rows(path, source):
             try:
@@ -63,7 +63,7 @@ def read_split(task, split, data_dir):
                 left_out["NS"] += 1
                 continue
             if source.label is not None:
-                label = read_label(task, label, where)
+                label = read_label(dataset, label, where)
             examples.append(Example(number, text, second, label))
         if len(examples) == count:
             raise InputError(f"{path} must hold an example. Received: none")
@@ -71,7 +71,7 @@ def read_split(task, split, data_dir):
 
 
 def find_file(name, data_dir, folder):
-    """The path of a task's file, in the folder itself or in that of the task."""
+    """The path of a data set's file, in the folder itself or in that of the data set."""
     paths = [os.path.join(data_dir, name), os.path.join(data_dir, folder, name)]
     found = [path for path in paths if os.path.isfile(path)]
     if not found:
@@ -79,9 +79,9 @@ def find_file(name, data_dir, folder):
     return found[0]
 
 
-def read_label(task, value, where):
+def read_label(dataset, value, where):
     """The class's number, or the score; of several labels a 0 or 1 for each class."""
-    if not task.labels:
+    if not dataset.labels:
         try:
             score = float(value)
         except (TypeError, ValueError, OverflowError):
@@ -89,16 +89,17 @@ def read_label(task, value, where):
         if not math.isfinite(score):
             raise InputError(f"{where}: the label must be a number. Received: {value!r}")
         return score
-    values = label_texts(value, task.multi_label, where)
-    values = [task.aliases.get(label, label) for label in values]
-    unknown = [label for label in values if label not in task.labels]
+    values = label_texts(value, dataset.multi_label, where)
+    values = [dataset.aliases.get(label, label) for label in values]
+    unknown = [label for label in values if label not in dataset.labels]
     if unknown:
         raise InputError(
-            f"{where}: the label must be one of {', '.join(task.labels)}. Received: {unknown[0]!r}"
+            f"{where}: the label must be one of {', '.join(dataset.labels)}. "
+            f"Received: {unknown[0]!r}"
         )
-    if task.multi_label:
-        return tuple(int(label in values) for label in task.labels)
-    return task.labels.index(values[0])
+    if dataset.multi_label:
+        return tuple(int(label in values) for label in dataset.labels)
+    return dataset.labels.index(values[0])
 
 
 def label_texts(value, several, where):

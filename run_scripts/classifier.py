@@ -5,8 +5,8 @@ import sys
 
 from bert_common.errors import InputError
 from bert_common.folders import make_writable
-from finetuning.classification.own_data import KINDS, TASK_TYPES, own_task
-from finetuning.datasets import TASKS
+from finetuning.classification.own_data import KINDS, TASK_TYPES, own_dataset
+from finetuning.datasets import DATASETS
 from finetuning.readers import read_split
 from run_scripts.finetune import Program, finetune
 from run_scripts.flags.finetune import FinetuneFlags, read_feature_layers
@@ -28,8 +28,8 @@ class ClassifierFlags(FinetuneFlags):
 
     task_name: str = flag(
         None,
-        f"One of {', '.join(TASKS)}; or tsv or jsonl for files of your own in --data_dir: train, "
-        "dev and test, which need not all be there.",
+        f"One of {', '.join(DATASETS)}; or tsv or jsonl for files of your own in --data_dir: "
+        "train, dev and test, which need not all be there.",
     )
     task_type: str = flag(
         None, "Of your own files: what is learned. Without it: single_label.", choices=TASK_TYPES
@@ -75,7 +75,7 @@ def classify(values):
     if values.task_name:
         values = dataclasses.replace(values, task_name=values.task_name.lower())
     check_export(values)
-    finetune(values, Program(TASK_FLAGS, read_task, read_examples, make_problem))
+    finetune(values, Program(TASK_FLAGS, read_data, read_examples, make_task))
 
 
 def check_export(values):
@@ -94,19 +94,19 @@ def check_export(values):
         make_writable(values.export_dir, "--export_dir must be a directory that can be written")
 
 
-def read_examples(task, split, data_dir):
+def read_examples(dataset, split, data_dir):
     """The examples of a split, and how many rows were left out."""
-    examples, left_out = read_split(task, split, data_dir)
+    examples, left_out = read_split(dataset, split, data_dir)
     return examples, {f"left out ({why})": count for why, count in left_out.items()}
 
 
-def make_problem(values, task, config, tokenizer):
+def make_task(values, dataset, config, tokenizer):
     """The task of the flags as a `Classification`."""
     from finetuning.classification.task import Classification
 
     layers = read_feature_layers(values, config)
     return Classification(
-        task,
+        dataset,
         tokenizer,
         values.max_seq_length,
         values.classifier_dropout,
@@ -115,24 +115,24 @@ def make_problem(values, task, config, tokenizer):
     )
 
 
-def read_task(values):
+def read_data(values):
     """A row of the table of tasks, or one of the flags for own files."""
     own = ("task_type", "text_column", "second_column", "label_column", "id_column", "labels",
            "metrics")  # fmt: skip
-    if values.task_name in TASKS:
+    if values.task_name in DATASETS:
         given = [name for name in own if getattr(values, name)]
         if given:
             raise InputError(
                 f"--{given[0]} is for --task_name=tsv and jsonl. Received: "
                 f"--task_name={values.task_name}"
             )
-        return TASKS[values.task_name]
+        return DATASETS[values.task_name]
     if values.task_name not in KINDS:
         raise InputError(
-            f"--task_name must be one of {', '.join((*TASKS, *KINDS))}. "
+            f"--task_name must be one of {', '.join((*DATASETS, *KINDS))}. "
             f"Received: {values.task_name or 'none'}"
         )
-    return own_task(
+    return own_dataset(
         values.task_name,
         values.data_dir,
         values.task_type or "single_label",

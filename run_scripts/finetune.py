@@ -50,18 +50,18 @@ class Program(NamedTuple):
 
     Attributes:
         task_flags: the flags that the model's folder remembers.
-        read_task: (flags) -> a task with `splits`, a dict split -> whether it has labels.
-        read_split: (task, split, data_dir) -> a list of examples, and a dict of how many rows
+        read_data: (flags) -> a data set with `splits`, a dict split -> whether it has labels.
+        read_split: (dataset, split, data_dir) -> a list of examples, and a dict of how many rows
             something was done to ("left out (short)"). Does not need TensorFlow.
-        make_problem: (flags, task, configuration, tokenizer) -> the problem.
+        make_task: (flags, dataset, configuration, tokenizer) -> the task.
         changeable: those of the task's flags that may be others than the model was trained with.
         uses_libraries: whether its metrics are of libraries that need not be installed.
     """
 
     task_flags: tuple
-    read_task: Callable
+    read_data: Callable
     read_split: Callable
-    make_problem: Callable
+    make_task: Callable
     changeable: tuple = ("max_seq_length",)
     uses_libraries: bool = True
 
@@ -96,20 +96,20 @@ def finetune(values, program):
         check_initial(values)
     else:
         find_fine_tuned(values)
-    task = program.read_task(values)
+    dataset = program.read_data(values)
     cluster = read_cluster(os.environ)
     make_writable(values.output_dir, "--output_dir must be a directory that can be written")
     with training_folders(output_dirs(values) if values.do_train else [], cluster) as held:
         say = print if cluster is None or cluster.index == 0 else lambda *_: None
-        read = read_splits(values, task, program.read_split, say)
+        read = read_splits(values, dataset, program.read_split, say)
         if cluster:
             os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
         import_tensorflow()
         from run_scripts.finetune_run import run
 
-        problem = program.make_problem(values, task, config, tokenizer)
+        task = program.make_task(values, dataset, config, tokenizer)
         settings = {name: getattr(values, name) for name in program.task_flags}
-        run(values, model_type, config, tokenizer, problem, read, boundaries, settings, *held)
+        run(values, model_type, config, tokenizer, task, read, boundaries, settings, *held)
 
 
 def take_model(values):
@@ -204,10 +204,10 @@ def read_settings(values):
     return None, None
 
 
-def read_splits(values, task, read_split, say):
+def read_splits(values, dataset, read_split, say):
     """The examples of every split that is needed, as they were read: split -> list."""
-    splits = task.splits
-    measured = measured_splits(task)
+    splits = dataset.splits
+    measured = measured_splits(dataset)
     needed = ["train"] if values.do_train else []
     if values.do_eval:
         if not measured:
@@ -221,7 +221,7 @@ def read_splits(values, task, read_split, say):
     for split in dict.fromkeys(needed):
         if split not in splits:
             raise InputError(f"the task must have {split}. Received: {', '.join(splits)}")
-        read[split], left_out = read_split(task, split, values.data_dir)
+        read[split], left_out = read_split(dataset, split, values.data_dir)
         shown = "".join(f", {count:,} {what}" for what, count in left_out.items())
         say(f"{split}: {len(read[split]):,} examples{shown}")
     if values.do_train and values.eval_every_steps and "dev" not in splits:

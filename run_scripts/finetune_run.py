@@ -1,6 +1,6 @@
 """Trains a pre-trained encoder on a downstream task, measures it, predicts with it.
 
-A task comes as a `problem`, for example a `finetuning.classification.task.Classification`, which
+A task is, for example, a `finetuning.classification.task.Classification`, which
 encodes examples, makes the model, judges outputs, writes predictions.
 """
 
@@ -59,9 +59,7 @@ from run_scripts.model_folder import (
 )
 
 
-def run(
-    values, model_type, config, tokenizer, problem, read, boundaries, settings, folders, refusal
-):
+def run(values, model_type, config, tokenizer, task, read, boundaries, settings, folders, refusal):
     """Everything that computes: one training, or several with different seeds.
 
     Args:
@@ -69,21 +67,21 @@ def run(
         model_type: "bert" or "albert".
         config: the model's configuration.
         tokenizer: the model's.
-        problem: what is taught.
+        task: what the model learns.
         read: split -> its examples, as they were read.
         boundaries: the lengths that batches may have; None to choose them.
         settings: what the model's folder remembers of the flags.
         folders, refusal: what `training_folders` yielded.
     """
     precision = choose_precision(values.precision)
-    values = without_xla_if_short(values, config, problem, read)
+    values = without_xla_if_short(values, config, task, read)
     compiled = choose_compilation(values.xla, precision)
     if compiled.between_products:
         compile_between_products()
     strategy = make_strategy(values.distribution_strategy, values.num_gpus)
     with explain_lost_worker(strategy), explain_exhaustion(MEMORY_REMEDIES, {}):
         raise_together(strategy, refusal)
-        examples = {s: problem.encode(each, s == "train") for s, each in read.items()}
+        examples = {s: task.encode(each, s == "train") for s, each in read.items()}
         for split, each in examples.items():
             if not len(each.lengths):
                 raise InputError(
@@ -104,12 +102,12 @@ def run(
             or choose_boundaries(
                 each.lengths,
                 values.max_seq_length,
-                compiling_price(values, config, problem, split, counts),
+                compiling_price(values, config, task, split, counts),
             )
             for split, each in examples.items()
         }
         one = Run(
-            model_type, config, tokenizer, problem, examples, boundaries, settings, strategy,
+            model_type, config, tokenizer, task, examples, boundaries, settings, strategy,
             precision, compiled, folders, source and add_trained_positions(source, longest),
         )  # fmt: skip
         if values.num_seeds == 1:
@@ -157,7 +155,7 @@ class Run:
         model_type: "bert" or "albert".
         config: the model's configuration.
         tokenizer: the model's.
-        problem: what is taught.
+        task: what the model learns.
         examples: split -> its `Examples`.
         boundaries: split -> the lengths that its batches may have.
         settings: what the folder remembers.
@@ -171,7 +169,7 @@ class Run:
     model_type: str
     config: object
     tokenizer: object
-    problem: object
+    task: object
     examples: dict
     boundaries: dict
     settings: dict
@@ -230,7 +228,7 @@ class Run:
     def build(self, values, steps, warmup):
         """The model, with an optimizer where it is trained; called in the strategy's scope."""
         encoder = BertModel if self.model_type == "bert" else AlbertModel
-        model = self.problem.make_model(encoder(self.config, dtype=POLICIES[self.precision]))
+        model = self.task.make_model(encoder(self.config, dtype=POLICIES[self.precision]))
         if steps is None:
             return TrainingState(model, None)
         schedule = WarmupPolynomialDecay(values.learning_rate, steps, warmup)
@@ -272,7 +270,7 @@ class Run:
             f"{state.step + 1} to {steps}, {steps * values.train_batch_size / count:.1f} passes "
             f"over {count:,} examples, padded to {', '.join(map(str, boundaries))}"
         )
-        part = values.train_batch_size // replicas // parts * getattr(self.problem, "rows", 1)
+        part = values.train_batch_size // replicas // parts * getattr(self.task, "rows", 1)
         say(memory_line(self.config, part, boundaries[-1], 1, self.precision, values.recompute))
         if line := compiling_line(self.compiled, boundaries):
             say(line)
@@ -317,7 +315,7 @@ class Run:
     def evaluator(self, values, predictor, split):
         """Measures the model on a split."""
         return Evaluator(
-            self.problem,
+            self.task,
             predictor,
             self.examples[split],
             values.eval_batch_size,
@@ -331,12 +329,12 @@ class Run:
             The results, and the model's outputs: split -> them.
         """
         results, outputs = {}, {}
-        splits = measured_splits(self.problem.task)
+        splits = measured_splits(self.task.dataset)
         for split in splits:
             evaluator = self.evaluator(values, predictor, split)
             found = evaluator.run()
             outputs[split] = evaluator.outputs
-            baseline = self.problem.baseline(self.examples[split])
+            baseline = self.task.baseline(self.examples[split])
             if split == splits[0]:
                 shown = evaluator.illustrations()
                 results = {**found, "global_step": state.step}
@@ -358,12 +356,12 @@ class Run:
 
     def predict(self, values, predictor, outputs, chief, say):
         """Writes the predictions of a split; its evaluation's outputs are used if there was one."""
-        split = split_to_predict(values, self.problem.task.splits)
+        split = split_to_predict(values, self.task.dataset.splits)
         found = outputs.get(split) or predictor(
             self.examples[split], values.predict_batch_size, self.boundaries[split]
         )
         if chief:
-            paths = self.problem.write_predictions(
+            paths = self.task.write_predictions(
                 values.output_dir, split, self.examples[split], found
             )
             say(f"predictions written to {', '.join(paths)}")
@@ -376,5 +374,5 @@ class Run:
         """Puts configuration, tokenizer and task beside the checkpoints."""
         describe(folder, self.model_type, self.config, self.tokenizer, self.positions)
         with whole_file(os.path.join(folder, SETTINGS_FILE)) as file:
-            text = json.dumps(self.settings | self.problem.settings, ensure_ascii=False, indent=2)
+            text = json.dumps(self.settings | self.task.settings, ensure_ascii=False, indent=2)
             file.write(text.encode("utf-8") + b"\n")

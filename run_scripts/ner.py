@@ -5,7 +5,7 @@ import re
 import sys
 
 from bert_common.errors import InputError
-from finetuning.ner.data import FORMATS, read_task_split, tagging_task
+from finetuning.ner.data import FORMATS, read_dataset_split, tagging_task
 from run_scripts.finetune import Program, finetune
 from run_scripts.flags.finetune import FinetuneFlags, read_feature_layers
 from run_scripts.flags.parser import flag, run_program
@@ -39,10 +39,10 @@ def main(argv=None):
 
 def find_entities(values):
     """The program."""
-    finetune(values, Program(TASK_FLAGS, read_task, read_task_split, make_problem))
+    finetune(values, Program(TASK_FLAGS, read_data, read_dataset_split, make_task))
 
 
-def read_task(values):
+def read_data(values):
     """The format of the flags, with its tags."""
     if values.task_name not in FORMATS:
         raise InputError(
@@ -58,13 +58,13 @@ def read_task(values):
     return tagging_task(FORMATS[values.task_name], values.data_dir, labels)
 
 
-def make_problem(values, task, config, tokenizer):
+def make_task(values, dataset, config, tokenizer):
     """The task as an `EntityTagging`."""
     from finetuning.ner.task import EntityTagging
 
     layers = read_feature_layers(values, config)
     return EntityTagging(
-        task,
+        dataset,
         tokenizer,
         values.max_seq_length,
         values.classifier_dropout,

@@ -8,12 +8,12 @@ from bert_common.errors import InputError
 from finetuning.inputs import SHORTEST
 from finetuning.multiple_choice.data import (
     RACE_LEVELS,
-    ChoiceTask,
+    ChoiceDataset,
     check_lengths,
     find_race,
     read_choices,
+    read_dataset_split,
     read_race,
-    read_task_split,
 )
 from run_scripts.finetune import Program, finetune
 from run_scripts.flags.finetune import FinetuneFlags
@@ -106,11 +106,11 @@ def choose(values):
     unused = [name for name in NO_EFFECT if getattr(values, name) is not None]
     if unused:
         print(f"note: --{', --'.join(unused)}: without effect here")
-    program = Program(TASK_FLAGS, read_task, read_task_split, make_problem, CHANGEABLE, False)
+    program = Program(TASK_FLAGS, read_data, read_dataset_split, make_task, CHANGEABLE, False)
     finetune(values, program)
 
 
-def read_task(values):
+def read_data(values):
     """The questions that the flags name, of the splits that are there."""
     check_lengths(values.max_seq_length, values.max_qa_length)
     needed = ["train"] if values.do_train else []
@@ -119,9 +119,9 @@ def read_task(values):
     read = {split: read_split(values, split) for split in needed if find(values, split)}
     if not read or (values.do_train and "train" not in read):
         read_split(values, needed[0])  # says what is missing
-    if values.do_train and not ChoiceTask(read).splits["train"]:
+    if values.do_train and not ChoiceDataset(read).splits["train"]:
         raise InputError("train must have a label for every question. Received: some without")
-    return ChoiceTask(read)
+    return ChoiceDataset(read)
 
 
 def find(values, split):
@@ -144,12 +144,12 @@ def read_split(values, split):
     return read_race(values.data_dir, split, levels)
 
 
-def make_problem(values, task, config, tokenizer):
+def make_task(values, dataset, config, tokenizer):
     """The task as a `Choosing`."""
     from finetuning.multiple_choice.task import Choosing
 
     return Choosing(
-        task, tokenizer, values.max_seq_length, values.max_qa_length, values.classifier_dropout
+        dataset, tokenizer, values.max_seq_length, values.max_qa_length, values.classifier_dropout
     )
 
 

@@ -9,10 +9,10 @@ from bert_common.errors import InputError
 from bert_tf.checkpoint_files import latest_checkpoint
 from finetuning.inputs import SHORTEST
 from finetuning.question_answering.data import (
-    QuestionTask,
+    QuestionDataset,
     has_answers,
+    read_dataset_split,
     read_questions,
-    read_task_split,
 )
 from finetuning.question_answering.scores import BENCHMARKS
 from finetuning.question_answering.windows import SPECIALS
@@ -194,7 +194,7 @@ def path_of(values, name):
     return os.path.join(values.data_dir or "", getattr(values, name))
 
 
-def read_task(values):
+def read_data(values):
     """The questions that the flags name."""
     if values.max_seq_length <= values.max_query_length + SPECIALS:
         raise InputError(
@@ -209,10 +209,10 @@ def read_task(values):
         path = path_of(values, "predict_file")
         answered = has_answers(path)
         read["dev" if answered else "test"] = read_questions(path, null, answered)
-    return QuestionTask(values.task_name, null, read)
+    return QuestionDataset(values.task_name, null, read)
 
 
-def make_problem(values, task, config, tokenizer):
+def make_task(values, dataset, config, tokenizer):
     """The task as a `QuestionAnswering`."""
     from finetuning.question_answering.task import QuestionAnswering
 
@@ -226,7 +226,7 @@ def make_problem(values, task, config, tokenizer):
             f"Received: {'a head with beams' if beams else type(tokenizer).__name__}"
         )
     return QuestionAnswering(
-        task,
+        dataset,
         tokenizer,
         values.max_seq_length,
         values.doc_stride,
@@ -242,7 +242,7 @@ def make_problem(values, task, config, tokenizer):
     )
 
 
-PROGRAM = Program(TASK_FLAGS, read_task, read_task_split, make_problem, CHANGEABLE, False)
+PROGRAM = Program(TASK_FLAGS, read_data, read_dataset_split, make_task, CHANGEABLE, False)
 
 
 if __name__ == "__main__":

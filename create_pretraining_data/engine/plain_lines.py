@@ -18,7 +18,7 @@ def open_texts(paths, input_format):
 
     Args:
         paths: of files, each plain or gzip, by its first bytes.
-        input_format: one of `input_chunks.FORMATS`.
+        input_format: one of `splitting.FORMATS`.
 
     Returns:
         A list of `Text`.

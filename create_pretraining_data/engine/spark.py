@@ -1,4 +1,4 @@
-"""Runs the two passes on Apache Spark: the tasks of `engine`, on executors that may die.
+"""Runs the two passes on Apache Spark: the tasks of `passes`, on executors that may die.
 
 A task writes whole files, and what is in them depends on the plan and on its number. So it may
 be tried again on another executor, or run on two at once, and the files are the same.
@@ -32,7 +32,7 @@ def start_executors(plan, tokenizer, master):
         master: the address of the cluster, as Spark writes it.
 
     Yields:
-        A function from one of `engine`'s tasks and a list of numbers to an iterator over
+        A function from one of `passes`' tasks and a list of numbers to an iterator over
         (number, what the task returned), in the order in which they are done.
 
     Raises:

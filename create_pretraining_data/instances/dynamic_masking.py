@@ -52,7 +52,7 @@ def mask_records(stored, record_format, keys):
     Args:
         stored: what `make_unmasked_features` made, perhaps record by record; a record may be empty.
         record_format: their `RecordFormat`.
-        keys: uint64 [R], for `keyed_random`.
+        keys: uint64 [R], for `counter_based_random`.
 
     Returns:
         A dict from feature name to an array [R, values of the feature]: those of

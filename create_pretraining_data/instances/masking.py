@@ -37,7 +37,7 @@ def mask_sequences(sequences, rules, keys):
     Args:
         sequences: `Sequences`.
         rules: `MaskingRules`.
-        keys: uint64 [B], for `keyed_random`; the masks of a sequence depend on its own alone.
+        keys: uint64 [B], for `counter_based_random`; a sequence's masks depend on its own alone.
 
     Returns:
         `Masked`; nothing is chosen when masked_lm_prob is 0.

@@ -1,10 +1,10 @@
-"""Makes a task of anybody's own files: train, dev and test, as .tsv or .jsonl."""
+"""Makes a data set of anybody's own files: train, dev and test, as .tsv or .jsonl."""
 
 import os
 import re
 
 from bert_common.errors import InputError
-from finetuning.datasets import Source, Task
+from finetuning.datasets import Dataset, Source
 from finetuning.readers import ShortRow, find_file, label_texts, read_rows
 
 KINDS = ("tsv", "jsonl")
@@ -31,8 +31,8 @@ _WHOLE_NUMBER = r"\d{1,18}"
 MOST_LABELS = 10_000
 
 
-def own_task(kind, data_dir, task_type, text, second, label, id, labels, metrics):
-    """Makes a `finetuning.datasets.Task`.
+def own_dataset(kind, data_dir, task_type, text, second, label, id, labels, metrics):
+    """Makes a `finetuning.datasets.Dataset`.
 
     Args:
         kind: "tsv" or "jsonl": what the files' names end in.
@@ -82,7 +82,7 @@ def own_task(kind, data_dir, task_type, text, second, label, id, labels, metrics
             "--metrics=f1 is for two labels; of more there are macro_f1 and micro_f1. "
             f"Received: {len(labels)} labels"
         )
-    return Task(
+    return Dataset(
         "",
         sources,
         tuple(labels),

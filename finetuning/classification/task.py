@@ -13,7 +13,7 @@ from bert_common.atomic_write import whole_file
 from bert_tf.summaries.markdown import as_markdown_table, escape_markdown
 from bert_tf.summaries.reporter import Illustrations
 from finetuning.classification.head import DROPOUT, SequenceClassifier
-from finetuning.datasets import TASKS
+from finetuning.datasets import DATASETS
 from finetuning.examples import Examples
 from finetuning.inputs import encode_pairs, pad_rows
 from finetuning.metrics import score
@@ -31,13 +31,13 @@ class Classification:
     """What run_classifier teaches a model, and how it is judged.
 
     Attributes:
-        task: a `finetuning.datasets.Task`.
+        dataset: a `finetuning.datasets.Dataset`.
         tokenizer: the model's.
         max_length: the most pieces of an example.
         dropout, freeze_encoder, feature_layers: as `SequenceClassifier` has them.
     """
 
-    task: object
+    dataset: object
     tokenizer: object
     max_length: int
     dropout: float = DROPOUT
@@ -47,15 +47,15 @@ class Classification:
     @property
     def best_by(self):
         """The result that the best checkpoint is chosen by, and that more of it is better."""
-        return f"eval_{self.task.metrics[0]}", True
+        return f"eval_{self.dataset.metrics[0]}", True
 
     def make_model(self, encoder):
         """An encoder with a new head."""
         return SequenceClassifier(
             encoder,
-            max(1, len(self.task.labels)),
+            max(1, len(self.dataset.labels)),
             self.dropout,
-            multi_label=self.task.multi_label,
+            multi_label=self.dataset.multi_label,
             freeze_encoder=self.freeze_encoder,
             feature_layers=self.feature_layers,
         )
@@ -77,21 +77,21 @@ class Classification:
 
     def labels(self, read):
         """[N] int32 classes or float32 scores, or [N, C] int32; zeros where there is no label."""
-        blank = (0,) * len(self.task.labels) if self.task.multi_label else 0
+        blank = (0,) * len(self.dataset.labels) if self.dataset.multi_label else 0
         values = [blank if example.label is None else example.label for example in read]
-        return np.array(values, np.int32 if self.task.labels else np.float32)
+        return np.array(values, np.int32 if self.dataset.labels else np.float32)
 
     def predictions(self, outputs):
         """What the logits mean: classes [N], yes or no for each class [N, C], or scores [N]."""
         logits = np.stack(outputs["logits"])  # [N, C]
-        if self.task.multi_label:
+        if self.dataset.multi_label:
             return (logits > 0).astype(np.int32)
-        return logits.argmax(axis=1) if self.task.labels else logits[:, 0]
+        return logits.argmax(axis=1) if self.dataset.labels else logits[:, 0]
 
     def probabilities(self, outputs):
         """[N, C]: of each class; of several labels each between 0 and 1 by itself."""
         logits = np.stack(outputs["logits"]).astype(np.float64)
-        if self.task.multi_label:
+        if self.dataset.multi_label:
             return 1 / (1 + np.exp(-logits))
         exponentials = np.exp(logits - logits.max(axis=1, keepdims=True))
         return exponentials / exponentials.sum(axis=1, keepdims=True)
@@ -99,26 +99,26 @@ class Classification:
     def measure(self, model, examples, outputs):
         """The task's metrics with "loss", by name."""
         labels = self.labels(examples.read)
-        results = score(self.task.metrics, labels, self.predictions(outputs))
+        results = score(self.dataset.metrics, labels, self.predictions(outputs))
         return {**results, "loss": float(np.mean(self._losses(model, labels, outputs)))}
 
     def baseline(self, examples):
         """The task's metrics of what can be said without looking: the most frequent class, the
         mean score, every label that most examples have."""
         labels = self.labels(examples.read)
-        if self.task.multi_label:
+        if self.dataset.multi_label:
             guess = (labels.mean(axis=0) > 0.5).astype(np.int32)
-        elif self.task.labels:
+        elif self.dataset.labels:
             guess = np.bincount(labels).argmax()
         else:
             guess = labels.mean()
-        return score(self.task.metrics, labels, np.broadcast_to(guess, labels.shape))
+        return score(self.dataset.metrics, labels, np.broadcast_to(guess, labels.shape))
 
     @property
     def settings(self):
         """What the model's folder remembers beside the flags."""
-        own = self.task.labels and self.task not in TASKS.values()
-        return {"labels": ",".join(self.task.labels)} if own else {}
+        own = self.dataset.labels and self.dataset not in DATASETS.values()
+        return {"labels": ",".join(self.dataset.labels)} if own else {}
 
     def _losses(self, model, labels, outputs):
         """[N]"""
@@ -136,21 +136,23 @@ class Classification:
             cells = (text, self.name(true[i]), self.name(found[i]), f"{losses[i]:.3f}")
             lines.append(f"| {' | '.join(map(escape_markdown, cells))} |")
         texts = {"most_wrong": "\n".join(lines)}
-        if self.task.multi_label or not 0 < len(self.task.labels) <= MOST_DRAWN:
+        if self.dataset.multi_label or not 0 < len(self.dataset.labels) <= MOST_DRAWN:
             return Illustrations(texts, {})
-        numbered = {str(i): label for i, label in enumerate(self.task.labels)}
+        numbered = {str(i): label for i, label in enumerate(self.dataset.labels)}
         texts["classes"] = as_markdown_table(numbered, ("number in the picture", "class"))
-        matrix = np.zeros((len(self.task.labels),) * 2, np.int64)
+        matrix = np.zeros((len(self.dataset.labels),) * 2, np.int64)
         np.add.at(matrix, (true, found), 1)
-        return Illustrations(texts, {"confusion": draw_confusion(matrix, self.task.labels)})
+        return Illustrations(texts, {"confusion": draw_confusion(matrix, self.dataset.labels)})
 
     def name(self, prediction):
         """A class's label; the labels of several classes with commas between; a score."""
-        if not self.task.labels:
+        if not self.dataset.labels:
             return f"{prediction:.4f}"
-        if self.task.multi_label:
-            return ",".join(n for n, yes in zip(self.task.labels, prediction, strict=True) if yes)
-        return self.task.labels[prediction]
+        if self.dataset.multi_label:
+            return ",".join(
+                n for n, yes in zip(self.dataset.labels, prediction, strict=True) if yes
+            )
+        return self.dataset.labels[prediction]
 
     def write_predictions(self, directory, split, examples, outputs):
         """Writes predictions_SPLIT.tsv, and test_results.tsv as google-research/bert does.
@@ -165,11 +167,11 @@ class Classification:
         second = any(example.second is not None for example in read)
         labelled = all(example.label is not None for example in read)
         header = ["id", "text", *["second"] * second, *["label"] * labelled, "prediction"]
-        classes = bool(self.task.labels)
+        classes = bool(self.dataset.labels)
         shares = self.probabilities(outputs) if classes else np.stack(outputs["logits"])  # [N, C]
         paths = [os.path.join(directory, f"predictions_{split}.tsv")]
         with whole_file(paths[0]) as file:
-            columns = [*header, *self.task.labels]
+            columns = [*header, *self.dataset.labels]
             file.write(_line(columns))
             predictions, labels = self.predictions(outputs), self.labels(read)
             for i, example in enumerate(read):

@@ -47,7 +47,7 @@ class EncodedChoice(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class ChoiceTask:
+class ChoiceDataset:
     """The questions of a run: split -> `Choice`s."""
 
     read: dict
@@ -61,9 +61,9 @@ class ChoiceTask:
         }
 
 
-def read_task_split(task, split, data_dir):
+def read_dataset_split(dataset, split, data_dir):
     """The questions of a split; none is left out."""
-    return task.read[split], {}
+    return dataset.read[split], {}
 
 
 def read_race(data_dir, split, levels=RACE_LEVELS):

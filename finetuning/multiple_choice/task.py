@@ -27,14 +27,14 @@ class Choosing:
     """What run_race teaches a model, and how it is judged.
 
     Attributes:
-        task: a `finetuning.multiple_choice.data.ChoiceTask`.
+        dataset: a `data.ChoiceDataset`.
         tokenizer: the model's.
         max_length: the most pieces of a row.
         max_qa_length: the most pieces of question and option.
         dropout: the rate of dropout before the head.
     """
 
-    task: object
+    dataset: object
     tokenizer: object
     max_length: int
     max_qa_length: int
@@ -47,7 +47,7 @@ class Choosing:
     @property
     def rows(self):
         """How many rows an example has."""
-        return max(len(read[0].options) for read in self.task.read.values())
+        return max(len(read[0].options) for read in self.dataset.read.values())
 
     def make_model(self, encoder):
         """An encoder with a new head."""
@@ -105,7 +105,7 @@ class Choosing:
             The paths.
         """
         path = os.path.join(directory, f"predictions_{split}.tsv")
-        labelled, shares = self.task.splits[split], probabilities(outputs)
+        labelled, shares = self.dataset.splits[split], probabilities(outputs)
         letters = [letter(number) for number in range(shares.shape[1])]
         with whole_file(path) as file:
             header = ["id", *["label"] * labelled, "prediction", *letters]

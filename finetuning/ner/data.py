@@ -13,7 +13,7 @@ from finetuning.readers import find_file, read_lines
 
 
 class Format(NamedTuple):
-    """A row of the table: how the files of a task are written.
+    """A row of the table: how the files of a data set are written.
 
     Attributes:
         folder: what the folder of its files is called beside those of other tasks.
@@ -195,7 +195,7 @@ def find_tags(sentences):
     return tags_of_kinds(sorted({tag[2:] for each in sentences for tag in each.tags} - {""}))
 
 
-class TaggingTask(NamedTuple):
+class TaggingDataset(NamedTuple):
     """A format with the tags that are told apart, and the splits that there are.
 
     Attributes:
@@ -210,7 +210,7 @@ class TaggingTask(NamedTuple):
 
 
 def tagging_task(form, data_dir, tags=()):
-    """Makes a `TaggingTask` of the files in a folder.
+    """Makes a `TaggingDataset` of the files in a folder.
 
     Args:
         form: a row of `FORMATS`.
@@ -233,11 +233,13 @@ def tagging_task(form, data_dir, tags=()):
         raise InputError(
             f"{form.files['train']} in {data_dir} must hold an entity. Received: {tags[0]} alone"
         )
-    return TaggingTask(form, tuple(tags), splits)
+    return TaggingDataset(form, tuple(tags), splits)
 
 
-def read_task_split(task, split, data_dir):
-    """`read_tagged` for a `TaggingTask`; the count as what is told of the rows."""
-    sentences, begun = read_tagged(task.form, split, data_dir, task.tags)
-    what = "that begin nothing, no entities" if task.form.strict else "that began an entity, now B-"
+def read_dataset_split(dataset, split, data_dir):
+    """`read_tagged` for a `TaggingDataset`; the count as what is told of the rows."""
+    sentences, begun = read_tagged(dataset.form, split, data_dir, dataset.tags)
+    what = (
+        "that begin nothing, no entities" if dataset.form.strict else "that began an entity, now B-"
+    )
     return sentences, {f"I- {what}": begun} if begun else {}

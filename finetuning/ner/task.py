@@ -38,13 +38,13 @@ class EntityTagging:
     """What run_ner teaches a model, and how it is judged.
 
     Attributes:
-        task: a `finetuning.ner.data.TaggingTask`.
+        dataset: a `data.TaggingDataset`.
         tokenizer: the model's.
         max_length: the most pieces of a window; longer sentences become several.
         dropout, freeze_encoder, feature_layers: as `TokenClassifier` has them.
     """
 
-    task: object
+    dataset: object
     tokenizer: object
     max_length: int
     dropout: float = DROPOUT
@@ -57,13 +57,13 @@ class EntityTagging:
     @property
     def settings(self):
         """What the model's folder remembers beside the flags."""
-        return {"labels": ",".join(self.task.tags)}
+        return {"labels": ",".join(self.dataset.tags)}
 
     def make_model(self, encoder):
         """An encoder with a new head."""
         return TokenClassifier(
             encoder,
-            len(self.task.tags),
+            len(self.dataset.tags),
             self.dropout,
             freeze_encoder=self.freeze_encoder,
             feature_layers=self.feature_layers,
@@ -78,7 +78,7 @@ class EntityTagging:
         sentences = with_progress(read, "encoding", "sentences")
         alignments = [align(self.tokenizer, sentence) for sentence in sentences]
         windows = make_windows(
-            self.tokenizer, alignments, read, self.task.tags, self.max_length, not training
+            self.tokenizer, alignments, read, self.dataset.tags, self.max_length, not training
         )
 
         def make_batch(numbers, length):
@@ -96,11 +96,11 @@ class EntityTagging:
     def predictions(self, examples, outputs):
         """For each sentence its U tags, and the probability of each."""
         alignments, windows = examples.cut
-        scores = piece_scores(alignments, windows, outputs["logits"], len(self.task.tags))
+        scores = piece_scores(alignments, windows, outputs["logits"], len(self.dataset.tags))
         found = []
         for alignment, each in zip(alignments, scores, strict=True):  # each: [P, C]
-            chosen = decode_pieces(alignment, each, self.task.tags)
-            tags = unit_tags(alignment, [self.task.tags[number] for number in chosen])
+            chosen = decode_pieces(alignment, each, self.dataset.tags)
+            tags = unit_tags(alignment, [self.dataset.tags[number] for number in chosen])
             exponentials = np.exp(each - each.max(axis=1, keepdims=True, initial=-np.inf))
             shares = exponentials / exponentials.sum(axis=1, keepdims=True)
             sure = [
@@ -113,8 +113,8 @@ class EntityTagging:
 
     def measure(self, model, examples, outputs):
         """F1 of entities and of single units with "loss", by name."""
-        found = predict_tags(*examples.cut, outputs["logits"], self.task.tags)
-        results = score_tags([list(s.tags) for s in examples.read], found, self.task.tags)
+        found = predict_tags(*examples.cut, outputs["logits"], self.dataset.tags)
+        results = score_tags([list(s.tags) for s in examples.read], found, self.dataset.tags)
         loss = weight = 0.0
         for window, logits in zip(examples.cut[1], outputs["logits"], strict=True):
             logits = logits[: len(window.label_ids)].astype(np.float64)  # [T, C]
@@ -128,13 +128,13 @@ class EntityTagging:
     def baseline(self, examples):
         """The same of tagging nothing."""
         true = [list(sentence.tags) for sentence in examples.read]
-        return score_tags(true, [["O"] * len(tags) for tags in true], self.task.tags)
+        return score_tags(true, [["O"] * len(tags) for tags in true], self.dataset.tags)
 
     def illustrations(self, model, examples, outputs):
         """Which tag is taken for which as a picture; the most wrong sentences as text."""
-        tags = {tag: number for number, tag in enumerate(self.task.tags)}
+        tags = {tag: number for number, tag in enumerate(self.dataset.tags)}
         matrix, rows = np.zeros((len(tags),) * 2, np.int64), []
-        predictions = predict_tags(*examples.cut, outputs["logits"], self.task.tags)
+        predictions = predict_tags(*examples.cut, outputs["logits"], self.dataset.tags)
         for sentence, found in zip(examples.read, predictions, strict=True):
             for true, one in zip(sentence.tags, found, strict=True):
                 matrix[tags[true], tags[one]] += 1
@@ -146,7 +146,7 @@ class EntityTagging:
             if wrong:
                 cells = (sentence.text, show(sentence, sentence.tags), show(sentence, found))
                 lines.append(f"| {' | '.join(map(escape_markdown, cells))} |")
-        picture = draw_confusion(matrix, self.task.tags)
+        picture = draw_confusion(matrix, self.dataset.tags)
         return Illustrations({"most_wrong": "\n".join(lines)}, {"confusion": picture})
 
     def write_predictions(self, directory, split, examples, outputs):

@@ -26,7 +26,7 @@ class Question(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class QuestionTask:
+class QuestionDataset:
     """The questions of a run, and by whose rules answers are judged.
 
     Attributes:
@@ -48,9 +48,9 @@ class QuestionTask:
         }
 
 
-def read_task_split(task, split, data_dir):
+def read_dataset_split(dataset, split, data_dir):
     """The questions of a split, and how many answers were not where the file says."""
-    questions, moved = task.read[split]
+    questions, moved = dataset.read[split]
     return questions, {"answers found elsewhere in their text": moved} if moved else {}
 
 

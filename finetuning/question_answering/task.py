@@ -41,7 +41,7 @@ class QuestionAnswering:
     """What run_squad teaches a model, and how it is judged.
 
     Attributes:
-        task: a `finetuning.question_answering.data.QuestionTask`.
+        dataset: a `data.QuestionDataset`.
         tokenizer: the model's.
         max_length: the most pieces of a window.
         doc_stride, max_query_length: as `finetuning.question_answering.windows` has them.
@@ -53,7 +53,7 @@ class QuestionAnswering:
         google_answers: whether `google_answers` chooses and cuts the answers.
     """
 
-    task: object
+    dataset: object
     tokenizer: object
     max_length: int
     doc_stride: int
@@ -74,12 +74,12 @@ class QuestionAnswering:
     @property
     def overlap_name(self):
         """How the benchmark calls what two texts have in common."""
-        return BENCHMARKS[self.task.benchmark].overlap_name
+        return BENCHMARKS[self.dataset.benchmark].overlap_name
 
     @property
     def best_by(self):
         """The result that the best checkpoint is chosen by, and that more of it is better."""
-        best = "best_" if self.task.version_2_with_negative else ""
+        best = "best_" if self.dataset.version_2_with_negative else ""
         return f"eval_{best}{self.overlap_name}", True
 
     @property
@@ -136,7 +136,7 @@ class QuestionAnswering:
         sizes = self.n_best_size, self.max_answer_length
         if self.beams is None:
             pairs = zip(outputs["start_logits"], outputs["end_logits"], strict=True)
-            null = self.task.version_2_with_negative
+            null = self.dataset.version_2_with_negative
             if self.google_answers:
                 return answer_as_google(examples.read, windows, pairs, *sizes, null, self.tokenizer)
             return answer_by_spans(examples.read, windows, pairs, *sizes, null)
@@ -148,14 +148,14 @@ class QuestionAnswering:
 
     def texts(self, answered):
         """The answers by id, "" where the odds of none are above the threshold."""
-        chosen = self.threshold if self.task.version_2_with_negative else None
+        chosen = self.threshold if self.dataset.version_2_with_negative else None
         return with_threshold(answered, chosen)
 
     def score(self, questions, texts, null_odds=None):
         """The benchmark's scores, under the names of SQuAD 2.0's program."""
-        if self.task.version_2_with_negative:
-            return score_answers_or_none(questions, texts, null_odds, self.task.benchmark)
-        scores = score_answers(questions, texts, self.task.benchmark)
+        if self.dataset.version_2_with_negative:
+            return score_answers_or_none(questions, texts, null_odds, self.dataset.benchmark)
+        scores = score_answers(questions, texts, self.dataset.benchmark)
         return {"exact": scores.pop("exact_match"), **scores}
 
     def measure(self, model, examples, outputs):
@@ -166,7 +166,7 @@ class QuestionAnswering:
         """
         answered = self.answers(examples, outputs)
         results = self.score(examples.read, self.texts(answered))
-        if self.task.version_2_with_negative:
+        if self.dataset.version_2_with_negative:
             best = self.score(examples.read, answered.texts, answered.null_odds)
             results |= {name: best[name] for name in best if name.startswith("best_")}
         results |= self.reachable(examples)
@@ -177,8 +177,8 @@ class QuestionAnswering:
     def reachable(self, examples):
         """The best scores that answers can have, by name, in per cent."""
         if not self._reachable or self._reachable[0] is not examples:
-            task, windows = self.task, examples.cut[1]
-            rules = task.benchmark, task.version_2_with_negative
+            dataset, windows = self.dataset, examples.cut[1]
+            rules = dataset.benchmark, dataset.version_2_with_negative
             found = best_scores(examples.read, windows, self.max_answer_length, *rules)
             names = "reachable_exact", f"reachable_{self.overlap_name}"
             scores = {n: 100.0 * sum(s) / len(s) for n, s in zip(names, found, strict=True)}
@@ -187,7 +187,7 @@ class QuestionAnswering:
 
     def baseline(self, examples):
         """The same of the sentence that shares most with the question; with SQuAD 2.0 of ""."""
-        empty = self.task.version_2_with_negative
+        empty = self.dataset.version_2_with_negative
         texts = {
             entry.id: "" if empty else nearest_sentence(entry.question, entry.context)
             for entry in examples.read
@@ -197,8 +197,10 @@ class QuestionAnswering:
     def illustrations(self, model, examples, outputs):
         """The questions that are answered most wrongly, those first that it is surest of."""
         answered = self.answers(examples, outputs)
-        texts, task = self.texts(answered), self.task
-        _, overlap = score_each(examples.read, texts, task.benchmark, task.version_2_with_negative)
+        texts, dataset = self.texts(answered), self.dataset
+        _, overlap = score_each(
+            examples.read, texts, dataset.benchmark, dataset.version_2_with_negative
+        )
         wrong = [entry for entry in examples.read if overlap[entry.id] < 1]
         wrong.sort(key=lambda entry: (overlap[entry.id], -answered.nbest[entry.id][0].score))
         lines = [
@@ -219,7 +221,7 @@ class QuestionAnswering:
             The paths.
         """
         answered = self.answers(examples, outputs)
-        threshold = self.threshold if self.task.version_2_with_negative else None
+        threshold = self.threshold if self.dataset.version_2_with_negative else None
         return write_answers(
             directory, answered, threshold, "logit" if self.beams is None else "log_prob"
         )

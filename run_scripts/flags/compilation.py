@@ -11,13 +11,13 @@ from bert_tf.input.length_buckets import compiling_positions
 XLA_GAIN = 0.2
 
 
-def compiling_price(values, config, problem, split, counts):
+def compiling_price(values, config, task, split, counts):
     """What compiling costs, shared out over the batches of a split, in positions of each.
 
     Args:
         values: `FinetuneFlags`.
         config: the model's configuration.
-        problem: what is taught.
+        task: what the model learns.
         split: a key of `counts`.
         counts: split -> how many examples it has.
     """
@@ -32,18 +32,18 @@ def compiling_price(values, config, problem, split, counts):
         size = values.eval_batch_size if values.do_eval else values.predict_batch_size
         often = 1 + int(steps) // values.eval_every_steps if values.eval_every_steps else 1
         batches = often * math.ceil(counts[split] / size)
-    rows = size * getattr(problem, "rows", 1)  # of multiple choice an example is several
+    rows = size * getattr(task, "rows", 1)  # of multiple choice an example is several
     device = "GPU" if tf.config.list_physical_devices("GPU") else "CPU"
     return compiling_positions(config.hidden_size, rows, device) / max(1, batches)
 
 
-def without_xla_if_short(values, config, problem, read):
+def without_xla_if_short(values, config, task, read):
     """The flags, with --xla=auto made off where compiling would take longer than it saves."""
     counts = {split: len(each) for split, each in read.items()}
     if not counts:  # only an export
         return values
     split = "train" if values.do_train else max(counts, key=counts.get)
-    price = compiling_price(values, config, problem, split, counts)
+    price = compiling_price(values, config, task, split, counts)
     if values.xla == "auto" and price > XLA_GAIN * values.max_seq_length:
         return dataclasses.replace(values, xla="off")
     return values

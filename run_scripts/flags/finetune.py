@@ -265,9 +265,9 @@ def output_dirs(values):
     return [os.path.join(values.output_dir, f"seed-{seed}") for seed in seeds]
 
 
-def measured_splits(task):
+def measured_splits(dataset):
     """The splits that a model can be judged by; the first one leads."""
-    return [name for name, labelled in task.splits.items() if labelled and name != "train"]
+    return [name for name, labelled in dataset.splits.items() if labelled and name != "train"]
 
 
 def split_to_predict(values, splits):

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from bert_common.errors import InputError
 from bert_tf.checkpoint_files import exists
-from finetuning.datasets import TASKS
+from finetuning.datasets import DATASETS
 from finetuning.ner.data import FORMATS
 from finetuning.readers import find_file
 from run_scripts.flags.finetune import measured_splits
@@ -53,7 +53,7 @@ def row_of(task):
         files = {split: (form.files[split],) for split in ("train", "dev")}
         metrics = ("entity_macro_f1", "character_macro_f1")
         return Row("run_ner", form.folder, files, ("dev",), metrics)
-    found = TASKS[task]
+    found = DATASETS[task]
     splits = tuple(measured_splits(found))
     files = {split: found.sources[split].files for split in ("train", *splits)}
     return Row("run_classifier", found.folder, files, splits, found.metrics)

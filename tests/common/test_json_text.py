@@ -11,7 +11,7 @@ from made_questions import content, write_questions, write_tokenizer
 from bert_common.errors import InputError
 from bert_common.json_text import parse_json
 from create_pretraining_data.engine.splitting import Source, cut_into_chunks, read_chunk
-from finetuning.classification.own_data import own_task
+from finetuning.classification.own_data import own_dataset
 from finetuning.classification.task import Classification
 from finetuning.multiple_choice.data import read_choices, read_race
 from finetuning.question_answering.data import read_questions
@@ -54,16 +54,16 @@ def test_classification_writes_what_it_read(tmp_path):
         rows[1]["id"] = "2"
         (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     columns = ("single_label", "text", None, "label", "id", None, None)
-    task = own_task("jsonl", str(tmp_path), *columns)
-    assert task.labels == ("x", "\ufffd")
-    read, _ = read_split(task, "dev", str(tmp_path))
-    problem = Classification(task, write_tokenizer(tmp_path), 8)
-    examples = problem.encode(read, training=False)
+    dataset = own_dataset("jsonl", str(tmp_path), *columns)
+    assert dataset.labels == ("x", "\ufffd")
+    read, _ = read_split(dataset, "dev", str(tmp_path))
+    task = Classification(dataset, write_tokenizer(tmp_path), 8)
+    examples = task.encode(read, training=False)
     outputs = {"logits": [np.array([0.0, 1.0], np.float32)] * 2}
     model = type("Model", (), {"losses": lambda *_: np.array([1.0, 2.0])})
-    texts = problem.illustrations(model, examples, outputs).texts
+    texts = task.illustrations(model, examples, outputs).texts
     assert "글 \ufffd" in texts["most_wrong"].encode("utf-8").decode()
-    (path,) = problem.write_predictions(str(tmp_path), "dev", examples, outputs)
+    (path,) = task.write_predictions(str(tmp_path), "dev", examples, outputs)
     with open(path, encoding="utf-8") as file:
         assert "\ufffd\t글 \ufffd\tx\t\ufffd" in file.read()
 

@@ -8,7 +8,7 @@ from made_questions import write_tokenizer
 
 from finetuning.classification.own_data import FITTING_METRICS
 from finetuning.classification.task import Classification
-from finetuning.datasets import Task
+from finetuning.datasets import Dataset
 from finetuning.readers import Example
 
 pytest.importorskip("sklearn.metrics")
@@ -23,15 +23,15 @@ def test_few_examples_of_one_label(task_type, count, tmp_path):
     """One class alone, no label at all, the same score: every result is a number."""
     labels = () if task_type == "regression" else ("x", "y")
     metrics = tuple(FITTING_METRICS[task_type])
-    task = Task("", {}, labels, metrics, multi_label=task_type == "multi_label")
-    problem = Classification(task, write_tokenizer(tmp_path), 8)
+    dataset = Dataset("", {}, labels, metrics, multi_label=task_type == "multi_label")
+    task = Classification(dataset, write_tokenizer(tmp_path), 8)
     read = [Example(str(i), "서울", None, LABELS[task_type]) for i in range(count)]
-    examples = problem.encode(read, training=False)
+    examples = task.encode(read, training=False)
     outputs = {"logits": [np.array([0.5, -0.5][: max(1, len(labels))], np.float32)] * count}
     model = type("Model", (), {"losses": lambda *_: np.ones(count)})
-    results = problem.measure(model, examples, outputs)
+    results = task.measure(model, examples, outputs)
     assert set(results) == {*metrics, "loss"} and all(map(math.isfinite, results.values()))
-    baseline = problem.baseline(examples)
+    baseline = task.baseline(examples)
     assert set(baseline) == set(metrics) and all(map(math.isfinite, baseline.values()))
-    assert problem.illustrations(model, examples, outputs).texts["most_wrong"].count("\n") > 1
-    problem.write_predictions(str(tmp_path), "test", examples, outputs)
+    assert task.illustrations(model, examples, outputs).texts["most_wrong"].count("\n") > 1
+    task.write_predictions(str(tmp_path), "test", examples, outputs)

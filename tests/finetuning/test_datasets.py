@@ -6,7 +6,7 @@ import pytest
 from shared import SHARED
 
 from bert_common.errors import InputError
-from finetuning.datasets import TASKS, Source, Task
+from finetuning.datasets import DATASETS, Dataset, Source
 from finetuning.metrics import METRICS
 from finetuning.readers import read_split
 
@@ -208,17 +208,17 @@ def write(folder, name, content):
 
 
 def test_every_task_has_a_small_file():
-    assert set(FILES) == set(TASKS)
-    assert set(EXPECTED) == {(task, split) for task in FILES for split in FILES[task]}
+    assert set(FILES) == set(DATASETS)
+    assert set(EXPECTED) == {(dataset, split) for dataset in FILES for split in FILES[dataset]}
 
 
 @pytest.mark.parametrize("name, split", EXPECTED, ids=lambda value: value)
 def test_published_format(tmp_path, name, split):
     """In the task's own folder and in one beside those of other tasks."""
     file, content = FILES[name][split]
-    path = write(tmp_path / TASKS[name].folder, file, content)
-    for folder in (tmp_path, tmp_path / TASKS[name].folder):
-        examples, left_out = read_split(TASKS[name], split, str(folder))
+    path = write(tmp_path / DATASETS[name].folder, file, content)
+    for folder in (tmp_path, tmp_path / DATASETS[name].folder):
+        examples, left_out = read_split(DATASETS[name], split, str(folder))
         (number, *rest), count, expected_left_out = EXPECTED[name, split]
         assert examples[-1][1:] == tuple(rest)
         assert type(examples[-1].label) is type(rest[-1])
@@ -229,23 +229,23 @@ def test_published_format(tmp_path, name, split):
 def test_the_training_data_of_kornli_is_two_files(tmp_path):
     for name in ("snli_1.0_train.ko.tsv", "multinli.train.ko.tsv"):
         write(tmp_path, name, table("sentence1|sentence2|gold_label", f"{name}|B|neutral"))
-    examples, _ = read_split(TASKS["kornli"], "train", str(tmp_path))
+    examples, _ = read_split(DATASETS["kornli"], "train", str(tmp_path))
     assert [e.text for e in examples] == ["snli_1.0_train.ko.tsv", "multinli.train.ko.tsv"]
 
 
-@pytest.mark.parametrize("name", TASKS)
+@pytest.mark.parametrize("name", DATASETS)
 def test_a_row_of_the_table_makes_sense(name):
-    task = TASKS[name]
-    assert task.metrics and set(task.metrics) <= set(METRICS)
-    assert len(set(task.labels)) == len(task.labels) != 1
-    assert set(task.aliases.values()) <= set(task.labels)
+    dataset = DATASETS[name]
+    assert dataset.metrics and set(dataset.metrics) <= set(METRICS)
+    assert len(set(dataset.labels)) == len(dataset.labels) != 1
+    assert set(dataset.aliases.values()) <= set(dataset.labels)
     regression = {"pearson", "spearman", "paraphrase_f1"}
-    assert bool(set(task.metrics) & regression) == (not task.labels)
-    assert task.sources["train"].label is not None
-    assert all(source.files for source in task.sources.values())
+    assert bool(set(dataset.metrics) & regression) == (not dataset.labels)
+    assert dataset.sources["train"].label is not None
+    assert all(source.files for source in dataset.sources.values())
 
 
-LINES = Task(
+LINES = Dataset(
     "", {"train": Source(("data.jsonl",), "text", None, "label")}, ("no", "yes"), ("accuracy",)
 )
 
@@ -284,19 +284,19 @@ NSMC = "id|document|label"
     ),
 )  # fmt: skip
 def test_what_is_broken(tmp_path, name, content, words):
-    path = tmp_path / TASKS[name].sources["train"].files[0]
+    path = tmp_path / DATASETS[name].sources["train"].files[0]
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(InputError) as error:
-        read_split(TASKS[name], "train", str(tmp_path))
+        read_split(DATASETS[name], "train", str(tmp_path))
     message = str(error.value)
     assert "\n" not in message and all(word in message for word in words), message
 
 
 def test_a_file_or_a_split_that_is_not_there(tmp_path):
     with pytest.raises(InputError, match=r"ratings_train.txt or .*nsmc/ratings_train.txt"):
-        read_split(TASKS["nsmc"], "train", str(tmp_path))
+        read_split(DATASETS["nsmc"], "train", str(tmp_path))
     with pytest.raises(InputError, match="train, test. Received: dev"):
-        read_split(TASKS["nsmc"], "dev", str(tmp_path))
+        read_split(DATASETS["nsmc"], "dev", str(tmp_path))
 
 
 REAL = (
@@ -313,10 +313,10 @@ def test_real_files(name, folder, counts):
     if not (SHARED / "data" / folder).exists():
         pytest.skip("the published files are not here")
     for split, count in counts.items():
-        examples, left_out = read_split(TASKS[name], split, str(SHARED / "data" / folder))
+        examples, left_out = read_split(DATASETS[name], split, str(SHARED / "data" / folder))
         assert (len(examples), left_out) == (count, {})
         labels = {example.label for example in examples}
-        if TASKS[name].labels:
-            assert labels == set(range(len(TASKS[name].labels)))
+        if DATASETS[name].labels:
+            assert labels == set(range(len(DATASETS[name].labels)))
         else:
             assert 0 <= min(labels) < max(labels) <= 5

@@ -7,8 +7,8 @@ from bert_common.errors import InputError
 from finetuning.ner.data import (
     FORMATS,
     find_tags,
+    read_dataset_split,
     read_tagged,
-    read_task_split,
     spell,
     tagging_task,
     to_iob2,
@@ -210,7 +210,7 @@ def test_the_real_file():
     assert sum(len(sentence.units) for sentence in sentences) == 225_550
     slips = [s for s in sentences if to_iob2(s.tags) != list(s.tags)]
     assert len(slips) == 2
-    split, told = read_task_split(
+    split, told = read_dataset_split(
         tagging_task(form, str(SHARED / "data/klue")), "dev", SHARED / "data/klue"
     )
     assert split == sentences and told == {"I- that begin nothing, no entities": 2}

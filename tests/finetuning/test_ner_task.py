@@ -9,7 +9,7 @@ from classifier_jobs import Job
 from jobs import one_line
 from made_tokenizers import SPECIAL
 
-from finetuning.ner.data import FORMATS, Sentence, TaggingTask, tags_of_kinds
+from finetuning.ner.data import FORMATS, Sentence, TaggingDataset, tags_of_kinds
 from finetuning.ner.task import EntityTagging, entities
 from run_scripts import ner
 from tokenization import KoreanTokenizer
@@ -18,11 +18,11 @@ TAGS = tags_of_kinds("AB")  # B-A, I-A, B-B, I-B, O
 
 
 @pytest.fixture
-def problem(tmp_path):
+def task(tmp_path):
     path = tmp_path / "vocab.txt"
     path.write_text("\n".join([*SPECIAL, "김철", "수"]) + "\n", encoding="utf-8")
-    task = TaggingTask(FORMATS["conll"], TAGS, {"dev": True})
-    return EntityTagging(task, KoreanTokenizer(path), 16)
+    dataset = TaggingDataset(FORMATS["conll"], TAGS, {"dev": True})
+    return EntityTagging(dataset, KoreanTokenizer(path), 16)
 
 
 def sentence(text, tags):
@@ -36,29 +36,29 @@ def logits(shares):
     return {"logits": [np.pad(rows, ((1, 1), (0, 0)))]}
 
 
-def test_the_probability_is_that_of_the_decoded_tag(problem, tmp_path):
+def test_the_probability_is_that_of_the_decoded_tag(task, tmp_path):
     """I-A alone is the most likely for 수, but nothing of A has begun before it."""
-    examples = problem.encode([sentence("김철 수", "B-B I-B O")], training=False)
+    examples = task.encode([sentence("김철 수", "B-B I-B O")], training=False)
     outputs = logits([[0.1, 0.1, 0.3, 0.1, 0.4], [0.05, 0.5, 0.05, 0.1, 0.3]])
-    ((tags, sure),) = problem.predictions(examples, outputs)
+    ((tags, sure),) = task.predictions(examples, outputs)
     assert tags == ["O", "O", "O"]
     np.testing.assert_allclose(sure, [0.4, 0.4, 0.3])
-    paths = problem.write_predictions(str(tmp_path), "dev", examples, outputs)
+    paths = task.write_predictions(str(tmp_path), "dev", examples, outputs)
     rows = ("## 0", "김\tB-B\tO\t0.400000", "철\tI-B\tO\t0.400000", "수\tO\tO\t0.300000", "\n")
     assert Path(paths[1]).read_text(encoding="utf-8") == "\n".join(rows)
 
 
 @pytest.mark.filterwarnings("error")
-def test_sentences_without_an_entity_and_without_a_piece(problem):
+def test_sentences_without_an_entity_and_without_a_piece(task):
     pytest.importorskip("sklearn")
-    examples = problem.encode([sentence("김철 수", "O O O"), sentence("\u200b", "O")], False)
+    examples = task.encode([sentence("김철 수", "O O O"), sentence("\u200b", "O")], False)
     outputs = logits([[0.1, 0.1, 0.1, 0.1, 0.6]] * 2)
-    results = problem.measure(None, examples, outputs)
+    results = task.measure(None, examples, outputs)
     assert results["loss"] == pytest.approx(-np.log(0.6))
     expected = {"entity_f1": 0.0, "entity_macro_f1": 0.0, "character_macro_f1": 1.0}
-    for found in (results, problem.baseline(examples)):
+    for found in (results, task.baseline(examples)):
         assert {name: found[name] for name in expected} == expected
-    problem.illustrations(None, examples, outputs)
+    task.illustrations(None, examples, outputs)
 
 
 def test_a_file_without_a_piece_is_one_line(tmp_path, capsys):
@@ -80,19 +80,19 @@ def test_entities_are_those_of_strict_iob2():
         assert entities(tags) == [(e.start, e.end - 1, e.tag) for e in expected]
 
 
-def test_a_slip_of_klue_is_no_entity(problem, tmp_path):
+def test_a_slip_of_klue_is_no_entity(task, tmp_path):
     """As KLUE's file has it: the space began the entity, and is no unit."""
     pytest.importorskip("sklearn")
     tags = FORMATS["klue-ner"].tags
-    task = TaggingTask(FORMATS["klue-ner"], tags, {"dev": True})
-    problem = EntityTagging(task, problem.tokenizer, 16)
-    examples = problem.encode([sentence("김철 수", "B-PS I-PS I-QT")], training=False)
+    dataset = TaggingDataset(FORMATS["klue-ner"], tags, {"dev": True})
+    task = EntityTagging(dataset, task.tokenizer, 16)
+    examples = task.encode([sentence("김철 수", "B-PS I-PS I-QT")], training=False)
     one_hot = np.full((2, len(tags)), 0.01)
     one_hot[0, tags.index("B-PS")] = one_hot[1, tags.index("B-QT")] = 1 - 0.01 * (len(tags) - 1)
     outputs = logits(one_hot)
-    assert problem.predictions(examples, outputs)[0][0] == ["B-PS", "I-PS", "B-QT"]
-    results = problem.measure(None, examples, outputs)
+    assert task.predictions(examples, outputs)[0][0] == ["B-PS", "I-PS", "B-QT"]
+    results = task.measure(None, examples, outputs)
     # PS is right; QT is found, but is not there.
     assert (results["entity_f1"], results["entity_macro_f1"]) == (pytest.approx(2 / 3), 0.5)
-    shown = problem.illustrations(None, examples, outputs).texts["most_wrong"]
+    shown = task.illustrations(None, examples, outputs).texts["most_wrong"]
     assert "| 김철 PS | 김철 PS, 수 QT |" in shown

@@ -6,7 +6,7 @@ import pytest
 from classifier_jobs import write_table
 
 from bert_common.errors import InputError
-from finetuning.classification.own_data import DEFAULT_METRICS, own_task
+from finetuning.classification.own_data import DEFAULT_METRICS, own_dataset
 from finetuning.readers import read_split
 
 
@@ -14,15 +14,15 @@ def objects(*entries):
     return "".join(json.dumps(entry, ensure_ascii=False) + "\n" for entry in entries)
 
 
-def task(folder, kind="tsv", task_type="single_label", **changes):
+def dataset(folder, kind="tsv", task_type="single_label", **changes):
     columns = dict.fromkeys(("second", "id", "labels", "metrics"))
-    return own_task(
+    return own_dataset(
         kind, str(folder), task_type, **{"text": "text", "label": "label", **columns, **changes}
     )
 
 
-def examples(task, folder, split="train"):
-    found, left_out = read_split(task, split, str(folder))
+def examples(dataset, folder, split="train"):
+    found, left_out = read_split(dataset, split, str(folder))
     assert left_out == {}
     return [(e.text, e.second, e.label) for e in found]
 
@@ -32,7 +32,7 @@ def test_a_table_with_a_header(tmp_path):
     write_table(tmp_path / "train.tsv", ["label", "text", "other"], rows)
     write_table(tmp_path / "dev.tsv", ["text", "label"], [("글", "b")])
     write_table(tmp_path / "test.tsv", ["other", "text"], [("t1", "글")])
-    made = task(tmp_path)
+    made = dataset(tmp_path)
     assert made.labels == ("a", "b") and made.metrics == DEFAULT_METRICS["single_label"]
     assert made.splits == {"train": True, "dev": True, "test": False}
     assert examples(made, tmp_path) == [
@@ -42,7 +42,7 @@ def test_a_table_with_a_header(tmp_path):
     (example,), _ = read_split(made, "dev", str(tmp_path))
     assert example.id == f"{tmp_path}/dev.tsv line 2"
     # A pair, with names.
-    made = task(tmp_path, second="other", id="other")
+    made = dataset(tmp_path, second="other", id="other")
     found, _ = read_split(made, "train", str(tmp_path))
     assert [(e.id, e.second) for e in found] == [("x", "x"), ("y", "y"), ("z", "z")]
     (example,), _ = read_split(made, "test", str(tmp_path))
@@ -52,14 +52,14 @@ def test_a_table_with_a_header(tmp_path):
 def test_a_table_without_a_header(tmp_path):
     write_table(tmp_path / "train.tsv", (), [("10", "A", "B"), ("9", "C", "D"), ("10", "E", "F")])
     write_table(tmp_path / "test.tsv", (), [("9", "G", "H")])
-    made = task(tmp_path, text="1", second="2", label="0")
+    made = dataset(tmp_path, text="1", second="2", label="0")
     assert made.labels == ("9", "10")  # numbers in their order
     assert made.splits == {"train": True, "test": True}
     assert examples(made, tmp_path) == [("A", "B", 1), ("C", "D", 0), ("E", "F", 1)]
     # A test whose rows end before the label.
     write_table(tmp_path / "train.tsv", (), [("A", "x"), ("B", "y")])
     write_table(tmp_path / "test.tsv", (), [("G",)])
-    made = task(tmp_path, text="0", label="1")
+    made = dataset(tmp_path, text="0", label="1")
     assert made.splits == {"train": True, "test": False}
     assert examples(made, tmp_path, "test") == [("G", None, None)]
 
@@ -68,7 +68,7 @@ def test_json_lines(tmp_path):
     rows = [{"a": {"b": "글"}, "y": 2, "id": 7}, {"a": {"b": "nay"}, "y": 10, "id": 8}]
     (tmp_path / "train.jsonl").write_text(objects(*rows))
     (tmp_path / "test.jsonl").write_text(objects({"a": {"b": "x"}, "id": 9}))
-    made = task(tmp_path, "jsonl", text="a.b", label="y", id="id")
+    made = dataset(tmp_path, "jsonl", text="a.b", label="y", id="id")
     assert made.labels == ("2", "10") and made.splits == {"train": True, "test": False}
     assert examples(made, tmp_path) == [("글", None, 0), ("nay", None, 1)]
     (example,), _ = read_split(made, "test", str(tmp_path))
@@ -84,7 +84,7 @@ def test_several_labels(tmp_path):
         objects(*({"text": t, "label": each} for t, each in zip("ABC", lists, strict=True)))
     )
     for kind in ("tsv", "jsonl"):
-        made = task(tmp_path, kind, "multi_label")
+        made = dataset(tmp_path, kind, "multi_label")
         assert made.labels == ("anger", "fear", "joy") and made.multi_label
         assert made.metrics == DEFAULT_METRICS["multi_label"]
         labels = [label for *_, label in examples(made, tmp_path)]
@@ -93,7 +93,7 @@ def test_several_labels(tmp_path):
 
 def test_regression(tmp_path):
     write_table(tmp_path / "train.tsv", ["text", "label"], [("A", "-0.5"), ("B", "3e1")])
-    made = task(tmp_path, task_type="regression")
+    made = dataset(tmp_path, task_type="regression")
     assert made.labels == () and made.metrics == DEFAULT_METRICS["regression"]
     assert [label for *_, label in examples(made, tmp_path)] == [-0.5, 30.0]
 
@@ -101,7 +101,7 @@ def test_regression(tmp_path):
 def test_labels_that_are_given(tmp_path):
     """Their order is that of the classes; then no training file is needed."""
     write_table(tmp_path / "dev.tsv", ["text", "label"], [("A", "yes")])
-    made = task(tmp_path, labels=["yes", "no", "never"], metrics=["matthews", "accuracy"])
+    made = dataset(tmp_path, labels=["yes", "no", "never"], metrics=["matthews", "accuracy"])
     assert made.labels == ("yes", "no", "never") and made.metrics == ("matthews", "accuracy")
     assert made.splits == {"dev": True}
     assert examples(made, tmp_path, "dev") == [("A", None, 0)]
@@ -139,7 +139,7 @@ def test_one_line_for_a_table(tmp_path, content, changes, words):
     if content is not None:
         (tmp_path / "train.tsv").write_text(content)
     with pytest.raises(InputError) as error:
-        examples(task(tmp_path, **changes), tmp_path)
+        examples(dataset(tmp_path, **changes), tmp_path)
     message = str(error.value)
     assert "\n" not in message and all(word in message for word in words), message
 
@@ -160,7 +160,7 @@ def test_one_line_for_a_table(tmp_path, content, changes, words):
 def test_one_line_for_objects(tmp_path, content, task_type, words):
     (tmp_path / "train.jsonl").write_text(content)
     with pytest.raises(InputError) as error:
-        examples(task(tmp_path, "jsonl", task_type), tmp_path)
+        examples(dataset(tmp_path, "jsonl", task_type), tmp_path)
     message = str(error.value)
     assert "\n" not in message and all(word in message for word in words), message
 
@@ -175,4 +175,4 @@ def test_labels_that_training_does_not_have(tmp_path):
             objects({"text": "A", "label": "x"}, {"text": "B", "label": label})
         )
         with pytest.raises(InputError, match=f"dev.jsonl line 2.*{word}"):
-            examples(task(tmp_path, "jsonl"), tmp_path, "dev")
+            examples(dataset(tmp_path, "jsonl"), tmp_path, "dev")

@@ -3,7 +3,7 @@
 import pytest
 from paths import ROOT
 
-from finetuning.datasets import TASKS
+from finetuning.datasets import DATASETS
 from finetuning.ner.data import FORMATS
 from run_scripts.classifier import ClassifierFlags
 from run_scripts.create_data import CreateDataFlags, choose_plan
@@ -108,7 +108,7 @@ def test_fine_tuning(task, model_type, monkeypatch):
     path = find_flagfile(benchmark, model_type, task)
     own = task in path.stem
     values = read_finetuning(path, model_type, *([] if own else [f"--task_name={task}"]))
-    assert values.task_name == task and task in (*TASKS, *FORMATS)
+    assert values.task_name == task and task in (*DATASETS, *FORMATS)
     assert values.do_train and values.do_eval and values.optimizer == "adamw"
     rate, batch, steps, warmup, length = SETTINGS[task, model_type]
     assert (values.learning_rate, values.train_batch_size) == (rate, batch)
@@ -159,7 +159,7 @@ def test_xnli_as_google_s_multilingual_readme():
 
 def test_every_task_has_settings():
     # mismnli is what mnli measures beside its own dev split.
-    assert {task for task, _ in SETTINGS} - set(FORMATS) | {"mismnli", "xnli"} == set(TASKS)
+    assert {task for task, _ in SETTINGS} - set(FORMATS) | {"mismnli", "xnli"} == set(DATASETS)
 
 
 def test_no_flag_file_is_left_out():

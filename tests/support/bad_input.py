@@ -125,12 +125,12 @@ def make_world(folder):
         (folder / f"{split}.json").write_text(json.dumps(content()))
         write_lines(folder / "race" / f"{split}.jsonl", 4)
     write_race(folder / "race", train=2, dev=2, test=2)
-    for task, rows in (("CoLA", "gj04\t1\t\tthe film\n" * 2), ("NSMC", "")):
-        (folder / "glue" / task).mkdir(parents=True)
+    for dataset, rows in (("CoLA", "gj04\t1\t\tthe film\n" * 2), ("NSMC", "")):
+        (folder / "glue" / dataset).mkdir(parents=True)
         for split in ("train", "dev"):
-            (folder / "glue" / task / f"{split}.tsv").write_text(rows)
-    for task in ("cola", "rte"):
-        (folder / "results" / task).mkdir(parents=True)
+            (folder / "glue" / dataset / f"{split}.tsv").write_text(rows)
+    for dataset in ("cola", "rte"):
+        (folder / "results" / dataset).mkdir(parents=True)
     (folder / "results" / "cola" / "eval_results.txt").write_text(
         "eval_accuracy = 0.5\neval_matthews = 0.5\nloss = 1.0\n"
     )

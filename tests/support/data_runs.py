@@ -24,9 +24,11 @@ CHUNK_BYTES, BUCKET_BYTES, SHARDS = 3000, 20_000, 3
 # What the program is run with: sizes that make many chunks and buckets of little text.
 SMALL = f"""
 import os, signal, sys
-from create_pretraining_data import chunk_file, engine, input_chunks, shards, work_plan
+from create_pretraining_data.engine import (
+    intermediate_file, passes, shards, splitting, work_plan
+)
 from run_scripts.create_data import main
-input_chunks.CHUNK_BYTES, work_plan.BUCKET_BYTES = {CHUNK_BYTES}, {BUCKET_BYTES}
+splitting.CHUNK_BYTES, work_plan.BUCKET_BYTES = {CHUNK_BYTES}, {BUCKET_BYTES}
 
 def die_at(module, name, call):
     function, calls = getattr(module, name), []
@@ -43,8 +45,8 @@ sys.exit(main(sys.argv))
 
 # Calls of a function in the one process, at which it kills itself.
 KILLS = {
-    "in the first chunk": 'die_at(chunk_file, "frame", 40)',
-    "in pass 1": 'die_at(chunk_file, "frame", 700)',
+    "in the first chunk": 'die_at(intermediate_file, "frame", 40)',
+    "in pass 1": 'die_at(intermediate_file, "frame", 700)',
     "between": 'import run_scripts.create_data as p; die_at(p, "read_summaries", 1)',
     "in pass 2": 'die_at(shards, "split", 200)',
     "before the JSON": 'import run_scripts.create_data as p; die_at(p, "write_sidecars", 1)',

@@ -226,7 +226,7 @@ PROGRAM = """
 import json, os, sys, time
 index = json.loads(os.environ["TF_CONFIG"])["task"]["index"]
 import tensorflow as tf
-from bert_tf import distribution
+from bert_tf.training import distribution
 from run_scripts.flags.parser import _complain
 from bert_common.errors import InputError
 strategy = distribution.make_strategy("auto")
