@@ -23,8 +23,7 @@ class DataOrder(NamedTuple):
         batch_size: examples of an update.
         seed: what shuffles.
         examples: how many there are.
-        by_length: 1 where the examples of some batches are shared out by length, else 0. The
-            lengths that batches may have do not matter.
+        boundaries: the `number_of_boundaries` of the lengths that examples are shared out by.
         data: a number that differs where the examples, or their order, do.
     """
 
@@ -33,7 +32,7 @@ class DataOrder(NamedTuple):
     batch_size: int
     seed: int
     examples: int
-    by_length: int = UNKNOWN
+    boundaries: int = UNKNOWN
     data: int = UNKNOWN
 
     def examples_before(self, step):
@@ -47,13 +46,15 @@ class DataOrder(NamedTuple):
             "--train_batch_size": (was.batch_size, now.batch_size),
             "--random_seed": (was.seed, now.seed),
             "the number of examples": (was.examples, now.examples),
-            "--bucket_boundaries": (_SWITCH[was.by_length], _SWITCH[now.by_length]),
+            "--bucket_boundaries": (_on_or_off(was.boundaries), _on_or_off(now.boundaries)),
         }
         found = [
             f"{name} was {old} and is {new}"
             for name, (old, new) in named.items()
             if old not in (new, None)
         ]
+        if was.boundaries > 0 and now.boundaries > 0 and was.boundaries != now.boundaries:
+            found.append("the lengths of --bucket_boundaries are not the same")
         if was.data not in (now.data, UNKNOWN) and was.examples == now.examples:
             found.append("the training data, or its order, is not the same")
         return found
@@ -65,7 +66,18 @@ class DataOrder(NamedTuple):
         return DataOrder(self.step, self.position, *settings)
 
 
-_SWITCH = {0: "off", 1: "on", UNKNOWN: None}
+def number_of_boundaries(boundaries):
+    """A number for the lengths that batches may have: 0 where examples come as they are.
+
+    Older checkpoints have 1 for any lengths: their examples were sorted by exact length.
+    """
+    if len(boundaries) < 2:
+        return 0
+    return int(hashlib.sha256(json.dumps([*map(int, boundaries)]).encode()).hexdigest()[:12], 16)
+
+
+def _on_or_off(number):
+    return None if number == UNKNOWN else "on" if number else "off"
 
 
 def take_over_order(state, *settings):

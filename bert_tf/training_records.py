@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from bert_tf.data_order import sizes_of, take_over_order
+from bert_tf.data_order import number_of_boundaries, sizes_of, take_over_order
 from bert_tf.input_pipeline import distribute_training, step_records
 from bert_tf.record_checks import explain_failure
 
@@ -40,7 +40,7 @@ class TrainingRecords:
             config.train_batch_size,
             config.seed,
             self.examples,
-            int(bool(config.bucket_boundaries)),
+            number_of_boundaries(config.bucket_boundaries),
             int(sizes_of(self.files), 16),
         )
         return dataclasses.replace(self, begins=begins)

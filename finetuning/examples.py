@@ -16,7 +16,7 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.data_order import take_over_order
+from bert_tf.data_order import number_of_boundaries, take_over_order
 from bert_tf.length_buckets import BUCKET, WINDOW
 
 # Lengths of batches are multiples of it.
@@ -70,7 +70,7 @@ class Examples:
             config.train_batch_size,
             config.seed,
             len(self.lengths),
-            int(len(config.bucket_boundaries) > 1),
+            number_of_boundaries(config.bucket_boundaries),
             int(lengths.hexdigest()[:12], 16),
         )
         return dataclasses.replace(self, begins=begins)
@@ -127,7 +127,7 @@ def numbers_of_batch(lengths, config, step, begins=(0, 0)):
     """Which examples are in the global batch that follows `step` batches.
 
     The examples of a window, batches that follow one another in the shuffled order, are shared
-    out by length; then the window's batches are shuffled.
+    out by the boundary that each fits; then the window's batches are shuffled.
 
     Args:
         lengths: [N].
@@ -145,7 +145,8 @@ def numbers_of_batch(lengths, config, step, begins=(0, 0)):
     window, number = divmod(made, WINDOW)
     start = first + window * WINDOW * size
     chosen = _take(len(lengths), config.seed, start, WINDOW * size)  # [W * G]
-    by_length = chosen[np.argsort(lengths[chosen], kind="stable")].reshape(WINDOW, size)
+    buckets = np.searchsorted(config.bucket_boundaries, lengths[chosen])
+    by_length = chosen[np.argsort(buckets, kind="stable")].reshape(WINDOW, size)
     return by_length[np.random.default_rng([config.seed, 1, window]).permutation(WINDOW)[number]]
 
 

@@ -12,7 +12,7 @@ from made_records import make_files
 from test_examples import config as examples_config
 from test_examples import make_examples
 
-from bert_tf.data_order import UNKNOWN, DataOrder
+from bert_tf.data_order import UNKNOWN, DataOrder, number_of_boundaries
 from bert_tf.input_pipeline import step_records
 from bert_tf.length_buckets import WINDOW
 from bert_tf.training_state import TrainingState
@@ -34,7 +34,7 @@ def test_the_same_settings_keep_the_order():
         ((4, 1, 40, 0, 77), "--train_batch_size was 8 and is 4"),
         ((8, 2, 40, 0, 77), "--random_seed was 1 and is 2"),
         ((8, 1, 20, 0, 78), "the number of examples was 40 and is 20"),
-        ((8, 1, 40, 1, 77), "--bucket_boundaries was off and is on"),
+        ((8, 1, 40, 9, 77), "--bucket_boundaries was off and is on"),
         ((8, 1, 40, 0, 78), "the training data, or its order, is not the same"),
     ),
 )
@@ -48,6 +48,14 @@ def test_other_settings_begin_after_what_was_seen(settings, said):
     assert again.examples_before(14) == again.position + 16
 
 
+def test_other_lengths_begin_another_order():
+    before = DataOrder(0, 0, 8, 1, 40, 9, 77)
+    said = "the lengths of --bucket_boundaries are not the same"
+    assert before.changes(8, 1, 40, 10, 77) == [said] and before.changes(8, 1, 40, 9, 77) == []
+    # Older checkpoints say 1 of any lengths, by which examples were sorted otherwise.
+    assert DataOrder(0, 0, 8, 1, 40, 1, 77).changes(8, 1, 40, 9, 77) == [said]
+
+
 def test_an_older_checkpoint_says_less():
     """It goes on where it was, and knows the rest from then on."""
     order = DataOrder(3, 24, 8, 1, 40)
@@ -56,21 +64,23 @@ def test_an_older_checkpoint_says_less():
     assert order.continued(10, 8, 2, 40, 1, 5) == (10, 80, 8, 2, 40, 1, 5)
 
 
-def test_the_lengths_of_batches_do_not_change_the_order(tmp_path):
-    """Only whether examples are shared out by length does."""
+def test_the_lengths_of_batches_are_noticed(tmp_path):
+    """As examples are shared out by them, other lengths are another order."""
     files = make_files(tmp_path, (47, 60, 43), change=different_lengths)
     form, seed = read_format(files[0]), 1
     found = [
         [step_records(files, form, 150, 4, seed, step, boundaries) for step in range(2)]
         for boundaries in ((6, 16), (4, 9, 16), ())
     ]
-    assert found[0] == found[1] != found[2]
+    assert found[0] != found[1] != found[2]
     examples = make_examples(150)
     found = [
         [examples.names(examples_config(boundaries), step) for step in range(WINDOW + 2)]
         for boundaries in ((8, 32), (16, 24, 32), (32,))
     ]
-    assert found[0] == found[1] != found[2]
+    assert found[0] != found[1] != found[2]
+    numbers = [number_of_boundaries(each) for each in ((8, 32), (8, 24, 32), (32,), ())]
+    assert len({*numbers}) == 3 and numbers[2:] == [0, 0] and min(numbers[:2]) > 1
 
 
 def different_lengths(number, row):
@@ -129,7 +139,8 @@ def test_pretraining_goes_on(tmp_path, capsys, monkeypatch):
         "step 6 on, after the 48 examples seen so far"
     ]
     again = arrays(job.output, 7)["data_order"].tolist()
-    assert again[:6] == [6, 48, 4, 12345, 40, 1] and again[6] != order[6]
+    assert again[:5] == [6, 48, 4, 12345, 40] and again[6] != order[6]
+    assert again[5] == number_of_boundaries((8, 16))
 
 
 @pytest.mark.slow
@@ -140,7 +151,8 @@ def test_fine_tuning_goes_on(tmp_path, capsys, monkeypatch):
     flags = {"bucket_boundaries": "4,6"}
     assert_goes_on_bit_equal(job, 0, "train_step", monkeypatch, **flags)
     assert spoken_lines(capsys.readouterr().err) == []
-    assert arrays(job.output, 6)["data_order"].tolist()[:6] == [0, 0, 8, 12345, 44, 1]
+    order = arrays(job.output, 6)["data_order"].tolist()
+    assert order[:5] == [0, 0, 8, 12345, 44] and order[5] == number_of_boundaries((4, 6, 16))
     flags |= {"train_batch_size": 4, "random_seed": 7}
     flags |= {"bucket_boundaries": "none", "max_seq_length": 6}  # which cuts some examples
     assert job.run(train_step=7, **flags) == 0

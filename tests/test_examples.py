@@ -87,12 +87,25 @@ def test_windows_hold_what_would_come_without(count):
         window = slice(start, start + WINDOW)
         same = [collections.Counter(each[window].ravel()) for each in (plain, sorted_by_length)]
         assert same[0] == same[1]
-        # In a window no two batches interleave their lengths, and they are not in their order.
-        lengths = examples.lengths[sorted_by_length[window]]
-        ranges = sorted((batch.min(), batch.max()) for batch in lengths)
+        # In a window no two batches interleave their boundaries, and they are not in their order.
+        lengths = examples.lengths[sorted_by_length[window]]  # [W, G]
+        buckets = np.searchsorted(BOUNDARIES, lengths)
+        ranges = sorted((batch.min(), batch.max()) for batch in buckets)
         assert all(one[1] <= other[0] for one, other in itertools.pairwise(ranges))
         if count > WINDOW:
             assert [batch.max() for batch in lengths] != sorted(batch.max() for batch in lengths)
+
+
+def test_what_fits_one_boundary_is_mixed():
+    """Sorted by exact lengths the batches would be no shorter, but all alike."""
+    examples = make_examples(1000)
+    windows = order(examples, config(BOUNDARIES), 0, WINDOW)
+    buckets = np.searchsorted(BOUNDARIES, examples.lengths[windows])  # [W, G]
+    alike = [batch for batch, of in zip(windows, buckets, strict=True) if len(set(of)) == 1]
+    inside = np.mean([examples.lengths[batch].std() for batch in alike])
+    number = np.searchsorted(BOUNDARIES, examples.lengths)
+    whole = np.mean([examples.lengths[number == n].std() for n in range(len(BOUNDARIES))])
+    assert len(alike) > WINDOW / 2 and inside > 0.7 * whole
 
 
 @pytest.mark.parametrize("boundaries", ((32,), BOUNDARIES))
