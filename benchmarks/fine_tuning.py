@@ -161,7 +161,7 @@ def main():
     parser.add_argument("--epochs", type=float, default=1.0)
     parser.add_argument("--learning_rate", type=float, default=5e-4)
     parser.add_argument("--work_dir", type=Path, help="kept, to go on; else a temporary folder")
-    parser.add_argument("flags", nargs="*", help="of run_classifier or run_ner, behind --")
+    parser.add_argument("flags", nargs="*", help="of run_classifier or run_ner, after --")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         COMPARE[arguments.compare](arguments, arguments.work_dir or Path(temporary))
