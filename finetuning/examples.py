@@ -146,8 +146,8 @@ def numbers_of_batch(lengths, config, step, begins=(0, 0)):
     start = first + window * WINDOW * size
     chosen = _take(len(lengths), config.seed, start, WINDOW * size)  # [W * G]
     buckets = np.searchsorted(config.bucket_boundaries, lengths[chosen])
-    by_length = chosen[np.argsort(buckets, kind="stable")].reshape(WINDOW, size)
-    return by_length[np.random.default_rng([config.seed, 1, window]).permutation(WINDOW)[number]]
+    batches = chosen[np.argsort(buckets, kind="stable")].reshape(WINDOW, size)  # [W, G]
+    return batches[np.random.default_rng([config.seed, 1, window]).permutation(WINDOW)[number]]
 
 
 def _take(examples, seed, position, count):
