@@ -39,7 +39,6 @@ from bert_tf.training import TrainingConfig, compiling_line, train
 from bert_tf.training_state import TrainingState, restore
 from create_pretraining_data.whole_file import whole_file
 from finetuning.evaluation import Evaluator
-from finetuning.examples import choose_boundaries
 from finetuning.prediction import Predictor
 from finetuning.saved_models import export_classifier
 from run_scripts.finetune_flags import (
@@ -56,7 +55,7 @@ from run_scripts.model_folder import (
     warn_of_untrained_positions,
 )
 from run_scripts.training_flags import library_seed, read_profile_steps
-from run_scripts.work_ahead import compiling_price, without_xla_if_short
+from run_scripts.work_ahead import lengths_of_batches, without_xla_if_short
 from tokenization.errors import InputError
 
 
@@ -99,12 +98,7 @@ def run(values, column, config, tokenizer, problem, read, boundaries, settings, 
         # Of each split its own: its figures do not depend on which splits were read beside it.
         counts = {split: each.count for split, each in examples.items()}
         boundaries = {
-            split: boundaries
-            or choose_boundaries(
-                each.lengths,
-                values.max_seq_length,
-                compiling_price(values, config, problem, split, counts),
-            )
+            split: boundaries or lengths_of_batches(values, config, problem, split, each, counts)
             for split, each in examples.items()
         }
         one = Run(

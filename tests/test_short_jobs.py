@@ -2,13 +2,14 @@
 
 import types
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
 from bert_tf import BertConfig
 from run_scripts.classifier import ClassifierFlags
 from run_scripts.cli import parse, resolve_columns
-from run_scripts.work_ahead import compiling_price, without_xla_if_short
+from run_scripts.work_ahead import compiling_price, lengths_of_batches, without_xla_if_short
 
 PROBLEM = types.SimpleNamespace()
 CHOICES = types.SimpleNamespace(rows=4)
@@ -68,6 +69,24 @@ def test_what_compiling_costs_is_shared_by_the_batches_of_a_split():
     )
     assert compiling_price(values, config(64), CHOICES, "train", counts) == price / 4
     assert compiling_price(values, config(128), PROBLEM, "train", counts) == price / 4
+
+
+@pytest.mark.parametrize(
+    "arguments, split, expected",
+    (
+        ((*TRAIN, "--train_step=96"), "train", 1),  # ends before its batches are sorted
+        ((*TRAIN, "--train_step=97"), "train", 7),
+        ((*TRAIN, "--num_train_epochs=3"), "train", 1),  # 96 of 1,024 examples
+        ((*TRAIN, "--train_step=96", "--do_eval"), "dev", 7),  # which are sorted from the first on
+        (("--do_predict", "--max_seq_length=128"), "train", 7),
+    ),
+)
+def test_a_training_without_sorted_batches_has_one_length(arguments, split, expected):
+    lengths = np.random.default_rng(0).integers(3, 129, 1024)
+    examples, counts = types.SimpleNamespace(lengths=lengths), {split: 1024, "train": 1024}
+    values = flags(*arguments)
+    found = lengths_of_batches(values, config(10_000), PROBLEM, split, examples, counts)
+    assert len(found) == expected and found[-1] == 128
 
 
 def test_no_batch_at_all_is_a_price_too():
