@@ -4,7 +4,7 @@
     python benchmarks/fine_tuning.py --model_dir=output --compare=cost --data_dir=nsmc
     python benchmarks/fine_tuning.py --model_dir=output --compare=pretraining --data_dir=data
 
-buckets: NSMC, batches by length beside batches that are all padded to 128, seed by seed in turn:
+buckets: NSMC, batches by length beside batches that are all padded, seed by seed in turn:
 reviews/s (the median over the points of each training's curve, so that compiling is left out),
 accuracy. cost: the CPU seconds of whole trainings, short and longer, batches by length beside
 padded ones, so that compiling counts. pretraining: each of --tasks from the pre-trained weights,
@@ -84,7 +84,7 @@ def compare_buckets(arguments, work_dir):
         spread = (max(rates[way]) - min(rates[way])) / middle
         rows.append(
             {
-                "batches": "by length" if way == "auto" else f"padded to {LENGTH}",
+                "batches": {"auto": "by length", "none": "padded"}[way],
                 "reviews/s": f"{middle:.0f}",
                 "spread": f"{spread:.0%}",
                 "accuracy": f"{mean:.4f}",
@@ -95,6 +95,9 @@ def compare_buckets(arguments, work_dir):
     pairs = zip(rates["auto"], rates["none"], strict=True)
     ratios = ", ".join(f"{fast / slow:.2f}" for fast, slow in pairs)
     print(f"\nreviews/s, by length over padded, for each seed: {ratios}")
+    pairs = zip(scores["auto"], scores["none"], strict=True)
+    accuracies = ", ".join(f"{one:.4f} and {other:.4f}" for one, other in pairs)
+    print(f"accuracy, by length and padded, for each seed: {accuracies}")
 
 
 def cpu_seconds():

@@ -39,10 +39,9 @@ from bert_tf.training.out_of_memory import MEMORY_REMEDIES, explain_exhaustion
 from bert_tf.training.state import TrainingState, restore
 from bert_tf.training.xla import choose_compilation, compile_between_products
 from finetuning.evaluation import Evaluator
-from finetuning.examples import choose_boundaries
 from finetuning.prediction import Predictor
 from finetuning.saved_models import export_classifier
-from run_scripts.flags.compilation import compiling_price, without_xla_if_short
+from run_scripts.flags.compilation import lengths_of_batches, without_xla_if_short
 from run_scripts.flags.finetune import (
     find_fine_tuned,
     measured_splits,
@@ -98,12 +97,7 @@ def run(values, model_type, config, tokenizer, task, read, boundaries, settings,
         # Of each split its own: its figures do not depend on which splits were read beside it.
         counts = {split: each.count for split, each in examples.items()}
         boundaries = {
-            split: boundaries
-            or choose_boundaries(
-                each.lengths,
-                values.max_seq_length,
-                compiling_price(values, config, task, split, counts),
-            )
+            split: boundaries or lengths_of_batches(values, config, task, split, each, counts)
             for split, each in examples.items()
         }
         one = Run(

@@ -73,14 +73,14 @@ def sort_windows(numbered, record_format, batch_size, boundaries, seed):
 
     def share_out(positions, records):
         lengths = record_lengths(records, record_format)  # [W * G]
-        order = tf.argsort(tf.searchsorted(allowed, lengths), stable=True)
-        by_length = tf.reshape(order, [WINDOW, batch_size])
+        by_boundary = tf.argsort(tf.searchsorted(allowed, lengths), stable=True)
+        batches = tf.reshape(by_boundary, [WINDOW, batch_size])  # [W, G]
         seeds = tf.stack([tf.constant(seed, tf.int64), positions[0]])
         order = tf.argsort(tf.random.stateless_uniform([WINDOW], seeds), stable=True)
-        by_length = tf.gather(by_length, order)
-        longest = tf.reduce_max(tf.gather(lengths, by_length), axis=1)  # [W]
+        batches = tf.gather(batches, order)
+        longest = tf.reduce_max(tf.gather(lengths, batches), axis=1)  # [W]
         buckets = tf.searchsorted(allowed, longest)
-        return tf.gather(positions, by_length), tf.gather(records, by_length), buckets
+        return tf.gather(positions, batches), tf.gather(records, batches), buckets
 
     windows = numbered.batch(WINDOW * batch_size, drop_remainder=True)
     return windows.map(share_out, num_parallel_calls=2, deterministic=True).unbatch()

@@ -5,7 +5,8 @@ import math
 
 import tensorflow as tf
 
-from bert_tf.input.length_buckets import compiling_positions
+from bert_tf.input.length_buckets import WINDOW, compiling_positions
+from finetuning.examples import UNSORTED_WINDOWS, choose_boundaries
 
 # The share of a step's time that XLA saves, about.
 XLA_GAIN = 0.2
@@ -21,11 +22,7 @@ def compiling_price(values, config, task, split, counts):
         split: a key of `counts`.
         counts: split -> how many examples it has.
     """
-    steps = 0
-    if values.do_train:
-        steps = values.train_step or counts["train"] / values.train_batch_size * (
-            values.num_train_epochs
-        )
+    steps = _updates(values, counts) if values.do_train else 0
     if split == "train" and values.do_train:
         batches, size = steps, values.train_batch_size
     else:
@@ -35,6 +32,32 @@ def compiling_price(values, config, task, split, counts):
     rows = size * getattr(task, "rows", 1)  # of multiple choice an example is several
     device = "GPU" if tf.config.list_physical_devices("GPU") else "CPU"
     return compiling_positions(config.hidden_size, rows, device) / max(1, batches)
+
+
+def _updates(values, counts):
+    """How many updates a training makes, about."""
+    epoch = counts["train"] / values.train_batch_size
+    return values.train_step or epoch * values.num_train_epochs
+
+
+def lengths_of_batches(values, config, task, split, examples, counts):
+    """The lengths that the batches of a split may have: as many as pay.
+
+    A training that ends before its batches are sorted has one.
+
+    Args:
+        values: `FinetuneFlags`.
+        config: the model's configuration.
+        task: what the model learns.
+        split: a key of `counts`.
+        examples: the split's `Examples`.
+        counts: split -> how many examples it has.
+    """
+    price = compiling_price(values, config, task, split, counts)
+    trained = split == "train" and values.do_train
+    if trained and _updates(values, counts) <= UNSORTED_WINDOWS * WINDOW:
+        price = values.max_seq_length  # no length saves as much as that
+    return choose_boundaries(examples.lengths, values.max_seq_length, price)
 
 
 def without_xla_if_short(values, config, task, read):

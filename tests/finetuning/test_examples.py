@@ -14,12 +14,14 @@ from bert_tf.training.loop import TrainingConfig
 from finetuning.examples import (
     LENGTH_STEP,
     MOST_LENGTHS,
+    UNSORTED_WINDOWS,
     Examples,
     choose_boundaries,
     numbers_of_batch,
 )
 
 BOUNDARIES = (8, 16, 24, 32)
+SORTED = UNSORTED_WINDOWS * WINDOW  # the first batch of a sorted window
 
 
 def make_examples(count, seed=0):
@@ -81,8 +83,8 @@ def test_an_epoch_is_every_example_once_in_another_order():
 def test_windows_hold_what_would_come_without(count):
     """More than a window, as many, less, and an example several times in one of them."""
     examples = make_examples(count)
-    plain = order(examples, config(), 0, 5 * WINDOW)
-    sorted_by_length = order(examples, config(BOUNDARIES), 0, 5 * WINDOW)
+    plain = order(examples, config(), SORTED, SORTED + 5 * WINDOW)
+    sorted_by_length = order(examples, config(BOUNDARIES), SORTED, SORTED + 5 * WINDOW)
     for start in range(0, 5 * WINDOW, WINDOW):
         window = slice(start, start + WINDOW)
         same = [collections.Counter(each[window].ravel()) for each in (plain, sorted_by_length)]
@@ -96,10 +98,22 @@ def test_windows_hold_what_would_come_without(count):
             assert [batch.max() for batch in lengths] != sorted(batch.max() for batch in lengths)
 
 
+@pytest.mark.parametrize("begins", ((0, 0), (500, 77)))
+def test_the_first_batches_come_as_they_were_drawn(begins):
+    """Counted from where the order begins."""
+    examples, step = make_examples(1000), begins[0]
+    plain, by_length = (
+        [numbers_of_batch(examples.lengths, config(b), i, begins) for i in range(step, step + 112)]
+        for b in ((32,), BOUNDARIES)
+    )
+    same = [(one == other).all() for one, other in zip(plain, by_length, strict=True)]
+    assert UNSORTED_WINDOWS == 6 and same[:96] == [True] * 96 and sum(same[96:]) < 4
+
+
 def test_what_fits_one_boundary_is_mixed():
     """Sorted by exact lengths the batches would be no shorter, but all alike."""
     examples = make_examples(1000)
-    windows = order(examples, config(BOUNDARIES), 0, WINDOW)
+    windows = order(examples, config(BOUNDARIES), SORTED, SORTED + WINDOW)
     buckets = np.searchsorted(BOUNDARIES, examples.lengths[windows])  # [W, G]
     alike = [batch for batch, of in zip(windows, buckets, strict=True) if len(set(of)) == 1]
     inside = np.mean([examples.lengths[batch].std() for batch in alike])
@@ -111,14 +125,16 @@ def test_what_fits_one_boundary_is_mixed():
 @pytest.mark.parametrize("boundaries", ((32,), BOUNDARIES))
 def test_the_order_follows_the_seed(boundaries):
     examples = make_examples(40)
-    one, same, other = (order(examples, config(boundaries, seed=s), 0, 20) for s in (0, 0, 1))
+    one, same, other = (
+        order(examples, config(boundaries, seed=s), SORTED - 9, SORTED + 20) for s in (0, 0, 1)
+    )
     assert (one == same).all() and (one != other).any()
 
 
 @pytest.mark.parametrize("boundaries", ((32,), BOUNDARIES))
 @pytest.mark.parametrize("count, replicas", ((1, 1), (1, 2), (2, 2), (2, 4)))
 def test_workers_share_the_global_batch_from_any_step(boundaries, count, replicas):
-    examples, start, steps = make_examples(30), 13, 5
+    examples, start, steps = make_examples(30), SORTED + 13, 5
     chosen = config(boundaries)
     found = list(read(examples, chosen, start, steps, count, replicas))
     assert len(found) == steps
@@ -139,8 +155,8 @@ def test_workers_share_the_global_batch_from_any_step(boundaries, count, replica
 def test_a_strategy_hands_every_device_its_part():
     examples, chosen = make_examples(30), config(BOUNDARIES)
     for strategy, devices in ((tf.distribute.get_strategy(), 1), (two_devices(), 2)):
-        batches = iter(examples.batches(strategy, chosen, 9))
-        for step in range(9, 12):
+        batches = iter(examples.batches(strategy, chosen, SORTED + 9))
+        for step in range(SORTED + 9, SORTED + 12):
             parts = strategy.experimental_local_results(next(batches)["label_ids"])
             assert len(parts) == devices
             expected = numbers_of_batch(examples.lengths, chosen, step)

@@ -9,11 +9,10 @@ from classifier_jobs import Job as ClassifierJob
 from classifier_jobs import single_rows, write_splits
 from jobs import NO_DROPOUT, Job, arrays, spoken_lines
 from made_records import make_files
+from test_examples import SORTED, make_examples
 from test_examples import config as examples_config
-from test_examples import make_examples
 
 from bert_tf.input.data_order import UNKNOWN, DataOrder, number_of_boundaries
-from bert_tf.input.length_buckets import WINDOW
 from bert_tf.input.pipeline import step_records
 from bert_tf.training.state import TrainingState
 from create_pretraining_data.records.reader import read_format
@@ -75,7 +74,7 @@ def test_the_lengths_of_batches_are_noticed(tmp_path):
     assert found[0] != found[1] != found[2]
     examples = make_examples(150)
     found = [
-        [examples.names(examples_config(boundaries), step) for step in range(WINDOW + 2)]
+        [examples.names(examples_config(boundaries), step) for step in range(SORTED, SORTED + 18)]
         for boundaries in ((8, 32), (16, 24, 32), (32,))
     ]
     assert found[0] != found[1] != found[2]
