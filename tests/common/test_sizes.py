@@ -1,0 +1,60 @@
+"""Files, functions and folders stay small enough to be read in one sitting."""
+
+import ast
+import collections
+
+import pytest
+from paths import ROOT
+from test_layering import FILES
+
+LINES_OF_A_FILE = 350
+LINES_OF_A_FUNCTION = 60  # its docstring not counted
+POSITIONAL_PARAMETERS = 6  # beside self or cls
+FILES_OF_A_FOLDER, FILES_OF_A_TEST_FOLDER = 14, 20
+
+CODE = [path for path in FILES if path.parts[0] != "tests"]
+
+
+def too_large(source):
+    """What of a file's text is larger than it may be, one line each."""
+    if (lines := source.count("\n")) > LINES_OF_A_FILE:
+        yield f"{lines} lines"
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        lines = node.end_lineno - node.lineno + 1
+        if ast.get_docstring(node, clean=False) is not None:
+            lines -= node.body[0].end_lineno - node.body[0].lineno + 1
+        if lines > LINES_OF_A_FUNCTION:
+            yield f"{node.name}: {lines} lines of code"
+        names = [argument.arg for argument in (*node.args.posonlyargs, *node.args.args)]
+        count = len(names) - (names[:1] in (["self"], ["cls"]))
+        if count > POSITIONAL_PARAMETERS:
+            yield f"{node.name}: {count} positional parameters"
+
+
+@pytest.mark.parametrize("path", CODE, ids=str)
+def test_files_and_functions_are_short(path):
+    assert list(too_large((ROOT / path).read_text(encoding="utf-8"))) == []
+
+
+def test_what_is_too_large():
+    assert list(too_large("x = 1\n" * 350)) == []
+    assert list(too_large("x = 1\n" * 351)) == ["351 lines"]
+    docstring = '    """' + "a\n" * 100 + '    """\n'
+    body = "    x = 1\n"
+    assert list(too_large(f"def f():\n{docstring}{body * 59}")) == []
+    assert list(too_large(f"def f():\n{docstring}{body * 60}")) == ["f: 61 lines of code"]
+    assert list(too_large("def f(a, b, c, d, e, f, *, g, h): pass")) == []
+    nested = "class C:\n    def f(self, a, b, c, d, e, f=1): pass\n    def g({}): pass"
+    assert list(too_large(nested.format("self, a, b, c, d, e, f, /, g"))) == [
+        "g: 7 positional parameters"
+    ]
+
+
+def test_folders_are_small():
+    counts = collections.Counter(path.parent for path in FILES)
+    assert len(counts) > 30
+    for folder, count in counts.items():
+        tests = folder.parts[:1] == ("tests",)
+        assert count <= (FILES_OF_A_TEST_FOLDER if tests else FILES_OF_A_FOLDER), folder
