@@ -66,7 +66,7 @@ def hugging_face(vocabulary):
 
 
 def google_algorithm(vocabulary):
-    """google-research/bert's algorithm in Python, from transformers; a function from text to ids."""
+    """google-research/bert's algorithm in Python, from transformers: a function of a text."""
     from transformers.models.bert.tokenization_bert_legacy import BasicTokenizer, WordpieceTokenizer
 
     ids = {token: index for index, token in enumerate(vocabulary)}

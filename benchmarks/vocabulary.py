@@ -27,11 +27,11 @@ has several pieces in a span more often.
 Bits per character: the sum of -log2 of the probabilities of the masked spans' pieces, divided by
 the number of characters in these spans, which is the same for all. "At once" predicts all pieces of
 a span independently, as in training, which is harder the more pieces a span has. "One after
-another" predicts the first pieces of all masked spans, shows them, predicts the second ones, and so on: the
-chain rule, with independence only across spans, although the model was not trained for that. Both
-reveal how many [MASK]s a span has, which is worth more with short pieces; the bits for that number,
-by its frequencies in the training text, are a separate column, to be added. "By frequency alone" is
-what the pieces would cost without a model.
+another" predicts the first pieces of all masked spans, shows them, predicts the second ones, and
+so on: the chain rule, with independence only across spans, although the model was not trained for
+that. Both reveal how many [MASK]s a span has, which is worth more with short pieces; the bits for
+that number, by its frequencies in the training text, are a separate column, to be added. "By
+frequency alone" is what the pieces would cost without a model.
 
 [UNK] is easy to predict but represents no word, so an eojeol for which any vocabulary has one is
 never masked; the shares of such eojeols are printed. This leaves out words that are hard for the
