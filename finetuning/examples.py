@@ -43,7 +43,8 @@ class Examples:
         raw: the examples of the split before they were encoded, as they were read.
         windowing: how `raw` was cut into windows, for the task's own use; None where each raw
             example is encoded as one.
-        epoch_size: how many examples a pass is said to have; None: N.
+        epoch_size: how many examples a pass counts as, such as questions of which examples are
+            windows; None: N.
         order_start: the step and the position at which their `DataOrder` begins.
     """
 

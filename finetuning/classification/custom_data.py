@@ -1,4 +1,4 @@
-"""Describes a custom data set, that is a user's own train, dev and test files, .tsv or .jsonl."""
+"""Describes a custom data set: a user's own train, dev and test files, .tsv or .jsonl."""
 
 import os
 import re

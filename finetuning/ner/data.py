@@ -1,7 +1,7 @@
 """Reads sentences with tagged named entities from the published files.
 
-All formats become one: a text, its units, which are the spans that have a tag each, and their tags
-in IOB2: B-X begins an entity of kind X, I-X continues it, O is outside of entities.
+All formats become one: a text, its units, which are the spans that are tagged, and their tags in
+IOB2: B-X begins an entity of kind X, I-X continues it, O is outside of entities.
 """
 
 import os
