@@ -1,4 +1,4 @@
-"""What the benchmarks share: configurations, batches, contenders in own processes, tables."""
+"""What the benchmarks share: configurations, batches, contenders in processes, tables."""
 
 import contextlib
 import dataclasses
@@ -26,7 +26,7 @@ CONFIGS = {"bert": BertConfig, "albert": AlbertConfig}
 VOCAB_SIZES = {"bert": 30522, "albert": 30000}  # of the published English models
 DROPOUT = 0.1  # BERT's; ALBERT version 1's too
 
-# Quiet, offline; several processes share a GPU, so none may take all of its memory.
+# Quiet and offline; several processes share a GPU, so none may reserve all of its memory.
 ENVIRONMENT = {
     "TF_CPP_MIN_LOG_LEVEL": "3",
     "KERAS_BACKEND": "tensorflow",
@@ -37,13 +37,13 @@ ENVIRONMENT = {
 
 @functools.cache
 def refuse_mixed_cuda(*folders):
-    """Ends the program where CUDA libraries of two releases were installed into the same paths.
+    """Ends the program if CUDA libraries of two releases are installed into the same paths.
 
-    TensorFlow's extra "and-cuda" brings those of one release, PyPI's torch those of another:
-    whichever is installed last is what both load.
+    TensorFlow's extra "and-cuda" installs those of one release, PyPI's torch those of another;
+    both then load those that were installed last.
 
     Args:
-        folders: where packages are looked for; without them all of `sys.path`.
+        folders: where to look for packages; none: all of `sys.path`.
     """
     where = {"path": list(folders)} if folders else {}
     releases = {}
@@ -54,14 +54,14 @@ def refuse_mixed_cuda(*folders):
     for names in releases.values():
         if len(names) > 1:
             sys.exit(
-                "error: the extras bench and gpu must be installed into environments of their own "
+                "error: the extras bench and gpu must be installed into separate environments "
                 "(or torch for CPUs with bench): their CUDA libraries replace each other. "
                 f"Received: {' and '.join(sorted(names))}"
             )
 
 
 def run(program, *flags):
-    """Runs one of the project's programs, which must end well."""
+    """Runs one of the project's programs, which must succeed."""
     refuse_mixed_cuda()
     done = subprocess.run(
         [sys.executable, str(ROOT / program), *flags], capture_output=True, text=True
@@ -81,7 +81,7 @@ def one_of(*choices):
             raise ValueError
         return values
 
-    parse.__name__ = f"list of {', '.join(choices)}"  # how argparse's error calls it
+    parse.__name__ = f"list of {', '.join(choices)}"  # the type's name in argparse's errors
     return parse
 
 
@@ -91,7 +91,7 @@ def whole_numbers(text):
 
 
 def add_model_flags(parser):
-    """Which model, how precise."""
+    """Defines the flags for model and precision."""
     parser.add_argument("--model", choices=CONFIGS, default="bert")
     parser.add_argument("--config", help="its JSON file; without it the base size")
     parser.add_argument(
@@ -100,7 +100,7 @@ def add_model_flags(parser):
 
 
 def read_config(model, path=None):
-    """The file's sizes, or the base size; dropout is always `DROPOUT`."""
+    """A configuration of the file's sizes, or of the base size, with `DROPOUT`."""
     kind = CONFIGS[model]
     if path:
         config = kind.from_json_file(path)
@@ -112,7 +112,7 @@ def read_config(model, path=None):
 
 
 def random_batch(config, batch, length, predictions):
-    """Full rows of random ids; the masked positions of a row are different ones, in order."""
+    """A batch of full rows of random ids; a row's masked positions are distinct and ascending."""
     rng = np.random.default_rng(0)
     positions = np.argsort(rng.random((batch, length)), axis=1)[:, :predictions]
     return {
@@ -128,14 +128,14 @@ def random_batch(config, batch, length, predictions):
 
 
 class Contender:
-    """One function of `contenders.py` in a process of its own, or in several that go together.
+    """A contender in a process of its own, or in several that work together.
 
-    The process builds, compiles, warms up, and then computes only when `run` is called, so that
-    several can be alive and take turns. It ends when its standard input does.
+    The process builds, compiles and warms up, and then computes only when `run` is called, so that
+    several contenders can be alive and take turns. It ends when its standard input is closed.
 
     Args:
-        kind: the function's name.
-        tasks: a dict of what it takes, or a list of dicts, a process for each.
+        kind: a key of `contenders.KINDS`.
+        tasks: the task, see `contenders`; or a list of tasks, one for each process.
     """
 
     def __init__(self, kind, tasks):
@@ -154,13 +154,13 @@ class Contender:
             )
             for task in self.tasks
         ]
-        self.seconds = []  # of every run
-        self._answers()  # waits until it is warm
+        self.seconds = []  # per step, of every run
+        self._answers()  # waits until the processes are warm
 
     def run(self, steps):
-        """Computes `steps` steps; remembers the seconds of one, and the peak of memory so far."""
+        """Computes `steps` steps; records the seconds per step, and the peak of memory so far."""
         for process in self.processes:
-            with contextlib.suppress(BrokenPipeError):  # it has ended: there will be no answer
+            with contextlib.suppress(BrokenPipeError):  # it has ended, so no answer will come
                 print(steps, file=process.stdin, flush=True)
         answers = self._answers()
         self.seconds.append(max(answer["seconds"] for answer in answers))
@@ -176,7 +176,7 @@ class Contender:
         return [json.loads(line) for line in lines]
 
     def close(self):
-        """Ends the processes, which gives their memory back."""
+        """Ends the processes, which frees their memory."""
         for process in self.processes:
             with contextlib.suppress(BrokenPipeError):
                 process.stdin.close()
@@ -190,26 +190,26 @@ class ContenderFailed(Exception):
     """A contender's process ended by itself.
 
     Args:
-        message: what it printed; the end of it is shown.
+        message: what it printed, of which the end is shown.
         statuses: the exit status of each of its processes.
     """
 
     def __init__(self, message, statuses):
         super().__init__(message[-2000:])
-        killed = min(statuses) < 0  # and could not say why
+        killed = min(statuses) < 0  # so it could not print a reason
         lines = [] if killed else message.strip().splitlines()
         self.last_line = lines[-1] if lines else f"exit status {statuses}"
-        # What TensorFlow calls it, or what Linux does to the process.
+        # TensorFlow's error, or Linux killed the process.
         self.out_of_memory = "RESOURCE_EXHAUSTED" in message or -signal.SIGKILL in statuses
 
 
 def take_turns(contenders, rounds, steps):
-    """Runs one after the other, round after round: A B C A B C ...
+    """Runs the contenders in turn, round after round: A B C A B C ...
 
-    The speed of a shared machine drifts; what is compared is what ran in the same round.
+    The speed of a shared machine drifts, so only times of the same round should be compared.
 
     Returns:
-        The seconds per step of every contender in every round: a list of lists.
+        For every contender the seconds per step in every round: a list of lists.
     """
     for _ in range(rounds):
         for contender in contenders:
@@ -218,7 +218,7 @@ def take_turns(contenders, rounds, steps):
 
 
 def median_and_spread(values):
-    """The median, and the distance of the quartiles over it."""
+    """The median of some values, and the interquartile range divided by it."""
     if len(values) == 1:
         return values[0], 0.0
     low, median, high = statistics.quantiles(values, n=4, method="inclusive")
@@ -226,7 +226,7 @@ def median_and_spread(values):
 
 
 def print_table(headings, rows):
-    """Prints a Markdown table, every row as soon as `rows` yields it."""
+    """Prints a Markdown table, each row as soon as `rows` yields it."""
     print(f"| {' | '.join(headings)} |\n|{'---|' * len(headings)}", flush=True)
     for row in rows:
         print(f"| {' | '.join(row)} |", flush=True)

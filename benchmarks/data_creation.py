@@ -3,11 +3,11 @@
     python benchmarks/data_creation.py --input_file=corpus.txt --tokenizer_dir=vocab
     python benchmarks/data_creation.py [the same] --times=10 --repeats=1       a larger text
 
-Runs the whole program, its start included, for each objective; prints a Markdown table with the
-median and the spread (quartiles over the median) of the seconds. Memory is that of all processes,
-what they share counted once (the sum of PSS), looked at several times a second. With --times the
-text is repeated with changes: documents in another order, each of them beginning at another of its
-sentences, with other digits.
+Runs the whole program, including its start, for each objective; prints a Markdown table with the
+median and the spread (interquartile range over the median) of the seconds. Memory is that of all
+processes (the sum of PSS, which counts shared memory once), sampled several times a second. With
+--times the text is repeated with changes: documents in another order, each starting at another of
+its sentences, with other digits.
 """
 
 import argparse
@@ -26,14 +26,14 @@ from common import ROOT, median_and_spread, one_of, print_table
 
 from create_pretraining_data.instances.pairs import OBJECTIVES
 
-INTERVAL = 0.2  # seconds between two looks at the memory, which cost a few milliseconds each
+INTERVAL = 0.2  # seconds between two samples of the memory, which cost a few milliseconds each
 HEADINGS = [
     "objective", "examples", "seconds", "spread", "examples/s", "MB/s", "peak memory GiB",
 ]  # fmt: skip
 
 
 class Run(NamedTuple):
-    """What one run of the program took."""
+    """The cost of one run of the program."""
 
     seconds: float
     examples: int
@@ -41,7 +41,7 @@ class Run(NamedTuple):
 
 
 def enlarge(path, times, target):
-    """Writes a text that is about so many times as long."""
+    """Writes a text that is about `times` times as long."""
     documents = Path(path).read_text(encoding="utf-8").strip("\n").split("\n\n")
     with open(target, "w", encoding="utf-8") as file:
         for seed in range(times):
@@ -55,7 +55,7 @@ def enlarge(path, times, target):
 
 
 def run(arguments, text, objective):
-    """Runs the program once, in an empty folder: what is there is not made again."""
+    """Runs the program once, in an empty folder, as it does not repeat finished work."""
     with tempfile.TemporaryDirectory(dir=arguments.work_dir) as folder:
         command = [
             sys.executable,
@@ -71,7 +71,7 @@ def run(arguments, text, objective):
             *arguments.flags.split(),
         ]
         start, peak = time.perf_counter(), 0
-        # A group of its own, by which its workers are found.
+        # In a process group of its own, by which its workers are found.
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, process_group=0)
         while process.poll() is None:
             peak = max(peak, memory_of_group(process.pid))
@@ -84,7 +84,7 @@ def run(arguments, text, objective):
 
 
 def memory_of_group(group):
-    """Bytes that the processes of a group take (PSS)."""
+    """The memory of a group of processes in bytes (PSS)."""
     total = 0
     for entry in os.listdir("/proc"):
         # A process may have ended since it was listed.
@@ -96,7 +96,7 @@ def memory_of_group(group):
 
 
 def main():
-    """Measures, prints the table."""
+    """Measures, and prints the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--input_file", required=True)
     parser.add_argument("--tokenizer_dir", required=True)

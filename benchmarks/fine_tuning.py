@@ -1,15 +1,15 @@
-"""Measures what length buckets and pre-training do for fine-tuning.
+"""Measures how much length buckets and pre-training help fine-tuning.
 
     python benchmarks/fine_tuning.py --model_dir=output --compare=buckets --data_dir=nsmc
     python benchmarks/fine_tuning.py --model_dir=output --compare=cost --data_dir=nsmc
     python benchmarks/fine_tuning.py --model_dir=output --compare=pretraining --data_dir=data
 
-buckets: NSMC, batches by length beside batches that are all padded, seed by seed in turn:
-reviews/s (the median over the points of each training's curve, so that compiling is left out),
-accuracy. cost: the CPU seconds of whole trainings, short and longer, batches by length beside
-padded ones, so that compiling counts. pretraining: each of --tasks from the pre-trained weights,
-from random ones, and without a model. --work_dir keeps what was trained, so that a benchmark goes
-on where it was; flags after `--` go to the program that trains.
+buckets: NSMC, batches by length against batches padded to one length, in turn for each seed:
+accuracy and reviews/s (the median over the points of a training's curve, which excludes
+compilation). cost: the CPU seconds of whole trainings, short and long, by length and padded, which
+include compilation. pretraining: each of --tasks from pre-trained weights, from random weights, and
+without a model. With --work_dir, an interrupted benchmark can be resumed; flags after `--` are
+passed to the program that trains.
 """
 
 import argparse
@@ -33,7 +33,7 @@ RATE = "throughput/examples_per_second"
 
 
 def train(arguments, task, output, seed, *flags, pretrained=True):
-    """Fine-tunes and measures, unless that is done; what eval_results.txt says."""
+    """Fine-tunes and measures unless that is done; returns what is in eval_results.txt."""
     if not read_results(output):
         start = [f"--init_checkpoint={find_checkpoint(arguments.model_dir)}"] if pretrained else []
         run(
@@ -60,16 +60,16 @@ def train(arguments, task, output, seed, *flags, pretrained=True):
 
 
 def rate_of(output):
-    """The median of the examples per second along a training's curve."""
+    """The median of the examples per second over a training's curve."""
     events = EventAccumulator(str(output), size_guidance={"tensors": 0})  # 0: all points
     events.Reload()
-    # The first half is left out: there lengths are compiled.
+    # Without the first half, in which lengths are compiled.
     rates = [float(make_ndarray(point.tensor_proto)) for point in events.Tensors(RATE)]
     return statistics.median(rates[len(rates) // 2 :])
 
 
 def compare_buckets(arguments, work_dir):
-    """Two rows, and the ratio of their speeds."""
+    """Prints two rows, and the ratios of their speeds."""
     rates, scores = {"auto": [], "none": []}, {"auto": [], "none": []}
     for seed in arguments.seeds:
         for way in rates:
@@ -101,12 +101,12 @@ def compare_buckets(arguments, work_dir):
 
 
 def cpu_seconds():
-    """Of the programs run so far."""
+    """The CPU time of all programs run so far."""
     return sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
 
 
 def compare_cost(arguments, work_dir):
-    """A row for each number of updates; the median over the seeds, the ways taking turns."""
+    """Prints a row for each number of updates: the medians over the seeds, run in turn."""
     rows = []
     for steps in arguments.updates:
         found = {"auto": [], "none": []}
@@ -126,7 +126,7 @@ def compare_cost(arguments, work_dir):
 
 
 def show(found, prefix):
-    """The metrics of results whose names begin so."""
+    """The results whose names begin with `prefix`, as text."""
     return "; ".join(
         f"{name.removeprefix(prefix)} {value:.4f}"
         for name, value in found.items()
@@ -135,7 +135,7 @@ def show(found, prefix):
 
 
 def compare_pretraining(arguments, work_dir):
-    """A row for each task: its first metric three times."""
+    """Prints a row for each task: its metrics for each way of starting."""
     rows = []
     for task in arguments.tasks:
         row = {"task": task}
@@ -153,7 +153,7 @@ COMPARE = {"buckets": compare_buckets, "cost": compare_cost, "pretraining": comp
 
 
 def main():
-    """Reads the command line, compares, prints a table."""
+    """Reads the command line and prints the comparison."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--model_dir", required=True, help="an --output_dir of run_pretraining")
     parser.add_argument("--data_dir", required=True, help="the tasks' files, or folders of them")

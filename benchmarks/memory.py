@@ -5,11 +5,11 @@
 
     python benchmarks/memory.py --estimate --limit-gib=12                    runs nothing
 
-Every measurement is some steps in a fresh process: its peak of memory (of a GPU's memory where
-there is one), the seconds for an example. The search measures three small batches for each
-length, fits memory = a + b * batch, and says which batch fills the limit; with --verify that
-batch is run too, and the answer is the largest one that was seen to fit. The estimate is
-`bert_tf.memory`'s, which the program tells before it trains.
+Every measurement runs some steps in a fresh process and reports its peak of memory (of the GPU's if
+there is one) and the seconds per example. The search measures three small batches for each length,
+fits memory = a + b * batch, and computes which batch fills the limit; with --verify that batch is
+run too, and the result is the largest batch that did fit. The estimate is that of `bert_tf.memory`,
+which run_pretraining prints before it trains.
 """
 
 import argparse
@@ -33,14 +33,14 @@ from bert_tf.memory import GIB, largest_batch
 # with 12 GB, fine-tuning with Adam (no logits over the vocabulary, unlike here).
 GOOGLE_BATCHES = {64: 64, 128: 32, 256: 16, 320: 14, 384: 12, 512: 6}
 
-# Of the tokens of a row this part is predicted: 20 of 128, 77 of 512, as google-research/bert.
+# The share of a row's tokens that is predicted: 20 of 128, 77 of 512, as google-research/bert.
 MASKED_SHARE = 0.15
 
-# The smallest batch that a search measures has about so many tokens, the largest four times that:
-# enough for the activations to show beside the weights.
+# The smallest batch of a search has about this many tokens, the largest four times as many: enough
+# for the memory of activations to show beside that of weights.
 FIRST_TOKENS = 512
 
-# Runs that --verify may take: a fit from small batches can be off by one or two.
+# How many batches --verify may run: a fit from small batches can be off by one or two.
 ATTEMPTS = 4
 
 HEADINGS = ["length", "precision", "recompute", "XLA", "batch", "peak memory GiB", "s/example"]
@@ -54,7 +54,7 @@ ESTIMATE_HEADINGS = [
 
 
 def measure(task, length, batch, steps):
-    """Peak memory in GiB, and seconds for an example; (inf, nan) where memory ran out."""
+    """Measures peak memory in GiB and seconds per example; (inf, nan) if memory ran out."""
     task = {
         **task,
         "length": length,
@@ -74,24 +74,24 @@ def measure(task, length, batch, steps):
 
 
 def fit(memories):
-    """memory = a + b * batch by least squares, of {batch: memory}: a, b, the largest residual."""
+    """Fits memory = a + b * batch to {batch: memory}; returns a, b and the largest residual."""
     batches, values = np.array([*memories], float), np.array([*memories.values()])
     b, a = np.polyfit(batches, values, 1)
     return a, b, np.abs(a + b * batches - values).max()
 
 
 def largest_fitted(memories, limit):
-    """The largest batch that the fit of {batch: memory} has within the limit, 0 if none is.
+    """The largest batch within the limit by the fit of {batch: memory}; 0 if none is.
 
-    None where memory does not grow with the batch: the model is too small to show beside the
-    libraries, and larger batches than these should be measured.
+    None if memory does not grow with the batch: the model is too small to show beside the
+    libraries, and larger batches should be measured.
     """
     a, b, _ = fit(memories)
     return max(math.floor((limit - a) / b), 0) if b > 0 else None
 
 
 def search(task, length, limit, steps, verify):
-    """One row of the search's table, without its first columns."""
+    """A row of the search's table, without its first columns."""
     first = max(1, FIRST_TOKENS // length)
     found = {batch: measure(task, length, batch, steps) for batch in (first, 2 * first, 4 * first)}
     memories = {batch: memory for batch, (memory, _) in found.items()}

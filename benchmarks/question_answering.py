@@ -1,11 +1,12 @@
-"""Trains models to answer KorQuAD's questions, from pre-trained weights and from random ones.
+"""Measures how much pre-training helps answering KorQuAD's questions.
 
     python benchmarks/question_answering.py --model_dir=output --input_file=KorQuAD_v1.0_dev.json
 
-The questions are split by article, in memory: every fifth article is held out. Training is that of
-run_squad, which takes the flags after `--` too. Prints a Markdown table: exact match and F1 on the
-questions about the held-out articles, beside rules that need no model, and the most that the
-vocabulary allows. --work_dir keeps what was trained, so that a benchmark goes on where it was.
+The questions are split by article, in memory: every fifth article is held out. Models are trained
+by run_squad, which gets the flags after `--`, from pre-trained and from random weights. Prints a
+Markdown table: exact match and F1 on the questions about held-out articles, beside those of rules
+that need no model and the upper bound that the vocabulary sets. With --work_dir, an interrupted
+benchmark can be resumed.
 """
 
 import argparse
@@ -24,12 +25,12 @@ from run_scripts.flags.parser import parse
 from run_scripts.model_folder import find_checkpoint
 from run_scripts.squad import PROGRAM, SquadFlags
 
-HELD_OUT = 5  # every such article
-NEIGHBOURS = 3  # words on each side that count for `words_beside`
+HELD_OUT = 5  # every fifth article is held out
+NEIGHBOURS = 3  # how many words on each side `words_beside` considers
 
 
 def split_by_article(path):
-    """The questions to train on, and those about other articles."""
+    """The questions to train on, and those about held-out articles."""
     articles = json.loads(Path(path).read_text(encoding="utf-8"))["data"]
     held_out = {
         entry["context"] for article in articles[::HELD_OUT] for entry in article["paragraphs"]
@@ -41,17 +42,17 @@ def split_by_article(path):
 
 
 def first_word(question, context):
-    """The context's."""
+    """The first word of the context."""
     return context.split()[0]
 
 
 def words_beside(count):
-    """Words of the nearest sentence that the question has not, but of whose neighbours it has."""
+    """A rule: words of the nearest sentence that the question lacks, next to words that it has."""
 
     def answer(question, context):
         words = nearest_sentence(question, context).split()
-        asked = character_pairs(question)
-        shared = [len(asked & character_pairs(word)) for word in words]
+        of_question = character_pairs(question)
+        shared = [len(of_question & character_pairs(word)) for word in words]
 
         def fitness(i):
             around = shared[max(0, i - NEIGHBOURS) : i] + shared[i + count :][:NEIGHBOURS]
@@ -72,7 +73,7 @@ RULES = {
 
 
 def train(arguments, splits, output, pretrained):
-    """Fine-tunes and measures, unless that is done; what eval_results.txt says."""
+    """Fine-tunes and measures unless that is done; returns what is in eval_results.txt."""
     if not read_results(output):
         start = [f"--init_checkpoint={find_checkpoint(arguments.model_dir)}"] if pretrained else []
         flags = [
@@ -88,15 +89,15 @@ def train(arguments, splits, output, pretrained):
             *start,
             *arguments.flags,
         ]
-        task = QuestionDataset("korquad", False, {name: (read, 0) for name, read in splits.items()})
-        finetune(
-            parse(SquadFlags, ["run_squad", *flags]), PROGRAM._replace(read_data=lambda _: task)
-        )
+        files = {split: (questions, 0) for split, questions in splits.items()}
+        dataset = QuestionDataset("korquad", False, files)
+        program = PROGRAM._replace(read_data=lambda _: dataset)
+        finetune(parse(SquadFlags, ["run_squad", *flags]), program)
     return read_results(output)
 
 
 def main():
-    """Reads the command line, trains twice, prints a table."""
+    """Reads the command line, trains twice, and prints a table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--model_dir", required=True, help="an --output_dir of run_pretraining")
     parser.add_argument("--input_file", required=True, help="KorQuAD 1.0")

@@ -1,23 +1,23 @@
-"""Measures how fast questions become windows, beside the fast tokenizers of transformers.
+"""Measures how fast questions are turned into windows, beside transformers' fast tokenizers.
 
     python benchmarks/question_features.py --input_file=KorQuAD_v1.0_dev.json --tokenizer_dir=VOCAB
 
-VOCAB is a folder with tokenizer_config.json and a "##" vocabulary. Transformers' tokenizer gets the
-same pieces without this project's Korean switches (see tokenization_speed.py), and makes windows as
-its own example for SQuAD does: return_overflowing_tokens, stride, return_offsets_mapping. It cuts
-the text of a question anew for each question; its windows overlap by one number of pieces for all
-questions, here the one with which they begin doc_stride apart for a question of mean length.
+VOCAB is a folder with tokenizer_config.json and a "##" vocabulary. The tokenizer of transformers
+gets the same pieces without this project's Korean switches (see tokenization_speed.py), and makes
+windows as in its SQuAD example: return_overflowing_tokens, stride, return_offsets_mapping. It
+tokenizes a text again for each question about it. All its windows overlap by the same number of
+pieces; here that is the number for which they begin doc_stride apart for a question of mean length.
 
-The contenders take turns, round after round, in one process; that of two processes starts them
-each time. Prints a Markdown table: the median of the rounds, the spread (quartiles over the
-median), questions a second, windows.
+The contenders take turns, round after round, in one process; the one with two processes starts them
+each time. Prints a Markdown table: the median of the rounds, the spread (interquartile range over
+the median), questions per second, windows.
 """
 
 import argparse
 import os
 import time
 
-# Before the libraries are imported, which read it.
+# Before the import of the libraries that read it.
 os.environ["RAYON_NUM_THREADS"] = "2"
 
 from common import median_and_spread, print_table
@@ -28,12 +28,12 @@ from finetuning.question_answering.windows import SPECIALS, encode_questions, ma
 from tokenization import load_tokenizer
 
 MAX_SEQ_LENGTH, DOC_STRIDE, MAX_QUERY_LENGTH = 384, 128, 64  # google-research/bert's defaults
-BATCH = 1000  # questions in a call of theirs, as their example has it
+BATCH = 1000  # questions per call of transformers, as in its example
 HEADINGS = ["", "seconds", "spread", "questions a second", "windows"]
 
 
 def ours(tokenizer, questions, workers):
-    """A function that makes all windows once."""
+    """A function that makes all windows once, by this project."""
 
     def run():
         encoded = encode_questions(tokenizer, questions, MAX_QUERY_LENGTH, workers)
@@ -44,7 +44,7 @@ def ours(tokenizer, questions, workers):
 
 
 def theirs(tokenizer, questions, threads):
-    """The same by transformers, with one thread or with two."""
+    """A function that makes all windows once, by transformers."""
     from tokenizers.processors import TemplateProcessing
     from transformers import PreTrainedTokenizerFast
 
@@ -82,7 +82,7 @@ def theirs(tokenizer, questions, threads):
 
 
 def take_turns(runs, rounds):
-    """The seconds of each run, round by round, without the first, which warms up; its windows."""
+    """The seconds of each run in every round after a first one, which warms up; its windows."""
     seconds, windows = {name: [] for name in runs}, {}
     for round_ in range(rounds + 1):
         for name, run in runs.items():
@@ -94,7 +94,7 @@ def take_turns(runs, rounds):
 
 
 def report(path, folder, rounds):
-    """Measures, prints the table."""
+    """Measures, and prints the table."""
     tokenizer = load_tokenizer(folder)
     questions, _ = read_questions(path, version_2_with_negative=True)
     runs = {

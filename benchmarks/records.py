@@ -1,16 +1,17 @@
-"""Trains the same small BERT on the same text in other records: packed, masked while training.
+"""Compares kinds of records by training the same small BERT on them: packed, dynamic masks.
 
     python benchmarks/records.py --text=text.txt --tokenizer_dir=vocab --work_dir=work
     python benchmarks/records.py [the same] --compare=masking
 
-packing: rows of one sequence against rows of several. An update has as many real tokens in both.
-masking: masks in the records, of five passes over the text, against one pass whose masks are drawn
-while training; every tenth document alone, so that training goes over it many times.
+packing: rows of one sequence against rows of several. An update has equally many real tokens in
+both. masking: records with static masks from five passes over the text, against records of one pass
+whose masks are drawn in training; only every tenth document is used, so that training repeats it
+many times.
 
-Every fiftieth document is held out. The held-out records are the same for all: one sequence each,
-their masks in them. Everything runs by the project's two programs, so that a run that was stopped
-goes on where it was. Prints a Markdown table with the masked-LM loss on the held-out records, the
-mean of the seeds with its standard error.
+Every fiftieth document is held out. The held-out records are the same for all: one sequence a row,
+static masks. Everything is run by the project's two programs, so an interrupted run can be resumed
+by the same command. Prints a Markdown table with the masked-LM loss on the held-out records: the
+mean over the seeds, with its standard error.
 """
 
 import argparse
@@ -28,12 +29,12 @@ from bert_tf.training.evaluation import read_results
 from create_pretraining_data.records.metadata import read_sidecar
 from tokenization import load_tokenizer
 
-HELD_OUT = 50  # every such document
-PART = 10  # and of the rest every such one, for --compare=masking
+HELD_OUT = 50  # every 50th document is held out
+PART = 10  # every 10th of the rest is used for --compare=masking
 
 SCALES = {"packing": (512, 13), "masking": (128, 32)}  # length, rows of one sequence in an update
-# By comparison: a name, flags of create_pretraining_data.
-WAYS = {
+# Comparison -> kind of records -> flags of create_pretraining_data.
+KINDS = {
     "packing": {
         "one sequence a row": ["--dupe_factor=2"],
         "packed": ["--dupe_factor=2", "--packing"],
@@ -59,7 +60,7 @@ def split_text(text, work_dir):
 
 
 def create(arguments, text, records, length, flags):
-    """Makes records, unless they are there; returns what the JSON file beside them says."""
+    """Makes records unless they exist; returns the description in the JSON file beside them."""
     run(
         "create_pretraining_data.py",
         f"--input_file={text}",
@@ -73,15 +74,15 @@ def create(arguments, text, records, length, flags):
 
 
 def real_tokens(description):
-    """Tokens of a row on average, padding left out."""
+    """The mean number of tokens in a row, without padding."""
     length = description["record_format"]["max_seq_length"]
     return length * (1 - description["padding_share"])
 
 
-def train(arguments, records, held_out, batch, length, output, seed):
-    """Trains, evaluates; the held-out masked-LM loss."""
-    found = read_results(output)
-    if "masked_lm_loss" not in found:
+def train(arguments, records, held_out, batch, output, seed):
+    """Trains and evaluates unless that is done; returns the held-out masked-LM loss."""
+    results = read_results(output)
+    if "masked_lm_loss" not in results:
         run(
             "run_pretraining.py",
             f"--bert_config_file={arguments.work_dir}/config.json",
@@ -100,39 +101,40 @@ def train(arguments, records, held_out, batch, length, output, seed):
             "--keep_checkpoint_max=1",
             f"--save_checkpoints_steps={max(1, arguments.steps // 4)}",
         )
-        found = read_results(output)
-    return found["masked_lm_loss"]
+        results = read_results(output)
+    return results["masked_lm_loss"]
 
 
 def mean_and_error(values):
-    """The mean, and its standard error."""
+    """The mean of some values, and its standard error."""
     error = statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else math.nan
     return statistics.mean(values), error
 
 
 def compare(arguments, comparison):
-    """A row of the table for each way, then a line about the difference."""
+    """Prints a table with a row for each kind of records, and a line about the difference."""
     length, batch = SCALES[comparison]
     text = arguments.work_dir / ("part.txt" if comparison == "masking" else "train.txt")
     held_out = arguments.work_dir / f"held_out_{length}.tfrecord"
     create(arguments, arguments.work_dir / "held_out.txt", held_out, length, ["--dupe_factor=1"])
-    made = {}
-    for number, (name, flags) in enumerate(WAYS[comparison].items()):
+    descriptions = {}
+    for number, (name, flags) in enumerate(KINDS[comparison].items()):
         records = arguments.work_dir / f"{comparison}_{number}.tfrecord"
-        made[name] = records, create(arguments, text, records, length, flags)
-    plain = real_tokens(next(iter(made.values()))[1])
-    losses = {name: [] for name in made}
-    batches = {name: round(batch * plain / real_tokens(d)) for name, (_, d) in made.items()}
-    jobs = [(seed, name) for seed in arguments.seeds for name in made]
+        descriptions[name] = records, create(arguments, text, records, length, flags)
+    plain = real_tokens(next(iter(descriptions.values()))[1])
+    losses = {name: [] for name in descriptions}
+    batches = {
+        name: round(batch * plain / real_tokens(description))
+        for name, (_, description) in descriptions.items()
+    }
+    jobs = [(seed, name) for seed in arguments.seeds for name in descriptions]
     for seed, name in with_progress(jobs, comparison, "runs"):
-        records, _ = made[name]
+        records, _ = descriptions[name]
         output = arguments.work_dir / f"{records.stem}-{seed}"
-        losses[name].append(
-            train(arguments, records, held_out, batches[name], length, output, seed)
-        )
+        losses[name].append(train(arguments, records, held_out, batches[name], output, seed))
 
     def rows():
-        for name, (records, description) in made.items():
+        for name, (records, description) in descriptions.items():
             mean, error = mean_and_error(losses[name])
             yield [
                 name,
@@ -154,14 +156,14 @@ def compare(arguments, comparison):
 
 
 def main():
-    """Does what is missing, prints a table for each comparison."""
+    """Trains what is missing, and prints a table for each comparison."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--text", required=True)
     parser.add_argument("--tokenizer_dir", required=True)
     parser.add_argument("--work_dir", required=True, type=Path)
-    parser.add_argument("--compare", choices=WAYS, nargs="*", default=list(WAYS))
+    parser.add_argument("--compare", choices=KINDS, nargs="*", default=list(KINDS))
     parser.add_argument("--seeds", type=whole_numbers, default=[1, 2, 3])
     parser.add_argument("--steps", type=int, default=1000)
     parser.add_argument("--learning_rate", type=float, default=1e-3)

@@ -3,10 +3,10 @@
     python benchmarks/records_speed.py --text=text.txt --tokenizer_dir=vocab --work_dir=work
     python benchmarks/records_speed.py [the same] --preset=base --batch=4 --length=512
 
-The step is the project's, on the project's input, with one device. All ways take turns, round
-after round, in one process; what is reported is the median of the ratios within a round. Real
-tokens are those that are not padding, as many as all records have on average: batches differ. The
-pipeline alone: batches read, parsed, masked where they hold no masks, nothing done with them.
+The training step is the project's, on the project's input, with one device. All kinds of records
+take turns, round after round, in one process; the median of the ratios within a round is reported.
+Real tokens are those that are not padding; as batches differ, the mean over all records is used.
+The pipeline alone reads and parses batches, and masks them if masks are dynamic.
 """
 
 import argparse
@@ -19,8 +19,8 @@ from records import create, real_tokens
 from bert_tf.config import PRESETS, BertConfig
 from tokenization import load_tokenizer
 
-# A name, flags of create_pretraining_data, whether training is measured too.
-WAYS = {
+# Kind of records -> flags of create_pretraining_data, whether training is measured too.
+KINDS = {
     "one sequence a row": ([], True),
     "packed": (["--packing"], True),
     "one sequence a row, dynamic masks": (["--masking=dynamic"], False),
@@ -30,19 +30,19 @@ HEADINGS = [
     "records", "padding", "s/step", "spread", "real tokens/s", "to one sequence a row", "spread",
     "rows/s", "rows/s of the pipeline alone", "spread",
 ]  # fmt: skip
-PIPELINE_SECONDS = 1.0  # of a round
+PIPELINE_SECONDS = 1.0  # per round
 WARM_UP = 2  # steps; the first compiles
 
 
-class Way:
-    """One kind of records with its pipeline, and its training step if that is measured.
+class RecordKind:
+    """A kind of records with its pipeline, and a training step if that is measured.
 
     Args:
         arguments: the command line's.
         config: a `BertConfig`.
         flags: of create_pretraining_data.
         trains: whether training is measured.
-        number: tells the ways' files apart.
+        number: of the kind, for the names of its files.
     """
 
     def __init__(self, arguments, config, flags, trains, number):
@@ -69,13 +69,13 @@ class Way:
         return training_dataset(*self.data, self.batch, 1)
 
     def measure(self):
-        """A round: a step, then the pipeline for a while."""
+        """Measures a round: a step, then the pipeline for `PIPELINE_SECONDS`."""
         if self.step is not None:
             start = time.perf_counter()
-            float(self.step(next(self.batches))["loss"])  # waits for it
+            float(self.step(next(self.batches))["loss"])  # waits for the result
             self.seconds.append(time.perf_counter() - start)
         batches, count = iter(self._dataset()), 0
-        next(batches)  # the buffer for shuffling is filled
+        next(batches)  # fills the shuffle buffer
         start = time.perf_counter()
         while time.perf_counter() - start < PIPELINE_SECONDS:
             next(batches)
@@ -84,7 +84,7 @@ class Way:
 
 
 def make_step(config, arguments):
-    """A training step as run_pretraining makes it, on one device."""
+    """A training step as in run_pretraining, on one device."""
     import keras
     import tensorflow as tf
 
@@ -107,31 +107,31 @@ def make_step(config, arguments):
     )
 
 
-def rows(ways):
-    """A row of the table for each way."""
-    first = next(iter(ways.values()))
-    for name, way in ways.items():
-        pipeline, pipeline_spread = median_and_spread(way.pipeline)
+def rows(kinds):
+    """Yields a row of the table for each kind of records."""
+    first = next(iter(kinds.values()))
+    for name, kind in kinds.items():
+        pipeline, pipeline_spread = median_and_spread(kind.pipeline)
         cells = ["", "", "", "", "", ""]
-        if way.step is not None:
-            rates = [way.tokens / seconds for seconds in way.seconds]
+        if kind.step is not None:
+            rates = [kind.tokens / seconds for seconds in kind.seconds]
             plain = [first.tokens / seconds for seconds in first.seconds]
             ratio, spread = median_and_spread([a / b for a, b in zip(rates, plain, strict=True)])
-            seconds, seconds_spread = median_and_spread(way.seconds)
+            seconds, seconds_spread = median_and_spread(kind.seconds)
             cells = [
                 f"{seconds:.3g}",
                 f"{seconds_spread:.0%}",
                 f"{median_and_spread(rates)[0]:,.0f}",
                 f"{ratio:.2f}",
                 f"{spread:.0%}",
-                f"{way.batch / seconds:.3g}",
+                f"{kind.batch / seconds:.3g}",
             ]
-        padding = f"{way.description['padding_share']:.1%}"
+        padding = f"{kind.description['padding_share']:.1%}"
         yield [name, padding, *cells, f"{pipeline:,.0f}", f"{pipeline_spread:.0%}"]
 
 
 def main():
-    """Measures, prints the table."""
+    """Measures, and prints the table."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -150,18 +150,18 @@ def main():
         hidden_dropout_prob=DROPOUT,
         attention_probs_dropout_prob=DROPOUT,
     )
-    ways = {
-        name: Way(arguments, config, flags, trains, number)
-        for number, (name, (flags, trains)) in enumerate(WAYS.items())
+    kinds = {
+        name: RecordKind(arguments, config, flags, trains, number)
+        for number, (name, (flags, trains)) in enumerate(KINDS.items())
     }
     for _ in range(arguments.rounds):
-        for way in ways.values():
-            way.measure()
+        for kind in kinds.values():
+            kind.measure()
     print(
         f"{arguments.preset}, {arguments.batch} rows of {arguments.length}, float32, "
         f"{arguments.rounds} rounds of one step; spread: the quartiles' distance over the median.\n"
     )
-    print_table(HEADINGS, rows(ways))
+    print_table(HEADINGS, rows(kinds))
 
 
 if __name__ == "__main__":

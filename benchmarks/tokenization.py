@@ -1,20 +1,21 @@
-"""Measures how well the pieces of vocabularies follow morphemes.
+"""Measures how well the pieces of vocabularies agree with morphemes.
 
     python benchmarks/tokenization.py --conllu=ko_kaist-ud-dev.conllu --vocabs=VOCAB,VOCAB,...
 
-A VOCAB is what `build_vocab.py --compare` takes. The treebank gives each word's morphemes (lemma
-column, joined by +; OrigLemma in the last column where it is there). Prints one Markdown table:
+A VOCAB is anything that `build_vocab.py --compare` takes. The treebank has each word's morphemes
+(in the lemma column, joined by +; or as OrigLemma in the last column). Prints a Markdown table:
 
-* precision, recall, F1 of the places where pieces meet, against those where morphemes meet, over
-  the words whose morphemes spell the word;
-* contracted F1: the same over the other words (했다 = 하 + 었 + 다), for the places outside the
-  contraction alone;
-* pieces per word over all words; words with something unknown, those with Hangul apart.
+* precision, recall, F1 of the boundaries between pieces against those between morphemes, over the
+  words that are spelled as their morphemes;
+* contracted F1: the same over the other words (했다 = 하 + 었 + 다), only for positions outside of
+  the contraction;
+* pieces per word over all words; words with [UNK], and how many of them are Hangul.
 
-Words without a letter or digit are left out. Each word is cut by itself.
+Words without a letter or digit are left out. Each word is tokenized by itself.
 
-With --speed=TEXT a second table: how fast each WordPiece vocabulary cuts the lines of a text,
-beside Hugging Face tokenizers and tensorflow-text (see `tokenization_speed.py`).
+With --speed=TEXT, a second table shows how fast the lines of a text are tokenized with each
+WordPiece vocabulary, beside Hugging Face tokenizers and tensorflow-text (see
+`tokenization_speed.py`).
 """
 
 import argparse
@@ -28,11 +29,11 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from bert_common.errors import InputError
 from tokenization.comparison import boundaries, open_cutter
 
-# For choosing and for the last look: every second sentence.
+# Halves to tune on and to report: every second sentence.
 HALVES = {"all": slice(None), "even": slice(0, None, 2), "odd": slice(1, None, 2)}
 
 
-# Lines that give each contender about a second; rounds enough for a median.
+# With so many lines each contender takes about a second; the rounds are enough for a median.
 SPEED_TEXTS, SPEED_ROUNDS = 20_000, 5
 
 
@@ -44,10 +45,10 @@ class Word(NamedTuple):
 
 
 class Gold(NamedTuple):
-    """The places of a word, position i lying before its character i."""
+    """The boundaries of a word's morphemes; position i is before character i."""
 
     boundaries: set[int]
-    known: set[int]  # where the morphemes say whether there is a boundary
+    known: set[int]  # positions of which is known whether they are boundaries
     contracted: bool
 
 
@@ -83,10 +84,10 @@ def _morphemes(fields):
 
 
 def gold_places(word):
-    """Where the morphemes of a word meet.
+    """Finds the boundaries between the morphemes of a word.
 
-    A contracted word is compared with its morphemes by jamo, from both ends: as far as they are
-    equal, its places are known; what lies between, where they ran together, is not.
+    A contracted word is compared with its morphemes by jamo, from both ends: positions in the equal
+    parts are known, positions in the contraction between them are not.
     """
     sound = unicodedata.normalize("NFD", word.form)
     spelled = "".join(_sound(morpheme) for morpheme in word.morphemes)
@@ -100,8 +101,8 @@ def gold_places(word):
     for place, character in enumerate(word.form[:-1], start=1):
         position += len(unicodedata.normalize("NFD", character))
         from_right = len(sound) - position
-        # From the left, then from the right: the same place in `spelled`, how far it is from the
-        # end of the equal part. At that end only a boundary is sure: in 도와 the 돕 goes on.
+        # From the left, then from the right: the position in `spelled`, and its distance from the
+        # end of the equal part. At that end only a boundary is certain: in 도와, 돕 continues.
         for same_place, margin in (
             (position, from_start - position),
             (len(spelled) - from_right, from_end - from_right),
@@ -115,7 +116,7 @@ def gold_places(word):
 
 
 def _sound(morpheme):
-    """A morpheme as conjoining jamo; a ㄴ, ㄹ, ㅁ, ㅂ, ㅆ that it begins with is a final."""
+    """A morpheme as conjoining jamo; a ㄴ, ㄹ, ㅁ, ㅂ or ㅆ at its beginning is a final."""
     finals = dict(zip("ㄴㄹㅁㅂㅆ", "\u11ab\u11af\u11b7\u11b8\u11bb", strict=True))
     first = finals.get(morpheme[0], morpheme[0])
     return unicodedata.normalize("NFD", first + morpheme[1:])
@@ -129,7 +130,7 @@ def _common_prefix(one, other):
 
 
 class Scores(NamedTuple):
-    """What one vocabulary does with the words."""
+    """The scores of a vocabulary."""
 
     precision: float
     recall: float
@@ -141,7 +142,7 @@ class Scores(NamedTuple):
 
 
 def score(cutter, sentences):
-    """Cuts every word, compares.
+    """Tokenizes every word, and compares its pieces with its morphemes.
 
     Args:
         cutter: a `Cutter`.
@@ -188,7 +189,7 @@ def _f1(hits, wrong, missed):
 
 
 def main():
-    """Measures, prints the table."""
+    """Measures, and prints the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--conllu", required=True, help="a treebank with morphemes as lemmas")
     parser.add_argument("--vocabs", required=True, help="vocabularies, separated by commas")

@@ -1,15 +1,15 @@
-"""Measures how fast texts become ids, beside Hugging Face tokenizers and tensorflow-text.
+"""Measures how fast texts are tokenized, beside Hugging Face tokenizers and tensorflow-text.
 
     python benchmarks/tokenization_speed.py --input_file=reviews.txt --vocabs=VOCAB,VOCAB,...
 
-A VOCAB is a folder with tokenizer_config.json, measured with the switches that it has, or a "##"
-vocab.txt, measured with every Korean switch, without the fallback, with none, and as
-google-research/bert has it; what the switches need (jamo, the word-end marker) is added to the
-latter for all contenders alike. Hugging Face's has no such switches; it only tokenizes.
+A VOCAB is a folder with tokenizer_config.json, measured with the switches in that file, or a "##"
+vocab.txt, measured with every Korean switch, without the fallback, without switches, and as in
+google-research/bert; what the switches need (jamo, the word-end marker) is added to a vocab.txt for
+all contenders. Hugging Face's tokenizer has no such switches.
 
-Every contender encodes the same lines in one thread; they take turns, round after round, in one
-process. Prints a Markdown table: the median of the rounds, the spread (quartiles over the median),
-and how many times faster than Hugging Face's batch call, as the median of the rounds' ratios.
+All contenders encode the same lines in one thread; they take turns, round after round, in one
+process. Prints a Markdown table: the median of the rounds, the spread (interquartile range over the
+median), and the speed relative to Hugging Face's batch call, as the median of the rounds' ratios.
 """
 
 import argparse
@@ -20,7 +20,7 @@ import time
 import warnings
 from pathlib import Path
 
-# Before the libraries are imported, which read these.
+# Before the import of the libraries that read these.
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 os.environ["CUDA_VISIBLE_DEVICES"] = ""
@@ -29,7 +29,7 @@ from common import median_and_spread, print_table
 
 from tokenization import FullTokenizer, KoreanTokenizer, load_tokenizer
 
-BATCH = 4096  # texts in a call; what a call costs by itself no longer shows
+BATCH = 4096  # texts per call, so many that the cost of a call itself does not matter
 MARKER = "\u2581"
 KOREAN_SWITCHES = {
     "unknown": "character",
@@ -44,7 +44,7 @@ HEADINGS = ["vocabulary", "", "seconds", "spread", "MB/s", "times Hugging Face"]
 
 
 def full_vocabulary(path):
-    """The vocabulary's lines, then what the Korean switches need, each once."""
+    """The vocabulary's pieces and those that the Korean switches need, without duplicates."""
     lines = Path(path).read_text(encoding="utf-8").splitlines()
     initials = map(chr, range(0x1100, 0x1113))
     jamo = map(chr, (*range(0x1100, 0x1113), *range(0x1161, 0x1176), *range(0x11A8, 0x11C3)))
@@ -53,7 +53,7 @@ def full_vocabulary(path):
 
 
 def hugging_face(vocabulary):
-    """Its WordPiece with BERT's normaliser, which keeps case and accents."""
+    """Hugging Face's WordPiece tokenizer with BERT's normaliser, which keeps case and accents."""
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
     ids = {token: index for index, token in enumerate(vocabulary)}
@@ -66,7 +66,7 @@ def hugging_face(vocabulary):
 
 
 def google_algorithm(vocabulary):
-    """google-research/bert's own two passes in Python, as transformers keeps them: text to ids."""
+    """google-research/bert's algorithm in Python, from transformers: a function of a text."""
     from transformers.models.bert.tokenization_bert_legacy import BasicTokenizer, WordpieceTokenizer
 
     ids = {token: index for index, token in enumerate(vocabulary)}
@@ -80,17 +80,17 @@ def google_algorithm(vocabulary):
 
 
 def in_batches(encode, texts):
-    """A function that encodes all texts, a batch at a time."""
+    """A function that encodes all texts, batch by batch."""
     parts = [texts[first : first + BATCH] for first in range(0, len(texts), BATCH)]
     return lambda: [encode(part) for part in parts]
 
 
 def tokenizers_of(path, folder):
-    """The vocabulary that all contenders get, and this project's tokenizers by name.
+    """The vocabulary for all contenders, and this project's tokenizers by name.
 
     Args:
         path: a VOCAB.
-        folder: where a vocabulary with what the switches need can be written.
+        folder: where an extended vocabulary can be written.
     """
     if Path(path).is_dir():
         tokenizer = load_tokenizer(path)
@@ -106,8 +106,8 @@ def tokenizers_of(path, folder):
     }
 
 
-def contenders(vocabulary, made, texts):
-    """Pairs of a name and a function that encodes all texts once."""
+def contenders(vocabulary, tokenizers, texts):
+    """Yields the name of each contender and a function that encodes all texts once."""
     import tensorflow as tf
     import tensorflow_text as tf_text
 
@@ -116,16 +116,18 @@ def contenders(vocabulary, made, texts):
     yield REFERENCE, in_batches(theirs.encode_batch, texts)
     yield "the same, encode_batch_fast", in_batches(theirs.encode_batch_fast, texts)
     yield "tensorflow-text, FastBertTokenizer", in_batches(fast_bert.tokenize, texts)
-    for name, tokenizer in made.items():
+    for name, tokenizer in tokenizers.items():
         yield f"encode_batch, {name}", in_batches(tokenizer.encode_batch, texts)
-    encoders = {f"encode (Python), {name}": made[name].encode for name in made}
+    encoders = {
+        f"encode (Python), {name}": tokenizer.encode for name, tokenizer in tokenizers.items()
+    }
     encoders["google-research/bert's algorithm (Python)"] = google_algorithm(vocabulary)
     for name, encode in encoders.items():
         yield name, lambda encode=encode: list(map(encode, texts))
 
 
 def take_turns(runs, rounds):
-    """The seconds of each run, round by round; the first round, which warms up, left out."""
+    """The seconds of each run in every round after a first one, which warms up."""
     seconds = {name: [] for name in runs}
     for round_ in range(rounds + 1):
         for name, run in runs.items():
@@ -137,7 +139,7 @@ def take_turns(runs, rounds):
 
 
 def rows_of(path, texts, rounds):
-    """Rows of the table: one vocabulary, all contenders."""
+    """Yields the rows of one vocabulary: all contenders."""
     megabytes = sum(len(text.encode("utf-8")) for text in texts) / 1e6
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -156,13 +158,13 @@ def rows_of(path, texts, rounds):
 
 
 def read_texts(path, column, number):
-    """The first lines of a file, or a column of them."""
+    """The first lines of a file, or one column of them."""
     lines = Path(path).read_text(encoding="utf-8").split("\n")[:number]
     return lines if column is None else [line.split("\t")[column] for line in lines if line]
 
 
 def report(vocabs, texts, rounds):
-    """Measures, prints the table."""
+    """Measures, and prints the table."""
     import tensorflow as tf
 
     tf.config.threading.set_intra_op_parallelism_threads(1)

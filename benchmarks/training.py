@@ -1,4 +1,4 @@
-"""Compares this project's training step with its peers' steps, with its own matrix products.
+"""Compares this project's training step with its peers' steps and with its own matrix products.
 
     python benchmarks/training.py                                     BERT-base, 8 x 128
     python benchmarks/training.py --model=albert --batch=16 --precision=bfloat16
@@ -6,12 +6,12 @@
     python benchmarks/training.py --devices                           one device against two
 
 The peers, KerasHub and transformers, come with `pip install -e '.[bench]'`; one that is not
-installed is left out. Everybody computes the same: forward with dropout, the losses of masked
-words and of sentence pairs, backward, clipping by the global norm, one AdamW update (ALBERT:
+installed is left out. All compute the same: forward with dropout, the losses of masked words and
+of sentence pairs, backward, clipping by the global norm, one AdamW update (ALBERT:
 LAMB), on the same batch.
 
-The speed of a shared machine drifts, so every contender stays alive in a process of its own,
-they take turns, and what is reported is the median of the ratios within a round.
+The speed of a shared machine drifts, so every contender stays alive in a process of its own, they
+take turns, and the median of the ratios within a round is reported.
 """
 
 import argparse
@@ -33,7 +33,7 @@ from common import (
     read_config,
     take_turns,
 )
-from contenders import MATRIX
+from contender_steps.matrix_products import MATRIX
 
 PEERS = {"kerashub": "keras_hub", "transformers": "transformers"}  # with their modules
 SETTINGS = {
@@ -41,7 +41,7 @@ SETTINGS = {
     "kerashub": "KerasHub, fit, XLA {xla}",
     "transformers": "transformers, eager",
 }
-TRIAL_ROUNDS = 3  # between two settings of which only the faster goes on
+TRIAL_ROUNDS = 3  # to choose the faster of two settings
 HEADINGS = [
     "contender", "precision", "s/step", "spread", "examples/s", "its time / this project's",
     "spread", "peak memory GiB",
@@ -56,10 +56,11 @@ OPTIMIZERS = {
 
 
 def best_of(kind, tasks, rounds, steps):
-    """Lets the settings of one contender take turns; only the fastest stays alive.
+    """Lets the settings of one contender take turns; only the fastest is kept alive.
 
     Returns:
-        The fastest, and the others (closed) with the ratios of their times to its.
+        The fastest, and pairs of each of the others, closed, with the ratios of its times to the
+        fastest's.
     """
     contenders = [Contender(kind, task) for task in tasks]
     if len(contenders) == 1:
@@ -73,7 +74,7 @@ def best_of(kind, tasks, rounds, steps):
 
 
 def ratios(times, base):
-    """Round by round."""
+    """The ratios of two lists of times, round by round."""
     return [a / b for a, b in zip(times, base, strict=True)]
 
 
@@ -94,14 +95,18 @@ def describe(contender, kind, task, relative):
 
 
 def compare(task, peers, settings, rounds, steps):
-    """Everybody in one precision, beside it this project in float32.
+    """Compares all contenders in one precision, and this project in float32.
 
-    `settings` are this project's, of its --xla.
+    At most four processes with a model are alive at a time.
 
-    Never more than four processes with a model are alive.
+    Args:
+        task: see `contenders`, without "xla".
+        peers: keys of `PEERS`.
+        settings: of this project's --xla.
+        rounds, steps: as for `take_turns`.
 
     Returns:
-        Rows of the table, and lines for the note under it.
+        Rows of the table, and notes to print under it.
     """
     variants = [{**task, "xla": xla} for xla in ("on", "off")]
     own, others = best_of("project", [{**task, "xla": xla} for xla in settings], rounds, steps)
@@ -134,7 +139,7 @@ def compare(task, peers, settings, rounds, steps):
 
 
 def share_of_products(task, own, variants, rounds, steps):
-    """A line: what part of the step its matrix products and its update would take alone."""
+    """A note: which share of the step its matrix products and its update take alone."""
     products, _ = best_of("products", variants, TRIAL_ROUNDS, steps)
     update, _ = best_of("update", variants, TRIAL_ROUNDS, steps)
     matrices = [
@@ -157,7 +162,7 @@ def share_of_products(task, own, variants, rounds, steps):
 
 
 def compare_devices(task, rounds, steps):
-    """Rows: one device, two devices of one process, two processes, with the same two cores."""
+    """Rows for one device, two devices in one process, two processes, on the same two cores."""
     cores = sorted(os.sched_getaffinity(0))[:2]
     task = {**task, "cores": cores, "environment": {"CUDA_VISIBLE_DEVICES": "-1"}}
     workers = [f"localhost:{port}" for port in free_ports(2)]
@@ -198,7 +203,7 @@ def numbers(values):
 
 
 def free_ports(count):
-    """Ports of this machine that nobody listens on."""
+    """Free ports of this machine."""
     sockets = [socket.socket() for _ in range(count)]
     for one in sockets:
         one.bind(("localhost", 0))
@@ -224,7 +229,7 @@ def main():
     parser.add_argument("--devices", action="store_true", help="compare numbers of devices instead")
     arguments = parser.parse_args()
     if arguments.devices and not hasattr(os, "sched_setaffinity"):
-        parser.error("--devices needs Linux, which alone gives a process some of the cores")
+        parser.error("--devices needs Linux: other systems cannot bind a process to cores")
     config = read_config(arguments.model, arguments.config)
     task = {
         "model": arguments.model,

@@ -1,11 +1,11 @@
-"""Learns the vocabulary that benchmarks/vocabulary.py compares with: Hugging Face's WordPiece.
+"""Learns a baseline vocabulary for benchmarks/vocabulary.py with Hugging Face's WordPiece trainer.
 
     python benchmarks/usual_vocabulary.py --input_file=text.txt --output_dir=usual
 
-`BertWordPieceTokenizer` of the package tokenizers (transformers brings it along) with its defaults
-but for what everybody sets for Korean: cased, since its lower-casing takes Hangul apart, and an
-alphabet of 6,000 characters instead of 1,000, which would make every word with a less frequent
-syllable [UNK]. The folder that is written is what `--tokenizer_dir` takes.
+It uses `BertWordPieceTokenizer` of the package tokenizers (a dependency of transformers) with its
+defaults, except for what is usual for Korean: cased, since its lower-casing decomposes Hangul, and
+an alphabet of 6,000 characters instead of 1,000, with which every word with a rarer syllable would
+be [UNK]. The folder that it writes can be given as `--tokenizer_dir`.
 """
 
 import argparse
@@ -18,15 +18,15 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from run_scripts.flags.paths import expand_globs
 from tokenization import FullTokenizer, InputError, save_tokenizer
 
-ALPHABET = 6000  # characters at most, of the text's most frequent ones
+ALPHABET = 6000  # at most so many of the text's most frequent characters
 TRAINER = {"min_frequency": 2, "limit_alphabet": ALPHABET, "wordpieces_prefix": "##"}
 
 
 def learn(files, output_dir, vocab_size):
-    """Learns, writes vocab.txt with tokenizer_config.json.
+    """Learns a vocabulary; writes vocab.txt and tokenizer_config.json.
 
     Returns:
-        The `FullTokenizer` that was written.
+        The `FullTokenizer` of the vocabulary.
 
     Raises:
         InputError: tokenizers is not installed.

@@ -1,4 +1,4 @@
-"""Trains the same small BERT with several vocabularies, to see which of them helps it.
+"""Compares vocabularies by training the same small BERT with each of them.
 
     python build_vocab.py --input_file=text.txt --output_dir=work/project
     python benchmarks/usual_vocabulary.py --input_file=text.txt --output_dir=work/usual
@@ -6,35 +6,36 @@
         --held_out=other.txt --reviews=ratings_train.txt --test_reviews=ratings_test.txt \\
         --work_dir=work/runs
 
-For every seed and vocabulary run_pretraining.py trains 2 layers of 128; what it learned is
-measured on the held-out text, then by telling good from bad reviews (NSMC's format: id, document,
-label, separated by tabs) after the same fine-tuning; at last the same fine-tuning starts from new
-weights. A run that was stopped goes on where it was. Prints a Markdown table.
+For every seed and vocabulary run_pretraining.py trains 2 layers of width 128. The model is measured
+on the held-out text, and, after fine-tuning, as a classifier of good and bad reviews (in NSMC's
+format: id, document, label, tab-separated); finally new weights are fine-tuned in the same way. An
+interrupted run can be resumed by the same command. Prints a Markdown table.
 
-What is the same for all vocabularies: the sentences of every example, so the characters of every
-step; which spans of characters are masked, all their pieces at once; whether [MASK], the span
-itself or random pieces are shown in training; the order of examples for a seed; every setting. A
-review is cut after the same eojeol (word between spaces). Only the lengths of rows differ, by what
-each vocabulary needs; padding changes no result. Nothing was tuned for any of them.
+All vocabularies share the sentences of every example, hence the characters of every step; which
+spans of characters are masked, always with all their pieces; whether the model is shown [MASK], the
+span itself or random pieces; the order of examples for a seed; and every setting. A review is
+truncated after the same eojeol (word between spaces). Only the lengths of rows differ, as each
+vocabulary needs; padding changes no result. Nothing was tuned for any vocabulary.
 
-A span is the smallest part of an eojeol both of whose ends are ends of pieces in all vocabularies;
-spans are masked until they have 15 % of an example's characters, so some more: 21 % in examples of
-32 characters. Whole eojeols would be alike too, but are so hard to find that a small model, trained
-for minutes, only learns how frequent pieces are. The ends favour nobody's pieces but are few where
-one vocabulary cuts coarsely, so the finer one has several pieces in a span more often.
+A span is the smallest part of an eojeol both of whose ends are borders of pieces in all
+vocabularies. Spans are masked until they have at least 15 % of an example's characters, on average
+21 % in examples of 32 characters. Whole eojeols could be shared too, but are so hard to predict
+that a small model, trained for minutes, learns only how frequent pieces are. These spans favour no
+vocabulary, but where one has long pieces there are few borders, so a vocabulary of shorter pieces
+has several pieces in a span more often.
 
-Bits per character: the pieces of the masked spans cost -log2 of their probability, divided by the
-characters of these spans, which are the same for all. "At once" predicts all pieces of a span
-independently, as in training, which is the harder the more pieces a span has. "One after another"
-predicts the first pieces of all masked spans, shows them, predicts the second ones, and so on: a
-chain rule, independent only across spans, though not what was trained. Both are told how many
-[MASK]s a span has, which says more where spans are cut finely; what it would cost to say it, by how
-often spans have so many pieces in the learning text, is a column of its own, to be added. "By
+Bits per character: the sum of -log2 of the probabilities of the masked spans' pieces, divided by
+the number of characters in these spans, which is the same for all. "At once" predicts all pieces of
+a span independently, as in training, which is harder the more pieces a span has. "One after
+another" predicts the first pieces of all masked spans, shows them, predicts the second ones, and
+so on: the chain rule, with independence only across spans, although the model was not trained for
+that. Both reveal how many [MASK]s a span has, which is worth more with short pieces; the bits for
+that number, by its frequencies in the training text, are a separate column, to be added. "By
 frequency alone" is what the pieces would cost without a model.
 
-[UNK] would be cheap to predict and tells no word: an eojeol in which any of the vocabularies has
-one is never masked, for none of them; the shares are printed. That leaves out words which are
-hard for those that can write them.
+[UNK] is easy to predict but represents no word, so an eojeol for which any vocabulary has one is
+never masked; the shares of such eojeols are printed. This leaves out words that are hard for the
+vocabularies that can represent them.
 """
 
 import argparse
@@ -52,8 +53,8 @@ from common import ENVIRONMENT, print_table, whole_numbers
 
 os.environ.update(ENVIRONMENT)  # before TensorFlow is imported
 
-from vocabulary_contest import Contest, Settings
-from vocabulary_text import masked_characters
+from vocabulary_models.contest import Contest, Settings
+from vocabulary_models.text import masked_characters
 
 from tokenization import InputError
 
@@ -61,11 +62,11 @@ FILES = ("text", "held_out", "reviews", "test_reviews")
 
 
 class Results:
-    """Measured numbers, a JSON line for each part of a run; what is there is not done again.
+    """A file of results, a JSON line for each part of a run; finished parts are not repeated.
 
     Args:
-        path: the file; its first line holds what decides the numbers.
-        conditions: a dict.
+        path: the file; its first line holds the conditions.
+        conditions: a dict of everything that determines the results.
 
     Raises:
         InputError: the file was written under other conditions.
@@ -84,7 +85,7 @@ class Results:
             )
 
     def do(self, part, vocabulary, seed, measure):
-        """Calls `measure`, a function without arguments, unless its numbers are there."""
+        """Calls `measure`, a function without arguments, unless its results are in the file."""
         key = {"part": part, "vocabulary": vocabulary, "seed": seed}
         if any(key.items() <= line.items() for line in self.lines):
             return
@@ -94,7 +95,7 @@ class Results:
         print(json.dumps(line, ensure_ascii=False), file=sys.stderr, flush=True)
 
     def numbers(self, part, vocabulary, name):
-        """A number of every seed."""
+        """One of the results, for every seed."""
         key = {"part": part, "vocabulary": vocabulary}
         return [line[name] for line in self.lines if key.items() <= line.items()]
 
@@ -104,7 +105,7 @@ class Results:
 
 
 def run(contest, results, seeds):
-    """Does what is missing; the first part of every seed before any second one."""
+    """Runs the parts that are missing: first pre-training and its fine-tuning, for all seeds."""
     for seed in seeds:
         for name in contest.folders:
             results.do("pretraining", name, seed, lambda n=name, s=seed: contest.pretrain(n, s))
@@ -121,7 +122,7 @@ HEADINGS = [
 
 
 def table_rows(contest, results):
-    """A row for each vocabulary: means over the seeds with their standard deviations."""
+    """Yields a row for each vocabulary: means over the seeds with standard deviations."""
     for name in contest.folders:
         pretraining = [
             mean_and_deviation(results.numbers("pretraining", name, measure), "{:.3f}")
@@ -138,7 +139,7 @@ def table_rows(contest, results):
 
 
 def mean_and_deviation(numbers, form):
-    """Both as text; of a single number only that."""
+    """Mean and standard deviation as text; of a single number only that number."""
     mean = form.format(statistics.mean(numbers))
     if len(numbers) == 1:
         return mean
@@ -146,7 +147,7 @@ def mean_and_deviation(numbers, form):
 
 
 def notes(contest, seeds):
-    """Lines that say what was measured on what."""
+    """Yields notes on what was measured, and on what."""
     settings, held_out = contest.settings, contest.held_out
     masked = sum(len(example.masked) for example in held_out)
     eojeols = sum(len(example.eojeols) for example in contest.examples) / len(contest.examples)
@@ -175,12 +176,12 @@ def notes(contest, seeds):
 
 
 def digests(paths):
-    """What the content of each file, or of the vocabulary in each folder, hashes to, by name."""
-    found = {}
+    """A hash of the content of each file, or of the vocabulary in each folder."""
+    hashes = {}
     for name, path in paths.items():
         file = Path(path) / "vocab.txt" if os.path.isdir(path) else Path(path)
-        found[f"content of {name}"] = hashlib.sha256(file.read_bytes()).hexdigest()[:16]
-    return found
+        hashes[f"content of {name}"] = hashlib.sha256(file.read_bytes()).hexdigest()[:16]
+    return hashes
 
 
 def parse(arguments=None):
@@ -196,14 +197,14 @@ def parse(arguments=None):
     parser.add_argument("--work_dir", required=True)
     parser.add_argument("--seeds", type=whole_numbers, default=[1, 2, 3])
     for field in dataclasses.fields(Settings):
-        # The same names as files have, for how many of them.
+        # The files have the same names, so these flags get a suffix.
         flag = f"--{field.name}" if field.name not in FILES else f"--{field.name}_used"
         parser.add_argument(flag, dest=f"set_{field.name}", type=field.type, default=field.default)
     return parser.parse_args(arguments)
 
 
 def main():
-    """Does what is missing, prints the table and the notes under it."""
+    """Runs what is missing, and prints the table with the notes under it."""
     arguments = parse()
     names = [field.name for field in dataclasses.fields(Settings)]
     settings = Settings(**{name: getattr(arguments, f"set_{name}") for name in names})

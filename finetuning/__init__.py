@@ -1,1 +1,1 @@
-"""What a pre-trained encoder is used for."""
+"""Downstream tasks for a pre-trained encoder; downstream_task is the file to open first."""

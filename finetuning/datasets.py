@@ -1,25 +1,27 @@
-"""The table of data sets: what their published files hold, and what they are judged by.
+"""The table of classification and regression data sets: their files, labels and metrics.
 
-A data set is a row, not a class. A column is a name (of the header line, or of a JSON object's key;
-"labels.real-label" is a key within a key) or, in files without a header, its number from 0.
+A data set is a row, not a class. A column is given by name (in the header line, or as a JSON
+object's key; "labels.real-label" is a key within a key) or, in files without a header, by its
+number from 0.
 """
 
 from typing import NamedTuple
 
 
-class Source(NamedTuple):
-    """The files of one split, published in one format.
+class SplitSource(NamedTuple):
+    """Where the examples of one split are: files of one format, and their columns.
 
     Attributes:
-        files: their names in the data set's folder; .json holds a list of objects, .jsonl an object
-            a line, everything else columns with tabs between them, without quoting.
+        files: their names in the data set's folder. A .json file holds a list of objects, a .jsonl
+            file an object a line, any other file tab-separated columns without quoting.
         text: the column of the sentence.
-        second: that of the second sentence, or None.
-        label: that of the label; None where the labels are not published.
-        id: that of the example's name; None: file and line are its name.
-        where: (column, value): rows with another value there belong to others.
-        left_out: what the benchmark itself has rows of that are left out, and counted: "short"
-            (fewer columns than are needed), "NS" (a sentence that is "NS": not translated).
+        second: the column of the second sentence, or None.
+        label: the column of the label; None where labels are not published.
+        id: the column of the example's name; None: it is named after file and line.
+        row_filter: (column, value): rows with another value in that column are skipped; () for
+            none.
+        left_out: known defects of the published files; such rows are left out and counted.
+            "short": a row with too few columns; "NS": a sentence "NS", which was not translated.
     """
 
     files: tuple
@@ -27,21 +29,21 @@ class Source(NamedTuple):
     second: str | int | None = None
     label: str | int | None = None
     id: str | int | None = None
-    where: tuple = ()
+    row_filter: tuple = ()
     left_out: tuple = ()
 
 
 class Dataset(NamedTuple):
-    """A row of the table.
+    """A data set: a row of the table.
 
     Attributes:
-        folder: what the folder of its files is called beside those of others.
-        sources: split -> `Source`.
-        labels: the labels as the files spell them, in the order of the classes; empty where the
-            label is a number, that is for a regression.
-        metrics: keys of `finetuning.metrics.METRICS`; the first decides which checkpoint is best.
-        aliases: other spellings of labels, each with the label that it means.
-        multi_label: whether an example has any number of labels.
+        folder: the usual name of the folder that holds its files.
+        sources: split -> `SplitSource`.
+        labels: the labels as the files spell them, in the order of the classes; empty for
+            regression, where the label is a number.
+        metrics: keys of `finetuning.metrics.METRICS`; the first chooses the best checkpoint.
+        aliases: other spellings of labels: alias -> label.
+        multi_label: whether an example may have any number of labels.
     """
 
     folder: str
@@ -57,8 +59,8 @@ class Dataset(NamedTuple):
         return {split: source.label is not None for split, source in self.sources.items()}
 
 
-# The order of the classes of GLUE and XNLI is that of google-research's programs, so that heads
-# that were trained with them fit; of KLUE that of its own.
+# The classes of GLUE and XNLI are in the order of google-research's programs, so that heads that
+# were trained with those fit; the classes of KLUE are in the order of KLUE's programs.
 _BINARY = ("0", "1")
 _NLI = ("contradiction", "entailment", "neutral")
 _ENTAILMENT = ("entailment", "not_entailment")
@@ -66,7 +68,7 @@ _TOPICS = ("IT과학", "경제", "사회", "생활문화", "세계", "스포츠"
 
 
 def _splits(source, unlabelled=(), **files):
-    """The same columns in the file, or the files, of each split."""
+    """A copy of `source` for each split, with the split's file or files."""
     return {
         split: source._replace(
             files=(names,) if isinstance(names, str) else names,
@@ -77,18 +79,18 @@ def _splits(source, unlabelled=(), **files):
 
 
 def _glue(text, second=None, label="label", id=None, left_out=()):
-    """A GLUE task whose files have the same columns, but for labels and ids of the test."""
-    source = Source((), text, second, label, id, left_out=left_out)
+    """The splits of a GLUE task whose files share their columns; the test has no labels."""
+    source = SplitSource((), text, second, label, id, left_out=left_out)
     return _splits(source, ("test",), train="train.tsv", dev="dev.tsv", test="test.tsv")
 
 
 def _with_test(sources, **changes):
-    """Sources whose test file has other columns."""
+    """The same splits, with other columns in the test file."""
     return {**sources, "test": sources["test"]._replace(**changes)}
 
 
 DATASETS = {
-    # GLUE as gluebenchmark.com has it. CoLA's files have a header in the test alone.
+    # GLUE as published on gluebenchmark.com. Of CoLA's files only the test has a header.
     "cola": Dataset(
         "CoLA",
         _with_test(_glue(3, label=1), text="sentence", id="index"),
@@ -108,7 +110,7 @@ DATASETS = {
         (),
         ("pearson", "spearman"),
     ),
-    # Rows that are cut off are left out as in google-research/albert.
+    # Truncated rows are left out, as in google-research/albert.
     "qqp": Dataset(
         "QQP",
         _glue("question1", "question2", "is_duplicate", id="id", left_out=("short",)),
@@ -118,7 +120,7 @@ DATASETS = {
     "mnli": Dataset(
         "MNLI",
         _splits(
-            Source((), "sentence1", "sentence2", "gold_label", "index"),
+            SplitSource((), "sentence1", "sentence2", "gold_label", "index"),
             ("test", "test_mismatched"),
             train="train.tsv",
             dev="dev_matched.tsv",
@@ -129,11 +131,11 @@ DATASETS = {
         _NLI,
         ("accuracy",),
     ),
-    # MNLI measured on other genres than it was trained on, as google-research/albert calls it.
+    # MNLI evaluated on genres that it was not trained on; the name is google-research/albert's.
     "mismnli": Dataset(
         "MNLI",
         _splits(
-            Source((), "sentence1", "sentence2", "gold_label", "index"),
+            SplitSource((), "sentence1", "sentence2", "gold_label", "index"),
             ("test",),
             train="train.tsv",
             dev="dev_mismatched.tsv",
@@ -145,13 +147,15 @@ DATASETS = {
     "qnli": Dataset("QNLI", _glue("question", "sentence", id="index"), _ENTAILMENT, ("accuracy",)),
     "rte": Dataset("RTE", _glue("sentence1", "sentence2", id="index"), _ENTAILMENT, ("accuracy",)),
     "wnli": Dataset("WNLI", _glue("sentence1", "sentence2", id="index"), _BINARY, ("accuracy",)),
-    # In Chinese, as google-research/bert; Korean is kornli.
+    # In Chinese, as in google-research/bert; kornli is the Korean one.
     "xnli": Dataset(
         "XNLI",
         {
-            "train": Source(("multinli/multinli.train.zh.tsv",), "premise", "hypo", "label"),
+            "train": SplitSource(("multinli/multinli.train.zh.tsv",), "premise", "hypo", "label"),
             **_splits(
-                Source((), "sentence1", "sentence2", "gold_label", "pairID", ("language", "zh")),
+                SplitSource(
+                    (), "sentence1", "sentence2", "gold_label", "pairID", ("language", "zh")
+                ),
                 dev="xnli.dev.tsv",
                 test="xnli.test.tsv",
             ),
@@ -164,7 +168,7 @@ DATASETS = {
     "nsmc": Dataset(
         "nsmc",
         _splits(
-            Source((), "document", None, "label", "id"),
+            SplitSource((), "document", None, "label", "id"),
             train="ratings_train.txt",
             test="ratings_test.txt",
         ),
@@ -174,7 +178,7 @@ DATASETS = {
     "klue-tc": Dataset(
         "klue-tc-v1.1",
         _splits(
-            Source((), "title", None, "label", "guid"),
+            SplitSource((), "title", None, "label", "guid"),
             train="ynat-v1.1_train.json",
             dev="ynat-v1.1_dev.json",
         ),
@@ -184,18 +188,18 @@ DATASETS = {
     "klue-nli": Dataset(
         "klue-nli-v1.1",
         _splits(
-            Source((), "premise", "hypothesis", "gold_label", "guid"),
+            SplitSource((), "premise", "hypothesis", "gold_label", "guid"),
             train="klue-nli-v1.1_train.json",
             dev="klue-nli-v1.1_dev.json",
         ),
         ("entailment", "neutral", "contradiction"),
         ("accuracy",),
     ),
-    # Of an example's three labels KLUE's program takes the mean as it is, not rounded to a tenth.
+    # Of an example's three labels KLUE's program uses the mean, not the one rounded to a tenth.
     "klue-sts": Dataset(
         "klue-sts-v1.1",
         _splits(
-            Source((), "sentence1", "sentence2", "labels.real-label", "guid"),
+            SplitSource((), "sentence1", "sentence2", "labels.real-label", "guid"),
             train="klue-sts-v1.1_train.json",
             dev="klue-sts-v1.1_dev.json",
         ),
@@ -205,7 +209,7 @@ DATASETS = {
     "kornli": Dataset(
         "KorNLI",
         _splits(
-            Source((), "sentence1", "sentence2", "gold_label"),
+            SplitSource((), "sentence1", "sentence2", "gold_label"),
             train=("snli_1.0_train.ko.tsv", "multinli.train.ko.tsv"),
             dev="xnli.dev.ko.tsv",
             test="xnli.test.ko.tsv",
@@ -216,7 +220,7 @@ DATASETS = {
     "korsts": Dataset(
         "KorSTS",
         _splits(
-            Source((), "sentence1", "sentence2", "score"),
+            SplitSource((), "sentence1", "sentence2", "score"),
             train="sts-train.tsv",
             dev="sts-dev.tsv",
             test="sts-test.tsv",
@@ -227,7 +231,7 @@ DATASETS = {
     "paws-x": Dataset(
         "ko",
         _splits(
-            Source((), "sentence1", "sentence2", "label", "id", left_out=("NS",)),
+            SplitSource((), "sentence1", "sentence2", "label", "id", left_out=("NS",)),
             train="translated_train.tsv",
             dev="dev_2k.tsv",
             test="test_2k.tsv",
@@ -235,11 +239,11 @@ DATASETS = {
         _BINARY,
         ("accuracy",),
     ),
-    # Fragment, statement, question, command, rhetorical question, rhetorical command, and what
-    # only its intonation would tell.
+    # Fragment, statement, question, command, rhetorical question, rhetorical command, and
+    # utterances that depend on intonation.
     "3i4k": Dataset(
         "3i4k",
-        _splits(Source((), 1, None, 0), train="fci_train_val.txt", test="fci_test.txt"),
+        _splits(SplitSource((), 1, None, 0), train="fci_train_val.txt", test="fci_test.txt"),
         tuple("0123456"),
         ("accuracy", "macro_f1"),
     ),
@@ -247,7 +251,7 @@ DATASETS = {
         f"hate-{column}": Dataset(
             "labeled",
             _splits(
-                Source((), "comments", None, label),
+                SplitSource((), "comments", None, label),
                 ("test",),
                 train="train.tsv",
                 dev="dev.tsv",

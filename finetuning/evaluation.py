@@ -1,16 +1,16 @@
-"""Judges a fine-tuned model by its task's metrics."""
+"""Measures a fine-tuned model on one split by the metrics of its task."""
 
 from bert_tf.summaries.reporter import NO_ILLUSTRATIONS
 
 
-class Evaluator:
-    """Measures the model on one split as often as it is asked to.
+class TaskEvaluator:
+    """Measures a model on a split of its downstream task, whenever it is asked to.
 
     Args:
-        task: what the model learns, for example a `Classification`.
+        task: a `finetuning.downstream_task.DownstreamTask`.
         predictor: a `Predictor` of the model.
         examples: the split's `Examples`.
-        batch_size: examples at a time, over all devices.
+        batch_size: examples per batch, over all devices.
         boundaries: the lengths that batches may have.
 
     Attributes:
@@ -27,11 +27,11 @@ class Evaluator:
 
     @property
     def best_by(self):
-        """The result that the best checkpoint is chosen by, and whether more of it is better."""
+        """(name, higher is better): the result that chooses the best checkpoint."""
         return self.task.best_by
 
     def run(self):
-        """The metrics with "examples", and "loss" if there is one among them."""
+        """Computes the metrics as "eval_NAME", with "loss" if the task has one, and "examples"."""
         self.outputs = self.predictor(self.examples, self.batch_size, self.boundaries)
         results = self.task.measure(self.predictor.model, self.examples, self.outputs)
         named = {f"eval_{name}": value for name, value in results.items()}
@@ -39,7 +39,7 @@ class Evaluator:
         return {**named, **loss, "examples": len(self.examples.lengths)}
 
     def illustrations(self):
-        """Pictures and texts of the last evaluation."""
+        """The plots and texts of the last evaluation."""
         if self.outputs is None:
             return NO_ILLUSTRATIONS
         return self.task.illustrations(self.predictor.model, self.examples, self.outputs)

@@ -1,6 +1,6 @@
-"""Writes the features of texts: Google's JSON lines, or arrays in an .npz file.
+"""Writes the features of texts as Google's JSON lines or as arrays in an .npz file.
 
-Shapes: N rows, T pieces of a row, P pieces of all rows, L layers asked for, H hidden.
+Shapes: N rows, T pieces of a row, P pieces of all rows, L requested layers, H hidden.
 """
 
 import json
@@ -21,11 +21,11 @@ def write_json_lines(path, rows, features, layers, tokenizer):
     ...]}, ...]}
 
     Args:
-        path: gets its name when the file is whole.
-        rows: `finetuning.inputs.Row`s.
-        features: for each row, in order, an array [T, L, H].
-        layers: the numbers of the layers, as they were asked for.
-        tokenizer: names the pieces.
+        path: the file; it appears under this name once it is complete.
+        rows: `finetuning.inputs.InputRow`s.
+        features: an array [T, L, H] for each row, in order.
+        layers: the indices of the layers, as they were requested.
+        tokenizer: converts ids to pieces.
     """
     with whole_file(path) as file:
         for number, (row, values) in enumerate(zip(rows, features, strict=True)):
@@ -34,8 +34,8 @@ def write_json_lines(path, rows, features, layers, tokenizer):
 
 
 def json_line(number, tokens, values, layers):
-    """The line of one row, whose values are [T, L, H]."""
-    # Equal to Python's round() of every value: a float32 times a million is exact in float64.
+    """Formats the line of one row, whose values are [T, L, H]."""
+    # Equal to Python's round() of each value: a float32 times a million is exact in float64.
     values = np.round(values.astype(np.float64), DECIMALS).tolist()
     features = [
         {
@@ -51,19 +51,19 @@ def json_line(number, tokens, values, layers):
 
 
 def write_arrays(path, rows, features, layers, hidden_size, pooled):
-    """Writes an .npz file, row after row, so that no more than a row need be in memory.
+    """Writes an .npz file row by row, so that only one row need be in memory.
 
-    With a vector for each row: "features" [N, L, H] float32, "layers" [L]. With a vector for
-    each piece: "features" [P, L, H], "layers", "row_splits" [N + 1] (row i is
+    With one vector per row: "features" [N, L, H] float32, "layers" [L]. With one vector
+    per piece: "features" [P, L, H], "layers", "row_splits" [N + 1] (row i is
     features[row_splits[i] : row_splits[i + 1]]), "input_ids" [P].
 
     Args:
-        path: gets its name when the file is whole.
-        rows: `finetuning.inputs.Row`s.
-        features: for each row, in order, an array [L, H] if pooled, else [T, L, H].
-        layers: the numbers of the layers, as they were asked for.
+        path: the file; it appears under this name once it is complete.
+        rows: `finetuning.inputs.InputRow`s.
+        features: an array [L, H] for each row if pooled, else [T, L, H], in order.
+        layers: the indices of the layers, as they were requested.
         hidden_size: H.
-        pooled: whether each row has one vector.
+        pooled: whether each row has one vector per layer.
     """
     lengths = [len(row.ids) for row in rows]
     arrays = {"layers": np.array(layers)}

@@ -1,6 +1,6 @@
-"""Runs an encoder over texts and hands out what its layers make of them.
+"""Extracts features: the output vectors of an encoder's layers for texts.
 
-Shapes: B batch, T pieces of a row or a batch, L layers asked for, H hidden.
+Shapes: B batch, T pieces of a row or a batch, L requested layers, H hidden.
 """
 
 import functools
@@ -8,24 +8,22 @@ import functools
 import tensorflow as tf
 
 from bert_common.progress import progress
+from finetuning.examples import LENGTH_STEP
 from finetuning.inputs import pad_rows
 
-# Batches are as long as their longest row, up to a multiple of it, so that few lengths are
-# compiled.
-LENGTH_STEP = 8
-
-# Rows are sorted inside windows of so many numbers of output, 512 MiB, which memory has to hold.
-WINDOW_NUMBERS = 2**27
+# Rows are sorted by length within groups whose output has at most this many values (512 MiB),
+# because a group is held in memory.
+MAX_VALUES = 2**27
 
 
 def mean_pooling(values, mask):
-    """[B, T, L, H] -> [B, L, H]: the mean over all pieces, [CLS] and [SEP] among them."""
+    """[B, T, L, H] -> [B, L, H]: the mean over all pieces, [CLS] and [SEP] included."""
     mask = tf.cast(mask, values.dtype)[:, :, None, None]  # [B, T, 1, 1]
     return tf.reduce_sum(values * mask, axis=1) / tf.reduce_sum(mask, axis=1)
 
 
 def max_pooling(values, mask):
-    """[B, T, L, H] -> [B, L, H]: the largest over all pieces, [CLS] and [SEP] among them."""
+    """[B, T, L, H] -> [B, L, H]: the maximum over all pieces, [CLS] and [SEP] included."""
     mask = tf.cast(mask, tf.bool)[:, :, None, None]  # [B, T, 1, 1]
     return tf.reduce_max(tf.where(mask, values, values.dtype.min), axis=1)
 
@@ -38,64 +36,65 @@ POOLINGS = {
 }
 
 
-def extract(encoder, rows, layers, pooling, batch_size, pad_id=0, window=WINDOW_NUMBERS):
-    """Computes features of rows, batches of about equal length together.
+def extract(encoder, rows, layers, pooling, batch_size, pad_id=0, *, max_values=MAX_VALUES):
+    """Computes features of rows; rows of about equal length share a batch.
 
     Args:
         encoder: a `BertModel` or an `AlbertModel`.
-        rows: `finetuning.inputs.Row`s.
-        layers: numbers of layers, 0 for the first, -1 for the last, in the order wanted.
+        rows: `finetuning.inputs.InputRow`s.
+        layers: indices of layers, 0 for the first, -1 for the last, in the order requested.
         pooling: a key of `POOLINGS`.
         batch_size: the largest B.
-        pad_id: fills batches; the model does not see it.
-        window: how many numbers of output are in memory at most, beside one row's.
+        pad_id: the id of padding, which the model does not attend to.
+        max_values: the most output values to hold in memory, unless one row alone has more.
 
     Yields:
-        For each row, in order, float32 [L, H]; with the pooling "none" [T, L, H].
+        float32 [L, H] for each row, in order; with the pooling "none" [T, L, H].
     """
     compiled = functools.cache(lambda length: _compile(encoder, layers, pooling, length))
     size = len(layers) * encoder.config.hidden_size
     with progress("computing features", sum(len(row.ids) for row in rows), "pieces") as bar:
-        for part in _windows(rows, size, pooling == "none", window):
-            # The longest first: what does not fit into memory shows at once.
-            order = sorted(range(len(part)), key=lambda i: -len(part[i].ids))
-            found = [None] * len(part)
+        for group in _groups(rows, size, pooling == "none", max_values):
+            # The longest first, so that running out of memory shows at once.
+            order = sorted(range(len(group)), key=lambda i: -len(group[i].ids))
+            features = [None] * len(group)
             for start in range(0, len(order), batch_size):
-                numbers = order[start : start + batch_size]
-                batch = [part[i] for i in numbers]
+                indices = order[start : start + batch_size]
+                batch = [group[i] for i in indices]
+                # Lengths are rounded up so that few of them are compiled.
                 longest = -(-len(batch[0].ids) // LENGTH_STEP) * LENGTH_STEP
                 longest = min(longest, encoder.config.max_position_embeddings)
                 values = compiled(longest)(pad_rows(batch, longest, pad_id)).numpy()
-                for i, row, value in zip(numbers, batch, values, strict=True):
+                for i, row, value in zip(indices, batch, values, strict=True):
                     # A copy: a view would keep the whole batch in memory.
-                    found[i] = value[: len(row.ids)].copy() if pooling == "none" else value
+                    features[i] = value[: len(row.ids)].copy() if pooling == "none" else value
                 bar.update(sum(len(row.ids) for row in batch))
-            yield from found
+            yield from features
 
 
-def _windows(rows, size, every_piece, limit):
-    """Cuts rows into lists whose features are at most `limit` numbers; one row at least."""
-    part, total = [], 0
+def _groups(rows, size, every_piece, max_values):
+    """Cuts rows into lists whose features have at most `max_values` values, or into single rows."""
+    group, total = [], 0
     for row in rows:
-        numbers = size * len(row.ids) if every_piece else size
-        if part and total + numbers > limit:
-            yield part
-            part, total = [], 0
-        part.append(row)
-        total += numbers
-    if part:
-        yield part
+        count = size * len(row.ids) if every_piece else size
+        if group and total + count > max_values:
+            yield group
+            group, total = [], 0
+        group.append(row)
+        total += count
+    if group:
+        yield group
 
 
 def _compile(encoder, layers, pooling, length):
-    """The pooled layers of a batch as a graph: layers above those asked for are not computed."""
+    """A graph that pools layers of a batch; layers above the requested ones are not computed."""
     spec = tf.TensorSpec([None, length], tf.int32)
     names = ("input_ids", "input_mask", "segment_ids")
 
     @tf.function(input_signature=[dict.fromkeys(names, spec)])
     def run(batch):
         outputs = encoder(batch, training=False, return_all_layers=True)["encoder_outputs"]
-        values = tf.stack([tf.cast(outputs[i], tf.float32) for i in layers], axis=2)
+        values = tf.stack([tf.cast(outputs[i], tf.float32) for i in layers], axis=2)  # [B, T, L, H]
         return POOLINGS[pooling](values, batch["input_mask"])
 
     return run

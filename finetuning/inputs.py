@@ -1,6 +1,6 @@
-"""Reads sentences or pairs of them, one a line, and makes them the encoder's input.
+"""Turns sentences and pairs of sentences into the encoder's input.
 
-Legend: T pieces of a row, [CLS] and [SEP] among them.
+Legend: B rows of a batch, T pieces of a row, [CLS] and [SEP] included.
 """
 
 import re
@@ -12,29 +12,31 @@ from bert_common.errors import InputError
 from bert_common.progress import progress
 from tokenization.vocabulary import read_bytes
 
-# As google-research/bert extract_features.py: the last " ||| " of a line parts two sentences.
+# As google-research/bert extract_features.py: the last " ||| " of a line separates two sentences.
 _PAIR = re.compile(r"(.*) \|\|\| (.*)")
 
-# Texts that are cut into pieces at a time.
-ENCODED_TOGETHER = 2000
+# Texts tokenized per call.
+TEXTS_PER_CALL = 2000
 
-# Examples from which a tokenizer's graph form pays: it is built in about 8 s on one core, in which
-# as many sentences of film reviews are cut without it.
+# With this many examples a tokenizer's graph form pays off: building it takes about 8 s on one
+# core, in which as many sentences of film reviews are tokenized without it.
 GRAPH_FROM = 200_000
 
-# [CLS] A [SEP] B [SEP]: with fewer places a pair has none for its own pieces.
+# [CLS] A [SEP] B [SEP]: a shorter row has no room for a piece of a pair.
 SHORTEST = 3
 
 
-class Row(NamedTuple):
-    """A sentence, or a pair, as pieces."""
+class InputRow(NamedTuple):
+    """A sentence, or a pair of sentences, as pieces."""
 
     ids: np.ndarray  # [T] int32
     segment_ids: np.ndarray  # [T] int32: 0 up to the first [SEP], then 1
 
 
-def read_lines(path):
-    """Reads sentences as google-research/bert extract_features.py does, blank lines included.
+def read_pairs(path):
+    """Reads sentences and pairs, one a line, as google-research/bert extract_features.py does.
+
+    Blank lines count as empty sentences.
 
     Args:
         path: a UTF-8 file; only "\\n" ends a line.
@@ -43,7 +45,7 @@ def read_lines(path):
         A list of (sentence, second sentence or None).
 
     Raises:
-        InputError: the file is missing, empty or not UTF-8; the last names the line.
+        InputError: the file is missing or empty, or a line, which is named, is not UTF-8.
     """
     pairs = []
     lines = read_bytes(path).split(b"\n")
@@ -61,7 +63,7 @@ def read_lines(path):
 
 
 def encode_pairs(tokenizer, pairs, max_length):
-    """`encode_pair` of many; of very many by the tokenizer's graph form where it has one.
+    """Encodes many pairs as `encode_pair` does; very many by the tokenizer's graph form, if any.
 
     Args:
         tokenizer: a tokenizer that has [CLS] and [SEP].
@@ -69,12 +71,12 @@ def encode_pairs(tokenizer, pairs, max_length):
         max_length: the largest length of a row, at least 3.
 
     Returns:
-        A list of `Row`s.
+        A list of `InputRow`s.
     """
     rows, graph = [], len(pairs) >= GRAPH_FROM
     with progress("encoding", len(pairs), "examples") as bar:
-        for start in range(0, len(pairs), ENCODED_TOGETHER):
-            part = pairs[start : start + ENCODED_TOGETHER]
+        for start in range(0, len(pairs), TEXTS_PER_CALL):
+            part = pairs[start : start + TEXTS_PER_CALL]
             firsts = _encode([text for text, _ in part], tokenizer, graph)
             others = _encode([second or "" for _, second in part], tokenizer, graph)
             rows += [
@@ -97,18 +99,18 @@ def _encode(texts, tokenizer, graph):
 
 
 def encode_pair(tokenizer, text, second, max_length):
-    """[CLS] A [SEP], or [CLS] A [SEP] B [SEP], cut as google-research/bert cuts.
+    """Makes [CLS] A [SEP] or [CLS] A [SEP] B [SEP], truncated as google-research/bert does.
 
-    Of a pair that is too long the longer sentence loses its last piece, again and again.
+    While a pair is too long, its longer sentence loses its last piece.
 
     Args:
         tokenizer: a tokenizer that has [CLS] and [SEP].
-        text: a sentence.
-        second: another one, or None.
+        text: the sentence A.
+        second: the sentence B, or None.
         max_length: the largest T, at least 3.
 
     Returns:
-        A `Row`.
+        An `InputRow`.
     """
     first, other = tokenizer.encode(text), tokenizer.encode(second) if second else []
     return _join(tokenizer, first, other, max_length)
@@ -119,7 +121,7 @@ def _join(tokenizer, first, other, max_length):
     first = [tokenizer.cls_id, *first[:kept], tokenizer.sep_id]
     other = [*other[:kept_other], tokenizer.sep_id] if kept_other else []
     segment_ids = np.repeat(np.array([0, 1], np.int32), [len(first), len(other)])
-    return Row(np.array(first + other, np.int32), segment_ids)
+    return InputRow(np.array(first + other, np.int32), segment_ids)
 
 
 def kept_lengths(first, other, room):
@@ -132,12 +134,12 @@ def kept_lengths(first, other, room):
 
 
 def pad_rows(rows, length, pad_id):
-    """A batch of rows.
+    """Pads rows into a batch.
 
     Args:
-        rows: `Row`s, B of them.
-        length: of the batch, no shorter than the longest row.
-        pad_id: fills the places after a row.
+        rows: B `InputRow`s.
+        length: of the batch, at least that of the longest row.
+        pad_id: the id of padding, after the row.
 
     Returns:
         A dict of int32 arrays [B, length]: input_ids, input_mask, segment_ids.

@@ -1,6 +1,7 @@
-"""What benchmarks judge predictions by, from scikit-learn and scipy; entities are counted here.
+"""Computes the metrics of the tasks: classification, regression, named entities.
 
-They come with `pip install -e '.[finetune]'`, and are imported when a metric is computed.
+The first two come from scikit-learn and scipy (`pip install -e '.[finetune]'`), which are imported
+when a metric is computed; entities are counted here.
 
 Shapes: N examples, C classes.
 """
@@ -15,15 +16,15 @@ import numpy as np
 
 from bert_common.errors import InputError
 
-# What comes with the extra "finetune".
+# The libraries of the extra "finetune".
 LIBRARIES = ("sklearn", "scipy", "matplotlib")
 
-# KLUE's sentence pairs count as paraphrases from this score on, of 0 to 5.
+# In KLUE, sentence pairs with at least this score, of 0 to 5, count as paraphrases.
 PARAPHRASE_SCORE = 3.0
 
 
 def _scikit(name, **options):
-    """A metric of sklearn.metrics as a function of labels and predictions [N]."""
+    """Makes a metric of sklearn.metrics a function of labels and predictions [N]."""
 
     def metric(labels, predictions):
         return getattr(_imported("sklearn.metrics"), name)(labels, predictions, **options)
@@ -32,10 +33,10 @@ def _scikit(name, **options):
 
 
 def _correlation(name):
-    """A correlation of scipy.stats between labels and predictions [N]."""
+    """Makes a correlation of scipy.stats a function of labels and predictions [N]."""
 
     def metric(labels, predictions):
-        if len(labels) < 2:  # one example correlates with nothing
+        if len(labels) < 2:  # a correlation needs two examples
             return math.nan
         return getattr(_imported("scipy.stats"), name)(labels, predictions)[0]
 
@@ -43,13 +44,13 @@ def _correlation(name):
 
 
 def _paraphrase_f1(labels, predictions):
-    """F1 of the scores from 3 on [N], as KLUE judges its sentence pairs beside Pearson's r."""
+    """F1 of scores [N] of at least `PARAPHRASE_SCORE`: KLUE-STS's metric beside Pearson's r."""
     at_least = [np.asarray(scores) >= PARAPHRASE_SCORE for scores in (labels, predictions)]
     return _scikit("f1_score", zero_division=0.0)(*at_least)
 
 
-# name -> a function of labels [N] and predictions [N]: numbers of classes, or scores; of
-# several labels an example both are [N, C] of 0 and 1.
+# name -> a function of labels [N] and predictions [N], which are indices of classes or scores; of
+# multi-label examples both are [N, C] of 0 and 1.
 METRICS = {
     "accuracy": _scikit("accuracy_score"),
     "f1": _scikit("f1_score", zero_division=0.0),  # of class 1
@@ -67,55 +68,55 @@ def score(names, labels, predictions):
 
     Args:
         names: keys of `METRICS`.
-        labels: the truth, [N] (several labels an example: [N, C]).
-        predictions: likewise.
+        labels: the true ones, [N] (multi-label: [N, C]).
+        predictions: of the same shape.
 
     Returns:
-        A dict: name -> float, 0 where a metric is not defined: a correlation of one example, or
-        of a model that gives every example the same number.
+        A dict: name -> float, 0 where a metric is undefined, such as the correlation of one
+        example, or of a model that gives every example the same score.
 
     Raises:
         InputError: a metric's library is not installed.
     """
-    with warnings.catch_warnings(action="ignore"):  # the libraries warn of what is not defined
-        found = {name: float(METRICS[name](labels, predictions)) for name in names}
-    return {name: _defined(value) for name, value in found.items()}
+    with warnings.catch_warnings(action="ignore"):  # the libraries warn of undefined metrics
+        results = {name: float(METRICS[name](labels, predictions)) for name in names}
+    return {name: _zero_if_undefined(value) for name, value in results.items()}
 
 
-def _defined(value):
+def _zero_if_undefined(value):
     return value if math.isfinite(value) else 0.0
 
 
 def score_tags(labels, predictions, tags):
-    """Scores of named entities and of the tags of single characters.
+    """Scores named entities, and the tags of single characters.
 
     Args:
-        labels: for each sentence the true tags of its characters, such as ["B-PS", "I-PS", "O"].
-        predictions: likewise, of the same lengths.
-        tags: all tags that there are, "O" among them.
+        labels: the true tags of each sentence's characters, such as ["B-PS", "I-PS", "O"].
+        predictions: the predicted tags, as many.
+        tags: all tags, "O" included.
 
     Returns:
-        A dict: what `score_entities` returns, and "character_macro_f1", the mean over `tags`. The
-        macro scores are KLUE's; as in its program "O" is one of the tags, there is one for [CLS]
-        and one for [SEP] of each sentence, which count as right here, and a tag that is in neither
-        has an F1 of 1.
+        A dict: what `score_entities` returns, and "character_macro_f1", the mean F1 over `tags`.
+        The macro scores are KLUE's. As in its program, "O" is one of the tags, each sentence has
+        an "O" more for [CLS] and for [SEP], which count as correct here, and a tag in neither
+        labels nor predictions has an F1 of 1.
 
     Raises:
         InputError: scikit-learn is not installed.
     """
-    true, found = (
-        [tag for sentence in each for tag in ("O", *sentence, "O")]
-        for each in (labels, predictions)
+    true, predicted = (
+        [tag for sentence in sentences for tag in ("O", *sentence, "O")]
+        for sentences in (labels, predictions)
     )
     character_f1 = _scikit("f1_score", average="macro", labels=list(tags), zero_division=1.0)
     return {
         **score_entities(labels, predictions),
-        "character_macro_f1": float(character_f1(true, found)),
+        "character_macro_f1": float(character_f1(true, predicted)),
     }
 
 
 def entities(tags):
-    """(first unit, last unit, kind) of each entity of IOB2 tags; I- alone is none."""
+    """(first unit, last unit, kind) of each entity of IOB2 tags; an I- without a B- is none."""
     found = []
     for unit, tag in enumerate(tags):
         if tag[0] == "B":
@@ -126,45 +127,45 @@ def entities(tags):
 
 
 def score_entities(labels, predictions):
-    """Precision, recall and F1 of named entities, as seqeval counts them with strict IOB2.
+    """Computes precision, recall and F1 of named entities, as seqeval with strict IOB2.
 
-    An entity is right where its kind and both its ends are.
+    An entity is correct if its kind and both its ends are.
 
     Args:
-        labels, predictions: as `score_tags` has them.
+        labels, predictions: as for `score_tags`.
 
     Returns:
         A dict: "entity_precision", "entity_recall" and "entity_f1" over all entities,
-        "entity_macro_f1", the mean over the kinds that are in either; 0 where there is none.
+        "entity_macro_f1", the mean over the kinds that occur in either; 0 where none does.
     """
-    right, found, true = collections.Counter(), collections.Counter(), collections.Counter()
-    for true_tags, found_tags in zip(labels, predictions, strict=True):
-        of_labels, of_predictions = set(entities(true_tags)), set(entities(found_tags))
-        for counter, chosen in (
-            (right, of_labels & of_predictions),
-            (found, of_predictions),
+    correct, predicted, true = (collections.Counter() for _ in range(3))  # kind -> count
+    for true_tags, predicted_tags in zip(labels, predictions, strict=True):
+        of_labels, of_predictions = set(entities(true_tags)), set(entities(predicted_tags))
+        for counter, counted in (
+            (correct, of_labels & of_predictions),
+            (predicted, of_predictions),
             (true, of_labels),
         ):
-            counter.update(kind for _, _, kind in chosen)
-    kinds = sorted({*found, *true})
-    macro = sum(2 * right[kind] / (found[kind] + true[kind]) for kind in kinds)
+            counter.update(kind for _, _, kind in counted)
+    kinds = sorted({*predicted, *true})
+    macro = sum(2 * correct[kind] / (predicted[kind] + true[kind]) for kind in kinds)
     return {
-        "entity_precision": _share(right.total(), found.total()),
-        "entity_recall": _share(right.total(), true.total()),
-        "entity_f1": _share(2 * right.total(), found.total() + true.total()),
-        "entity_macro_f1": _share(macro, len(kinds)),
+        "entity_precision": _ratio(correct.total(), predicted.total()),
+        "entity_recall": _ratio(correct.total(), true.total()),
+        "entity_f1": _ratio(2 * correct.total(), predicted.total() + true.total()),
+        "entity_macro_f1": _ratio(macro, len(kinds)),
     }
 
 
-def _share(part, whole):
+def _ratio(part, whole):
     return part / whole if whole else 0.0
 
 
 def check_installed():
-    """Refuses to begin what could not be judged in the end.
+    """Checks that evaluation can run, before a long training begins.
 
     Raises:
-        InputError: a library that evaluation needs is not installed.
+        InputError: a library that it needs is not installed.
     """
     missing = [name for name in LIBRARIES if importlib.util.find_spec(name) is None]
     if missing:
@@ -175,7 +176,7 @@ def check_installed():
 
 
 def _imported(name):
-    """A module of the extra."""
+    """Imports a module of the extra "finetune"."""
     try:
         return importlib.import_module(name)
     except ImportError as error:

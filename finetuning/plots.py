@@ -1,4 +1,4 @@
-"""Draws what is easier seen than read.
+"""Draws confusion matrices.
 
 Shapes: C classes.
 """
@@ -9,25 +9,25 @@ import numpy as np
 
 from bert_common.errors import InputError
 
-# Labels that are written at the axes as they are; what is longer, or no font of matplotlib's own
-# has letters for, is there by its number.
-LONGEST_LABEL = 16
+# Longer labels, and labels with letters that matplotlib's own fonts lack, are drawn as the number
+# of their class.
+MAX_LABEL_LENGTH = 16
+
+# A confusion matrix of more classes is unreadable, and drawing it is slow.
+MAX_DRAWN_CLASSES = 30
 
 
-# Classes of which there is a picture; of more nobody could read it, and it takes long to draw.
-MOST_DRAWN = 30
-
-
-def draw_confusion(matrix, labels):
-    """Which class is taken for which.
+def draw_confusion_matrix(matrix, labels):
+    """Draws how often each true class was predicted as each class.
 
     Args:
-        matrix: [C, C] integers: how many examples of a true class (row) were predicted to be of
-            another (column).
+        matrix: [C, C] integers: how many examples of a true class (row) were predicted as each
+            class (column).
         labels: the names of the classes.
 
     Returns:
-        [height, width, 3] uint8: coloured by the share of the row, with the counts above 0.
+        [height, width, 3] uint8: each cell is coloured by its share of the row and shows its
+        count, unless that is 0.
 
     Raises:
         InputError: matplotlib is not installed.
@@ -37,18 +37,18 @@ def draw_confusion(matrix, labels):
         figures = importlib.import_module("matplotlib.figure")
     except ImportError as error:
         raise InputError(
-            "pictures need matplotlib: pip install -e '.[finetune]'. Received: " + str(error)
+            "plots need matplotlib: pip install -e '.[finetune]'. Received: " + str(error)
         ) from None
     count = len(labels)
     side = max(4.0, 1.5 + 0.6 * count)  # inches
     figure = figures.Figure(figsize=(side, side), dpi=80, layout="constrained")
     canvas = agg.FigureCanvasAgg(figure)
     axes = figure.add_subplot()
-    shares = matrix / np.maximum(matrix.sum(axis=1, keepdims=True), 1)
+    shares = matrix / np.maximum(matrix.sum(axis=1, keepdims=True), 1)  # [C, C]
     axes.imshow(shares, cmap="Blues", vmin=0, vmax=1)
     names = [
-        # Between two dollar signs matplotlib reads formulas.
-        label.replace("$", r"\$") if label.isascii() and len(label) <= LONGEST_LABEL else str(i)
+        # matplotlib parses text between two dollar signs as a formula.
+        label.replace("$", r"\$") if label.isascii() and len(label) <= MAX_LABEL_LENGTH else str(i)
         for i, label in enumerate(labels)
     ]
     axes.set_xticks(range(count), names, rotation=45, ha="right")

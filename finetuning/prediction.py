@@ -1,6 +1,6 @@
-"""Runs a fine-tuned model over examples, those of about equal length together.
+"""Computes a fine-tuned model's outputs for examples; those of about equal length share a batch.
 
-Legend: B examples that a replica computes together.
+Legend: B examples of a replica, N classes or other alternatives.
 """
 
 import keras
@@ -15,12 +15,12 @@ from bert_tf.training.xla import Compiled
 
 
 class Predictor:
-    """Computes a model's outputs without dropout; what is compiled is compiled once.
+    """Computes a model's outputs without dropout; each length is compiled once.
 
-    Every worker computes all examples, on its own replicas: what comes out is the same in each.
+    Every worker computes all examples on its own replicas, so that all have the same outputs.
 
     Args:
-        model: a model, made in the strategy's scope.
+        model: a model that was made in the strategy's scope.
         strategy: a `tf.distribute.Strategy`.
         xla: "auto", "on" or "off": whether XLA compiles the forward pass.
     """
@@ -36,39 +36,39 @@ class Predictor:
 
         Args:
             examples: an `Examples`.
-            batch_size: examples at a time, over all devices.
-            boundaries: the lengths that batches may have, ascending, the last one no shorter
-                than any example.
+            batch_size: examples per batch, over all devices.
+            boundaries: the lengths that batches may have, ascending; no example is longer than
+                the last one.
 
         Returns:
-            A dict: the output's name -> a list with an array for every example, in order.
+            A dict: name of the output -> a list with one array for every example, in order.
 
         Raises:
-            InputError: more memory needed than there is.
+            InputError: memory ran out.
         """
         replicas = self.strategy.num_replicas_in_sync // worker_count(self.strategy)
         size = -(-batch_size // replicas)
-        # The longest first: what does not fit into memory shows at once.
+        # The longest first, so that running out of memory shows at once.
         order = np.argsort(-examples.lengths, kind="stable")
-        found = [None] * len(order)
+        results = [None] * len(order)
         remedies = ["a lower --eval_batch_size or --predict_batch_size"]
         with (
             progress("predicting", len(order), "examples", shown=is_chief(self.strategy)) as bar,
             explain_exhaustion(remedies, {"batch_size": size * replicas}),
         ):
             for start in range(0, len(order), size * replicas):
-                numbers = order[start : start + size * replicas]
-                longest = int(examples.lengths[numbers[0]])
+                indices = order[start : start + size * replicas]
+                longest = int(examples.lengths[indices[0]])
                 length = boundaries[int(np.searchsorted(boundaries, longest))]
-                whole = np.resize(numbers, size * replicas)  # the last batch is filled up
-                outputs = self._outputs(examples, np.split(whole, replicas), length)
-                for i, number in enumerate(numbers):
-                    found[number] = {name: values[i] for name, values in outputs.items()}
-                bar.update(len(numbers))
-        return {name: [outputs[name] for outputs in found] for name in found[0]}
+                padded = np.resize(indices, size * replicas)  # the last batch repeats examples
+                outputs = self._outputs(examples, np.split(padded, replicas), length)
+                for i, index in enumerate(indices):
+                    results[index] = {name: values[i] for name, values in outputs.items()}
+                bar.update(len(indices))
+        return {name: [outputs[name] for outputs in results] for name in results[0]}
 
     def _outputs(self, examples, parts, length):
-        """The outputs for the examples of each replica, all of them one after another."""
+        """The outputs for the examples of all replicas, one replica after the other."""
         batches = [
             {name: tf.constant(value) for name, value in examples.make_batch(part, length).items()}
             for part in parts
@@ -96,3 +96,9 @@ class Predictor:
         state = [*zip(self.weights, weights, strict=True)]
         with keras.StatelessScope(state_mapping=state):
             return self.model(batch, training=False)
+
+
+def softmax(logits):
+    """[..., N] -> [..., N]: the probabilities of the alternatives, in the precision of `logits`."""
+    exponentials = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    return exponentials / exponentials.sum(axis=-1, keepdims=True)

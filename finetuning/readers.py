@@ -1,4 +1,4 @@
-"""Reads the examples of a data set from its published files."""
+"""Reads the raw examples of a data set from its published files."""
 
 import math
 import os
@@ -10,18 +10,18 @@ from tokenization.vocabulary import read_bytes
 
 
 class Example(NamedTuple):
-    """A sentence or a pair with its label."""
+    """A sentence or a pair of sentences, with its label."""
 
     id: str
     text: str
     second: str | None
-    # The number of the class, the score, or of several labels a 0 or 1 for each class; None: not
-    # published.
+    # The index of the class; of regression the score; of multi-label data a 0 or 1 for each class.
+    # None: not published.
     label: int | float | tuple | None
 
 
-class ShortRow(Exception):
-    """A row that has fewer columns than are needed."""
+class MissingColumn(Exception):
+    """A row lacks a column, or a JSON object a key, that is needed."""
 
 
 def read_split(dataset, split, data_dir):
@@ -29,32 +29,32 @@ def read_split(dataset, split, data_dir):
 
     Args:
         dataset: a row of `finetuning.datasets.DATASETS`.
-        split: "train", "dev", "test" or what else the task has.
-        data_dir: holds the task's files, or a folder of the task's name with them.
+        split: a split of the data set, such as "train", "dev" or "test".
+        data_dir: holds the files, or a folder `dataset.folder` with them.
 
     Returns:
-        A list of `Example`s, and how many rows were left out for which reason: a dict.
+        A list of `Example`s, and a dict of why rows were left out -> how many.
 
     Raises:
-        InputError: names file and line: a file that is missing, empty or not UTF-8, a column that
-            is missing, a line that is broken, a label that the task does not have.
+        InputError: a file is missing, empty or not UTF-8, a column is missing, a line is malformed
+            or a label unknown; names file and line.
     """
     if split not in dataset.sources:
         raise InputError(f"the task has {', '.join(dataset.sources)}. Received: {split}")
     source = dataset.sources[split]
     examples, left_out = [], dict.fromkeys(source.left_out, 0)
-    for name in source.files:
-        path = find_file(name, data_dir, dataset.folder)
+    for file in source.files:
+        path = find_file(file, data_dir, dataset.folder)
         count = len(examples)
         for where, field in read_rows(path, source):
             try:
-                if source.where and field(source.where[0]) != source.where[1]:
+                if source.row_filter and field(source.row_filter[0]) != source.row_filter[1]:
                     continue
                 text = _text(field(source.text), where)
                 second = None if source.second is None else _text(field(source.second), where)
                 label = None if source.label is None else field(source.label)
-                number = where if source.id is None else str(field(source.id))
-            except ShortRow as error:
+                name = where if source.id is None else str(field(source.id))
+            except MissingColumn as error:
                 if "short" not in left_out:
                     raise InputError(f"{where} must have {error}") from None
                 left_out["short"] += 1
@@ -64,23 +64,23 @@ def read_split(dataset, split, data_dir):
                 continue
             if source.label is not None:
                 label = read_label(dataset, label, where)
-            examples.append(Example(number, text, second, label))
+            examples.append(Example(name, text, second, label))
         if len(examples) == count:
             raise InputError(f"{path} must hold an example. Received: none")
     return examples, left_out
 
 
 def find_file(name, data_dir, folder):
-    """The path of a data set's file, in the folder itself or in that of the data set."""
+    """The path of a data set's file: in `data_dir` itself, or in its subfolder `folder`."""
     paths = [os.path.join(data_dir, name), os.path.join(data_dir, folder, name)]
-    found = [path for path in paths if os.path.isfile(path)]
-    if not found:
+    existing = [path for path in paths if os.path.isfile(path)]
+    if not existing:
         raise InputError(f"the task needs a file {' or '.join(paths)}. Received: no such file")
-    return found[0]
+    return existing[0]
 
 
 def read_label(dataset, value, where):
-    """The class's number, or the score; of several labels a 0 or 1 for each class."""
+    """The label of an `Example`, from its value in the file."""
     if not dataset.labels:
         try:
             score = float(value)
@@ -102,20 +102,20 @@ def read_label(dataset, value, where):
     return dataset.labels.index(values[0])
 
 
-def label_texts(value, several, where):
-    """The labels of an example: one, or of several a JSON list, or text with commas between.
+def label_texts(value, multi_label, where):
+    """The labels of an example: one, or, if multi-label, those of a list or comma-separated text.
 
     Raises:
-        InputError: names file and line of what is no label.
+        InputError: a label is neither text nor a number; names file and line.
     """
-    parts = value if several and isinstance(value, list) else [value]
+    parts = value if multi_label and isinstance(value, list) else [value]
     wrong = [part for part in parts if not isinstance(part, str | int | float)]
     if wrong:
         raise InputError(f"{where}: a label must be text or a number. Received: {wrong[0]!r}")
-    if several and isinstance(value, str):
+    if multi_label and isinstance(value, str):
         parts = value.split(",")
     texts = [str(part).strip() for part in parts]
-    return [text for text in texts if text] if several else texts
+    return [text for text in texts if text] if multi_label else texts
 
 
 def _text(value, where):
@@ -125,19 +125,20 @@ def _text(value, where):
 
 
 def read_rows(path, source):
-    """For every row its place, and a function from a column to the value there.
+    """Yields, for every row of a file, where it is and a function from a column to its value.
 
     Args:
-        path: a file.
-        source: a `finetuning.datasets.Source`, whose columns the file must have.
+        path: the file.
+        source: a `finetuning.datasets.SplitSource`, whose columns the file must have.
 
     Raises:
-        InputError: names file and line.
+        InputError: the file is malformed; names the line.
+        MissingColumn: by the function, for a row without that column.
     """
     if path.endswith(".json"):
         entries = read_json(read_bytes(path), path)
         if not isinstance(entries, list):
-            raise InputError(f"{path} must hold a list of objects. Received: {_shown(entries)}")
+            raise InputError(f"{path} must hold a list of objects. Received: {shortened(entries)}")
         for number, entry in enumerate(entries, 1):
             yield _object(entry, f"{path} entry {number}")
     elif path.endswith(".jsonl"):
@@ -149,7 +150,7 @@ def read_rows(path, source):
         if not isinstance(source.text, int):
             where, header = next(lines, (f"{path} line 1", ""))
             columns = {name: i for i, name in enumerate(header.split("\t"))}
-            needed = (source.text, source.second, source.label, source.id, *source.where[:1])
+            needed = (source.text, source.second, source.label, source.id, *source.row_filter[:1])
             missing = [name for name in needed if name is not None and name not in columns]
             if missing:
                 raise InputError(
@@ -161,7 +162,7 @@ def read_rows(path, source):
 
 
 def read_lines(path):
-    """For every line its place and its text; only "\\n" ends a line, with a "\\r" before it."""
+    """Yields, for every line, where it is and its text; lines end in "\\n" or "\\r\\n"."""
     lines = read_bytes(path).removeprefix(b"\xef\xbb\xbf").split(b"\n")
     for number, line in enumerate(lines if lines[-1] else lines[:-1], 1):
         where = f"{path} line {number}"
@@ -177,27 +178,28 @@ def _field_of_columns(fields, columns):
     def field(column):
         index = columns.get(column, column)
         if index >= len(fields):
-            raise ShortRow(f"at least {index + 1} columns. Received: {len(fields)}")
+            raise MissingColumn(f"at least {index + 1} columns. Received: {len(fields)}")
         return fields[index]
 
     return field
 
 
 def _object(entry, where):
-    """The place of a JSON object with the function from a column, or a path, to its value."""
+    """Where a JSON object is, with a function from a key, or keys joined by ".", to its value."""
     if not isinstance(entry, dict):
-        raise InputError(f"{where} must be an object. Received: {_shown(entry)}")
+        raise InputError(f"{where} must be an object. Received: {shortened(entry)}")
 
     def field(column):
         value = entry
         for key in column.split("."):
             if not isinstance(value, dict) or key not in value:
-                raise ShortRow(f"{column!r}. Received: {', '.join(entry)}")
+                raise MissingColumn(f"{column!r}. Received: {', '.join(entry)}")
             value = value[key]
         return value
 
     return where, field
 
 
-def _shown(value):
+def shortened(value):
+    """A value for a message."""
     return repr(value)[:60]

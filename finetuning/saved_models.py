@@ -1,7 +1,7 @@
-"""Writes a fine-tuned classifier as a SavedModel, for TensorFlow Serving and its like.
+"""Exports a fine-tuned classifier as a SavedModel, for TensorFlow Serving and similar programs.
 
-As google-research/albert run_classifier.py: the signature "serving_default" takes serialized
-tf.Examples with input_ids, input_mask and segment_ids as "input", gives "probabilities" and
+As google-research/albert run_classifier.py: the signature "serving_default" takes as "input"
+serialized tf.Examples with input_ids, input_mask and segment_ids, and returns "probabilities" and
 "predictions".
 
 Legend: B examples, T pieces of each, C classes.
@@ -20,11 +20,11 @@ def export_classifier(model, length, directory, threshold=None, describe=None):
 
     Args:
         model: a `SequenceClassifier`.
-        length: T, which all examples must have.
+        length: T, the same for all examples.
         directory: where the folder is made.
-        threshold: a number that callers get back as the output "threshold"; None for none.
-        describe: a function of a folder that writes what belongs to the model; what it writes is
-            in the folder assets.extra.
+        threshold: a number that is returned to callers as the output "threshold"; None for none.
+        describe: a function of a folder that writes the model's configuration and so on, here into
+            the folder assets.extra; or None.
 
     Returns:
         The new folder's path.
@@ -35,7 +35,7 @@ def export_classifier(model, length, directory, threshold=None, describe=None):
         features = {name: tf.io.FixedLenFeature([length], tf.int64) for name in INPUTS}
         parsed = tf.io.parse_example(input, features)  # [B, T] each
         inputs = {name: tf.cast(value, tf.int32) for name, value in parsed.items()}
-        outputs = meaning(model, model(inputs, training=False)["logits"])
+        outputs = interpret_logits(model, model(inputs, training=False)["logits"])
         if threshold is not None:
             outputs["threshold"] = tf.constant(threshold, tf.float32)
         return outputs
@@ -45,7 +45,7 @@ def export_classifier(model, length, directory, threshold=None, describe=None):
     number = int(time.time())
     while os.path.exists(os.path.join(directory, str(number))):
         number += 1
-    # A server that waits for folders named by a number sees a whole one.
+    # A server that watches for folders named by a number must not see an incomplete one.
     unfinished = os.path.join(directory, f"temp-{number}.{os.getpid()}")
     finished = os.path.join(directory, str(number))
     try:
@@ -64,12 +64,12 @@ def export_classifier(model, length, directory, threshold=None, describe=None):
 INPUTS = ("input_ids", "input_mask", "segment_ids")
 
 
-def meaning(model, logits):
-    """The outputs that logits [B, C] stand for.
+def interpret_logits(model, logits):
+    """Turns logits [B, C] into the outputs of a served model.
 
     Returns:
-        A dict: "probabilities" [B, C] with "predictions", the number of the likeliest class [B].
-        Of several labels each is between 0 and 1 by itself, and the predictions are 0 and 1
+        A dict: "probabilities" [B, C] with "predictions", the index of the most probable class [B].
+        Of a multi-label model the probabilities are independent, and the predictions are 0 and 1,
         [B, C]. Of a regression both are the score, [B, 1] and [B].
     """
     logits = ops.cast(logits, "float32")

@@ -5,7 +5,12 @@ import sys
 
 from bert_common.errors import InputError
 from bert_common.folders import make_writable
-from finetuning.classification.own_data import KINDS, TASK_TYPES, own_dataset
+from finetuning.classification.custom_data import (
+    FILE_TYPES,
+    TASK_TYPES,
+    Columns,
+    custom_dataset,
+)
 from finetuning.datasets import DATASETS
 from finetuning.readers import read_split
 from run_scripts.finetune import Program, finetune
@@ -127,19 +132,21 @@ def read_data(values):
                 f"--task_name={values.task_name}"
             )
         return DATASETS[values.task_name]
-    if values.task_name not in KINDS:
+    if values.task_name not in FILE_TYPES:
         raise InputError(
-            f"--task_name must be one of {', '.join((*DATASETS, *KINDS))}. "
+            f"--task_name must be one of {', '.join((*DATASETS, *FILE_TYPES))}. "
             f"Received: {values.task_name or 'none'}"
         )
-    return own_dataset(
+    return custom_dataset(
         values.task_name,
         values.data_dir,
         values.task_type or "single_label",
-        values.text_column or "text",
-        values.second_column,
-        values.label_column or "label",
-        values.id_column,
+        Columns(
+            values.text_column or "text",
+            values.second_column,
+            values.label_column or "label",
+            values.id_column,
+        ),
         _names(values.labels),
         _names(values.metrics),
     )

@@ -10,7 +10,7 @@ from bert_common.import_tensorflow import import_tensorflow
 from bert_common.progress import with_progress
 from bert_tf.checkpoint_files import exists
 from finetuning.feature_files import write_arrays, write_json_lines
-from finetuning.inputs import SHORTEST, encode_pair, read_lines
+from finetuning.inputs import SHORTEST, encode_pair, read_pairs
 from run_scripts.flags.finetune import read_layers
 from run_scripts.flags.limits import LARGEST_BATCH, LONGEST_SEQUENCE, MOST_STEPS
 from run_scripts.flags.parser import flag, run_program
@@ -95,7 +95,7 @@ def extract_features(values):
         )
     tokenizer = open_tokenizer(values)
     check_table(config, tokenizer.vocab_size, source_of(values))
-    lines = read_lines(values.input_file)
+    lines = read_pairs(values.input_file)
     folder = os.path.dirname(values.output_file) or "."
     make_writable(folder, "--output_file must be in a folder that can be written")
     shown = with_progress(lines, "encoding", "lines")

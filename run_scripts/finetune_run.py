@@ -1,7 +1,6 @@
 """Trains a pre-trained encoder on a downstream task, measures it, predicts with it.
 
-A task is, for example, a `finetuning.classification.task.Classification`, which
-encodes examples, makes the model, judges outputs, writes predictions.
+A task is a `finetuning.downstream_task.DownstreamTask`.
 """
 
 import dataclasses
@@ -38,7 +37,7 @@ from bert_tf.training.mixed_precision import POLICIES, LossScale, choose_precisi
 from bert_tf.training.out_of_memory import MEMORY_REMEDIES, explain_exhaustion
 from bert_tf.training.state import TrainingState, restore
 from bert_tf.training.xla import choose_compilation, compile_between_products
-from finetuning.evaluation import Evaluator
+from finetuning.evaluation import TaskEvaluator
 from finetuning.prediction import Predictor
 from finetuning.saved_models import export_classifier
 from run_scripts.flags.compilation import lengths_of_batches, without_xla_if_short
@@ -264,7 +263,7 @@ class Run:
             f"{state.step + 1} to {steps}, {steps * values.train_batch_size / count:.1f} passes "
             f"over {count:,} examples, padded to {', '.join(map(str, boundaries))}"
         )
-        part = values.train_batch_size // replicas // parts * getattr(self.task, "rows", 1)
+        part = values.train_batch_size // replicas // parts * self.task.rows
         say(memory_line(self.config, part, boundaries[-1], 1, self.precision, values.recompute))
         if line := compiling_line(self.compiled, boundaries):
             say(line)
@@ -308,7 +307,7 @@ class Run:
 
     def evaluator(self, values, predictor, split):
         """Measures the model on a split."""
-        return Evaluator(
+        return TaskEvaluator(
             self.task,
             predictor,
             self.examples[split],

@@ -5,7 +5,7 @@ import re
 import sys
 
 from bert_common.errors import InputError
-from finetuning.ner.data import FORMATS, read_dataset_split, tagging_task
+from finetuning.ner.data import FORMATS, make_ner_dataset, read_dataset_split
 from run_scripts.finetune import Program, finetune
 from run_scripts.flags.finetune import FinetuneFlags, read_feature_layers
 from run_scripts.flags.parser import flag, run_program
@@ -55,15 +55,15 @@ def read_data(values):
         raise InputError(
             f"--labels must be O, B-X and I-X of each kind X, each once. Received: {values.labels}"
         )
-    return tagging_task(FORMATS[values.task_name], values.data_dir, labels)
+    return make_ner_dataset(FORMATS[values.task_name], values.data_dir, labels)
 
 
 def make_task(values, dataset, config, tokenizer):
-    """The task as an `EntityTagging`."""
-    from finetuning.ner.task import EntityTagging
+    """The task as a `NamedEntityRecognition`."""
+    from finetuning.ner.task import NamedEntityRecognition
 
     layers = read_feature_layers(values, config)
-    return EntityTagging(
+    return NamedEntityRecognition(
         dataset,
         tokenizer,
         values.max_seq_length,

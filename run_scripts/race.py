@@ -145,10 +145,10 @@ def read_split(values, split):
 
 
 def make_task(values, dataset, config, tokenizer):
-    """The task as a `Choosing`."""
-    from finetuning.multiple_choice.task import Choosing
+    """The task as a `MultipleChoice`."""
+    from finetuning.multiple_choice.task import MultipleChoice
 
-    return Choosing(
+    return MultipleChoice(
         dataset, tokenizer, values.max_seq_length, values.max_qa_length, values.classifier_dropout
     )
 

@@ -1,10 +1,10 @@
-"""The head that classifies a sequence or gives it a number, on BERT and ALBERT alike.
+"""A head for BERT or ALBERT that classifies a sequence, or predicts a score for it.
 
 As google-research/bert run_classifier.py and google-research/albert classifier_utils.py: the
-pooled vector, dropout, one projection. Or, as the feature-based approach of BERT's paper
-(arXiv:1810.04805, section 5.3), the same on vectors of any layers, one after the other.
+pooled vector, dropout, one projection. Or, as in the feature-based approach of BERT's paper
+(arXiv:1810.04805, section 5.3), the same on the concatenated vectors of several layers.
 
-Shapes: B batch, T tokens, H hidden, C classes, L layers that are looked at, W the head's input.
+Shapes: B batch, T tokens, H hidden, C classes, L layers that the head reads, W width of its input.
 """
 
 import functools
@@ -17,38 +17,38 @@ from bert_tf.layers import Dropout, run_block
 from bert_tf.objective import Objective
 from bert_tf.pretraining import cross_entropy
 
-# Our variables (path below the model's own name) and Google's.
+# Our variables (paths below the model's own name) -> Google's.
 GOOGLE_NAMES = {
     "head/output_weights": "output_weights",
     "head/output_bias": "output_bias",
 }
 
-# As both reference repositories, whatever the configuration's own rates are, and the classifier's
-# rate in table 14 of ALBERT's paper; the other rate there is the encoder's.
+# As in both reference repositories, whatever the configuration's own rates are; also the
+# classifier's rate in table 14 of ALBERT's paper (the other rate there is the encoder's).
 DROPOUT = 0.1
 
-# As both reference repositories: not the configuration's initializer_range.
+# As in both reference repositories: not the configuration's initializer_range.
 INITIAL_STDDEV = 0.02
 
-# The weight of each example: 0 for one that only fills a batch.
+# Loss -> the feature with the weight of each example: 0 for one that only fills a batch.
 WEIGHTS = {"label": "label_weights"}
 
 
 class ClassificationHead(keras.layers.Layer):
-    """Dropout, then a projection of vectors, whose weights are [C, W] as Google's.
+    """Dropout, then a projection whose weights are [C, W], as in Google's checkpoints.
 
-    In float32 at least: in bfloat16 a score of 4 has neighbours 0.03 away.
+    It computes in float32 at least: in bfloat16 neighbouring scores around 4 are 0.03 apart.
     """
 
     def __init__(self, width, classes, dropout, dtype_policy, name):
-        # The precision of the weights: float32 under a mixed policy.
+        # The precision of the weights, which is float32 under a mixed policy.
         super().__init__(name=name, dtype=dtype_policy.variable_dtype)
         self.width = width
         self.classes = classes
         self.dropout = Dropout(dropout, name="dropout")
 
     def build(self, input_shape=None):
-        # autocast=False: the precision of the model around it is not for these.
+        # autocast=False: these keep their precision inside a model that computes in bfloat16.
         self.output_weights = self.add_weight(
             name="output_weights",
             shape=(self.classes, self.width),
@@ -69,18 +69,18 @@ class ClassificationHead(keras.layers.Layer):
 class SequenceClassifier(EncoderModel):
     """An encoder with a classification head, or with a regression head where C is 1.
 
-    `load_google_checkpoint(model.encoder, prefix)` starts from a pre-trained encoder, or from one
-    that was trained on another task: the head stays new. `load_google_checkpoint(model, prefix)`
-    takes the head along.
+    `load_google_checkpoint(model.encoder, prefix)` loads a pre-trained encoder, or one that was
+    trained on another task, and leaves the head new. `load_google_checkpoint(model, prefix)` loads
+    the head too.
 
     Args:
         encoder: a `BertModel` or an `AlbertModel`.
-        classes: how many classes there are; 1 for regression, a number for each sequence.
-        dropout: the rate of dropout on what the head reads.
-        multi_label: whether a sequence may have any number of the classes, none included.
-        freeze_encoder: whether the head alone is trained; the encoder then runs without dropout.
-        feature_layers: numbers of layers, 0 the first, -1 the last: the head reads the mean of
-            their vectors over all tokens, [B, L * H], in place of the pooled vector [B, H].
+        classes: how many classes there are; 1 for regression, which predicts one score.
+        dropout: the rate of dropout on the head's input.
+        multi_label: whether a sequence may have any number of the classes, including none.
+        freeze_encoder: whether only the head is trained; the encoder then runs without dropout.
+        feature_layers: indices of layers, 0 the first, -1 the last: the head reads the mean of
+            their vectors over all tokens, [B, L * H], instead of the pooled vector [B, H].
 
     Example:
         model = SequenceClassifier(BertModel(config), classes=3)
@@ -95,6 +95,7 @@ class SequenceClassifier(EncoderModel):
         encoder,
         classes,
         dropout=DROPOUT,
+        *,
         multi_label=False,
         freeze_encoder=False,
         feature_layers=(),
@@ -112,7 +113,7 @@ class SequenceClassifier(EncoderModel):
 
     @property
     def objective(self):
-        """Cross entropy of classes, of yes and no for each of them, or numbers' squared error."""
+        """Cross entropy; binary cross entropy if multi-label; squared error for regression."""
         if self.multi_label:
             return Objective(WEIGHTS, ("loss", "correct", "weight"), multi_label_sums, denominators)
         if self.classes == 1:
@@ -123,7 +124,7 @@ class SequenceClassifier(EncoderModel):
         self.head.build()
 
     def losses(self, outputs, batch):
-        """The loss of every example, [B]: of those below the one that the model is trained by."""
+        """The loss of every example, [B]: the one that the model is trained with."""
         if self.multi_label:
             return multi_label_losses(outputs, batch)
         losses = regression_losses if self.classes == 1 else classification_losses
@@ -133,12 +134,12 @@ class SequenceClassifier(EncoderModel):
         """Runs the encoder with the head.
 
         Args:
-            inputs: the encoder's inputs, a dict of [B, T] integers; packed rows have no place here.
+            inputs: the encoder's inputs, a dict of [B, T] integers; rows must not be packed.
             training: whether dropout is on.
             run_block: how each block is run; see `bert_tf.layers.run_block`.
 
         Returns:
-            A dict: "logits" [B, C] in float32 at least; of a regression the number itself, [B, 1].
+            A dict: "logits" [B, C] in float32 at least; for regression the score itself, [B, 1].
         """
         vectors = sequence_vectors(self, inputs, training, run_block)  # [B, W]
         return {"logits": self.head(vectors, training=training)}
@@ -155,7 +156,7 @@ class SequenceClassifier(EncoderModel):
 
 
 def sequence_vectors(model, inputs, training, run_block):
-    """What a model's head reads of each sequence, [B, W]."""
+    """Computes the input of a model's head for each sequence, [B, W]."""
     encode = functools.partial(
         model.encoder, inputs, training=training and not model.freeze_encoder, run_block=run_block
     )
@@ -164,22 +165,22 @@ def sequence_vectors(model, inputs, training, run_block):
         mask = ops.cast(inputs["input_mask"], layers.dtype)[:, :, None]  # [B, T, 1]
         vectors = ops.sum(layers * mask, axis=1) / ops.sum(mask, axis=1)  # [B, L * H]
     else:
-        # Nothing but [CLS] is read, so the last block runs there alone.
+        # The head reads nothing but [CLS], so the last block runs at that position alone.
         first = ops.zeros_like(inputs["input_ids"][:, :1])  # [B, 1]
         vectors = encode(positions=first)["pooled_output"]
     # A weight without a gradient is neither updated nor decayed.
     return ops.stop_gradient(vectors) if model.freeze_encoder else vectors
 
 
-def concatenated_layers(encode, numbers):
-    """The vectors of some layers one after another, [B, T, L * H].
+def concatenated_layers(encode, indices):
+    """Concatenates the vectors of some layers, [B, T, L * H].
 
     Args:
         encode: runs an encoder, given its remaining arguments.
-        numbers: of the layers, L of them.
+        indices: of the layers, L of them.
     """
-    layers = encode(return_all_layers=True)["encoder_outputs"]
-    return ops.concatenate([layers[i] for i in numbers], axis=-1)
+    layers = encode(return_all_layers=True)["encoder_outputs"]  # of all layers [B, T, H]
+    return ops.concatenate([layers[i] for i in indices], axis=-1)
 
 
 def classification_losses(outputs, batch):
@@ -187,7 +188,7 @@ def classification_losses(outputs, batch):
 
     Args:
         outputs: what `SequenceClassifier` returns.
-        batch: label_ids [B], the number of each example's class.
+        batch: label_ids [B], the index of each example's class.
 
     Returns:
         [B].
@@ -200,7 +201,7 @@ def regression_losses(outputs, batch):
 
     Args:
         outputs: what `SequenceClassifier` with one class returns.
-        batch: label_ids [B], the number that each example should get.
+        batch: label_ids [B], the true score of each example.
 
     Returns:
         [B].
@@ -210,7 +211,7 @@ def regression_losses(outputs, batch):
 
 
 def multi_label_losses(outputs, batch):
-    """The binary cross entropy of every example, the mean over the classes, in float32 at least.
+    """The mean binary cross entropy over the classes of every example, in float32 at least.
 
     Args:
         outputs: what `SequenceClassifier` returns.
@@ -226,7 +227,7 @@ def multi_label_losses(outputs, batch):
 
 
 def multi_label_sums(outputs, batch):
-    """As `classification_sums`; an example is right where all its classes are."""
+    """As `classification_sums`; an example is correct if all its classes are."""
     losses = multi_label_losses(outputs, batch)
     weights = ops.cast(batch["label_weights"], losses.dtype)
     right = ops.equal(outputs["logits"] > 0, batch["label_ids"] > 0)  # [B, C]
@@ -239,7 +240,7 @@ def multi_label_sums(outputs, batch):
 
 
 def classification_sums(outputs, batch):
-    """Sums from which loss and accuracy follow, however the batch was split.
+    """Sums from which loss and accuracy follow, no matter how a batch is split.
 
     Args:
         outputs: what `SequenceClassifier` returns.

@@ -1,6 +1,6 @@
-"""Sentences and pairs of them, to be told apart or given a number.
+"""The task of classification: classes or scores for sentences and pairs of sentences.
 
-Legend: N examples, B of a batch, T pieces, C classes.
+Legend: N examples, C classes.
 """
 
 import dataclasses
@@ -17,24 +17,25 @@ from finetuning.datasets import DATASETS
 from finetuning.examples import Examples
 from finetuning.inputs import encode_pairs, pad_rows
 from finetuning.metrics import score
-from finetuning.plots import MOST_DRAWN, draw_confusion
+from finetuning.plots import MAX_DRAWN_CLASSES, draw_confusion_matrix
+from finetuning.prediction import softmax
 
-# Examples that TensorBoard shows of those that the model is most wrong about.
+# How many of the examples with the highest loss TensorBoard shows.
 SHOWN_MISTAKES = 10
 
-# Characters of an example that are shown there.
+# How many characters of each.
 SHOWN_CHARACTERS = 200
 
 
 @dataclasses.dataclass(frozen=True)
 class Classification:
-    """What run_classifier teaches a model, and how it is judged.
+    """The `finetuning.downstream_task.DownstreamTask` of run_classifier.
 
     Attributes:
         dataset: a `finetuning.datasets.Dataset`.
         tokenizer: the model's.
         max_length: the most pieces of an example.
-        dropout, freeze_encoder, feature_layers: as `SequenceClassifier` has them.
+        dropout, freeze_encoder, feature_layers: as for `SequenceClassifier`.
     """
 
     dataset: object
@@ -44,13 +45,15 @@ class Classification:
     freeze_encoder: bool = False
     feature_layers: tuple = ()
 
+    rows = 1
+
     @property
     def best_by(self):
-        """The result that the best checkpoint is chosen by, and that more of it is better."""
+        """(name, higher is better): the result that chooses the best checkpoint."""
         return f"eval_{self.dataset.metrics[0]}", True
 
     def make_model(self, encoder):
-        """An encoder with a new head."""
+        """Puts a new `SequenceClassifier` head on an encoder."""
         return SequenceClassifier(
             encoder,
             max(1, len(self.dataset.labels)),
@@ -60,52 +63,51 @@ class Classification:
             feature_layers=self.feature_layers,
         )
 
-    def encode(self, read, training):
-        """Makes an `Examples` of `finetuning.readers.Example`s, the same for training or not."""
-        pairs = [(example.text, example.second) for example in read]
+    def encode(self, raw, training):
+        """Encodes `finetuning.readers.Example`s, the same whether for training or not."""
+        pairs = [(example.text, example.second) for example in raw]
         rows = encode_pairs(self.tokenizer, pairs, self.max_length)
-        labels, known = self.labels(read), np.array([e.label is not None for e in read])
+        labels, known = self.labels(raw), np.array([e.label is not None for e in raw])
 
-        def make_batch(numbers, length):
-            batch = pad_rows([rows[i] for i in numbers], length, self.tokenizer.pad_id or 0)
-            batch["label_ids"] = labels[numbers]
-            batch["label_weights"] = known[numbers].astype(np.float32)
+        def make_batch(indices, length):
+            batch = pad_rows([rows[i] for i in indices], length, self.tokenizer.pad_id or 0)
+            batch["label_ids"] = labels[indices]
+            batch["label_weights"] = known[indices].astype(np.float32)
             return batch
 
         lengths = np.array([len(row.ids) for row in rows])
-        return Examples(lengths, make_batch, [example.id for example in read], read)
+        return Examples(lengths, make_batch, [example.id for example in raw], raw)
 
-    def labels(self, read):
-        """[N] int32 classes or float32 scores, or [N, C] int32; zeros where there is no label."""
+    def labels(self, raw):
+        """[N] int32 classes or float32 scores, or [N, C] int32; zeros where a label is unknown."""
         blank = (0,) * len(self.dataset.labels) if self.dataset.multi_label else 0
-        values = [blank if example.label is None else example.label for example in read]
+        values = [blank if example.label is None else example.label for example in raw]
         return np.array(values, np.int32 if self.dataset.labels else np.float32)
 
     def predictions(self, outputs):
-        """What the logits mean: classes [N], yes or no for each class [N, C], or scores [N]."""
+        """Classes [N], scores [N] or, if multi-label, 0 or 1 for each class [N, C]."""
         logits = np.stack(outputs["logits"])  # [N, C]
         if self.dataset.multi_label:
             return (logits > 0).astype(np.int32)
         return logits.argmax(axis=1) if self.dataset.labels else logits[:, 0]
 
     def probabilities(self, outputs):
-        """[N, C]: of each class; of several labels each between 0 and 1 by itself."""
-        logits = np.stack(outputs["logits"]).astype(np.float64)
+        """The probability of each class, [N, C]; they are independent if multi-label."""
+        logits = np.stack(outputs["logits"]).astype(np.float64)  # [N, C]
         if self.dataset.multi_label:
             return 1 / (1 + np.exp(-logits))
-        exponentials = np.exp(logits - logits.max(axis=1, keepdims=True))
-        return exponentials / exponentials.sum(axis=1, keepdims=True)
+        return softmax(logits)
 
     def measure(self, model, examples, outputs):
-        """The task's metrics with "loss", by name."""
-        labels = self.labels(examples.read)
+        """Computes the data set's metrics and "loss"."""
+        labels = self.labels(examples.raw)
         results = score(self.dataset.metrics, labels, self.predictions(outputs))
         return {**results, "loss": float(np.mean(self._losses(model, labels, outputs)))}
 
     def baseline(self, examples):
-        """The task's metrics of what can be said without looking: the most frequent class, the
-        mean score, every label that most examples have."""
-        labels = self.labels(examples.read)
+        """The metrics of predicting the same for all examples: the most frequent class, the mean
+        score, or, if multi-label, every label that most examples have."""
+        labels = self.labels(examples.raw)
         if self.dataset.multi_label:
             guess = (labels.mean(axis=0) > 0.5).astype(np.int32)
         elif self.dataset.labels:
@@ -116,56 +118,57 @@ class Classification:
 
     @property
     def settings(self):
-        """What the model's folder remembers beside the flags."""
-        own = self.dataset.labels and self.dataset not in DATASETS.values()
-        return {"labels": ",".join(self.dataset.labels)} if own else {}
+        """The labels of a custom data set, which were perhaps found in its training file."""
+        custom = self.dataset.labels and self.dataset not in DATASETS.values()
+        return {"labels": ",".join(self.dataset.labels)} if custom else {}
 
     def _losses(self, model, labels, outputs):
-        """[N]"""
+        """The loss of each example, [N]."""
         logits = tf.constant(np.stack(outputs["logits"]))
         return np.asarray(model.losses({"logits": logits}, {"label_ids": labels}))
 
     def illustrations(self, model, examples, outputs):
-        """The confusion matrix as a picture; what the model is most wrong about as text."""
-        read = examples.read
-        found, true = self.predictions(outputs), self.labels(read)
+        """A plot of the confusion matrix, and a table of the examples with the highest loss."""
+        raw = examples.raw
+        predicted, true = self.predictions(outputs), self.labels(raw)
         losses = self._losses(model, true, outputs)
         lines = ["| text | true | predicted | loss |", "|---|---|---|---|"]
         for i in np.argsort(-losses, kind="stable")[:SHOWN_MISTAKES]:
-            text = " ||| ".join(filter(None, (read[i].text, read[i].second)))[:SHOWN_CHARACTERS]
-            cells = (text, self.name(true[i]), self.name(found[i]), f"{losses[i]:.3f}")
+            text = " ||| ".join(filter(None, (raw[i].text, raw[i].second)))[:SHOWN_CHARACTERS]
+            cells = (text, self.format(true[i]), self.format(predicted[i]), f"{losses[i]:.3f}")
             lines.append(f"| {' | '.join(map(escape_markdown, cells))} |")
         texts = {"most_wrong": "\n".join(lines)}
-        if self.dataset.multi_label or not 0 < len(self.dataset.labels) <= MOST_DRAWN:
+        if self.dataset.multi_label or not 0 < len(self.dataset.labels) <= MAX_DRAWN_CLASSES:
             return Illustrations(texts, {})
         numbered = {str(i): label for i, label in enumerate(self.dataset.labels)}
-        texts["classes"] = as_markdown_table(numbered, ("number in the picture", "class"))
+        texts["classes"] = as_markdown_table(numbered, ("number in the plot", "class"))
         matrix = np.zeros((len(self.dataset.labels),) * 2, np.int64)
-        np.add.at(matrix, (true, found), 1)
-        return Illustrations(texts, {"confusion": draw_confusion(matrix, self.dataset.labels)})
+        np.add.at(matrix, (true, predicted), 1)
+        return Illustrations(
+            texts, {"confusion": draw_confusion_matrix(matrix, self.dataset.labels)}
+        )
 
-    def name(self, prediction):
-        """A class's label; the labels of several classes with commas between; a score."""
+    def format(self, prediction):
+        """A label or a prediction as text: a class, comma-separated classes, or a score."""
         if not self.dataset.labels:
             return f"{prediction:.4f}"
         if self.dataset.multi_label:
-            return ",".join(
-                n for n, yes in zip(self.dataset.labels, prediction, strict=True) if yes
-            )
+            pairs = zip(self.dataset.labels, prediction, strict=True)
+            return ",".join(label for label, predicted in pairs if predicted)
         return self.dataset.labels[prediction]
 
     def write_predictions(self, directory, split, examples, outputs):
         """Writes predictions_SPLIT.tsv, and test_results.tsv as google-research/bert does.
 
-        The columns of the first: id, text, perhaps second and label, the prediction, and of
-        classes the probability of each.
+        The columns of the first: id, text, second and label if there are any, prediction, and
+        the probability of each class.
 
         Returns:
             The paths.
         """
-        read = examples.read
-        second = any(example.second is not None for example in read)
-        labelled = all(example.label is not None for example in read)
+        raw = examples.raw
+        second = any(example.second is not None for example in raw)
+        labelled = all(example.label is not None for example in raw)
         header = ["id", "text", *["second"] * second, *["label"] * labelled, "prediction"]
         classes = bool(self.dataset.labels)
         shares = self.probabilities(outputs) if classes else np.stack(outputs["logits"])  # [N, C]
@@ -173,10 +176,10 @@ class Classification:
         with whole_file(paths[0]) as file:
             columns = [*header, *self.dataset.labels]
             file.write(_line(columns))
-            predictions, labels = self.predictions(outputs), self.labels(read)
-            for i, example in enumerate(read):
+            predictions, labels = self.predictions(outputs), self.labels(raw)
+            for i, example in enumerate(raw):
                 cells = [example.id, example.text, *[example.second or ""] * second]
-                cells += [self.name(labels[i])] * labelled + [self.name(predictions[i])]
+                cells += [self.format(labels[i])] * labelled + [self.format(predictions[i])]
                 file.write(_line(cells + [f"{share:.6f}" for share in shares[i] if classes]))
         if split == "test":
             paths.append(os.path.join(directory, "test_results.tsv"))
@@ -187,5 +190,5 @@ class Classification:
 
 
 def _line(cells):
-    """A line of a .tsv; what would end a cell or a line becomes a space."""
+    """A line of a .tsv; tabs and line breaks inside a cell become spaces."""
     return ("\t".join(" ".join(str(cell).split()) for cell in cells) + "\n").encode("utf-8")

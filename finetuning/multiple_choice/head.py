@@ -1,9 +1,9 @@
-"""The head that chooses between options, on BERT and ALBERT alike.
+"""A head for BERT or ALBERT that chooses between options.
 
-As google-research/albert race_utils.py: the classifier's head gives every option one score, and
-the softmax is over the options.
+As google-research/albert race_utils.py: the classifier's head computes one score for every option,
+and the softmax is over the options.
 
-Shapes: B batch, C choices, T tokens, H hidden.
+Shapes: B batch, C options, T tokens, H hidden.
 """
 
 import keras
@@ -21,16 +21,16 @@ from finetuning.classification.head import (
     denominators,
 )
 
-# What is a row for each option.
-ROWS = ("input_ids", "input_mask", "segment_ids")
+# The inputs with a row for each option.
+ROW_INPUTS = ("input_ids", "input_mask", "segment_ids")
 
 
 @keras.saving.register_keras_serializable(package="finetuning")
 class MultipleChoiceModel(EncoderModel):
     """An encoder with a head that scores options.
 
-    `load_google_checkpoint(model.encoder, prefix)` starts from a pre-trained encoder,
-    `load_google_checkpoint(model, prefix)` takes the head along.
+    `load_google_checkpoint(model.encoder, prefix)` loads a pre-trained encoder and leaves the head
+    new, `load_google_checkpoint(model, prefix)` loads the head too.
 
     Args:
         encoder: a `BertModel` or an `AlbertModel`.
@@ -59,7 +59,7 @@ class MultipleChoiceModel(EncoderModel):
         self.head.build()
 
     def call(self, inputs, training=None, run_block=run_block):
-        """Runs the encoder with the head, every option a row of its own.
+        """Runs the encoder with the head; every option is a row of its own.
 
         Args:
             inputs: the encoder's inputs, a dict of [B, C, T] integers.
@@ -69,20 +69,17 @@ class MultipleChoiceModel(EncoderModel):
         Returns:
             A dict: "logits" [B, C] in float32 at least.
         """
-        choices, length = inputs["input_ids"].shape[1:]
+        options, length = inputs["input_ids"].shape[1:]
         rows = {
             name: ops.reshape(inputs[name], (-1, length))  # [B * C, T]
-            for name in ROWS
+            for name in ROW_INPUTS
             if name in inputs
         }
-        # Nothing but [CLS] is read, so the last block runs there alone.
+        # The head reads nothing but [CLS], so the last block runs at that position alone.
         first = ops.zeros_like(rows["input_ids"][:, :1])  # [B * C, 1]
         encoded = self.encoder(rows, training=training, positions=first, run_block=run_block)
         logits = self.head(encoded["pooled_output"], training=training)  # [B * C, 1]
-        return {"logits": ops.reshape(logits, (-1, choices))}
+        return {"logits": ops.reshape(logits, (-1, options))}  # [B, C]
 
     def get_config(self):
-        return {
-            **super().get_config(),
-            "dropout": self.head.dropout.rate,
-        }
+        return {**super().get_config(), "dropout": self.head.dropout.rate}

@@ -1,6 +1,6 @@
-"""Questions with options to choose from.
+"""The task of multiple-choice questions.
 
-Legend: N questions, C options, T pieces of a row.
+Legend: N questions, C options.
 """
 
 import dataclasses
@@ -16,15 +16,16 @@ from finetuning.classification.head import DROPOUT
 from finetuning.examples import Examples
 from finetuning.multiple_choice.data import encode_choices, make_rows, pad_choices
 from finetuning.multiple_choice.head import MultipleChoiceModel
+from finetuning.prediction import softmax
 from finetuning.question_answering.windows import count_workers
 
-# Questions that TensorBoard shows of those that the model is most wrong about.
+# How many of the questions with the least probable true option TensorBoard shows.
 SHOWN_MISTAKES = 10
 
 
 @dataclasses.dataclass(frozen=True)
-class Choosing:
-    """What run_race teaches a model, and how it is judged.
+class MultipleChoice:
+    """The `finetuning.downstream_task.DownstreamTask` of run_race.
 
     Attributes:
         dataset: a `data.ChoiceDataset`.
@@ -40,66 +41,65 @@ class Choosing:
     max_qa_length: int
     dropout: float = DROPOUT
 
-    # The result that the best checkpoint is chosen by, and that more of it is better.
     best_by = ("eval_accuracy", True)
     settings = {}
 
     @property
     def rows(self):
-        """How many rows an example has."""
-        return max(len(read[0].options) for read in self.dataset.read.values())
+        """How many rows an example takes: one per option."""
+        return max(len(raw[0].options) for raw in self.dataset.questions.values())
 
     def make_model(self, encoder):
-        """An encoder with a new head."""
+        """Puts a new `MultipleChoiceModel` head on an encoder."""
         return MultipleChoiceModel(encoder, dropout=self.dropout)
 
-    def encode(self, read, training):
-        """Makes an `Examples` of `data.Choice`s, the same for training or not."""
-        contexts = sum(1 for _ in itertools.groupby(read, lambda choice: choice.context))
+    def encode(self, raw, training):
+        """Encodes `data.ChoiceQuestion`s, the same whether for training or not."""
+        contexts = sum(1 for _ in itertools.groupby(raw, lambda choice: choice.context))
         workers = count_workers(contexts)
-        encoded = encode_choices(self.tokenizer, read, self.max_qa_length, workers)
-        known = np.array([choice.label is not None for choice in read], np.float32)
-        labels = labels_of(read)
+        encoded = encode_choices(self.tokenizer, raw, self.max_qa_length, workers)
+        known = np.array([choice.label is not None for choice in raw], np.float32)
+        labels = labels_of(raw)
 
-        def make_batch(numbers, length):
-            rows = [make_rows(self.tokenizer, encoded[i], self.max_length) for i in numbers]
+        def make_batch(indices, length):
+            rows = [make_rows(self.tokenizer, encoded[i], self.max_length) for i in indices]
             batch = pad_choices(rows, length, self.tokenizer.pad_id or 0)
-            return {**batch, "label_ids": labels[numbers], "label_weights": known[numbers]}
+            return {**batch, "label_ids": labels[indices], "label_weights": known[indices]}
 
         lengths = [
-            max(len(row.ids) for row in make_rows(self.tokenizer, each, self.max_length))
-            for each in encoded
+            max(len(row.ids) for row in make_rows(self.tokenizer, question, self.max_length))
+            for question in encoded
         ]
-        return Examples(np.array(lengths), make_batch, [choice.id for choice in read], read)
+        return Examples(np.array(lengths), make_batch, [choice.id for choice in raw], raw)
 
     def measure(self, model, examples, outputs):
-        """Accuracy with "loss"."""
-        labels, shares = labels_of(examples.read), probabilities(outputs)
+        """Computes "accuracy" and "loss"."""
+        labels, shares = labels_of(examples.raw), probabilities(outputs)
         losses = -np.log(shares[np.arange(len(labels)), labels])
         return {"accuracy": accuracy(labels, shares.argmax(axis=1)), "loss": float(losses.mean())}
 
     def baseline(self, examples):
-        """The accuracy of always choosing the option that is right most often."""
-        labels = labels_of(examples.read)
+        """The accuracy of always choosing the option that is most often correct."""
+        labels = labels_of(examples.raw)
         return {"accuracy": accuracy(labels, np.bincount(labels).argmax())}
 
     def illustrations(self, model, examples, outputs):
-        """What the model is most wrong about as text."""
-        labels, shares = labels_of(examples.read), probabilities(outputs)
-        of_right = shares[np.arange(len(labels)), labels]
+        """A table of wrong answers, those first whose true option is the least probable."""
+        labels, shares = labels_of(examples.raw), probabilities(outputs)
+        of_true = shares[np.arange(len(labels)), labels]  # [N]
         lines = ["| question | true | predicted | its probability |", "|---|---|---|---|"]
-        for i in np.argsort(of_right, kind="stable")[:SHOWN_MISTAKES]:
-            choice, found = examples.read[i], shares[i].argmax()
-            if found != labels[i]:
-                cells = (choice.question, choice.options[labels[i]], choice.options[found],
-                         f"{shares[i][found]:.3f}")  # fmt: skip
+        for i in np.argsort(of_true, kind="stable")[:SHOWN_MISTAKES]:
+            choice, predicted = examples.raw[i], shares[i].argmax()
+            if predicted != labels[i]:
+                cells = (choice.question, choice.options[labels[i]], choice.options[predicted],
+                         f"{shares[i][predicted]:.3f}")  # fmt: skip
                 lines.append(f"| {' | '.join(map(escape_markdown, cells))} |")
         return Illustrations({"most_wrong": "\n".join(lines)}, {})
 
     def write_predictions(self, directory, split, examples, outputs):
-        """Writes predictions_SPLIT.tsv: id, perhaps label, prediction, each option's probability.
+        """Writes predictions_SPLIT.tsv: id, label if known, prediction, each option's probability.
 
-        Options are letters from A.
+        Options are written as letters from A.
 
         Returns:
             The paths.
@@ -110,31 +110,29 @@ class Choosing:
         with whole_file(path) as file:
             header = ["id", *["label"] * labelled, "prediction", *letters]
             file.write("\t".join(header).encode() + b"\n")
-            for choice, each in zip(examples.read, shares, strict=True):
+            for choice, of_options in zip(examples.raw, shares, strict=True):
                 cells = [" ".join(choice.id.split())]
                 cells += [letter(choice.label)] if labelled else []
-                cells += [letter(each.argmax()), *(f"{share:.6f}" for share in each)]
+                cells += [letter(of_options.argmax()), *(f"{share:.6f}" for share in of_options)]
                 file.write("\t".join(cells).encode("utf-8") + b"\n")
         return [path]
 
 
 def labels_of(choices):
-    """[N] int32, 0 where there is none."""
+    """The index of each question's correct option, [N] int32; 0 where it is unknown."""
     return np.array([choice.label or 0 for choice in choices], np.int32)
 
 
 def probabilities(outputs):
-    """[N, C]"""
-    logits = np.stack(outputs["logits"]).astype(np.float64)
-    exponentials = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return exponentials / exponentials.sum(axis=1, keepdims=True)
+    """The probability of each option, [N, C]."""
+    return softmax(np.stack(outputs["logits"]).astype(np.float64))
 
 
-def accuracy(labels, found):
-    """The share that is right."""
-    return float(np.mean(labels == found))
+def accuracy(labels, predictions):
+    """The share of correct predictions."""
+    return float(np.mean(labels == predictions))
 
 
 def letter(number):
-    """0 -> A"""
+    """The name of an option: 0 -> A, 1 -> B, and so on."""
     return chr(ord("A") + number)

@@ -1,4 +1,4 @@
-"""Chooses the tags of a sentence together, so that no entity goes on that did not begin.
+"""Chooses the tags of a sentence jointly, so that every I- follows a tag of its entity.
 
 Shapes: P pieces, C classes.
 """
@@ -7,28 +7,28 @@ import numpy as np
 
 
 def decode(scores, tags):
-    """The valid sequence of tags whose scores have the largest sum (Viterbi).
+    """Finds the valid sequence of tags with the highest sum of scores (Viterbi's algorithm).
 
     Args:
-        scores: [P, C], logits or log probabilities: a number more for a whole row changes nothing.
+        scores: [P, C], logits or log probabilities; the result is the same for both.
         tags: the tags of the classes, "B-X", "I-X" or "O".
 
     Returns:
-        [P] numbers of classes; I-X stands after B-X or I-X alone.
+        [P] indices of classes; I-X follows only B-X or I-X.
     """
     kinds = np.array([tag[1:] for tag in tags])
     inside = np.array([tag[0] == "I" for tag in tags])
-    # To add to a step [from, to], and to the beginning [to].
-    steps = np.where(inside & (kinds[:, None] != kinds), -np.inf, 0.0)  # [C, C]
-    # The best sequence that ends in each tag [C], then for each step where it came from.
-    best, came_from = np.where(inside, -np.inf, 0.0), []
+    # The score of each transition [from, to].
+    transitions = np.where(inside & (kinds[:, None] != kinds), -np.inf, 0.0)  # [C, C]
+    # The score of the best sequence that ends in each tag [C], and the tag before it at each place.
+    best, before = np.where(inside, -np.inf, 0.0), []
     for place, row in enumerate(np.asarray(scores, np.float64)):
         if place:
-            sums = best[:, None] + steps  # [C, C]
+            sums = best[:, None] + transitions  # [C, C]
             best = sums.max(axis=0)
-            came_from.append(sums.argmax(axis=0))
+            before.append(sums.argmax(axis=0))
         best = best + row
     path = [best.argmax()]
-    for choices in reversed(came_from):
+    for choices in reversed(before):
         path.append(choices[path[-1]])
-    return np.array(path[::-1], np.int32)[: len(scores)]  # of no piece nothing
+    return np.array(path[::-1], np.int32)[: len(scores)]  # empty without pieces

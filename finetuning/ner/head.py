@@ -1,8 +1,8 @@
-"""The head that classifies every token, on BERT and ALBERT alike.
+"""A head for BERT or ALBERT that classifies every token.
 
-As google-research/bert's head for sequences, but at every position.
+The same projection as google-research/bert's classifier of sequences, at every position.
 
-Shapes: B batch, T tokens, C classes.
+Shapes: B batch, T tokens, H hidden, C classes, L layers that the head reads, W width of its input.
 """
 
 import functools
@@ -10,32 +10,36 @@ import functools
 import keras
 from keras import ops
 
+from bert_tf.encoder_model import EncoderModel
 from bert_tf.layers import run_block
 from bert_tf.objective import Objective
 from finetuning.classification.head import (
-    SequenceClassifier,
+    DROPOUT,
+    GOOGLE_NAMES,
+    ClassificationHead,
     classification_sums,
     concatenated_layers,
     denominators,
 )
 
-# The weight of each token: 0 where nothing is to be told.
+# Loss -> the feature with the weight of each token: 0 where no tag is to be predicted.
 WEIGHTS = {"label": "token_label_weights"}
 
 
 @keras.saving.register_keras_serializable(package="finetuning")
-class TokenClassifier(SequenceClassifier):
+class TokenClassifier(EncoderModel):
     """An encoder with a classification head at every position.
 
-    Its weights have the shapes and the names of `SequenceClassifier`'s, "output_weights" [C, H]
-    and "output_bias" [C], and checkpoints are loaded in the same way.
+    Its weights have the shapes and names of `SequenceClassifier`'s, "output_weights" [C, W] and
+    "output_bias" [C], and checkpoints are loaded in the same way.
 
     Args:
         encoder: a `BertModel` or an `AlbertModel`.
         classes: how many classes there are, at least 2.
-        dropout: the rate of dropout on the vectors.
-        freeze_encoder: as `SequenceClassifier` has it.
-        feature_layers: likewise, but the head reads the layers' vectors of every token.
+        dropout: the rate of dropout on the head's input.
+        freeze_encoder: whether only the head is trained; the encoder then runs without dropout.
+        feature_layers: indices of layers, 0 the first, -1 the last: the head reads their
+            concatenated vectors, [B, T, L * H], instead of the last layer's, [B, T, H].
 
     Example:
         model = TokenClassifier(BertModel(config), classes=13)
@@ -43,14 +47,38 @@ class TokenClassifier(SequenceClassifier):
         logits = model({"input_ids": ids, "input_mask": mask})["logits"]
     """
 
+    google_names = GOOGLE_NAMES
+
+    def __init__(
+        self,
+        encoder,
+        classes,
+        dropout=DROPOUT,
+        *,
+        freeze_encoder=False,
+        feature_layers=(),
+        name="classifier",
+        **kwargs,
+    ):
+        super().__init__(encoder, name, **kwargs)
+        self.classes = classes
+        self.freeze_encoder = freeze_encoder
+        self.feature_layers = tuple(feature_layers)
+        width = self.config.hidden_size * max(1, len(self.feature_layers))
+        self.head = ClassificationHead(width, classes, dropout, self.dtype_policy, name="head")
+        self.build()
+
     @property
     def objective(self):
-        """Cross entropy, the mean over all tokens of the global batch that have a weight.
+        """Cross entropy, the weighted mean over all tokens of the global batch.
 
-        A batch has token_label_ids [B, T] with token_label_weights [B, T]: 0 for [CLS], [SEP],
+        A batch has token_label_ids [B, T] and token_label_weights [B, T], 0 for [CLS], [SEP] and
         padding.
         """
         return Objective(WEIGHTS, ("loss", "correct", "weight"), token_sums, denominators)
+
+    def build(self, input_shape=None):
+        self.head.build()
 
     def call(self, inputs, training=None, run_block=run_block):
         """Runs the encoder with the head.
@@ -72,9 +100,23 @@ class TokenClassifier(SequenceClassifier):
         if self.feature_layers:
             vectors = concatenated_layers(encode, self.feature_layers)  # [B, T, L * H]
         else:
-            vectors = encode()["sequence_output"]
+            vectors = encode()["sequence_output"]  # [B, T, H]
         vectors = ops.stop_gradient(vectors) if self.freeze_encoder else vectors
         return {"logits": self.head(vectors, training=training)}
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "classes": self.classes,
+            "dropout": self.head.dropout.rate,
+            "freeze_encoder": self.freeze_encoder,
+            "feature_layers": self.feature_layers,
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        # Older files have a setting that this model does not use.
+        return super().from_config({k: v for k, v in config.items() if k != "multi_label"})
 
 
 def token_sums(outputs, batch):
@@ -82,7 +124,7 @@ def token_sums(outputs, batch):
 
     Args:
         outputs: what `TokenClassifier` returns.
-        batch: token_label_ids [B, T] with token_label_weights [B, T].
+        batch: token_label_ids [B, T] and token_label_weights [B, T].
     """
     labels = {name: batch[f"token_{name}"] for name in ("label_ids", "label_weights")}
     return classification_sums(outputs, labels)

@@ -1,4 +1,4 @@
-"""Turns tags of units into labels of pieces through the tokenizer's offsets, and back.
+"""Converts tags of units to labels of pieces by the tokenizer's offsets, and back.
 
 Shapes: U units of a sentence, P pieces of it, T pieces of a window with [CLS] and [SEP],
 C classes, B windows of a batch.
@@ -8,41 +8,45 @@ from typing import NamedTuple
 
 import numpy as np
 
-from finetuning.inputs import Row
-from finetuning.metrics import score_tags
+from finetuning.inputs import InputRow
 from finetuning.ner.decoding import decode
 
 
 class Alignment(NamedTuple):
-    """Which pieces of a sentence stand for which units.
+    """Which pieces of a sentence represent which units.
 
-    A unit belongs to the first piece that has a character of it.
+    A unit belongs to the first piece that shares a character with it.
+
+    Attributes:
+        ids: [P] int32.
+        owners: for each of U units the index of the piece that it belongs to; -1 for none.
+        units: for each of P pieces a unit: the first that belongs to it, or, if none does (a later
+            piece of a word, a later jamo of a syllable), the first that shares a character with
+            it; -1 for none (a word-end marker, a space).
+        begins: for each of P pieces whether that unit belongs to it.
     """
 
-    ids: np.ndarray  # [P] int32
-    owners: list  # U pieces that the units belong to, -1 where no piece is
-    # P units: the first that belongs to the piece, or, if none does (a later piece of a word, a
-    # later jamo of a syllable), the first that it has a character of; -1: none, as a word's end
-    # marker or a space.
+    ids: np.ndarray
+    owners: list
     units: list
-    begins: list  # P: whether that unit belongs to the piece
+    begins: list
 
 
-class Window(NamedTuple):
+class SentenceWindow(NamedTuple):
     """Pieces of a sentence between [CLS] and [SEP]."""
 
-    row: Row  # [T]
-    sentence: int  # the sentence's number
-    kept: slice  # the places of the row that count: windows that overlap share the pieces out
+    row: InputRow  # [T]
+    sentence: int  # the index of the sentence
+    kept: slice  # the positions that count; of overlapping windows each piece counts in one
     label_ids: np.ndarray  # [T] int32
-    label_weights: np.ndarray  # [T] float32: 0 where nothing is to be told
+    label_weights: np.ndarray  # [T] float32: 0 where no tag is to be predicted
 
 
 def align(tokenizer, sentence):
-    """Finds the pieces of each unit, whatever the tokenizer normalised.
+    """Finds the pieces of each unit, even if the tokenizer normalises the text.
 
     Args:
-        tokenizer: one of those of `tokenization`.
+        tokenizer: one of `tokenization`.
         sentence: a `finetuning.ner.data.Sentence`.
 
     Returns:
@@ -64,7 +68,7 @@ def align(tokenizer, sentence):
 
 
 def piece_tags(alignment, tags):
-    """The tags of the pieces: each has that of the first unit which belongs to it.
+    """Converts tags of units to tags of pieces: each gets that of its unit.
 
     Args:
         alignment: an `Alignment`.
@@ -73,56 +77,40 @@ def piece_tags(alignment, tags):
     Returns:
         P tags, "O" where a piece has no unit.
     """
-    found = []
+    converted = []
     for unit, begins in zip(alignment.units, alignment.begins, strict=True):
         tag = tags[unit] if unit >= 0 else "O"
-        found.append(tag if begins else _going_on(tag))
-    return found
+        converted.append(tag if begins else _continuation(tag))
+    return converted
 
 
-def unit_tags(alignment, found):
-    """The tags of the units, from those of the pieces: the way back.
+def unit_tags(alignment, tags):
+    """Converts tags of pieces back to tags of units.
 
-    After its first unit a piece goes on: B-X, I-X, I-X.
+    If several units belong to a piece, those after the first continue its entity: B-X, I-X, I-X.
 
     Args:
         alignment: an `Alignment`.
-        found: P tags.
+        tags: P tags.
 
     Returns:
         U tags.
     """
-    tags = []
+    converted = []
     for unit, piece in enumerate(alignment.owners):
-        if piece < 0:
-            tags.append(None)
-        else:
-            tags.append(found[piece] if alignment.units[piece] == unit else _going_on(found[piece]))
-    return _fill(tags)
+        tag = tags[piece] if piece >= 0 else None
+        if piece >= 0 and alignment.units[piece] != unit:
+            tag = _continuation(tag)
+        converted.append(tag)
+    return _fill_gaps(converted)
 
 
-def character_tags(sentence, tags):
-    """The tags of all characters, those between units too, as KLUE's files have them.
-
-    Args:
-        sentence: a `finetuning.ner.data.Sentence`.
-        tags: U tags.
-
-    Returns:
-        A tag for each character of the text: a space is inside where an entity goes on after it.
-    """
-    found = [None] * len(sentence.text)
-    for (start, end), tag in zip(sentence.units, tags, strict=True):
-        found[start:end] = [tag] + [_going_on(tag)] * (end - start - 1)
-    return _fill(found)
-
-
-def _going_on(tag):
+def _continuation(tag):
     return "I" + tag[1:] if tag[0] == "B" else tag
 
 
-def _fill(tags):
-    """Puts I-X for None where X goes on after it, else O."""
+def _fill_gaps(tags):
+    """Replaces None by I-X where X continues after it, else by O."""
     filled, after = list(tags), "O"
     for place in range(len(filled) - 1, -1, -1):
         if filled[place] is None:
@@ -132,20 +120,21 @@ def _fill(tags):
 
 
 def make_windows(tokenizer, alignments, sentences, tags, max_length, overlap=False):
-    """Cuts sentences into what the model is given; most are one window.
+    """Cuts sentences into windows for the model; most sentences fit into one.
 
     Args:
-        tokenizer: that of the alignments, with [CLS] and [SEP].
+        tokenizer: the one that the alignments were made with; has [CLS] and [SEP].
         alignments: an `Alignment` for each sentence.
         sentences: `Sentence`s.
         tags: the tags of the classes.
         max_length: the largest T, at least 3.
-        overlap: whether the windows of a sentence overlap by half, and each piece counts in the
-            one that shows more of what is around it: for prediction. Without it they follow each
-            other: for training.
+        overlap: whether the windows of a sentence overlap by half, as for prediction; each piece
+            counts in the window that shows more of its context. Otherwise they are adjacent, as
+            for training.
 
     Returns:
-        A list of `Window`s in the order of the sentences; none for a sentence without pieces.
+        A list of `SentenceWindow`s, in the order of the sentences; none of a sentence without
+        pieces.
     """
     classes = {tag: number for number, tag in enumerate(tags)}
     windows = []
@@ -153,44 +142,45 @@ def make_windows(tokenizer, alignments, sentences, tags, max_length, overlap=Fal
         count = len(alignment.ids)
         labels = np.array([classes[tag] for tag in piece_tags(alignment, sentence.tags)], np.int32)
         weights = np.array([unit >= 0 for unit in alignment.units], np.float32)
-        for start, end, first, last in cut(count, max_length - 2, overlap):
-            row = Row(
+        for start, end, first, last in window_bounds(count, max_length - 2, overlap):
+            row = InputRow(
                 np.array([tokenizer.cls_id, *alignment.ids[start:end], tokenizer.sep_id], np.int32),
                 np.zeros(end - start + 2, np.int32),
             )
-            kept = slice(first - start + 1, last - start + 1)  # [CLS] is place 0
+            kept = slice(first - start + 1, last - start + 1)  # [CLS] is at position 0
             label_ids = np.full(len(row.ids), classes["O"], np.int32)
             label_weights = np.zeros(len(row.ids), np.float32)
             label_ids[kept], label_weights[kept] = labels[first:last], weights[first:last]
-            windows.append(Window(row, number, kept, label_ids, label_weights))
+            windows.append(SentenceWindow(row, number, kept, label_ids, label_weights))
     return windows
 
 
-def cut(count, room, overlap):
-    """Where windows begin and end, and which pieces count in each.
+def window_bounds(count, room, overlap):
+    """Computes where windows begin and end, and which pieces count in each.
 
     Args:
-        count: of pieces.
-        room: how many a window has place for.
+        count: how many pieces there are.
+        room: how many pieces fit into a window.
         overlap: whether windows overlap by half.
 
     Returns:
-        A list of (start, end, first that counts, one after the last): each piece counts once.
+        A list of (start, end, first piece that counts, end of those that count); each piece counts
+        once.
     """
     shared = room // 2 if overlap else 0
     starts = range(0, max(count - shared, min(count, 1)), room - shared)
     ends = [min(start + room, count) for start in starts]
-    # The middle of what two windows share.
+    # The middle of what two windows share is the border between them.
     borders = [(start + end) // 2 for start, end in zip(starts[1:], ends[:-1], strict=True)]
     return list(zip(starts, ends, [0, *borders], [*borders, count], strict=False))
 
 
 def pad_labels(windows, length):
-    """The labels of a batch, to go with `finetuning.inputs.pad_rows`.
+    """Pads the labels of a batch, whose rows `finetuning.inputs.pad_rows` pads.
 
     Args:
-        windows: B of them.
-        length: of the batch, no shorter than the longest row.
+        windows: B `SentenceWindow`s.
+        length: of the batch, at least that of the longest row.
 
     Returns:
         A dict of [B, length]: token_label_ids int32, token_label_weights float32.
@@ -204,80 +194,54 @@ def pad_labels(windows, length):
 
 
 def piece_scores(alignments, windows, logits, classes):
-    """The logits of each sentence's pieces, from its windows.
+    """Collects the logits of each sentence's pieces from its windows.
 
     Args:
         alignments: an `Alignment` for each sentence.
-        windows: what `make_windows` made of them.
-        logits: for each window [at least T, C].
+        windows: their `SentenceWindow`s.
+        logits: an array [T or more, C] for each window.
         classes: C.
 
     Returns:
-        For each sentence [P, C].
+        An array [P, C] for each sentence.
     """
     parts = [[np.zeros((0, classes))] for _ in alignments]
     for window, scores in zip(windows, logits, strict=True):
         parts[window.sentence].append(scores[window.kept])
-    return [np.concatenate(each) for each in parts]
+    return [np.concatenate(scores) for scores in parts]
 
 
 def decode_pieces(alignment, scores, tags):
-    """The tags that a model gives the pieces of a sentence.
+    """Decodes the tags of a sentence's pieces.
 
     Args:
-        alignment: the sentence's.
-        scores: [P, C], as `piece_scores` gives them.
+        alignment: the sentence's `Alignment`.
+        scores: [P, C], as `piece_scores` returns them.
         tags: the tags of the classes.
 
     Returns:
-        [P] numbers of classes, that of "O" where no unit belongs to the piece.
+        [P] indices of classes, that of "O" where no unit belongs to the piece.
     """
-    # The pieces that no unit belongs to have no say.
-    begins = np.array(alignment.begins, bool)
-    found = np.full(len(begins), tags.index("O"), np.int32)
-    found[begins] = decode(scores[begins], tags)
-    return found
-
-
-def tags_of_scores(alignment, scores, tags):
-    """What a model says of every unit of a sentence.
-
-    Args:
-        alignment, scores, tags: as for `decode_pieces`.
-
-    Returns:
-        U tags, valid IOB2.
-    """
-    return unit_tags(alignment, [tags[i] for i in decode_pieces(alignment, scores, tags)])
+    # Pieces to which no unit belongs are ignored.
+    begins = np.array(alignment.begins, bool)  # [P]
+    indices = np.full(len(begins), tags.index("O"), np.int32)
+    indices[begins] = decode(scores[begins], tags)
+    return indices
 
 
 def predict_tags(alignments, windows, logits, tags):
-    """What a model says of every unit.
+    """Predicts the tags of every unit.
 
     Args:
         alignments, windows, logits: as for `piece_scores`.
         tags: the tags of the classes.
 
     Returns:
-        For each sentence its U tags, valid IOB2.
-    """
-    scores = piece_scores(alignments, windows, logits, len(tags))
-    return [tags_of_scores(*each, tags) for each in zip(alignments, scores, strict=True)]
-
-
-def ceiling(tokenizer, sentences, tags):
-    """What the metrics would be if every piece were tagged right: the limit a vocabulary sets.
-
-    Args:
-        tokenizer: one of those of `tokenization`.
-        sentences: `Sentence`s.
-        tags: the tags of the classes.
-
-    Returns:
-        As `finetuning.metrics.score_tags`.
+        For each sentence U tags, valid IOB2.
     """
     predictions = []
-    for sentence in sentences:
-        alignment = align(tokenizer, sentence)
-        predictions.append(unit_tags(alignment, piece_tags(alignment, sentence.tags)))
-    return score_tags([list(sentence.tags) for sentence in sentences], predictions, tags)
+    sentences = piece_scores(alignments, windows, logits, len(tags))
+    for alignment, scores in zip(alignments, sentences, strict=True):
+        indices = decode_pieces(alignment, scores, tags)
+        predictions.append(unit_tags(alignment, [tags[i] for i in indices]))
+    return predictions

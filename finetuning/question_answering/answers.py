@@ -1,7 +1,7 @@
-"""Turns what a model says about windows into the answers of questions, and writes them.
+"""Turns a model's outputs for windows into answers to questions, and writes them.
 
 Shapes: T pieces of a row, W pieces of the context in a window, L lengths of answers, N spans,
-K starts and J ends of each that a beam keeps.
+K starts that a beam keeps, J ends that it keeps of each.
 """
 
 import json
@@ -13,24 +13,25 @@ import numpy as np
 from bert_common.atomic_write import whole_file
 from finetuning.question_answering.windows import cut_answer
 
-# The score of both ends of an answer where no window allows any, as google-research/albert.
+# The start and end score of "" where no window has a valid span, as google-research/albert.
 NO_ANSWER_SCORE = -1e6
 
-# How many of the best spans of a question are cut out at first: several may be one text.
-FIRST_LOOK = 5
+# How many times n_best_size spans are first turned into texts, as different spans may have the same
+# text; if that is too few, the number is multiplied by it again.
+SPANS_PER_TEXT = 5
 
 
 class Spans(NamedTuple):
-    """Answers that a window allows."""
+    """The candidate spans of a window, with their scores."""
 
-    first: np.ndarray  # [N] integers: the first piece, counted from the window's first of context
-    last: np.ndarray  # [N]: the last one
+    first: np.ndarray  # [N] integers: the first piece, counted from the context's first in the row
+    last: np.ndarray  # [N] integers: the last piece, likewise
     start_score: np.ndarray  # [N]
     end_score: np.ndarray  # [N]
 
 
 class Candidate(NamedTuple):
-    """An answer; "" where it is that there is none."""
+    """A candidate answer; "" means that there is none."""
 
     text: str
     start_score: float
@@ -41,14 +42,14 @@ class Candidate(NamedTuple):
         return self.start_score + self.end_score
 
 
-class Answered(NamedTuple):
-    """What is answered to all questions.
+class PredictedAnswers(NamedTuple):
+    """The predicted answers to all questions.
 
     Attributes:
-        texts: id -> the best answer, never "" if there is a span that could be one.
+        texts: id -> the best answer, "" only if there is no valid span.
         nbest: id -> the best `Candidate`s, the best first.
-        null_odds: id -> how much more likely no answer is than that one; empty if every question
-            has an answer.
+        null_odds: id -> how much higher "no answer" scores than that answer; empty if every
+            question has an answer.
     """
 
     texts: dict
@@ -57,13 +58,13 @@ class Answered(NamedTuple):
 
 
 def all_spans(window, start_logits, end_logits, max_answer_length):
-    """Every span that a window allows: of a start with the most context here, not too long.
+    """Finds every valid span of a window: not too long, its start with maximal context here.
 
-    google-research/bert looks at those of the n_best_size best starts and ends alone, so that its
-    best answer scores no higher than the best of these.
+    google-research/bert considers only the n_best_size best starts and ends, so its best answer
+    never scores higher than the best of these.
 
     Args:
-        window: a `finetuning.question_answering.windows.Window`.
+        window: a `finetuning.question_answering.windows.ContextWindow`.
         start_logits, end_logits: [T or more].
         max_answer_length: the most pieces of an answer.
 
@@ -76,22 +77,22 @@ def all_spans(window, start_logits, end_logits, max_answer_length):
 
 
 def allowed_spans(window, max_answer_length):
-    """The first and the last piece of every span that a window allows, [N] each."""
+    """The first and the last piece of every valid span of a window, [N] each."""
     count = len(window.spans)
-    lengths = np.arange(min(max_answer_length, count))  # [L], less one
+    lengths = np.arange(min(max_answer_length, count))  # [L], each less one
     last = np.arange(count)[:, None] + lengths  # [W, L]
-    allowed = window.is_max_context[:, None] & (last < count)
-    begin, size = np.nonzero(allowed)
+    allowed = window.is_max_context[:, None] & (last < count)  # [W, L]
+    begin, size = np.nonzero(allowed)  # [N] each
     return begin, begin + size
 
 
 def beam_spans(window, beams, max_answer_length):
-    """The spans of a beam that a window allows, as google-research/albert run_squad_v2.py.
+    """Finds the valid spans of a window's beam, as google-research/albert run_squad_v2.py.
 
     Args:
-        window: a `finetuning.question_answering.windows.Window`.
-        beams: start_top_log_probs and start_top_index [K], end_top_log_probs and end_top_index
-            [K * J], a dict.
+        window: a `finetuning.question_answering.windows.ContextWindow`.
+        beams: a dict: start_top_log_probs and start_top_index [K], end_top_log_probs and
+            end_top_index [K * J].
         max_answer_length: the most pieces of an answer.
 
     Returns:
@@ -103,97 +104,98 @@ def beam_spans(window, beams, max_answer_length):
     end = beams["end_top_index"] - window.first
     allowed = (begin >= 0) & (begin <= end) & (end < count) & (end - begin < max_answer_length)
     allowed[allowed] = window.is_max_context[begin[allowed]]
-    start_score = np.repeat(beams["start_top_log_probs"], ends)
+    start_score = np.repeat(beams["start_top_log_probs"], ends)  # [K] -> [K * J]
     return Spans(
         begin[allowed], end[allowed], start_score[allowed], beams["end_top_log_probs"][allowed]
     )
 
 
 def best_candidates(context, windows, spans, n_best_size):
-    """The best texts of a question's windows, each once.
+    """Finds the best answers in a question's windows; each text is returned once.
 
     Args:
-        context: what the windows are cut from.
-        windows: `finetuning.question_answering.windows.Window`s.
+        context: the text that the windows are parts of.
+        windows: `finetuning.question_answering.windows.ContextWindow`s.
         spans: `Spans` of each.
-        n_best_size: the most texts.
+        n_best_size: the most answers.
 
     Returns:
-        `Candidate`s, the best first; of equal ones that of the earlier window, start and end.
+        `Candidate`s, the best first; equal ones in the order of window, start and end.
     """
-    columns = [np.concatenate(column) for column in zip(*spans, strict=True)]
-    owner = np.repeat(np.arange(len(spans)), [len(each.first) for each in spans])
-    score = columns[2] + columns[3]
-    look = FIRST_LOOK * n_best_size
+    merged = Spans(*(np.concatenate(parts) for parts in zip(*spans, strict=True)))
+    owner = np.repeat(np.arange(len(spans)), [len(of_window.first) for of_window in spans])
+    score = merged.start_score + merged.end_score
+    count = SPANS_PER_TEXT * n_best_size
     while True:
-        found = {}
-        for i in _best(score, look):
-            window = windows[owner[i]]
-            text = cut_answer(context, window.spans, columns[0][i], columns[1][i])
-            if text and text not in found:
-                found[text] = Candidate(text, float(columns[2][i]), float(columns[3][i]))
-                if len(found) == n_best_size:
+        candidates = {}  # text -> `Candidate`
+        for i in _best(score, count):
+            text = cut_answer(context, windows[owner[i]].spans, merged.first[i], merged.last[i])
+            if text and text not in candidates:
+                scores = float(merged.start_score[i]), float(merged.end_score[i])
+                candidates[text] = Candidate(text, *scores)
+                if len(candidates) == n_best_size:
                     break
-        if len(found) == n_best_size or look >= len(score):
-            return list(found.values())
-        look *= FIRST_LOOK
+        if len(candidates) == n_best_size or count >= len(score):
+            return list(candidates.values())
+        count *= SPANS_PER_TEXT
 
 
 def _best(score, count):
-    """The numbers of the highest scores, the highest first, of equal ones the lower number."""
+    """The indices of the highest scores, the highest first, equal ones in ascending order."""
     if count >= len(score):
         return np.argsort(-score, kind="stable")
-    # All that are at least the last of them, so that equal ones are not cut apart by chance.
-    least = -np.partition(-score, count)[count]
-    chosen = np.flatnonzero(score >= least)
+    # All spans with at least the lowest of these scores: ties must not be broken arbitrarily.
+    lowest = -np.partition(-score, count)[count]
+    chosen = np.flatnonzero(score >= lowest)
     return chosen[np.argsort(-score[chosen], kind="stable")]
 
 
 def answer_by_spans(
-    questions, windows, outputs, n_best_size, max_answer_length, version_2_with_negative=False
+    questions, windows, outputs, n_best_size, max_answer_length, *, version_2_with_negative=False
 ):
-    """Answers from the logits of the head of BERT, or of ALBERT's for SQuAD 1.1.
+    """Computes answers from the logits of a `SpanModel`.
 
     Args:
         questions: `finetuning.question_answering.data.Question`s.
-        windows: all their `finetuning.question_answering.windows.Window`s.
-        outputs: for each window (start logits, end logits), arrays [T or more].
-        n_best_size: how many answers each question gets at most, beside no answer.
+        windows: all their `finetuning.question_answering.windows.ContextWindow`s.
+        outputs: (start logits, end logits) of each window, arrays [T or more].
+        n_best_size: the most candidates of each question, in addition to "no answer".
         max_answer_length: the most pieces of an answer.
-        version_2_with_negative: whether no answer, whose logits are those of [CLS], is one too.
+        version_2_with_negative: whether "no answer", whose logits are those of [CLS], is a
+            candidate.
 
     Returns:
-        `Answered`; no answer's score is the lowest of all windows.
+        `PredictedAnswers`; the score of "no answer" is the lowest of all windows.
     """
-    answered = Answered({}, {}, {})
+    answered = PredictedAnswers({}, {}, {})
     for question, group in by_question(questions, windows, outputs):
         spans = [all_spans(window, *logits, max_answer_length) for window, logits in group]
         nbest = best_candidates(question.context, [w for w, _ in group], spans, n_best_size)
         best = nbest[0] if nbest else Candidate("", NO_ANSWER_SCORE, NO_ANSWER_SCORE)
         if version_2_with_negative:
             nulls = [Candidate("", float(s[0]), float(e[0])) for _, (s, e) in group]
-            null = min(nulls, key=lambda each: each.score)
+            null = min(nulls, key=lambda candidate: candidate.score)
             answered.null_odds[question.id] = null.score - best.score
-            nbest = sorted([null, *nbest], key=lambda each: -each.score)
+            nbest = sorted([null, *nbest], key=lambda candidate: -candidate.score)
         answered.texts[question.id] = best.text
         answered.nbest[question.id] = nbest or [best]
     return answered
 
 
 def answer_by_beams(questions, windows, outputs, n_best_size, max_answer_length):
-    """Answers from the beams of ALBERT's head for SQuAD 2.0.
+    """Computes answers from the beams of a `BeamSpanModel`.
 
     Args:
         questions: `finetuning.question_answering.data.Question`s.
-        windows: all their `finetuning.question_answering.windows.Window`s.
-        outputs: for each window what `beam_spans` takes, with cls_logits, a number.
-        n_best_size: how many answers each question gets at most.
+        windows: all their `finetuning.question_answering.windows.ContextWindow`s.
+        outputs: for each window the beams that `beam_spans` takes, with cls_logits, a scalar.
+        n_best_size: the most candidates of each question.
         max_answer_length: the most pieces of an answer.
 
     Returns:
-        `Answered`; the odds are the lowest cls_logits of all windows.
+        `PredictedAnswers`; null_odds are the lowest cls_logits of all windows.
     """
-    answered = Answered({}, {}, {})
+    answered = PredictedAnswers({}, {}, {})
     for question, group in by_question(questions, windows, outputs):
         spans = [beam_spans(window, beams, max_answer_length) for window, beams in group]
         nbest = best_candidates(question.context, [w for w, _ in group], spans, n_best_size)
@@ -205,7 +207,7 @@ def answer_by_beams(questions, windows, outputs, n_best_size, max_answer_length)
 
 
 def by_question(questions, windows, outputs):
-    """Each question with the pairs of its windows and their outputs."""
+    """Yields each question, and (window, output) of all its windows."""
     groups = [[] for _ in questions]
     for window, output in zip(windows, outputs, strict=True):
         groups[window.question].append((window, output))
@@ -213,11 +215,11 @@ def by_question(questions, windows, outputs):
 
 
 def with_threshold(answered, threshold):
-    """The answers, "" where its odds are above the threshold.
+    """The answers, "" where null_odds are above a threshold.
 
     Args:
-        answered: an `Answered`.
-        threshold: a number; None: every question gets an answer.
+        answered: `PredictedAnswers`.
+        threshold: a number; None: every question is answered.
 
     Returns:
         A dict from ids to texts.
@@ -229,29 +231,29 @@ def with_threshold(answered, threshold):
 
 
 def write_answers(folder, answered, threshold=None, score_name="logit"):
-    """Writes predictions.json, nbest_predictions.json and, if there are any, null_odds.json.
+    """Writes predictions.json, nbest_predictions.json and, if there are odds, null_odds.json.
 
     Args:
-        folder: where to.
-        answered: an `Answered`.
+        folder: an existing folder.
+        answered: `PredictedAnswers`.
         threshold: as for `with_threshold`.
-        score_name: what the scores are: "logit", or "log_prob" of ALBERT's heads.
+        score_name: what the scores are: "logit", or "log_prob" for a `BeamSpanModel`.
 
     Returns:
         The paths.
     """
     nbest = {}
     for key, candidates in answered.nbest.items():
-        scores = np.array([each.score for each in candidates])
+        scores = np.array([candidate.score for candidate in candidates])
         weights = np.exp(scores - scores.max())
         nbest[key] = [
             {
-                "text": each.text,
+                "text": candidate.text,
                 "probability": float(probability),
-                f"start_{score_name}": each.start_score,
-                f"end_{score_name}": each.end_score,
+                f"start_{score_name}": candidate.start_score,
+                f"end_{score_name}": candidate.end_score,
             }
-            for each, probability in zip(candidates, weights / weights.sum(), strict=True)
+            for candidate, probability in zip(candidates, weights / weights.sum(), strict=True)
         ]
     contents = {"predictions": with_threshold(answered, threshold), "nbest_predictions": nbest}
     if answered.null_odds:
@@ -263,7 +265,7 @@ def write_answers(folder, answered, threshold=None, score_name="logit"):
 
 
 def _write_json(path, content):
-    """Readable text; a lone surrogate as JSON's own escape, which is Python's too."""
+    """Writes readable JSON; Python's escape of a lone surrogate is valid JSON too."""
     text = json.dumps(content, indent=4, ensure_ascii=False) + "\n"
     with whole_file(path) as file:
         file.write(text.encode("utf-8", "backslashreplace"))

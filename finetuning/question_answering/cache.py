@@ -1,6 +1,6 @@
-"""Keeps questions that were cut into pieces in a file, with what they were cut from and by.
+"""Caches tokenized questions in a file, with a fingerprint of the questions and the tokenizer.
 
-Shapes: N questions, M contexts, Q pieces of all questions, C of all contexts.
+Shapes: N questions, M contexts, Q pieces of all questions, C pieces of all contexts.
 """
 
 import hashlib
@@ -10,21 +10,21 @@ import zipfile
 import numpy as np
 
 from bert_common.atomic_write import whole_file
-from finetuning.question_answering.windows import Encoded, count_workers, encode_questions
+from finetuning.question_answering.windows import EncodedQuestion, count_workers, encode_questions
 
-# Changes when the same questions would be cut otherwise, or kept otherwise.
-FORMAT = 1
+# To be raised when the same questions would be tokenized, or stored, differently.
+CACHE_VERSION = 1
 
 
 def load_or_encode(path, tokenizer, questions, max_query_length):
-    """Takes the pieces from the file if they are those of these questions, else makes it anew.
+    """Loads the pieces of questions from a file, or tokenizes the questions and writes the file.
 
     Args:
-        path: of an .npz file; one that is damaged, or holds other questions, is replaced.
+        path: an .npz file, which is replaced if it is damaged or holds other questions.
         tokenizer, questions, max_query_length: as for `windows.encode_questions`.
 
     Returns:
-        A list of `Encoded`, and whether the file had them.
+        A list of `EncodedQuestion`s, and whether they were in the file.
     """
     fingerprint = fingerprint_of(tokenizer, questions, max_query_length)
     encoded = _load(path, fingerprint)
@@ -37,27 +37,27 @@ def load_or_encode(path, tokenizer, questions, max_query_length):
 
 
 def fingerprint_of(tokenizer, questions, max_query_length):
-    """A SHA-256 (hexadecimal) of all that the pieces depend on."""
+    """A SHA-256 (hexadecimal) of everything that the pieces depend on."""
     digest = hashlib.sha256()
 
     def add(value):
-        # As long as it says, so that no two lists of texts are the same bytes.
+        # With its length, so that different lists of texts are different bytes.
         value = str(value).encode("utf-8", "surrogatepass")
         digest.update(f"{len(value)}:".encode() + value)
 
-    add(FORMAT)
+    add(CACHE_VERSION)
     add(tokenizer.fingerprint())
     add(max_query_length)
     for context, group in itertools.groupby(questions, lambda entry: entry.context):
-        asked = [entry.question for entry in group]
-        for value in (len(asked), context, *asked):
+        texts = [entry.question for entry in group]
+        for value in (len(texts), context, *texts):
             add(value)
     return digest.hexdigest()
 
 
 def _save(path, fingerprint, encoded):
     contexts, numbers = [], []
-    for pieces in encoded:  # those about one context share its arrays
+    for pieces in encoded:  # questions about the same context share its arrays
         if not contexts or pieces.context_ids is not contexts[-1].context_ids:
             contexts.append(pieces)
         numbers.append(len(contexts) - 1)
@@ -75,7 +75,7 @@ def _save(path, fingerprint, encoded):
 
 
 def _load(path, fingerprint):
-    """The `Encoded` of a file, or None if it is not there, damaged, or of others."""
+    """The `EncodedQuestion`s of a file; None if it is missing, damaged or of other questions."""
     try:
         with np.load(path) as file:
             if str(file["fingerprint"]) != fingerprint:
@@ -87,6 +87,6 @@ def _load(path, fingerprint):
     contexts = np.split(arrays["context_ids"], arrays["context_ends"][:-1])
     spans = np.split(arrays["spans"], arrays["context_ends"][:-1])
     return [
-        Encoded(question, contexts[number], spans[number])
+        EncodedQuestion(question, contexts[number], spans[number])
         for question, number in zip(questions, arrays["context_numbers"], strict=True)
     ]

@@ -1,15 +1,16 @@
-"""Reads questions about texts: SQuAD 1.1 and 2.0, KorQuAD 1.0, KLUE-MRC."""
+"""Reads questions about texts in SQuAD's format: SQuAD 1.1 and 2.0, KorQuAD 1.0, KLUE-MRC."""
 
 import dataclasses
 from typing import NamedTuple
 
 from bert_common.errors import InputError
 from bert_common.json_text import read_json
+from finetuning.readers import shortened
 from tokenization.vocabulary import read_bytes
 
 
 class Answer(NamedTuple):
-    """A piece of the context."""
+    """A part of the context."""
 
     text: str
     start: int  # its first character in the context
@@ -21,36 +22,36 @@ class Question(NamedTuple):
     id: str
     question: str
     context: str
-    answers: tuple  # of `Answer`; empty: not published, or there is none
+    answers: tuple  # of `Answer`s; empty if not published, or if there is none
     is_impossible: bool
 
 
 @dataclasses.dataclass(frozen=True)
 class QuestionDataset:
-    """The questions of a run, and by whose rules answers are judged.
+    """The questions of a run, and the benchmark whose rules score the answers.
 
     Attributes:
         benchmark: a key of `finetuning.question_answering.scores.BENCHMARKS`.
         version_2_with_negative: whether there may be questions without an answer.
-        read: split -> what `read_questions` returned; "train" to train on, "dev" to answer.
+        files: split -> what `read_questions` returned for its file.
     """
 
     benchmark: str
     version_2_with_negative: bool
-    read: dict
+    files: dict
 
     @property
     def splits(self):
-        """The splits that there are, and whether their answers are known."""
+        """Each split -> whether its answers are known."""
         return {
             split: any(entry.answers or entry.is_impossible for entry in questions)
-            for split, (questions, _) in self.read.items()
+            for split, (questions, _) in self.files.items()
         }
 
 
 def read_dataset_split(dataset, split, data_dir):
-    """The questions of a split, and how many answers were not where the file says."""
-    questions, moved = dataset.read[split]
+    """The questions of a split, and how many answers were not where the file says, as a dict."""
+    questions, moved = dataset.files[split]
     return questions, {"answers found elsewhere in their text": moved} if moved else {}
 
 
@@ -60,17 +61,17 @@ def read_questions(path, version_2_with_negative=False, with_answers=True):
     Args:
         path: JSON in the format of SQuAD, which KorQuAD 1.0 and KLUE-MRC share.
         version_2_with_negative: whether there may be questions without an answer.
-        with_answers: whether every question must have its answers, as for training and scoring;
-            otherwise they may be missing, and are not read.
+        with_answers: whether answers are read, as for training and scoring; every question must
+            then have them.
 
     Returns:
-        A list of `Question`s, and how many answers were not where the file says but elsewhere in
-        their text; the nearest such place was taken.
+        A list of `Question`s, and how many answers were not where the file says; for those the
+        nearest occurrence in the text was taken.
 
     Raises:
-        InputError: a file that is missing, empty, not JSON or of another format; an id that two
-            questions have; an answer that is nowhere in its text; a question without an answer
-            where there must be one.
+        InputError: the file is missing, empty, not JSON or of another format; two questions share
+            an id; an answer does not occur in its text; a question has no answer and must have
+            one.
     """
     content = read_json(read_bytes(path), path)
     questions, places, moved = [], {}, 0
@@ -99,7 +100,7 @@ def read_questions(path, version_2_with_negative=False, with_answers=True):
 
 
 def has_answers(path):
-    """Whether any question of a file has an answer, or is said to have none."""
+    """Whether any question of a file has an answer, or is marked as impossible."""
     content = read_json(read_bytes(path), path)
     try:
         return any(
@@ -109,16 +110,16 @@ def has_answers(path):
             for entry in paragraph["qas"]
         )
     except (AttributeError, KeyError, TypeError):
-        return True  # not of this format, which `read_questions` will say
+        return True  # of another format, which `read_questions` reports
 
 
 def _paragraphs(content, path):
-    """Every paragraph with its place."""
-    # KorQuAD 2 has whole pages in HTML instead of paragraphs.
+    """Yields every paragraph, and where in the file it is."""
+    # KorQuAD 2, for example, has whole pages in HTML instead of paragraphs.
     if not isinstance(content, dict) or not isinstance(content.get("data"), list):
         raise InputError(
             f'{path} must be in the format of SQuAD, an object with a list "data". Received: '
-            f"{', '.join(content) if isinstance(content, dict) else _shown(content)}"
+            f"{', '.join(content) if isinstance(content, dict) else shortened(content)}"
         )
     for number, article in enumerate(content["data"], 1):
         where = f"{path} article {number}"
@@ -127,16 +128,16 @@ def _paragraphs(content, path):
 
 
 def _field(entry, name, kind, where):
-    """A value of a JSON object, which must be there and of its kind."""
+    """A value of a JSON object, which must exist and be of a type."""
     if not isinstance(entry, dict):
-        raise InputError(f"{where} must be an object. Received: {_shown(entry)}")
+        raise InputError(f"{where} must be an object. Received: {shortened(entry)}")
     if name not in entry:
         raise InputError(f"{where} must have {name!r}. Received: {', '.join(entry)}")
     if not isinstance(entry[name], kind) or isinstance(entry[name], bool):
         kinds = kind if isinstance(kind, tuple) else (kind,)
         raise InputError(
             f"{where}: {name!r} must be {' or '.join(_KINDS[k] for k in kinds)}. "
-            f"Received: {_shown(entry[name])}"
+            f"Received: {shortened(entry[name])}"
         )
     return entry[name]
 
@@ -145,7 +146,7 @@ _KINDS = {str: "a string", int: "a whole number", list: "a list"}
 
 
 def _answers(entries, context, where):
-    """The answers, each where its text is, and how many are not where the file says."""
+    """The `Answer`s, and how many of them were not where the file says."""
     answers, moved = [], 0
     for entry in entries:
         text = _field(entry, "text", str, where)
@@ -162,7 +163,7 @@ def _answers(entries, context, where):
 
 
 def _nearest(text, start, context):
-    """Where the text stands that is nearest to `start`; None if nowhere."""
+    """Where the occurrence of the text nearest to `start` begins; None if there is none."""
     start = max(0, min(start, len(context)))
     before, after = context.rfind(text, 0, start + len(text)), context.find(text, start)
     places = [place for place in (before, after) if place >= 0]
@@ -177,7 +178,3 @@ def _check_answered(answers, impossible, version_2_with_negative, where):
         )
     if not answers and not impossible:
         raise InputError(f"{where} must have an answer. Received: none")
-
-
-def _shown(value):
-    return repr(value)[:60]

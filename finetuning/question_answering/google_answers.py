@@ -1,22 +1,26 @@
-"""Chooses and cuts answers as google-research/bert run_squad.py does, to compare figures.
+"""Chooses and extracts answers exactly as google-research/bert run_squad.py, to compare scores.
 
-It differs from `answers` in three ways. Spans begin and end at the n_best_size best
-pieces alone, the question's and the padding's among them. An answer is looked for among whole
-words, the parts that spaces separate, by comparing texts; where they do not match, because a
-piece is [UNK] or a character was changed, the whole words are the answer. Scores are summed in
-float64.
+It differs from `answers` in three ways. Spans start and end only at the n_best_size best pieces of
+the row, which may be the question's or padding. The text of an answer is located by comparing its
+pieces with the whole words of the context; where they do not match, because a piece is [UNK] or a
+character was normalised, the whole words are the answer. Scores are summed in float64.
 
 Shapes: T pieces of a row.
 """
 
 import numpy as np
 
-from finetuning.question_answering.answers import NO_ANSWER_SCORE, Answered, Candidate, by_question
+from finetuning.question_answering.answers import (
+    NO_ANSWER_SCORE,
+    Candidate,
+    PredictedAnswers,
+    by_question,
+)
 
-# What a question gets that no window has a span for.
+# The answer to a question for which no window has a span.
 NOTHING_FOUND = Candidate("empty", 0.0, 0.0)
 
-# Others, such as U+00A0, are part of a word.
+# Other spaces, such as U+00A0, are part of a word.
 WORD_SEPARATORS = " \t\r\n\u202f"
 
 
@@ -26,45 +30,46 @@ def answer_as_google(
     outputs,
     n_best_size,
     max_answer_length,
+    *,
     version_2_with_negative,
     tokenizer,
 ):
-    """Answers from the logits of BERT's head.
+    """Computes answers from the logits of BERT's head.
 
     Args:
         questions, windows, outputs, n_best_size, max_answer_length, version_2_with_negative: as
-            for `answers.answer_by_spans`. Google pads all rows to one length, and its
-            best pieces may be of the padding: logits of shorter rows may give other answers.
-        tokenizer: a `FullTokenizer`, which the windows were cut with.
+            for `answers.answer_by_spans`. Google pads all rows to one length and its best pieces
+            may be padding, so logits of shorter rows may give other answers.
+        tokenizer: the `FullTokenizer` that the windows were made with.
 
     Returns:
-        `finetuning.question_answering.answers.Answered`.
+        `finetuning.question_answering.answers.PredictedAnswers`.
     """
-    answered = Answered({}, {}, {})
+    answered = PredictedAnswers({}, {}, {})
     for question, group in by_question(questions, windows, outputs):
-        words = Words(question.context)
+        words = ContextWords(question.context)
         spans = []  # (score, window, first piece in the row, last piece, start, end logit)
         for window, logits in group:
             spans += _spans(window, *logits, n_best_size, max_answer_length)
         null = None
         if version_2_with_negative:
             nulls = [Candidate("", float(start[0]), float(end[0])) for _, (start, end) in group]
-            null = min(nulls, key=lambda each: each.score)
+            null = min(nulls, key=lambda candidate: candidate.score)
             spans.append((null.score, None, 0, 0, null.start_score, null.end_score))
-        spans.sort(key=lambda span: -span[0])  # of equal ones the earlier stays before
-        found = {}
+        spans.sort(key=lambda span: -span[0])  # stable: of equal ones the earlier first
+        candidates = {}  # text -> `Candidate`
         for _, window, first, last, start_score, end_score in spans:
-            if len(found) == n_best_size:
+            if len(candidates) == n_best_size:
                 break
             text = _text(window, first, last, words, tokenizer) if window else ""
-            found.setdefault(text, Candidate(text, start_score, end_score))
+            candidates.setdefault(text, Candidate(text, start_score, end_score))
         if null:
-            found.setdefault("", null)
-        nbest = list(found.values()) or [NOTHING_FOUND]
+            candidates.setdefault("", null)
+        nbest = list(candidates.values()) or [NOTHING_FOUND]
         best = nbest[0]
         if null:
-            nothing = Candidate("", NO_ANSWER_SCORE, NO_ANSWER_SCORE)  # where Google's fails
-            best = next((each for each in nbest if each.text), nothing)
+            nothing = Candidate("", NO_ANSWER_SCORE, NO_ANSWER_SCORE)  # Google's program fails here
+            best = next((candidate for candidate in nbest if candidate.text), nothing)
             answered.null_odds[question.id] = null.score - best.start_score - best.end_score
         answered.texts[question.id] = best.text
         answered.nbest[question.id] = nbest
@@ -72,7 +77,7 @@ def answer_as_google(
 
 
 def _spans(window, start_logits, end_logits, n_best_size, max_answer_length):
-    """The spans that a window allows between the best starts and the best ends."""
+    """Yields the spans of a window between the best starts and the best ends."""
     count = len(window.spans)
     for start in _best(start_logits, n_best_size):
         for end in _best(end_logits, n_best_size):
@@ -86,20 +91,20 @@ def _spans(window, start_logits, end_logits, n_best_size, max_answer_length):
 
 
 def _best(logits, count):
-    """The places of the highest logits, the highest first, of equal ones the first."""
+    """The indices of the highest logits, the highest first, of equal ones the first."""
     return np.argsort(-logits, kind="stable")[:count].tolist()
 
 
-class Words:
-    """A context's words, and which of them each character is in.
+class ContextWords:
+    """The words of a context.
 
     Attributes:
-        words: the parts that `WORD_SEPARATORS` separate.
-        at: for each character the number of its word.
+        words: the parts between `WORD_SEPARATORS`.
+        index_at: for each character the index of its word.
     """
 
     def __init__(self, context):
-        self.words, self.at = [], []
+        self.words, self.index_at = [], []
         inside = False
         for character in context:
             if character in WORD_SEPARATORS:
@@ -109,34 +114,36 @@ class Words:
             else:
                 self.words.append(character)
                 inside = True
-            self.at.append(len(self.words) - 1)
+            self.index_at.append(len(self.words) - 1)
 
 
 def _text(window, first, last, words, tokenizer):
-    """The answer from a window's first to its last piece."""
-    numbers = [words.at[window.spans[place][0]] for place in (first, last)]
-    original = " ".join(words.words[numbers[0] : numbers[1] + 1])
+    """The answer between two pieces of a window."""
+    indices = [words.index_at[window.spans[piece][0]] for piece in (first, last)]
+    original = " ".join(words.words[indices[0] : indices[1] + 1])
     ids = window.ids[window.first + first : window.first + last + 1].tolist()
     joined = " ".join(tokenizer.convert_ids_to_tokens(ids))
     predicted = " ".join(joined.replace(" ##", "").replace("##", "").split())
-    return project(predicted, original, tokenizer)
+    return find_original_text(predicted, original, tokenizer)
 
 
-def project(predicted, original, tokenizer):
-    """The part of the original words that reads as the predicted text, or all of them.
+def find_original_text(predicted, original, tokenizer):
+    """Finds the part of the original words that was tokenized to the predicted text.
+
+    Google's get_final_text.
 
     Args:
-        predicted: pieces, put together.
-        original: the words that they are in, separated by a space.
-        tokenizer: what made the pieces.
+        predicted: pieces, joined to a text.
+        original: the words that they are in, separated by single spaces.
+        tokenizer: the one that made the pieces.
 
     Returns:
-        The part of `original`; all of it where the tokenizer changes the number of characters, or
+        The part of `original`; all of it if the tokenizer changes the number of characters, or if
         the text is not found.
     """
     tokenized = " ".join(tokenizer.basic_tokens(original))
     start = tokenized.find(predicted)
-    # Where the characters are that are no space: the i-th of one text is the i-th of the other.
+    # The positions of non-space characters: the i-th of one text is the i-th of the other.
     ours = [place for place, character in enumerate(original) if character != " "]
     theirs = {
         place: number

@@ -1,4 +1,4 @@
-"""Scores answers as the official programs of SQuAD 1.1, SQuAD 2.0, KorQuAD 1.0 and KLUE-MRC do."""
+"""Scores answers as the official programs of SQuAD 1.1 and 2.0, KorQuAD 1.0 and KLUE-MRC do."""
 
 import collections
 import difflib
@@ -12,30 +12,30 @@ from bert_common.errors import InputError
 PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 
-# What KorQuAD's program takes for a space before it drops punctuation.
+# What KorQuAD's program replaces by a space before it drops punctuation.
 _KORQUAD_SPACES = str.maketrans(dict.fromkeys("'\"《》<>〈〉()‘’", " "))
 
-# KLUE's program means a set of characters like KorQuAD's, but has its bracket closed too early.
+# KLUE's program intends a set of characters like KorQuAD's, but its bracket closes too early.
 _KLUE_SPACES = re.compile(r"['\"《》<>〈〉]\(\)‘’")
 
 
 def normalize_squad(text):
-    """Lower case, without punctuation, the articles a, an, the, and more than single spaces."""
+    """Lower-cases; removes punctuation, the articles a, an, the, and repeated spaces."""
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(PUNCTUATION)).split())
 
 
 def normalize_korquad(text):
-    """Lower case, without punctuation; quotes and some brackets are spaces."""
+    """Lower-cases and removes punctuation; quotes and some brackets become spaces."""
     return " ".join(text.translate(_KORQUAD_SPACES).lower().translate(PUNCTUATION).split())
 
 
 def normalize_klue(text):
-    """Lower case, without punctuation."""
+    """Lower-cases and removes punctuation."""
     return " ".join(_KLUE_SPACES.sub(" ", text.lower()).translate(PUNCTUATION).split())
 
 
 def word_f1(answer, gold):
-    """F1 of the words that two normalised texts share."""
+    """F1 of the words that two normalised texts have in common."""
     return _f1(answer.split(), gold.split())
 
 
@@ -45,39 +45,39 @@ def without_spaces(text):
 
 
 def character_f1(answer, gold):
-    """F1 of the characters that two normalised texts share, spaces aside."""
+    """F1 of the characters that two normalised texts have in common, without spaces."""
     return _f1(without_spaces(answer), without_spaces(gold))
 
 
 def _f1(answer, gold):
-    same = sum((collections.Counter(answer) & collections.Counter(gold)).values())
-    return _harmonic(same, len(answer), len(gold))
+    common = sum((collections.Counter(answer) & collections.Counter(gold)).values())
+    return _harmonic_mean(common, len(answer), len(gold))
 
 
 def rouge_w(answer, gold):
-    """F1 of the longest run of characters that two normalised texts share."""
+    """F1 of the longest substring that two normalised texts have in common."""
     match = difflib.SequenceMatcher(None, answer, gold).find_longest_match(
         0, len(answer), 0, len(gold)
     )
-    return _harmonic(match.size, len(answer), len(gold))
+    return _harmonic_mean(match.size, len(answer), len(gold))
 
 
-def _harmonic(same, of_answer, of_gold):
-    if same == 0:
+def _harmonic_mean(common, of_answer, of_gold):
+    if common == 0:
         return 0.0
-    precision, recall = same / of_answer, same / of_gold
+    precision, recall = common / of_answer, common / of_gold
     return 2 * precision * recall / (precision + recall)
 
 
 class Rules(NamedTuple):
-    """How a benchmark compares two texts."""
+    """How a benchmark compares an answer with a true one."""
 
     normalize: Callable
     overlap: Callable  # of two normalised texts, 0 to 1
     overlap_name: str
-    drops_empty: bool  # whether a true answer that normalises to nothing does not count
-    units: Callable  # what overlaps: the words, or the characters, of a normalised text
-    segments: re.Pattern  # the parts of a text that none of them reaches beyond
+    drops_empty: bool  # whether true answers that normalise to "" are ignored
+    units: Callable  # splits a normalised text into what overlaps: words or characters
+    segments: re.Pattern  # matches parts of a text across whose borders no unit extends
 
 
 _WORDS, _CHARACTERS = re.compile(r"\S+"), re.compile(".", re.DOTALL)
@@ -90,7 +90,7 @@ BENCHMARKS = {
 
 
 def score_each(questions, answers, benchmark, version_2_with_negative):
-    """Two scores of every question, each the best over its true answers.
+    """Computes two scores of every question, each the best over its true answers.
 
     Args:
         questions: `finetuning.question_answering.data.Question`s.
@@ -103,7 +103,7 @@ def score_each(questions, answers, benchmark, version_2_with_negative):
         Two dicts from ids to numbers of 0 to 1: exact match, and overlap.
 
     Raises:
-        InputError: a question that is not answered.
+        InputError: a question is not answered.
     """
     rules = BENCHMARKS[benchmark]
     missing = [question.id for question in questions if question.id not in answers]
@@ -124,7 +124,7 @@ def score_each(questions, answers, benchmark, version_2_with_negative):
 
 
 def gold_texts(question, rules, version_2_with_negative):
-    """The true answers of a question, normalised; "" where it is true that there is none."""
+    """The true answers of a question, normalised; "" if it has none, as in SQuAD 2.0."""
     golds = [rules.normalize(gold.text) for gold in question.answers]
     if version_2_with_negative:
         golds = [gold for gold in golds if gold or not rules.drops_empty] or [""]
@@ -132,7 +132,7 @@ def gold_texts(question, rules, version_2_with_negative):
 
 
 def score_text(text, golds, rules, version_2_with_negative):
-    """Exact match and overlap of an answer, each the best over the true ones."""
+    """Computes exact match and overlap of an answer, each the best over the true ones."""
     answer = rules.normalize(text)
     exact = max((float(answer == gold) for gold in golds), default=0.0)
     overlap = max(
@@ -148,13 +148,13 @@ def score_text(text, golds, rules, version_2_with_negative):
 
 
 def score_answers(questions, answers, benchmark="squad"):
-    """Scores answers where every question has one, as SQuAD 1.1 and KorQuAD 1.0.
+    """Scores answers where every question has one, as in SQuAD 1.1 and KorQuAD 1.0.
 
     Args:
         questions, answers, benchmark: as for `score_each`.
 
     Returns:
-        A dict: "exact_match" and "f1" (of KLUE-MRC "rouge_w"), in per cent.
+        A dict: "exact_match" and "f1" ("rouge_w" for KLUE-MRC), in per cent.
     """
     exact, overlap = score_each(questions, answers, benchmark, False)
     name = BENCHMARKS[benchmark].overlap_name
@@ -162,19 +162,19 @@ def score_answers(questions, answers, benchmark="squad"):
 
 
 def score_answers_or_none(questions, answers, null_odds=None, benchmark="squad"):
-    """Scores answers where a question may have none, as SQuAD 2.0 and KLUE-MRC.
+    """Scores answers where a question may have none, as in SQuAD 2.0 and KLUE-MRC.
 
     Args:
         questions, benchmark: as for `score_each`.
         answers: a dict from ids to texts, "" where there is no answer.
-        null_odds: how likely each question is to have none, id -> number. With it come
-            best_exact and best_f1, what the best thresholds would give; for that `answers` should
-            say nothing of odds themselves, as `answers.Answered.texts`.
+        null_odds: id -> how likely the question has no answer, or None. With it, best_exact and
+            best_f1, the scores at the best thresholds, are computed too; `answers` must then be
+            without a threshold, as `answers.PredictedAnswers.texts`.
 
     Returns:
         A dict with SQuAD 2.0's names: exact, f1, total; HasAns_exact, HasAns_f1, HasAns_total;
         NoAns_exact and so on; best_exact, best_exact_thresh, best_f1, best_f1_thresh. Scores are
-        in per cent; of KLUE-MRC rouge_w stands for f1.
+        in per cent; for KLUE-MRC, rouge_w replaces f1.
     """
     exact, overlap = score_each(questions, answers, benchmark, True)
     name = BENCHMARKS[benchmark].overlap_name
@@ -184,11 +184,11 @@ def score_answers_or_none(questions, answers, null_odds=None, benchmark="squad")
         "NoAns_": [question for question in questions if not question.answers],
     }
     scores = {}
-    for beginning, part in parts.items():
+    for prefix, part in parts.items():
         if part:
-            scores[f"{beginning}exact"] = _percent([exact[question.id] for question in part])
-            scores[f"{beginning}{name}"] = _percent([overlap[question.id] for question in part])
-            scores[f"{beginning}total"] = len(part)
+            scores[f"{prefix}exact"] = _percent([exact[question.id] for question in part])
+            scores[f"{prefix}{name}"] = _percent([overlap[question.id] for question in part])
+            scores[f"{prefix}total"] = len(part)
     if null_odds is not None:
         for key, values in (("exact", exact), (name, overlap)):
             best, threshold = best_threshold(questions, answers, values, null_odds)
@@ -197,24 +197,24 @@ def score_answers_or_none(questions, answers, null_odds=None, benchmark="squad")
 
 
 def best_threshold(questions, answers, scores, null_odds):
-    """The threshold of odds above which "" is answered that gives the best score.
+    """Finds the threshold of null_odds, above which the answer is "", with the best score.
 
-    As SQuAD 2.0's program: the questions are answered one by one, those with the lowest odds
-    first; 0 where it is best to answer none.
+    As SQuAD 2.0's program: questions are answered one by one, those with the lowest odds first;
+    the threshold is 0 if it is best to answer none.
 
     Args:
         questions: `finetuning.question_answering.data.Question`s.
         answers: a dict from ids to texts.
-        scores: id -> the score of that answer, of 0 to 1.
+        scores: id -> the score of that answer, from 0 to 1.
         null_odds: id -> number.
 
     Returns:
         The best score in per cent, and the threshold.
     """
     answerable = {question.id: bool(question.answers) for question in questions}
-    current = best = sum(not each for each in answerable.values())
+    current = best = list(answerable.values()).count(False)
     threshold = 0.0
-    for key in sorted(answerable, key=lambda each: null_odds[each]):
+    for key in sorted(answerable, key=null_odds.__getitem__):
         if answerable[key]:
             current += scores[key]
         elif answers[key]:

@@ -1,7 +1,7 @@
-"""Finds the best scores that answers could reach: the limit that pieces and windows set.
+"""Computes the upper bound on the scores of answers that pieces and windows permit.
 
-An answer is cut out between two pieces. A particle that is one piece with its noun cannot be cut
-off, so that even the best answer may be longer or shorter than the true one.
+An answer starts and ends at the borders of pieces. A particle in one piece with its noun cannot be
+separated from it, so even the best answer may be longer or shorter than the true one.
 
 Shapes: N spans, S segments of a context.
 """
@@ -15,19 +15,19 @@ from finetuning.question_answering.scores import BENCHMARKS, PUNCTUATION, gold_t
 
 
 def best_scores(questions, windows, max_answer_length, benchmark, version_2_with_negative):
-    """The two best scores of each question over all answers that `answers` can give.
+    """Computes the two best scores of each question over all answers that `answers` can return.
 
-    The answer with the best overlap need not be an exact match, nor the other way round: each of
-    the two is the most that any model reaches.
+    The answer with the best overlap need not be the one with the best exact match: each of the two
+    scores is the highest that any model can reach.
 
     Args:
         questions: `finetuning.question_answering.data.Question`s.
-        windows: all their `finetuning.question_answering.windows.Window`s.
+        windows: all their `finetuning.question_answering.windows.ContextWindow`s.
         max_answer_length: the most pieces of an answer.
         benchmark, version_2_with_negative: as for `scores.score_each`.
 
     Returns:
-        Two lists of numbers of 0 to 1, in the order of the questions: exact match, and overlap.
+        Two lists of numbers from 0 to 1, in the order of the questions: exact match, and overlap.
     """
     groups = [[] for _ in questions]
     for window in windows:
@@ -40,14 +40,14 @@ def best_scores(questions, windows, max_answer_length, benchmark, version_2_with
 
 
 def _best_of(question, windows, max_answer_length, benchmark, version_2_with_negative):
-    """The best exact match and the best overlap of a question."""
+    """The best exact match and the best overlap of one question."""
     rules = BENCHMARKS[benchmark]
     golds = gold_texts(question, rules, version_2_with_negative)
     spans = []
     for window in windows:
         first, last = allowed_spans(window, max_answer_length)
         spans.append(np.stack([window.spans[first, 0], window.spans[last, 1]], axis=1))
-    spans = np.concatenate(spans)  # [N, 2]: the first character, and the one after the last
+    spans = np.concatenate(spans)  # [N, 2]: first character and end
     exact = overlap = 0.0
     if version_2_with_negative or not len(spans):  # "" is an answer too
         exact, overlap = score_text("", golds, rules, version_2_with_negative)
@@ -55,7 +55,7 @@ def _best_of(question, windows, max_answer_length, benchmark, version_2_with_neg
         return exact, overlap
     seen = {""}
 
-    def look_at(span):
+    def score_span(span):
         nonlocal exact, overlap
         text = question.context[slice(*span)].strip()
         if text not in seen:
@@ -63,29 +63,29 @@ def _best_of(question, windows, max_answer_length, benchmark, version_2_with_neg
             scores = score_text(text, golds, rules, version_2_with_negative)
             exact, overlap = max(exact, scores[0]), max(overlap, scores[1])
 
-    for answer in question.answers:  # most can be cut out as they stand
-        place = answer.start, answer.start + len(answer.text)
-        look_at(spans[np.abs(spans - place).sum(axis=1).argmin()])
+    for answer in question.answers:  # most true answers are spans themselves
+        ends = answer.start, answer.start + len(answer.text)
+        score_span(spans[np.abs(spans - ends).sum(axis=1).argmin()])
     if exact == overlap == 1:
         return exact, overlap
     bounds = np.max([_bounds(question.context, spans, gold, rules) for gold in golds], axis=0)
     for i in np.argsort(-bounds, kind="stable"):
-        # An exact match has a full overlap, or leaves nothing of both texts.
+        # The overlap of an exact match is 1, unless both texts normalise to "".
         if bounds[i] <= overlap and (bounds[i] < 1 or exact == 1):
             break
-        look_at(spans[i])
+        score_span(spans[i])
     return exact, overlap
 
 
 def _bounds(context, spans, gold, rules):
-    """What the scores of spans with a true answer are at most, found without cutting them out.
+    """Computes upper bounds on the overlap of spans with a true answer, without their texts.
 
-    The context falls into segments: words, or characters. An answer shares no more units with the
-    true one than the segments that it touches have of them, and it is at least as long as the
-    segments that it holds whole.
+    The context is divided into segments: words or characters. An answer has no more units in
+    common with the true one than the segments that it touches, and it has at least as many units
+    as the segments that it contains.
 
     Args:
-        context: what the spans are cut from.
+        context: the text of the spans.
         spans: [N, 2].
         gold: a true answer, normalised.
         rules: `finetuning.question_answering.scores.Rules`.
@@ -100,21 +100,21 @@ def _bounds(context, spans, gold, rules):
     for segment in {match[0] for match in matches}:
         text = segment.casefold().translate(PUNCTUATION)
         if not segment.isalnum():
-            text += " "  # what it may become
+            text += " "  # which it may be normalised to
         shared[segment] = sum(min(count, text.count(unit)) for unit, count in wanted.items())
         counts[segment] = any(map(str.isalnum, rules.normalize(segment)))
     starts = np.array([match.start() for match in matches], np.int64)  # [S]
     ends = np.array([match.end() for match in matches], np.int64)
-    most = _sums(shared[match[0]] for match in matches)  # [S + 1]
-    least = _sums(counts[match[0]] for match in matches)
-    begin, end = spans.T  # [N]
-    most = most[np.searchsorted(starts, end)] - most[np.searchsorted(ends, begin, "right")]
+    most = _cumulative(shared[match[0]] for match in matches)  # [S + 1]
+    least = _cumulative(counts[match[0]] for match in matches)
+    begin, end = spans.T  # [N] each
+    most = most[np.searchsorted(starts, end)] - most[np.searchsorted(ends, begin, "right")]  # [N]
     most = np.minimum(most, len(units))
     whole = least[np.searchsorted(ends, end, "right")] - least[np.searchsorted(starts, begin)]
     lengths = len(units) + np.maximum(most, whole)
     return np.where(lengths == 0, 1.0, 2 * most / np.maximum(lengths, 1))
 
 
-def _sums(numbers):
-    """0, then the sum of the first number, of the first two, and so on."""
+def _cumulative(numbers):
+    """The sums of the first 0, 1, 2, ... numbers."""
     return np.cumsum([0, *numbers])

@@ -1,7 +1,7 @@
-"""Cuts questions with their texts into rows for an encoder, with a sliding window over long texts.
+"""Turns questions about texts into rows for an encoder; long texts are split by a sliding window.
 
 Shapes: B batch, T pieces of a row, Q pieces of a question, C pieces of a context, W pieces of the
-context that a window holds.
+context in a window.
 """
 
 import itertools
@@ -18,35 +18,36 @@ from finetuning.inputs import pad_rows
 # [CLS] question [SEP] context [SEP]
 SPECIALS = 3
 
-# Contexts that a worker process encodes at a time: sending them costs little beside that.
-CONTEXTS_OF_A_TASK = 16
+# Contexts per task of a worker process; sending so many costs little compared with tokenizing them.
+CONTEXTS_PER_TASK = 16
 
-# A worker process takes as long to start as about so many contexts take to be cut.
-CONTEXTS_OF_A_WORKER = 100
+# Tokenizing about this many contexts takes as long as starting a worker process.
+CONTEXTS_PER_WORKER = 100
 
-# What helps where worker processes need too much: there is one for each core.
+# The remedy where worker processes need too much memory: there is one per core.
 FEWER_CORES = "on fewer cores (taskset) it needs fewer processes and less memory"
 
 
-class Encoded(NamedTuple):
-    """A question with its context as pieces; questions about one context share its arrays."""
+class EncodedQuestion(NamedTuple):
+    """A question and its context as pieces; questions about the same context share its arrays."""
 
     question_ids: np.ndarray  # [Q] int32
     context_ids: np.ndarray  # [C] int32
-    spans: np.ndarray  # [C, 2] int32: first character of each piece, and the one after its last
+    spans: np.ndarray  # [C, 2] int32: first character and end of each piece
 
 
-class Window(NamedTuple):
-    """A row: [CLS] question [SEP] a part of the context [SEP].
+class ContextWindow(NamedTuple):
+    """A row: [CLS] question [SEP] part of the context [SEP].
 
     Attributes:
-        question: the number of its question.
+        question: the index of its question.
         ids: [T] int32.
         first: where the context begins in the row, Q + 2.
-        spans: [W, 2] int32, the characters in the context of each piece there.
-        is_max_context: [W] bool: whether no other window has more on both sides of the piece.
+        spans: [W, 2] int32, first character and end of each of its pieces in the context.
+        is_max_context: [W] bool: whether of all windows this one shows the piece with the most
+            context on both sides.
         start_position, end_position: the first and the last piece of the answer in the row; both
-            0, that is [CLS], where the answer is not in this window, or is not known.
+            0, that is [CLS], if the answer is not in this window, or not known.
         is_impossible: whether it is not.
     """
 
@@ -61,12 +62,12 @@ class Window(NamedTuple):
 
     @property
     def segment_ids(self):
-        """[T] int32: 0 up to the first [SEP], then 1."""
+        """[T] int32: 0 up to the first [SEP], 1 after it."""
         return np.repeat(np.array([0, 1], np.int32), [self.first, len(self.ids) - self.first])
 
     @property
     def p_mask(self):
-        """[T] int32: 0 where an answer may be, the context and [CLS], as google-research/albert."""
+        """[T] int32: 0 where answers may be: in the context and, as Google, at [CLS]."""
         mask = np.ones(len(self.ids), np.int32)
         mask[0] = 0
         mask[self.first : self.first + len(self.spans)] = 0
@@ -74,21 +75,21 @@ class Window(NamedTuple):
 
 
 def count_workers(contexts):
-    """How many processes are worth starting to cut so many contexts."""
-    return min(available_cores(), 1 + contexts // CONTEXTS_OF_A_WORKER)
+    """How many worker processes pay off for tokenizing so many contexts."""
+    return min(available_cores(), 1 + contexts // CONTEXTS_PER_WORKER)
 
 
 def encode_questions(tokenizer, questions, max_query_length, workers=1):
-    """Cuts questions and contexts into pieces, every context once.
+    """Tokenizes questions and contexts; each context once.
 
     Args:
         tokenizer: has `encode` and `encode_with_offsets`.
-        questions: `data.Question`s; those about one text side by side.
-        max_query_length: how many pieces of a question are kept.
-        workers: how many processes share the work; a single one is this process.
+        questions: `data.Question`s; those about the same text are neighbours.
+        max_query_length: the most pieces of a question; more are cut off.
+        workers: how many processes share the work; with one it is done in this process.
 
     Returns:
-        A list of `Encoded`, one for each question.
+        A list of `EncodedQuestion`s, one for each question.
     """
     groups = [
         (context, [entry.question for entry in group])
@@ -98,19 +99,19 @@ def encode_questions(tokenizer, questions, max_query_length, workers=1):
 
 
 def encode_groups(encode, groups, limit, tokenizer, workers):
-    """Has worker processes encode groups of texts.
+    """Encodes groups of texts in worker processes.
 
     Args:
         encode: a task of `start_workers`, whose plan is (lists of groups, `limit`); returns a list.
-        groups: each a context with what is asked about it.
-        limit: how many pieces are kept of what is cut.
-        tokenizer: what cuts the text.
-        workers: how many processes share the work; a single one is this process.
+        groups: each a context with the questions about it.
+        limit: how many pieces of a question `encode` keeps.
+        tokenizer: what `encode` tokenizes with.
+        workers: how many processes share the work; with one it is done in this process.
 
     Returns:
-        All that `encode` returned, in order.
+        The concatenated lists that `encode` returned, in order.
     """
-    tasks = [groups[i : i + CONTEXTS_OF_A_TASK] for i in range(0, len(groups), CONTEXTS_OF_A_TASK)]
+    tasks = [groups[i : i + CONTEXTS_PER_TASK] for i in range(0, len(groups), CONTEXTS_PER_TASK)]
     with (
         start_workers(
             (tasks, limit), tokenizer, min(workers, len(tasks)), FEWER_CORES, (__name__,)
@@ -121,7 +122,7 @@ def encode_groups(encode, groups, limit, tokenizer, workers):
         for number, encoded in run(encode, range(len(tasks))):
             done[number] = encoded
             bar.update(len(tasks[number]))
-    return [each for number in range(len(tasks)) for each in done[number]]
+    return [encoded for number in range(len(tasks)) for encoded in done[number]]
 
 
 def _encode_task(plan, tokenizer, number):
@@ -133,27 +134,27 @@ def _encode_task(plan, tokenizer, number):
         spans = np.array(spans, np.int32).reshape(-1, 2)  # of an empty context [0] -> [0, 2]
         for question in questions:
             question_ids = np.array(tokenizer.encode(question)[:max_query_length], np.int32)
-            encoded.append(Encoded(question_ids, context_ids, spans))
+            encoded.append(EncodedQuestion(question_ids, context_ids, spans))
     return encoded
 
 
 def make_windows(questions, encoded, tokenizer, max_seq_length, doc_stride, training=False):
-    """Makes the rows of all questions, as google-research/bert run_squad.py.
+    """Makes the windows of all questions, as google-research/bert run_squad.py.
 
     Args:
         questions: `finetuning.question_answering.data.Question`s.
-        encoded: an `Encoded` for each.
+        encoded: an `EncodedQuestion` for each question.
         tokenizer: has [CLS] and [SEP].
         max_seq_length: the largest T.
-        doc_stride: how far a window begins after the one before it.
-        training: whether to look up the first answer of every question.
+        doc_stride: by how many pieces a window begins after the previous one.
+        training: whether to locate the first answer of every question.
 
     Returns:
-        A list of `Window`s, in the order of the questions, and how many questions were left out
-        of it: those in training whose answer has no piece, as an answer of control characters.
+        A list of `ContextWindow`s, in the order of the questions, and how many questions were left
+        out of it: in training those whose answer has no piece, such as control characters.
 
     Raises:
-        InputError: questions leave no room for the context, or a stride below 1.
+        InputError: a question leaves no room for the context, or the stride is below 1.
     """
     if doc_stride < 1:
         raise InputError(f"the stride of windows must be at least 1. Received: {doc_stride}")
@@ -176,7 +177,7 @@ def make_windows(questions, encoded, tokenizer, max_seq_length, doc_stride, trai
 
 
 def _windows_of(number, pieces, tokenizer, room, doc_stride, answer):
-    """The windows of one question."""
+    """Yields the windows of one question."""
     question, context = pieces.question_ids, pieces.context_ids
     begin = np.array([tokenizer.cls_id, *question, tokenizer.sep_id], np.int32)
     first, starts, lengths = len(begin), *window_places(len(context), room, doc_stride)
@@ -184,7 +185,7 @@ def _windows_of(number, pieces, tokenizer, room, doc_stride, answer):
     for index, (start, length) in enumerate(zip(starts, lengths, strict=True)):
         end = start + length
         inside = answer is not None and start <= answer[0] and answer[1] < end
-        yield Window(
+        yield ContextWindow(
             question=number,
             ids=np.concatenate([begin, context[start:end], [tokenizer.sep_id]], dtype=np.int32),
             first=first,
@@ -199,7 +200,7 @@ def _windows_of(number, pieces, tokenizer, room, doc_stride, answer):
 def window_places(length, room, doc_stride):
     """Where the windows over a context of `length` pieces begin, and how long each is.
 
-    An empty context has one window, without a piece.
+    An empty context has one window, of length 0.
     """
     starts, lengths = [0], [min(length, room)]
     while starts[-1] + lengths[-1] < length:
@@ -209,13 +210,13 @@ def window_places(length, room, doc_stride):
 
 
 def max_context_windows(starts, lengths, length):
-    """For each piece of a context the number of the window that shows most around it.
+    """Finds, for each piece of a context, the window that shows it with the most context.
 
-    That is the smaller of the counts of pieces before and after it in the window, plus a
-    hundredth of the window's length, as google-research/bert; of equal ones the first.
+    As google-research/bert: a window's score is the number of pieces before the piece or after it,
+    whichever is smaller, plus a hundredth of the window's length; of equal ones the first wins.
 
     Returns:
-        [C] integers.
+        [C] indices of windows.
     """
     places = np.arange(length)
     scores = np.full((len(starts), length), -np.inf)  # [windows, C]
@@ -226,7 +227,7 @@ def max_context_windows(starts, lengths, length):
 
 
 def answer_pieces(spans, answer):
-    """The first and the last of the pieces that share a character with the answer, or None.
+    """The first and the last piece that share a character with the answer; None if none does.
 
     Args:
         spans: [C, 2].
@@ -238,17 +239,17 @@ def answer_pieces(spans, answer):
 
 
 def cut_answer(context, spans, first, last):
-    """The characters of the context from the first to the last piece, as they stand there."""
+    """The text of the context from the first to the last piece."""
     return context[spans[first][0] : spans[last][1]].strip()
 
 
 def pad_windows(windows, length, pad_id):
-    """A batch of windows.
+    """Pads windows into a batch.
 
     Args:
-        windows: `Window`s, B of them.
-        length: of the batch, no shorter than the longest row.
-        pad_id: fills the places after a row.
+        windows: B `ContextWindow`s.
+        length: of the batch, at least that of the longest row.
+        pad_id: the id of padding, after the row.
 
     Returns:
         A dict of int32 arrays: input_ids, input_mask, segment_ids, p_mask [B, length];

@@ -29,7 +29,7 @@ def compiling_price(values, config, task, split, counts):
         size = values.eval_batch_size if values.do_eval else values.predict_batch_size
         often = 1 + int(steps) // values.eval_every_steps if values.eval_every_steps else 1
         batches = often * math.ceil(counts[split] / size)
-    rows = size * getattr(task, "rows", 1)  # of multiple choice an example is several
+    rows = size * task.rows
     device = "GPU" if tf.config.list_physical_devices("GPU") else "CPU"
     return compiling_positions(config.hidden_size, rows, device) / max(1, batches)
 

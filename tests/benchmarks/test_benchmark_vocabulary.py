@@ -16,10 +16,9 @@ from tiny import SIZES, tiny_model
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
 import vocabulary
-import vocabulary_contest
-import vocabulary_text
-import vocabulary_training
-from vocabulary_text import Cuts, Example, Limits, SharedSpans, Span
+from vocabulary_models import contest, measures
+from vocabulary_models import text as vocabulary_text
+from vocabulary_models.text import Cuts, Example, Limits, SharedSpans, Span
 
 from bert_tf.checkpoint import save_google_checkpoint
 from bert_tf.config import BertConfig
@@ -238,11 +237,11 @@ def test_bits_per_character_by_hand():
         return total
 
     # 7 characters; one letter a piece: 7 predictions, the first of each span without help.
-    bits = vocabulary_training.measure_bits(loss_of, examples, ONE, LIMIT)
+    bits = measures.measure_bits(loss_of, examples, ONE, LIMIT)
     assert bits.at_once == pytest.approx(7 * 3 / 7)
     assert bits.in_turn == pytest.approx((3 * 3 + 4 * 1) / 7)
     # Two letters a piece: 4 predictions of the same 7 characters.
-    bits = vocabulary_training.measure_bits(loss_of, examples, TWO, LIMIT)
+    bits = measures.measure_bits(loss_of, examples, TWO, LIMIT)
     assert bits.at_once == pytest.approx(4 * 3 / 7)
     assert bits.in_turn == pytest.approx((3 * 3 + 1 * 1) / 7)
 
@@ -250,7 +249,7 @@ def test_bits_per_character_by_hand():
 def test_bits_by_frequency_by_hand():
     counts = collections.Counter({1: 5, 2: 2})
     # One more of each of the three: 6, 3, 1 of 10.
-    assert vocabulary_training.frequency_bits(counts, [1, 3], 3) == pytest.approx(
+    assert measures.frequency_bits(counts, [1, 3], 3) == pytest.approx(
         -math.log2(6 / 10) - math.log2(1 / 10)
     )
 
@@ -266,7 +265,7 @@ def test_reviews_are_cut_behind_the_same_eojeol(tmp_path):
     path.write_text("id\tdocument\tlabel\n1\tab cd ef\t1\n2\t\t0\n3\tg\t0\n", encoding="utf-8")
     reviews = vocabulary_text.read_reviews(path, 2, [ONE, TWO], 6)
     assert reviews == [(["ab", "cd"], 1), (["g"], 0)]
-    arrays = vocabulary_training.review_arrays(reviews, TWO, 6)
+    arrays = measures.review_arrays(reviews, TWO, 6)
     a, c, g = (100 + ord(letter) for letter in "acg")
     np.testing.assert_array_equal(arrays.ids, [[2, a, c, 3, 0, 0], [2, g, 3, 0, 0, 0]])
     np.testing.assert_array_equal(arrays.mask, [[1, 1, 1, 1, 0, 0], [1, 1, 1, 0, 0, 0]])
@@ -303,12 +302,12 @@ def test_loss_of_a_checkpoint_is_the_models_own(tmp_path):
     rows = [vocabulary_text.row(example, ONE, LIMIT) for example in examples]
     expected = 0.0
     for row in rows:
-        batch = vocabulary_training.stack([row])
+        batch = measures.stack([row])
         logits = np.asarray(model(batch, training=False)["masked_lm_logits"][0], np.float64)
         surprise = np.log(np.exp(logits).sum(axis=1)) - logits[range(8), batch["masked_lm_ids"][0]]
         expected += surprise[: sum(row["masked_lm_weights"])].sum()
     # Batches of two: the last one is filled up.
-    loss_of = vocabulary_training.checkpoint_loss(model.config, checkpoint, 2)
+    loss_of = measures.checkpoint_loss(model.config, checkpoint, 2)
     assert loss_of(rows) == pytest.approx(expected, rel=1e-5)
 
 
@@ -321,16 +320,14 @@ def test_fine_tuning_learns_what_can_be_learned():
             label = rng.randrange(2)
             yield [rng.choice("abc"), "xy"[label], rng.choice("abc")], label
 
-    train, test = (
-        vocabulary_training.review_arrays(list(reviews(count)), ONE, 8) for count in (400, 50)
-    )
+    train, test = (measures.review_arrays(list(reviews(count)), ONE, 8) for count in (400, 50))
     config = BertConfig(**{**SIZES, "vocab_size": 300})
-    settings = vocabulary_contest.Settings(review_batch=20, epochs=8, review_rate=1e-3)
+    settings = contest.Settings(review_batch=20, epochs=8, review_rate=1e-3)
     # All labels of the test reviews are looked at, once: 7 of the last of three batches are wrong.
     labels = test.labels.copy()
     labels[-7:] = 1 - labels[-7:]
     test = test._replace(labels=labels)
-    accuracy = vocabulary_training.finetune(config, None, train, test, settings, seed=1)
+    accuracy = measures.finetune(config, None, train, test, settings, seed=1)
     assert accuracy == pytest.approx(43 / 50)
 
 

@@ -15,8 +15,8 @@ from tiny import SIZES
 BENCHMARKS = ROOT / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))
 
-NAMES = ("common", "contenders", "memory", "training")
-common, contenders, memory, training = map(importlib.import_module, NAMES)
+NAMES = ("common", "contenders", "contender_steps.matrix_products", "memory", "training")
+common, contenders, matrix_products, memory, training = map(importlib.import_module, NAMES)
 
 KINDS = ("bert", "albert")
 
@@ -49,7 +49,7 @@ def test_cuda_libraries_of_two_releases_are_refused(tmp_path):
     with pytest.raises(SystemExit) as ended:
         common.refuse_mixed_cuda(both)
     message = str(ended.value)
-    assert message.startswith("error: the extras bench and gpu must be installed into environments")
+    assert message.startswith("error: the extras bench and gpu must be installed into separate")
     assert message.endswith("Received: nvidia-cudnn-cu12 and nvidia-cudnn-cu13")
 
 
@@ -129,7 +129,7 @@ def test_ratios_are_taken_within_a_round(scripted, monkeypatch, capsys):
     assert "KerasHub, fit, XLA on took 1.25 times" in out
     # (1.0 + 0.4) / 2.0, the faster of each.
     assert "products alone 1 s, its update alone 0.4 s, together 70% (spread 0%)" in out
-    assert f"{2 * contenders.MATRIX**3 / 0.01 / 1e9:.0f} GFLOP/s in float32" in out
+    assert f"{2 * matrix_products.MATRIX**3 / 0.01 / 1e9:.0f} GFLOP/s in float32" in out
     assert scripted.alive == []
     assert max(scripted.most_alive) <= 4
 
@@ -178,7 +178,7 @@ def test_masked_positions_of_a_row_differ():
 def test_products_are_those_of_the_step(model):
     """As many as the layers have, thrice; the operations are those of the formula."""
     task = tiny_task(model)
-    compute, operands, given = contenders.products_function(task)
+    compute, operands, given = matrix_products.products_function(task)
     graph = compute.get_concrete_function(operands, given).graph
     count, flops = 0, 0
     for operation in graph.get_operations():
@@ -220,7 +220,7 @@ EACH_ONCE = pytest.mark.parametrize(
 def test_results_of_the_products_are_all_there(model, precision):
     for xla in ("auto", "on", "off"):
         task = tiny_task(model, precision=precision, xla=xla)
-        compute, *arguments = contenders.products_function(task)
+        compute, *arguments = matrix_products.products_function(task)
         results = compute(*arguments)
         gradients = {tuple(x.shape) for x in results}
         e = 16 if model == "albert" else 32

@@ -11,7 +11,7 @@ from made_questions import content, write_questions, write_tokenizer
 from bert_common.errors import InputError
 from bert_common.json_text import parse_json
 from create_pretraining_data.engine.splitting import Source, cut_into_chunks, read_chunk
-from finetuning.classification.own_data import own_dataset
+from finetuning.classification.custom_data import Columns, custom_dataset
 from finetuning.classification.task import Classification
 from finetuning.multiple_choice.data import read_choices, read_race
 from finetuning.question_answering.data import read_questions
@@ -53,8 +53,7 @@ def test_classification_writes_what_it_read(tmp_path):
         rows = [{"text": f"글 {HALF}", "label": "x", "id": HALF}, {"text": "글", "label": HALF}]
         rows[1]["id"] = "2"
         (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    columns = ("single_label", "text", None, "label", "id", None, None)
-    dataset = own_dataset("jsonl", str(tmp_path), *columns)
+    dataset = custom_dataset("jsonl", str(tmp_path), "single_label", Columns(id="id"))
     assert dataset.labels == ("x", "\ufffd")
     read, _ = read_split(dataset, "dev", str(tmp_path))
     task = Classification(dataset, write_tokenizer(tmp_path), 8)

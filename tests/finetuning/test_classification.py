@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from made_questions import write_tokenizer
 
-from finetuning.classification.own_data import FITTING_METRICS
+from finetuning.classification.custom_data import FITTING_METRICS
 from finetuning.classification.task import Classification
 from finetuning.datasets import Dataset
 from finetuning.readers import Example

@@ -6,7 +6,7 @@ import pytest
 from shared import SHARED
 
 from bert_common.errors import InputError
-from finetuning.datasets import DATASETS, Dataset, Source
+from finetuning.datasets import DATASETS, Dataset, SplitSource
 from finetuning.metrics import METRICS
 from finetuning.readers import read_split
 
@@ -246,7 +246,7 @@ def test_a_row_of_the_table_makes_sense(name):
 
 
 LINES = Dataset(
-    "", {"train": Source(("data.jsonl",), "text", None, "label")}, ("no", "yes"), ("accuracy",)
+    "", {"train": SplitSource(("data.jsonl",), "text", None, "label")}, ("no", "yes"), ("accuracy",)
 )
 
 

@@ -13,11 +13,11 @@ from bert_tf.input.length_buckets import BUCKET, WINDOW, compiling_positions
 from bert_tf.training.loop import TrainingConfig
 from finetuning.examples import (
     LENGTH_STEP,
-    MOST_LENGTHS,
+    MAX_LENGTHS,
     UNSORTED_WINDOWS,
     Examples,
+    batch_indices,
     choose_boundaries,
-    numbers_of_batch,
 )
 
 BOUNDARIES = (8, 16, 24, 32)
@@ -46,7 +46,7 @@ def config(boundaries=(32,), size=4, seed=1):
 
 def order(examples, config, start, end):
     """The examples of the steps from one to another, [steps, G]."""
-    return np.array([numbers_of_batch(examples.lengths, config, i) for i in range(start, end)])
+    return np.array([batch_indices(examples.lengths, config, i) for i in range(start, end)])
 
 
 class Worker:
@@ -103,7 +103,7 @@ def test_the_first_batches_come_as_they_were_drawn(begins):
     """Counted from where the order begins."""
     examples, step = make_examples(1000), begins[0]
     plain, by_length = (
-        [numbers_of_batch(examples.lengths, config(b), i, begins) for i in range(step, step + 112)]
+        [batch_indices(examples.lengths, config(b), i, begins) for i in range(step, step + 112)]
         for b in ((32,), BOUNDARIES)
     )
     same = [(one == other).all() for one, other in zip(plain, by_length, strict=True)]
@@ -139,7 +139,7 @@ def test_workers_share_the_global_batch_from_any_step(boundaries, count, replica
     found = list(read(examples, chosen, start, steps, count, replicas))
     assert len(found) == steps
     for number, (batch, bucket) in enumerate(found, start):
-        numbers = numbers_of_batch(examples.lengths, chosen, number)
+        numbers = batch_indices(examples.lengths, chosen, number)
         expected = examples.make_batch(numbers, 32)
         assert set(batch) == set(expected)
         for name, values in expected.items():
@@ -159,7 +159,7 @@ def test_a_strategy_hands_every_device_its_part():
         for step in range(SORTED + 9, SORTED + 12):
             parts = strategy.experimental_local_results(next(batches)["label_ids"])
             assert len(parts) == devices
-            expected = numbers_of_batch(examples.lengths, chosen, step)
+            expected = batch_indices(examples.lengths, chosen, step)
             assert np.concatenate(parts).tolist() == expected.tolist()
 
 
@@ -186,7 +186,7 @@ def test_the_more_a_length_costs_the_fewer_there_are():
     lengths = np.random.default_rng(0).integers(1, 121, 1000)
     counts = [len(choose_boundaries(lengths, 128, price)) for price in (0, 2, 5, 20, 50, 1e9)]
     assert counts == sorted(counts, reverse=True) and len(set(counts)) >= 4
-    assert (counts[0], counts[-1]) == (MOST_LENGTHS, 1)
+    assert (counts[0], counts[-1]) == (MAX_LENGTHS, 1)
     needed = np.sort(lengths)[np.ceil(np.arange(1, WINDOW + 1) * 1000 / WINDOW).astype(int) - 1]
     cost, best = min(
         (np.where(needed <= first, first, 120).mean() + 2 * 20, (first, 120))
@@ -215,7 +215,7 @@ def test_the_lengths_chosen_are_the_best_ones():
     """Of all that there are: seven, multiples of eight, with the least to compute."""
     lengths = np.random.default_rng(0).integers(1, 121, 1000)
     chosen = choose_boundaries(lengths, 128)
-    assert len(chosen) == MOST_LENGTHS == 7 and list(chosen) == sorted(set(chosen))
+    assert len(chosen) == MAX_LENGTHS == 7 and list(chosen) == sorted(set(chosen))
     assert all(length % LENGTH_STEP == 0 for length in chosen) and chosen[-1] == 120
     # The longest example of each batch of a window, as the sorted examples have them.
     needed = np.sort(lengths)[np.ceil(np.arange(1, WINDOW + 1) * 1000 / WINDOW).astype(int) - 1]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bert_common.errors import InputError
-from finetuning.inputs import encode_pair, kept_lengths, pad_rows, read_lines
+from finetuning.inputs import encode_pair, kept_lengths, pad_rows, read_pairs
 from tokenization import FullTokenizer
 
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefgh"]
@@ -26,12 +26,12 @@ def test_lines_as_google_reads_them(tmp_path):
     path.write_bytes(
         "A ||| B\r\n  하나 둘  \n\nA ||| B ||| C\n|||\nA|||B\n ||| B\nx\u2028y\x85z".encode()
     )
-    assert read_lines(path) == [
+    assert read_pairs(path) == [
         ("A", "B"), ("하나 둘", None), ("", None), ("A ||| B", "C"), ("|||", None),
         ("A|||B", None), ("||| B", None), ("x\u2028y\x85z", None),
     ]  # fmt: skip
     path.write_text("one line\n")
-    assert read_lines(path) == [("one line", None)]
+    assert read_pairs(path) == [("one line", None)]
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_a_file_that_cannot_be_read(tmp_path, content, words):
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(InputError) as error:
-        read_lines(path)
+        read_pairs(path)
     assert all(word in str(error.value) for word in (str(path), *words))
 
 

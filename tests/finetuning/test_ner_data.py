@@ -7,10 +7,10 @@ from bert_common.errors import InputError
 from finetuning.ner.data import (
     FORMATS,
     find_tags,
+    make_ner_dataset,
     read_dataset_split,
     read_tagged,
     spell,
-    tagging_task,
     to_iob2,
 )
 
@@ -196,7 +196,7 @@ def test_a_file_or_a_split_that_is_not_there(tmp_path):
 def test_tags_of_no_entity_are_refused(tmp_path, tags):
     write(tmp_path, "naver-ner", "train", columns("1 가 -", "2 나 -"))
     with pytest.raises(InputError, match="train_data in .* must hold an entity. Received: O alone"):
-        tagging_task(FORMATS["naver-ner"], str(tmp_path), tags)
+        make_ner_dataset(FORMATS["naver-ner"], str(tmp_path), tags)
 
 
 def test_the_real_file():
@@ -211,6 +211,8 @@ def test_the_real_file():
     slips = [s for s in sentences if to_iob2(s.tags) != list(s.tags)]
     assert len(slips) == 2
     split, told = read_dataset_split(
-        tagging_task(form, str(SHARED / "data/klue")), "dev", SHARED / "data/klue"
+        make_ner_dataset(form, str(SHARED / "data/klue")), "dev", SHARED / "data/klue"
     )
-    assert split == sentences and told == {"I- that begin nothing, no entities": 2}
+    assert split == sentences and told == {
+        "I- tags without an entity to continue, not counted as entities": 2
+    }

@@ -159,3 +159,9 @@ def test_configuration_round_trip():
     again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(model))
     assert type(again) is TokenClassifier
     assert (again.config, again.classes, again.head.dropout.rate) == (config, 3, 0.3)
+
+
+def test_configurations_of_older_files_load():
+    model = TokenClassifier(BertModel(BertConfig(**SIZES)), 3)
+    again = TokenClassifier.from_config({**model.get_config(), "multi_label": False})
+    assert again.get_config() == model.get_config()

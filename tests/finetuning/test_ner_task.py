@@ -9,8 +9,8 @@ from classifier_jobs import Job
 from jobs import one_line
 from made_tokenizers import SPECIAL
 
-from finetuning.ner.data import FORMATS, Sentence, TaggingDataset, tags_of_kinds
-from finetuning.ner.task import EntityTagging, entities
+from finetuning.ner.data import FORMATS, NerDataset, Sentence, tags_of_kinds
+from finetuning.ner.task import NamedEntityRecognition, entities
 from run_scripts import ner
 from tokenization import KoreanTokenizer
 
@@ -21,8 +21,8 @@ TAGS = tags_of_kinds("AB")  # B-A, I-A, B-B, I-B, O
 def task(tmp_path):
     path = tmp_path / "vocab.txt"
     path.write_text("\n".join([*SPECIAL, "김철", "수"]) + "\n", encoding="utf-8")
-    dataset = TaggingDataset(FORMATS["conll"], TAGS, {"dev": True})
-    return EntityTagging(dataset, KoreanTokenizer(path), 16)
+    dataset = NerDataset(FORMATS["conll"], TAGS, {"dev": True})
+    return NamedEntityRecognition(dataset, KoreanTokenizer(path), 16)
 
 
 def sentence(text, tags):
@@ -84,8 +84,8 @@ def test_a_slip_of_klue_is_no_entity(task, tmp_path):
     """As KLUE's file has it: the space began the entity, and is no unit."""
     pytest.importorskip("sklearn")
     tags = FORMATS["klue-ner"].tags
-    dataset = TaggingDataset(FORMATS["klue-ner"], tags, {"dev": True})
-    task = EntityTagging(dataset, task.tokenizer, 16)
+    dataset = NerDataset(FORMATS["klue-ner"], tags, {"dev": True})
+    task = NamedEntityRecognition(dataset, task.tokenizer, 16)
     examples = task.encode([sentence("김철 수", "B-PS I-PS I-QT")], training=False)
     one_hot = np.full((2, len(tags)), 0.01)
     one_hot[0, tags.index("B-PS")] = one_hot[1, tags.index("B-QT")] = 1 - 0.01 * (len(tags) - 1)

@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
-from finetuning.plots import MOST_DRAWN, draw_confusion
+from finetuning.plots import MAX_DRAWN_CLASSES, draw_confusion_matrix
 
 
 @pytest.mark.parametrize(
@@ -14,24 +14,24 @@ from finetuning.plots import MOST_DRAWN, draw_confusion
         ("no", "yes"),
         ("IT과학", "경제", "생활문화"),  # no letters for them in matplotlib's own font
         ("$a_", "b$", "x" * 80),  # no formulas, nothing wider than the picture
-        tuple(map(str, range(MOST_DRAWN))),
+        tuple(map(str, range(MAX_DRAWN_CLASSES))),
     ),
 )
 def test_a_picture_of_any_labels(labels):
     matrix = 7 * np.eye(len(labels), dtype=int)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        picture = draw_confusion(matrix, labels)
+        picture = draw_confusion_matrix(matrix, labels)
     assert picture.dtype == np.uint8 and picture.ndim == 3 and picture.shape[2] == 3
     assert min(picture.shape[:2]) >= 300 and picture.min() < 50 < 200 < picture.max()
 
 
 def test_colours_are_shares_of_the_row():
     """Nine of ten look alike, whatever the row holds; a class that nobody has is white."""
-    one = draw_confusion(np.array([[9, 1], [0, 0]]), ("a", "b"))
-    other = draw_confusion(np.array([[90, 10], [0, 0]]), ("a", "b"))
+    one = draw_confusion_matrix(np.array([[9, 1], [0, 0]]), ("a", "b"))
+    other = draw_confusion_matrix(np.array([[90, 10], [0, 0]]), ("a", "b"))
     assert not (one == other).all()  # the numbers
     dark = [(picture.astype(int).sum(axis=2) < 300).mean() for picture in (one, other)]
     assert dark[0] > 0.05 and dark[0] == pytest.approx(dark[1], rel=0.1)
-    diagonal = draw_confusion(np.array([[9, 0], [0, 1]]), ("a", "b"))
+    diagonal = draw_confusion_matrix(np.array([[9, 0], [0, 1]]), ("a", "b"))
     assert (diagonal.astype(int).sum(axis=2) < 300).mean() > 1.5 * dark[0]

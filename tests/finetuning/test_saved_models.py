@@ -9,7 +9,7 @@ from classifier_jobs import Job, read_table, single_rows, write_splits
 from jobs import one_line
 
 from finetuning.inputs import encode_pairs, pad_rows
-from finetuning.saved_models import meaning
+from finetuning.saved_models import interpret_logits
 from run_scripts.model_folder import SETTINGS_FILE
 from tokenization import load_tokenizer
 
@@ -74,16 +74,16 @@ def test_second_export_has_a_folder_of_its_own(exported):
 
 
 class Kind:
-    """What `meaning` asks a model."""
+    """What `interpret_logits` reads of a model."""
 
     def __init__(self, classes, multi_label=False):
         self.classes, self.multi_label = classes, multi_label
 
 
 def test_outputs_of_scores_and_of_several_labels():
-    score = meaning(Kind(1), np.array([[0.5], [4.0]], np.float32))
+    score = interpret_logits(Kind(1), np.array([[0.5], [4.0]], np.float32))
     assert score["probabilities"].shape == (2, 1) and list(score["predictions"]) == [0.5, 4.0]
-    labels = meaning(Kind(3, multi_label=True), np.array([[0.0, 2.0, -2.0]], np.float32))
+    labels = interpret_logits(Kind(3, multi_label=True), np.array([[0.0, 2.0, -2.0]], np.float32))
     np.testing.assert_allclose(labels["probabilities"][0], [0.5, 0.880797, 0.119203], rtol=1e-5)
     assert labels["predictions"].numpy().tolist() == [[0, 1, 0]]
 

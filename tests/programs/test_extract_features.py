@@ -11,7 +11,7 @@ from tiny import SIZES, tiny_model
 from bert_tf.checkpoint import google_variables, save_google_checkpoint, write_arrays
 from finetuning import features
 from finetuning.feature_files import json_line
-from finetuning.inputs import encode_pair, read_lines
+from finetuning.inputs import encode_pair, read_pairs
 from run_scripts.extract_features import ExtractFeaturesFlags, main
 from run_scripts.flags.parser import parse
 from tokenization import FullTokenizer, load_tokenizer
@@ -79,7 +79,7 @@ class Job:
         tokenizer = FullTokenizer(self.folder / "vocab.txt")
         return [
             encode_pair(tokenizer, *line, max_length)
-            for line in read_lines(self.folder / "text.txt")
+            for line in read_pairs(self.folder / "text.txt")
         ]
 
     def expected(self, layers, max_length=16):
@@ -207,7 +207,7 @@ def test_batches_are_sorted_and_cut(job, monkeypatch):
     assert shapes == [(3, 16, 16), (3, 8, 5), (2, 8, 3)]
     shapes.clear()
     # Of 32 numbers a piece: the first row alone, then 3 + 5 + 2 + 5 pieces, then 16, then 5 + 4.
-    windows = list(features.extract(encoder, rows, [-1], "none", 3, window=32 * 16))
+    windows = list(features.extract(encoder, rows, [-1], "none", 3, max_values=32 * 16))
     assert [count for count, _, _ in shapes] == [1, 3, 1, 1, 2]
     for one, other, third in zip(alone, together, windows, strict=True):
         np.testing.assert_allclose(other, one, atol=2e-5, rtol=0)

@@ -11,7 +11,7 @@ from run_scripts.classifier import ClassifierFlags
 from run_scripts.flags.compilation import compiling_price, lengths_of_batches, without_xla_if_short
 from run_scripts.flags.parser import parse, resolve_model_defaults
 
-TASK = types.SimpleNamespace()
+TASK = types.SimpleNamespace(rows=1)
 CHOICES = types.SimpleNamespace(rows=4)
 
 

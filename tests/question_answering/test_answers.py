@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from finetuning.question_answering.answers import (
-    Answered,
     Candidate,
+    PredictedAnswers,
     answer_by_beams,
     answer_by_spans,
     with_threshold,
     write_answers,
 )
 from finetuning.question_answering.data import Question
-from finetuning.question_answering.windows import Window, max_context_windows, window_places
+from finetuning.question_answering.windows import ContextWindow, max_context_windows, window_places
 
 # Pieces of two characters, so that the same text comes more than once.
 CONTEXT = "가나 다라 가나 마바 사아 가나 다라 자차 카타 파하 가나 다라 "
@@ -27,7 +27,7 @@ def windows_of(question, room, doc_stride, context=PIECES):
     starts, lengths = window_places(context, room, doc_stride)
     best = max_context_windows(starts, lengths, context)
     return [
-        Window(
+        ContextWindow(
             question, np.zeros(4 + n, np.int32), 3, spans[s : s + n], best[s : s + n] == i, 0, 0, 1
         )
         for i, (s, n) in enumerate(zip(starts, lengths, strict=True))
@@ -120,11 +120,11 @@ def test_no_answer_has_the_logits_of_the_first_piece():
 
 
 def test_thresholds():
-    answered = Answered({"a": "x", "b": "y", "c": "z"}, {}, {"a": -1.0, "b": 0.5, "c": 2.0})
+    answered = PredictedAnswers({"a": "x", "b": "y", "c": "z"}, {}, {"a": -1.0, "b": 0.5, "c": 2.0})
     assert with_threshold(answered, None) == answered.texts
     assert with_threshold(answered, 0.5) == {"a": "x", "b": "y", "c": ""}
     assert with_threshold(answered, 0.0) == {"a": "x", "b": "", "c": ""}
-    assert with_threshold(Answered({"a": "x"}, {}, {}), 0.0) == {"a": "x"}
+    assert with_threshold(PredictedAnswers({"a": "x"}, {}, {}), 0.0) == {"a": "x"}
 
 
 def test_a_context_without_pieces():
@@ -184,7 +184,7 @@ def test_beams_that_hold_no_answer():
 
 
 def test_files(tmp_path):
-    answered = Answered(
+    answered = PredictedAnswers(
         {"가": "답", "b": "\ud800x"},
         {"가": [Candidate("답", 1.0, 2.0), Candidate("", 1.0, 2.0 - np.log(3))], "b": []},
         {"가": -1.0, "b": 1.0},
@@ -199,5 +199,5 @@ def test_files(tmp_path):
     assert first["probability"] == pytest.approx(0.75)
     assert list(second) == ["text", "probability", "start_log_prob", "end_log_prob"]
     assert json.loads(read["null_odds.json"]) == answered.null_odds
-    write_answers(tmp_path / ".", Answered({"a": ""}, {"a": [Candidate("", 0.0, 0.0)]}, {}))
+    write_answers(tmp_path / ".", PredictedAnswers({"a": ""}, {"a": [Candidate("", 0.0, 0.0)]}, {}))
     assert json.loads((tmp_path / "predictions.json").read_text()) == {"a": ""}

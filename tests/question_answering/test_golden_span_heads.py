@@ -9,7 +9,8 @@ from bert_tf import load_google_checkpoint
 from bert_tf.checkpoint import google_variables
 from bert_tf.pretraining import total_loss
 from bert_tf.training.step import EvaluationStep, weight_sums
-from finetuning.question_answering.heads import BeamSpanModel, SpanModel, answerable_losses
+from finetuning.question_answering.beam_head import BeamSpanModel, answerable_losses
+from finetuning.question_answering.span_head import SpanModel
 
 PLAIN, BEAMS = "head_albert_squad_v1", "head_albert_squad_v2"
 

@@ -45,7 +45,8 @@ def test_answers_are_google_s(read, case, tmp_path):
     questions, windows, outputs, tokenizer = cut(read, case)
     sizes = case["n_best_size"], case["max_answer_length"]
     null = case["version_2_with_negative"]
-    answered = answer_as_google(questions, windows, outputs, *sizes, null, tokenizer)
+    options = {"version_2_with_negative": null, "tokenizer": tokenizer}
+    answered = answer_as_google(questions, windows, outputs, *sizes, **options)
     assert with_threshold(answered, 0.0 if null else None) == case["predictions"]
     assert answered.null_odds == case["null_odds"]
     write_answers(tmp_path, answered, 0.0 if null else None)

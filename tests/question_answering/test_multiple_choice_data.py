@@ -7,9 +7,11 @@ from made_questions import write_tokenizer
 
 from bert_common.errors import InputError
 from finetuning.multiple_choice.data import (
-    Choice,
-    encode_choice,
+    ChoiceQuestion,
+    check_lengths,
+    encode_choices,
     fill_in,
+    make_rows,
     pad_choices,
     read_choices,
     read_race,
@@ -43,7 +45,7 @@ def test_race(tmp_path, inside):
     assert [c.id for c in choices] == [
         "10.txt-0", "10.txt-1", "2.txt-0", "2.txt-1", "3.txt-0", "3.txt-1",
     ]  # fmt: skip
-    assert choices[5] == Choice(
+    assert choices[5] == ChoiceQuestion(
         "3.txt-1", "It rained.", "It _ .", ("ran", "rained", "fell", "sat"), 1
     )
     assert [c.id for c in read_race(tmp_path, "train", ("high",))] == ["3.txt-0", "3.txt-1"]
@@ -127,10 +129,12 @@ def test_broken_lines(tmp_path, text, said):
 def test_rows(tmp_path):
     assert fill_in("그는 _ 있다.", "집에") == "그는 집에 있다."
     tokenizer = write_tokenizer(tmp_path)
-    choice = Choice("x", "임종석은 서울에서 체포됐다.", "누구가", ("그", "학생은 누구가"), 0)
+    choice = ChoiceQuestion(
+        "x", "임종석은 서울에서 체포됐다.", "누구가", ("그", "학생은 누구가"), 0
+    )
 
     def rows(*lengths):
-        made = encode_choice(tokenizer, choice, *lengths)
+        made = make_rows(tokenizer, *encode_choices(tokenizer, [choice], lengths[1]), lengths[0])
         return [" ".join(tokenizer.convert_ids_to_tokens(row.ids.tolist())) for row in made], made
 
     whole = "[CLS] 임종석 ##은 서울 ##에서 체포 ##됐 ##다 . [SEP] 누구 ##가 그 [SEP]"
@@ -147,4 +151,4 @@ def test_rows(tmp_path):
     assert batch["input_ids"][2, 1].tolist() == [*made[1].ids, 0, 0]
     assert batch["input_mask"][0, 0].tolist() == [1] * 10 + [0, 0]
     with pytest.raises(InputError, match="1 to 7 pieces of a row of 10. Received: 8"):
-        encode_choice(tokenizer, choice, 10, 8)
+        check_lengths(10, 8)

@@ -14,7 +14,8 @@ from tiny import (
 
 from bert_tf import load_google_checkpoint
 from bert_tf.checkpoint import google_variables, save_google_checkpoint
-from finetuning.question_answering.heads import BeamSpanModel, SpanModel, masked
+from finetuning.question_answering.beam_head import BeamSpanModel, masked
+from finetuning.question_answering.span_head import SpanModel
 
 MODELS = (SpanModel, BeamSpanModel)
 

@@ -13,7 +13,7 @@ from tiny import SIZES
 from finetuning.examples import Examples
 from finetuning.question_answering.data import Answer, Question, read_questions
 from finetuning.question_answering.scores import score_answers
-from finetuning.question_answering.task import nearest_sentence, place_of_answer, span_loss
+from finetuning.question_answering.task import answer_positions, nearest_sentence, span_loss
 from finetuning.question_answering.windows import encode_questions, make_windows
 from run_scripts import squad
 
@@ -297,23 +297,23 @@ def test_korquad(tmp_path):
 
 @dataclasses.dataclass
 class Window:
-    """What `place_of_answer` reads of one."""
+    """What `answer_positions` reads of one."""
 
     spans: np.ndarray
     first: int
 
 
-def test_place_of_answer_is_in_the_window_or_at_cls(tmp_path):
+def test_answer_positions_is_in_the_window_or_at_cls(tmp_path):
     tokenizer = write_tokenizer(tmp_path)
     question = Question("a", "누구가?", "서울 임종석은 끝", (Answer("임종석은", 3),), False)
     encoded = encode_questions(tokenizer, [question], 8)
     (known,), _ = make_windows([question], encoded, tokenizer, 16, 4, training=True)
     (window,), _ = make_windows([question], encoded, tokenizer, 16, 4)
-    place = place_of_answer(window, encoded[0], question)
+    place = answer_positions(window, encoded[0], question)
     assert place == (known.start_position, known.end_position) != (0, 0)
     half = Window(window.spans[:2], window.first)  # 서울 임종석
-    assert place_of_answer(half, encoded[0], question) == (0, 0)
-    assert place_of_answer(window, encoded[0], question._replace(answers=())) == (0, 0)
+    assert answer_positions(half, encoded[0], question) == (0, 0)
+    assert answer_positions(window, encoded[0], question._replace(answers=())) == (0, 0)
     logits = np.zeros(16, np.float32)
     logits[place[0]] = 3.0
     examples = Examples(None, None, None, [question], (encoded, [window]))

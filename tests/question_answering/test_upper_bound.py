@@ -9,7 +9,7 @@ from finetuning.question_answering.answers import answer_by_spans
 from finetuning.question_answering.data import Answer, Question
 from finetuning.question_answering.scores import BENCHMARKS, score_each
 from finetuning.question_answering.upper_bound import best_scores
-from finetuning.question_answering.windows import Encoded, cut_answer, make_windows
+from finetuning.question_answering.windows import EncodedQuestion, cut_answer, make_windows
 
 
 class Ids:
@@ -24,7 +24,7 @@ def windows_of(context, ends, length, doc_stride):
         start += len(text) - len(text.lstrip())
         pieces.append((start, start + len(text.strip())))
     spans = np.array([span for span in pieces if span[0] < span[1]], np.int32).reshape(-1, 2)
-    encoded = Encoded(np.zeros(0, np.int32), np.zeros(len(spans), np.int32), spans)
+    encoded = EncodedQuestion(np.zeros(0, np.int32), np.zeros(len(spans), np.int32), spans)
     question = Question("x", "", context, (), False)
     return make_windows([question], [encoded], Ids, length + 3, doc_stride)[0]
 

@@ -1,4 +1,4 @@
-"""What benchmarks/vocabulary.py measures of a model: bits per character, accuracy, time.
+"""Measures a model with some vocabulary: bits per character, accuracy, time per step.
 
 Shapes: B batch, T pieces of a row, P predictions, N reviews.
 """
@@ -10,15 +10,15 @@ import keras
 import numpy as np
 import tensorflow as tf
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-from vocabulary_text import masked_characters, row
 
 from bert_common.progress import progress, with_progress
 from bert_tf import BertModel, PretrainingModel, WarmupPolynomialDecay, load_google_checkpoint
 from bert_tf.layers import Dropout, dense
 from bert_tf.optimization import CLIP_NORM, OPTIMIZERS
 from bert_tf.training.step import EvaluationStep
+from vocabulary_models.text import masked_characters, row
 
-FAST_QUANTILE = 0.1  # of windows of steps: while others use the machine as well, all are slower
+FAST_QUANTILE = 0.1  # of the times of steps: on a shared machine most steps are slowed down
 
 
 class Bits(NamedTuple):
@@ -29,11 +29,11 @@ class Bits(NamedTuple):
 
 
 def measure_bits(loss_of, examples, cuts, limit):
-    """Bits per character in both ways of asking.
+    """Computes bits per character, all pieces at once and one after another.
 
     Args:
-        loss_of: from a list of rows, as `row` gives them, to the sum of their predictions'
-            -ln p.
+        loss_of: a function of a list of `text.row`s that returns the sum of -ln p over their
+            predictions.
         examples: `Example`s.
         cuts: the vocabulary's `Cuts`.
         limit: its `Limits`.
@@ -41,7 +41,7 @@ def measure_bits(loss_of, examples, cuts, limit):
     Returns:
         `Bits`.
     """
-    most = [  # pieces of a masked span
+    most = [  # pieces in a masked span
         max((len(cuts.pieces(example.eojeols, span)) for span in example.masked), default=0)
         for example in examples
     ]
@@ -57,21 +57,21 @@ def measure_bits(loss_of, examples, cuts, limit):
     return Bits(*(loss / math.log(2) / masked_characters(examples) for loss in (at_once, in_turn)))
 
 
-def frequency_bits(counts, said, kinds):
-    """What it costs to say things by how often they were said before, in bits.
+def frequency_bits(counts, symbols, kinds):
+    """The cost in bits of coding symbols by their frequencies.
 
     Args:
-        counts: a Counter.
-        said: what is to be said.
-        kinds: how many different things there may be; each is counted once more, so that none
+        counts: a Counter of the symbols seen before.
+        symbols: those to code.
+        kinds: how many different symbols there may be; each count is raised by one, so that none
             is impossible.
     """
     total = counts.total() + kinds
-    return sum(math.log2(total / (counts[each] + 1)) for each in said)
+    return sum(math.log2(total / (counts[symbol] + 1)) for symbol in symbols)
 
 
 def checkpoint_loss(config, checkpoint, batch_size):
-    """The `loss_of` of a pre-trained model, without dropout, by the project's evaluation step."""
+    """The `loss_of` of a pre-trained model, computed by the project's evaluation step."""
     model = PretrainingModel(BertModel(config))
     load_google_checkpoint(model, str(checkpoint))
     step = EvaluationStep(model, tf.distribute.get_strategy(), xla="auto")
@@ -81,7 +81,7 @@ def checkpoint_loss(config, checkpoint, batch_size):
         starts = range(0, len(rows), batch_size)
         for start in with_progress(starts, "held-out text", "batches"):
             part = rows[start : start + batch_size]
-            missing = batch_size - len(part)  # of one shape all: filled up with weight 0
+            missing = batch_size - len(part)  # batches have one shape: filled up with weight 0
             filler = {**part[0], "masked_lm_weights": bytes(len(part[0]["masked_lm_weights"]))}
             batch = stack([*part, *[filler] * missing])
             total += float(step(batch)["masked_lm_loss"])
@@ -91,15 +91,16 @@ def checkpoint_loss(config, checkpoint, batch_size):
 
 
 def stack(rows):
-    """Rows as a batch: a dict of [B, T] and [B, P]."""
+    """Stacks rows into a batch: a dict of [B, T] and [B, P]."""
     kinds = {name: np.int32 for name in rows[0]} | {"masked_lm_weights": np.float32}
     return {
-        name: np.array([list(each[name]) for each in rows], kind) for name, kind in kinds.items()
+        name: np.array([list(features[name]) for features in rows], kind)
+        for name, kind in kinds.items()
     }
 
 
 def pretraining_seconds(folder, batch_size):
-    """Seconds of a step, from the curves that training wrote."""
+    """The seconds per step, from the curves that training wrote."""
     events = EventAccumulator(str(folder), size_guidance={"tensors": 0})
     events.Reload()
     points = events.Tensors("throughput/examples_per_second")
@@ -119,9 +120,9 @@ def review_arrays(reviews, cuts, length):
     """Pads reviews.
 
     Args:
-        reviews: pairs of eojeols and label; cut so that they fit.
+        reviews: pairs of eojeols and label, truncated so that they fit.
         cuts: the vocabulary's `Cuts`.
-        length: pieces, [CLS] and [SEP] among them.
+        length: in pieces, [CLS] and [SEP] included.
     """
     tokenizer = cuts.tokenizer
     ids = np.full((len(reviews), length), tokenizer.pad_id, np.int32)
@@ -135,7 +136,7 @@ def review_arrays(reviews, cuts, length):
 
 
 class Classifier(keras.Model):
-    """Two classes from the pooled vector, as google-research/bert run_classifier.py."""
+    """A classifier of two classes, as google-research/bert run_classifier.py."""
 
     def __init__(self, config):
         super().__init__()
@@ -152,17 +153,17 @@ class Classifier(keras.Model):
 
 
 def finetune(config, checkpoint, train, test, settings, seed):
-    """Trains a classifier, says how often it is right on other reviews.
+    """Trains a classifier, and returns its accuracy on other reviews.
 
     Args:
         config: a `BertConfig`.
-        checkpoint: what the encoder starts from; None for new weights.
+        checkpoint: the encoder's initial weights; None for new ones.
         train, test: `Reviews`.
         settings: review_batch, epochs, review_rate.
-        seed: decides new weights, the order of reviews, dropout.
+        seed: of new weights, the order of reviews, and dropout.
 
     Returns:
-        The share of the test reviews that are told right.
+        The share of the test reviews that are classified correctly.
     """
     keras.utils.set_random_seed(seed)
     model = Classifier(config)
@@ -181,13 +182,13 @@ def finetune(config, checkpoint, train, test, settings, seed):
             losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)  # [B]
             loss = tf.reduce_mean(losses)
         gradients = tape.gradient(loss, model.trainable_variables)
-        # Dense, that of the table that was gathered from too.
+        # Dense, including that of the embedding table.
         gradients = [tf.convert_to_tensor(gradient) for gradient in gradients]
         gradients, _ = tf.clip_by_global_norm(gradients, CLIP_NORM)
         rate = optimizer.learning_rate
         for variable, gradient in zip(model.trainable_variables, gradients, strict=True):
             state = (variable, *optimizer.moments(variable))
-            values = [each.value for each in state]
+            values = [part.value for part in state]
             decayed = optimizer.is_decayed(variable)
             for old, new in zip(
                 state, optimizer.updated(*values, gradient, rate, decayed), strict=True
@@ -196,7 +197,7 @@ def finetune(config, checkpoint, train, test, settings, seed):
         optimizer.iterations.assign_add(1)
 
     @tf.function(jit_compile=True)
-    def guess(ids, mask):
+    def predict(ids, mask):
         return tf.argmax(model({"input_ids": ids, "input_mask": mask}, training=False), axis=1)
 
     rng = np.random.default_rng(seed)
@@ -206,11 +207,11 @@ def finetune(config, checkpoint, train, test, settings, seed):
             for start in range(0, len(order) - size + 1, size):
                 update(*(array[order[start : start + size]] for array in train))
                 bar.update()
-    right = 0
+    correct = 0
     for start in range(0, len(test.labels), size):
-        # From the end of the file, so that the last batch is as large as the others.
+        # The last batch overlaps the one before it, as all have the same size.
         first = max(0, min(start, len(test.labels) - size))
         part = slice(first, first + size)
-        found = guess(test.ids[part], test.mask[part]).numpy() == test.labels[part]
-        right += int(found[start - first :].sum())
-    return right / len(test.labels)
+        is_correct = predict(test.ids[part], test.mask[part]).numpy() == test.labels[part]
+        correct += int(is_correct[start - first :].sum())
+    return correct / len(test.labels)

@@ -1,53 +1,66 @@
-"""Makes a data set of anybody's own files: train, dev and test, as .tsv or .jsonl."""
+"""Describes a custom data set: a user's own train, dev and test files, .tsv or .jsonl."""
 
 import os
 import re
+from typing import NamedTuple
 
 from bert_common.errors import InputError
-from finetuning.datasets import Dataset, Source
-from finetuning.readers import ShortRow, find_file, label_texts, read_rows
+from finetuning.datasets import Dataset, SplitSource
+from finetuning.readers import MissingColumn, find_file, label_texts, read_rows
 
-KINDS = ("tsv", "jsonl")
+FILE_TYPES = ("tsv", "jsonl")
 TASK_TYPES = ("single_label", "multi_label", "regression")
 
-# What each type is judged by; the first decides which checkpoint is best.
+# The metrics of each type; the first chooses the best checkpoint.
 DEFAULT_METRICS = {
     "single_label": ("accuracy", "macro_f1"),
     "multi_label": ("micro_f1", "macro_f1"),
     "regression": ("pearson", "spearman"),
 }
 
-# What each type can be judged by; f1 is that of the second of two labels.
+# The metrics that suit each type; f1 is that of the second of two labels.
 FITTING_METRICS = {
     "single_label": ("accuracy", "f1", "macro_f1", "micro_f1", "matthews"),
     "multi_label": ("micro_f1", "macro_f1", "accuracy"),
     "regression": ("pearson", "spearman", "paraphrase_f1"),
 }
 
-# Python does not read numbers of any length.
+# Python refuses to parse very long numbers.
 _WHOLE_NUMBER = r"\d{1,18}"
 
-# More different labels than that are numbers or texts by mistake.
-MOST_LABELS = 10_000
+# With more labels than that, the column probably holds numbers or texts.
+MAX_LABELS = 10_000
 
 
-def own_dataset(kind, data_dir, task_type, text, second, label, id, labels, metrics):
-    """Makes a `finetuning.datasets.Dataset`.
+class Columns(NamedTuple):
+    """The columns of a custom data set.
+
+    Each is a name in the header line or a key of the JSON objects, or a number from 0, as digits,
+    in a .tsv without a header.
+    """
+
+    text: str = "text"
+    second: str | None = None
+    label: str = "label"
+    id: str | None = None
+
+
+def custom_dataset(file_type, data_dir, task_type, columns, labels=None, metrics=None):
+    """Makes a `finetuning.datasets.Dataset` of the files in a folder.
 
     Args:
-        kind: "tsv" or "jsonl": what the files' names end in.
-        data_dir: holds train, dev and test of them; not all need be there.
+        file_type: one of `FILE_TYPES`: the extension of the files' names.
+        data_dir: holds train, dev and test; some of them may be missing.
         task_type: one of `TASK_TYPES`.
-        text, second, label, id: the columns: names of the header line or of the objects' keys;
-            numbers from 0, as digits, in a .tsv without a header. `second` and `id` may be None.
+        columns: `Columns`.
         labels: all labels, in the order of the classes; None to find them in the training file.
-        metrics: of `FITTING_METRICS`; None for the usual ones.
+        metrics: names of `FITTING_METRICS`; None for `DEFAULT_METRICS`.
 
     Returns:
-        A `Task`, whose splits are the files that there are.
+        A `Dataset`, whose splits are those whose files exist.
 
     Raises:
-        InputError: no such file, a metric that does not fit, labels that cannot be found.
+        InputError: there is no file, a metric does not suit the type, or labels cannot be found.
     """
     fitting = FITTING_METRICS[task_type]
     unknown = [name for name in metrics or () if name not in fitting]
@@ -56,17 +69,17 @@ def own_dataset(kind, data_dir, task_type, text, second, label, id, labels, metr
             f"--metrics of --task_type={task_type} must be of {', '.join(fitting)}. "
             f"Received: {', '.join(unknown)}"
         )
-    columns = [_column(name, kind) for name in (text, second, label, id)]
+    columns = [_column(name, file_type) for name in columns]
     if len({isinstance(column, int) for column in columns if column is not None}) > 1:
         raise InputError(
             "columns must all be names, or all be numbers (files without a header). Received: "
             + ", ".join(str(column) for column in columns if column is not None)
         )
-    files = {split: f"{split}.{kind}" for split in ("train", "dev", "test")}
+    files = {split: f"{split}.{file_type}" for split in ("train", "dev", "test")}
     present = {s: f for s, f in files.items() if os.path.isfile(os.path.join(data_dir, f))}
     if not present:
         find_file(files["train"], data_dir, "")
-    sources = {split: Source((name,), *columns) for split, name in present.items()}
+    sources = {split: SplitSource((name,), *columns) for split, name in present.items()}
     if "test" in sources and not _has_label(data_dir, sources["test"]):
         sources["test"] = sources["test"]._replace(label=None)
     if task_type == "regression":
@@ -79,7 +92,7 @@ def own_dataset(kind, data_dir, task_type, text, second, label, id, labels, metr
         )
     if "f1" in (metrics or ()) and len(labels) != 2:
         raise InputError(
-            "--metrics=f1 is for two labels; of more there are macro_f1 and micro_f1. "
+            "--metrics=f1 is for two labels; for more there are macro_f1 and micro_f1. "
             f"Received: {len(labels)} labels"
         )
     return Dataset(
@@ -91,55 +104,55 @@ def own_dataset(kind, data_dir, task_type, text, second, label, id, labels, metr
     )
 
 
-def _column(name, kind):
-    """A name, or a number of a .tsv's column."""
-    is_number = kind == "tsv" and name is not None and re.fullmatch(_WHOLE_NUMBER, name)
+def _column(name, file_type):
+    """The name of a column; the number of one as an int."""
+    is_number = file_type == "tsv" and name is not None and re.fullmatch(_WHOLE_NUMBER, name)
     return int(name) if is_number else name
 
 
 def _has_label(data_dir, source):
-    """Whether the first row of a file has a label; that of a test need not."""
+    """Whether the first row of a test file has a label, which it need not."""
     path = find_file(source.files[0], data_dir, "")
     try:
         for _, field in read_rows(path, source):
             field(source.label)
             return True
-    except ShortRow:
+    except MissingColumn:
         return False
-    except InputError:  # a header that lacks a column: perhaps this one, perhaps another
+    except InputError:  # the header lacks a column: the label or another one
         for _ in read_rows(path, source._replace(label=None)):
             return False
     return False
 
 
-def _find_labels(data_dir, source, several):
-    """All labels of the training file: numbers in their order, texts in theirs."""
+def _find_labels(data_dir, source, multi_label):
+    """All labels of the training file, sorted: as numbers if all of them are, else as texts."""
     if source is None:
         raise InputError(
             "--labels must be given where there is no training file to find them in. Received: none"
         )
-    path, found = find_file(source.files[0], data_dir, ""), set()
+    path, labels = find_file(source.files[0], data_dir, ""), set()
     for where, field in read_rows(path, source):
         try:
             value = field(source.label)
-        except ShortRow as error:
+        except MissingColumn as error:
             raise InputError(f"{where} must have {error}") from None
-        found.update(label_texts(value, several, where))
-        if "" in found:
+        labels.update(label_texts(value, multi_label, where))
+        if "" in labels:
             raise InputError(f"{where}: the label must not be empty. Received: {value!r}")
-        commas = [label for label in found if "," in label]
+        commas = [label for label in labels if "," in label]
         if commas:
             raise InputError(f"{where}: a label must not hold a comma. Received: {commas[0]!r}")
-        if len(found) > MOST_LABELS:
+        if len(labels) > MAX_LABELS:
             raise InputError(
-                f"{path} must have at most {MOST_LABELS} different labels (--task_type=regression "
-                f"is for numbers). Received: more, {where} the last of them"
+                f"{path} must have at most {MAX_LABELS} different labels (for numbers there is "
+                f"--task_type=regression). Received: more, up to {where}"
             )
-    if len(found) < 2:
+    if len(labels) < 2:
         raise InputError(
             f"{path} must have at least two different labels. Received: "
-            + (", ".join(found) or "none")
+            + (", ".join(labels) or "none")
         )
-    if all(re.fullmatch(_WHOLE_NUMBER, label) for label in found):
-        return sorted(found, key=int)
-    return sorted(found)
+    if all(re.fullmatch(_WHOLE_NUMBER, label) for label in labels):
+        return sorted(labels, key=int)
+    return sorted(labels)

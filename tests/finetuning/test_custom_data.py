@@ -1,4 +1,4 @@
-"""Files of one's own: columns, splits, labels, and one line for what does not fit."""
+"""Custom data sets: columns, splits, labels, and one line for what does not fit."""
 
 import json
 
@@ -6,7 +6,7 @@ import pytest
 from classifier_jobs import write_table
 
 from bert_common.errors import InputError
-from finetuning.classification.own_data import DEFAULT_METRICS, own_dataset
+from finetuning.classification.custom_data import DEFAULT_METRICS, Columns, custom_dataset
 from finetuning.readers import read_split
 
 
@@ -15,10 +15,8 @@ def objects(*entries):
 
 
 def dataset(folder, kind="tsv", task_type="single_label", **changes):
-    columns = dict.fromkeys(("second", "id", "labels", "metrics"))
-    return own_dataset(
-        kind, str(folder), task_type, **{"text": "text", "label": "label", **columns, **changes}
-    )
+    options = {name: changes.pop(name, None) for name in ("labels", "metrics")}
+    return custom_dataset(kind, str(folder), task_type, Columns(**changes), **options)
 
 
 def examples(dataset, folder, split="train"):

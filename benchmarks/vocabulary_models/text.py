@@ -1,8 +1,9 @@
-"""What benchmarks/vocabulary.py lets models read: the same text, the same spans masked, any pieces.
+"""Makes examples of which all vocabularies see the same text with the same spans masked.
 
-Everything is decided by characters: an example is a passage of whole eojeols (the words between
-spaces); what is masked in it are spans of characters, the smallest ones that all vocabularies write
-in whole pieces. Pieces set the ends of spans and limits, those of all vocabularies at once.
+Examples are defined by characters: an example is a passage of whole eojeols (the words between
+spaces), and spans of characters in it are masked, the smallest ones that all vocabularies write in
+whole pieces. Only the ends of spans and the limits on lengths depend on pieces, those of all
+vocabularies.
 
 Shapes: T pieces of a row, P predictions.
 """
@@ -33,10 +34,10 @@ class Span(NamedTuple):
 
 
 class Cuts(dict):
-    """The piece ids of each eojeol in one vocabulary, cut when it is first asked for.
+    """The piece ids of each eojeol in one vocabulary; an eojeol is tokenized when first needed.
 
     Attributes:
-        places: for each of these eojeols, what `clean_places` says.
+        places: eojeol -> its `clean_places`.
     """
 
     def __init__(self, tokenizer):
@@ -50,11 +51,11 @@ class Cuts(dict):
         return ids
 
     def knows(self, eojeol):
-        """Whether all of an eojeol can be written in pieces."""
+        """Whether an eojeol is tokenized without [UNK]."""
         return self.tokenizer.unk_id not in self[eojeol]
 
     def between(self, eojeol, start, end):
-        """The numbers of the first piece of a span, and of the one after its last."""
+        """The index of a span's first piece, and of the one after its last."""
         return self.places[eojeol][start], self.places[eojeol][end]
 
     def pieces(self, eojeols, span):
@@ -63,19 +64,18 @@ class Cuts(dict):
         return self[eojeol][slice(*self.between(eojeol, span.start, span.end))]
 
 
-@functools.cache  # many eojeols are cut in the same way
+@functools.cache  # many eojeols have the same offsets
 def clean_places(offsets, length):
-    """Where an eojeol can be cut so that every piece is whole on one side.
+    """Finds where an eojeol can be split so that no piece is split.
 
     Args:
-        offsets: for each piece its first character and the one after the last. The jamo of a
-            syllable share its span; a piece may have an empty one.
+        offsets: first character and end of each piece. The jamo of a syllable share its span; a
+            piece may have an empty one.
         length: of the eojeol.
 
     Returns:
-        A dict: from the number of characters before the cut to the number of pieces before it,
-        0 and `length` among them. Where an empty span stands is no clean place: its piece could be
-        on either side.
+        A dict: number of characters before the split -> number of pieces before it; 0 and `length`
+        included. A position with an empty span is excluded, as its piece could be on either side.
     """
     places = {0: 0}
     for place in range(1, length):
@@ -88,11 +88,11 @@ def clean_places(offsets, length):
 class SharedSpans(dict):
     """The spans of each eojeol: the smallest ones whose ends are clean places in all vocabularies.
 
-    Each has a piece in every vocabulary, and together they are the eojeol. Pairs of the first
-    character and the one after the last, found when they are first asked for.
+    Each has at least one piece in every vocabulary, and together they are the eojeol. They are
+    pairs of first character and end, computed when first needed.
 
     Args:
-        all_cuts: a `Cuts` for every vocabulary; none cuts an eojeol that is asked for to nothing.
+        all_cuts: a `Cuts` for every vocabulary; each has a piece for every eojeol in question.
     """
 
     def __init__(self, all_cuts):
@@ -102,35 +102,35 @@ class SharedSpans(dict):
     def __missing__(self, eojeol):
         spans, start = [], 0
         for cuts in self.all_cuts:
-            cuts[eojeol]  # so that its places are known
+            cuts[eojeol]  # computes its places
         places = [cuts.places[eojeol] for cuts in self.all_cuts]
         for place in range(1, len(eojeol) + 1):
-            if all(place in each and each[start] < each[place] for each in places):
+            if all(place in clean and clean[start] < clean[place] for clean in places):
                 spans.append((start, place))
                 start = place
-        if start < len(eojeol):  # ends in what is no piece to somebody
+        if start < len(eojeol):  # the end has no piece in some vocabulary
             spans[-1:] = [(spans[-1][0] if spans else 0, len(eojeol))]
         self[eojeol] = spans = tuple(spans)
         return spans
 
 
 class Limits(NamedTuple):
-    """What an example may have at most in one vocabulary."""
+    """The most that an example may have in one vocabulary."""
 
-    length: int  # pieces, [CLS] and [SEP] among them
+    length: int  # pieces, [CLS] and [SEP] included
     predictions: int  # masked pieces
 
 
 class Example(NamedTuple):
-    """A passage, of which some characters are to be found."""
+    """A passage, of which some characters are to be predicted."""
 
     eojeols: list[str]
     masked: list[Span]  # ascending
-    treatments: list[str]  # what stands in the place of each
+    treatments: list[str]  # how each is masked, a key of `TREATMENTS`
 
 
 def masked_characters(examples):
-    """How many characters are to be found in examples."""
+    """How many characters are to be predicted in examples."""
     return sum(span.end - span.start for example in examples for span in example.masked)
 
 
@@ -156,12 +156,12 @@ def passages(documents, all_cuts, characters, limits=None):
     Args:
         documents: lists of eojeols.
         all_cuts: a `Cuts` for every vocabulary.
-        characters: of a run at most, a space before each eojeol counted.
-        limits: `Limits` for every vocabulary; a run ends before it is too long for any of them.
+        characters: the most in a run, counting a space before each eojeol.
+        limits: `Limits` for every vocabulary; a run ends before it exceeds any of them.
 
     Yields:
-        Lists of eojeols. One that by itself is too long, or that a vocabulary cuts to nothing (an
-        invisible character), is left out.
+        Lists of eojeols. An eojeol that is too long by itself, or has no piece in some vocabulary
+        (an invisible character), is left out.
     """
     room = [characters, *(limit.length - 2 for limit in limits or ())]
     for document in documents:
@@ -181,21 +181,19 @@ def passages(documents, all_cuts, characters, limits=None):
 
 
 def choose_masked(eojeols, spans, rng, limits=None):
-    """Chooses the spans of a passage that are to be found.
+    """Chooses the spans of a passage that are to be predicted.
 
-    They are taken in random order until their characters are enough: how long a span is does not
-    decide whether it is among them.
+    They are drawn in random order until they have enough characters, so the length of a span does
+    not affect whether it is chosen.
 
     Args:
         eojeols: the passage.
-        spans: `SharedSpans`; those of an eojeol that one of the vocabularies does not know are
-            not chosen.
+        spans: `SharedSpans`; those of an eojeol that is [UNK] in some vocabulary are not chosen.
         rng: a `random.Random`.
-        limits: `Limits` for every vocabulary; a span that has too many pieces for what is left
-            of any of them is passed over.
+        limits: `Limits` for every vocabulary; a span that would exceed any of them is skipped.
 
     Returns:
-        An `Example`, all of whose masked spans are to be shown as [MASK].
+        An `Example` in which all masked spans have the treatment "mask".
     """
     wanted = MASKED * sum(map(len, eojeols))
     left = [limit.predictions for limit in limits or ()]
@@ -220,7 +218,7 @@ def choose_masked(eojeols, spans, rng, limits=None):
 
 
 def training_examples(documents, spans, characters, limits, count, seed):
-    """As many examples as asked for: passes over the text, each with other masks.
+    """Makes `count` examples by passes over the text, each with other masks.
 
     Returns:
         A list of `Example`, the same for all vocabularies.
@@ -237,7 +235,7 @@ def training_examples(documents, spans, characters, limits, count, seed):
 
 
 def find_limits(documents, spans, characters):
-    """What nearly all examples of so many characters need, for each vocabulary."""
+    """The `Limits` that nearly all examples of so many characters need, for each vocabulary."""
     lengths, predictions, rng = [], [], random.Random(0)
     for eojeols in passages(documents, spans.all_cuts, characters):
         masked = choose_masked(eojeols, spans, rng).masked
@@ -257,8 +255,8 @@ def row(example, cuts, limit, rng=None, asked=None):
         cuts: the vocabulary's `Cuts`.
         limit: its `Limits`.
         rng: a `random.Random` for the pieces of the treatment "random".
-        asked: None to predict all pieces of the masked spans at once; a number k to predict the
-            piece k of each of them, those before it shown.
+        asked: None to predict all pieces of the masked spans at once; a number k to predict only
+            piece k of each, with those before it shown.
 
     Returns:
         A dict of lists: [T] input_ids, input_mask, segment_ids; [P] masked_lm_positions,
@@ -298,21 +296,21 @@ def row(example, cuts, limit, rng=None, asked=None):
 
 @functools.cache
 def record_format(limit):
-    """Records without sentence pairs."""
+    """The format of records without sentence pairs."""
     return RecordFormat(*limit, sentence_label=False, token_boundary=False)
 
 
 def read_reviews(path, count, all_cuts, length):
-    """Pairs of the eojeols of a review and its label; a review is cut after the same eojeol.
+    """Reads reviews as pairs of eojeols and label, truncated alike for all vocabularies.
 
     Args:
-        path: lines of id, document, label with tabs between them, after a line with their names.
-        count: how many reviews, the first ones that have any text.
+        path: tab-separated lines of id, document, label, after a header.
+        count: how many reviews to read, skipping those without text.
         all_cuts: a `Cuts` for every vocabulary.
-        length: pieces of a review at most, in each vocabulary, [CLS] and [SEP] among them.
+        length: the most pieces of a review in any vocabulary, [CLS] and [SEP] included.
 
     Raises:
-        InputError: a line of another form, or fewer reviews.
+        InputError: a line is malformed, or there are fewer reviews.
     """
     reviews, limits = [], [Limits(length, 0)] * len(all_cuts)
     lines = Path(path).read_text(encoding="utf-8").split("\n")[1:]
@@ -336,14 +334,14 @@ def read_reviews(path, count, all_cuts, length):
 
 
 class Shares(NamedTuple):
-    """What a vocabulary does with a text."""
+    """How a vocabulary represents a text."""
 
-    pieces: float  # for each eojeol
+    pieces: float  # per eojeol
     unknown: float  # the share of eojeols that hold [UNK]
 
 
 def shares(documents, cuts):
-    """Counts the eojeols of a text."""
+    """The `Shares` of a text."""
     eojeols = [eojeol for document in documents for eojeol in document]
     pieces = sum(len(cuts[eojeol]) for eojeol in eojeols)
     unknown = sum(not cuts.knows(eojeol) for eojeol in eojeols)

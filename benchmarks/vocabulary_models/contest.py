@@ -1,4 +1,4 @@
-"""One comparison of benchmarks/vocabulary.py: the same texts for all, what is done to each."""
+"""A comparison of vocabularies: prepares the texts for all, trains and measures one at a time."""
 
 import collections
 import contextlib
@@ -9,7 +9,22 @@ import random
 import sys
 from pathlib import Path
 
-from vocabulary_text import (
+from bert_common.progress import with_progress
+from bert_tf.checkpoint_files import exists
+from bert_tf.config import BertConfig
+from create_pretraining_data.records.encoding import encode_record
+from create_pretraining_data.records.tfrecord import frame
+from run_scripts.pretrain import main as run_pretraining
+from tokenization import load_tokenizer
+from vocabulary_models.measures import (
+    checkpoint_loss,
+    finetune,
+    frequency_bits,
+    measure_bits,
+    pretraining_seconds,
+    review_arrays,
+)
+from vocabulary_models.text import (
     Cuts,
     SharedSpans,
     choose_masked,
@@ -23,46 +38,30 @@ from vocabulary_text import (
     shares,
     training_examples,
 )
-from vocabulary_training import (
-    checkpoint_loss,
-    finetune,
-    frequency_bits,
-    measure_bits,
-    pretraining_seconds,
-    review_arrays,
-)
-
-from bert_common.progress import with_progress
-from bert_tf.checkpoint_files import exists
-from bert_tf.config import BertConfig
-from create_pretraining_data.records.encoding import encode_record
-from create_pretraining_data.records.tfrecord import frame
-from run_scripts.pretrain import main as run_pretraining
-from tokenization import load_tokenizer
 
 TEXT_SEED = 12345  # which spans are masked; not a seed of the models
 
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """What decides the results beside the files; the defaults are those of the README's table.
+    """The settings of a comparison; the defaults are those of the README's table.
 
-    Found by trials of 400 to 900 steps with one of the vocabularies, which looked only at whether
-    the masked pieces come to cost less than by frequency alone: they did after 300 steps; with
-    AdamW, or with examples of 80 characters in batches of 32, they did not.
+    They were found by trials of 400 to 900 steps with one of the vocabularies. The only criterion
+    was that masked pieces cost less than by frequency alone: after 300 steps they did; with AdamW,
+    or with examples of 80 characters in batches of 32, they did not.
 
     Attributes:
-        preset: a name of `BertConfig.from_preset`; without dropout, as nearly nothing is read
+        preset: a name of `BertConfig.from_preset`; without dropout, as hardly anything is read
             twice.
-        characters: of an example at most, spaces among them.
-        batch: examples of an update.
+        characters: the most in an example, spaces included.
+        batch: examples per update.
         steps: updates of pre-training.
-        rate: what LAMB's learning rate aims at, warmed up over a tenth of the steps.
-        held_out: examples that bits per character are measured on.
-        reviews: for fine-tuning, the first of their file; an empty one does not count.
-        test_reviews: likewise.
-        review_batch, epochs, review_rate: of fine-tuning, by AdamW.
-        review_length: pieces at most, in every vocabulary.
+        rate: LAMB's peak learning rate, after a warm-up of a tenth of the steps.
+        held_out: how many examples bits per character are measured on.
+        reviews: how many non-empty reviews of the file to fine-tune on, from the first.
+        test_reviews: how many to measure accuracy on, likewise.
+        review_batch, epochs, review_rate: of fine-tuning, with AdamW.
+        review_length: the most pieces of a review, in every vocabulary.
     """
 
     preset: str = "tiny"
@@ -80,11 +79,11 @@ class Settings:
 
 
 class Contest:
-    """The texts, as all vocabularies are given them.
+    """The texts of a comparison, prepared alike for all vocabularies.
 
     Args:
-        folders: of tokenizers, by name.
-        files: the paths of text, held_out, reviews, test_reviews.
+        folders: name -> folder of a tokenizer.
+        files: the paths of text, held_out, reviews and test_reviews, by these names.
         settings: `Settings`.
         work_dir: where records, configurations and checkpoints are kept.
     """
@@ -127,30 +126,30 @@ class Contest:
         }
 
     def _by_frequency(self, cuts):
-        """Bits per character of the held-out text's masked spans: number of pieces, pieces."""
+        """Bits per character of the held-out spans without a model: number of pieces, pieces."""
         learned, asked = (
             [cuts.pieces(example.eojeols, span) for example in examples for span in example.masked]
             for examples in (self.examples, self.held_out)
         )
         numbers = collections.Counter(map(len, learned))
-        said = list(map(len, asked))
-        of_number = frequency_bits(numbers, said, max([*numbers, *said]))
+        lengths = list(map(len, asked))
+        of_number = frequency_bits(numbers, lengths, max([*numbers, *lengths]))
         pieces = collections.Counter(itertools.chain(*learned))
         of_pieces = frequency_bits(pieces, itertools.chain(*asked), cuts.tokenizer.vocab_size)
         characters = masked_characters(self.held_out)
         return of_number / characters, of_pieces / characters
 
     def config(self, name):
-        """The model's sizes."""
+        """The configuration of the model."""
         size = self.cuts[name].tokenizer.vocab_size
         dropout = dict.fromkeys(("hidden_dropout_prob", "attention_probs_dropout_prob"), 0.0)
         return BertConfig.from_preset(self.settings.preset, vocab_size=size, **dropout)
 
     def write(self, name):
-        """Records of the training examples and the model's configuration; returns the paths."""
+        """Writes records of the training examples, and the configuration; returns their paths."""
         records, config = (self.work_dir / f"{name}{end}" for end in (".tfrecord", ".json"))
         config.write_text(json.dumps(dataclasses.asdict(self.config(name))), encoding="utf-8")
-        if not records.exists():  # it appears under its name when it is complete
+        if not records.exists():  # it gets its name once it is complete
             rng, limit = random.Random(TEXT_SEED), self.limits[name]
             examples = with_progress(self.examples, f"records, {name}", "records")
             rows = (row(example, self.cuts[name], limit, rng) for example in examples)
@@ -161,11 +160,11 @@ class Contest:
         return records, config
 
     def checkpoint(self, name, seed):
-        """The folder that pre-training writes to."""
+        """The output folder of pre-training."""
         return self.work_dir / f"{name}-{seed}"
 
     def pretrain(self, name, seed):
-        """Runs run_pretraining.py, then measures on the held-out text."""
+        """Runs run_pretraining.py, and measures the model on the held-out text."""
         records, config = self.write(name)
         settings, limit, folder = self.settings, self.limits[name], self.checkpoint(name, seed)
         flags = {
@@ -191,7 +190,7 @@ class Contest:
             status = run_pretraining(arguments)
         checkpoint = folder / f"model.ckpt-{settings.steps}"
         if status or not exists(str(checkpoint)):
-            sys.exit("stopped: the same command goes on from there")
+            sys.exit("stopped: the same command resumes the run")
         loss_of = checkpoint_loss(self.config(name), checkpoint, settings.batch)
         bits = measure_bits(loss_of, self.held_out, self.cuts[name], limit)
         return {
@@ -201,7 +200,7 @@ class Contest:
         }
 
     def finetune(self, name, seed, pretrained):
-        """Fine-tunes the pre-trained model, or a new one; the accuracy on the test reviews."""
+        """Fine-tunes the pre-trained model, or a new one; returns its accuracy on test reviews."""
         settings, cuts = self.settings, self.cuts[name]
         checkpoint = self.checkpoint(name, seed) / f"model.ckpt-{settings.steps}"
         accuracy = finetune(

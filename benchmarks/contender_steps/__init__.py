@@ -1,0 +1,1 @@
+"""What the contenders of benchmarks/training.py compute; project is the file to open first."""

@@ -1,0 +1,1 @@
+"""Models that differ in their vocabulary, for benchmarks/vocabulary.py; contest comes first."""

@@ -1,0 +1,100 @@
+"""Declares what the fine-tuning programs expect of a downstream task: `DownstreamTask`.
+
+A new kind of task is one class with these members. `classification.task.Classification` is the
+example to read; the others are in `ner`, `question_answering` and `multiple_choice`.
+
+Legend: N raw examples, B encoded examples of a batch.
+"""
+
+from typing import Protocol, runtime_checkable
+
+from bert_tf.summaries.reporter import Illustrations
+from finetuning.examples import Examples
+
+
+class TaskDataset(Protocol):
+    """The data that a task is trained and measured on."""
+
+    @property
+    def splits(self) -> dict:
+        """Name of each split -> whether its labels are published.
+
+        "train" is trained on; the first other split with labels chooses the best checkpoint.
+        """
+
+
+@runtime_checkable
+class DownstreamTask(Protocol):
+    """What a model is fine-tuned for: encodes examples, makes the model, measures its outputs.
+
+    In the methods below, `model` is what `make_model` returned, `examples` is what `encode`
+    returned, and `outputs` is what a `finetuning.prediction.Predictor` computed for them: the name
+    of each of the model's outputs -> a list with one array for every encoded example, in order.
+    """
+
+    dataset: TaskDataset
+
+    @property
+    def best_by(self) -> tuple:
+        """(name, higher is better): the result that chooses the best checkpoint.
+
+        The name is "eval_" and a key of what `measure` returns.
+        """
+
+    @property
+    def settings(self) -> dict:
+        """What the fine-tuned model's folder records in addition to the program's flags.
+
+        The name of a flag -> a value that JSON can hold.
+        """
+
+    @property
+    def rows(self) -> int:
+        """How many rows of the encoder's input one encoded example takes: 1 for most tasks."""
+
+    def make_model(self, encoder):
+        """Puts a new head on an encoder.
+
+        Args:
+            encoder: a `BertModel` or an `AlbertModel`.
+
+        Returns:
+            A `bert_tf.encoder_model.EncoderModel` with an `objective`; its inputs are the batches
+            of `encode`.
+        """
+
+    def encode(self, raw, training) -> Examples:
+        """Encodes examples.
+
+        Args:
+            raw: the examples of a split, a list of N, as they were read.
+            training: whether they are for training rather than for evaluation or prediction.
+
+        Returns:
+            The `Examples`, whose attribute `raw` is the argument. There may be more or fewer than
+            N, where long texts are cut into windows.
+
+        Raises:
+            InputError: an example cannot be encoded.
+        """
+
+    def measure(self, model, examples, outputs) -> dict:
+        """Computes the metrics: name -> number, with "loss" if it can be computed."""
+
+    def baseline(self, examples) -> dict:
+        """Computes metrics of `measure` for a trivial baseline, which needs no model."""
+
+    def illustrations(self, model, examples, outputs) -> Illustrations:
+        """Makes what TensorBoard shows of an evaluation beside its numbers."""
+
+    def write_predictions(self, directory, split, examples, outputs) -> list:
+        """Writes the predictions for a split into files.
+
+        Args:
+            directory: an existing folder.
+            split: the name of the split, which may be part of the files' names.
+            examples, outputs: see above.
+
+        Returns:
+            The paths of the files.
+        """

@@ -1,0 +1,218 @@
+"""ALBERT's head for SQuAD 2.0, on BERT or ALBERT: a beam search in which ends depend on starts.
+
+As google-research/albert run_squad_v2.py.
+
+Shapes: B batch, T tokens, H hidden, K starts that the beam keeps, J ends that it keeps of each.
+"""
+
+import keras
+from keras import ops
+
+from bert_tf.encoder_model import EncoderModel
+from bert_tf.layers import Dropout, LayerNorm, gather_positions, initializer, run_block
+from bert_tf.objective import Objective
+from finetuning.question_answering.span_head import SUMS, denominators, span_sums, weighted_sums
+
+# Our variables (paths below the model's own name) -> Google's.
+BEAM_NAMES = {
+    "head/start_kernel": "start_logits/dense/kernel",
+    "head/start_bias": "start_logits/dense/bias",
+    "head/end_hidden_kernel": "end_logits/dense_0/kernel",
+    "head/end_hidden_bias": "end_logits/dense_0/bias",
+    "head/end_layer_norm/gamma": "end_logits/LayerNorm/gamma",
+    "head/end_layer_norm/beta": "end_logits/LayerNorm/beta",
+    "head/end_kernel": "end_logits/dense_1/kernel",
+    "head/end_bias": "end_logits/dense_1/bias",
+    "head/answerable_hidden_kernel": "answer_class/dense_0/kernel",
+    "head/answerable_hidden_bias": "answer_class/dense_0/bias",
+    "head/answerable_kernel": "answer_class/dense_1/kernel",
+}
+
+# As google-research/albert: how many starts the beam keeps, and how many ends of each.
+START_N_TOP = 5
+END_N_TOP = 5
+
+# As google-research/albert: the rate of dropout before the last projection of answerability.
+DROPOUT = 0.1
+
+# Subtracted where no answer may be, as google-research/albert.
+MASKED_LOGIT = 1e30
+
+# Loss -> the feature with the weight of each example: 0 for one that only fills a batch.
+BEAM_WEIGHTS = {"span": "span_weights", "answerable": "span_weights"}
+
+
+class BeamSpanHead(keras.layers.Layer):
+    """Computes logits of starts, of ends given a start, and of answerability.
+
+    The end logit of a token depends on its vector x and the vector s of the start, through
+    tanh([x, s] W + b). As [x, s] W = x W1 + s W2, x W1 is computed once for all starts.
+    """
+
+    def __init__(self, config, dropout, dtype_policy, name):
+        super().__init__(name=name, dtype=dtype_policy)
+        self.config = config
+        self.end_layer_norm = LayerNorm(dtype_policy, "end_layer_norm")
+        self.dropout = Dropout(dropout, name="dropout", dtype=dtype_policy.variable_dtype)
+
+    def build(self, input_shape=None):
+        size = self.config.hidden_size
+
+        def add(name, *shape):
+            # autocast=False: these keep their precision inside a model that computes in bfloat16.
+            initial = "zeros" if len(shape) == 1 else initializer(self.config)
+            return self.add_weight(name=name, shape=shape, initializer=initial, autocast=False)
+
+        self.start_kernel, self.start_bias = add("start_kernel", size, 1), add("start_bias", 1)
+        self.end_hidden_kernel = add("end_hidden_kernel", 2 * size, size)
+        self.end_hidden_bias = add("end_hidden_bias", size)
+        self.end_layer_norm.build((None, None, size))
+        self.end_kernel, self.end_bias = add("end_kernel", size, 1), add("end_bias", 1)
+        self.answerable_hidden_kernel = add("answerable_hidden_kernel", 2 * size, size)
+        self.answerable_hidden_bias = add("answerable_hidden_bias", size)
+        self.answerable_kernel = add("answerable_kernel", size, 1)
+
+    def starts(self, x, p_mask):
+        """The logits of starts: [B, T, H] and [B, T] -> [B, T], masked, in float32 at least."""
+        x = ops.cast(x, self.variable_dtype)
+        logits = ops.matmul(x, self.start_kernel)[..., 0] + self.start_bias  # [B, T]
+        return masked(logits, p_mask)
+
+    def ends(self, x, positions, p_mask):
+        """The logits of ends for given starts.
+
+        Args:
+            x: [B, T, H].
+            positions: [B, K] integers: the starts.
+            p_mask: [B, T].
+
+        Returns:
+            [B, K, T], masked, in float32 at least.
+        """
+        size = self.config.hidden_size
+        # The only large products of this head, computed in the model's precision.
+        kernel = ops.cast(self.end_hidden_kernel, self.compute_dtype)  # [2H, H]
+        x = ops.cast(x, self.compute_dtype)
+        of_token = ops.matmul(x, kernel[:size])  # [B, T, H]
+        of_start = ops.matmul(gather_positions(x, positions), kernel[size:])  # [B, K, H]
+        hidden = of_token[:, None] + of_start[:, :, None]  # [B, K, T, H]
+        hidden = ops.tanh(ops.cast(hidden, self.variable_dtype) + self.end_hidden_bias)
+        hidden = self.end_layer_norm(hidden)
+        logits = ops.matmul(hidden, self.end_kernel)[..., 0] + self.end_bias  # [B, K, T]
+        return masked(logits, p_mask[:, None])
+
+    def answerable(self, x, start_logits, training=None):
+        """The logit of there being no answer: [B, T, H] and [B, T] -> [B]."""
+        x = ops.cast(x, self.variable_dtype)
+        weights = ops.softmax(start_logits, axis=-1)[:, None]  # [B, 1, T]
+        start = ops.matmul(weights, x)[:, 0]  # [B, H]
+        hidden = ops.concatenate([start, x[:, 0]], axis=-1)  # [B, 2H]
+        hidden = ops.matmul(hidden, self.answerable_hidden_kernel) + self.answerable_hidden_bias
+        hidden = self.dropout(ops.tanh(hidden), training=training)
+        return ops.matmul(hidden, self.answerable_kernel)[:, 0]  # [B]
+
+
+def masked(logits, p_mask):
+    """Logits where p_mask is 0, and -1e30 where it is 1."""
+    p_mask = ops.cast(p_mask, logits.dtype)
+    return logits * (1.0 - p_mask) - MASKED_LOGIT * p_mask
+
+
+@keras.saving.register_keras_serializable(package="finetuning")
+class BeamSpanModel(EncoderModel):
+    """An encoder with ALBERT's head for SQuAD 2.0.
+
+    Args:
+        encoder: a `BertModel` or an `AlbertModel`.
+        start_n_top: K.
+        end_n_top: J.
+        dropout: the rate of dropout in the layers that predict answerability.
+
+    Example:
+        model = BeamSpanModel(AlbertModel(config))
+        beams = model({"input_ids": ids, "segment_ids": types, "p_mask": p_mask})
+    """
+
+    google_names = BEAM_NAMES
+
+    def __init__(
+        self,
+        encoder,
+        start_n_top=START_N_TOP,
+        end_n_top=END_N_TOP,
+        dropout=DROPOUT,
+        name="beam_spans",
+        **kwargs,
+    ):
+        super().__init__(encoder, name, **kwargs)
+        self.start_n_top, self.end_n_top = start_n_top, end_n_top
+        self.head = BeamSpanHead(self.config, dropout, self.dtype_policy, name="head")
+        self.build()
+
+    def build(self, input_shape=None):
+        self.head.build()
+
+    @property
+    def objective(self):
+        """Half the sum of three cross entropies: of start, end and answerability."""
+        return Objective(BEAM_WEIGHTS, SUMS, beam_sums, denominators)
+
+    def call(self, inputs, training=None, run_block=run_block):
+        """Runs the encoder with the head.
+
+        Args:
+            inputs: the encoder's inputs with p_mask, a dict of [B, T] integers; p_mask is 1 where
+                no answer may be. With start_positions [B], ends are computed for these starts;
+                without it for the best starts.
+            training: whether dropout is on.
+            run_block: how each block is run; see `bert_tf.layers.run_block`.
+
+        Returns:
+            A dict in float32 at least: "cls_logits" [B]; the higher, the less likely an answer
+            exists. With start_positions also "start_logits" and "end_logits" [B, T]. Without it
+            "start_top_log_probs" and "start_top_index" [B, K], "end_top_log_probs" and
+            "end_top_index" [B, K * J], first the ends of the first start.
+        """
+        x = self.encoder(inputs, training=training, run_block=run_block)["sequence_output"]
+        p_mask = inputs["p_mask"]
+        start_logits = self.head.starts(x, p_mask)
+        outputs = {"cls_logits": self.head.answerable(x, start_logits, training=training)}
+        if "start_positions" in inputs:
+            positions = inputs["start_positions"][:, None]  # [B, 1]
+            end_logits = self.head.ends(x, positions, p_mask)[:, 0]  # [B, T]
+            return {**outputs, "start_logits": start_logits, "end_logits": end_logits}
+        # A row may be shorter than the beam is wide.
+        starts, ends = (min(n, x.shape[1]) for n in (self.start_n_top, self.end_n_top))
+        top, index = ops.top_k(ops.log_softmax(start_logits), starts)  # [B, K]
+        end_logits = ops.log_softmax(self.head.ends(x, index, p_mask))  # [B, K, T]
+        end_top, end_index = ops.top_k(end_logits, ends)  # [B, K, J]
+        flat = (-1, starts * ends)
+        return {
+            **outputs,
+            "start_top_log_probs": top,
+            "start_top_index": index,
+            "end_top_log_probs": ops.reshape(end_top, flat),
+            "end_top_index": ops.reshape(end_index, flat),
+        }
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "start_n_top": self.start_n_top,
+            "end_n_top": self.end_n_top,
+            "dropout": self.head.dropout.rate,
+        }
+
+
+def answerable_losses(outputs, batch):
+    """Half the cross entropy of is_impossible [B], that there is no answer: [B]."""
+    logits = outputs["cls_logits"]
+    labels = ops.cast(batch["is_impossible"], logits.dtype)
+    return ops.binary_crossentropy(labels, logits, from_logits=True) * 0.5
+
+
+def beam_sums(outputs, batch):
+    """As `span_sums`, for a batch with is_impossible [B]; also "answerable_loss" and so on."""
+    correct = ops.equal(outputs["cls_logits"] > 0, ops.cast(batch["is_impossible"], "bool"))
+    losses = answerable_losses(outputs, batch)
+    return {**span_sums(outputs, batch), **weighted_sums("answerable", losses, correct, batch)}
