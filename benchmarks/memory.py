@@ -9,7 +9,7 @@ Every measurement is some steps in a fresh process: its peak of memory (of a GPU
 there is one), the seconds for an example. The search measures three small batches for each
 length, fits memory = a + b * batch, and says which batch fills the limit; with --verify that
 batch is run too, and the answer is the largest one that was seen to fit. The estimate is
-`bert_tf.memory`'s, which the program tells before it trains.
+`bert_tf.memory_estimate`'s, which the program tells before it trains.
 """
 
 import argparse
@@ -27,7 +27,7 @@ from common import (
     whole_numbers,
 )
 
-from bert_tf.memory import GIB, largest_batch
+from bert_tf.memory_estimate import GIB, largest_batch
 
 # google-research/bert README, "Out-of-memory issues": the largest batches of BERT-base on a GPU
 # with 12 GB, fine-tuning with Adam (no logits over the vocabulary, unlike here).

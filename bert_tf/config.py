@@ -83,6 +83,16 @@ class BertConfig:
         """The width of the embedding tables: BERT's is the hidden size."""
         return self.hidden_size
 
+    @property
+    def num_blocks(self):
+        """How many blocks there are, each with weights of its own: one a layer."""
+        return self.num_hidden_layers
+
+    @property
+    def num_block_calls(self):
+        """How many blocks are run one after the other."""
+        return self.num_hidden_layers
+
     @classmethod
     def from_dict(cls, values):
         """Makes a configuration from a dict; an unknown key is an InputError."""

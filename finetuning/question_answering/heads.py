@@ -9,9 +9,10 @@ Shapes: B batch, T tokens, H hidden, K starts and J ends of each that a beam kee
 import keras
 from keras import ops
 
-from bert_tf.encoder_model import EncoderModel
-from bert_tf.layers import Dropout, LayerNorm, gather_positions, initializer, run_block
-from bert_tf.objective import Objective
+from bert_tf.dropout import Dropout
+from bert_tf.encoder import EncoderModel
+from bert_tf.layers import LayerNorm, call_block, gather_positions, initializer
+from bert_tf.objective import Loss, Objective
 from bert_tf.pretraining import cross_entropy
 
 # Our variables (path below the model's own name) and Google's.
@@ -46,10 +47,12 @@ DROPOUT = 0.1
 # Of positions where no answer may be, as google-research/albert.
 MASKED_LOGIT = 1e30
 
-# The weight of each example: 0 for one that only fills a batch.
-SPAN_WEIGHTS = {"span": "span_weights"}
-BEAM_WEIGHTS = {"span": "span_weights", "answerable": "span_weights"}
-SUMS = ("loss", "correct", "weight")
+# The losses of the objectives, by name.
+SPAN_LOSSES = {"span": Loss(labels=("start_positions", "end_positions"), weights="span_weights")}
+BEAM_LOSSES = {
+    **SPAN_LOSSES,
+    "answerable": Loss(labels=("is_impossible",), weights="span_weights"),
+}
 
 
 class SpanHead(keras.layers.Layer):
@@ -185,15 +188,15 @@ class SpanModel(EncoderModel):
     @property
     def objective(self):
         """The mean of the cross entropies of start and end."""
-        return Objective(SPAN_WEIGHTS, SUMS, span_sums, denominators)
+        return Objective(SPAN_LOSSES, span_sums)
 
-    def call(self, inputs, training=None, run_block=run_block):
+    def call(self, inputs, training=None, run_block=call_block):
         """Runs the encoder with the head.
 
         Args:
             inputs: the encoder's inputs, a dict of [B, T] integers; packed rows have no place here.
             training: whether dropout is on.
-            run_block: how each block is run; see `bert_tf.layers.run_block`.
+            run_block: see `bert_tf.layers`.
 
         Returns:
             A dict: "start_logits" and "end_logits" [B, T] in float32 at least.
@@ -240,9 +243,9 @@ class BeamSpanModel(EncoderModel):
     @property
     def objective(self):
         """Half of each of three cross entropies: start, end, whether there is an answer."""
-        return Objective(BEAM_WEIGHTS, SUMS, beam_sums, denominators)
+        return Objective(BEAM_LOSSES, beam_sums)
 
-    def call(self, inputs, training=None, run_block=run_block):
+    def call(self, inputs, training=None, run_block=call_block):
         """Runs the encoder with the head.
 
         Args:
@@ -250,7 +253,7 @@ class BeamSpanModel(EncoderModel):
                 no answer may be. With start_positions [B] ends are those after these starts;
                 without it they are searched for after the best starts.
             training: whether dropout is on.
-            run_block: how each block is run; see `bert_tf.layers.run_block`.
+            run_block: see `bert_tf.layers`.
 
         Returns:
             A dict in float32 at least: "cls_logits" [B], the higher the less likely is an answer.
@@ -345,8 +348,3 @@ def _sums(name, losses, correct, batch):
         f"{name}_correct": ops.sum(ops.cast(correct, losses.dtype) * weights),
         f"{name}_weight": ops.sum(weights),
     }
-
-
-def denominators(weights):
-    """Every loss is the mean over all examples of the global batch."""
-    return dict(weights)

@@ -121,7 +121,7 @@ def test_google_s_optimizer_state_goes_on(tmp_path):
     assert load_training_state(prefix, model, optimizer) == (10, {})
     reader = tf.train.load_checkpoint(prefix)
     for name, variable in google_variables(model).items():
-        first, second = optimizer.moments(variable)
+        first, second = optimizer.slot_variables(variable)
         np.testing.assert_array_equal(first.numpy(), reader.get_tensor(f"{name}/adam_m"))
         np.testing.assert_array_equal(second.numpy(), reader.get_tensor(f"{name}/adam_v"))
 

@@ -16,7 +16,7 @@ from bert_common.errors import InputError
 from bert_tf import pretraining
 from bert_tf.summaries.mask_predictions import best_guesses, guesses_as_markdown
 from bert_tf.training.evaluation import (
-    Evaluator,
+    RecordsEvaluator,
     as_shown,
     first_records,
     read_results,
@@ -36,8 +36,9 @@ def make_model(strategy=None, dropout=0.3):
 
 def make_evaluator(files, model=None, strategy=None, record_format=FORMAT, **changes):
     strategy = strategy or tf.distribute.get_strategy()
-    arguments = {"batch_size": 8, "max_batches": 100, "sentence_name": "sentence_order", **changes}
-    return Evaluator(model or make_model(strategy), strategy, files, record_format, **arguments)
+    arguments = {"batch_size": 8, "max_batches": 100, **changes}
+    model = model or make_model(strategy)
+    return RecordsEvaluator(model, strategy, files, record_format, **arguments)
 
 
 def plainly(model, files, record_format=FORMAT):
@@ -48,7 +49,7 @@ def plainly(model, files, record_format=FORMAT):
     results = {}
     for name, logits, labels, weights in (
         ("masked_lm", "masked_lm_logits", "masked_lm_ids", batch["masked_lm_weights"]),
-        ("sentence_order", "next_sentence_logits", "next_sentence_labels", 1),
+        ("next_sentence", "next_sentence_logits", "next_sentence_labels", 1),
     ):
         if labels not in batch:
             continue

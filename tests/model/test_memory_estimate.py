@@ -8,7 +8,7 @@ from tiny import tiny_model
 
 from albert_tf import AlbertConfig
 from bert_tf import BertConfig
-from bert_tf.memory import (
+from bert_tf.memory_estimate import (
     BYTES_IN_UPDATE,
     GIB,
     count_weights,
