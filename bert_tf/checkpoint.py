@@ -1,8 +1,8 @@
-"""Google's checkpoints, read or written by a table of names.
+"""Reads and writes Google's checkpoints by a table of names.
 
 A checkpoint is TensorFlow's own format (PREFIX.index, PREFIX.data-00000-of-00001, an empty
-PREFIX.meta), holding Google's variable names: what this project writes, tools made for Google's
-files can read.
+PREFIX.meta), holding Google's variable names: tools made for Google's files can read what this
+project writes.
 """
 
 import dataclasses
@@ -51,14 +51,12 @@ class LoadReport:
         loaded: variables that were set.
         missing: variables of the model that the checkpoint lacks, as the caller allowed.
         ignored: what the checkpoint holds beyond the model.
-        shape_mismatches: always empty here: a shape that differs is an error.
     """
 
     checkpoint: str
     loaded: tuple
     missing: tuple
     ignored: tuple
-    shape_mismatches: tuple = ()
 
     def __str__(self):
         text = f"{self.checkpoint}: {len(self.loaded)} variables loaded"

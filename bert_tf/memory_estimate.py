@@ -55,14 +55,7 @@ def update_bytes(config, slots=ADAM_SLOTS):
 
 
 def estimate_bytes(
-    config,
-    batch,
-    length,
-    predictions,
-    precision="float32",
-    recompute="none",
-    *,
-    slots=ADAM_SLOTS,
+    config, batch, length, predictions, precision="float32", recompute="none", *, slots=ADAM_SLOTS
 ):
     """The memory of one device while it trains.
 

@@ -15,23 +15,23 @@ from keras import ops
 # paths of our variables, "LayerNorm" in Google's names).
 EXCLUDE_FROM_WEIGHT_DECAY = ("LayerNorm", "layer_norm", "bias")
 
-# The gradient's global norm is cut to this: as bert/optimization.py.
+# The gradient is clipped to this global norm: as bert/optimization.py.
 CLIP_NORM = 1.0
 
 
 @keras.saving.register_keras_serializable(package="bert_tf")
 class WarmupPolynomialDecay(keras.optimizers.schedules.LearningRateSchedule):
-    """Linear warm-up, then a polynomial fall to zero, as google-research/albert optimization.py.
+    """Linear warm-up, then polynomial decay to zero, as google-research/albert optimization.py.
 
-    The fall is counted from step 0, so at the end of the warm-up the rate jumps to where the
-    fall already is; Google's rates are kept exactly. One thing is not kept: before
-    `start_warmup_step` Google's rate is negative, here it is 0.
+    The decay is counted from step 0, so at the end of the warm-up the rate jumps to what the decay
+    has left of it: these are Google's rates exactly. But before `start_warmup_step` Google's rate
+    is negative, and this one 0.
 
     Args:
         initial_learning_rate: the rate that warm-up aims at.
         num_train_steps: updates until the rate is 0.
         num_warmup_steps: updates of warm-up; 0 for none.
-        power: 1 for the linear fall of BERT.
+        power: 1 for the linear decay of BERT.
         start_warmup_step: the update at which the warm-up begins.
     """
 
