@@ -4,14 +4,14 @@ Every layer takes its sizes from the configuration and builds its sub-layers in 
 so that weights exist before any call. Only `keras.ops` is used: the layers trace under
 XLA, and run on every Keras backend.
 
-Two arguments of every model's `call` reach the blocks through it:
+Two arguments of an encoder's `call` (models with heads pass the second one on) reach its blocks:
 
     positions   [B, P] integers below T: where the encoder's output is wanted. The last block, which
                 nothing but the output reads, then computes these rows alone (and [CLS]); its keys
                 and values still come from all tokens. None: everywhere, P = T.
     run_block   the function that every block is called through, with the arguments of `call_block`,
                 the default. `bert_tf.training.recompute.recompute_block` is the other one: it keeps
-                a block's input alone, and computes the rest again for the gradient.
+                only a block's input, and computes the rest again for the gradient.
 
 Shapes: B batch, T tokens, N heads, D head size, H hidden, E embedding, I intermediate,
 P positions, Q queries: P with the [CLS] tokens, or T.
