@@ -1,4 +1,4 @@
-"""ALBERT: what differs from BERT in configuration, wiring, checkpoint names."""
+"""ALBERT: its configuration, wiring and checkpoint names; begin with model.py."""
 
 import importlib
 

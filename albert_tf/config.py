@@ -60,6 +60,16 @@ class AlbertConfig:
                 f"num_hidden_layers={self.num_hidden_layers}"
             )
 
+    @property
+    def num_blocks(self):
+        """How many blocks there are, each with weights of its own: layers share them."""
+        return self.num_hidden_groups * self.inner_group_num
+
+    @property
+    def num_block_calls(self):
+        """How many blocks are run one after the other."""
+        return self.num_hidden_layers * self.inner_group_num
+
     @classmethod
     def from_dict(cls, values):
         """Makes a configuration from a dict; an unknown key is an InputError."""

@@ -1,7 +1,6 @@
 """The ALBERT encoder (arXiv:1909.11942): narrow embeddings, blocks that share weights.
 
-Shapes: B batch, T tokens, E embedding, H hidden, S sequences of a packed row,
-P positions asked for.
+Shapes: B batch, T tokens, E embedding, H hidden, S sequences of a packed row, P positions.
 """
 
 import dataclasses
@@ -10,8 +9,9 @@ import functools
 import keras
 
 from albert_tf.config import AlbertConfig
-from bert_tf.layers import Embeddings, TransformerBlock, attention_bias, dense, run_block
-from bert_tf.model import encoder_inputs, run_last_block
+from bert_tf.attention import attention, attention_bias
+from bert_tf.encoder import encoder_inputs, run_last_block
+from bert_tf.layers import Embeddings, TransformerBlock, call_block, dense
 
 _INNER = "bert/encoder/transformer/group_{g}/inner_group_{k}"
 
@@ -48,21 +48,18 @@ GOOGLE_NAMES = {
 
 @keras.saving.register_keras_serializable(package="albert_tf")
 class AlbertModel(keras.Model):
-    """Token ids in, a vector for each token and one for the sequence out.
-
-    All weights exist when the constructor returns.
+    """As `bert_tf.BertModel`, with narrow embeddings and with layers that share their blocks.
 
     Args:
         config: an `AlbertConfig`.
-
-    Example:
-        model = AlbertModel(AlbertConfig.from_preset("base", vocab_size=30000))
-        out = model({"input_ids": ids, "input_mask": mask, "segment_ids": types})
+        attention_function: as `BertModel` takes it.
     """
 
     google_names = GOOGLE_NAMES
+    # What its pre-training predicts of two segments: whether they are in order.
+    sentence_objective = "sentence_order"
 
-    def __init__(self, config, name="albert", **kwargs):
+    def __init__(self, config, name="albert", attention_function=attention, **kwargs):
         super().__init__(name=name, **kwargs)
         self.config = config
         policy = self.dtype_policy
@@ -75,7 +72,9 @@ class AlbertModel(keras.Model):
             )
         self.groups = [
             [
-                TransformerBlock(config, name=f"group_{g}_inner_{k}", dtype=policy)
+                TransformerBlock(
+                    config, attention_function, name=f"group_{g}_inner_{k}", dtype=policy
+                )
                 for k in range(config.inner_group_num)
             ]
             for g in range(config.num_hidden_groups)
@@ -98,29 +97,11 @@ class AlbertModel(keras.Model):
         training=None,
         return_all_layers=False,
         positions=None,
-        run_block=run_block,
+        run_block=call_block,
     ):
-        """Runs the encoder.
+        """As `BertModel.call`, but "embedding_output" is [B, T, E].
 
-        Args:
-            inputs: a dict of [B, T] integers: input_ids, and, if wanted, input_mask (1 for a
-                token, 0 for padding; all ones without it) and segment_ids (zeros without it).
-                Packed rows also have segment_index and position_ids [B, T] and
-                sequence_starts [B, S], all three. Other keys are left alone.
-            training: whether dropout is on.
-            return_all_layers: whether to add "embedding_output" and "encoder_outputs".
-            positions: [B, P] integers below T: where the sequence output is wanted, and the last
-                block is run. None: everywhere, P = T.
-            run_block: how each block is run; see `bert_tf.layers.run_block`.
-
-        Returns:
-            A dict: "sequence_output" [B, P, H], "pooled_output" [B, H] (packed rows:
-            [B, S, H]), and, if asked for,
-            "embedding_output" [B, T, E] and "encoder_outputs", a list of [B, T, H] with
-            num_hidden_layers x inner_group_num entries.
-
-        Raises:
-            ValueError: sequences longer than max_position_embeddings, or of unknown length.
+        "encoder_outputs" has num_hidden_layers x inner_group_num entries.
         """
         inputs = encoder_inputs(inputs, self.config)
         bias = attention_bias(inputs.input_mask, inputs.segment_index)  # [B, 1, 1 or T, T]

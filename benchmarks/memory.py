@@ -8,8 +8,8 @@
 Every measurement runs some steps in a fresh process and reports its peak of memory (of the GPU's if
 there is one) and the seconds per example. The search measures three small batches for each length,
 fits memory = a + b * batch, and computes which batch fills the limit; with --verify that batch is
-run too, and the result is the largest batch that did fit. The estimate is that of `bert_tf.memory`,
-which run_pretraining prints before it trains.
+run too, and the result is the largest batch that did fit. The estimate is that of
+`bert_tf.memory_estimate`, which run_pretraining prints before it trains.
 """
 
 import argparse
@@ -27,7 +27,7 @@ from common import (
     whole_numbers,
 )
 
-from bert_tf.memory import GIB, largest_batch
+from bert_tf.memory_estimate import GIB, largest_batch
 
 # google-research/bert README, "Out-of-memory issues": the largest batches of BERT-base on a GPU
 # with 12 GB, fine-tuning with Adam (no logits over the vocabulary, unlike here).

@@ -1,4 +1,4 @@
-"""The transformer that BERT and ALBERT share, with everything that trains it."""
+"""BERT, the parts that ALBERT shares with it, and what trains both; begin with model.py."""
 
 import importlib
 

@@ -1,8 +1,8 @@
-"""Google's checkpoints, read or written by a table of names.
+"""Reads and writes Google's checkpoints by a table of names.
 
 A checkpoint is TensorFlow's own format (PREFIX.index, PREFIX.data-00000-of-00001, an empty
-PREFIX.meta), holding Google's variable names: what this project writes, tools made for Google's
-files can read.
+PREFIX.meta), holding Google's variable names: tools made for Google's files can read what this
+project writes.
 """
 
 import dataclasses
@@ -15,41 +15,32 @@ import tensorflow as tf
 
 from bert_common.errors import InputError
 from bert_tf.checkpoint_files import exists, remove_checkpoint, rename_checkpoint
+from bert_tf.optimization import OPTIMIZERS
 
-# What a checkpoint may hold beyond a model, by name: left alone by every model.
-IGNORED_NAMES = (
-    (
-        r"^(global_step|skipped_steps|evaluated_step|data_order)$|^loss_scale",
-        "the training's step with other counters",
-    ),
-    (r"/adam_[mv]$", "the optimizer's moments"),
-    (
-        r"^output_(weights|bias)$|^cls/squad/|^(start_logits|end_logits|answer_class)/",
-        "a downstream task's head",
-    ),
-)
+# What a checkpoint may hold beyond a model, as regular expressions: ignored by every model, like
+# the slots of the optimizers.
+COUNTER_NAMES = r"^(global_step|skipped_steps|evaluated_step|data_order)$|^loss_scale"
+TASK_HEAD_NAMES = r"^output_(weights|bias)$|^cls/squad/|^(start_logits|end_logits|answer_class)/"
+
+# Ignored by a model without pre-training heads, such as an encoder.
+HEAD_NAMES = r"^cls/(predictions|seq_relationship)/"
 
 # What TensorFlow's reader raises on a damaged file, depending on where the damage is.
 _READ_ERRORS = (tf.errors.OpError, ValueError, RuntimeError, IndexError)
 
-# Left alone by a model that has no heads of its own, such as an encoder.
-HEAD_NAMES = r"^cls/(predictions|seq_relationship)/"
-
-# Problems of a checkpoint that does not fit, named one by one up to this many.
+# At most this many mismatches between a checkpoint and the model are listed.
 SHOWN_PROBLEMS = 20
 
-FIRST_MOMENT_SUFFIX = "/adam_m"
-SECOND_MOMENT_SUFFIX = "/adam_v"
 STEP_NAME = "global_step"
 
-# What a training checkpoint of this project may hold beside weights, moments and step.
+# What a training checkpoint of this project may hold beside weights, slots and step.
 COUNTERS = (
     "skipped_steps", "evaluated_step", "data_order", "loss_scale", "loss_scale_good_steps"
 )  # fmt: skip
 
 
 class DamagedCheckpoint(InputError):
-    """A checkpoint that is there, but cannot be read whole."""
+    """A checkpoint that exists, but cannot be read completely."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,14 +51,12 @@ class LoadReport:
         loaded: variables that were set.
         missing: variables of the model that the checkpoint lacks, as the caller allowed.
         ignored: what the checkpoint holds beyond the model.
-        shape_mismatches: always empty here: a shape that differs is an error.
     """
 
     checkpoint: str
     loaded: tuple
     missing: tuple
     ignored: tuple
-    shape_mismatches: tuple = ()
 
     def __str__(self):
         text = f"{self.checkpoint}: {len(self.loaded)} variables loaded"
@@ -81,7 +70,7 @@ def google_variables(model):
 
     Args:
         model: a model with a table `google_names` (our path below the model's name -> Google's
-            name, `{...}` standing for a number), and perhaps an `encoder` with its own.
+            name, `{...}` standing for a number), and perhaps an `encoder` with a table too.
 
     Returns:
         A dict: Google's name -> Keras variable, in the order of the model's weights.
@@ -133,7 +122,21 @@ def read_tensor(reader, prefix, name):
         ) from None
 
 
-def load_google_checkpoint(model, checkpoint_prefix, allow_missing=()):
+def ignored_names(variables, optimizers):
+    """What a checkpoint may hold that is no weight of the model, as regular expressions.
+
+    Args:
+        variables: Google's names of the model's weights.
+        optimizers: those that may have written the checkpoint.
+    """
+    suffixes = {slot.suffix for optimizer in optimizers for slot in optimizer.slots.values()}
+    patterns = [COUNTER_NAMES, TASK_HEAD_NAMES, *(f"/{re.escape(suffix)}$" for suffix in suffixes)]
+    if not any(re.search(HEAD_NAMES, name) for name in variables):
+        patterns.append(HEAD_NAMES)
+    return patterns
+
+
+def load_google_checkpoint(model, checkpoint_prefix, allow_missing=(), *, optimizer=None):
     """Sets a model's weights from a checkpoint of Google's, or from one of this project.
 
     Args:
@@ -141,6 +144,7 @@ def load_google_checkpoint(model, checkpoint_prefix, allow_missing=()):
         checkpoint_prefix: for example "uncased_L-12_H-768_A-12/bert_model.ckpt".
         allow_missing: beginnings of Google's names whose variables the file may lack, for
             example ("cls/",) for a checkpoint without the pre-training heads.
+        optimizer: one whose slots are ignored, like those of `OPTIMIZERS`.
 
     Returns:
         A `LoadReport`.
@@ -148,7 +152,7 @@ def load_google_checkpoint(model, checkpoint_prefix, allow_missing=()):
     Raises:
         InputError: no such checkpoint; or variables that are missing, unexpected, or of
             another shape, listed in one message (the first 20 of them, with the number of
-            the rest), before any weight is changed; or an `allow_missing` that fits no name.
+            the rest), before any weight is changed; or an `allow_missing` that matches no name.
     """
     reader = open_checkpoint(checkpoint_prefix)
     shapes = reader.get_variable_to_shape_map()
@@ -160,9 +164,8 @@ def load_google_checkpoint(model, checkpoint_prefix, allow_missing=()):
                 "what may be missing must be the beginning of a variable's name. "
                 f"Received: {beginning!r}, which none of {', '.join(list(variables)[-2:])}, ... has"
             )
-    patterns = [pattern for pattern, _ in IGNORED_NAMES]
-    if not any(re.search(HEAD_NAMES, name) for name in variables):
-        patterns.append(HEAD_NAMES)
+    optimizers = [*OPTIMIZERS.values(), *([optimizer] if optimizer else [])]
+    patterns = ignored_names(variables, optimizers)
     ignored = [
         name
         for name in sorted(shapes)
@@ -234,31 +237,29 @@ def save_google_checkpoint(model, checkpoint_prefix):
 
 
 def save_training_state(prefix, model, optimizer, step, counters=None):
-    """Writes everything that training goes on from: weights, both moments, the step.
+    """Writes everything that training resumes from: weights, the optimizer's slots, the step.
 
     Learning rate and dropout are functions of the step.
 
     Args:
         prefix: the checkpoint's name, usually OUTPUT_DIR/model.ckpt-STEP.
         model: the model that is trained.
-        optimizer: an optimizer of `bert_tf.optimization`, built.
+        optimizer: a `bert_tf.optimization.DecayOptimizer`, built.
         step: updates made so far.
         counters: a dict of numbers or arrays under names of `COUNTERS`, or None.
     """
     arrays = {STEP_NAME: np.int64(step)}
     arrays |= {name: np.asarray(value) for name, value in (counters or {}).items()}
     for name, variable in google_variables(model).items():
-        first, second = optimizer.moments(variable)
         arrays[name] = variable.numpy()
-        arrays[name + FIRST_MOMENT_SUFFIX] = first.numpy()
-        arrays[name + SECOND_MOMENT_SUFFIX] = second.numpy()
+        arrays |= {n: slot.numpy() for n, slot in _named_slots(optimizer, name, variable)}
     write_arrays(prefix, arrays)
 
 
 def load_training_state(prefix, model, optimizer):
     """Reads what `save_training_state` wrote, or Google's own training wrote.
 
-    A variable without moments in the file (it had no gradient) keeps zero moments.
+    A slot that the file lacks (Google's has none where there was no gradient) keeps its value.
 
     Returns:
         The step, and a dict of those `COUNTERS` that the file holds.
@@ -267,14 +268,19 @@ def load_training_state(prefix, model, optimizer):
         InputError: the checkpoint does not fit the model, or holds no step.
         DamagedCheckpoint: it cannot be read whole.
     """
-    load_google_checkpoint(model, prefix)
+    load_google_checkpoint(model, prefix, optimizer=optimizer)
     reader = open_checkpoint(prefix)
     if not reader.has_tensor(STEP_NAME):
         raise InputError(f"to resume from {prefix} it must hold {STEP_NAME}. Received: none")
     for name, variable in google_variables(model).items():
-        suffixes = (FIRST_MOMENT_SUFFIX, SECOND_MOMENT_SUFFIX)
-        for moment, suffix in zip(optimizer.moments(variable), suffixes, strict=True):
-            if reader.has_tensor(name + suffix):
-                moment.assign(read_tensor(reader, prefix, name + suffix))
+        for slot_name, slot in _named_slots(optimizer, name, variable):
+            if reader.has_tensor(slot_name):
+                slot.assign(read_tensor(reader, prefix, slot_name))
     counters = {n: read_tensor(reader, prefix, n) for n in COUNTERS if reader.has_tensor(n)}
     return int(read_tensor(reader, prefix, STEP_NAME)), counters
+
+
+def _named_slots(optimizer, name, variable):
+    """The slots of the variable that Google calls `name`: pairs of name and variable."""
+    names = (f"{name}/{slot.suffix}" for slot in optimizer.slots.values())
+    return zip(names, optimizer.slot_variables(variable), strict=True)

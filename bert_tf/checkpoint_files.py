@@ -1,21 +1,21 @@
-"""Names, finds, removes checkpoints in a run's directory, without TensorFlow."""
+"""Names, finds and removes the checkpoints of a run's directory, without TensorFlow."""
 
 import glob
 import os
 import re
 
-# What an export is called, which has no step.
+# The name of an exported checkpoint, which has no step.
 EXPORTED_NAME = "model.ckpt"
 
-# The files of a checkpoint in the order in which they get their names: the index makes it one.
+# A checkpoint's files in the order in which they get their names: only the index makes it one.
 # .meta, where TensorFlow 1 kept the graph, is empty, but google-research/albert's programs copy it
 # and fail where it is missing.
 SUFFIXES = (".data-00000-of-00001", ".meta", ".index")
 
-# What the name of a checkpoint that could not be read begins with.
+# The prefix of the names of checkpoints that could not be read.
 _ASIDE = "unreadable-"
 
-# Where the checkpoint that was best in an evaluation lies, in the run's directory.
+# The folder in the run's directory with the checkpoint that was best in an evaluation.
 BEST_FOLDER = "best"
 
 
@@ -57,13 +57,13 @@ def list_other_checkpoints(directory):
 
 
 def remove_checkpoint(prefix):
-    """Removes the files of a checkpoint, the index first; what is not there is no error."""
+    """Removes the files of a checkpoint, the index first; a missing file is no error."""
     for path in _files(prefix):
         os.remove(path)
 
 
 def set_aside(prefix):
-    """Gives a checkpoint another name, under which nothing looks for it."""
+    """Renames a checkpoint that cannot be read, so that nothing finds it."""
     directory, name = os.path.split(prefix)
     for path in _files(prefix):
         suffix = path.removeprefix(prefix)
@@ -71,20 +71,20 @@ def set_aside(prefix):
 
 
 def _files(prefix):
-    """The files of a checkpoint that are there, the index first."""
+    """The files of a checkpoint that exist, the index first."""
     data = glob.glob(f"{glob.escape(prefix)}.data-*")  # large models of others have several
     paths = (f"{prefix}.index", *data, f"{prefix}.meta")
     return [path for path in paths if os.path.exists(path)]
 
 
 def remove_unfinished(directory):
-    """Removes what a run left behind that was killed while it wrote a checkpoint."""
+    """Removes the temporary files of runs that were killed while they wrote a checkpoint."""
     for path in glob.glob(os.path.join(glob.escape(str(directory)), "model.ckpt*.tmp-*")):
         os.remove(path)
 
 
 def keep_newest(directory, count, every=0):
-    """Removes all but the newest checkpoints, notes what is left.
+    """Removes all but the newest checkpoints, and lists the others with `note_checkpoints`.
 
     Args:
         directory: the run's directory.
@@ -111,7 +111,7 @@ def note_checkpoints(directory):
 
 
 def rename_checkpoint(temporary, prefix):
-    """Gives a finished checkpoint its name, so that it survives a loss of power too.
+    """Gives a finished checkpoint its name, so that it survives a loss of power.
 
     The index comes last: without it the other files are no checkpoint.
     """

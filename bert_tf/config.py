@@ -6,8 +6,8 @@ import sys
 from bert_common.errors import InputError
 from bert_common.json_text import parse_json
 
-# Keys that published configuration files hold beyond the fields, with the one value that means this
-# model; ANY where nothing has ever read the key. The pooler's describe one that does not exist.
+# Keys of published configuration files that are no fields here, with the only value that this model
+# supports; ANY for a key that nothing has ever read. The pooler's keys describe no existing pooler.
 ANY = object()
 COMMON_KEYS = {
     # Of Google's multilingual and Chinese models, and of the Chinese ALBERTs made after them.
@@ -38,7 +38,7 @@ COMMON_KEYS = {
 }
 PUBLISHED_KEYS = {**COMMON_KEYS, "model_type": "bert"}
 
-# What an int32 holds: no size of a model comes near it.
+# The largest int32: no size of a model comes near it.
 LARGEST_SIZE = 2**31 - 1
 
 ACTIVATION_NAMES = ("linear", "relu", "gelu", "tanh")  # as bert/modeling.py get_activation
@@ -82,6 +82,16 @@ class BertConfig:
     def embedding_size(self):
         """The width of the embedding tables: BERT's is the hidden size."""
         return self.hidden_size
+
+    @property
+    def num_blocks(self):
+        """How many blocks there are, each with weights of its own: one a layer."""
+        return self.num_hidden_layers
+
+    @property
+    def num_block_calls(self):
+        """How many blocks are run one after the other."""
+        return self.num_hidden_layers
 
     @classmethod
     def from_dict(cls, values):
@@ -128,12 +138,12 @@ def config_from_json_file(cls, path, published_keys):
 
 
 def config_from_dict(cls, values, published_keys, source):
-    """Makes a `cls` of a dict, refusing what it does not know.
+    """Makes a `cls` from a dict; an unknown key is an error.
 
     Args:
         cls: the configuration's class.
         values: what the file holds.
-        published_keys: keys that are let through: key -> the value that it must have, or `ANY`.
+        published_keys: other keys that are accepted: key -> the value that it must have, or `ANY`.
         source: the file, for messages.
 
     Raises:
@@ -189,7 +199,7 @@ def check_sizes(config):
             "hidden_size must be a multiple of num_attention_heads. Received: "
             f"hidden_size={config.hidden_size}, num_attention_heads={config.num_attention_heads}"
         )
-    # Empty means none, and case does not count: as bert/modeling.py get_activation.
+    # An empty name means none, and case is ignored: as bert/modeling.py get_activation.
     act = config.hidden_act
     if act not in (None, "") and str(act).lower() not in ACTIVATION_NAMES:
         raise InputError(

@@ -1,11 +1,20 @@
 """The layers of a BERT encoder, shared by BERT and ALBERT.
 
-Shapes: B batch, T tokens, N heads, D head size, H hidden, E embedding, I intermediate,
-P positions that are looked up, Q queries.
-
 Every layer takes its sizes from the configuration and builds its sub-layers in `build`,
 so that weights exist before any call. Only `keras.ops` is used: the layers trace under
 XLA, and run on every Keras backend.
+
+Two arguments of an encoder's `call` (models with heads pass the second one on) reach its blocks:
+
+    positions   [B, P] integers below T: where the encoder's output is wanted. The last block, which
+                nothing but the output reads, then computes these rows alone (and [CLS]); its keys
+                and values still come from all tokens. None: everywhere, P = T.
+    run_block   the function that every block is called through, with the arguments of `call_block`,
+                the default. `bert_tf.training.recompute.recompute_block` is the other one: it keeps
+                only a block's input, and computes the rest again for the gradient.
+
+Shapes: B batch, T tokens, N heads, D head size, H hidden, E embedding, I intermediate,
+P positions, Q queries: P with the [CLS] tokens, or T.
 """
 
 import math
@@ -13,9 +22,8 @@ import math
 import keras
 from keras import ops
 
-# Added to the scores of masked keys: as bert/modeling.py, finite, so that a row that is
-# masked throughout still has a softmax.
-MASKED_SCORE = -10000.0
+from bert_tf.attention import attention
+from bert_tf.dropout import Dropout
 
 # Inside the square root; tf.contrib.layers.layer_norm, which google-research/bert calls.
 LAYER_NORM_EPSILON = 1e-12
@@ -36,7 +44,7 @@ _TWO_ROOT = 2.0 * math.sqrt(2.0 / math.pi)
 ACTIVATIONS = {"linear": None, "relu": ops.relu, "gelu": gelu, "tanh": ops.tanh}
 
 
-def activation(name):
+def activation_function(name):
     """The function of a configuration's `hidden_act`; None for "linear" and for an empty name."""
     return ACTIVATIONS[(name or "linear").lower()]
 
@@ -77,25 +85,6 @@ class LayerNorm(keras.layers.Layer):
         return (x - mean) * (ops.rsqrt(variance + LAYER_NORM_EPSILON) * self.gamma) + self.beta
 
 
-def attention_bias(input_mask, segment_index=None):
-    """What is added to the attention scores so that nothing else than its sequence is attended to.
-
-    Args:
-        input_mask: [B, T] integers, 1 for a token and 0 for padding.
-        segment_index: [B, T] integers for packed rows: which of the row's sequences a token
-            belongs to. None for a row that is one sequence.
-
-    Returns:
-        [B, 1, 1, T] float32, or [B, 1, T, T] for packed rows: 0 where a query may attend to a
-        key, `MASKED_SCORE` elsewhere.
-    """
-    allowed = input_mask[:, None, None, :]  # [B, 1, 1, T]
-    if segment_index is not None:
-        same = ops.equal(segment_index[:, :, None], segment_index[:, None, :])  # [B, T, T]
-        allowed = allowed * ops.cast(same[:, None], allowed.dtype)  # [B, 1, T, T]
-    return (1.0 - ops.cast(allowed, "float32")) * MASKED_SCORE
-
-
 def gather_positions(x, positions):
     """[B, T, H] and [B, P] integers below T -> [B, P, H].
 
@@ -106,51 +95,6 @@ def gather_positions(x, positions):
     flat = ops.reshape(positions + offsets[:, None], (-1,))  # [B * P]
     rows = ops.take(ops.reshape(x, (-1, width)), flat, axis=0)  # [B * P, H]
     return ops.reshape(rows, (batch, positions.shape[1], width))
-
-
-class Dropout(keras.layers.Layer):
-    """Inverted dropout whose random numbers are one integer hash of each unit's number.
-
-    Keras's own draws them with Philox, which XLA on a CPU computes one by one, several times a
-    mask. A hash is a few integer operations that fuse with their surroundings, forward and
-    backward, so the mask need not be kept. It mixes as Mueller's and Wellons's 32-bit finalizers
-    do (multiply, xor with the upper half), with the seed's two words in between.
-    """
-
-    def __init__(self, rate, **kwargs):
-        super().__init__(**kwargs)
-        self.rate = rate
-        self.seed_generator = keras.random.SeedGenerator()
-
-    def call(self, x, training=None):
-        """Zeroes units of `x` at the rate while training, and scales the others up."""
-        if not training or self.rate == 0:
-            return x
-        bits = random_bits(ops.shape(x), self.seed_generator.next())
-        threshold = ops.convert_to_tensor(round(self.rate * 2**32), "uint32")
-        kept = ops.greater_equal(bits, threshold)
-        return ops.where(kept, x * (1.0 / (1.0 - self.rate)), ops.zeros((), x.dtype))
-
-
-def random_bits(shape, seed):
-    """One 32-bit word for each element of a tensor of that shape, from a seed of two integers."""
-    size, seed = math.prod(shape), ops.cast(seed, "uint32")
-
-    def word(number):
-        return ops.convert_to_tensor(number, "uint32")
-
-    def fold(x, bits):
-        return ops.bitwise_xor(x, ops.right_shift(x, word(bits)))
-
-    def mix(x, more):
-        x = fold(fold(x, 16) * word(0x7FEB352D) + more, 15)
-        return fold(x * word(0x846CA68B), 16)
-
-    # One number, mixed first: the calls of a shared block have seeds one apart, and their masks
-    # would be shifted copies of each other.
-    key = mix(ops.bitwise_xor(mix(seed[1], word(0x9E3779B1)), seed[0]), seed[1])
-    x = ops.cast(ops.arange(size, dtype="int32"), "uint32") * word(0x9E3779B1)
-    return ops.reshape(mix(ops.bitwise_xor(x, key), seed[1]), shape)
 
 
 class Embeddings(keras.layers.Layer):
@@ -201,13 +145,20 @@ class Embeddings(keras.layers.Layer):
 
 
 class SelfAttention(keras.layers.Layer):
-    """Multi-head self-attention without its output projection (arXiv:1706.03762, section 3.2)."""
+    """Multi-head self-attention without its output projection (arXiv:1706.03762, section 3.2).
 
-    def __init__(self, config, **kwargs):
+    Args:
+        config: a `BertConfig` or an `AlbertConfig`.
+        attention_function: what computes each head's context: `bert_tf.attention.attention`, or a
+            function with its arguments.
+    """
+
+    def __init__(self, config, attention_function=attention, **kwargs):
         super().__init__(**kwargs)
         self.hidden_size = config.hidden_size
         self.num_heads = config.num_attention_heads
         self.head_size = config.hidden_size // config.num_attention_heads
+        self.attention_function = attention_function
         self.query = dense(config.hidden_size, config, "query", dtype=self.dtype_policy)
         self.key = dense(config.hidden_size, config, "key", dtype=self.dtype_policy)
         self.value = dense(config.hidden_size, config, "value", dtype=self.dtype_policy)
@@ -237,28 +188,31 @@ class SelfAttention(keras.layers.Layer):
             y = ops.reshape(y, (batch, y.shape[1], self.num_heads, self.head_size))  # [B, T, N, D]
             return ops.transpose(y, (0, 2, 1, 3))  # [B, N, T, D]
 
-        query, key, value = heads(self.query(queries)), heads(self.key(x)), heads(self.value(x))
-        # The query is scaled, as Q * D numbers are fewer than Q * T scores.
-        query = query * (1.0 / math.sqrt(self.head_size))
-        scores = ops.matmul(query, ops.transpose(key, (0, 1, 3, 2)))  # [B, N, Q, T]
-        # The softmax is computed in float32 at least, whatever the products are computed in.
-        precise = keras.backend.result_type(scores.dtype, "float32")
-        scores = ops.cast(scores, precise) + ops.cast(bias, precise)
-        probabilities = ops.cast(ops.softmax(scores, axis=-1), self.compute_dtype)
-        probabilities = self.dropout(probabilities, training=training)
-        context = ops.matmul(probabilities, value)  # [B, N, Q, D]
+        context = self.attention_function(
+            heads(self.query(queries)),
+            heads(self.key(x)),
+            heads(self.value(x)),
+            bias,
+            self.dropout.rate,
+            self.dropout.next_seed(training),
+        )  # [B, N, Q, D]
         context = ops.transpose(context, (0, 2, 1, 3))  # [B, Q, N, D]
         return ops.reshape(context, (batch, queries.shape[1], self.hidden_size))  # [B, Q, H]
 
 
 class TransformerBlock(keras.layers.Layer):
-    """Attention, then the feed-forward part, each with dropout, residual, layer norm after."""
+    """Attention, then the feed-forward part; after each: dropout, residual, layer norm.
 
-    def __init__(self, config, **kwargs):
+    Args:
+        config: a `BertConfig` or an `AlbertConfig`.
+        attention_function: as `SelfAttention` takes it.
+    """
+
+    def __init__(self, config, attention_function=attention, **kwargs):
         super().__init__(**kwargs)
         policy = self.dtype_policy
         self.config = config
-        self.attention = SelfAttention(config, name="attention", dtype=policy)
+        self.attention = SelfAttention(config, attention_function, name="attention", dtype=policy)
         self.attention_output = dense(config.hidden_size, config, "attention_output", dtype=policy)
         self.attention_dropout = Dropout(
             config.hidden_dropout_prob, name="attention_dropout", dtype=policy
@@ -268,7 +222,7 @@ class TransformerBlock(keras.layers.Layer):
             config.intermediate_size,
             config,
             "intermediate",
-            activation=activation(config.hidden_act),
+            activation=activation_function(config.hidden_act),
             dtype=policy,
         )
         self.output_dense = dense(config.hidden_size, config, "output", dtype=policy)
@@ -292,7 +246,7 @@ class TransformerBlock(keras.layers.Layer):
         Args:
             x: [B, T, H].
             bias: the `attention_bias`, [B, 1, 1 or T, T].
-            positions: [B, Q] integers: where the output is wanted. None: everywhere, Q = T.
+            positions: [B, Q] integers: the rows to compute. None: all of them, Q = T.
             training: whether dropout is on.
 
         Returns:
@@ -311,15 +265,12 @@ class TransformerBlock(keras.layers.Layer):
         return ops.cast(x, self.compute_dtype)
 
 
-def run_block(block, x, bias, positions=None, training=None):
-    """Runs a block, keeping what its gradient needs.
-
-    The models take a function like this one, so that a block can also be run in another way
-    (`bert_tf.training.recompute.recompute_block`).
+def call_block(block, x, bias, positions=None, training=None):
+    """Calls a block, keeping what its gradient needs: the default `run_block` of the models.
 
     Args:
         block: a `TransformerBlock`.
-        x, bias, positions, training: as `TransformerBlock.call` has them.
+        x, bias, positions, training: as `TransformerBlock.call` takes them.
 
     Returns:
         [B, Q, H].

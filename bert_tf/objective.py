@@ -1,23 +1,92 @@
-"""What a training step makes smaller: losses as sums that add up however a batch is split."""
+"""What a model is trained for: the features its losses read, their sums, the names they go by.
+
+Losses are sums over sums of weights, so that they add up however a batch is split.
+"""
 
 import dataclasses
 from collections.abc import Callable
 
+import keras
+from keras import ops
+
+
+@dataclasses.dataclass(frozen=True)
+class Loss:
+    """One of the losses that a model is trained to minimize.
+
+    Attributes:
+        labels: the features with what is to be predicted.
+        weights: the feature with the weight of every prediction; 0 for one that only fills a batch.
+        sums: what is added up over the predictions: "loss", "weight", and "correct" if a
+            prediction is either right or wrong.
+        epsilon: added to the sum of weights that the loss is divided by.
+        reported_as: its name in eval_results.txt and on TensorBoard; None for its key in
+            `Objective.losses`.
+        curves: what TensorBoard draws of it during training: "loss" or "accuracy" -> what that is.
+    """
+
+    labels: tuple
+    weights: str
+    sums: tuple = ("loss", "correct", "weight")
+    epsilon: float = 0.0
+    reported_as: str | None = None
+    curves: dict = dataclasses.field(default_factory=dict)
+
 
 @dataclasses.dataclass(frozen=True)
 class Objective:
-    """What a model is trained for; the attribute `objective` of every model that is trained.
+    """The attribute `objective` of every model that is trained.
 
     Attributes:
-        weights: the name of each loss -> the feature with the weight of each of its predictions.
-        sums: what is added up of each loss: "loss", "weight", and more.
-        loss_sums: (outputs of the model, batch) -> a dict of scalars, for each loss NAME and
-            each of `sums` NAME_SUM.
-        denominators: (NAME -> sum of weights over the global batch) -> NAME -> what the sum of
-            that loss is divided by.
+        losses: name -> `Loss`. The total loss is their sum. The best checkpoint of a pre-training
+            is the one whose first loss is the lowest.
+        loss_sums: (outputs of the model, batch) -> a dict of scalars: NAME_SUM for every loss NAME
+            that the batch has labels of, and each of its `sums`.
+        examples: the loss whose predictions are one for each example: their number is what
+            eval_results.txt calls "examples". None: that is the number of records.
     """
 
-    weights: dict
-    sums: tuple
+    losses: dict
     loss_sums: Callable
-    denominators: Callable
+    examples: str | None = None
+
+    def reported_name(self, name):
+        """What the loss NAME is called in eval_results.txt and on TensorBoard."""
+        return self.losses[name].reported_as or name
+
+    def weight_sums(self, batch):
+        """The sum of the weights of each loss in one part of a batch, in float32 at least.
+
+        Args:
+            batch: features.
+
+        Returns:
+            A dict: name -> scalar, of the losses whose labels and weights the batch has.
+        """
+        dtype = keras.backend.result_type(keras.config.floatx(), "float32")
+        return {
+            name: ops.sum(ops.cast(batch[loss.weights], dtype))
+            for name, loss in self.losses.items()
+            if all(feature in batch for feature in (*loss.labels, loss.weights))
+        }
+
+    def denominators(self, weights):
+        """What the sum of each loss is divided by: its sum of weights, plus its epsilon.
+
+        Args:
+            weights: what `weight_sums` returned, added up over the parts of the global batch.
+
+        Returns:
+            A dict with the same keys.
+        """
+        return {name: weight + self.losses[name].epsilon for name, weight in weights.items()}
+
+
+def total_loss(sums, divisors):
+    """The share that a part of a global batch has in its loss: the shares of all parts add up.
+
+    Args:
+        sums: what `Objective.loss_sums` returned for the part.
+        divisors: what `Objective.denominators` returned for the global batch.
+    """
+    return sum(sums[f"{name}_loss"] / divisors[name] for name in divisors)

@@ -5,6 +5,7 @@ there is no bias correction here, and the decay is part of the update (inside LA
 """
 
 import re
+from typing import NamedTuple
 
 import keras
 import tensorflow as tf
@@ -14,23 +15,23 @@ from keras import ops
 # paths of our variables, "LayerNorm" in Google's names).
 EXCLUDE_FROM_WEIGHT_DECAY = ("LayerNorm", "layer_norm", "bias")
 
-# The gradient's global norm is cut to this: as bert/optimization.py.
+# The gradient is clipped to this global norm: as bert/optimization.py.
 CLIP_NORM = 1.0
 
 
 @keras.saving.register_keras_serializable(package="bert_tf")
 class WarmupPolynomialDecay(keras.optimizers.schedules.LearningRateSchedule):
-    """Linear warm-up, then a polynomial fall to zero, as google-research/albert optimization.py.
+    """Linear warm-up, then polynomial decay to zero, as google-research/albert optimization.py.
 
-    The fall is counted from step 0, so at the end of the warm-up the rate jumps to where the
-    fall already is; Google's rates are kept exactly. One thing is not kept: before
-    `start_warmup_step` Google's rate is negative, here it is 0.
+    The decay is counted from step 0, so at the end of the warm-up the rate jumps to what the decay
+    has left of it: these are Google's rates exactly. But before `start_warmup_step` Google's rate
+    is negative, and this one 0.
 
     Args:
         initial_learning_rate: the rate that warm-up aims at.
         num_train_steps: updates until the rate is 0.
         num_warmup_steps: updates of warm-up; 0 for none.
-        power: 1 for the linear fall of BERT.
+        power: 1 for the linear decay of BERT.
         start_warmup_step: the update at which the warm-up begins.
     """
 
@@ -63,17 +64,116 @@ class WarmupPolynomialDecay(keras.optimizers.schedules.LearningRateSchedule):
         return dict(vars(self))
 
 
-class _GoogleAdam(keras.optimizers.Optimizer):
-    """The moments and the decay that AdamWeightDecay and Lamb have in common.
+class Slot(NamedTuple):
+    """What an optimizer keeps for every weight, in the weight's shape.
+
+    Attributes:
+        suffix: its name in a checkpoint is WEIGHT/SUFFIX, as Google's files have it.
+        initial: its value before the first update.
+    """
+
+    suffix: str
+    initial: float = 0.0
+
+
+class DecayOptimizer(keras.optimizers.Optimizer):
+    """An optimizer whose update is a function of values, with decay of some of the weights.
+
+    A subclass has the table `slots` and the function `updated`: training, checkpoints and the
+    estimate of memory ask for no more.
 
     Args:
         learning_rate: a float or a `LearningRateSchedule`.
         weight_decay_rate: added to the update as this times the weight.
+        exclude_from_weight_decay: regular expressions, searched in the variable's path.
+    """
+
+    slots = {}  # name -> `Slot`
+
+    def __init__(
+        self,
+        learning_rate,
+        weight_decay_rate=0.01,
+        exclude_from_weight_decay=EXCLUDE_FROM_WEIGHT_DECAY,
+        name=None,
+        **kwargs,
+    ):
+        super().__init__(learning_rate=learning_rate, name=name, **kwargs)
+        self.weight_decay_rate = weight_decay_rate
+        self.exclude_from_weight_decay_patterns = tuple(exclude_from_weight_decay)
+
+    def build(self, variables):
+        """Makes the slots of every variable."""
+        if self.built:
+            return
+        super().build(variables)
+        slots = self.slots.values()
+        # A list for each slot, with an entry for each variable.
+        self._slot_variables = self.add_optimizer_variables(
+            variables,
+            [slot.suffix for slot in slots],
+            [keras.initializers.Constant(slot.initial) for slot in slots],
+        )
+        # By path: Keras's own exclusion looks at the last part of the name alone.
+        self._decayed = [
+            not any(re.search(p, v.path) for p in self.exclude_from_weight_decay_patterns)
+            for v in variables
+        ]
+
+    def slot_variables(self, variable):
+        """What is kept for a variable: a tuple of variables, in the order of `slots`."""
+        index = self._get_variable_index(variable)
+        return tuple(variables[index] for variables in self._slot_variables)
+
+    def is_decayed(self, variable):
+        """Whether weight decay applies to a variable."""
+        return self._decayed[self._get_variable_index(variable)]
+
+    def updated(self, weight, slots, gradient, learning_rate, decayed):
+        """One update of one variable, as values: nothing is assigned.
+
+        Args:
+            weight: its value.
+            slots: the values of its slots, a tuple in the order of the table.
+            gradient: its gradient, clipped.
+            learning_rate: a scalar.
+            decayed: whether weight decay applies to it.
+
+        Returns:
+            The new weight, and the tuple of its new slots.
+        """
+        raise NotImplementedError
+
+    def update_step(self, gradient, variable, learning_rate):
+        """One update of one variable, for those who call Keras's `apply`."""
+        slots = self.slot_variables(variable)
+        # Keras calls this with TensorFlow's variables, whose `value` is a method.
+        weight, *values = map(ops.convert_to_tensor, (variable, *slots))
+        decayed = self.is_decayed(variable)
+        weight, values = self.updated(weight, tuple(values), gradient, learning_rate, decayed)
+        self.assign(variable, weight)
+        for slot, value in zip(slots, values, strict=True):
+            self.assign(slot, value)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "weight_decay_rate": self.weight_decay_rate,
+            "exclude_from_weight_decay": list(self.exclude_from_weight_decay_patterns),
+        }
+
+
+class _GoogleAdam(DecayOptimizer):
+    """The moments that AdamWeightDecay and Lamb have in common.
+
+    Args:
+        learning_rate, weight_decay_rate, exclude_from_weight_decay: as for `DecayOptimizer`.
         beta_1: what the first moment keeps of itself.
         beta_2: what the second moment keeps of itself.
         epsilon: added to the root of the second moment.
-        exclude_from_weight_decay: regular expressions, searched in the variable's path.
     """
+
+    slots = {"first_moment": Slot("adam_m"), "second_moment": Slot("adam_v")}
 
     def __init__(
         self,
@@ -82,54 +182,21 @@ class _GoogleAdam(keras.optimizers.Optimizer):
         beta_1=0.9,
         beta_2=0.999,
         epsilon=1e-6,
+        *,
         exclude_from_weight_decay=EXCLUDE_FROM_WEIGHT_DECAY,
         name=None,
         **kwargs,
     ):
-        super().__init__(learning_rate=learning_rate, name=name, **kwargs)
-        self.weight_decay_rate = weight_decay_rate
+        super().__init__(
+            learning_rate, weight_decay_rate, exclude_from_weight_decay, name=name, **kwargs
+        )
         self.beta_1 = beta_1
         self.beta_2 = beta_2
         self.epsilon = epsilon
-        self.exclude_from_weight_decay_patterns = tuple(exclude_from_weight_decay)
 
-    def build(self, variables):
-        """Makes both moments of every variable, zero at first."""
-        if self.built:
-            return
-        super().build(variables)
-        self.first_moments, self.second_moments = self.add_optimizer_variables(
-            variables, ["adam_m", "adam_v"]
-        )
-        # By path: Keras's own exclusion looks at the last part of the name alone.
-        self._decayed = [
-            not any(re.search(p, v.path) for p in self.exclude_from_weight_decay_patterns)
-            for v in variables
-        ]
-
-    def moments(self, variable):
-        """The first and the second moment of a variable."""
-        index = self._get_variable_index(variable)
-        return self.first_moments[index], self.second_moments[index]
-
-    def is_decayed(self, variable):
-        """Whether weight decay applies to a variable."""
-        return self._decayed[self._get_variable_index(variable)]
-
-    def updated(self, weight, first, second, gradient, learning_rate, decayed):
-        """One update of one variable, as values: nothing is assigned.
-
-        Args:
-            weight: its value.
-            first: its first moment.
-            second: its second moment.
-            gradient: its gradient, clipped.
-            learning_rate: a scalar.
-            decayed: whether weight decay applies to it.
-
-        Returns:
-            The new weight, first and second moment.
-        """
+    def updated(self, weight, slots, gradient, learning_rate, decayed):
+        """As `DecayOptimizer.updated`."""
+        first, second = slots
         gradient = ops.cast(gradient, weight.dtype)
         first = self.beta_1 * first + (1.0 - self.beta_1) * gradient
         second = self.beta_2 * second + (1.0 - self.beta_2) * ops.square(gradient)
@@ -137,29 +204,18 @@ class _GoogleAdam(keras.optimizers.Optimizer):
         if decayed:
             update = update + self.weight_decay_rate * weight
             update = self.scaled(update, weight)
-        return weight - ops.cast(learning_rate, weight.dtype) * update, first, second
+        return weight - ops.cast(learning_rate, weight.dtype) * update, (first, second)
 
     def scaled(self, update, weight):
         """Scales the update of a decayed variable before the learning rate does."""
         return update
 
-    def update_step(self, gradient, variable, learning_rate):
-        """One update of one variable, for those who call Keras's `apply`."""
-        olds = (variable, *self.moments(variable))
-        # Keras calls this with TensorFlow's variables, whose `value` is a method.
-        values = map(ops.convert_to_tensor, olds)
-        news = self.updated(*values, gradient, learning_rate, self.is_decayed(variable))
-        for old, new in zip(olds, news, strict=True):
-            self.assign(old, new)
-
     def get_config(self):
         return {
             **super().get_config(),
-            "weight_decay_rate": self.weight_decay_rate,
             "beta_1": self.beta_1,
             "beta_2": self.beta_2,
             "epsilon": self.epsilon,
-            "exclude_from_weight_decay": list(self.exclude_from_weight_decay_patterns),
         }
 
 
@@ -190,9 +246,9 @@ def trust_ratio(variable, update):
 
 
 def clip_factor(norm, clip_norm=CLIP_NORM):
-    """What a gradient of that global norm is multiplied by to be no longer than `clip_norm`.
+    """The factor that shortens a gradient of this global norm to `clip_norm`, if it is longer.
 
-    The norm is that of the sum over all replicas: the norm of a part is not that of the whole.
+    The norm is that of the sum over all replicas: that of one replica's part says nothing of it.
     """
     return clip_norm * tf.minimum(1.0 / norm, 1.0 / clip_norm)
 

@@ -4,18 +4,14 @@ Shapes: B batch, T tokens, H hidden, E embedding, V vocabulary, P predictions,
 S sequences of a packed row.
 """
 
+import dataclasses
+
 import keras
 from keras import ops
 
-from bert_tf.encoder_model import EncoderModel
-from bert_tf.layers import (
-    LayerNorm,
-    activation,
-    dense,
-    initializer,
-    run_block,
-)
-from bert_tf.objective import Objective
+from bert_tf.encoder import EncoderModel
+from bert_tf.layers import LayerNorm, activation_function, call_block, dense, initializer
+from bert_tf.objective import Loss, Objective
 
 # Our variables (path below the model's own name) and Google's, for BERT and ALBERT alike.
 GOOGLE_NAMES = {
@@ -31,11 +27,25 @@ GOOGLE_NAMES = {
 # As google-research/bert, which keeps a batch without predictions from dividing by zero.
 MASKED_LM_EPSILON = 1e-5
 
-# What `loss_sums` adds up of each objective.
-SUMS = ("loss", "correct", "weight")
-
-# Which weights of a batch each loss is divided by.
-WEIGHTS = {"masked_lm": "masked_lm_weights", "next_sentence": "next_sentence_weights"}
+LOSSES = {
+    "masked_lm": Loss(
+        labels=("masked_lm_ids",),
+        weights="masked_lm_weights",
+        epsilon=MASKED_LM_EPSILON,
+        curves={
+            "loss": "mean over the masked words",
+            "accuracy": "share of the masked words that were predicted correctly",
+        },
+    ),
+    "next_sentence": Loss(
+        labels=("next_sentence_labels",),
+        weights="next_sentence_weights",
+        curves={
+            "loss": "mean over the sentence pairs",
+            "accuracy": "share of the sentence pairs that were classified correctly",
+        },
+    ),
+}
 
 
 class MaskedLmHead(keras.layers.Layer):
@@ -48,7 +58,7 @@ class MaskedLmHead(keras.layers.Layer):
             config.embedding_size,
             config,
             "transform",
-            activation=activation(config.hidden_act),
+            activation=activation_function(config.hidden_act),
             dtype=self.dtype_policy,
         )
         self.layer_norm = LayerNorm(self.dtype_policy)
@@ -112,19 +122,19 @@ class PretrainingModel(EncoderModel):
     @property
     def objective(self):
         """Masked words, and sentence pairs where the batch has labels of them."""
-        return Objective(WEIGHTS, SUMS, loss_sums, denominators)
+        return pretraining_objective(self.encoder.sentence_objective)
 
     def build(self, input_shape=None):
         self.masked_lm.build()
         self.next_sentence.build()
 
-    def call(self, inputs, training=None, run_block=run_block):
+    def call(self, inputs, training=None, run_block=call_block):
         """Runs the encoder and both heads.
 
         Args:
             inputs: the encoder's inputs with masked_lm_positions [B, P] integers below T.
             training: whether dropout is on.
-            run_block: how each block is run; see `bert_tf.layers.run_block`.
+            run_block: see `bert_tf.layers`.
 
         Returns:
             A dict: "masked_lm_logits" [B, P, V], "next_sentence_logits" [B, 2] (packed rows:
@@ -184,12 +194,10 @@ def loss_sums(outputs, batch):
     """
     losses = example_losses(outputs, batch)
     dtype = losses["masked_lm"].dtype
-    parts = {"masked_lm": ("masked_lm_ids", batch["masked_lm_weights"])}
-    if "next_sentence" in losses:
-        parts["next_sentence"] = ("next_sentence_labels", batch["next_sentence_weights"])
     sums = {}
-    for name, (labels_name, weights) in parts.items():
-        weights = ops.cast(weights, dtype)
+    for name in losses:
+        (labels_name,) = LOSSES[name].labels
+        weights = ops.cast(batch[LOSSES[name].weights], dtype)
         predictions = ops.argmax(outputs[f"{name}_logits"], axis=-1)
         labels = ops.reshape(batch[labels_name], ops.shape(predictions))
         correct = ops.cast(ops.equal(predictions, ops.cast(labels, predictions.dtype)), dtype)
@@ -199,23 +207,11 @@ def loss_sums(outputs, batch):
     return sums
 
 
-def denominators(weights):
-    """What each loss sum is divided by, from the sums of weights over the global batch.
+def pretraining_objective(sentence_objective):
+    """Masked words and sentence pairs.
 
     Args:
-        weights: a dict with "masked_lm" and, if there is a sentence objective,
-            "next_sentence": scalars.
-
-    Returns:
-        A dict with the same keys, as google-research/bert: the masked weights plus 1e-5, and
-        the number of examples.
+        sentence_objective: what the sentence pairs are reported as, for example "next_sentence".
     """
-    result = {"masked_lm": weights["masked_lm"] + MASKED_LM_EPSILON}
-    if "next_sentence" in weights:
-        result["next_sentence"] = weights["next_sentence"]
-    return result
-
-
-def total_loss(sums, divisors):
-    """This part of the batch's share of the loss: add it up over all parts."""
-    return sum(sums[f"{name}_loss"] / divisors[name] for name in divisors)
+    pairs = dataclasses.replace(LOSSES["next_sentence"], reported_as=sentence_objective)
+    return Objective({**LOSSES, "next_sentence": pairs}, loss_sums, examples="next_sentence")

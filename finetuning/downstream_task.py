@@ -59,7 +59,7 @@ class DownstreamTask(Protocol):
             encoder: a `BertModel` or an `AlbertModel`.
 
         Returns:
-            A `bert_tf.encoder_model.EncoderModel` with an `objective`; its inputs are the batches
+            A `bert_tf.encoder.EncoderModel` with an `objective`; its inputs are the batches
             of `encode`.
         """
 

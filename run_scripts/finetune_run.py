@@ -18,7 +18,7 @@ from bert_common.errors import InputError
 from bert_tf import BertModel, WarmupPolynomialDecay
 from bert_tf.checkpoint import load_google_checkpoint
 from bert_tf.checkpoint_files import BEST_FOLDER, latest_checkpoint, step_of
-from bert_tf.memory import memory_line
+from bert_tf.memory_estimate import memory_line
 from bert_tf.optimization import OPTIMIZERS
 from bert_tf.summaries.markdown import as_markdown_table
 from bert_tf.summaries.reporter import write_evaluation
@@ -264,7 +264,12 @@ class Run:
             f"over {count:,} examples, padded to {', '.join(map(str, boundaries))}"
         )
         part = values.train_batch_size // replicas // parts * self.task.rows
-        say(memory_line(self.config, part, boundaries[-1], 1, self.precision, values.recompute))
+        say(
+            memory_line(
+                self.config, part, boundaries[-1], 1, self.precision, values.recompute,
+                slots=len(state.optimizer.slots),
+            )
+        )  # fmt: skip
         if line := compiling_line(self.compiled, boundaries):
             say(line)
         evaluator = None

@@ -9,7 +9,7 @@ from bert_common.folders import make_writable
 from bert_common.import_tensorflow import import_tensorflow
 from bert_tf.checkpoint_files import EXPORTED_NAME, latest_checkpoint
 from bert_tf.input.data_order import sizes_of
-from bert_tf.memory import memory_line
+from bert_tf.memory_estimate import memory_line
 from bert_tf.training.cluster import read_cluster
 from bert_tf.training.output_folder import training_folders
 from run_scripts.flags.parser import resolve_model_defaults, run_program
@@ -32,9 +32,6 @@ from run_scripts.flags.training import (
     read_profile_steps,
 )
 from run_scripts.model_folder import add_trained_positions, describe, fill_in_model
-
-# What each model calls its sentence objective: the names in eval_results.txt.
-SENTENCE_NAMES = {"bert": "next_sentence", "albert": "sentence_order"}
 
 
 def main(argv=None):
@@ -126,7 +123,7 @@ def train_and_evaluate(
     from bert_tf.input.record_checks import check_records, longest_sequence
     from bert_tf.input.training_records import TrainingRecords
     from bert_tf.training.distribution import check_agreement, is_chief
-    from bert_tf.training.evaluation import Evaluator
+    from bert_tf.training.evaluation import RecordsEvaluator
     from bert_tf.training.loop import compiling_line, train
     from bert_tf.training.state import restore
 
@@ -170,15 +167,14 @@ def train_and_evaluate(
 
     evaluator = None
     if values.do_eval or values.eval_input_file:
-        evaluator = Evaluator(
+        evaluator = RecordsEvaluator(
             state.model,
             strategy,
             held_out.files,
             held_out.record_format,
-            values.eval_batch_size,
-            values.max_eval_steps,
-            SENTENCE_NAMES[model_type],
-            tokenizer,
+            batch_size=values.eval_batch_size,
+            max_batches=values.max_eval_steps,
+            tokenizer=tokenizer,
             xla=values.xla,
         )
     if values.do_train and done and not (values.eval_input_file and state.evaluated < state.step):
@@ -187,12 +183,13 @@ def train_and_evaluate(
             "(a larger --num_train_steps goes on from here)"
         )
     elif values.do_train:
-        settings = training_config(values, model_type, data.record_format)
+        settings = training_config(values, data.record_format)
         if not done:  # else a signal came before the last evaluation
             say(training_line(values, strategy, precision, compiled, state.step, data.examples))
             part = values.train_batch_size // strategy.num_replicas_in_sync
             part //= values.gradient_accumulation_steps
-            say(memory_line(config, part, *shape, precision, values.recompute))
+            slots = len(state.optimizer.slots)
+            say(memory_line(config, part, *shape, precision, values.recompute, slots=slots))
             if line := compiling_line(compiled, settings.bucket_boundaries):
                 say(line)
         stopped = train(
@@ -263,7 +260,7 @@ def show_results(values, config, results, held_out):
     print(f"written to {path}")
 
 
-def training_config(values, model_type, record_format):
+def training_config(values, record_format):
     """What `train` needs of the flags."""
     import tensorflow as tf
 
@@ -281,7 +278,6 @@ def training_config(values, model_type, record_format):
             "bucket_boundaries": read_bucket_boundaries(values, record_format),
         },
         seed=values.random_seed,
-        sentence_name=SENTENCE_NAMES[model_type],
     )
 
 

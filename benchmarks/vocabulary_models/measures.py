@@ -13,9 +13,10 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from bert_common.progress import progress, with_progress
 from bert_tf import BertModel, PretrainingModel, WarmupPolynomialDecay, load_google_checkpoint
-from bert_tf.layers import Dropout, dense
+from bert_tf.dropout import Dropout
+from bert_tf.layers import dense
 from bert_tf.optimization import CLIP_NORM, OPTIMIZERS
-from bert_tf.training.step import EvaluationStep
+from bert_tf.training.evaluation import EvaluationStep
 from vocabulary_models.text import masked_characters, row
 
 FAST_QUANTILE = 0.1  # of the times of steps: on a shared machine most steps are slowed down
@@ -187,13 +188,13 @@ def finetune(config, checkpoint, train, test, settings, seed):
         gradients, _ = tf.clip_by_global_norm(gradients, CLIP_NORM)
         rate = optimizer.learning_rate
         for variable, gradient in zip(model.trainable_variables, gradients, strict=True):
-            state = (variable, *optimizer.moments(variable))
-            values = [part.value for part in state]
+            slots = optimizer.slot_variables(variable)
+            values = tuple(slot.value for slot in slots)
             decayed = optimizer.is_decayed(variable)
-            for old, new in zip(
-                state, optimizer.updated(*values, gradient, rate, decayed), strict=True
-            ):
-                old.assign(new)
+            weight, values = optimizer.updated(variable.value, values, gradient, rate, decayed)
+            variable.assign(weight)
+            for slot, value in zip(slots, values, strict=True):
+                slot.assign(value)
         optimizer.iterations.assign_add(1)
 
     @tf.function(jit_compile=True)

@@ -1,7 +1,8 @@
-"""Measures the pre-training heads on held-out records."""
+"""Measures a pre-training model on held-out records."""
 
 import os
 
+import keras
 import tensorflow as tf
 
 from bert_common.errors import InputError
@@ -10,9 +11,11 @@ from bert_tf.input.pipeline import distribute_evaluation, evaluation_dataset
 from bert_tf.input.record_checks import explain_failure
 from bert_tf.summaries.mask_predictions import guesses_as_markdown
 from bert_tf.summaries.reporter import NO_ILLUSTRATIONS, Illustrations
+from bert_tf.summaries.scalars import SMALLEST_WEIGHT
 from bert_tf.training.distribution import is_chief
 from bert_tf.training.out_of_memory import explain_exhaustion
-from bert_tf.training.step import EvaluationStep
+from bert_tf.training.step import all_reduce, graph, local_values
+from bert_tf.training.xla import Compiled
 from create_pretraining_data.records.reader import count_records
 
 RESULTS_FILE = "eval_results.txt"
@@ -21,29 +24,65 @@ RESULTS_FILE = "eval_results.txt"
 SHOWN_SENTENCES = 4
 
 
-class Evaluator:
-    """Runs over held-out records as often as it is asked to, without dropout.
-
-    What is compiled is compiled once. Training is left as it is: nothing but the weights is
-    read.
+class EvaluationStep:
+    """The loss sums of a global batch, without dropout.
 
     Args:
-        model: a `PretrainingModel`, made in the strategy's scope.
+        model: a `PretrainingModel`, or another with an `objective`, made in the strategy's scope.
+        strategy: a `tf.distribute.Strategy`.
+        xla: "auto", "on" or "off": whether XLA compiles the forward pass.
+    """
+
+    def __init__(self, model, strategy, xla="off"):
+        self.model = model
+        self.strategy = strategy
+        self.weights = model.trainable_variables
+        self.run = Compiled(self._make, xla, model.compute_dtype, "the evaluation")
+
+    def __call__(self, batch):
+        """Returns the sums of the model's objective over the global batch."""
+        return self.run(batch)
+
+    def _make(self, compilation):
+        forward = graph(self._forward, jit_compile=compilation.whole)
+
+        def replica_step(batch):
+            context = tf.distribute.get_replica_context()
+            return all_reduce(context, forward([v.value for v in self.weights], batch))
+
+        def run(batch):
+            sums = self.strategy.run(replica_step, args=(batch,))
+            return {name: local_values(self.strategy, value)[0] for name, value in sums.items()}
+
+        return graph(run)
+
+    def _forward(self, weights, batch):
+        state = [*zip(self.weights, weights, strict=True)]
+        with keras.StatelessScope(state_mapping=state):
+            return self.model.objective.loss_sums(self.model(batch, training=False), batch)
+
+
+class RecordsEvaluator:
+    """Measures a model on held-out records, without dropout, as often as it is asked to.
+
+    It is compiled once, and reads nothing but the weights: training goes on unchanged.
+
+    Args:
+        model: a `PretrainingModel`, or another with an `objective`, made in the strategy's scope.
         strategy: a `tf.distribute.Strategy`.
         files: TFRecord files.
         record_format: their `RecordFormat`.
         batch_size: records at a time, over all devices.
         max_batches: stop after as many.
-        sentence_name: "next_sentence" or "sentence_order".
-        tokenizer: that of the records, for the sentences that TensorBoard shows, or None.
+        tokenizer: that of the records, for the masked words that TensorBoard shows, or None.
         xla: "auto", "on" or "off": whether XLA compiles the step.
+
+    Attributes:
+        best_by: what the best checkpoint is chosen by: a result, and whether more of it is better.
 
     Raises:
         InputError: a truncated file.
     """
-
-    # What the best checkpoint is chosen by: a result, and whether more of it is better.
-    best_by = ("masked_lm_loss", False)
 
     def __init__(
         self,
@@ -51,9 +90,9 @@ class Evaluator:
         strategy,
         files,
         record_format,
+        *,
         batch_size,
         max_batches,
-        sentence_name,
         tokenizer=None,
         xla="auto",
     ):
@@ -61,7 +100,6 @@ class Evaluator:
         self.strategy = strategy
         self.files = files
         self.record_format = record_format
-        self.sentence_name = sentence_name
         self.tokenizer = tokenizer
         self.batch_size = batch_size
         self.step = EvaluationStep(model, strategy, xla=xla)
@@ -70,14 +108,16 @@ class Evaluator:
         )
         self.records = min(sum(map(count_records, files)), batch_size * max_batches)
         self.number_of_batches = -(-self.records // batch_size)
+        first_loss = next(iter(model.objective.losses))
+        self.best_by = (f"{model.objective.reported_name(first_loss)}_loss", False)
 
     def run(self):
         """Runs over the records once.
 
         Returns:
-            A dict as google-research/bert's estimator gives it: "loss", "masked_lm_accuracy",
-            "masked_lm_loss" and the sentence objective's two; with "examples", the number of
-            sentence pairs that counted (of records, where they have no sentence labels).
+            A dict as google-research/bert's estimator gives it: "loss", and NAME_loss and
+            NAME_accuracy of each loss, for example "masked_lm_loss"; with "examples", the number
+            of sentence pairs that counted (of records, where they have no sentence labels).
             Unlike there every record counts once, and the loss is over all predictions alike.
 
         Raises:
@@ -109,19 +149,22 @@ class Evaluator:
         return Illustrations({"guesses": guesses}, {})
 
     def _results(self, total):
-        results = {}
-        for ours, shown in (("masked_lm", "masked_lm"), ("next_sentence", self.sentence_name)):
-            if f"{ours}_weight" in total:
-                weight = max(total[f"{ours}_weight"], 1e-9)
-                results[f"{shown}_accuracy"] = total[f"{ours}_correct"] / weight
-                results[f"{shown}_loss"] = total[f"{ours}_loss"] / weight
+        objective, results = self.model.objective, {}
+        for name in objective.losses:
+            if f"{name}_weight" not in total:
+                continue
+            reported = objective.reported_name(name)
+            weight = max(total[f"{name}_weight"], SMALLEST_WEIGHT)
+            if f"{name}_correct" in total:
+                results[f"{reported}_accuracy"] = total[f"{name}_correct"] / weight
+            results[f"{reported}_loss"] = total[f"{name}_loss"] / weight
         results["loss"] = sum(value for name, value in results.items() if name.endswith("_loss"))
-        results["examples"] = round(total.get("next_sentence_weight", self.records))
+        results["examples"] = round(total.get(f"{objective.examples}_weight", self.records))
         return results
 
 
 def first_records(files, record_format, config, count):
-    """The first records of some files, for a look at what the model makes of them.
+    """The first records of some files, to show the model's predictions for.
 
     Args:
         files: TFRecord files.
@@ -137,7 +180,7 @@ def first_records(files, record_format, config, count):
 
 
 def as_shown(value):
-    """A result as a person reads it; the file has all its digits."""
+    """A result, rounded for people to read; the file has all its digits."""
     return str(value) if isinstance(value, int) else f"{value:.4f}"
 
 

@@ -50,7 +50,6 @@ class TrainingConfig:
             records; none for batches as they come.
         seed: decides the order of examples, what dropout drops, new weights.
         xla: "auto", "on" or "off".
-        sentence_name: what the sentence objective is called on TensorBoard.
     """
 
     output_dir: str
@@ -70,7 +69,6 @@ class TrainingConfig:
     bucket_boundaries: tuple = ()
     seed: int = 12345
     xla: str = "auto"
-    sentence_name: str = "next_sentence"
 
 
 def train(state, strategy, data, config, evaluator=None, texts=None, folder=None, describe=None):
@@ -81,7 +79,7 @@ def train(state, strategy, data, config, evaluator=None, texts=None, folder=None
         strategy: a `tf.distribute.Strategy`.
         data: a `TrainingRecords`, or another with `batches`, `names` and `explain_failure`.
         config: a `TrainingConfig`.
-        evaluator: an `Evaluator` for held-out records, or another with `run`, `illustrations`
+        evaluator: a `RecordsEvaluator`, or another with `run`, `illustrations`
             and `best_by`; or None.
         texts: a dict name -> Markdown for TensorBoard.
         folder: the `TrainingFolder` of `config.output_dir`, entered; None in workers that write
@@ -106,11 +104,11 @@ def train(state, strategy, data, config, evaluator=None, texts=None, folder=None
         Profile(config.output_dir, *(config.profile_steps if chief else (0, 0))) as profile,
         Reporter(
             config.output_dir,
+            state.model.objective,
             state.step,
-            config.num_train_steps,
-            config.train_batch_size,
-            config.save_summary_steps,
-            config.sentence_name,
+            num_train_steps=config.num_train_steps,
+            batch_size=config.train_batch_size,
+            summary_steps=config.save_summary_steps,
             writes=chief,
             skipped_before=state.skipped,
             weight_norm=weight_norm_function(state.model),
@@ -277,7 +275,7 @@ def _make_steps(state, strategy, data, config):
             state.model,
             state.optimizer,
             strategy,
-            config.seed,
+            seed=config.seed,
             xla=compilation.whole,
             xla_update=compilation.update,
             accumulation_steps=config.gradient_accumulation_steps,

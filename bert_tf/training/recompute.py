@@ -9,7 +9,7 @@ import tensorflow as tf
 
 
 def recompute_block(scope, block, x, bias, positions=None, training=None):
-    """Runs a block like `bert_tf.layers.run_block`, keeping its input alone.
+    """Runs a block like `bert_tf.layers.call_block`, but keeps its input alone.
 
     Everything that the block depends on becomes an explicit argument of the recomputed function:
     inside a stateless scope gradients of captured weights would be None, and dropout would draw
@@ -22,7 +22,7 @@ def recompute_block(scope, block, x, bias, positions=None, training=None):
         x, bias, positions, training: as `bert_tf.layers.TransformerBlock.call` has them.
 
     Returns:
-        What `run_block` returns, the same numbers.
+        What `call_block` returns, the same numbers.
     """
     # The scope's own values: a variable's `value` would be cast to the precision of the caller.
     weights = [scope.get_current_value(v) for v in block.trainable_variables]

@@ -1,10 +1,15 @@
-"""One training step, one evaluation step, the same mathematics on any number of devices.
+"""One training step, the same mathematics on any number of devices.
 
-The forward and the backward pass are one XLA computation on every replica: plain tensors
-in, plain tensors out, no variable captured. Sums, not means, leave it; they are added up
-over the replicas, then the gradient is clipped by the norm of the whole, then the weights
-are updated, by a second XLA computation that reads and writes each of them once. A step
-whose loss or gradient is not finite changes no weight.
+    loop                    some steps without returning to Python between them
+      _distributed_step     a global batch: chooses the compiled length
+        _bucketed_step      cuts the batch to that length, runs every replica
+          _replica_step     a replica's part: reduces sums and gradients, clips, updates
+            _accumulate     forward and backward over its microbatches -> _microbatch, one of them
+
+`_accumulate` is one XLA computation on every replica: plain tensors in, plain tensors out, no
+variable captured. Sums, not means, leave it; they are added up over the replicas, then the gradient
+is clipped by the norm of the whole, then the weights are updated, by a second XLA computation that
+reads and writes each of them once. A step whose loss or gradient is not finite changes no weight.
 """
 
 import functools
@@ -13,14 +18,13 @@ import keras
 import tensorflow as tf
 
 from bert_tf.input.length_buckets import BUCKET, cut
-from bert_tf.layers import run_block
+from bert_tf.layers import call_block
+from bert_tf.objective import total_loss
 from bert_tf.optimization import clip_factor
-from bert_tf.pretraining import WEIGHTS, total_loss
 from bert_tf.training.recompute import recompute_block
-from bert_tf.training.xla import Compiled
 
-# Without AutoGraph, which would rewrite the model's Python for seconds at every start: no control
-# flow here is for it to find.
+# Without AutoGraph, which would rewrite the model's Python for seconds at every start: there is no
+# control flow here for it to convert.
 graph = functools.partial(tf.function, autograph=False)
 
 
@@ -29,15 +33,15 @@ class TrainingStep:
 
     Args:
         model: a `PretrainingModel`, or another with an `objective`, made in the strategy's scope.
-        optimizer: an optimizer of `bert_tf.optimization`, made in the strategy's scope and
-            built with the model's trainable variables.
+        optimizer: a `bert_tf.optimization.DecayOptimizer`, made in the strategy's scope and built
+            with the model's trainable variables.
         strategy: a `tf.distribute.Strategy`.
         seed: with the step and the replica it decides what dropout drops.
-        xla: whether the forward and backward pass is compiled by XLA.
-        xla_update: whether the update is.
-        accumulation_steps: parts that a replica's share of the batch is computed in, one after
-            the other; they are added up before the one update.
-        recompute: "none", or "block" to keep the input of each block alone.
+        xla: whether XLA compiles the forward and backward pass.
+        xla_update: whether XLA compiles the update.
+        accumulation_steps: microbatches that a replica's part of the batch is computed in, one
+            after the other; their gradients are added up before the one update.
+        recompute: "none", or "block" to keep only the input of each block.
         loss_scale: a `LossScale` for float16, or None.
         boundaries: the lengths that batches with a `BUCKET` are cut to; the step is compiled for
             each of them.
@@ -48,6 +52,7 @@ class TrainingStep:
         model,
         optimizer,
         strategy,
+        *,
         seed=0,
         xla=True,
         xla_update=True,
@@ -68,10 +73,10 @@ class TrainingStep:
         self.dtype = self.weights[0].dtype
         # The states of the dropout layers' seed generators.
         self.seed_states = model.non_trainable_variables
-        self.forward_backward = graph(self._forward_backward, jit_compile=xla)
+        self.forward_backward = graph(self._accumulate, jit_compile=xla)
         self.apply_gradients = graph(self._apply_gradients, jit_compile=xla_update)
-        self.run = graph(self._run)
-        self.run_loop = graph(self._run_loop)
+        self.run = graph(self._distributed_step)
+        self.run_loop = graph(self._loop)
 
     def __call__(self, batch, stop=False, seconds=0.0):
         """Runs one step.
@@ -79,7 +84,7 @@ class TrainingStep:
         Args:
             batch: features of the global batch, as `strategy` distributes them.
             stop: whether this worker wants to stop.
-            seconds: how long a step took at this worker.
+            seconds: how long a step took on this worker.
 
         Returns:
             A dict of scalars: the sums of the model's objective over the global batch; "loss";
@@ -88,10 +93,10 @@ class TrainingStep:
             and no weight was changed; "stop", the share of replicas whose workers want to stop;
             "step_seconds", the mean of `seconds` over them; and "loss_scale" if there is one.
         """
-        return self.run(batch, self._told(stop, seconds))
+        return self.run(batch, self._worker_metrics(stop, seconds))
 
     def loop(self, batches, steps, stop=False, seconds=0.0):
-        """Runs some steps without coming back to Python in between.
+        """Runs some steps without returning to Python between them.
 
         Args:
             batches: an iterator over global batches, as `strategy` distributes them.
@@ -102,22 +107,24 @@ class TrainingStep:
             What `__call__` returns, each a vector with a number for every step, and
             "input_seconds", how long each waited for its batch.
         """
-        return self.run_loop(batches, tf.constant(steps), self._told(stop, seconds))
+        return self.run_loop(batches, tf.constant(steps), self._worker_metrics(stop, seconds))
 
-    def _told(self, stop, seconds):
-        """What this worker tells the others, under the names of the metrics that it becomes."""
-        told = {"stop": stop, "step_seconds": seconds}
-        return {name: tf.cast(value, self.dtype) for name, value in told.items()}
+    def _worker_metrics(self, stop, seconds):
+        """The metrics whose values differ between workers: the step returns their means."""
+        return {
+            "stop": tf.cast(stop, self.dtype),
+            "step_seconds": tf.cast(seconds, self.dtype),
+        }
 
-    def _run_loop(self, batches, steps, told):
+    def _loop(self, batches, steps, worker_metrics):
         def run_step(i, table):
             start = tf.timestamp()
             with tf.control_dependencies([start]):
                 batch = next(batches)
             with tf.control_dependencies(_local_tensors(self.strategy, batch)):
                 waited = tf.timestamp() - start
-            row = self._row({**self._run(batch, told), "input_seconds": waited})
-            return i + 1, table.write(i, row)
+            metrics = self._distributed_step(batch, worker_metrics)
+            return i + 1, table.write(i, self._row({**metrics, "input_seconds": waited}))
 
         table = tf.TensorArray(self.dtype, size=steps)
         _, table = tf.while_loop(lambda i, _: i < steps, run_step, (0, table))
@@ -130,39 +137,41 @@ class TrainingStep:
         self.metric_names = sorted(metrics)
         return tf.stack([tf.cast(metrics[name], self.dtype) for name in self.metric_names])
 
-    def _run(self, batch, told):
+    def _distributed_step(self, batch, worker_metrics):
         batch = dict(batch)
         if BUCKET not in batch:
-            return self._run_cut(None, batch, told)
+            return self._bucketed_step(None, batch, worker_metrics)
         # The same number on all replicas; a branch for each length, as XLA compiles fixed shapes.
-        bucket = _local(self.strategy, batch.pop(BUCKET))[0]
-        return tf.switch_case(
-            bucket,
-            [functools.partial(self._run_cut, length, batch, told) for length in self.boundaries],
-        )
+        bucket = local_values(self.strategy, batch.pop(BUCKET))[0]
+        branches = [
+            functools.partial(self._bucketed_step, length, batch, worker_metrics)
+            for length in self.boundaries
+        ]
+        return tf.switch_case(bucket, branches)
 
-    def _run_cut(self, length, batch, told):
-        def step(batch, told):
-            return self._replica_step(cut(batch, length), told)
+    def _bucketed_step(self, length, batch, worker_metrics):
+        def step(batch, worker_metrics):
+            return self._replica_step(cut(batch, length), worker_metrics)
 
-        metrics = self.strategy.run(step, args=(batch, told))
+        metrics = self.strategy.run(step, args=(batch, worker_metrics))
         # Every replica returns the same numbers: they were reduced inside.
-        return {name: _local(self.strategy, value)[0] for name, value in metrics.items()}
+        return {name: local_values(self.strategy, value)[0] for name, value in metrics.items()}
 
-    def _replica_step(self, batch, told):
+    def _replica_step(self, batch, worker_metrics):
         context = tf.distribute.get_replica_context()
         step = self.optimizer.iterations.value
-        tokens = tf.cast(tf.reduce_sum(batch["input_mask"]), self.dtype)
-        positions = tf.cast(tf.size(batch["input_mask"]), self.dtype)
         objective = self.model.objective
-        counts = {**weight_sums(batch, objective.weights), "tokens": tokens, "positions": positions}
+        weights = objective.weight_sums(batch)
+        counts = {
+            **weights,
+            "tokens": tf.cast(tf.reduce_sum(batch["input_mask"]), self.dtype),
+            "positions": tf.cast(tf.size(batch["input_mask"]), self.dtype),
+        }
         # On the replica's device, which the reduction asks for; a mean is a sum of shares.
         replicas = context.num_replicas_in_sync
-        counts |= {name: tf.identity(value) / replicas for name, value in told.items()}
-        counts = _all_reduce(context, counts)
-        divisors = objective.denominators(
-            {name: counts[name] for name in counts if name in objective.weights}
-        )
+        counts |= {name: tf.identity(value) / replicas for name, value in worker_metrics.items()}
+        counts = all_reduce(context, counts)
+        divisors = objective.denominators({name: counts.pop(name) for name in weights})
         scale = tf.constant(1.0, self.dtype)
         if self.loss_scale is not None:
             scale = tf.convert_to_tensor(self.loss_scale.scale)
@@ -175,7 +184,7 @@ class TrainingStep:
         )
         # A weight that the loss does not depend on has no gradient: neither update nor decay.
         used = [i for i, gradient in enumerate(gradients) if gradient is not None]
-        sums, gradients = _all_reduce(context, (sums, [gradients[i] for i in used]))
+        sums, gradients = all_reduce(context, (sums, [gradients[i] for i in used]))
         loss = total_loss(sums, divisors)
         norm = tf.linalg.global_norm(gradients) / scale
         # After the reduction, so that all replicas decide alike.
@@ -185,76 +194,77 @@ class TrainingStep:
         context.merge_call(update, args=(gradients, rate, clip_factor(norm) / scale, finite))
         metrics = {
             **sums,
+            **counts,
             "loss": loss,
             "gradient_norm": norm,
             "learning_rate": rate,
-            "tokens": counts["tokens"],
-            "positions": counts["positions"],
             "skipped": 1.0 - tf.cast(finite, self.dtype),
-            **{name: counts[name] for name in told},
         }
         return metrics if self.loss_scale is None else {**metrics, "loss_scale": scale}
 
-    def _forward_backward(self, weights, seeds, batch, divisors, scale):
-        """The loss sums of this replica's share of the batch, and of the gradient.
+    def _accumulate(self, weights, seeds, batch, divisors, scale):
+        """The loss sums of this replica's part of the batch, and of the gradient.
 
         Args:
             weights: a tensor for each variable of `self.weights`.
             seeds: [accumulation_steps, dropout layers, 2] uint32.
             batch: this replica's features.
-            divisors: what `denominators` returns for the global batch.
+            divisors: what `Objective.denominators` returns for the global batch.
             scale: what the loss, and with it the gradient, is multiplied by.
 
         Returns:
             A dict of scalars, and a list of dense tensors, None for a weight without a gradient.
         """
-        parts = self.accumulation_steps
-        if parts == 1:
-            return self._part(weights, seeds[0], batch, divisors, scale)
-        cut = {k: tf.reshape(v, [parts, -1, *v.shape[1:]]) for k, v in batch.items()}
+        count = self.accumulation_steps
+        if count == 1:
+            return self._microbatch(weights, seeds[0], batch, divisors, scale)
+        split = {k: tf.reshape(v, [count, -1, *v.shape[1:]]) for k, v in batch.items()}
+        losses = self.model.objective.losses
         zero = tf.zeros([], self.dtype)
-        names = self.model.objective.sums
-        sums = {f"{name}_{part}": zero for name in divisors for part in names}
-        gradients, used = [tf.zeros_like(w) for w in weights], []
+        sums = {f"{name}_{part}": zero for name in divisors for part in losses[name].sums}
+        gradients, has_gradient = [tf.zeros_like(w) for w in weights], []
 
-        def add_part(i, sums, gradients):
-            one = {k: v[i] for k, v in cut.items()}
-            more, steps = self._part(weights, seeds[i], one, divisors, scale)
-            used[:] = [g is not None for g in steps]
-            sums = {name: value + more[name] for name, value in sums.items()}
-            pairs = zip(gradients, steps, strict=True)
-            return i + 1, sums, [g if s is None else g + s for g, s in pairs]
+        def add_microbatch(i, sums, gradients):
+            microbatch = {k: v[i] for k, v in split.items()}
+            new_sums, new_gradients = self._microbatch(
+                weights, seeds[i], microbatch, divisors, scale
+            )
+            has_gradient[:] = [new is not None for new in new_gradients]
+            sums = {name: total + new_sums[name] for name, total in sums.items()}
+            pairs = zip(gradients, new_gradients, strict=True)
+            return i + 1, sums, [total if new is None else total + new for total, new in pairs]
 
         _, sums, gradients = tf.while_loop(
-            lambda i, *_: i < parts, add_part, (0, sums, gradients), maximum_iterations=parts
+            lambda i, *_: i < count, add_microbatch, (0, sums, gradients), maximum_iterations=count
         )
-        return sums, [g if u else None for g, u in zip(gradients, used, strict=True)]
+        pairs = zip(gradients, has_gradient, strict=True)
+        return sums, [gradient if used else None for gradient, used in pairs]
 
-    def _part(self, weights, seeds, batch, divisors, scale):
+    def _microbatch(self, weights, seeds, batch, divisors, scale):
         """The loss sums of some examples, and their share of the gradient.
 
-        The model itself is called, not `stateless_call`: that would not hand `training` on
-        to nested layers.
+        The model itself is called, not `stateless_call`, which would not pass `training` on to
+        nested layers.
         """
         state = [*zip(self.weights, weights, strict=True)]
         state += [*zip(self.seed_states, tf.unstack(seeds), strict=True)]
         with tf.GradientTape() as tape, keras.StatelessScope(state_mapping=state) as scope:
             tape.watch(weights)
-            run = run_block
+            run_block = call_block
             if self.recompute == "block":
-                run = functools.partial(recompute_block, scope)
-            outputs = self.model(batch, training=True, run_block=run)
+                run_block = functools.partial(recompute_block, scope)
+            outputs = self.model(batch, training=True, run_block=run_block)
             sums = self.model.objective.loss_sums(outputs, batch)
             loss = total_loss(sums, divisors) * scale
         gradients = tape.gradient(loss, weights)
-        # convert_to_tensor makes the gradient of a table that was gathered from dense.
+        # convert_to_tensor makes the gradient of a gathered table dense.
         return sums, [None if g is None else tf.convert_to_tensor(g) for g in gradients]
 
     def _seeds(self, step, replica):
-        """Fresh seeds for every dropout layer in every part: a function of (seed, step, replica).
+        """New seeds for every dropout layer in every microbatch.
 
         Returns:
-            [accumulation_steps, dropout layers, 2] uint32.
+            [accumulation_steps, dropout layers, 2] uint32, a function of (seed, step, replica).
         """
         seed = tf.constant([self.seed, 0], tf.int32)
         for number in (step, replica):
@@ -268,113 +278,70 @@ class TrainingStep:
         Not `optimizer.apply`: it would add the gradients up over the replicas once more.
 
         Args:
-            used: the weights' numbers in `self.weights` that there are gradients of.
+            used: the indices in `self.weights` of those that have a gradient.
             strategy: the strategy.
             gradients, rate, factor, finite: what `_replica_step` computed; the same numbers
                 on all replicas.
         """
-        finite = _local(strategy, finite)[0]  # one tensor, not one a replica
+        finite = local_values(strategy, finite)[0]  # one tensor, not one a replica
 
         def update():
             variables = [self.weights[i] for i in used]
-            columns = zip(*((v, *self.optimizer.moments(v)) for v in variables), strict=True)
-            weights, firsts, seconds = (
-                [_local(strategy, v.value) for v in column] for column in columns
-            )
-            steps = [_local(strategy, g) for g in gradients]
-            for d, (r, f) in enumerate(
-                zip(_local(strategy, rate), _local(strategy, factor), strict=True)
-            ):
-                own = [[row[d] for row in rows] for rows in (weights, firsts, seconds, steps)]
-                with tf.device(own[0][0].device):
-                    self.apply_gradients(*own, r, f, decayed=self._decayed(variables))
+            decayed = tuple(self.optimizer.is_decayed(v) for v in variables)
+            slots = zip(*(self.optimizer.slot_variables(v) for v in variables), strict=True)
+            by_slot = [[slot.value for slot in row] for row in slots]
+            values = ([v.value for v in variables], by_slot, gradients, rate, factor)
+            for device_values in _by_device(strategy, values):
+                with tf.device(device_values[0][0].device):
+                    self.apply_gradients(*device_values, decayed=decayed)
             return tf.constant(True)
 
         done = tf.cond(finite, update, lambda: tf.constant(False))
-        # Only then: a step that XLA cannot compile must not count, as it is made again.
+        # Only then: a step that XLA cannot compile must not count, as it is run again.
         with tf.control_dependencies([done]):
-            # A skipped step counts: its batch is over, and so is its learning rate.
+            # A skipped step counts: its batch is used up, and so is its learning rate.
             self.optimizer.iterations.assign_add(1)
             if self.loss_scale is not None:
                 self.loss_scale.update(finite)
 
-    def _decayed(self, variables):
-        return tuple(self.optimizer.is_decayed(v) for v in variables)
+    def _apply_gradients(self, weights, slots, gradients, rate, factor, decayed):
+        """Updates the variables of one device; they are read and written once each.
 
-    def _apply_gradients(self, weights, firsts, seconds, gradients, rate, factor, decayed):
-        """Updates the variables of one device; they are read and written once each."""
-        for weight, first, second, gradient, decay in zip(
-            weights, firsts, seconds, gradients, decayed, strict=True
-        ):
-            values = self.optimizer.updated(weight, first, second, gradient * factor, rate, decay)
-            for variable, value in zip((weight, first, second), values, strict=True):
-                variable.assign(value)
-
-
-class EvaluationStep:
-    """The loss sums of a global batch, without dropout.
-
-    Args:
-        model: a `PretrainingModel`, or another with an `objective`, made in the strategy's scope.
-        strategy: a `tf.distribute.Strategy`.
-        xla: "auto", "on" or "off": whether XLA compiles the forward pass.
-    """
-
-    def __init__(self, model, strategy, xla="off"):
-        self.model = model
-        self.strategy = strategy
-        self.weights = model.trainable_variables
-        self.run = Compiled(self._make, xla, model.compute_dtype, "the evaluation")
-
-    def __call__(self, batch):
-        """Returns the sums of the model's objective over the global batch."""
-        return self.run(batch)
-
-    def _make(self, compilation):
-        forward = graph(self._forward, jit_compile=compilation.whole)
-
-        def replica_step(batch):
-            context = tf.distribute.get_replica_context()
-            return _all_reduce(context, forward([v.value for v in self.weights], batch))
-
-        def run(batch):
-            sums = self.strategy.run(replica_step, args=(batch,))
-            return {name: _local(self.strategy, value)[0] for name, value in sums.items()}
-
-        return graph(run)
-
-    def _forward(self, weights, batch):
-        state = [*zip(self.weights, weights, strict=True)]
-        with keras.StatelessScope(state_mapping=state):
-            return self.model.objective.loss_sums(self.model(batch, training=False), batch)
+        Args:
+            weights: variables, W of them.
+            slots: for each of the optimizer's slots a list of W variables.
+            gradients: W tensors.
+            rate: the learning rate.
+            factor: what the gradients are multiplied by.
+            decayed: for each weight whether it is decayed.
+        """
+        for i, weight in enumerate(weights):
+            old_slots = tuple(of_weights[i] for of_weights in slots)
+            new_weight, new_slots = self.optimizer.updated(
+                weight, old_slots, gradients[i] * factor, rate, decayed[i]
+            )
+            weight.assign(new_weight)
+            for slot, new_slot in zip(old_slots, new_slots, strict=True):
+                slot.assign(new_slot)
 
 
-def weight_sums(batch, weights=WEIGHTS):
-    """The sum of the weights of each loss in one part of a batch, in float32 or float64.
-
-    Args:
-        batch: features.
-        weights: the name of each loss -> the feature with its weights; those that the batch
-            lacks are left out.
-    """
-    dtype = keras.backend.result_type(keras.config.floatx(), "float32")
-    return {
-        name: tf.reduce_sum(tf.cast(batch[key], dtype))
-        for name, key in weights.items()
-        if key in batch
-    }
-
-
-def _all_reduce(context, values):
+def all_reduce(context, values):
     """Adds up a structure of tensors over all replicas."""
     return context.all_reduce(tf.distribute.ReduceOp.SUM, values)
 
 
-def _local(strategy, value):
+def local_values(strategy, value):
     """What each of this worker's replicas has of a distributed value, as a tuple."""
     return strategy.experimental_local_results(value)
 
 
+def _by_device(strategy, values):
+    """Lists of distributed values, nested or not -> the same of each of this worker's devices."""
+    local = [local_values(strategy, value) for value in tf.nest.flatten(values)]
+    for flat in zip(*local, strict=True):
+        yield tf.nest.pack_sequence_as(values, list(flat))
+
+
 def _local_tensors(strategy, batch):
     """All tensors of a distributed batch that are on this worker."""
-    return [tensor for value in batch.values() for tensor in _local(strategy, value)]
+    return [tensor for value in batch.values() for tensor in local_values(strategy, value)]

@@ -12,9 +12,10 @@ import functools
 import keras
 from keras import ops
 
-from bert_tf.encoder_model import EncoderModel
-from bert_tf.layers import Dropout, run_block
-from bert_tf.objective import Objective
+from bert_tf.dropout import Dropout
+from bert_tf.encoder import EncoderModel
+from bert_tf.layers import call_block
+from bert_tf.objective import Loss, Objective
 from bert_tf.pretraining import cross_entropy
 
 # Our variables (paths below the model's own name) -> Google's.
@@ -30,8 +31,17 @@ DROPOUT = 0.1
 # As in both reference repositories: not the configuration's initializer_range.
 INITIAL_STDDEV = 0.02
 
-# Loss -> the feature with the weight of each example: 0 for one that only fills a batch.
-WEIGHTS = {"label": "label_weights"}
+# The losses of the objectives, by name.
+CLASSIFICATION_LOSSES = {
+    "label": Loss(
+        labels=("label_ids",),
+        weights="label_weights",
+        curves={"accuracy": "share of the labels that were predicted correctly"},
+    )
+}
+REGRESSION_LOSSES = {
+    "label": Loss(labels=("label_ids",), weights="label_weights", sums=("loss", "weight"))
+}
 
 
 class ClassificationHead(keras.layers.Layer):
@@ -115,10 +125,10 @@ class SequenceClassifier(EncoderModel):
     def objective(self):
         """Cross entropy; binary cross entropy if multi-label; squared error for regression."""
         if self.multi_label:
-            return Objective(WEIGHTS, ("loss", "correct", "weight"), multi_label_sums, denominators)
+            return Objective(CLASSIFICATION_LOSSES, multi_label_sums)
         if self.classes == 1:
-            return Objective(WEIGHTS, ("loss", "weight"), regression_sums, denominators)
-        return Objective(WEIGHTS, ("loss", "correct", "weight"), classification_sums, denominators)
+            return Objective(REGRESSION_LOSSES, regression_sums)
+        return Objective(CLASSIFICATION_LOSSES, classification_sums)
 
     def build(self, input_shape=None):
         self.head.build()
@@ -130,13 +140,13 @@ class SequenceClassifier(EncoderModel):
         losses = regression_losses if self.classes == 1 else classification_losses
         return losses(outputs, batch)
 
-    def call(self, inputs, training=None, run_block=run_block):
+    def call(self, inputs, training=None, run_block=call_block):
         """Runs the encoder with the head.
 
         Args:
             inputs: the encoder's inputs, a dict of [B, T] integers; rows must not be packed.
             training: whether dropout is on.
-            run_block: how each block is run; see `bert_tf.layers.run_block`.
+            run_block: see `bert_tf.layers`.
 
         Returns:
             A dict: "logits" [B, C] in float32 at least; for regression the score itself, [B, 1].
@@ -265,8 +275,3 @@ def regression_sums(outputs, batch):
     losses = regression_losses(outputs, batch)
     weights = ops.cast(batch["label_weights"], losses.dtype)
     return {"label_loss": ops.sum(losses * weights), "label_weight": ops.sum(weights)}
-
-
-def denominators(weights):
-    """The loss is the mean over all examples of the global batch."""
-    return {"label": weights["label"]}

@@ -9,16 +9,15 @@ Shapes: B batch, C options, T tokens, H hidden.
 import keras
 from keras import ops
 
-from bert_tf.encoder_model import EncoderModel
-from bert_tf.layers import run_block
+from bert_tf.encoder import EncoderModel
+from bert_tf.layers import call_block
 from bert_tf.objective import Objective
 from finetuning.classification.head import (
+    CLASSIFICATION_LOSSES,
     DROPOUT,
     GOOGLE_NAMES,
-    WEIGHTS,
     ClassificationHead,
     classification_sums,
-    denominators,
 )
 
 # The inputs with a row for each option.
@@ -53,18 +52,18 @@ class MultipleChoiceModel(EncoderModel):
     @property
     def objective(self):
         """Cross entropy over the options."""
-        return Objective(WEIGHTS, ("loss", "correct", "weight"), classification_sums, denominators)
+        return Objective(CLASSIFICATION_LOSSES, classification_sums)
 
     def build(self, input_shape=None):
         self.head.build()
 
-    def call(self, inputs, training=None, run_block=run_block):
+    def call(self, inputs, training=None, run_block=call_block):
         """Runs the encoder with the head; every option is a row of its own.
 
         Args:
             inputs: the encoder's inputs, a dict of [B, C, T] integers.
             training: whether dropout is on.
-            run_block: how each block is run; see `bert_tf.layers.run_block`.
+            run_block: see `bert_tf.layers`.
 
         Returns:
             A dict: "logits" [B, C] in float32 at least.

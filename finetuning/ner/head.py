@@ -10,20 +10,24 @@ import functools
 import keras
 from keras import ops
 
-from bert_tf.encoder_model import EncoderModel
-from bert_tf.layers import run_block
-from bert_tf.objective import Objective
+from bert_tf.encoder import EncoderModel
+from bert_tf.layers import call_block
+from bert_tf.objective import Loss, Objective
 from finetuning.classification.head import (
     DROPOUT,
     GOOGLE_NAMES,
     ClassificationHead,
     classification_sums,
     concatenated_layers,
-    denominators,
 )
 
-# Loss -> the feature with the weight of each token: 0 where no tag is to be predicted.
-WEIGHTS = {"label": "token_label_weights"}
+LOSSES = {
+    "label": Loss(
+        labels=("token_label_ids",),
+        weights="token_label_weights",  # 0 where nothing is to be predicted
+        curves={"accuracy": "share of the labels that were predicted correctly"},
+    )
+}
 
 
 @keras.saving.register_keras_serializable(package="finetuning")
@@ -75,18 +79,18 @@ class TokenClassifier(EncoderModel):
         A batch has token_label_ids [B, T] and token_label_weights [B, T], 0 for [CLS], [SEP] and
         padding.
         """
-        return Objective(WEIGHTS, ("loss", "correct", "weight"), token_sums, denominators)
+        return Objective(LOSSES, token_sums)
 
     def build(self, input_shape=None):
         self.head.build()
 
-    def call(self, inputs, training=None, run_block=run_block):
+    def call(self, inputs, training=None, run_block=call_block):
         """Runs the encoder with the head.
 
         Args:
             inputs: the encoder's inputs, a dict of [B, T] integers.
             training: whether dropout is on.
-            run_block: how each block is run; see `bert_tf.layers.run_block`.
+            run_block: see `bert_tf.layers`.
 
         Returns:
             A dict: "logits" [B, T, C] in float32 at least.

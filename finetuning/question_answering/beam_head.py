@@ -8,10 +8,11 @@ Shapes: B batch, T tokens, H hidden, K starts that the beam keeps, J ends that i
 import keras
 from keras import ops
 
-from bert_tf.encoder_model import EncoderModel
-from bert_tf.layers import Dropout, LayerNorm, gather_positions, initializer, run_block
-from bert_tf.objective import Objective
-from finetuning.question_answering.span_head import SUMS, denominators, span_sums, weighted_sums
+from bert_tf.dropout import Dropout
+from bert_tf.encoder import EncoderModel
+from bert_tf.layers import LayerNorm, call_block, gather_positions, initializer
+from bert_tf.objective import Loss, Objective
+from finetuning.question_answering.span_head import SPAN_LOSSES, span_sums, weighted_sums
 
 # Our variables (paths below the model's own name) -> Google's.
 BEAM_NAMES = {
@@ -38,8 +39,11 @@ DROPOUT = 0.1
 # Subtracted where no answer may be, as google-research/albert.
 MASKED_LOGIT = 1e30
 
-# Loss -> the feature with the weight of each example: 0 for one that only fills a batch.
-BEAM_WEIGHTS = {"span": "span_weights", "answerable": "span_weights"}
+# The losses of the objective, by name.
+BEAM_LOSSES = {
+    **SPAN_LOSSES,
+    "answerable": Loss(labels=("is_impossible",), weights="span_weights"),
+}
 
 
 class BeamSpanHead(keras.layers.Layer):
@@ -155,9 +159,9 @@ class BeamSpanModel(EncoderModel):
     @property
     def objective(self):
         """Half the sum of three cross entropies: of start, end and answerability."""
-        return Objective(BEAM_WEIGHTS, SUMS, beam_sums, denominators)
+        return Objective(BEAM_LOSSES, beam_sums)
 
-    def call(self, inputs, training=None, run_block=run_block):
+    def call(self, inputs, training=None, run_block=call_block):
         """Runs the encoder with the head.
 
         Args:
@@ -165,7 +169,7 @@ class BeamSpanModel(EncoderModel):
                 no answer may be. With start_positions [B], ends are computed for these starts;
                 without it for the best starts.
             training: whether dropout is on.
-            run_block: how each block is run; see `bert_tf.layers.run_block`.
+            run_block: see `bert_tf.layers`.
 
         Returns:
             A dict in float32 at least: "cls_logits" [B]; the higher, the less likely an answer

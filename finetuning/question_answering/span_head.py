@@ -9,9 +9,9 @@ Shapes: B batch, T tokens, H hidden.
 import keras
 from keras import ops
 
-from bert_tf.encoder_model import EncoderModel
-from bert_tf.layers import run_block
-from bert_tf.objective import Objective
+from bert_tf.encoder import EncoderModel
+from bert_tf.layers import call_block
+from bert_tf.objective import Loss, Objective
 from bert_tf.pretraining import cross_entropy
 
 # Our variables (paths below the model's own name) -> Google's.
@@ -23,9 +23,8 @@ SPAN_NAMES = {
 # As in both reference repositories: not the configuration's initializer_range.
 INITIAL_STDDEV = 0.02
 
-# Loss -> the feature with the weight of each example: 0 for one that only fills a batch.
-SPAN_WEIGHTS = {"span": "span_weights"}
-SUMS = ("loss", "correct", "weight")
+# The losses of the objective, by name.
+SPAN_LOSSES = {"span": Loss(labels=("start_positions", "end_positions"), weights="span_weights")}
 
 
 class SpanHead(keras.layers.Layer):
@@ -86,15 +85,15 @@ class SpanModel(EncoderModel):
     @property
     def objective(self):
         """The mean of the cross entropies of start and end."""
-        return Objective(SPAN_WEIGHTS, SUMS, span_sums, denominators)
+        return Objective(SPAN_LOSSES, span_sums)
 
-    def call(self, inputs, training=None, run_block=run_block):
+    def call(self, inputs, training=None, run_block=call_block):
         """Runs the encoder with the head.
 
         Args:
             inputs: the encoder's inputs, a dict of [B, T] integers; rows must not be packed.
             training: whether dropout is on.
-            run_block: how each block is run; see `bert_tf.layers.run_block`.
+            run_block: see `bert_tf.layers`.
 
         Returns:
             A dict: "start_logits" and "end_logits" [B, T] in float32 at least.
@@ -147,8 +146,3 @@ def weighted_sums(name, losses, correct, batch):
         f"{name}_correct": ops.sum(ops.cast(correct, losses.dtype) * weights),
         f"{name}_weight": ops.sum(weights),
     }
-
-
-def denominators(weights):
-    """Every loss is the mean over all examples of the global batch."""
-    return dict(weights)

@@ -226,7 +226,7 @@ LIGHT = (
     "tokenization",
     "bert_tf.config",
     "bert_tf.training.cluster",
-    "bert_tf.memory",
+    "bert_tf.memory_estimate",
     "bert_tf.training.signals",
     "bert_tf.training.output_folder",
     "albert_tf.config",

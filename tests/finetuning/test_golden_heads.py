@@ -16,9 +16,10 @@ from golden import (
 
 from bert_tf import load_google_checkpoint
 from bert_tf.checkpoint import google_variables
+from bert_tf.objective import total_loss
 from bert_tf.optimization import AdamWeightDecay, WarmupPolynomialDecay
-from bert_tf.pretraining import total_loss
-from bert_tf.training.step import EvaluationStep, TrainingStep, weight_sums
+from bert_tf.training.evaluation import EvaluationStep
+from bert_tf.training.step import TrainingStep
 from finetuning.classification.head import (
     SequenceClassifier,
     classification_losses,
@@ -49,7 +50,7 @@ def google_batch(folder):
 def loss_of(model, batch):
     """The loss as a training step forms it."""
     objective = model.objective
-    divisors = objective.denominators(weight_sums(batch, objective.weights))
+    divisors = objective.denominators(objective.weight_sums(batch))
     return total_loss(objective.loss_sums(model(batch), batch), divisors)
 
 

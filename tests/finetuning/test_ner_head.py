@@ -17,7 +17,7 @@ from tiny import (
 
 from bert_tf import BertConfig, BertModel, load_google_checkpoint
 from bert_tf.checkpoint import google_variables, save_google_checkpoint
-from bert_tf.layers import run_block
+from bert_tf.layers import call_block
 from bert_tf.optimization import OPTIMIZERS
 from bert_tf.training.step import TrainingStep
 from finetuning.ner.head import TokenClassifier
@@ -107,7 +107,7 @@ def test_blocks_run_as_asked():
 
     def recording(block, *arguments, **options):
         called.append(block.name)
-        return run_block(block, *arguments, **options)
+        return call_block(block, *arguments, **options)
 
     classifier()(labelled_batch(), run_block=recording)
     assert called == ["layer_0", "layer_1"]

@@ -14,8 +14,8 @@ from golden import (
 )
 
 from bert_tf.checkpoint import google_variables
-from bert_tf.pretraining import denominators, example_losses, loss_sums, total_loss
-from bert_tf.training.step import weight_sums
+from bert_tf.objective import total_loss
+from bert_tf.pretraining import example_losses, loss_sums
 
 FOLDERS = ("bert_pretrain", "bert_relu", "albert_g1", "albert_relu_e_eq_h")
 
@@ -64,7 +64,8 @@ def test_logits_and_losses(golden):
     np.testing.assert_allclose(
         losses["next_sentence"], expected[f"{sentence(folder)}_example_loss"], atol=FORWARD, rtol=0
     )
-    sums, divisors = loss_sums(out, inputs), denominators(weight_sums(inputs))
+    sums, objective = loss_sums(out, inputs), model.objective
+    divisors = objective.denominators(objective.weight_sums(inputs))
     for ours, googles in (("masked_lm", "masked_lm"), ("next_sentence", sentence(folder))):
         loss = sums[f"{ours}_loss"] / divisors[ours]
         np.testing.assert_allclose(loss, expected[f"{googles}_loss"], atol=FORWARD, rtol=0)
@@ -75,8 +76,9 @@ def test_logits_and_losses(golden):
 def test_every_gradient(golden):
     folder, model, inputs, _ = golden
     variables = google_variables(model)
+    divisors = model.objective.denominators(model.objective.weight_sums(inputs))
     with tf.GradientTape() as tape:
-        loss = total_loss(loss_sums(model(inputs), inputs), denominators(weight_sums(inputs)))
+        loss = total_loss(loss_sums(model(inputs), inputs), divisors)
     gradients = tape.gradient(loss, [v.value for v in variables.values()])
     expected = arrays(folder, "grads.npz")
     assert len(variables) == len(expected) - 1  # the other entry is the global norm

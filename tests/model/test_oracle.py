@@ -10,10 +10,10 @@ import tensorflow as tf
 
 from albert_tf import AlbertConfig, AlbertModel
 from bert_tf import BertConfig, BertModel, PretrainingModel
+from bert_tf.attention import attention_bias
 from bert_tf.checkpoint import google_variables
-from bert_tf.layers import attention_bias
-from bert_tf.pretraining import denominators, example_losses, loss_sums, total_loss
-from bert_tf.training.step import weight_sums
+from bert_tf.objective import total_loss
+from bert_tf.pretraining import example_losses, loss_sums, pretraining_objective
 
 # Of one token only: there is one key, and its attention is 1.
 pytestmark = pytest.mark.filterwarnings("ignore:You are using a softmax over axis -1")
@@ -140,7 +140,9 @@ def make_model(config, **options):
 
 def losses(outputs, batch):
     """The total loss with its two parts, as training computes them."""
-    sums, divisors = loss_sums(outputs, batch), denominators(weight_sums(batch))
+    objective = pretraining_objective("next_sentence")
+    sums = loss_sums(outputs, batch)
+    divisors = objective.denominators(objective.weight_sums(batch))
     parts = {f"{name}_loss": sums[f"{name}_loss"] / divisors[name] for name in divisors}
     return {**parts, "total_loss": total_loss(sums, divisors)}
 

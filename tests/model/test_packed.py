@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from tiny import assert_close, gradients_of, make_step, tiny_model
 
-from bert_tf.model import PACKED_INPUTS
+from bert_tf.encoder import PACKED_INPUTS
 
 KINDS = ("bert", "albert")
 

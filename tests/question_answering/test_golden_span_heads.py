@@ -7,8 +7,8 @@ from golden import FORWARD, GOLDEN, GRADIENT, GRADIENT_FLOOR, arrays, encoder
 
 from bert_tf import load_google_checkpoint
 from bert_tf.checkpoint import google_variables
-from bert_tf.pretraining import total_loss
-from bert_tf.training.step import EvaluationStep, weight_sums
+from bert_tf.objective import total_loss
+from bert_tf.training.evaluation import EvaluationStep
 from finetuning.question_answering.beam_head import BeamSpanModel, answerable_losses
 from finetuning.question_answering.span_head import SpanModel
 
@@ -35,7 +35,7 @@ def google_batch(folder):
 def losses_of(model, batch):
     """The loss as a training step forms it, and its parts."""
     objective = model.objective
-    divisors = objective.denominators(weight_sums(batch, objective.weights))
+    divisors = objective.denominators(objective.weight_sums(batch))
     sums = objective.loss_sums(model(batch), batch)
     return total_loss(sums, divisors), {
         name: sums[f"{name}_loss"] / divisors[name] for name in divisors

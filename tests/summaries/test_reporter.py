@@ -11,6 +11,7 @@ from jobs import curves, texts
 from tensorboard import plugin_util
 
 from bert_common import progress
+from bert_tf.pretraining import pretraining_objective
 from bert_tf.summaries import reporter as reporting
 from bert_tf.summaries.event_files import drop_later_events
 from bert_tf.summaries.markdown import as_markdown_table, escape_markdown
@@ -26,10 +27,9 @@ def make_reporter(directory, start_step=0, **changes):
         "num_train_steps": 100,
         "batch_size": BATCH,
         "summary_steps": 4,
-        "sentence_name": "sentence_order",
         **changes,
     }
-    return Reporter(directory, start_step, **arguments)
+    return Reporter(directory, pretraining_objective("sentence_order"), start_step, **arguments)
 
 
 def metrics(losses, skipped=None, **changes):

@@ -7,12 +7,10 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf import AlbertConfig, AlbertModel
-from bert_tf import BertConfig, BertModel, PretrainingModel
+from bert_tf import BertConfig, BertModel, PretrainingModel, attention, dropout
 from bert_tf.checkpoint import google_variables
-from bert_tf.layers import Dropout
 from bert_tf.optimization import OPTIMIZERS, WarmupPolynomialDecay
-from bert_tf.pretraining import denominators
-from bert_tf.training.step import TrainingStep, weight_sums
+from bert_tf.training.step import TrainingStep
 
 SIZES = {
     "vocab_size": 60,
@@ -124,34 +122,39 @@ def make_step(
     return step_class(model, optimizer, strategy, **options)
 
 
-def training_state(step):
-    """Weights and moments by Google's name: a list with an array for every replica of each."""
-    state = {}
+def trained_variables(step):
+    """Weights and the optimizer's slots by their names in a checkpoint."""
+    variables = {}
     for name, variable in google_variables(step.model).items():
-        first, second = step.optimizer.moments(variable)
-        for key, each in ((name, variable), (f"{name}/m", first), (f"{name}/v", second)):
-            values = step.strategy.experimental_local_results(each.value)
-            state[key] = [value.numpy() for value in values]
-    return state
+        kept = step.optimizer.slot_variables(variable)
+        names = [f"{name}/{slot.suffix}" for slot in step.optimizer.slots.values()]
+        variables |= {name: variable, **dict(zip(names, kept, strict=True))}
+    return variables
+
+
+def training_state(step):
+    """Those as arrays: name -> a list with an array for every replica."""
+    return {
+        name: [value.numpy() for value in step.strategy.experimental_local_results(variable.value)]
+        for name, variable in trained_variables(step).items()
+    }
 
 
 def set_training_state(step, state, iterations):
-    """Sets weights, moments and the count of updates back to what `training_state` returned."""
-    for name, variable in google_variables(step.model).items():
-        first, second = step.optimizer.moments(variable)
-        for key, each in ((name, variable), (f"{name}/m", first), (f"{name}/v", second)):
-            each.assign(state[key][0])
+    """Sets weights, slots and the count of updates back to what `training_state` returned."""
+    for name, variable in trained_variables(step).items():
+        variable.assign(state[name][0])
     step.optimizer.iterations.assign(iterations)
 
 
 def gradients_of(step, batch):
     """Loss sums, and the gradient of each weight by its path, before any update; one device."""
-    batch = tensors(batch)
+    batch, objective = tensors(batch), step.model.objective
     sums, gradients = step.forward_backward(
         [v.value for v in step.weights],
         step._seeds(0, 0),
         batch,
-        denominators(weight_sums(batch)),
+        objective.denominators(objective.weight_sums(batch)),
         tf.constant(1.0, step.dtype),
     )
     paths = [v.path for v in step.weights]
@@ -177,19 +180,19 @@ def assert_close(found, expected, share, floor):
 class ProbedStep(TrainingStep):
     """A step that also returns what every dropout layer dropped, in the order of the calls."""
 
-    def _forward_backward(self, *arguments):
+    def _accumulate(self, *arguments):
         masks = []
-        original = Dropout.call
+        original = dropout.dropout
 
-        def recording(layer, inputs, training=False):
-            outputs = original(layer, inputs, training=training)
+        def recording(x, rate, seed):
+            outputs = original(x, rate, seed)
             masks.append(tf.reshape(tf.cast(tf.equal(outputs, 0), tf.float32), [-1]))
             return outputs
 
-        Dropout.call = recording
+        dropout.dropout = attention.dropout = recording
         try:
-            sums, gradients = super()._forward_backward(*arguments)
+            sums, gradients = super()._accumulate(*arguments)
         finally:
-            Dropout.call = original
+            dropout.dropout = attention.dropout = original
         self.count = len(masks)
         return {**sums, **{f"dropped_{i}": mask for i, mask in enumerate(masks)}}, gradients

@@ -62,8 +62,8 @@ def test_this_machine_is_all_right():
 class LongerStep(step.TrainingStep):
     """Updates by a tenth too much."""
 
-    def _apply_gradients(self, weights, firsts, seconds, gradients, rate, factor, decayed):
-        super()._apply_gradients(weights, firsts, seconds, gradients, 1.1 * rate, factor, decayed)
+    def _apply_gradients(self, weights, slots, gradients, rate, factor, decayed):
+        super()._apply_gradients(weights, slots, gradients, 1.1 * rate, factor, decayed)
 
 
 class NoStep(step.TrainingStep):

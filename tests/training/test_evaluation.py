@@ -16,7 +16,7 @@ from bert_common.errors import InputError
 from bert_tf import pretraining
 from bert_tf.summaries.mask_predictions import best_guesses, guesses_as_markdown
 from bert_tf.training.evaluation import (
-    Evaluator,
+    RecordsEvaluator,
     as_shown,
     first_records,
     read_results,
@@ -28,16 +28,21 @@ from tokenization.base import TokenizerInterface
 WITHOUT_LABELS = dataclasses.replace(FORMAT, sentence_label=False)
 
 
-def make_model(strategy=None, dropout=0.3):
+# What each model calls the objective of its sentence pairs.
+SENTENCE = {"bert": "next_sentence", "albert": "sentence_order"}
+
+
+def make_model(strategy=None, dropout=0.3, kind="bert"):
     keras.utils.set_random_seed(0)
     with (strategy or tf.distribute.get_strategy()).scope():
-        return tiny_model(dropout=dropout, num_hidden_layers=1)
+        return tiny_model(kind, dropout=dropout, num_hidden_layers=1)
 
 
 def make_evaluator(files, model=None, strategy=None, record_format=FORMAT, **changes):
     strategy = strategy or tf.distribute.get_strategy()
-    arguments = {"batch_size": 8, "max_batches": 100, "sentence_name": "sentence_order", **changes}
-    return Evaluator(model or make_model(strategy), strategy, files, record_format, **arguments)
+    arguments = {"batch_size": 8, "max_batches": 100, **changes}
+    model = model or make_model(strategy)
+    return RecordsEvaluator(model, strategy, files, record_format, **arguments)
 
 
 def plainly(model, files, record_format=FORMAT):
@@ -48,7 +53,7 @@ def plainly(model, files, record_format=FORMAT):
     results = {}
     for name, logits, labels, weights in (
         ("masked_lm", "masked_lm_logits", "masked_lm_ids", batch["masked_lm_weights"]),
-        ("sentence_order", "next_sentence_logits", "next_sentence_labels", 1),
+        (SENTENCE[model.encoder.name], "next_sentence_logits", "next_sentence_labels", 1),
     ):
         if labels not in batch:
             continue
@@ -64,10 +69,10 @@ def plainly(model, files, record_format=FORMAT):
     return results
 
 
-@pytest.mark.parametrize("batch_size", (7, 30))
-def test_every_record_counts_once_whatever_the_batches(tmp_path, batch_size):
+@pytest.mark.parametrize("batch_size, kind", ((7, "albert"), (30, "bert")))
+def test_every_record_counts_once_whatever_the_batches(tmp_path, batch_size, kind):
     files = make_files(tmp_path, (9, 11))
-    evaluator = make_evaluator(files, batch_size=batch_size)
+    evaluator = make_evaluator(files, make_model(kind=kind), batch_size=batch_size)
     results = evaluator.run()
     assert results.pop("examples") == 20
     assert results == pytest.approx(plainly(evaluator.model, files), rel=1e-4)

@@ -209,7 +209,7 @@ def test_scaled_update_in_float16_is_that_of_float32():
         step = make_step(policy=policy, make_loss_scale=make, sizes=ONE_LAYER)
         norms.append(float(step(batch)["gradient_norm"]))
         moments = training_state(step).items()
-        states.append({name: value for name, (value,) in moments if name.endswith("/m")})
+        states.append({name: value for name, (value,) in moments if name.endswith("/adam_m")})
     assert norms[1] == pytest.approx(norms[0], rel=0.01)
     assert_close(states[1], states[0], 0.02, floor=1e-3)
 

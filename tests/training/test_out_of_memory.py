@@ -9,8 +9,9 @@ from jobs import NO_DROPOUT, Job, one_line
 from bert_common.errors import InputError
 from bert_tf.checkpoint_files import list_checkpoints
 from bert_tf.summaries.reporter import Reporter
+from bert_tf.training.evaluation import EvaluationStep
 from bert_tf.training.out_of_memory import explain_exhaustion
-from bert_tf.training.step import EvaluationStep, TrainingStep
+from bert_tf.training.step import TrainingStep
 from run_scripts import pretrain
 
 MEMORY = tf.errors.ResourceExhaustedError(None, None, "OOM when allocating tensor\n\tmore of it")

@@ -13,7 +13,7 @@ from made_records import UNMASKED, make_files
 
 from bert_tf.checkpoint_files import checkpoint_path, list_checkpoints, remove_checkpoint
 from bert_tf.training import loop as training
-from bert_tf.training.evaluation import Evaluator
+from bert_tf.training.evaluation import RecordsEvaluator
 
 # The rate depends on num_train_steps: a run that is to be stopped sooner gets the same flags.
 RUN = {
@@ -354,7 +354,7 @@ def test_a_signal_during_an_evaluation(job, evaluated, capsys, monkeypatch):
 
     Before the first one, which XLA compiles, all is saved, and the process would end at once.
     """
-    run, requests, seen = Evaluator.run, [], []
+    run, requests, seen = RecordsEvaluator.run, [], []
 
     class Noted(training.StopRequest):
         def __init__(self):
@@ -368,12 +368,12 @@ def test_a_signal_during_an_evaluation(job, evaluated, capsys, monkeypatch):
         return run(self)
 
     monkeypatch.setattr(training, "StopRequest", Noted)
-    monkeypatch.setattr(Evaluator, "run", with_signal)
+    monkeypatch.setattr(RecordsEvaluator, "run", with_signal)
     assert job.run(**evaluated) == 0
     assert seen == [([2], True), ([2], False)]
     assert "stopped by SIGTERM after step 4 of 6" in capsys.readouterr().out
     assert list_checkpoints(job.output) == [2, 4]
-    monkeypatch.setattr(Evaluator, "run", run)
+    monkeypatch.setattr(RecordsEvaluator, "run", run)
     assert job.run(**evaluated) == 0
     assert curves(job.output / "eval") == curves(job.folder / "whole" / "eval")
 

@@ -29,9 +29,10 @@ from tiny import (
 from workers import start_workers, wait_for
 
 from bert_tf.checkpoint import google_variables
-from bert_tf.layers import random_bits
-from bert_tf.pretraining import denominators, loss_sums
-from bert_tf.training.step import EvaluationStep, TrainingStep, weight_sums
+from bert_tf.dropout import random_bits
+from bert_tf.pretraining import loss_sums
+from bert_tf.training.evaluation import EvaluationStep
+from bert_tf.training.step import TrainingStep
 
 RATE = 0.3
 
@@ -83,11 +84,11 @@ def test_replicas_drop_different_units():
         optimizer = make_optimizer("adamw", model)
 
     class KeepReplicas(ProbedStep):
-        def _run(self, batch, stop):
-            return strategy.run(self._replica_step, args=(batch, stop))
+        def _distributed_step(self, batch, worker_metrics):
+            return strategy.run(self._replica_step, args=(batch, worker_metrics))
 
-        def _forward_backward(self, *arguments):
-            sums, gradients = super()._forward_backward(*arguments)
+        def _accumulate(self, *arguments):
+            sums, gradients = super()._accumulate(*arguments)
             return {"mask": sums["dropped_0"], **sums}, gradients
 
     half = random_batch(0, size=4, padding=False)
@@ -184,7 +185,8 @@ def test_parts_draw_their_own_masks():
 
     def loss(step, seeds, batch):
         weights = [v.value for v in step.weights]
-        divisors = denominators(weight_sums(twice))
+        objective = step.model.objective
+        divisors = objective.denominators(objective.weight_sums(twice))
         sums, _ = step.forward_backward(weights, seeds, batch, divisors, tf.constant(1.0))
         return float(sums["masked_lm_loss"])
 
@@ -231,17 +233,17 @@ def test_two_workers_train_as_one_device(float64, tmp_path, kind, optimizer_name
 class DoubledGradient(TrainingStep):
     """A wrong step: the gradient is twice what it should be."""
 
-    def _forward_backward(self, *arguments):
-        sums, gradients = super()._forward_backward(*arguments)
+    def _accumulate(self, *arguments):
+        sums, gradients = super()._accumulate(*arguments)
         return sums, [2 * g for g in gradients]
 
 
 class ReducedTwice(TrainingStep):
     """A wrong step: the optimizer adds the reduced gradients up once more."""
 
-    def _apply_gradients(self, weights, firsts, seconds, gradients, *rest, **decayed):
+    def _apply_gradients(self, weights, slots, gradients, *rest, **decayed):
         twice = [gradient * self.strategy.num_replicas_in_sync for gradient in gradients]
-        super()._apply_gradients(weights, firsts, seconds, twice, *rest, **decayed)
+        super()._apply_gradients(weights, slots, twice, *rest, **decayed)
 
 
 @pytest.mark.parametrize(
@@ -309,8 +311,8 @@ def test_loop_equals_calls_bit_for_bit(devices, xla):
     called = training_state(step)
     set_training_state(step, start, 0)
     iterator = iter(strategy.distribute_datasets_from_function(dataset))
-    told = ((3, False, 0.0), (2, True, 1.5))
-    tables = [step.loop(iterator, steps, stop, seconds) for steps, stop, seconds in told]
+    calls = ((3, False, 0.0), (2, True, 1.5))
+    tables = [step.loop(iterator, steps, stop, seconds) for steps, stop, seconds in calls]
     for name in rows[0]:
         if name not in ("stop", "step_seconds"):
             table = np.concatenate([table[name].numpy() for table in tables])
@@ -381,8 +383,8 @@ def test_gradient_of_one_replica_that_is_not_finite():
     """The loss is finite and so is the other replica's gradient: all the same none updates."""
 
     class Overflowing(TrainingStep):
-        def _forward_backward(self, weights, seeds, batch, *rest):
-            sums, gradients = super()._forward_backward(weights, seeds, batch, *rest)
+        def _accumulate(self, weights, seeds, batch, *rest):
+            sums, gradients = super()._accumulate(weights, seeds, batch, *rest)
             own = tf.reduce_any(batch["input_ids"][:, 0] == 59)
             return sums, [tf.where(own, np.inf, 1.0) * gradients[0], *gradients[1:]]
 

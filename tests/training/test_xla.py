@@ -62,7 +62,7 @@ def run(folder, strategy, layers, parts, count=1):
             "DUMP": str(dump),
             "PYTHONPATH": PYTHONPATH,
             "XLA_FLAGS": f"{os.environ.get('XLA_FLAGS', '')} --xla_dump_to={dump} "
-            "--xla_dump_hlo_as_text --xla_dump_hlo_module_re=.*forward_backward.*",
+            "--xla_dump_hlo_as_text --xla_dump_hlo_module_re=.*_accumulate_.*",
         }
         for dump in dumps
     ]
@@ -75,7 +75,7 @@ def run(folder, strategy, layers, parts, count=1):
 
 def modules(dump):
     """The text of each compiled module of the forward and backward pass, in order."""
-    paths = sorted(dump.glob("*forward_backward*cpu_after_optimizations.txt"))
+    paths = sorted(dump.glob("*_accumulate_*cpu_after_optimizations.txt"))
     return [path.read_text(encoding="utf-8") for path in paths]
 
 
@@ -85,7 +85,7 @@ def count_products(text):
 
 def bytes_used(dump):
     """The memory of each module as XLA plans it."""
-    paths = sorted(dump.glob("*forward_backward*memory-usage-report.txt"))
+    paths = sorted(dump.glob("*_accumulate_*memory-usage-report.txt"))
     return [int(re.search(r"Total bytes used: (\d+)", path.read_text())[1]) for path in paths]
 
 

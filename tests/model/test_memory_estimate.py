@@ -8,13 +8,13 @@ from tiny import tiny_model
 
 from albert_tf import AlbertConfig
 from bert_tf import BertConfig
-from bert_tf.memory import (
-    BYTES_IN_UPDATE,
+from bert_tf.memory_estimate import (
     GIB,
     count_weights,
     estimate_bytes,
     largest_batch,
     memory_line,
+    update_bytes,
 )
 
 CONFIGS = {
@@ -47,7 +47,7 @@ def test_more_work_takes_more_memory(config, recompute):
     def estimate(batch=64, length=128, predictions=20, precision="float32", config=config):
         return estimate_bytes(config, batch, length, predictions, precision, recompute)
 
-    assert BYTES_IN_UPDATE * count_weights(config) < estimate(batch=1) < estimate()
+    assert update_bytes(config) < estimate(batch=1) < estimate()
     for more in ({"batch": 65}, {"length": 129}, {"predictions": 21}):
         assert estimate(**more) > estimate()
     deeper = dataclasses.replace(config, num_hidden_layers=config.num_hidden_layers + 1)

@@ -7,9 +7,11 @@ GIB = 2**30
 # Where the search for the largest batch ends: no device has memory for so many.
 MAX_BATCH = 2**20
 
-# Bytes a weight: its float32 value, gradient and two moments; in the update also the three new
-# values, as XLA writes them beside the old ones.
-BYTES_PER_WEIGHT, BYTES_IN_UPDATE = 16, 28
+# Bytes of a weight, of its gradient and of each of its slots in the optimizer: float32.
+WEIGHT_BYTES = 4
+
+# What Adam and LAMB keep for each weight: two moments.
+ADAM_SLOTS = 2
 
 # Arrays that a block keeps for its gradient, by their shape (B examples of T tokens, H hidden,
 # I intermediate, N heads): counted in the block's code.
@@ -17,17 +19,17 @@ HIDDEN_ARRAYS = 12  # [B, T, H]
 INTERMEDIATE_ARRAYS = 4  # [B, T, I]
 SCORE_ARRAYS = 3  # [B, N, T, T]
 
-# Bytes of a number of those arrays, fitted to peaks that benchmarks/memory.py measured on a CPU:
-# where a block's arrays are kept for the gradient (some are computed again), and in the one block
-# that is computed again, apart for its scores (whose softmax is float32 always).
+# Bytes of an element of those arrays, fitted to peaks that benchmarks/memory.py measured on a CPU:
+# in a block that keeps its arrays for the gradient (XLA recomputes some of them), and in the one
+# block at a time that is recomputed, where scores count separately (their softmax is in float32).
 KEPT_BYTES = {"float32": 3.3, "bfloat16": 2.6, "float16": 2.6}
 AGAIN_BYTES = {"float32": 4.0, "bfloat16": 1.5, "float16": 1.5}
 SCORE_BYTES_AGAIN = {"float32": 4.0, "bfloat16": 8.1, "float16": 8.1}
 
-# Logits [B, P, V]: themselves, their softmax, their gradient; in float32.
+# The logits [B, P, V], their softmax and their gradient; in float32.
 LOGIT_ARRAYS = 3
 
-# TensorFlow itself, its graphs, input buffers; fitted likewise.
+# TensorFlow itself, its graphs, input buffers; fitted to the same measurements.
 RUNTIME_BYTES = 1.0 * GIB
 
 
@@ -36,15 +38,25 @@ def count_weights(config):
     c = config
     h, i, e = c.hidden_size, c.intermediate_size, c.embedding_size
     block = 4 * (h * h + h) + (h * i + i) + (i * h + h) + 4 * h
-    groups = getattr(c, "num_hidden_groups", None)
-    blocks = groups * c.inner_group_num if groups else c.num_hidden_layers
     embeddings = (c.vocab_size + c.type_vocab_size + c.max_position_embeddings) * e + 2 * e
     projection = 0 if e == h else e * h + h
     heads = (h * h + h) + (h * e + e + 2 * e + c.vocab_size) + (2 * h + 2)
-    return embeddings + projection + blocks * block + heads
+    return embeddings + projection + c.num_blocks * block + heads
 
 
-def estimate_bytes(config, batch, length, predictions, precision="float32", recompute="none"):
+def update_bytes(config, slots=ADAM_SLOTS):
+    """The memory of an update: weights, gradients and slots; XLA writes new values beside old ones.
+
+    Args:
+        config: the model's configuration.
+        slots: how many numbers the optimizer keeps for each weight.
+    """
+    return WEIGHT_BYTES * (1 + 2 * (1 + slots)) * count_weights(config)
+
+
+def estimate_bytes(
+    config, batch, length, predictions, precision="float32", recompute="none", *, slots=ADAM_SLOTS
+):
     """The memory of one device while it trains.
 
     The last block counts like the others, though it is run at the masked positions alone.
@@ -56,6 +68,7 @@ def estimate_bytes(config, batch, length, predictions, precision="float32", reco
         predictions: places for masked words of an example.
         precision: "float32", "bfloat16" or "float16".
         recompute: "none" or "block".
+        slots: how many numbers the optimizer keeps for each weight.
 
     Returns:
         Bytes; an estimate, in most cases within a fifth.
@@ -67,16 +80,14 @@ def estimate_bytes(config, batch, length, predictions, precision="float32", reco
     intermediate = batch * length * c.intermediate_size
     block = HIDDEN_ARRAYS * hidden + INTERMEDIATE_ARRAYS * intermediate
     scores *= SCORE_ARRAYS
-    blocks = c.num_hidden_layers * getattr(c, "inner_group_num", 1)
     if recompute == "none":
-        kept = blocks * (block + scores) * KEPT_BYTES[precision]
+        kept = c.num_block_calls * (block + scores) * KEPT_BYTES[precision]
     else:
-        kept = blocks * hidden * size + block * AGAIN_BYTES[precision]
+        kept = c.num_block_calls * hidden * size + block * AGAIN_BYTES[precision]
         kept += scores * SCORE_BYTES_AGAIN[precision]
     logits = LOGIT_ARRAYS * batch * predictions * c.vocab_size * 4
-    weights = count_weights(config)
-    step = BYTES_PER_WEIGHT * weights + kept + logits
-    return max(step, BYTES_IN_UPDATE * weights) + RUNTIME_BYTES
+    held = WEIGHT_BYTES * (2 + slots) * count_weights(config)
+    return max(held + kept + logits, update_bytes(config, slots)) + RUNTIME_BYTES
 
 
 def largest_batch(limit, config, length, predictions, precision="float32", recompute="none"):
@@ -88,10 +99,10 @@ def largest_batch(limit, config, length, predictions, precision="float32", recom
     )
 
 
-def memory_line(config, batch, length, predictions, precision, recompute):
-    """One line: weights, estimated memory, what recomputation would save or saves."""
+def memory_line(config, batch, length, predictions, precision, recompute, *, slots=ADAM_SLOTS):
+    """One line: weights, estimated memory, and that with or without recomputation."""
     plain, saving = (
-        estimate_bytes(config, batch, length, predictions, precision, kind)
+        estimate_bytes(config, batch, length, predictions, precision, kind, slots=slots)
         for kind in ("none", "block")
     )
     line = f"{count_weights(config):,} weights; about {{:.1f}} GiB a device at {batch} x {length}"

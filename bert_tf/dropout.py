@@ -1,0 +1,70 @@
+"""Dropout whose random numbers are an integer hash of each unit's index."""
+
+import math
+
+import keras
+from keras import ops
+
+
+class Dropout(keras.layers.Layer):
+    """Inverted dropout that draws a new seed for every call; see `dropout`."""
+
+    def __init__(self, rate, **kwargs):
+        super().__init__(**kwargs)
+        self.rate = rate
+        self.seed_generator = keras.random.SeedGenerator()
+
+    def next_seed(self, training):
+        """The seed of the next call, two integers; None where dropout is off."""
+        if not training or self.rate == 0:
+            return None
+        return self.seed_generator.next()
+
+    def call(self, x, training=None):
+        """Applies `dropout` to `x` while training."""
+        return dropout(x, self.rate, self.next_seed(training))
+
+
+def dropout(x, rate, seed):
+    """Zeroes units of `x` at the rate, and scales the others up.
+
+    Keras's own draws its random numbers with Philox, which XLA on a CPU computes one by one,
+    several times a mask. A hash is a few integer operations that fuse with their surroundings,
+    forward and backward, so the mask need not be kept.
+
+    Args:
+        x: a tensor of any shape.
+        rate: the probability that a unit becomes 0, in [0, 1).
+        seed: two integers; None leaves `x` as it is.
+    """
+    if seed is None:
+        return x
+    bits = random_bits(ops.shape(x), seed)
+    threshold = ops.convert_to_tensor(round(rate * 2**32), "uint32")
+    kept = ops.greater_equal(bits, threshold)
+    return ops.where(kept, x * (1.0 / (1.0 - rate)), ops.zeros((), x.dtype))
+
+
+def random_bits(shape, seed):
+    """One 32-bit word for each element of a tensor of that shape, from a seed of two integers.
+
+    Mixes as Mueller's and Wellons's 32-bit finalizers do (multiply, xor with the upper half), with
+    the seed's two words in between.
+    """
+    size, seed = math.prod(shape), ops.cast(seed, "uint32")
+
+    def word(number):
+        return ops.convert_to_tensor(number, "uint32")
+
+    def fold(x, bits):
+        return ops.bitwise_xor(x, ops.right_shift(x, word(bits)))
+
+    def mix(x, more):
+        x = fold(fold(x, 16) * word(0x7FEB352D) + more, 15)
+        return fold(x * word(0x846CA68B), 16)
+
+    # One number, mixed first: the calls of a shared block have seeds one apart, and their masks
+    # would be shifted copies of each other.
+    key = mix(ops.bitwise_xor(mix(seed[1], word(0x9E3779B1)), seed[0]), seed[1])
+    x = ops.cast(ops.arange(size, dtype="int32"), "uint32") * word(0x9E3779B1)
+    return ops.reshape(mix(ops.bitwise_xor(x, key), seed[1]), shape)

@@ -1,0 +1,114 @@
+"""The parts that BERT's and ALBERT's encoders share, and the base of all models with heads.
+
+Shapes: B batch, T tokens, H hidden, S sequences of a packed row, P positions.
+"""
+
+from typing import NamedTuple
+
+import keras
+from keras import ops
+
+from bert_tf.layers import gather_positions
+
+
+class EncoderInputs(NamedTuple):
+    """An encoder's inputs with every optional one filled in.
+
+    Attributes: [B, T] integers each, sequence_starts [B, S]; the last three are None unless the
+        rows are packed.
+    """
+
+    input_ids: object
+    input_mask: object
+    segment_ids: object
+    segment_index: object = None
+    position_ids: object = None
+    sequence_starts: object = None
+
+
+PACKED_INPUTS = ("segment_index", "position_ids", "sequence_starts")
+
+
+def encoder_inputs(inputs, config):
+    """Fills in what `inputs` leaves out, as Google's models do.
+
+    Args:
+        inputs: as `BertModel.call` takes them.
+        config: the encoder's configuration.
+
+    Returns:
+        An `EncoderInputs`.
+
+    Raises:
+        ValueError: sequences longer than the configuration has positions, or of unknown length;
+            or some of the features of packed rows without the others.
+    """
+    input_ids = inputs["input_ids"]
+    length = input_ids.shape[1]
+    packed = {name: inputs[name] for name in PACKED_INPUTS if name in inputs}
+    if packed and len(packed) < len(PACKED_INPUTS):
+        raise ValueError(
+            f"Packed rows must have {', '.join(PACKED_INPUTS)}. Received: {', '.join(packed)}"
+        )
+    # A packed row may be longer: its positions start anew in every sequence.
+    if length is None or (length > config.max_position_embeddings and not packed):
+        # The length must be known when the graph is made: XLA compiles for it.
+        raise ValueError(
+            "Sequences must have a fixed length of at most max_position_embeddings. Received: "
+            f"length={length}, max_position_embeddings={config.max_position_embeddings}"
+        )
+    input_mask = inputs.get("input_mask")
+    segment_ids = inputs.get("segment_ids")
+    if input_mask is None:
+        input_mask = ops.ones_like(input_ids)
+    if segment_ids is None:
+        segment_ids = ops.zeros_like(input_ids)
+    return EncoderInputs(input_ids, input_mask, segment_ids, **packed)
+
+
+def run_last_block(run, sequence_starts, positions):
+    """Runs an encoder's last block at `positions` and at the [CLS] tokens.
+
+    At the few masked positions of pre-training that saves most of the block's work.
+
+    Args:
+        run: the block as a function of `positions`, as `TransformerBlock.call` takes them.
+        sequence_starts: [B, S] integers, None for a row that is one sequence.
+        positions: [B, P] integers or None; see `bert_tf.layers`.
+
+    Returns:
+        The output at the positions [B, P, H], and at the [CLS] tokens [B, H] or [B, S, H].
+    """
+    if positions is None:
+        x = run()  # [B, T, H]
+        return x, x[:, 0] if sequence_starts is None else gather_positions(x, sequence_starts)
+    starts = ops.zeros_like(positions[:, :1]) if sequence_starts is None else sequence_starts
+    starts = ops.cast(starts, positions.dtype)  # [B, S]
+    x = run(positions=ops.concatenate([starts, positions], axis=1))  # [B, S + P, H]
+    count = starts.shape[1]
+    return x[:, count:], x[:, 0] if sequence_starts is None else x[:, :count]
+
+
+class EncoderModel(keras.Model):
+    """A model around an encoder; a subclass adds heads and an `objective`.
+
+    Args:
+        encoder: a `BertModel` or an `AlbertModel`.
+        name: not the encoder's: the paths of all variables begin with one of the two.
+    """
+
+    def __init__(self, encoder, name, **kwargs):
+        super().__init__(name=name, dtype=kwargs.pop("dtype", encoder.dtype_policy), **kwargs)
+        if name == encoder.name:
+            raise ValueError(f"the model and its encoder need two names. Received: {name!r} twice")
+        self.encoder = encoder
+        self.config = encoder.config
+
+    def get_config(self):
+        encoder = keras.saving.serialize_keras_object(self.encoder)
+        return {**super().get_config(), "encoder": encoder}
+
+    @classmethod
+    def from_config(cls, config):
+        encoder = keras.saving.deserialize_keras_object(config["encoder"])
+        return cls(encoder, **{key: value for key, value in config.items() if key != "encoder"})

@@ -1,0 +1,123 @@
+"""Computes TensorBoard's scalars from the metrics of the updates between two points.
+
+Shapes: N updates between two points of a curve.
+"""
+
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+
+from bert_tf.summaries.memory_use import device_gib, process_gib, process_peak_gib
+
+# A batch may hold no prediction at all.
+SMALLEST_WEIGHT = 1e-9
+
+
+@dataclasses.dataclass(frozen=True)
+class MetricsWindow:
+    """The metrics of the updates between two points of the curves.
+
+    Attributes:
+        columns: the metrics of `Reporter.steps`, name -> [N].
+        timed: how many of the newest updates were timed.
+        seconds: how long those took.
+        batch_size: examples of an update.
+        skipped: updates skipped since the run began.
+        weight_norm: a function without arguments, or None.
+    """
+
+    columns: dict
+    timed: int
+    seconds: float
+    batch_size: int
+    skipped: int
+    weight_norm: Callable | None
+
+    def mean(self, name):
+        """The mean over the updates that were not skipped."""
+        values = self._made(name)  # [at most N]
+        return values.mean() if len(values) else None
+
+    def ratio(self, numerator, denominator):
+        """One sum over another, both over the updates that were not skipped."""
+        below = self._made(denominator)
+        if not len(below):
+            return None
+        return self._made(numerator).sum() / max(below.sum(), SMALLEST_WEIGHT)
+
+    def last(self, name):
+        """The newest update's value."""
+        return self.columns[name][-1] if name in self.columns else None
+
+    def per_second(self, amount):
+        """A rate over the updates that were timed."""
+        return amount / self.seconds if self.timed else None
+
+    def timed_sum(self, name):
+        """The sum over the updates that were timed."""
+        values = self.columns[name]  # [N]
+        return values[len(values) - self.timed :].sum()
+
+    def _made(self, name):
+        if name not in self.columns:
+            return np.zeros(0)
+        return self.columns[name][self.columns["skipped"] == 0]
+
+
+# TensorBoard's tag -> what it means, and how it follows from a window; None for no point.
+SCALARS = {
+    "loss/total": ("what training minimizes", lambda w: w.mean("loss")),
+    "learning_rate": ("of the newest update", lambda w: w.last("learning_rate")),
+    "gradient_norm": ("before clipping, over all devices", lambda w: w.mean("gradient_norm")),
+    "weight_norm": (
+        "of all trainable weights",
+        lambda w: w.weight_norm and float(w.weight_norm()),
+    ),
+    "loss_scale": ("what float16 losses are multiplied by", lambda w: w.last("loss_scale")),
+    "throughput/examples_per_second": (
+        "over all devices",
+        lambda w: w.per_second(w.timed * w.batch_size),
+    ),
+    "throughput/tokens_per_second": (
+        "over all devices, without padding",
+        lambda w: w.per_second(w.timed_sum("tokens")),
+    ),
+    "throughput/step_seconds": (
+        "of one update, without checkpoints and evaluations",
+        lambda w: w.seconds / w.timed if w.timed else None,
+    ),
+    "throughput/input_wait_seconds": (
+        "the part of step_seconds that was spent waiting for the batch",
+        lambda w: w.timed_sum("input_seconds") / w.timed if w.timed else None,
+    ),
+    "data/padding_share": (
+        "positions of a batch without a token",
+        lambda w: 1 - w.columns["tokens"].sum() / w.columns["positions"].sum(),
+    ),
+    "health/skipped_steps": (
+        "since the run began: loss or gradient was not finite, nothing was updated",
+        lambda w: w.skipped,
+    ),
+    "memory/process_gib": ("of main memory, now", lambda w: process_gib()),
+    "memory/process_peak_gib": ("of main memory, at most so far", lambda w: process_peak_gib()),
+    "memory/device_gib": ("of the fullest GPU, now", lambda w: device_gib("current")),
+    "memory/device_peak_gib": (
+        "of the fullest GPU, at most so far",
+        lambda w: device_gib("peak"),
+    ),
+}
+
+# A curve of a loss -> the sum that is divided by the sum of weights.
+CURVE_SUMS = {"loss": "loss", "accuracy": "correct"}
+
+
+def scalars(objective):
+    """The table of `SCALARS` with the curves of an `Objective`."""
+    table = dict(SCALARS)
+    for name, loss in objective.losses.items():
+        for curve, meaning in loss.curves.items():
+            sums = (f"{name}_{CURVE_SUMS[curve]}", f"{name}_weight")
+            tag = f"{curve}/{objective.reported_name(name)}"
+            table[tag] = (meaning, lambda w, sums=sums: w.ratio(*sums))
+    return table

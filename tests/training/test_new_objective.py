@@ -1,0 +1,96 @@
+"""An objective that nothing but this file knows of is trained, reported, and measured."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from jobs import curves
+from keras import ops
+from made_records import FORMAT, make_files
+from tiny import ONE_LAYER, random_batch, tensors, tiny_model
+
+from bert_tf.encoder import EncoderModel
+from bert_tf.layers import call_block, dense
+from bert_tf.objective import Loss, Objective
+from bert_tf.optimization import OPTIMIZERS
+from bert_tf.pretraining import cross_entropy
+from bert_tf.summaries.reporter import Reporter
+from bert_tf.training.evaluation import RecordsEvaluator
+from bert_tf.training.step import TrainingStep
+
+LOSSES = {
+    "odd": Loss(
+        labels=("input_ids",),
+        weights="input_mask",
+        epsilon=0.5,
+        reported_as="odd_tokens",
+        curves={"accuracy": "share of the tokens that were classified correctly"},
+    )
+}
+
+
+def odd_sums(outputs, batch):
+    """Whether each token's id is odd, [B, T]."""
+    labels, logits = batch["input_ids"] % 2, outputs["odd_logits"]
+    losses = cross_entropy(labels, logits)
+    weights = ops.cast(batch["input_mask"], losses.dtype)
+    right = ops.equal(ops.cast(ops.argmax(logits, axis=-1), labels.dtype), labels)
+    return {
+        "odd_loss": ops.sum(losses * weights),
+        "odd_correct": ops.sum(ops.cast(right, losses.dtype) * weights),
+        "odd_weight": ops.sum(weights),
+    }
+
+
+class OddTokens(EncoderModel):
+    """An encoder with two logits at every token."""
+
+    google_names = {"head/kernel": "odd/kernel", "head/bias": "odd/bias"}
+    objective = Objective(LOSSES, odd_sums)
+
+    def __init__(self, encoder, name="odd_tokens", **kwargs):
+        super().__init__(encoder, name, **kwargs)
+        self.head = dense(2, self.config, "head", dtype=self.dtype_policy)
+        self.build()
+
+    def build(self, input_shape=None):
+        self.head.build((None, None, self.config.hidden_size))
+
+    def call(self, inputs, training=None, run_block=call_block):
+        x = self.encoder(inputs, training=training, run_block=run_block)["sequence_output"]
+        return {"odd_logits": self.head(x)}
+
+
+@pytest.mark.parametrize("parts", (1, 2))
+def test_it_is_trained_reported_and_measured(tmp_path, parts):
+    keras.utils.set_random_seed(3)
+    strategy = tf.distribute.get_strategy()
+    model = OddTokens(tiny_model(**ONE_LAYER).encoder)
+    optimizer = OPTIMIZERS["adamw"](1e-3)
+    optimizer.build(model.trainable_variables)
+    step = TrainingStep(model, optimizer, strategy, xla=False, accumulation_steps=parts)
+    evaluator = RecordsEvaluator(
+        model, strategy, make_files(tmp_path, (9, 11)), FORMAT, batch_size=8, max_batches=100
+    )
+    before = evaluator.run()
+    assert evaluator.best_by == ("odd_tokens_loss", False)
+    batch, losses = random_batch(0), []
+    with Reporter(
+        tmp_path, model.objective, num_train_steps=20, batch_size=8, summary_steps=20
+    ) as reporter:
+        for i in range(20):
+            metrics = {**step(tensors(batch)), "input_seconds": 0.0}
+            losses.append(float(metrics["loss"]))
+            reporter.steps(i + 1, {k: np.array([float(v)]) for k, v in metrics.items()})
+        after = evaluator.run()
+        reporter.evaluation(20, after)
+    tokens = batch["input_mask"].sum()
+    assert losses[0] == pytest.approx(np.log(2) * tokens / (tokens + 0.5), rel=0.02)
+    assert losses[-1] < 0.9 * losses[0]
+    assert set(after) == {"odd_tokens_loss", "odd_tokens_accuracy", "loss", "examples"}
+    assert after["loss"] < before["loss"] and after["examples"] == 20
+    tags = {tag for tag in curves(tmp_path) if tag.startswith(("loss/", "accuracy/"))}
+    assert tags == {"loss/total", "accuracy/odd_tokens"}
+    assert curves(tmp_path / "eval")["accuracy/odd_tokens"] == [
+        (20, pytest.approx(after["odd_tokens_accuracy"]))
+    ]

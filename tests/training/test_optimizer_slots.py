@@ -1,0 +1,110 @@
+"""An optimizer with other slots than Adam's trains, is saved, and goes on."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from keras import ops
+from tiny import (
+    ONE_LAYER,
+    assert_close,
+    random_batch,
+    split_batch,
+    strategy_of,
+    tiny_model,
+    trained_variables,
+)
+
+from bert_common.errors import InputError
+from bert_tf import load_google_checkpoint
+from bert_tf.checkpoint import google_variables
+from bert_tf.memory_estimate import WEIGHT_BYTES, count_weights, estimate_bytes
+from bert_tf.optimization import OPTIMIZERS, DecayOptimizer, Slot
+from bert_tf.training.loop import TrainingConfig
+from bert_tf.training.state import TrainingState, restore, save
+from bert_tf.training.step import TrainingStep
+
+RATE, DECAY, INITIAL = 1e-2, 0.9, 0.5
+
+
+class Momentum(DecayOptimizer):
+    """Gradient descent with momentum: one slot, whose initial value is not zero."""
+
+    slots = {"momentum": Slot("momentum", initial=INITIAL)}
+
+    def updated(self, weight, slots, gradient, learning_rate, decayed):
+        (momentum,) = slots
+        momentum = DECAY * momentum + ops.cast(gradient, weight.dtype)
+        update = momentum + self.weight_decay_rate * weight if decayed else momentum
+        return weight - ops.cast(learning_rate, weight.dtype) * update, (momentum,)
+
+
+def make(strategy, xla=False):
+    """A training state at step 0, and the function that updates it by one batch."""
+    keras.utils.set_random_seed(3)
+    with strategy.scope():
+        model = tiny_model(**ONE_LAYER)
+        optimizer = Momentum(RATE)
+        optimizer.build(model.trainable_variables)
+    state = TrainingState(model, optimizer)
+    step = TrainingStep(model, optimizer, strategy, xla=xla, xla_update=xla)
+
+    def update():
+        step(split_batch(random_batch(state.step), strategy))
+        state.step += 1
+
+    return state, update
+
+
+def values_of(state):
+    """Weights and momenta by their names in a checkpoint."""
+    return {name: v.numpy() for name, v in trained_variables(state).items()}
+
+
+@pytest.mark.parametrize("devices, xla", ((1, True), (2, False)))
+def test_trains_saves_and_goes_on(tmp_path, devices, xla):
+    strategy, config = strategy_of(devices), TrainingConfig(str(tmp_path), 8, 100)
+    state, update = make(strategy, xla)
+    before = values_of(state)
+    update()
+    after = values_of(state)
+    expected = {}
+    for name, variable in google_variables(state.model).items():
+        momentum = after[f"{name}/momentum"]
+        # The key bias has a gradient of zero.
+        assert name.endswith("key/bias") == np.allclose(momentum, DECAY * INITIAL, rtol=1e-6), name
+        decay = 0.01 * before[name] if state.optimizer.is_decayed(variable) else 0.0
+        expected[name] = before[name] - RATE * (momentum + decay)
+    assert_close({name: after[name] for name in expected}, expected, 1e-5, floor=1e-2)
+    save(state, config)
+    names = {name for name, _ in tf.train.list_variables(str(tmp_path / "model.ckpt-1"))}
+    assert names == {*after, "global_step", "skipped_steps", "evaluated_step"}
+
+    resumed, update_resumed = make(strategy, xla)
+    assert "resuming from" in restore(resumed, strategy, str(tmp_path))
+    assert resumed.step == 1
+    for each in (update, update_resumed):
+        each()
+    found = values_of(resumed)
+    for name, value in values_of(state).items():
+        np.testing.assert_array_equal(found[name], value, err_msg=name)
+
+
+def test_its_slots_are_no_part_of_the_model(tmp_path, monkeypatch):
+    state, _ = make(tf.distribute.get_strategy())
+    save(state, TrainingConfig(str(tmp_path), 8, 100))
+    prefix = str(tmp_path / "model.ckpt-0")
+    with pytest.raises(InputError, match="momentum .* not part of the model"):
+        load_google_checkpoint(state.model, prefix)
+    monkeypatch.setitem(OPTIMIZERS, "momentum", Momentum)
+    report = load_google_checkpoint(state.model, prefix)
+    assert sum(name.endswith("/momentum") for name in report.ignored) == len(report.loaded)
+
+
+def test_one_slot_takes_less_memory():
+    config = tiny_model(**ONE_LAYER).config
+    two, one = (estimate_bytes(config, 8, 16, 4, slots=len(o.slots)) for o in ADAM_AND_MOMENTUM)
+    assert two - one == WEIGHT_BYTES * count_weights(config)
+
+
+ADAM_AND_MOMENTUM = (OPTIMIZERS["adamw"], Momentum)
