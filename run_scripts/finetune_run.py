@@ -55,7 +55,7 @@ from run_scripts.model_folder import (
     warn_of_untrained_positions,
 )
 from run_scripts.training_flags import library_seed, read_profile_steps
-from run_scripts.work_ahead import lengths_of_batches, without_xla_if_short
+from run_scripts.work_ahead import compile_less_if_short, lengths_of_batches
 from tokenization.errors import InputError
 
 
@@ -74,7 +74,7 @@ def run(values, column, config, tokenizer, problem, read, boundaries, settings, 
         folders, refusal: what `training_folders` yielded.
     """
     precision = choose_precision(values.precision)
-    values = without_xla_if_short(values, config, problem, read)
+    values = compile_less_if_short(values, config, problem, read)
     compiled = choose_compilation(values.xla, precision)
     if compiled.between_products:
         compile_between_products()
