@@ -40,7 +40,7 @@ from bert_tf.training.xla import choose_compilation, compile_between_products
 from finetuning.evaluation import TaskEvaluator
 from finetuning.prediction import Predictor
 from finetuning.saved_models import export_classifier
-from run_scripts.flags.compilation import lengths_of_batches, without_xla_if_short
+from run_scripts.flags.compilation import compile_less_if_short, lengths_of_batches
 from run_scripts.flags.finetune import (
     find_fine_tuned,
     measured_splits,
@@ -72,7 +72,7 @@ def run(values, model_type, config, tokenizer, task, read, boundaries, settings,
         folders, refusal: what `training_folders` yielded.
     """
     precision = choose_precision(values.precision)
-    values = without_xla_if_short(values, config, task, read)
+    values = compile_less_if_short(values, config, task, read)
     compiled = choose_compilation(values.xla, precision)
     if compiled.between_products:
         compile_between_products()

@@ -60,13 +60,20 @@ def lengths_of_batches(values, config, task, split, examples, counts):
     return choose_boundaries(examples.lengths, values.max_seq_length, price)
 
 
-def without_xla_if_short(values, config, task, read):
-    """The flags, with --xla=auto made off where compiling would take longer than it saves."""
+def compile_less_if_short(values, config, task, read):
+    """Leaves out what would take longer than it saves: XLA, TensorFlow's optimizer of graphs.
+
+    Returns:
+        The flags, in a short job with --xla=auto made off.
+    """
     counts = {split: len(each) for split, each in read.items()}
     if not counts:  # only an export
         return values
     split = "train" if values.do_train else max(counts, key=counts.get)
     price = compiling_price(values, config, task, split, counts)
-    if values.xla == "auto" and price > XLA_GAIN * values.max_seq_length:
-        return dataclasses.replace(values, xla="off")
-    return values
+    if values.xla == "on" or price <= XLA_GAIN * values.max_seq_length:
+        return values
+    if not tf.config.list_physical_devices("GPU"):
+        # It takes about a second for a step's graph, and changes little in what a CPU computes.
+        tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
+    return dataclasses.replace(values, xla="off")

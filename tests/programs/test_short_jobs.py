@@ -8,7 +8,11 @@ import tensorflow as tf
 
 from bert_tf import BertConfig
 from run_scripts.classifier import ClassifierFlags
-from run_scripts.flags.compilation import compiling_price, lengths_of_batches, without_xla_if_short
+from run_scripts.flags.compilation import (
+    compile_less_if_short,
+    compiling_price,
+    lengths_of_batches,
+)
 from run_scripts.flags.parser import parse, resolve_model_defaults
 
 TASK = types.SimpleNamespace(rows=1)
@@ -39,20 +43,27 @@ TRAIN = ("--do_train", "--max_seq_length=128", "--train_batch_size=32")
         (64, ("--do_predict", "--predict_batch_size=8"), "off"),
     ),
 )
-def test_xla_only_where_it_pays(hidden_size, arguments, expected):
+def test_xla_only_where_it_pays(hidden_size, arguments, expected, monkeypatch):
+    given = []
+    monkeypatch.setattr(tf.config.optimizer, "set_experimental_options", given.append)
     read = {"train": [None] * 3668, "dev": [None] * 400}
     if "--do_train" not in arguments:
         del read["train"]
-    values = without_xla_if_short(flags(*arguments), config(hidden_size), TASK, read)
+    values = compile_less_if_short(flags(*arguments), config(hidden_size), TASK, read)
     assert values.xla == expected
+    # Without XLA here is a short job: no graph is optimized.
+    assert given == ([{"disable_meta_optimizer": True}] if expected == "off" else [])
 
 
 def test_a_gpu_computes_more_in_the_time_that_compiling_takes(monkeypatch):
     values, read = flags(*TRAIN, "--train_step=937"), {"train": [None] * 3668}
     monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [kind])
-    assert without_xla_if_short(values, config(768), TASK, read).xla == "off"
+    given = []
+    monkeypatch.setattr(tf.config.optimizer, "set_experimental_options", given.append)
+    assert compile_less_if_short(values, config(768), TASK, read).xla == "off"
     values = flags(*TRAIN, "--train_step=14000")
-    assert without_xla_if_short(values, config(768), TASK, read).xla == "auto"
+    assert compile_less_if_short(values, config(768), TASK, read).xla == "auto"
+    assert given == []  # what a GPU computes may gain more by it
 
 
 def test_what_compiling_costs_is_shared_by_the_batches_of_a_split():
@@ -93,4 +104,4 @@ def test_no_batch_at_all_is_a_price_too():
     for split in ("train", "dev"):
         price = compiling_price(values, config(64), TASK, split, {"train": 1, "dev": 0})
         assert 0 < price < float("inf")
-    assert without_xla_if_short(values, config(64), TASK, {}) == values
+    assert compile_less_if_short(values, config(64), TASK, {}) == values
