@@ -1,4 +1,4 @@
-"""Looks at records before training, and for the damaged one after it has failed."""
+"""Checks records before training, and finds the damaged one after it has failed."""
 
 import tensorflow as tf
 
@@ -14,13 +14,13 @@ from create_pretraining_data.records.reader import (
     read_format,
 )
 
-# Records of each file whose ids are looked at before training; the rest are checked as they
-# are read.
+# Records of each file whose ids are checked before training; the rest are checked as they are
+# read.
 CHECKED_RECORDS = 32
 
 
 def check_records(files, max_seq_length, max_predictions_per_seq, config):
-    """Looks at the beginning of every file before anything is spent.
+    """Checks the beginning of every file before anything is spent.
 
     Args:
         files: paths of TFRecord files.
@@ -82,10 +82,10 @@ def check_records(files, max_seq_length, max_predictions_per_seq, config):
 
 
 def longest_sequence(files, record_format):
-    """The most pieces of a sequence, so how many positions the records train.
+    """The most pieces of a sequence, that is how many positions the records train.
 
-    That is the length of ordinary records, but not that of packed rows, each sequence of which
-    begins at position 0. Of packed files the first records are looked at.
+    For ordinary records that is their length, but not for packed rows, each sequence of which
+    begins at position 0. Of packed files only the first records are read.
 
     Args:
         files: paths of TFRecord files.
@@ -104,10 +104,9 @@ def longest_sequence(files, record_format):
 
 
 def _summarize(path):
-    """All that must be known of a file beforehand: its `RecordFormat`, how many records it holds.
+    """The `RecordFormat` of a file, and how many records it holds.
 
-    Nothing else looks at a whole file before training, so that a summary written beside the
-    records could take its place.
+    Nothing else reads a whole file before training.
     """
     return read_format(path), count_records(path)
 
@@ -158,14 +157,14 @@ _REASONS = {
 
 
 def with_implied(features):
-    """Adds to records without masks what drawing masks will make of `segment_lengths`.
+    """Adds to records without masks the features that masking will derive from `segment_lengths`.
 
     Args:
         features: of one record or of several, as they are parsed.
 
     Returns:
-        A dict; "segment_ids" and "position_ids" in it are vectors that hold the highest one of
-        each sequence.
+        A dict; its "segment_ids" and "position_ids" are vectors of the highest one of each
+        sequence.
     """
     if "segment_lengths" not in features:
         return features
@@ -178,7 +177,7 @@ def with_implied(features):
 
 
 def limits(config, record_format):
-    """What the values of each feature of such records, `with_implied`, must be below."""
+    """The exclusive upper limit of the values of each feature of records `with_implied`."""
     below = {
         "input_ids": config.vocab_size,
         "masked_lm_ids": config.vocab_size,
@@ -198,7 +197,7 @@ def limits(config, record_format):
 
 
 def explain_failure(files, record_format, config):
-    """Says which file TensorFlow stumbled over; reads all of them again.
+    """Finds the file that TensorFlow failed on; reads all of them again.
 
     Args:
         files: the files that were being read when `tf.errors.DataLossError` or

@@ -11,7 +11,7 @@ from bert_tf.input.record_checks import explain_failure
 from bert_tf.summaries.mask_predictions import guesses_as_markdown
 from bert_tf.summaries.reporter import NO_ILLUSTRATIONS, Illustrations
 from bert_tf.training.distribution import is_chief
-from bert_tf.training.out_of_memory import explain_exhaustion
+from bert_tf.training.interruptions.out_of_memory import explain_out_of_memory
 from bert_tf.training.step import EvaluationStep
 from create_pretraining_data.records.reader import count_records
 
@@ -88,7 +88,7 @@ class Evaluator:
         try:
             with (
                 progress("evaluating", self.number_of_batches, "batches", shown=shown) as bar,
-                explain_exhaustion(["a lower --eval_batch_size"], received),
+                explain_out_of_memory(["a lower --eval_batch_size"], received),
             ):
                 for batch in self.batches:
                     sums.append(self.step(batch))

@@ -1,0 +1,77 @@
+"""Chooses how much a fine-tuning compiles, by the work ahead of it."""
+
+import math
+
+import tensorflow as tf
+
+from bert_tf.input.length_buckets import WINDOW, compiling_positions
+from finetuning.examples import UNSORTED_WINDOWS, choose_boundaries
+
+# The share of a step's time that XLA saves, roughly.
+XLA_GAIN = 0.2
+
+
+def compiling_cost(values, config, task, split, counts):
+    """The cost of compiling, spread over the batches of a split: in positions of each batch.
+
+    Args:
+        values: `FinetuneFlags`.
+        config: the model's configuration.
+        task: what the model learns.
+        split: a key of `counts`.
+        counts: split -> how many examples it has.
+    """
+    steps = _updates(values, counts) if values.do_train else 0
+    if split == "train" and values.do_train:
+        batches, size = steps, values.train_batch_size
+    else:
+        size = values.eval_batch_size if values.do_eval else values.predict_batch_size
+        evaluations = 1
+        if values.eval_every_steps:
+            evaluations += int(steps) // values.eval_every_steps
+        batches = evaluations * math.ceil(counts[split] / size)
+    rows = size * getattr(task, "rows", 1)  # one example of multiple choice is several rows
+    device = "GPU" if tf.config.list_physical_devices("GPU") else "CPU"
+    return compiling_positions(config.hidden_size, rows, device) / max(1, batches)
+
+
+def _updates(values, counts):
+    """How many updates a training makes, roughly."""
+    epoch = counts["train"] / values.train_batch_size
+    return values.train_step or epoch * values.num_train_epochs
+
+
+def lengths_of_batches(values, config, task, split, lengths, counts):
+    """The lengths that the batches of a split are cut to: as many as pay off.
+
+    A training that ends before its batches are sorted has one.
+
+    Args:
+        values: `FinetuneFlags`.
+        config: the model's configuration.
+        task: what the model learns.
+        split: a key of `counts`.
+        lengths: of the split's examples.
+        counts: split -> how many examples it has.
+    """
+    cost = compiling_cost(values, config, task, split, counts)
+    trained = split == "train" and values.do_train
+    if trained and _updates(values, counts) <= UNSORTED_WINDOWS * WINDOW:
+        cost = values.max_seq_length  # no second length saves as much as that
+    return choose_boundaries(lengths, values.max_seq_length, cost)
+
+
+def choose_xla(values, config, task, counts):
+    """What --xla means: "off" instead of "auto" where compiling takes longer than it saves.
+
+    Args:
+        values: `FinetuneFlags`.
+        config: the model's configuration.
+        task: what the model learns.
+        counts: split -> how many examples it has; empty where a model is only exported.
+    """
+    if values.xla != "auto" or not counts:
+        return values.xla
+    split = "train" if values.do_train else max(counts, key=counts.get)
+    cost = compiling_cost(values, config, task, split, counts)
+    return "off" if cost > XLA_GAIN * values.max_seq_length else "auto"
