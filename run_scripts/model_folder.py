@@ -55,15 +55,15 @@ def fill_in_model(values):
     """
     if not values.model_dir:
         return values
-    folder, found = find_folder(values.model_dir), {}
+    folder, filled = find_folder(values.model_dir), {}
     if not any(getattr(values, f"{model_type}_config_file") for model_type in CONFIG_NAMES):
         model_type, path = find_config(folder)
-        found[f"{model_type}_config_file"] = path
+        filled[f"{model_type}_config_file"] = path
     if not values.init_checkpoint:
-        found["init_checkpoint"] = find_checkpoint(folder)
+        filled["init_checkpoint"] = find_checkpoint(folder)
     if isinstance(values, TokenizerFlags):
         values = fill_in_tokenizer(values)
-    return dataclasses.replace(values, **found)
+    return dataclasses.replace(values, **filled)
 
 
 def fill_in_tokenizer(values):
@@ -84,28 +84,28 @@ def fill_in_tokenizer(values):
 def find_folder(directory):
     """The folder with the configuration: the given one, or the only such one in it."""
     inside = sorted(glob.glob(os.path.join(glob.escape(directory), "*", "")))
-    found = [path for path in (directory, *inside) if _configs(path)]
-    if not found:
+    folders = [path for path in (directory, *inside) if _configs(path)]
+    if not folders:
         raise InputError(
             f"--model_dir must hold {' or '.join(CONFIG_NAMES.values())}. Received: {directory}"
         )
-    if found[0] != directory and len(found) > 1:
+    if folders[0] != directory and len(folders) > 1:
         raise InputError(
             f"--model_dir must be the folder of one model. Received: {directory}, which holds "
-            f"{', '.join(os.path.basename(os.path.normpath(path)) for path in found)}"
+            f"{', '.join(os.path.basename(os.path.normpath(path)) for path in folders)}"
         )
-    return os.path.normpath(found[0])
+    return os.path.normpath(folders[0])
 
 
 def find_config(directory):
     """The model type of a folder, "bert" or "albert", and its configuration's path."""
-    found = _configs(directory)
-    if len(found) != 1:
+    configs = _configs(directory)
+    if len(configs) != 1:
         raise InputError(
             f"a model's folder must hold {' or '.join(CONFIG_NAMES.values())}. Received: "
-            f"{directory} with {'both' if found else 'neither'}"
+            f"{directory} with {'both' if configs else 'neither'}"
         )
-    return found[0]
+    return configs[0]
 
 
 def _configs(directory):
@@ -162,8 +162,8 @@ def find_tokenizer(model_dir, do_lower_case=None):
         return {"tokenizer_dir": folder, "do_lower_case": do_lower_case}
     patterns = {"spm_model_file": ("*.model",), "vocab_file": ("vocab.txt", "vocab*.txt")}
     for flag, names in patterns.items():
-        found = (sorted(glob.glob(os.path.join(glob.escape(folder), name))) for name in names)
-        paths = next(filter(None, found), [])
+        matches = (sorted(glob.glob(os.path.join(glob.escape(folder), name))) for name in names)
+        paths = next(filter(None, matches), [])
         if len(paths) > 1:
             raise InputError(
                 f"--model_dir must hold one vocabulary, or --{flag} must name it. Received: "
@@ -199,7 +199,7 @@ def _choose_case(model_dir, folder, do_lower_case):
             continue
         if do_lower_case not in (None, named):
             raise InputError(
-                "--do_lower_case must be as the name of the model's folder says, unless "
+                "--do_lower_case must agree with the name of the model's folder, unless "
                 "--vocab_file or --spm_model_file is given too. Received: "
                 f"--do_lower_case={str(do_lower_case).lower()}, {path}"
             )

@@ -122,7 +122,7 @@ def read_data(values):
         needed += ["dev", "test"]
     read = {split: read_split(values, split) for split in needed if find(values, split)}
     if not read or (values.do_train and "train" not in read):
-        read_split(values, needed[0])  # says what is missing
+        read_split(values, needed[0])  # raises: it names what is missing
     if values.do_train and not ChoiceDataset(read).splits["train"]:
         raise InputError("train must have a label for every question. Received: some without")
     return ChoiceDataset(read)

@@ -60,7 +60,7 @@ def open_session(flags, xla, cluster, refusal):
     with explain_lost_worker(strategy), explain_out_of_memory(MEMORY_REMEDIES, {}):
         raise_together(strategy, refusal)
         yield Session(strategy, precision, xla, compilation)
-        # To the other workers, one that ended sooner would look lost.
+        # To the others, a worker that ends sooner looks lost.
         barrier(strategy)
 
 
@@ -113,7 +113,7 @@ class Session:
         given = {f"--{name}": value for name, value in dataclasses.asdict(flags).items()}
         sizes = dataclasses.asdict(config).items()
         sizes = {f"{name} of the configuration": value for name, value in sizes}
-        # First of all: what one worker alone refuses would look to the others like its loss.
+        # First of all: to the others, a worker that alone refuses something looks lost.
         self.check_agreement({**given, **sizes, "precision": self.precision})
         replicas, parts = self.strategy.num_replicas_in_sync, flags.gradient_accumulation_steps
         if flags.do_train and flags.train_batch_size % (replicas * parts):
@@ -150,7 +150,7 @@ class Session:
             return TrainingState(model, optimizer, loss_scale)
 
     def restore(self, state, flags, **options):
-        """Sets the state to the newest checkpoint, or to --init_checkpoint, and says to which.
+        """Sets the state to the newest checkpoint, or to --init_checkpoint, and prints which.
 
         Args:
             state: a `TrainingState` at step 0.
@@ -182,7 +182,7 @@ class Session:
         return TrainingConfig(**(given | others))
 
     def train(self, state, data, config, workload, evaluator=None, **options):
-        """Trains, saying before what is trained and afterwards what ended it early.
+        """Trains; prints what is trained before and what ended it early afterwards.
 
         Args:
             state: the restored `TrainingState`.

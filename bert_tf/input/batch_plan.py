@@ -1,4 +1,4 @@
-"""Decides which records are in which batch of a training, by seed and position alone.
+"""Plans which records are in which batch of a training; only seed and position decide.
 
 There is one endless global order of records, cut into global batches. Shapes: G records of a global
 batch.

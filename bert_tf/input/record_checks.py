@@ -41,44 +41,49 @@ def check_records(files, max_seq_length, max_predictions_per_seq, config):
     }
     first, examples = None, 0
     for path in with_progress(files, "checking records", "files"):
-        found, count = _summarize(path)
+        record_format, count = _summarize(path)
         examples += count
         for name, value in wanted.items():
-            if getattr(found, name) != value:
+            if getattr(record_format, name) != value:
                 raise InputError(
                     f"--{name} must be that of the records. Received: --{name}={value}, "
-                    f"{path} has {getattr(found, name)}"
+                    f"{path} has {getattr(record_format, name)}"
                 )
-        first = first or found
-        if found.sentence_label != first.sentence_label:
-            raise InputError(
-                "all files must have sentence labels, or none. Received: "
-                f"{files[0]} and {path}, of which one has none"
-            )
-        if found.packed_sequences != first.packed_sequences:
-            raise InputError(
-                "all files must hold rows of as many packed sequences. Received: "
-                f"{first.packed_sequences} in {files[0]}, {found.packed_sequences} in {path} "
-                "(0: not packed)"
-            )
-        if found.masking != first.masking:
-            raise InputError(
-                "all files must hold their masks, or be masked by the same rules. Received: "
-                f"{first.masking} for {files[0]}, {found.masking} for {path}"
-            )
-        if found.masking is not None and found.masking.vocab_size > config.vocab_size:
+        first = first or record_format
+        _check_alike(files[0], first, path, record_format)
+        masking = record_format.masking
+        if masking is not None and masking.vocab_size > config.vocab_size:
             raise InputError(
                 "vocab_size of the configuration must be at least that of the records' tokenizer. "
-                f"Received: {config.vocab_size}, {found.masking.vocab_size} for {path}"
+                f"Received: {config.vocab_size}, {masking.vocab_size} for {path}"
             )
-        if compression_of(path) != compression_of(files[0]):
-            raise InputError(
-                "all files must be compressed, or none. Received: "
-                f"{files[0]} and {path}, of which one is"
-            )
-        dataset = open_records(path).take(CHECKED_RECORDS)
-        _check_ids(path, dataset, found, config)
+        _check_ids(path, open_records(path).take(CHECKED_RECORDS), record_format, config)
     return first, examples
+
+
+def _check_alike(one_path, one, path, other):
+    """Refuses files of two formats: paths and `RecordFormat`s."""
+    if other.sentence_label != one.sentence_label:
+        raise InputError(
+            "all files must have sentence labels, or none. Received: "
+            f"{one_path} and {path}, of which one has none"
+        )
+    if other.packed_sequences != one.packed_sequences:
+        raise InputError(
+            "all files must hold rows of as many packed sequences. Received: "
+            f"{one.packed_sequences} in {one_path}, {other.packed_sequences} in {path} "
+            "(0: not packed)"
+        )
+    if other.masking != one.masking:
+        raise InputError(
+            "all files must hold their masks, or be masked by the same rules. Received: "
+            f"{one.masking} for {one_path}, {other.masking} for {path}"
+        )
+    if compression_of(path) != compression_of(one_path):
+        raise InputError(
+            "all files must be compressed, or none. Received: "
+            f"{one_path} and {path}, of which one is"
+        )
 
 
 def longest_sequence(files, record_format):

@@ -197,7 +197,7 @@ class _Training:
             profile.after(state.step)
             self.skipped_steps.check(metrics)  # waits for the device
             local_seconds = (time.perf_counter() - start) / count
-            # Not this worker's wish alone: all of them must stop after the same step.
+            # All workers must stop after the same step, not this one alone.
             stopping = self.stop.requested if alone else float(metrics["stop"][-1]) > 0
             seconds = float(metrics["step_seconds"][-1])
             if self.evaluation_is_due() and not stopping:  # there may be little time

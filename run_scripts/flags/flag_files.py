@@ -103,8 +103,8 @@ def find_input(value, folder=None):
     parts = re.split(r"(?<!\\),", value)  # as `paths.split_list`
     if len(parts) == 1:
         return _find_part(value, folder)
-    found = (_find_part(part.replace("\\,", ","), folder) for part in parts)
-    return ",".join(path.replace(",", "\\,") for path in found)
+    paths = (_find_part(part.replace("\\,", ","), folder) for part in parts)
+    return ",".join(path.replace(",", "\\,") for path in paths)
 
 
 def _find_part(part, folder):

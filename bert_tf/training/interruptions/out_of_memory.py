@@ -1,4 +1,4 @@
-"""Turns the error of memory or a disk that is full into one line that says what to change."""
+"""Turns errors about full memory or a full disk into one line that tells what to change."""
 
 import contextlib
 import errno
