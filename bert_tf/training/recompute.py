@@ -1,4 +1,4 @@
-"""Recomputes blocks for the gradient, so that only their inputs are kept.
+"""Runs blocks again for the gradient, so that only their inputs are kept.
 
 Rematerialisation (arXiv:1604.06174): a block's activations are about thirty times its input,
 at the price of a second forward pass.
@@ -9,7 +9,7 @@ import tensorflow as tf
 
 
 def recompute_block(scope, block, x, bias, positions=None, training=None):
-    """Runs a block like `bert_tf.layers.run_block`, keeping only its input.
+    """Runs a block like `bert_tf.layers.run_block`, keeping its input alone.
 
     Everything that the block depends on becomes an explicit argument of the recomputed function:
     inside a stateless scope gradients of captured weights would be None, and dropout would draw
