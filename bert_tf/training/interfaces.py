@@ -13,21 +13,13 @@ class TrainingData(Protocol):
     """
 
     def in_order(self, state, config) -> "TrainingData":
-        """The data in the order of a run that begins, or resumes from a checkpoint.
+        """The data in the order of a run that begins or resumes; sets `state.order`.
 
-        Args:
-            state: the restored `TrainingState`; its `order` is set.
-            config: the `TrainingConfig`.
+        `state` is the restored `TrainingState`, `config` the `TrainingConfig`.
         """
 
     def batches(self, strategy, config, start_step):
-        """An iterable, endless, of global batches, distributed to the strategy's replicas.
-
-        Args:
-            strategy: the `tf.distribute.Strategy`.
-            config: the `TrainingConfig`.
-            start_step: how many updates came before the first batch.
-        """
+        """The endless batches after `start_step` updates, distributed to the replicas."""
 
     def names(self, config, step) -> list[str]:
         """The names of the examples in the batch that follows `step` batches."""

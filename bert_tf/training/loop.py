@@ -125,6 +125,10 @@ def train(
     ):
         stop.nothing_to_save = True
         reporter.texts(texts or {}, state.step)
+        best = None
+        if evaluator:
+            best_folder = os.path.join(config.output_dir, BEST_FOLDER)
+            best = BestCheckpoint(best_folder, *evaluator.best_by, state.step, chief)
         training = _Training(
             state=state,
             config=config,
@@ -136,7 +140,7 @@ def train(
             folder=folder,
             describe=describe,
             skipped_steps=SkippedSteps(state, data, config, chief),
-            best=evaluator and _best_checkpoint(state, config, evaluator, chief),
+            best=best,
         )
         training.make_up_evaluation()
         stop.nothing_to_save = True  # until XLA has compiled the step, which takes minutes
@@ -255,12 +259,6 @@ class _Training:
             make_again(self.folder, self.describe, self.state, self.config)
             self.reporter.begin_again()
             self.reporter.texts(self.texts, self.state.step)
-
-
-def _best_checkpoint(state, config, evaluator, chief):
-    """The checkpoint of the best evaluation, in a folder of its own."""
-    folder = os.path.join(config.output_dir, BEST_FOLDER)
-    return BestCheckpoint(folder, *evaluator.best_by, state.step, chief)
 
 
 def steps_until_stop(step, config, seconds):

@@ -203,18 +203,15 @@ class FineTuning:
             split = "dev" if "dev" in self.examples else "held_out"
             evaluator = self.evaluator(predictor, split)
         given = {name: value for name, value in vars(flags).items() if value is not None}
+        training_config = self.session.training_config(
+            flags, num_train_steps=steps, bucket_boundaries=boundaries
+        )
+        rows = getattr(self.task, "rows", 1)
         return self.session.train(
             state,
             examples,
-            self.session.training_config(
-                flags, num_train_steps=steps, bucket_boundaries=boundaries
-            ),
-            Workload(
-                config,
-                len(examples.lengths),
-                boundaries[-1],
-                rows=getattr(self.task, "rows", 1),
-            ),
+            training_config,
+            Workload(config, len(examples.lengths), boundaries[-1], rows=rows),
             evaluator,
             texts={
                 "configuration": as_markdown_table(dataclasses.asdict(config)),
