@@ -90,11 +90,11 @@ def make_job(given):
     """
     filled = fill_in_model(given)
     model_type = choose_model_type(filled)
-    files = expand_globs(filled.input_file, "input_file")
-    lengths = described_lengths(filled, files)
-    flags = dataclasses.replace(resolve_model_defaults(filled, model_type), **lengths)
+    flags = resolve_model_defaults(filled, model_type)
     check_flags(flags)
     config = read_config(flags, model_type)
+    files = expand_globs(flags.input_file, "input_file")
+    flags = dataclasses.replace(flags, **described_lengths(filled, files))
     eval_files = files
     if flags.eval_input_file:
         eval_files = expand_globs(flags.eval_input_file, "eval_input_file")
