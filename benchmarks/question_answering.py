@@ -20,7 +20,7 @@ from bert_tf.training.evaluation import read_results
 from finetuning.question_answering.data import QuestionDataset, read_questions
 from finetuning.question_answering.scores import score_answers
 from finetuning.question_answering.task import character_pairs, nearest_sentence
-from run_scripts.finetune import finetune
+from run_scripts.downstream.program import finetune
 from run_scripts.flags.parser import parse
 from run_scripts.model_folder import find_checkpoint
 from run_scripts.squad import PROGRAM, SquadFlags

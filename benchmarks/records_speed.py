@@ -46,6 +46,7 @@ class RecordKind:
     """
 
     def __init__(self, arguments, config, flags, trains, number):
+        from bert_tf.input.batch_plan import BatchPlan
         from bert_tf.input.record_checks import check_records
 
         path = arguments.work_dir / f"speed_{arguments.length}_{number}.tfrecord"
@@ -54,8 +55,8 @@ class RecordKind:
         )
         places = self.description["record_format"]["max_predictions_per_seq"]
         record_format, examples = check_records([str(path)], arguments.length, places, config)
-        self.data = [str(path)], record_format, config, examples
         self.batch = arguments.batch
+        self.plan = BatchPlan([str(path)], record_format, config, examples, self.batch, seed=1)
         self.tokens = self.batch * real_tokens(self.description)
         self.seconds, self.pipeline = [], []
         self.batches = iter(self._dataset())
@@ -66,7 +67,7 @@ class RecordKind:
     def _dataset(self):
         from bert_tf.input.pipeline import training_dataset
 
-        return training_dataset(*self.data, self.batch, 1)
+        return training_dataset(self.plan)
 
     def measure(self):
         """Measures a round: a step, then the pipeline for `PIPELINE_SECONDS`."""

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from bert_common.progress import progress
 from bert_tf.training.distribution import is_chief, worker_count
-from bert_tf.training.out_of_memory import explain_exhaustion
+from bert_tf.training.interruptions.out_of_memory import explain_out_of_memory
 from bert_tf.training.step import graph
 from bert_tf.training.xla import Compiled
 
@@ -54,7 +54,7 @@ class Predictor:
         remedies = ["a lower --eval_batch_size or --predict_batch_size"]
         with (
             progress("predicting", len(order), "examples", shown=is_chief(self.strategy)) as bar,
-            explain_exhaustion(remedies, {"batch_size": size * replicas}),
+            explain_out_of_memory(remedies, {"batch_size": size * replicas}),
         ):
             for start in range(0, len(order), size * replicas):
                 indices = order[start : start + size * replicas]

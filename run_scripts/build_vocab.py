@@ -10,8 +10,9 @@ import warnings
 from bert_common.errors import InputError
 from bert_common.folders import make_writable
 from create_pretraining_data.engine.splitting import FORMATS
+from run_scripts.flags.declaration import flag
 from run_scripts.flags.limits import LARGEST_VOCABULARY, MOST_PROCESSES
-from run_scripts.flags.parser import flag, run_program
+from run_scripts.flags.parser import run_program
 from run_scripts.flags.paths import expand_globs, split_list
 
 

@@ -1,4 +1,4 @@
-"""The program run_classifier: a pre-trained model in, one that tells texts apart out."""
+"""The program run_classifier: fine-tunes a pre-trained model to classify or rate texts."""
 
 import dataclasses
 import sys
@@ -13,9 +13,10 @@ from finetuning.classification.custom_data import (
 )
 from finetuning.datasets import DATASETS
 from finetuning.readers import read_split
-from run_scripts.finetune import Program, finetune
+from run_scripts.downstream.program import Program, finetune
+from run_scripts.flags.declaration import flag
 from run_scripts.flags.finetune import FinetuneFlags, read_feature_layers
-from run_scripts.flags.parser import flag, run_program
+from run_scripts.flags.parser import run_program
 
 # What the folder of a fine-tuned model remembers.
 TASK_FLAGS = (
@@ -26,10 +27,10 @@ TASK_FLAGS = (
 
 @dataclasses.dataclass(frozen=True)
 class ClassifierFlags(FinetuneFlags):
-    """Fine-tunes BERT or ALBERT to classify sentences or pairs, or to give them a number.
+    """Fine-tunes BERT or ALBERT to classify sentences or pairs, or to predict a number for them.
 
-    With --do_eval or --do_predict alone, --output_dir (of an earlier training) and --data_dir are
-    all that must be given: task, sizes and tokenizer lie beside the weights."""
+    With --do_eval or --do_predict alone, only --output_dir (of an earlier training) and --data_dir
+    must be given: task, sizes and tokenizer lie beside the weights."""
 
     task_name: str = flag(
         None,
@@ -37,34 +38,34 @@ class ClassifierFlags(FinetuneFlags):
         "train, dev and test, which need not all be there.",
     )
     task_type: str = flag(
-        None, "Of your own files: what is learned. Without it: single_label.", choices=TASK_TYPES
+        None, "For your own files: the type of task. Without it: single_label.", choices=TASK_TYPES
     )
     text_column: str = flag(
         None,
-        "Of your own files: the column of the text, a name of the header or a key; numbers from 0 "
-        "where a .tsv has no header. Without it: text.",
+        "For your own files: the column of the text, by its name in the header or its key; by its "
+        "number from 0 where a .tsv has no header. Without it: text.",
     )
-    second_column: str = flag(None, "Likewise of the second text, if there is one.")
+    second_column: str = flag(None, "Likewise the column of the second text, if there is one.")
     label_column: str = flag(
-        None, "Likewise of the label, or of several with commas between. Without it: label."
+        None, "Likewise that of the label, or several, separated by commas. Without it: label."
     )
-    id_column: str = flag(None, "Likewise of the example's name; file and line without it.")
+    id_column: str = flag(None, "Likewise that of the example's id. Without it: file and line.")
     labels: str = flag(
-        None, "Of your own files: all labels, separated by commas; else found in train."
+        None, "For your own files: all labels, separated by commas. Without it: those in train."
     )
     metrics: str = flag(
         None,
-        "Of your own files: what it is judged by, separated by commas; the first chooses the best "
-        "checkpoint. Without it: accuracy and macro_f1, or what fits the type.",
+        "For your own files: the metrics, separated by commas; the first chooses the best "
+        "checkpoint. Without it: accuracy and macro_f1, or what suits the type.",
     )
     export_dir: str = flag(
         None,
-        "Write a SavedModel into a new folder below this one, of the weights that are measured and "
+        "Write a SavedModel into a new folder in this one, of the weights that are evaluated and "
         "predicted with. It takes tf.Examples of max_seq_length pieces, as ALBERT's does.",
     )
     threshold_to_export: float = flag(
         None,
-        'A number that the SavedModel gives back beside its predictions, as "threshold".',
+        'A number that the SavedModel returns beside its predictions, as "threshold".',
         least=-1e9,
         most=1e9,
     )
@@ -121,11 +122,11 @@ def make_task(values, dataset, config, tokenizer):
 
 
 def read_data(values):
-    """A row of the table of tasks, or one of the flags for own files."""
-    own = ("task_type", "text_column", "second_column", "label_column", "id_column", "labels",
+    """A row of the table of data sets, or one made of the flags for the user's own files."""
+    custom = ("task_type", "text_column", "second_column", "label_column", "id_column", "labels",
            "metrics")  # fmt: skip
     if values.task_name in DATASETS:
-        given = [name for name in own if getattr(values, name)]
+        given = [name for name in custom if getattr(values, name)]
         if given:
             raise InputError(
                 f"--{given[0]} is for --task_name=tsv and jsonl. Received: "
@@ -153,7 +154,7 @@ def read_data(values):
 
 
 def _names(text):
-    """What stands between commas; None where no flag was given."""
+    """The names in a list separated by commas; None where no flag was given."""
     return [name.strip() for name in text.split(",")] if text else None
 
 

@@ -11,9 +11,10 @@ from bert_common.progress import with_progress
 from bert_tf.checkpoint_files import exists
 from finetuning.feature_files import write_arrays, write_json_lines
 from finetuning.inputs import SHORTEST, encode_pair, read_pairs
+from run_scripts.flags.declaration import flag
 from run_scripts.flags.finetune import read_layers
 from run_scripts.flags.limits import LARGEST_BATCH, LONGEST_SEQUENCE, MOST_STEPS
-from run_scripts.flags.parser import flag, run_program
+from run_scripts.flags.parser import run_program
 from run_scripts.flags.tokenizer import (
     TokenizerFlags,
     check_tokenizer_flags,

@@ -1,4 +1,4 @@
-"""A model's folder: configuration, checkpoint, tokenizer, written and found again.
+"""Writes and finds what a model's folder holds: configuration, checkpoint, tokenizer.
 
 It is one that this project wrote, or a released model as it is unpacked: Google's BERT
 (bert_config.json, bert_model.ckpt, vocab.txt), its ALBERT (albert_config.json, model.ckpt-best,
@@ -32,8 +32,8 @@ SETTINGS_FILE = "finetuning.json"
 
 CONFIG_NAMES = {"bert": "bert_config.json", "albert": "albert_config.json"}
 
-# Where a model's folder notes how many positions were trained: a file that no other tool reads, as
-# some refuse configurations with keys that they do not know.
+# Where a model's folder records how many positions were trained: a file of its own, as some tools
+# refuse configurations with unknown keys.
 POSITIONS_FILE, POSITIONS_KEY = "pretraining.json", "trained_positions"
 
 # What google-research/albert calls the best of its checkpoints, and its released ones.
@@ -44,7 +44,7 @@ HUB_ASSETS, HUB_VARIABLES = "assets", "variables"
 
 
 def fill_in_model(values):
-    """Puts what --model_dir holds where no other flag names it.
+    """Fills in what --model_dir holds where no other flag names it.
 
     Args:
         values: a program's flags, with those of the configuration, the checkpoint, and perhaps the
@@ -55,25 +55,25 @@ def fill_in_model(values):
     """
     if not values.model_dir:
         return values
-    folder, found = find_folder(values.model_dir), {}
+    folder, filled = find_folder(values.model_dir), {}
     if not any(getattr(values, f"{model_type}_config_file") for model_type in CONFIG_NAMES):
         model_type, path = find_config(folder)
-        found[f"{model_type}_config_file"] = path
+        filled[f"{model_type}_config_file"] = path
     if not values.init_checkpoint:
-        found["init_checkpoint"] = find_checkpoint(folder)
+        filled["init_checkpoint"] = find_checkpoint(folder)
     if isinstance(values, TokenizerFlags):
         values = fill_in_tokenizer(values)
-    return dataclasses.replace(values, **found)
+    return dataclasses.replace(values, **filled)
 
 
 def fill_in_tokenizer(values):
-    """Puts the tokenizer that --model_dir holds where no flag names one.
+    """Fills in the tokenizer that --model_dir holds where no flag names one.
 
     Args:
         values: `TokenizerFlags` of a program that has --model_dir too.
 
     Raises:
-        InputError: there are several, or --do_lower_case is not as the folder's name says.
+        InputError: there are several, or --do_lower_case contradicts the folder's name.
     """
     given = values.tokenizer_dir or values.vocab_file or values.spm_model_file
     if given or not values.model_dir:
@@ -82,30 +82,30 @@ def fill_in_tokenizer(values):
 
 
 def find_folder(directory):
-    """The folder with the configuration: the one that was named, or the only such one in it."""
+    """The folder with the configuration: the given one, or the only such one in it."""
     inside = sorted(glob.glob(os.path.join(glob.escape(directory), "*", "")))
-    found = [path for path in (directory, *inside) if _configs(path)]
-    if not found:
+    folders = [path for path in (directory, *inside) if _configs(path)]
+    if not folders:
         raise InputError(
             f"--model_dir must hold {' or '.join(CONFIG_NAMES.values())}. Received: {directory}"
         )
-    if found[0] != directory and len(found) > 1:
+    if folders[0] != directory and len(folders) > 1:
         raise InputError(
             f"--model_dir must be the folder of one model. Received: {directory}, which holds "
-            f"{', '.join(os.path.basename(os.path.normpath(path)) for path in found)}"
+            f"{', '.join(os.path.basename(os.path.normpath(path)) for path in folders)}"
         )
-    return os.path.normpath(found[0])
+    return os.path.normpath(folders[0])
 
 
 def find_config(directory):
-    """Which model a folder holds, "bert" or "albert", with its configuration's path."""
-    found = _configs(directory)
-    if len(found) != 1:
+    """The model type of a folder, "bert" or "albert", and its configuration's path."""
+    configs = _configs(directory)
+    if len(configs) != 1:
         raise InputError(
             f"a model's folder must hold {' or '.join(CONFIG_NAMES.values())}. Received: "
-            f"{directory} with {'both' if found else 'neither'}"
+            f"{directory} with {'both' if configs else 'neither'}"
         )
-    return found[0]
+    return configs[0]
 
 
 def _configs(directory):
@@ -116,10 +116,10 @@ def _configs(directory):
 
 
 def find_checkpoint(directory):
-    """The checkpoint that stands for a folder's model.
+    """The checkpoint that represents a folder's model.
 
     It is the best one if an evaluation has chosen one, else the newest, else an export, else the
-    only one of another name.
+    only one with another name.
     """
     if os.path.basename(directory) == HUB_ASSETS:
         directory = os.path.join(os.path.dirname(directory), HUB_VARIABLES)
@@ -144,7 +144,7 @@ def find_checkpoint(directory):
 
 
 def find_tokenizer(model_dir, do_lower_case=None):
-    """The flags of `TokenizerFlags` that mean the tokenizer of a model's folder.
+    """The values of `TokenizerFlags` for the tokenizer of a model's folder.
 
     Args:
         model_dir: the folder, as it was named.
@@ -162,8 +162,8 @@ def find_tokenizer(model_dir, do_lower_case=None):
         return {"tokenizer_dir": folder, "do_lower_case": do_lower_case}
     patterns = {"spm_model_file": ("*.model",), "vocab_file": ("vocab.txt", "vocab*.txt")}
     for flag, names in patterns.items():
-        found = (sorted(glob.glob(os.path.join(glob.escape(folder), name))) for name in names)
-        paths = next(filter(None, found), [])
+        matches = (sorted(glob.glob(os.path.join(glob.escape(folder), name))) for name in names)
+        paths = next(filter(None, matches), [])
         if len(paths) > 1:
             raise InputError(
                 f"--model_dir must hold one vocabulary, or --{flag} must name it. Received: "
@@ -179,7 +179,7 @@ def find_tokenizer(model_dir, do_lower_case=None):
 
 
 def _check_described(folder, path, flag):
-    """Refuses a vocabulary whose tokenizer can only be guessed, as Google's folders let one."""
+    """Refuses a folder of this project that lacks the description of its tokenizer."""
     if any(os.path.exists(os.path.join(folder, name)) for name in (POSITIONS_FILE, SETTINGS_FILE)):
         raise InputError(
             f"a folder that training wrote must hold {CONFIG_FILE}, or --{flag} must name the "
@@ -188,7 +188,7 @@ def _check_described(folder, path, flag):
 
 
 def _choose_case(model_dir, folder, do_lower_case):
-    """Whether the tokenizer lower-cases, by flag and folder's name; None where neither says.
+    """Whether the tokenizer lower-cases, by flag and folder name; None if neither tells.
 
     Raises:
         InputError: they contradict each other.
@@ -199,7 +199,7 @@ def _choose_case(model_dir, folder, do_lower_case):
             continue
         if do_lower_case not in (None, named):
             raise InputError(
-                "--do_lower_case must be as the name of the model's folder says, unless "
+                "--do_lower_case must agree with the name of the model's folder, unless "
                 "--vocab_file or --spm_model_file is given too. Received: "
                 f"--do_lower_case={str(do_lower_case).lower()}, {path}"
             )
@@ -208,7 +208,7 @@ def _choose_case(model_dir, folder, do_lower_case):
 
 
 def _named_case(name):
-    """What the name of a released model says of lower-casing; None where it does not say.
+    """Whether a released model lower-cases, by its name; None if that does not tell.
 
     For example uncased_L-12_H-768_A-12, multi_cased_L-12_H-768_A-12, chinese_L-12_H-768_A-12: as
     google-research/bert's validate_case_matches_checkpoint, for models of all sizes.
@@ -220,13 +220,13 @@ def _named_case(name):
 
 
 def _has_capitals(vocab_file):
-    """Whether there is a piece that a tokenizer which lower-cases never makes."""
+    """Whether there is a piece that a lower-casing tokenizer never produces."""
     pieces = read_bytes(vocab_file).splitlines()
     return any(re.search(b"[A-Z]", piece) for piece in pieces if not piece.startswith(b"["))
 
 
 def check_table(config, size, where):
-    """Refuses a vocabulary that is larger than the model's table.
+    """Refuses a vocabulary that is larger than the model's embedding table.
 
     Args:
         config: the model's configuration.
@@ -241,16 +241,16 @@ def check_table(config, size, where):
 
 
 def folder_of(checkpoint):
-    """The folder that says what a checkpoint is; the best one lies in a folder in that."""
+    """The folder that describes a checkpoint; the best one lies in a folder inside it."""
     folder = os.path.dirname(os.path.abspath(checkpoint))
     return os.path.dirname(folder) if os.path.basename(folder) == BEST_FOLDER else folder
 
 
 def read_trained_positions(checkpoint):
-    """How many positions a checkpoint's model was trained with; None where nobody has noted it.
+    """How many positions a checkpoint's model was trained with; None if its folder does not say.
 
     Raises:
-        InputError: what is noted is no number.
+        InputError: the file holds something else.
     """
     path = os.path.join(folder_of(checkpoint), POSITIONS_FILE)
     if not os.path.exists(path):
@@ -263,10 +263,10 @@ def read_trained_positions(checkpoint):
 
 
 def add_trained_positions(checkpoint, longest):
-    """How many positions are trained once a model has learned from sequences.
+    """How many positions are trained after a training on sequences.
 
     Args:
-        checkpoint: what the training begins with, or None for new weights.
+        checkpoint: what the training starts from, or None for new weights.
         longest: the pieces of its longest sequence.
 
     Returns:
@@ -297,7 +297,7 @@ def warn_of_untrained_positions(checkpoint, longest, what):
 
 
 def describe(directory, model_type, config, tokenizer, positions):
-    """Puts configuration and tokenizer beside the checkpoints: a directory that explains itself.
+    """Writes configuration and tokenizer beside the checkpoints, so that the folder is complete.
 
     Args:
         directory: where the checkpoints are.

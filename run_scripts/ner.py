@@ -1,4 +1,4 @@
-"""The program run_ner: a pre-trained model in, one that finds named entities out."""
+"""The program run_ner: fine-tunes a pre-trained model to find named entities."""
 
 import dataclasses
 import re
@@ -6,9 +6,10 @@ import sys
 
 from bert_common.errors import InputError
 from finetuning.ner.data import FORMATS, make_ner_dataset, read_dataset_split
-from run_scripts.finetune import Program, finetune
+from run_scripts.downstream.program import Program, finetune
+from run_scripts.flags.declaration import flag
 from run_scripts.flags.finetune import FinetuneFlags, read_feature_layers
-from run_scripts.flags.parser import flag, run_program
+from run_scripts.flags.parser import run_program
 
 # What the folder of a fine-tuned model remembers.
 TASK_FLAGS = ("task_name", "labels", "feature_layers", "max_seq_length")
@@ -16,19 +17,19 @@ TASK_FLAGS = ("task_name", "labels", "feature_layers", "max_seq_length")
 
 @dataclasses.dataclass(frozen=True)
 class NerFlags(FinetuneFlags):
-    """Fine-tunes BERT or ALBERT to find named entities, or to give every token any other tag.
+    """Fine-tunes BERT or ALBERT to find named entities, or to tag tokens in any other way.
 
-    With --do_eval or --do_predict alone, --output_dir (of an earlier training) and --data_dir are
-    all that must be given: task, sizes and tokenizer lie beside the weights."""
+    With --do_eval or --do_predict alone, only --output_dir (of an earlier training) and --data_dir
+    must be given: task, sizes and tokenizer lie beside the weights."""
 
     task_name: str = flag(
         None,
-        f"How the files are written, one of {', '.join(FORMATS)}; conll stands for train.txt, "
+        f"The format of the files, one of {', '.join(FORMATS)}; conll stands for train.txt, "
         "dev.txt and test.txt with a token and its tag a line, B-X, I-X or O.",
     )
     labels: str = flag(
         None,
-        "All tags, separated by commas; without it the format's, or those found in train.",
+        "All tags, separated by commas. Without it: the format's, or those in train.",
     )
 
 

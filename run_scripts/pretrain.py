@@ -9,10 +9,10 @@ from bert_common.folders import make_writable
 from bert_common.import_tensorflow import import_tensorflow
 from bert_tf.checkpoint_files import EXPORTED_NAME, latest_checkpoint
 from bert_tf.input.data_order import sizes_of
-from bert_tf.memory_estimate import memory_line
-from bert_tf.training.cluster import read_cluster
-from bert_tf.training.output_folder import training_folders
-from run_scripts.flags.parser import resolve_model_defaults, run_program
+from bert_tf.training.cluster import Cluster, read_cluster, shorten_lost_worker_errors
+from bert_tf.training.interruptions.output_folder import training_folders
+from run_scripts.flags.declaration import resolve_model_defaults
+from run_scripts.flags.parser import run_program
 from run_scripts.flags.paths import expand_globs
 from run_scripts.flags.pretrain import (
     PretrainFlags,
@@ -20,17 +20,12 @@ from run_scripts.flags.pretrain import (
     check_described_tokenizer,
     check_flags,
     check_vocabulary,
+    described_lengths,
     evaluation_shape,
     read_bucket_boundaries,
-    read_own_tokenizer,
-    take_described_lengths,
+    read_records_tokenizer,
 )
-from run_scripts.flags.training import (
-    choose_model_type,
-    library_seed,
-    read_config,
-    read_profile_steps,
-)
+from run_scripts.flags.training import choose_model_type, read_config
 from run_scripts.model_folder import add_trained_positions, describe, fill_in_model
 
 
@@ -39,291 +34,144 @@ def main(argv=None):
     return run_program(pretrain, PretrainFlags, argv)
 
 
-def pretrain(values):
+def pretrain(given):
     """Checks everything that can be checked, then trains, then evaluates."""
-    values = fill_in_model(values)
-    model_type = choose_model_type(values)
-    given, values = values, resolve_model_defaults(values, model_type)
-    check_flags(values)
-    config = read_config(values, model_type)
-    files = expand_globs(values.input_file, "input_file")
-    values = take_described_lengths(values, given, files)
-    eval_files = files
-    if values.eval_input_file:
-        eval_files = expand_globs(values.eval_input_file, "eval_input_file")
-    cluster = read_cluster(os.environ)
-    tokenizer = check_vocabulary(values, config)
-    check_described_tokenizer(values, tokenizer, [*files, *eval_files])
-    if tokenizer is None:
-        tokenizer = read_own_tokenizer(config, files)
-    if tokenizer is None and values.do_train and (cluster is None or cluster.index == 0):
-        print(
-            "note: no tokenizer lies beside the records, so none is saved with the model "
-            "(--tokenizer_dir names one)"
-        )
-    check_checkpoints(values)
+    job = make_job(given)
+    flags = job.flags
     for name in ("output_dir", "export_dir"):
-        if folder := getattr(values, name):
+        if folder := getattr(flags, name):
             make_writable(folder, f"--{name} must be a directory that can be written")
-
-    if cluster:
-        # TensorFlow reports a lost worker in many lines of its own.
-        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    with training_folders([values.output_dir] if values.do_train else [], cluster) as held:
+    shorten_lost_worker_errors(job.cluster)
+    trained = [flags.output_dir] if flags.do_train else []
+    with training_folders(trained, job.cluster) as (folders, refusal):
         import_tensorflow()
-        run(values, model_type, config, files, eval_files, tokenizer, cluster, *held)
+        from run_scripts.session import open_session
+
+        with open_session(flags, flags.xla, job.cluster, refusal) as session:
+            run(job, session, folders.get(flags.output_dir))
 
 
-def run(values, model_type, config, files, eval_files, tokenizer, cluster, folders, refusal):
-    """The part that needs TensorFlow.
+@dataclasses.dataclass(frozen=True)
+class PretrainingJob:
+    """What the flags of a pre-training mean, checked as far as possible without TensorFlow.
 
-    Args:
-        values: `PretrainFlags`, checked.
+    Attributes:
+        flags: `PretrainFlags`, with every default resolved.
         model_type: "bert" or "albert".
         config: the model's configuration.
         files, eval_files: record files.
         tokenizer: that of the records, or None.
-        cluster: what `read_cluster` returned.
-        folders, refusal: what `training_folders` yielded.
+        cluster: the workers, or None.
     """
-    from bert_tf.training.distribution import (
-        barrier,
-        explain_lost_worker,
-        make_strategy,
-        raise_together,
-    )
-    from bert_tf.training.mixed_precision import choose_precision
-    from bert_tf.training.out_of_memory import MEMORY_REMEDIES, explain_exhaustion
-    from bert_tf.training.xla import choose_compilation, compile_between_products
 
-    precision = choose_precision(values.precision)
-    compiled = choose_compilation(values.xla, precision)
-    if compiled.between_products:
-        compile_between_products()
-    if cluster and len(cluster.workers) > 1:
-        print(f"waiting for all of {len(cluster.workers)} workers", flush=True)
-    strategy = make_strategy(values.distribution_strategy, values.num_gpus)
-    with explain_lost_worker(strategy), explain_exhaustion(MEMORY_REMEDIES, {}):
-        raise_together(strategy, refusal)
-        train_and_evaluate(
-            values, model_type, config, files, eval_files, tokenizer, strategy, precision, compiled,
-            folders.get(values.output_dir),
-        )  # fmt: skip
-        # A worker that ended sooner would look like one that is lost.
-        barrier(strategy)
+    flags: PretrainFlags
+    model_type: str
+    config: object
+    files: list
+    eval_files: list
+    tokenizer: object
+    cluster: Cluster | None
 
 
-def train_and_evaluate(
-    values, model_type, config, files, eval_files, tokenizer, strategy, precision, compiled, folder
-):
-    """The program on its devices; of several workers the chief alone writes and speaks."""
-    import keras
+def make_job(given):
+    """Resolves the flags of a command line, and checks them with the files that they name.
 
-    from bert_tf.checkpoint import save_google_checkpoint
-    from bert_tf.input.record_checks import check_records, longest_sequence
-    from bert_tf.input.training_records import TrainingRecords
-    from bert_tf.training.distribution import check_agreement, is_chief
-    from bert_tf.training.evaluation import RecordsEvaluator
-    from bert_tf.training.loop import compiling_line, train
-    from bert_tf.training.state import restore
+    Args:
+        given: `PretrainFlags`.
 
-    chief = is_chief(strategy)
-    say = functools.partial(print, flush=True) if chief else lambda *_: None
-    # First of all: what one worker refuses alone, the others would learn as its loss.
-    flags = {f"--{name}": value for name, value in dataclasses.asdict(values).items()}
-    sizes = {f"{k} of the configuration": v for k, v in dataclasses.asdict(config).items()}
-    check_agreement(strategy, {**flags, **sizes})
-    check_batches(values, strategy.num_replicas_in_sync)
-    shape = (values.max_seq_length, values.max_predictions_per_seq)
-    data = held_out = TrainingRecords(files, *check_records(files, *shape, config), config)
-    check_length(config, data)
-    read_bucket_boundaries(values, data.record_format)
-    if values.eval_input_file:
-        eval_shape = evaluation_shape(values, eval_files)
-        found = check_records(eval_files, *eval_shape, config)
-        held_out = TrainingRecords(eval_files, *found, config)
-        check_length(config, held_out)
-    seen = {"records": data.examples, "record files": sizes_of(files), "precision": precision}
-    check_agreement(strategy, seen)
-    keras.utils.set_random_seed(library_seed(values))
-    with strategy.scope():
-        state = build(values, model_type, config, precision)
-    allow_missing = tuple(filter(None, values.allow_missing.split(",")))
-    begins_with = latest_checkpoint(values.output_dir) or values.init_checkpoint
-    line = restore(state, strategy, values.output_dir, values.init_checkpoint, allow_missing)
-    # A worker that does not see the others' checkpoints would start from new weights.
-    check_agreement(strategy, {"the step to go on from": state.step})
-    say(f"model: {config}")
-    say(line)
-    done = state.step >= values.num_train_steps
-    trains = values.do_train and not done
-    longest = longest_sequence(files, data.record_format) if trains else 0
-    positions = add_trained_positions(begins_with, longest)
-    beside = functools.partial(
-        describe, model_type=model_type, config=config, tokenizer=tokenizer, positions=positions
-    )
-    if chief:
-        beside(values.output_dir)
+    Returns:
+        A `PretrainingJob`.
 
+    Raises:
+        InputError: a flag or a file that cannot work.
+    """
+    filled = fill_in_model(given)
+    model_type = choose_model_type(filled)
+    flags = resolve_model_defaults(filled, model_type)
+    check_flags(flags)
+    config = read_config(flags, model_type)
+    files = expand_globs(flags.input_file, "input_file")
+    flags = dataclasses.replace(flags, **described_lengths(filled, files))
+    eval_files = files
+    if flags.eval_input_file:
+        eval_files = expand_globs(flags.eval_input_file, "eval_input_file")
+    cluster = read_cluster(os.environ)
+    tokenizer = check_vocabulary(flags, config)
+    check_described_tokenizer(flags, tokenizer, [*files, *eval_files])
+    if tokenizer is None:
+        tokenizer = read_records_tokenizer(config, files)
+    if tokenizer is None and flags.do_train and (cluster is None or cluster.is_chief):
+        print(
+            "note: no tokenizer lies beside the records, so none is saved with the model "
+            "(--tokenizer_dir names one)"
+        )
+    check_checkpoints(flags)
+    return PretrainingJob(flags, model_type, config, files, eval_files, tokenizer, cluster)
+
+
+def run(job, session, folder):
+    """The part that needs TensorFlow: loads records, builds the model, trains, evaluates.
+
+    Args:
+        job: a `PretrainingJob`.
+        session: a `Session`.
+        folder: the `TrainingFolder` of --output_dir; None in workers that write nothing.
+    """
+    flags = job.flags
+    session.check_flags(flags, job.config)
+    check_eval_batch(flags, session.strategy.num_replicas_in_sync)
+    records, held_out = load_records(job, session)
+    source = latest_checkpoint(flags.output_dir) or flags.init_checkpoint
+    state = build(job, session)
+    describe_folder = make_describe(job, state, source, records)
+    if session.chief:
+        describe_folder(flags.output_dir)
     evaluator = None
-    if values.do_eval or values.eval_input_file:
-        evaluator = RecordsEvaluator(
-            state.model,
-            strategy,
-            held_out.files,
-            held_out.record_format,
-            batch_size=values.eval_batch_size,
-            max_batches=values.max_eval_steps,
-            tokenizer=tokenizer,
-            xla=values.xla,
-        )
-    if values.do_train and done and not (values.eval_input_file and state.evaluated < state.step):
-        say(
-            f"already at step {state.step} of {values.num_train_steps}: nothing to train "
-            "(a larger --num_train_steps goes on from here)"
-        )
-    elif values.do_train:
-        settings = training_config(values, data.record_format)
-        if not done:  # else a signal came before the last evaluation
-            say(training_line(values, strategy, precision, compiled, state.step, data.examples))
-            part = values.train_batch_size // strategy.num_replicas_in_sync
-            part //= values.gradient_accumulation_steps
-            slots = len(state.optimizer.slots)
-            say(memory_line(config, part, *shape, precision, values.recompute, slots=slots))
-            if line := compiling_line(compiled, settings.bucket_boundaries):
-                say(line)
-        stopped = train(
-            state,
-            strategy,
-            data.in_order(state, settings),
-            settings,
-            evaluator if values.eval_input_file else None,
-            {"configuration": as_table(config), "command": as_command(values)},
-            folder,
-            beside,
-        )
-        if stopped:
-            say(
-                f"stopped by {stopped} after step {state.step} of {values.num_train_steps}, saved "
-                f"in {values.output_dir}: the same command goes on from there"
-            )
+    if flags.do_eval or flags.eval_input_file:
+        evaluator = make_evaluator(job, session, state, held_out)
+    if flags.do_train:
+        evaluated = evaluator if flags.eval_input_file else None
+        if train(job, session, state, records, evaluated, folder=folder, describe=describe_folder):
             return
-    if values.export_dir and chief:
-        save_google_checkpoint(state.model, os.path.join(values.export_dir, EXPORTED_NAME))
-        beside(values.export_dir)
-        say(f"exported to {values.export_dir}")
-    if values.do_eval:
-        compiles = compiled.whole and evaluator.step.run.function is None
-        compiling = "; XLA compiles the model first" if compiles else ""
-        say(f"evaluating on {evaluator.records:,} records{compiling}")
-        results = {**evaluator.run(), "global_step": state.step}
-        if chief:
-            show_results(values, config, results, held_out)
+    if flags.export_dir and session.chief:
+        export(flags, session, state, describe_folder)
+    if flags.do_eval:
+        evaluate(job, session, state, evaluator, held_out)
 
 
-def training_line(values, strategy, precision, compiled, step, examples):
-    """What is about to happen: devices, precision, batch, steps, passes over the records."""
-    from bert_tf.training.distribution import describe_devices
-
-    parts = values.gradient_accumulation_steps
-    return (
-        f"training on {describe_devices(strategy)} in {precision}, XLA {compiled}, "
-        f"{values.train_batch_size} examples an update "
-        f"({values.train_batch_size // strategy.num_replicas_in_sync} a device"
-        f"{f', in {parts} parts' if parts > 1 else ''}), "
-        f"steps {step + 1} to {values.num_train_steps}, "
-        f"{values.num_train_steps * values.train_batch_size / examples:.1f} passes over "
-        f"{examples:,} examples"
-    )
-
-
-def show_results(values, config, results, held_out):
-    """Writes and prints the evaluation, beside what guessing would give."""
-    from bert_tf.input.pipeline import most_frequent_share
-    from bert_tf.summaries.reporter import write_evaluation
-    from bert_tf.training.evaluation import as_shown, write_results
-
-    if not (values.do_train and values.eval_input_file):  # else training has drawn this point
-        write_evaluation(values.output_dir, results, results["global_step"])
-    path = write_results(values.output_dir, results)
-    print("***** Eval results *****")
-    for name in sorted(results):
-        print(f"  {name} = {as_shown(results[name])}")
-    share = most_frequent_share(
-        held_out.files,
-        held_out.record_format,
-        config,
-        values.eval_batch_size,
-        values.max_eval_steps,
-    )
-    print(f"  (always guessing the most frequent masked word: accuracy {share:.4f})")
-    print(f"written to {path}")
-
-
-def training_config(values, record_format):
-    """What `train` needs of the flags."""
-    import tensorflow as tf
-
-    from bert_tf.training.loop import TrainingConfig
-
-    # On a CPU a step takes so long that a signal should not have to wait for ten.
-    loop = 10 if tf.config.list_physical_devices("GPU") else 1
-    names = {field.name for field in dataclasses.fields(TrainingConfig)}
-    given = {name: value for name, value in dataclasses.asdict(values).items() if name in names}
-    return TrainingConfig(
-        **{
-            **given,
-            "steps_per_loop": values.steps_per_loop or loop,
-            "profile_steps": read_profile_steps(values),
-            "bucket_boundaries": read_bucket_boundaries(values, record_format),
-        },
-        seed=values.random_seed,
-    )
-
-
-def build(values, model_type, config, precision):
-    """The model with its optimizer, at step 0; called in the strategy's scope."""
-    from albert_tf import AlbertModel
-    from bert_tf import BertModel, PretrainingModel, WarmupPolynomialDecay
-    from bert_tf.optimization import OPTIMIZERS
-    from bert_tf.training.mixed_precision import POLICIES, LossScale
-    from bert_tf.training.state import TrainingState
-
-    encoder = BertModel if model_type == "bert" else AlbertModel
-    model = PretrainingModel(encoder(config, dtype=POLICIES[precision]))
-    schedule = WarmupPolynomialDecay(
-        values.learning_rate,
-        values.num_train_steps,
-        values.num_warmup_steps,
-        power=values.poly_power,
-        start_warmup_step=values.start_warmup_step,
-    )
-    optimizer = OPTIMIZERS[values.optimizer](schedule)
-    optimizer.build(model.trainable_variables)
-    return TrainingState(model, optimizer, LossScale() if precision == "float16" else None)
-
-
-def check_batches(values, replicas):
-    """Every device must get the same number of examples, and every part of a device's."""
-    parts = values.gradient_accumulation_steps
-    if values.do_train and values.train_batch_size % (replicas * parts):
-        raise InputError(
-            "--train_batch_size must be a multiple of the number of devices times "
-            "--gradient_accumulation_steps. Received: "
-            f"--train_batch_size={values.train_batch_size}, {replicas} devices, "
-            f"--gradient_accumulation_steps={parts}"
-        )
-    if (values.do_eval or values.eval_input_file) and values.eval_batch_size % replicas:
+def check_eval_batch(flags, replicas):
+    """Every device must get the same number of examples."""
+    if (flags.do_eval or flags.eval_input_file) and flags.eval_batch_size % replicas:
         raise InputError(
             "--eval_batch_size must be a multiple of the number of devices. Received: "
-            f"--eval_batch_size={values.eval_batch_size}, {replicas} devices"
+            f"--eval_batch_size={flags.eval_batch_size}, {replicas} devices"
         )
 
 
-def check_length(config, data):
+def load_records(job, session):
+    """The records to train on and those to evaluate on, checked: two `TrainingRecords`."""
+    from bert_tf.input.record_checks import check_records
+    from bert_tf.input.training_records import TrainingRecords
+
+    flags, config = job.flags, job.config
+
+    def load(files, *shape):
+        record_format, examples = check_records(files, *shape, config)
+        check_length(config, record_format)
+        return TrainingRecords(files, record_format, examples, config)
+
+    records = held_out = load(job.files, flags.max_seq_length, flags.max_predictions_per_seq)
+    read_bucket_boundaries(flags, records.record_format)
+    if flags.eval_input_file:
+        held_out = load(job.eval_files, *evaluation_shape(flags, job.eval_files))
+    session.check_agreement({"records": records.examples, "record files": sizes_of(job.files)})
+    return records, held_out
+
+
+def check_length(config, record_format):
     """The model's positions must cover the sequences; those of a packed row count from 0 again."""
-    packed, length = data.record_format.packed_sequences, data.record_format.max_seq_length
-    if not packed and length > config.max_position_embeddings:
+    length = record_format.max_seq_length
+    if not record_format.packed_sequences and length > config.max_position_embeddings:
         raise InputError(
             "--max_seq_length must be at most max_position_embeddings of the configuration, "
             f"unless rows are packed. Received: {length} and "
@@ -331,14 +179,120 @@ def check_length(config, data):
         )
 
 
-def as_table(config):
-    """The model's configuration as Markdown."""
+def build(job, session):
+    """The model with its optimizer, from a checkpoint if there is one: a `TrainingState`."""
+    from bert_tf import PretrainingModel, WarmupPolynomialDecay
+
+    flags = job.flags
+    schedule = WarmupPolynomialDecay(
+        flags.learning_rate,
+        flags.num_train_steps,
+        flags.num_warmup_steps,
+        power=flags.poly_power,
+        start_warmup_step=flags.start_warmup_step,
+    )
+
+    def make_model():
+        return PretrainingModel(session.make_encoder(job.model_type, job.config))
+
+    state = session.build(flags, make_model, schedule)
+    session.print(f"model: {job.config}")
+    allow_missing = tuple(filter(None, flags.allow_missing.split(",")))
+    session.restore(state, flags, allow_missing=allow_missing)
+    return state
+
+
+def make_describe(job, state, source, records):
+    """A function of a folder that writes configuration and tokenizer beside the checkpoints.
+
+    Args:
+        job: the `PretrainingJob`.
+        state: the restored `TrainingState`.
+        source: the checkpoint that training starts from, or None.
+        records: what is trained on.
+    """
+    from bert_tf.input.record_checks import longest_sequence
+
+    trains = job.flags.do_train and state.step < job.flags.num_train_steps
+    longest = longest_sequence(job.files, records.record_format) if trains else 0
+    return functools.partial(
+        describe,
+        model_type=job.model_type,
+        config=job.config,
+        tokenizer=job.tokenizer,
+        positions=add_trained_positions(source, longest),
+    )
+
+
+def make_evaluator(job, session, state, held_out):
+    """Evaluates the pre-training heads on the held-out records."""
+    from bert_tf.training.evaluation import RecordsEvaluator
+
+    return RecordsEvaluator(
+        model=state.model,
+        strategy=session.strategy,
+        files=held_out.files,
+        record_format=held_out.record_format,
+        batch_size=job.flags.eval_batch_size,
+        max_batches=job.flags.max_eval_steps,
+        tokenizer=job.tokenizer,
+        xla=session.xla,
+    )
+
+
+def train(job, session, state, records, evaluator, **options):
+    """Trains to --num_train_steps; returns whether a signal ended it."""
     from bert_tf.summaries.markdown import as_markdown_table
+    from run_scripts.session import Workload
 
-    return as_markdown_table(dataclasses.asdict(config))
+    flags, record_format = job.flags, records.record_format
+    config = session.training_config(
+        flags,
+        bucket_boundaries=read_bucket_boundaries(flags, record_format),
+    )
+    workload = Workload(
+        job.config, records.examples, flags.max_seq_length, flags.max_predictions_per_seq
+    )
+    command = [f"    --{name}={value}" for name, value in vars(flags).items() if value is not None]
+    texts = {
+        "configuration": as_markdown_table(dataclasses.asdict(job.config)),
+        "command": "\n".join(["    run_pretraining", *command]),
+    }
+    return session.train(state, records, config, workload, evaluator, texts=texts, **options)
 
 
-def as_command(values):
-    """The flags that were given or have a default, as Markdown."""
-    lines = [f"    --{k}={v}" for k, v in dataclasses.asdict(values).items() if v is not None]
-    return "\n".join(["    run_pretraining", *lines])
+def export(flags, session, state, describe_folder):
+    """Writes the weights alone into --export_dir."""
+    from bert_tf.checkpoint import save_google_checkpoint
+
+    save_google_checkpoint(state.model, os.path.join(flags.export_dir, EXPORTED_NAME))
+    describe_folder(flags.export_dir)
+    session.print(f"exported to {flags.export_dir}")
+
+
+def evaluate(job, session, state, evaluator, held_out):
+    """Evaluates, writes and prints the results beside those of a trivial baseline."""
+    from bert_tf.input.pipeline import most_frequent_share
+    from bert_tf.summaries.reporter import write_evaluation
+    from bert_tf.training.evaluation import write_results
+
+    flags = job.flags
+    compiles = session.compilation.whole and evaluator.step.run.function is None
+    compiling = "; XLA compiles the model first" if compiles else ""
+    session.print(f"evaluating on {evaluator.records:,} records{compiling}")
+    results = {**evaluator.run(), "global_step": state.step}
+    if not session.chief:
+        return
+    if not (flags.do_train and flags.eval_input_file):  # else training has drawn this point
+        write_evaluation(flags.output_dir, results, state.step)
+    path = write_results(flags.output_dir, results)
+    session.print_results(results)
+    share = most_frequent_share(
+        held_out.files,
+        held_out.record_format,
+        job.config,
+        flags.eval_batch_size,
+        flags.max_eval_steps,
+    )
+    session.print(f"  (always predicting the most frequent masked piece: accuracy {share:.4f})")
+    session.print(f"written to {path}")

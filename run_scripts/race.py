@@ -1,4 +1,4 @@
-"""The program run_race: a pre-trained model in, one that chooses between options out."""
+"""The program run_race: fine-tunes a pre-trained model to choose between options."""
 
 import dataclasses
 import os
@@ -15,10 +15,11 @@ from finetuning.multiple_choice.data import (
     read_dataset_split,
     read_race,
 )
-from run_scripts.finetune import Program, finetune
+from run_scripts.downstream.program import Program, finetune
+from run_scripts.flags.declaration import both, flag
 from run_scripts.flags.finetune import FinetuneFlags
 from run_scripts.flags.limits import HIGHEST_RATE, LONGEST_SEQUENCE, MOST_EPOCHS, MOST_STEPS
-from run_scripts.flags.parser import both, flag, run_program
+from run_scripts.flags.parser import run_program
 
 # What the folder of a fine-tuned model remembers.
 CHANGEABLE = ("task_name", "max_seq_length", "max_qa_length")
@@ -29,11 +30,11 @@ NO_EFFECT = ("train_file", "eval_file", "predict_file")
 
 @dataclasses.dataclass(frozen=True)
 class RaceFlags(FinetuneFlags):
-    """Fine-tunes BERT or ALBERT to choose the right one of some options: RACE, or files of your
-    own. Trains and evaluates without --do_train, --do_eval and --do_predict.
+    """Fine-tunes BERT or ALBERT to answer multiple-choice questions: RACE, or files of your own.
+    Without --do_train, --do_eval and --do_predict it trains and evaluates.
 
-    With --do_eval or --do_predict alone, --output_dir (of an earlier training) and --data_dir are
-    all that must be given: sizes and tokenizer lie beside the weights."""
+    With --do_eval or --do_predict alone, only --output_dir (of an earlier training) and --data_dir
+    must be given: sizes and tokenizer lie beside the weights."""
 
     task_name: str = flag(
         both("race"),
@@ -42,32 +43,35 @@ class RaceFlags(FinetuneFlags):
         "(as many in each), label (from 0, or a letter).",
         choices=("race", "jsonl"),
     )
-    high_only: bool = flag(False, "Of RACE only the folders high.")
-    middle_only: bool = flag(False, "Of RACE only the folders middle.")
+    high_only: bool = flag(False, "Only RACE's folders high.")
+    middle_only: bool = flag(False, "Only RACE's folders middle.")
     do_train: bool = flag(None, "Whether to train.")
-    do_eval: bool = flag(None, "Whether to measure the model on dev and test.")
+    do_eval: bool = flag(None, "Whether to evaluate the model on dev and test.")
     do_predict: bool = flag(None, "Whether to write predictions for test.")
     max_seq_length: int = flag(
         both(512),
-        "Most pieces of a row, specials included; the text loses its end.",
+        "The most pieces of a row, special tokens included; the end of the text is cut off.",
         least=SHORTEST,
         most=LONGEST_SEQUENCE,
     )
     max_qa_length: int = flag(
         both(128),
-        "Most pieces of a question with an option, which lose their beginning.",
+        "The most pieces of a question with an option; their beginning is cut off.",
         least=1,
         most=LONGEST_SEQUENCE,
     )
     learning_rate: float = flag(
-        1e-5, "The rate that the warm-up aims at.", above=0, most=HIGHEST_RATE
+        1e-5, "The learning rate at the end of the warm-up.", above=0, most=HIGHEST_RATE
     )
     num_train_epochs: float = flag(
         both(None), "Passes over the questions, in place of train_step.", above=0, most=MOST_EPOCHS
     )
     train_step: int = flag(both(12000), "Updates in all.", least=1, most=MOST_STEPS)
     warmup_proportion: float = flag(
-        both(None), "Their share that is warm-up, for warmup_step.", least=0, below=1
+        both(None),
+        "The share of all updates that is warm-up, in place of warmup_step.",
+        least=0,
+        below=1,
     )
     warmup_step: int = flag(both(1000), "Updates of warm-up.", least=0, most=MOST_STEPS)
     save_checkpoints_steps: int = flag(
@@ -77,9 +81,9 @@ class RaceFlags(FinetuneFlags):
         None, "Another name of keep_checkpoint_max.", least=0, most=MOST_STEPS
     )
     dropout_prob: float = flag(None, "Another name of classifier_dropout.", least=0, below=1)
-    train_file: str = flag(None, "Means nothing here: rows are made in memory.")
-    eval_file: str = flag(None, "Means nothing here.")
-    predict_file: str = flag(None, "Means nothing here.")
+    train_file: str = flag(None, "Has no effect here: rows are made in memory.")
+    eval_file: str = flag(None, "Has no effect here.")
+    predict_file: str = flag(None, "Has no effect here.")
 
 
 def main(argv=None):
@@ -118,7 +122,7 @@ def read_data(values):
         needed += ["dev", "test"]
     read = {split: read_split(values, split) for split in needed if find(values, split)}
     if not read or (values.do_train and "train" not in read):
-        read_split(values, needed[0])  # says what is missing
+        read_split(values, needed[0])  # raises: it names what is missing
     if values.do_train and not ChoiceDataset(read).splits["train"]:
         raise InputError("train must have a label for every question. Received: some without")
     return ChoiceDataset(read)

@@ -1,4 +1,4 @@
-"""The program run_squad: a pre-trained model in, one that answers questions about texts out."""
+"""The program run_squad: fine-tunes a pre-trained model to answer questions about texts."""
 
 import dataclasses
 import os
@@ -16,13 +16,14 @@ from finetuning.question_answering.data import (
 )
 from finetuning.question_answering.scores import BENCHMARKS
 from finetuning.question_answering.windows import SPECIALS
-from run_scripts.finetune import Program, finetune
+from run_scripts.downstream.program import Program, finetune
+from run_scripts.flags.declaration import both, flag
 from run_scripts.flags.finetune import FinetuneFlags
 from run_scripts.flags.limits import LONGEST_SEQUENCE, MOST_EPOCHS, MOST_SHOWN, MOST_STEPS
-from run_scripts.flags.parser import both, flag, run_program
+from run_scripts.flags.parser import run_program
 from tokenization import FullTokenizer
 
-# What the folder of a fine-tuned model remembers; of these another value may be given later.
+# What the folder of a fine-tuned model remembers; these may be given another value later.
 CHANGEABLE = (
     "task_name", "max_seq_length", "doc_stride", "max_query_length", "n_best_size",
     "max_answer_length", "null_score_diff_threshold",
@@ -37,60 +38,65 @@ NO_EFFECT = ("predict_feature_left_file", "verbose_logging", "use_einsum")
 
 @dataclasses.dataclass(frozen=True)
 class SquadFlags(FinetuneFlags):
-    """Fine-tunes BERT or ALBERT to answer questions with a piece of a text: SQuAD 1.1 and 2.0,
+    """Fine-tunes BERT or ALBERT to answer questions with a span of a text: SQuAD 1.1 and 2.0,
     KorQuAD 1.0, KLUE-MRC, or files of your own in their format.
 
-    With --do_predict alone, --output_dir (of an earlier training) and --predict_file are all that
-    must be given: task, sizes and tokenizer lie beside the weights."""
+    With --do_predict alone, only --output_dir (of an earlier training) and --predict_file must be
+    given: task, sizes and tokenizer lie beside the weights."""
 
     data_dir: str = flag(
-        None, "The folder of both files; without it their names are paths.", is_input=True
+        None, "The folder of both files. Without it: their names are paths.", is_input=True
     )
     train_file: str = flag(None, "The questions to train on, JSON in SQuAD's format.")
     predict_file: str = flag(
-        None, "The questions to answer; where it has the answers they are scored."
+        None, "The questions to answer; if the file has answers too, ours are scored."
     )
     task_name: str = flag(
-        both("squad"), "Whose rules the answers are scored by.", choices=tuple(BENCHMARKS)
+        both("squad"),
+        "The data set whose rules the answers are scored by.",
+        choices=tuple(BENCHMARKS),
     )
     version_2_with_negative: bool = flag(
         both(False), "Whether there may be questions without an answer, as in SQuAD 2.0."
     )
     do_predict: bool = flag(
-        False, "Whether to answer --predict_file, and score that as --do_eval does."
+        False, "Whether to answer --predict_file, and to score the answers as --do_eval does."
     )
     do_eval: bool = flag(False, "Whether to score the answers to --predict_file.")
     max_seq_length: int = flag(
         both(384),
-        "Most pieces of a window, specials included.",
+        "The most pieces of a window, special tokens included.",
         least=SHORTEST,
         most=LONGEST_SEQUENCE,
     )
     doc_stride: int = flag(
         both(128),
-        "How many pieces after a window's first the next window of a text begins.",
+        "The distance in pieces between the beginnings of two windows of a text.",
         least=1,
         most=LONGEST_SEQUENCE,
     )
     max_query_length: int = flag(
-        both(64), "Most pieces of a question; more are cut off.", least=1, most=LONGEST_SEQUENCE
+        both(64),
+        "The most pieces of a question; the rest is cut off.",
+        least=1,
+        most=LONGEST_SEQUENCE,
     )
     n_best_size: int = flag(
         both(20), "How many answers of each question are written.", least=1, most=MOST_SHOWN
     )
     max_answer_length: int = flag(
-        both(30), "Most pieces of an answer.", least=1, most=LONGEST_SEQUENCE
+        both(30), "The most pieces of an answer.", least=1, most=LONGEST_SEQUENCE
     )
     null_score_diff_threshold: float = flag(
         both(0.0),
-        "With SQuAD 2.0: no answer is given where its odds are above this.",
+        "With SQuAD 2.0: no answer is given where the null score difference is above this.",
         least=-1e9,
         most=1e9,
     )
     google_answers: bool = flag(
         False,
-        "Choose and cut answers as google-research/bert does, to compare figures: between the "
-        "n_best_size best pieces alone, whole words where the tokenizer changes characters. With "
+        "Choose and cut answers as google-research/bert does, to compare results: only between the "
+        "n_best_size best pieces, and whole words where the tokenizer changes characters. With "
         "--bucket_boundaries=none the candidates are the same too.",
     )
     start_n_top: int = flag(
@@ -106,8 +112,8 @@ class SquadFlags(FinetuneFlags):
         least=1,
         most=MOST_SHOWN,
     )
-    dropout_prob: float = flag(0.1, "The rate of dropout in that head.", least=0, below=1)
-    classifier_dropout: float = flag(0.1, "Means nothing here.", least=0, below=1)
+    dropout_prob: float = flag(0.1, "The dropout rate in that head.", least=0, below=1)
+    classifier_dropout: float = flag(0.1, "Has no effect here.", least=0, below=1)
     num_train_epochs: float = flag(
         both(3.0), "Passes, counted in questions, not in windows.", above=0, most=MOST_EPOCHS
     )
@@ -122,15 +128,15 @@ class SquadFlags(FinetuneFlags):
     )
     train_feature_file: str = flag(
         None,
-        "Where the pieces of the questions are kept, for the next run with the same. Without it: "
+        "Where the encoded questions are saved for the next run with the same flags. Without it: "
         "train_features.npz in --output_dir.",
     )
     predict_feature_file: str = flag(
-        None, "Likewise those of --predict_file. Without it: predict_features.npz."
+        None, "Likewise for --predict_file. Without it: predict_features.npz."
     )
-    predict_feature_left_file: str = flag(None, "Means nothing here: one file holds all.")
-    verbose_logging: bool = flag(None, "Means nothing here.")
-    use_einsum: bool = flag(None, "Means nothing here.")
+    predict_feature_left_file: str = flag(None, "Has no effect here: one file holds all.")
+    verbose_logging: bool = flag(None, "Has no effect here.")
+    use_einsum: bool = flag(None, "Has no effect here.")
     export_dir: str = flag(None, "Refused: checkpoints are what this program writes.")
 
 
@@ -154,7 +160,7 @@ def answer(values):
 
 
 def check(values):
-    """Refuses what cannot be, whatever the model's folder remembers."""
+    """Refuses flags that cannot work, whatever the model's folder remembers."""
     if values.export_dir:
         raise InputError(
             "--export_dir must not be given: checkpoints are what this program writes. Received: "

@@ -29,7 +29,7 @@ def project(task):
 
     from bert_tf.training.distribution import make_strategy
     from bert_tf.training.step import TrainingStep
-    from bert_tf.training.xla import choose_compilation, compile_between_products
+    from bert_tf.training.xla import choose_compilation, enable_auto_clustering
 
     devices = task.get("devices", "one_device")
     if "cores" in task:  # before the first operation, which starts the threads
@@ -39,8 +39,8 @@ def project(task):
             tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2
         )
     compiled = choose_compilation(task["xla"], task["precision"])
-    if compiled.between_products:
-        compile_between_products()
+    if compiled.auto_clustering:
+        enable_auto_clustering()
     strategy = make_strategy(devices)
     config, batch = task_config(task)
     with strategy.scope():

@@ -1,1 +1,1 @@
-"""From records on disk to batches on the devices; pipeline is the file to open first."""
+"""Records on disk to batches on the devices; open pipeline first, then batch_plan."""

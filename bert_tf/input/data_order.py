@@ -1,4 +1,4 @@
-"""Which examples come next: the order of a run, also where it goes on with other settings."""
+"""Which examples come next in a run, also in one that resumes with other settings."""
 
 import hashlib
 import json
@@ -6,24 +6,24 @@ import os
 import warnings
 from typing import NamedTuple
 
-# Of settings that older checkpoints do not hold.
+# The value of settings that older checkpoints do not hold.
 UNKNOWN = -1
 
 
 class DataOrder(NamedTuple):
     """What decides the order of examples; a checkpoint holds it.
 
-    The batch after `step` updates begins at `position` of the endless order of examples, those
-    after it follow. A run begins at (0, 0). Where it goes on with other settings an order begins
-    anew, at the position that was reached.
+    The batch after `step` updates begins at `position` of the endless order of examples; later
+    batches follow. A run begins at (0, 0). Where it resumes with other settings, a new order begins
+    at the position that was reached.
 
     Attributes:
         step: updates made before the order's first batch.
         position: examples seen before it.
         batch_size: examples of an update.
-        seed: what shuffles.
+        seed: of the shuffle.
         examples: how many there are.
-        boundaries: the `number_of_boundaries` of the lengths that examples are shared out by.
+        boundaries: the `number_of_boundaries` of the lengths that batches are cut to.
         data: a number that differs where the examples, or their order, do.
     """
 
@@ -40,7 +40,7 @@ class DataOrder(NamedTuple):
         return self.position + (step - self.step) * self.batch_size
 
     def changes(self, *settings):
-        """What differs in other settings, in words; `settings` are the fields from batch_size."""
+        """The settings that differ, in words; `settings` are the fields from batch_size on."""
         was, now = self, DataOrder(self.step, self.position, *settings)
         named = {
             "--train_batch_size": (was.batch_size, now.batch_size),
@@ -48,26 +48,26 @@ class DataOrder(NamedTuple):
             "the number of examples": (was.examples, now.examples),
             "--bucket_boundaries": (_on_or_off(was.boundaries), _on_or_off(now.boundaries)),
         }
-        found = [
+        differences = [
             f"{name} was {old} and is {new}"
             for name, (old, new) in named.items()
             if old not in (new, None)
         ]
         if was.boundaries > 0 and now.boundaries > 0 and was.boundaries != now.boundaries:
-            found.append("the lengths of --bucket_boundaries are not the same")
+            differences.append("the lengths of --bucket_boundaries are not the same")
         if was.data not in (now.data, UNKNOWN) and was.examples == now.examples:
-            found.append("the training data, or its order, is not the same")
-        return found
+            differences.append("the training data, or its order, is not the same")
+        return differences
 
     def continued(self, step, *settings):
-        """The order of a run that goes on after `step`: where it began if nothing differs."""
+        """The order of a run that resumes after `step`; the same one if no setting differs."""
         if self.changes(*settings):
             return DataOrder(step, self.examples_before(step), *settings)
         return DataOrder(self.step, self.position, *settings)
 
 
 def number_of_boundaries(boundaries):
-    """A number for the lengths that batches may have: 0 where examples come as they are.
+    """A number for the lengths that batches are cut to: 0 where none is cut.
 
     Older checkpoints have 1 for any lengths: their examples were sorted by exact length.
     """
@@ -81,10 +81,10 @@ def _on_or_off(number):
 
 
 def take_over_order(state, *settings):
-    """Sets the order of a run that begins, or goes on from a checkpoint.
+    """Sets the order of a run that begins, or resumes from a checkpoint.
 
-    Where settings are not those of the checkpoint a warning says so, and the order is another
-    one, from the position that was reached.
+    Where settings are not those of the checkpoint it warns, and another order begins at the
+    position that was reached.
 
     Args:
         state: the restored `TrainingState`.

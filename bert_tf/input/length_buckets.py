@@ -1,10 +1,10 @@
-"""Batches of records of about equal length, so that they can be cut short.
+"""Batches records of about equal length, so that batches can be cut to that length.
 
-Where records are of all lengths, a batch as it comes is as long as its longest record. Here the
-batches of a window, some that follow one another in the global order, share their records out by
-the boundary that each fits; then the batches are shuffled. A window begins and ends where batches
-do, so every record comes as often as without, no record is held back, and a run can go on at any
-step. Records of one boundary stay mixed: sorted by their exact lengths they would be padded no
+Where records are of all lengths, a batch in the global order is as long as its longest record. Here
+consecutive batches form a window, whose records are grouped by the boundary that each fits into;
+then the window's batches are shuffled. A window begins and ends where batches do, so every record
+comes as often as it would otherwise, none is delayed by more than a window, and a run can resume at
+any step. Records of one boundary stay mixed: sorted by their exact lengths they would be padded no
 less, but fine-tuning lost accuracy (README.md, "What was measured, on what").
 
 Legend: G records of a global batch, W batches of a window, T positions.
@@ -14,27 +14,27 @@ import tensorflow as tf
 
 from create_pretraining_data.records.reader import parsing_spec
 
-# Batches of a window. Of 16 batches and four boundaries at most four are longer than they had to
-# be; 16 batches of 256 rows of 512 are 20 MB.
+# Batches of a window. With 16 batches and four boundaries, at most four are longer than necessary;
+# 16 batches of 256 rows of 512 are 20 MB.
 WINDOW = 16
 
-# What has a number for each position, the last of its axes; rows of packed sequences are not cut.
+# Features whose last axis is the positions; rows of packed sequences are not cut.
 _OF_POSITIONS = (
     "input_ids", "input_mask", "segment_ids", "token_label_ids", "token_label_weights", "p_mask",
 )  # fmt: skip
 
-# What a batch has beside its features: the number of its boundary.
+# The key under which a batch holds the number of its boundary, besides its features.
 BUCKET = "bucket"
 
-# What a device computes, in floating-point operations, while a layer is compiled for another
-# length. An estimate: two cores at 0.2 TFLOP/s for 2 s, a GPU at 40 TFLOP/s for 3 s.
+# The floating-point operations that a device could do while a layer is compiled for another length.
+# An estimate: two cores at 0.2 TFLOP/s for 2 s, a GPU at 40 TFLOP/s for 3 s.
 COMPILING = {"CPU": 4e11, "GPU": 1.2e14}
 
 
 def compiling_positions(hidden_size, rows, device):
-    """What it costs to compile a step for another length, in positions that could be computed.
+    """What it costs to compile a step for another length, in positions computed in the same time.
 
-    Both grow with the layers alike, forward alone as well as forward and backward.
+    Both grow alike with the number of layers, forward alone as well as forward and backward.
 
     Args:
         hidden_size: of the encoder.
@@ -42,14 +42,14 @@ def compiling_positions(hidden_size, rows, device):
         device: a key of `COMPILING`.
 
     Returns:
-        By how many positions all rows of a batch could be longer instead, once.
+        By how many positions all rows of one batch could be longer instead.
     """
     # Forward and backward: 6 operations a weight; 12 H^2 weights a layer.
     return COMPILING[device] / (72 * hidden_size**2 * rows)
 
 
 def record_lengths(records, record_format):
-    """The pieces of each serialized record [G], padding left out."""
+    """The length of each serialized record [G], without padding."""
     name = "input_mask" if record_format.masking is None else "segment_lengths"
     spec = {name: parsing_spec(record_format)[name]}
     return tf.reduce_sum(tf.io.parse_example(records, spec)[name], axis=1)
@@ -71,7 +71,7 @@ def sort_windows(numbered, record_format, batch_size, boundaries, seed):
     """
     allowed = tf.constant(boundaries, tf.int64)
 
-    def share_out(positions, records):
+    def group(positions, records):
         lengths = record_lengths(records, record_format)  # [W * G]
         by_boundary = tf.argsort(tf.searchsorted(allowed, lengths), stable=True)
         batches = tf.reshape(by_boundary, [WINDOW, batch_size])  # [W, G]
@@ -83,11 +83,11 @@ def sort_windows(numbered, record_format, batch_size, boundaries, seed):
         return tf.gather(positions, batches), tf.gather(records, batches), buckets
 
     windows = numbered.batch(WINDOW * batch_size, drop_remainder=True)
-    return windows.map(share_out, num_parallel_calls=2, deterministic=True).unbatch()
+    return windows.map(group, num_parallel_calls=2, deterministic=True).unbatch()
 
 
 def cut(features, length):
-    """Features [B, ...] without the positions after `length`; all of them if it is None."""
+    """Features [B, ...] cut to `length` positions; whole if it is None."""
     return {
         # [B, T] -> [B, length]
         name: value[..., :length] if name in _OF_POSITIONS else value

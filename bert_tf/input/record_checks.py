@@ -1,4 +1,4 @@
-"""Looks at records before training, and for the damaged one after it has failed."""
+"""Checks records before training, and finds the damaged one after it has failed."""
 
 import tensorflow as tf
 
@@ -14,13 +14,13 @@ from create_pretraining_data.records.reader import (
     read_format,
 )
 
-# Records of each file whose ids are looked at before training; the rest are checked as they
-# are read.
+# Records of each file whose ids are checked before training; the rest are checked as they are
+# read.
 CHECKED_RECORDS = 32
 
 
 def check_records(files, max_seq_length, max_predictions_per_seq, config):
-    """Looks at the beginning of every file before anything is spent.
+    """Checks the beginning of every file before anything is spent.
 
     Args:
         files: paths of TFRecord files.
@@ -41,51 +41,56 @@ def check_records(files, max_seq_length, max_predictions_per_seq, config):
     }
     first, examples = None, 0
     for path in with_progress(files, "checking records", "files"):
-        found, count = _summarize(path)
+        record_format, count = _summarize(path)
         examples += count
         for name, value in wanted.items():
-            if getattr(found, name) != value:
+            if getattr(record_format, name) != value:
                 raise InputError(
                     f"--{name} must be that of the records. Received: --{name}={value}, "
-                    f"{path} has {getattr(found, name)}"
+                    f"{path} has {getattr(record_format, name)}"
                 )
-        first = first or found
-        if found.sentence_label != first.sentence_label:
-            raise InputError(
-                "all files must have sentence labels, or none. Received: "
-                f"{files[0]} and {path}, of which one has none"
-            )
-        if found.packed_sequences != first.packed_sequences:
-            raise InputError(
-                "all files must hold rows of as many packed sequences. Received: "
-                f"{first.packed_sequences} in {files[0]}, {found.packed_sequences} in {path} "
-                "(0: not packed)"
-            )
-        if found.masking != first.masking:
-            raise InputError(
-                "all files must hold their masks, or be masked by the same rules. Received: "
-                f"{first.masking} for {files[0]}, {found.masking} for {path}"
-            )
-        if found.masking is not None and found.masking.vocab_size > config.vocab_size:
+        first = first or record_format
+        _check_alike(files[0], first, path, record_format)
+        masking = record_format.masking
+        if masking is not None and masking.vocab_size > config.vocab_size:
             raise InputError(
                 "vocab_size of the configuration must be at least that of the records' tokenizer. "
-                f"Received: {config.vocab_size}, {found.masking.vocab_size} for {path}"
+                f"Received: {config.vocab_size}, {masking.vocab_size} for {path}"
             )
-        if compression_of(path) != compression_of(files[0]):
-            raise InputError(
-                "all files must be compressed, or none. Received: "
-                f"{files[0]} and {path}, of which one is"
-            )
-        dataset = open_records(path).take(CHECKED_RECORDS)
-        _check_ids(path, dataset, found, config)
+        _check_ids(path, open_records(path).take(CHECKED_RECORDS), record_format, config)
     return first, examples
 
 
-def longest_sequence(files, record_format):
-    """The most pieces of a sequence, so how many positions the records train.
+def _check_alike(one_path, one, path, other):
+    """Refuses files of two formats: paths and `RecordFormat`s."""
+    if other.sentence_label != one.sentence_label:
+        raise InputError(
+            "all files must have sentence labels, or none. Received: "
+            f"{one_path} and {path}, of which one has none"
+        )
+    if other.packed_sequences != one.packed_sequences:
+        raise InputError(
+            "all files must hold rows of as many packed sequences. Received: "
+            f"{one.packed_sequences} in {one_path}, {other.packed_sequences} in {path} "
+            "(0: not packed)"
+        )
+    if other.masking != one.masking:
+        raise InputError(
+            "all files must hold their masks, or be masked by the same rules. Received: "
+            f"{one.masking} for {one_path}, {other.masking} for {path}"
+        )
+    if compression_of(path) != compression_of(one_path):
+        raise InputError(
+            "all files must be compressed, or none. Received: "
+            f"{one_path} and {path}, of which one is"
+        )
 
-    That is the length of ordinary records, but not that of packed rows, each sequence of which
-    begins at position 0. Of packed files the first records are looked at.
+
+def longest_sequence(files, record_format):
+    """The most pieces of a sequence, that is how many positions the records train.
+
+    For ordinary records that is their length, but not for packed rows, each sequence of which
+    begins at position 0. Of packed files only the first records are read.
 
     Args:
         files: paths of TFRecord files.
@@ -104,10 +109,9 @@ def longest_sequence(files, record_format):
 
 
 def _summarize(path):
-    """All that must be known of a file beforehand: its `RecordFormat`, how many records it holds.
+    """The `RecordFormat` of a file, and how many records it holds.
 
-    Nothing else looks at a whole file before training, so that a summary written beside the
-    records could take its place.
+    Nothing else reads a whole file before training.
     """
     return read_format(path), count_records(path)
 
@@ -158,14 +162,14 @@ _REASONS = {
 
 
 def with_implied(features):
-    """Adds to records without masks what drawing masks will make of `segment_lengths`.
+    """Adds to records without masks the features that masking will derive from `segment_lengths`.
 
     Args:
         features: of one record or of several, as they are parsed.
 
     Returns:
-        A dict; "segment_ids" and "position_ids" in it are vectors that hold the highest one of
-        each sequence.
+        A dict; its "segment_ids" and "position_ids" are vectors of the highest one of each
+        sequence.
     """
     if "segment_lengths" not in features:
         return features
@@ -178,7 +182,7 @@ def with_implied(features):
 
 
 def limits(config, record_format):
-    """What the values of each feature of such records, `with_implied`, must be below."""
+    """The exclusive upper limit of the values of each feature of records `with_implied`."""
     below = {
         "input_ids": config.vocab_size,
         "masked_lm_ids": config.vocab_size,
@@ -198,7 +202,7 @@ def limits(config, record_format):
 
 
 def explain_failure(files, record_format, config):
-    """Says which file TensorFlow stumbled over; reads all of them again.
+    """Finds the file that TensorFlow failed on; reads all of them again.
 
     Args:
         files: the files that were being read when `tf.errors.DataLossError` or

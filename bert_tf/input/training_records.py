@@ -2,14 +2,15 @@
 
 import dataclasses
 
+from bert_tf.input.batch_plan import BatchPlan, step_records
 from bert_tf.input.data_order import number_of_boundaries, sizes_of, take_over_order
-from bert_tf.input.pipeline import distribute_training, step_records
+from bert_tf.input.pipeline import distribute_training
 from bert_tf.input.record_checks import explain_failure
 
 
 @dataclasses.dataclass(frozen=True)
 class TrainingRecords:
-    """Records to train on, as `check_records` found them.
+    """Records to train on, as `check_records` found them: `TrainingData` for pre-training.
 
     Attributes:
         files: paths of TFRecord files.
@@ -26,10 +27,10 @@ class TrainingRecords:
     begins: tuple = (0, 0)
 
     def in_order(self, state, config):
-        """These records in the order of a run that begins, or goes on from a checkpoint.
+        """These records in the order of a run that begins, or resumes from a checkpoint.
 
         Args:
-            state: the restored `TrainingState`; it takes the order over.
+            state: the restored `TrainingState`; its `order` is set.
             config: the `TrainingConfig`.
 
         Returns:
@@ -46,34 +47,25 @@ class TrainingRecords:
         return dataclasses.replace(self, begins=begins)
 
     def batches(self, strategy, config, start_step):
-        """The batches of a `TrainingConfig` from a step on, to every replica its own."""
-        return distribute_training(
-            strategy,
-            self.files,
-            self.record_format,
-            self.model_config,
-            self.examples,
-            config.train_batch_size,
-            config.seed,
-            start_step,
-            config.bucket_boundaries,
-            self.begins,
-        )
+        """The batches of a `TrainingConfig` from a step on, distributed to the replicas."""
+        return distribute_training(strategy, self._plan(config), start_step)
 
     def names(self, config, step):
-        """The names of the examples of the batch that follows `step` batches."""
-        found = step_records(
-            self.files,
-            self.record_format,
-            self.examples,
-            config.train_batch_size,
-            config.seed,
-            step,
-            config.bucket_boundaries,
-            self.begins,
-        )
-        return [f"{file}:{number}" for file, number in found]
+        """The names of the records in the batch that follows `step` batches."""
+        return [f"{file}:{number}" for file, number in step_records(self._plan(config), step)]
 
     def explain_failure(self):
         """The InputError that names a damaged record, or None if all files are whole."""
         return explain_failure(self.files, self.record_format, self.model_config)
+
+    def _plan(self, config):
+        return BatchPlan(
+            self.files,
+            self.record_format,
+            self.model_config,
+            self.examples,
+            batch_size=config.train_batch_size,
+            seed=config.seed,
+            boundaries=config.bucket_boundaries,
+            begins=self.begins,
+        )

@@ -1,4 +1,4 @@
-"""Rewrites TensorBoard's event files, so that curves go on after a resume without an overlap."""
+"""Rewrites TensorBoard's event files, so that the curves of a resumed run do not overlap."""
 
 import glob
 import os
@@ -19,28 +19,28 @@ def event_files(folder):
 
 
 def drop_later_events(directory, step):
-    """Removes what a run wrote after `step`, which the one that goes on from there will repeat.
+    """Removes what a run wrote after `step`, which the resumed run will write again.
 
     Args:
         directory: where the run's event files are, and in "eval" those of its evaluations.
-        step: the last one that stays.
+        step: the last one that is kept.
     """
     for folder in (directory, os.path.join(directory, EVALUATION_RUN)):
         rewrite_events(folder, lambda earlier: earlier <= step)
 
 
 def rewrite_events(folder, keeps):
-    """Leaves events out of the event files of a run that is over.
+    """Removes events from the event files of a run that has ended.
 
-    The end of a file that was cut when its run was killed is left out as well. So is what is
-    damaged, with a warning, since TensorBoard reads no further; the file as it was stays under
-    another name. A file with nothing to leave out is not touched.
+    The truncated end of a file whose run was killed is removed as well. So is what is damaged, with
+    a warning, since TensorBoard reads no further; the original file is kept under another name. A
+    file with nothing to remove is not touched.
 
     Args:
         folder: where the event files are.
-        keeps: step -> whether scalars and texts of that step stay; other events always do.
+        keeps: step -> whether scalars and texts of that step are kept; other events always are.
     """
-    temporary = os.path.join(folder, ".events.tmp")  # a name that TensorBoard does not look for
+    temporary = os.path.join(folder, ".events.tmp")  # a name that TensorBoard ignores
     for path in event_files(folder):
         with open(path, "rb") as file:
             content = file.read()
@@ -60,7 +60,7 @@ def rewrite_events(folder, keeps):
 
 
 def _event(frame):
-    """The event in a TFRecord; None where it is something else."""
+    """The event in a TFRecord; None if it is something else."""
     try:
         return tf.compat.v1.Event.FromString(frame[12:-4])
     except DecodeError:
@@ -68,7 +68,7 @@ def _event(frame):
 
 
 def _keep_damaged(path, content, damaged):
-    """Writes a damaged file under a name that TensorBoard does not look for, and says so."""
+    """Writes a damaged file under a name that TensorBoard ignores, and warns."""
     folder, name = os.path.split(path)
     aside = os.path.join(folder, name.replace("tfevents", "damaged"))
     while os.path.exists(aside):

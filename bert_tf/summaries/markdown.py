@@ -1,11 +1,11 @@
 """Writes Markdown for TensorBoard's text page."""
 
-# What Markdown or HTML would take for more than itself.
+# Characters with a meaning in Markdown or HTML.
 MARKUP = set("\\`*_{}[]()<>#+-.!|&~$:")
 
 
 def escape_markdown(text):
-    """The text such that Markdown shows it as it is, in tables too."""
+    """The text escaped so that Markdown shows it literally, in tables too."""
     text = " ".join(str(text).split())
     return "".join(f"&#{ord(c)};" if c in MARKUP else c for c in text)
 

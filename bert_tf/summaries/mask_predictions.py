@@ -9,13 +9,13 @@ WORD_START = "\u2581"  # "▁", how SentencePiece spells the space before a word
 
 
 def best_guesses(model, ids, positions, candidates, count, segment_ids=None):
-    """What the model would put at some positions of one sequence.
+    """The model's most probable pieces at some positions of one sequence.
 
     Args:
         model: a `PretrainingModel`.
         ids: the sequence, special tokens included.
         positions: the masked ones.
-        candidates: the ids that may be guessed; a table may have rows without a piece.
+        candidates: the ids that may be guessed; an embedding table may have rows without a piece.
         count: how many guesses for each, at most.
         segment_ids: 0 or 1 for every id; zeros without it.
 
@@ -42,7 +42,7 @@ def best_guesses(model, ids, positions, candidates, count, segment_ids=None):
 
 
 def guesses_as_markdown(model, tokenizer, records, count=5):
-    """Sentences with their masked pieces, beside each what the model would put there.
+    """Sentences with their masked pieces, and the model's guesses for each.
 
     Args:
         model: a `PretrainingModel`; its weights are read, nothing is changed.
@@ -56,15 +56,15 @@ def guesses_as_markdown(model, tokenizer, records, count=5):
         Markdown: for each sequence its text with the masked pieces in bold brackets, then a
         table of the true pieces and the guesses, the right ones bold.
     """
-    pieces = sorted(set(tokenizer.vocab.values()))  # the model's table may have more rows
+    pieces = sorted(set(tokenizer.vocab.values()))  # the embedding table may have more rows
     parts = []
     sequences = [sequence for record in records for sequence in _masked_sequences(record)]
     for ids, segment_ids, positions, truth in sequences[: len(records)]:
-        found = best_guesses(model, ids, positions, pieces, count, segment_ids)
+        guesses_of_all = best_guesses(model, ids, positions, pieces, count, segment_ids)
         parts.append(_show_text(tokenizer, ids, dict(zip(positions, truth, strict=True))))
         rows = [
             f"| {_show_piece(tokenizer, true)} | {_show_guesses(tokenizer, true, guesses)} |"
-            for true, guesses in zip(truth, found, strict=True)
+            for true, guesses in zip(truth, guesses_of_all, strict=True)
         ]
         parts.append("\n".join(["| true | guesses |", "|---|---|", *rows]))
     return "\n\n".join(parts)
@@ -83,9 +83,9 @@ def _masked_sequences(record):
     positions, truth = record["masked_lm_positions"][masked], record["masked_lm_ids"][masked]
     sequences = []
     for number in np.unique(index[positions]):
-        inside, own = index == number, index[positions] == number  # [T], [masked]
+        inside, masks = index == number, index[positions] == number  # [T], [masked]
         ids, segment_ids = record["input_ids"][inside], record["segment_ids"][inside]
-        sequences.append((ids, segment_ids, within[positions[own]], truth[own]))
+        sequences.append((ids, segment_ids, within[positions[masks]], truth[masks]))
     return sequences
 
 
@@ -102,10 +102,10 @@ def _show_piece(tokenizer, piece):
 
 
 def _show_text(tokenizer, ids, truth):
-    """The text before it was masked, a line for each segment, the masked pieces marked.
+    """The original text, a line for each segment, with the masked pieces marked.
 
     Args:
-        tokenizer: what turned it into pieces.
+        tokenizer: that of the records.
         ids: [T], special tokens included.
         truth: position -> the id that was there, for the masked ones.
     """
@@ -113,7 +113,7 @@ def _show_text(tokenizer, ids, truth):
         int(truth.get(position, piece)) for position, piece in enumerate(ids)
     )
     lines = [""]
-    parts = _without_marks(tokenizer, tokens)
+    parts = _without_markers(tokenizer, tokens)
     for position, (piece, (begins_word, part)) in enumerate(zip(ids, parts, strict=True)):
         if piece == tokenizer.sep_id:
             lines.append("")
@@ -125,8 +125,8 @@ def _show_text(tokenizer, ids, truth):
     return "  \n".join(line.strip() for line in lines if line)  # Markdown's line break
 
 
-def _without_marks(tokenizer, tokens):
-    """For every token whether it begins a word, with its text without what marks that."""
+def _without_markers(tokenizer, tokens):
+    """For every token whether it begins a word, and its text without word markers."""
     # Only SentencePiece has no basic tokens; it marks where a word begins, the others where it
     # goes on, or where it ends.
     if not hasattr(tokenizer, "basic_tokens"):

@@ -1,4 +1,4 @@
-"""Tells how much memory this process and its GPUs use."""
+"""Measures the memory that this process and its GPUs use."""
 
 import ctypes
 import resource
@@ -8,8 +8,8 @@ import tensorflow as tf
 
 
 def process_gib():
-    """The process's resident memory in GiB, or None where the system does not tell."""
-    give_back_free_memory()
+    """The process's resident memory in GiB, or None if the system does not tell."""
+    release_free_memory()
     try:
         with open("/proc/self/statm", encoding="ascii") as file:
             pages = int(file.read().split()[1])
@@ -18,10 +18,10 @@ def process_gib():
     return pages * resource.getpagesize() / 2**30
 
 
-def give_back_free_memory():
-    """Gives back to the system what the C library keeps of what was freed.
+def release_free_memory():
+    """Returns memory to the system that the C library keeps after it was freed.
 
-    Else it would count as used; of what compiling takes some tens of MB stay for hours.
+    Otherwise it would count as used: after compiling, tens of MB for hours.
     """
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:  # glibc

@@ -1,1 +1,1 @@
-"""The training loop and all that it needs; loop is the file to open first, then step."""
+"""The training loop and all that it needs; open loop first, then interfaces and step."""

@@ -1,12 +1,13 @@
-"""Reads from TF_CONFIG which workers train together."""
+"""Reads the workers that train together from TF_CONFIG."""
 
 import dataclasses
+import os
 import re
 
 from bert_common.errors import InputError
 from bert_common.json_text import parse_json
 
-# A worker of these jobs trains; the chief, where it is named apart, is the first of them.
+# Workers of these jobs train; a chief, if there is a job of that name, is the first of them.
 JOBS = ("chief", "worker")
 
 EXAMPLE = (
@@ -63,6 +64,16 @@ def read_cluster(environment):
         workers=tuple(address for name in JOBS for address in jobs.get(name, ())),
         index=_read_index(config.get("task"), jobs),
     )
+
+
+def shorten_lost_worker_errors(cluster):
+    """Silences TensorFlow's many lines about a lost worker; `explain_lost_worker` has one.
+
+    Args:
+        cluster: what `read_cluster` returned. Call it before TensorFlow is imported.
+    """
+    if cluster:
+        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 
 def _read_jobs(cluster):

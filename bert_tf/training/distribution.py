@@ -1,16 +1,16 @@
-"""Chooses the devices that train together.
+"""Chooses the devices that train together, and lets workers agree.
 
-What happens when a worker dies was tried with two processes. The others learn of it within a
-second when they wait for a sum (its connections are reset), and after ten seconds of missed
-heartbeats when its machine has gone silent. The error is UnavailableError, or AbortedError when
-that worker has been started again already. A survivor that is busy with something of its own, a
-checkpoint for example, gets it at the next sum. The interpreter then ends as usual: no hang, no
-abort, exit status as given. TensorFlow's own lines about it (E0000) stay away with
-TF_CPP_MIN_LOG_LEVEL=3, set before TensorFlow is imported. Whichever worker is started first
-waits for the others, so a launcher that starts each again when it ends needs no order.
+What happens when a worker dies was measured with two processes. The others learn of it within a
+second if they wait for an all-reduce (its connections are reset), and after ten seconds of missed
+heartbeats if its machine is unreachable. The error is UnavailableError, or AbortedError if that
+worker has been restarted already. A survivor that is busy otherwise, writing a checkpoint for
+example, gets it at the next all-reduce. The interpreter then ends as usual, without a hang or an
+abort. TF_CPP_MIN_LOG_LEVEL=3, set before TensorFlow is imported, hides TensorFlow's own lines about
+it (E0000). The worker that is started first waits for the others, so workers may be restarted in
+any order.
 
-A worker that ends while others still work looks to them as if it had died: hence a `barrier` at
-the end of a program.
+To the others, a worker that ends early looks as if it had died: hence a `barrier` at the end of a
+program.
 
 Shapes: W workers, N the bytes of the longest text.
 """
@@ -29,17 +29,17 @@ from bert_tf.training.cluster import JOBS, read_cluster
 
 STRATEGIES = ("auto", "one_device", "mirrored", "multi_worker")
 
-# How much of a setting's value an error shows.
+# The most characters of a setting's value that an error shows.
 SHOWN_CHARACTERS = 60
 
 
 def make_strategy(name="auto", num_gpus=None):
-    """The devices that train, with how they share the work.
+    """The strategy that trains on the devices.
 
     GPUs that are not used are hidden from TensorFlow, which would take their memory. For that,
-    and for several workers, this must come before TensorFlow computes anything or lists logical
-    devices; where no GPU is left out it may come at any time. With several workers it returns
-    when all of them are there: print a line before.
+    and for several workers, call this before TensorFlow computes anything or lists logical devices;
+    if no GPU is hidden, it may be called at any time. With several workers it returns once all of
+    them have started: print a line before.
 
     Args:
         name: "one_device": the first GPU, or the CPU; "mirrored": the GPUs of this machine
@@ -52,8 +52,8 @@ def make_strategy(name="auto", num_gpus=None):
         A `tf.distribute.Strategy`.
 
     Raises:
-        InputError: devices that are not there, or a TF_CONFIG that does not fit.
-        RuntimeError: GPUs would have to be hidden that TensorFlow uses already.
+        InputError: devices that do not exist, or a TF_CONFIG that does not fit.
+        RuntimeError: TensorFlow already uses a GPU that would have to be hidden.
     """
     if name not in STRATEGIES:
         raise InputError(
@@ -221,7 +221,7 @@ def _show_difference(name, every):
 
 
 def raise_together(strategy, refusal):
-    """Raises in every worker what one of them has to say against going on; all must call it.
+    """Raises in every worker the reason for which one of them must not train; all must call it.
 
     Args:
         strategy: a `tf.distribute.Strategy`.
@@ -244,12 +244,12 @@ def barrier(strategy):
 
 
 def _gather_texts(strategy, text):
-    """The text of every worker, in no certain order."""
+    """The text of every worker, in no particular order."""
     data = text.encode()
     lengths = _gather(strategy, [len(data)])[:, 0]  # [W]
-    if not max(lengths):  # gathering arrays without elements ends the process
+    if not max(lengths):  # gathering empty arrays ends the process
         return [""] * len(lengths)
-    # A sum needs one shape: the shorter ones are filled up.
+    # All-gather needs one shape: the shorter ones are padded.
     rows = _gather(strategy, [*data, *[0] * (max(lengths) - len(data))])  # [W, N]
     return [
         bytes(row[:length].tolist()).decode() for row, length in zip(rows, lengths, strict=True)
@@ -267,7 +267,7 @@ def _gather(strategy, numbers):
 
 @functools.cache
 def _gather_function(strategy):
-    """One traced function for each strategy: tracing it anew at each call would pile up."""
+    """One traced function for each strategy: retracing at each call would leak memory."""
 
     def gather(numbers):
         # identity: an argument is on no device yet, and TensorFlow gathers from devices.
@@ -282,7 +282,7 @@ def _gather_function(strategy):
 
 
 def lost_worker(error):
-    """Whether TensorFlow raised the error because another worker is gone.
+    """Whether TensorFlow raised the error because another worker is lost.
 
     Args:
         error: an exception of a run with several workers; in a run with one, an unavailable
@@ -290,8 +290,7 @@ def lost_worker(error):
     """
     if isinstance(error, tf.errors.UnavailableError | tf.errors.AbortedError):
         return True
-    # What comes instead if the news of it arrives while a sum is under way; the second is
-    # NCCL's text.
+    # The errors raised instead during an all-reduce; the second is NCCL's text.
     return (
         isinstance(error, tf.errors.CancelledError) and "RPC" in error.message
     ) or "remote process exited" in str(error)
@@ -299,9 +298,9 @@ def lost_worker(error):
 
 @contextlib.contextmanager
 def explain_lost_worker(strategy):
-    """Turns the errors of a worker that is gone into one line.
+    """Turns the errors of a lost worker into one line.
 
-    It belongs around all that follows `make_strategy`: making a variable talks to the others too.
+    Wrap all that follows `make_strategy` in it: making a variable communicates too.
 
     Args:
         strategy: the run's `tf.distribute.Strategy`.
@@ -317,6 +316,6 @@ def explain_lost_worker(strategy):
         reason = error.message.split("Collective ops is aborted by: ")[-1].splitlines()[0]
         raise InputError(
             "another worker has stopped, and its own last line says why: start all workers "
-            "again with the same command, and they go on from the newest checkpoint in "
+            "again with the same command, and they continue from the newest checkpoint in "
             f"--output_dir. Received: {reason[:200]}"
         ) from None

@@ -13,7 +13,7 @@ from bert_tf.summaries.mask_predictions import guesses_as_markdown
 from bert_tf.summaries.reporter import NO_ILLUSTRATIONS, Illustrations
 from bert_tf.summaries.scalars import SMALLEST_WEIGHT
 from bert_tf.training.distribution import is_chief
-from bert_tf.training.out_of_memory import explain_exhaustion
+from bert_tf.training.interruptions.out_of_memory import explain_out_of_memory
 from bert_tf.training.step import all_reduce, graph, local_values
 from bert_tf.training.xla import Compiled
 from create_pretraining_data.records.reader import count_records
@@ -128,7 +128,7 @@ class RecordsEvaluator:
         try:
             with (
                 progress("evaluating", self.number_of_batches, "batches", shown=shown) as bar,
-                explain_exhaustion(["a lower --eval_batch_size"], received),
+                explain_out_of_memory(["a lower --eval_batch_size"], received),
             ):
                 for batch in self.batches:
                     sums.append(self.step(batch))

@@ -4,51 +4,50 @@ import contextlib
 import dataclasses
 import functools
 import os
-import tempfile
 import time
-import warnings
+from collections.abc import Callable
 
 import tensorflow as tf
 
-from bert_common.errors import InputError
 from bert_tf.checkpoint_files import BEST_FOLDER
 from bert_tf.summaries.profile import Profile
 from bert_tf.summaries.reporter import NO_ILLUSTRATIONS, Reporter
 from bert_tf.training.distribution import is_chief, worker_count
-from bert_tf.training.nonfinite_steps import SkippedSteps
-from bert_tf.training.out_of_memory import explain_exhaustion
-from bert_tf.training.signals import StopRequest
-from bert_tf.training.state import BestCheckpoint, save
+from bert_tf.training.interfaces import HeldOutEvaluator, TrainingData
+from bert_tf.training.interruptions.lost_folder import make_again
+from bert_tf.training.interruptions.nonfinite_steps import SkippedSteps
+from bert_tf.training.interruptions.out_of_memory import explain_out_of_memory
+from bert_tf.training.interruptions.signals import StopRequest
+from bert_tf.training.state import BestCheckpoint, TrainingState, save
 from bert_tf.training.step import TrainingStep
 from bert_tf.training.xla import Compiled
 
-# A signal waits for the steps that are under way: no more of them than take so long.
+# A signal waits for the loop under way, which should take no longer than this.
 LOOP_SECONDS = 10.0
 
 
 @dataclasses.dataclass(frozen=True)
 class TrainingConfig:
-    """How long to train and what to keep; the names are those of the flags.
+    """How long to train and what to keep; the fields have the names of their flags.
 
     Attributes:
         output_dir: where checkpoints and event files go.
         train_batch_size: examples of an update, over all devices.
         num_train_steps: updates in all, those before a resume included.
-        gradient_accumulation_steps: parts that a device computes its share of a batch in.
-        steps_per_loop: updates at most without coming back to Python.
+        gradient_accumulation_steps: microbatches that a device splits its share of a batch into.
+        steps_per_loop: the most updates without returning to Python.
         recompute: "none" or "block".
         save_checkpoints_steps: updates between two checkpoints.
-        keep_checkpoint_max: how many of the newest checkpoints stay; 0 for all.
-        keep_checkpoint_every_steps: multiples of it are saved and stay; 0 for none.
+        keep_checkpoint_max: how many of the newest checkpoints are kept; 0 for all.
+        keep_checkpoint_every_steps: steps that are multiples of it are saved and kept; 0 for none.
         save_summary_steps: updates between two points on TensorBoard.
         eval_every_steps: updates between two evaluations; 0 for one at the end.
-        patience: after how many evaluations in a row that were no better than the best one
-            training ends; 0 for never.
-        max_bad_steps: how many steps in a row may be no number before the run stops.
-        profile_steps: the first and the last update that are traced; (0, 0) for none.
+        patience: training ends after so many evaluations in a row without a new best; 0: never.
+        max_bad_steps: how many steps in a row may have a non-finite loss or gradient.
+        profile_steps: the first and the last update to trace; (0, 0) for none.
         bucket_boundaries: lengths that batches are cut to, ascending, the last one that of the
-            records; none for batches as they come.
-        seed: decides the order of examples, what dropout drops, new weights.
+            records; empty: no batch is cut.
+        seed: decides the order of examples, dropout and new weights.
         xla: "auto", "on" or "off".
     """
 
@@ -71,16 +70,25 @@ class TrainingConfig:
     xla: str = "auto"
 
 
-def train(state, strategy, data, config, evaluator=None, texts=None, folder=None, describe=None):
+def train(
+    state,
+    strategy,
+    data: TrainingData,
+    config,
+    evaluator: HeldOutEvaluator | None = None,
+    *,
+    texts=None,
+    folder=None,
+    describe=None,
+):
     """Trains to `config.num_train_steps`, writing checkpoints and curves on the way.
 
     Args:
-        state: a `TrainingState`; it moves on.
+        state: a `TrainingState`, which is updated.
         strategy: a `tf.distribute.Strategy`.
-        data: a `TrainingRecords`, or another with `batches`, `names` and `explain_failure`.
+        data: what to train on, `in_order`.
         config: a `TrainingConfig`.
-        evaluator: a `RecordsEvaluator`, or another with `run`, `illustrations`
-            and `best_by`; or None.
+        evaluator: evaluates on held-out examples every `config.eval_every_steps`; or None.
         texts: a dict name -> Markdown for TensorBoard.
         folder: the `TrainingFolder` of `config.output_dir`, entered; None in workers that write
             nothing.
@@ -91,16 +99,15 @@ def train(state, strategy, data, config, evaluator=None, texts=None, folder=None
         The name of the signal that ended training early, or None.
 
     Raises:
-        InputError: a damaged record, losses that are not finite, or more memory needed than
-            there is; checkpoints written before stay. Or the folder was removed, and is
-            another training's now.
+        InputError: a damaged record, non-finite losses, or out of memory; earlier checkpoints
+            are kept. Or the folder was removed, and is another training's now.
         OSError: a file that cannot be written whole; likewise.
     """
     chief = is_chief(strategy)
     with (
         StopRequest() as stop,
-        explain_exhaustion(*memory_advice(config), config.output_dir),
-        explain_records(data),
+        explain_out_of_memory(*memory_advice(config), config.output_dir),
+        name_damaged_record(data),
         Profile(config.output_dir, *(config.profile_steps if chief else (0, 0))) as profile,
         Reporter(
             config.output_dir,
@@ -114,131 +121,151 @@ def train(state, strategy, data, config, evaluator=None, texts=None, folder=None
             weight_norm=weight_norm_function(state.model),
         ) as reporter,
     ):
-        stop.nothing_to_save, evaluation_compiled = True, False
+        stop.nothing_to_save = True
         reporter.texts(texts or {}, state.step)
-        watch = SkippedSteps(state, data, config, chief)
         best = None
         if evaluator:
             best_folder = os.path.join(config.output_dir, BEST_FOLDER)
             best = BestCheckpoint(best_folder, *evaluator.best_by, state.step, chief)
-
-        def look_after_folder():
-            if folder is not None and reporter.is_lost():
-                make_again(folder, describe, state, config)
-                reporter.begin_again()
-                reporter.texts(texts or {}, state.step)
-
-        def keep():
-            reporter.flush(state.step)
-            if chief:
-                save(state, config)
-            reporter.restart_clock()
-
-        def evaluate():
-            nonlocal evaluation_compiled
-            if not evaluation_compiled and not stop.nothing_to_save:
-                keep()  # so that no signal has to wait until XLA has compiled the evaluation
-                stop.nothing_to_save = True
-            results = evaluator.run()
-            shown = evaluator.illustrations() if chief else NO_ILLUSTRATIONS
-            reporter.evaluation(state.step, results, shown)
-            best.offer(state, results)
-            state.evaluated = state.step
-            reporter.restart_clock()
-            evaluation_compiled, stop.nothing_to_save = True, False
-
-        def evaluation_is_due():
-            at_end = state.step == config.num_train_steps
-            return evaluator and (at_end or _is_multiple(state.step, config.eval_every_steps))
-
-        def given_up():
-            waited = state.step - best.step if best and best.step else 0
-            return bool(config.patience) and waited >= config.patience * config.eval_every_steps
-
-        if state.step > state.evaluated and evaluation_is_due():  # a signal came before it
-            evaluate()
-            keep()
+        training = _Training(
+            state=state,
+            config=config,
+            evaluator=evaluator,
+            reporter=reporter,
+            stop=stop,
+            chief=chief,
+            texts=texts or {},
+            folder=folder,
+            describe=describe,
+            skipped_steps=SkippedSteps(state, data, config, chief),
+            best=best,
+        )
+        training.make_up_evaluation()
         stop.nothing_to_save = True  # until XLA has compiled the step, which takes minutes
+        run_steps = _make_steps(state, strategy, data, config)
+        return training.run(run_steps, profile, alone=worker_count(strategy) == 1)
+
+
+@dataclasses.dataclass
+class _Training:
+    """A training under way: its steps, and what is due between them.
+
+    Attributes:
+        state, config, evaluator, texts, folder, describe: as for `train`.
+        reporter: the `Reporter`, entered.
+        stop: the `StopRequest`, entered.
+        chief: whether this worker writes checkpoints.
+        skipped_steps: the `SkippedSteps`.
+        best: the `BestCheckpoint`; None without an evaluator.
+        evaluation_compiled: whether the first evaluation is over.
+    """
+
+    state: TrainingState
+    config: TrainingConfig
+    evaluator: HeldOutEvaluator | None
+    reporter: Reporter
+    stop: StopRequest
+    chief: bool
+    texts: dict
+    folder: object
+    describe: Callable | None
+    skipped_steps: SkippedSteps
+    best: BestCheckpoint | None
+    evaluation_compiled: bool = False
+
+    def run(self, run_steps, profile, alone):
+        """Trains until it is over.
+
+        Args:
+            run_steps: what `_make_steps` returned.
+            profile: the `Profile`, entered.
+            alone: whether this is the only worker.
+
+        Returns:
+            The name of the signal that ended training early, or None.
+        """
+        state, config = self.state, self.config
         saves = (config.save_checkpoints_steps, config.keep_checkpoint_every_steps)
-        run_steps, alone = _make_steps(state, strategy, data, config), worker_count(strategy) == 1
-        own_seconds = seconds = 0.0  # of a step: at this worker, and at all of them
-        while state.step < config.num_train_steps and not given_up():
+        local_seconds = seconds = 0.0  # of a step: in this worker, and the mean of all of them
+        while not self.is_over():
             count = steps_until_stop(state.step, config, seconds)
             profile.before(state.step + 1)
             start = time.perf_counter()
-            metrics = run_steps(count, stop.requested, own_seconds)
+            metrics = run_steps(count, self.stop.requested, local_seconds)
             state.step += count
-            stop.nothing_to_save = False
-            look_after_folder()
-            reporter.steps(state.step, metrics)
+            self.stop.nothing_to_save = False
+            self.restore_folder()
+            self.reporter.steps(state.step, metrics)
             profile.after(state.step)
-            watch.look(metrics)  # waits for the device
-            own_seconds = (time.perf_counter() - start) / count
-            # Not this worker's wish alone: all of them must stop after the same step.
-            stopping = stop.requested if alone else float(metrics["stop"][-1]) > 0
+            self.skipped_steps.check(metrics)  # waits for the device
+            local_seconds = (time.perf_counter() - start) / count
+            # All workers must stop after the same step, not this one alone.
+            stopping = self.stop.requested if alone else float(metrics["stop"][-1]) > 0
             seconds = float(metrics["step_seconds"][-1])
-            if evaluation_is_due() and not stopping:  # there may be little time
-                evaluate()
-                stopping = alone and stop.requested
-            # After the evaluation: a run that is killed goes on after its checkpoint.
-            over = state.step == config.num_train_steps or given_up()
-            if stopping or over or _is_multiple(state.step, *saves):
-                keep()
+            if self.evaluation_is_due() and not stopping:  # there may be little time
+                self.evaluate()
+                stopping = alone and self.stop.requested
+            # After the evaluation: a run that is killed resumes after its checkpoint.
+            if stopping or self.is_over() or _is_multiple(state.step, *saves):
+                self.save()
             if stopping:
-                return stop.signal_name or "a signal to another worker"
-    return None
+                return self.stop.signal_name or "a signal to another worker"
+        return None
 
+    def is_over(self):
+        """Whether all steps are made, or `config.patience` is used up."""
+        config, step = self.config, self.state.step
+        waited = step - self.best.step if self.best and self.best.step else 0
+        out_of_patience = config.patience and waited >= config.patience * config.eval_every_steps
+        return step >= config.num_train_steps or bool(out_of_patience)
 
-def make_again(folder, describe, state, config):
-    """Writes again what was in the output directory when it was removed or renamed.
+    def evaluation_is_due(self):
+        """Whether an evaluation follows this step."""
+        config, step = self.config, self.state.step
+        at_end = step == config.num_train_steps
+        return self.evaluator and (at_end or _is_multiple(step, config.eval_every_steps))
 
-    Args:
-        folder, describe, state, config: as for `train`.
+    def make_up_evaluation(self):
+        """Evaluates a resumed run whose last evaluation a signal prevented."""
+        if self.state.step > self.state.evaluated and self.evaluation_is_due():
+            self.evaluate()
+            self.save()
 
-    Raises:
-        InputError: another training has begun there, or the folder cannot be made; the weights
-            are saved elsewhere.
-    """
-    try:
-        folder.make_again()
-        describe(config.output_dir)
-    except (InputError, OSError) as error:
-        reason = error
-        if isinstance(error, OSError):
-            reason = f"{config.output_dir} cannot be made again ({error.strerror})"
-        aside = _save_aside(describe, state, config)
-        raise InputError(
-            f"{reason}; this training's files there were removed or renamed, so it ends at step "
-            f"{state.step}, saved in {aside}: --output_dir={aside} goes on from there"
-        ) from None
-    warnings.warn(
-        f"{config.output_dir} was removed or renamed while training: after step {state.step} it "
-        "is made again, with the configuration and new curves, and the next checkpoint goes there",
-        stacklevel=2,
-    )
+    def evaluate(self):
+        """Evaluates; the first time after a checkpoint, so that no signal waits for XLA."""
+        if not self.evaluation_compiled and not self.stop.nothing_to_save:
+            self.save()
+            self.stop.nothing_to_save = True
+        results = self.evaluator.run()
+        illustrations = self.evaluator.illustrations() if self.chief else NO_ILLUSTRATIONS
+        self.reporter.evaluation(self.state.step, results, illustrations)
+        self.best.offer(self.state, results)
+        self.state.evaluated = self.state.step
+        self.reporter.restart_clock()
+        self.evaluation_compiled, self.stop.nothing_to_save = True, False
 
+    def save(self):
+        """Writes the curves' next point and a checkpoint."""
+        self.reporter.flush(self.state.step)
+        if self.chief:
+            save(self.state, self.config)
+        self.reporter.restart_clock()
 
-def _save_aside(describe, state, config):
-    """Saves beside the output directory, or where that fails too for temporary files."""
-    parent, name = os.path.split(os.path.abspath(config.output_dir))
-    for place in (parent, tempfile.gettempdir()):
-        aside = os.path.join(place, f"{name}-step-{state.step}")
-        try:
-            save(state, dataclasses.replace(config, output_dir=aside))
-            describe(aside)
-            return aside
-        except (InputError, OSError) as error:
-            failure = error
-    raise failure
+    def restore_folder(self):
+        """Makes the output directory again, with new curves, if somebody has removed it."""
+        if self.folder is not None and self.reporter.is_lost():
+            make_again(self.folder, self.describe, self.state, self.config)
+            self.reporter.begin_again()
+            self.reporter.texts(self.texts, self.state.step)
 
 
 def steps_until_stop(step, config, seconds):
-    """How many updates may follow `step` before something else is to be done.
+    """How many updates may follow `step` before something else is due.
 
     Args:
         step: updates made before.
         config: a `TrainingConfig`.
-        seconds: how long one takes; 0 as long as that is not known.
+        seconds: how long one takes; 0 while that is unknown.
     """
     in_time = max(1, int(LOOP_SECONDS / seconds)) if seconds else 1
     limits = [config.steps_per_loop, in_time, config.num_train_steps - step]
@@ -261,13 +288,13 @@ def _is_multiple(step, *numbers):
 
 
 def _make_steps(state, strategy, data, config):
-    """What runs the next steps, without XLA where XLA cannot compile them, if that is left to us.
+    """The function that runs the next steps; under --xla=auto without XLA where that fails.
 
-    The first step runs in the same loop as all others: TensorFlow optimizes a step by itself
-    otherwise than one in a loop, so that a resumed run would differ in its last bits.
+    The first step runs in the same loop as all others: TensorFlow optimizes a step alone
+    otherwise than one in a loop, so a resumed run would differ in its last bits.
 
-    A step that fails to compile has updated nothing, but has taken its batch: each attempt has
-    its own iterator.
+    A step that fails to compile has updated nothing, but has consumed its batch: each attempt has
+    an iterator of its own.
     """
 
     def make(compilation):
@@ -296,7 +323,7 @@ def weight_norm_function(model):
 
 
 def memory_advice(config):
-    """What `explain_exhaustion` says of a step: what may mend it, which flags there were."""
+    """For `explain_out_of_memory` of a step: what may help, and the flags that decide."""
     remedies = ["--gradient_accumulation_steps=2 or more", "a lower --train_batch_size"]
     if config.recompute == "none":
         remedies.insert(0, "--recompute=block")
@@ -304,24 +331,9 @@ def memory_advice(config):
     return remedies, {f"--{name}": getattr(config, name) for name in names}
 
 
-def compiling_line(compiled, lengths):
-    """What happens before the first step, as a line; None where XLA compiles nothing.
-
-    Args:
-        compiled: what `choose_compilation` returned.
-        lengths: those that batches are cut to; may be empty.
-    """
-    if not compiled.update:
-        return None
-    line = "compiling the training step with XLA, which may take minutes"
-    if len(lengths) > 1:
-        line += f" (again for the first batch of each length: {', '.join(map(str, lengths))})"
-    return line
-
-
 @contextlib.contextmanager
-def explain_records(data):
-    """Turns the error of a damaged record into one that names its file."""
+def name_damaged_record(data):
+    """Turns TensorFlow's error of a damaged record into one that names its file."""
     try:
         yield
     except (tf.errors.DataLossError, tf.errors.InvalidArgumentError) as error:

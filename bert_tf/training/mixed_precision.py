@@ -1,4 +1,4 @@
-"""Mixed precision: what the model computes in, and the loss scale of float16.
+"""Mixed precision: the type that the model computes in, and the loss scale of float16.
 
 Weights, moments and losses are float32 always. The loss scale is that of arXiv:1710.03740,
 section 3.2.
@@ -9,14 +9,14 @@ import warnings
 
 import tensorflow as tf
 
-# What Keras calls each.
+# Precision -> the name of its Keras policy.
 POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16", "float16": "mixed_float16"}
 PRECISIONS = (*POLICIES, "auto")
 
 # The first generation of NVIDIA GPUs that multiplies bfloat16 (Ampere).
 BFLOAT16_CAPABILITY = (8, 0)
 
-# What Linux calls the instructions of CPUs that do.
+# Linux's names of the CPU instructions that do.
 BFLOAT16_FLAGS = ("avx512_bf16", "amx_bf16")
 
 
@@ -27,16 +27,16 @@ INITIAL_SCALE = 2.0**15
 # Good updates until the scale is doubled; as Micikevicius et al. and every mixed-precision library.
 GROWTH_INTERVAL = 2000
 
-# Below this the gradient is not too long for float16, but broken.
+# Below this the gradient is not just too large for float16, but broken.
 MINIMUM_SCALE = 1.0
 
 
 def choose_precision(name):
-    """The precision that a flag means: "auto" is bfloat16 where the hardware multiplies it.
+    """The precision that a flag stands for: "auto" is bfloat16 if the hardware supports it.
 
-    Elsewhere a GPU emulates bfloat16, and on a CPU TensorFlow's own kernels add products up in
-    float32 but cut the sum off to bfloat16 where the hardware's instructions round it: twice the
-    error, towards zero, in more time than float32 takes.
+    Otherwise a GPU emulates bfloat16, and on a CPU TensorFlow's own kernels accumulate in float32
+    but truncate the sum to bfloat16, which the hardware's instructions round: twice the error,
+    towards zero, in more time than float32 takes.
 
     Args:
         name: one of `PRECISIONS`; bfloat16 by name warns where the hardware does not multiply it.
@@ -69,12 +69,12 @@ def _cpu_problem():
 
 
 def _uses_onednn():
-    """Whether TensorFlow may use oneDNN's kernels, which alone know the CPU's instructions."""
+    """Whether TensorFlow may use oneDNN's kernels, the only ones with those instructions."""
     return os.environ.get("TF_ENABLE_ONEDNN_OPTS", "1").lower() not in ("0", "false")
 
 
 def _cpu_flags():
-    """The instructions of this machine's CPU, as Linux lists them; empty elsewhere."""
+    """The flags of this machine's CPU, as Linux lists them; empty on other systems."""
     try:
         with open("/proc/cpuinfo", encoding="ascii", errors="replace") as file:
             lines = [line for line in file if line.startswith("flags")]
@@ -98,7 +98,7 @@ class LossScale:
         self.good_steps = tf.Variable(0, trainable=False, name="loss_scale_good_steps")
 
     def update(self, finite):
-        """Moves on after a step; in the cross-replica context.
+        """Updates the scale after a step; in the cross-replica context.
 
         Args:
             finite: whether the step's gradient was, reduced over all replicas.

@@ -1,4 +1,4 @@
-"""What changes while training, with its checkpoints: going on from one, writing the next."""
+"""The state of a training, and its checkpoints: resuming from one, writing the next."""
 
 import dataclasses
 import math
@@ -38,8 +38,8 @@ class TrainingState:
         model: a `PretrainingModel` or another with an `objective`, made in the strategy's scope.
         optimizer: built for the model, in the same scope.
         loss_scale: a `LossScale` for float16, or None.
-        step: updates made, those that were skipped included.
-        skipped: how many were skipped, because loss or gradient was no number.
+        step: updates made, including skipped ones.
+        skipped: how many were skipped because loss or gradient was not finite.
         evaluated: the step of the newest evaluation.
         order: the `DataOrder`; None before training, and of older checkpoints of fine-tuning,
             where the order of examples follows from the step alone.
@@ -54,7 +54,7 @@ class TrainingState:
     order: DataOrder | None = None
 
     def counters(self):
-        """What a checkpoint holds beside weights and moments."""
+        """What a checkpoint holds besides weights and moments."""
         counters = {"skipped_steps": self.skipped, "evaluated_step": self.evaluated}
         if self.order is not None:
             counters["data_order"] = np.array(self.order, np.int64)
@@ -64,7 +64,7 @@ class TrainingState:
         return counters
 
     def set(self, step, counters):
-        """Takes over what a checkpoint holds."""
+        """Sets the state to what a checkpoint holds."""
         self.step = step
         self.skipped = int(counters.get("skipped_steps", 0))
         self.evaluated = int(counters.get("evaluated_step", step))
@@ -77,11 +77,11 @@ class TrainingState:
 
 
 def restore(state, strategy, output_dir, init_checkpoint=None, allow_missing=(), into=None):
-    """Sets weights, moments and step from the first of these that there is.
+    """Sets weights, moments and step from the first of these that exists.
 
-    1. The newest checkpoint in `output_dir`: the run goes on where it was. One that cannot be
-       read is left out with a warning, for the one before.
-    2. `init_checkpoint`, of Google's or of this project: weights alone, from step 0.
+    1. The newest checkpoint in `output_dir`: the run resumes. One that cannot be read is skipped
+       with a warning.
+    2. `init_checkpoint`, of Google's or of this project: only weights, from step 0.
     3. Neither: the model's initial weights.
 
     Args:
@@ -90,10 +90,10 @@ def restore(state, strategy, output_dir, init_checkpoint=None, allow_missing=(),
         output_dir: the run's directory; of several workers all must see the same files there.
         init_checkpoint: a checkpoint's name, or None.
         allow_missing: as `load_google_checkpoint` has it, for `init_checkpoint`.
-        into: the part of the model that `init_checkpoint` is for; without it the whole.
+        into: the part of the model that `init_checkpoint` is for; None for the whole model.
 
     Returns:
-        A line that says which file was used and why.
+        A line that tells which file was used and why.
 
     Raises:
         InputError: a checkpoint that does not fit the model, or none of several can be read.
@@ -134,7 +134,7 @@ def save(state, config):
     path = checkpoint_path(config.output_dir, state.step)
     save_training_state(path, state.model, state.optimizer, state.step, state.counters())
     for step in list_checkpoints(config.output_dir):
-        if step > state.step:  # could not be read: the run has gone on from one before it
+        if step > state.step:  # could not be read: the run has resumed from an earlier one
             set_aside(checkpoint_path(config.output_dir, step))
     keep_newest(
         config.output_dir, config.keep_checkpoint_max, every=config.keep_checkpoint_every_steps
@@ -145,10 +145,10 @@ class BestCheckpoint:
     """Keeps the weights that were the best in an evaluation, in a folder of their own.
 
     Args:
-        folder: the folder; what an earlier part of the run left there counts.
+        folder: the folder; results of an earlier part of the run count.
         measure: the name of the result that decides.
-        higher: whether more of it is better.
-        start_step: updates made before; what is from a later step will come again, or is of
+        higher: whether a higher value is better.
+        start_step: updates made before; results of a later step will be repeated, or are of
             another run.
         writes: whether this worker writes.
 
@@ -161,11 +161,11 @@ class BestCheckpoint:
         self.measure = measure
         self.sign = 1 if higher else -1
         self.writes = writes
-        found = read_results(folder)
-        if found.get("global_step", 0) > start_step:
-            found = {}
-        self.score = self.sign * found.get(measure, -self.sign * math.inf)
-        self.step = int(found.get("global_step", 0))
+        best = read_results(folder)
+        if best.get("global_step", 0) > start_step:
+            best = {}
+        self.score = self.sign * best.get(measure, -self.sign * math.inf)
+        self.step = int(best.get("global_step", 0))
         if writes:
             remove_unfinished(folder)
 
@@ -181,6 +181,6 @@ class BestCheckpoint:
         save_google_checkpoint(state.model, checkpoint_path(self.folder, state.step))
         write_results(self.folder, {**results, "global_step": state.step})
         for step in list_checkpoints(self.folder):
-            if step != state.step:  # the newest of a run that was begun anew may be a later one
+            if step != state.step:  # a run that started over may have left later ones
                 remove_checkpoint(checkpoint_path(self.folder, step))
         note_checkpoints(self.folder)

@@ -1,4 +1,4 @@
-"""Decides what of a step XLA compiles, and what TensorFlow computes itself."""
+"""Chooses what of a step XLA compiles; the rest TensorFlow computes itself."""
 
 import os
 import warnings
@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from bert_common.errors import InputError
 
-# Has XLA compile on CPUs too, once clustering is on, and only what is no matrix product.
+# Extends auto-clustering to CPUs, and excludes matrix products from it.
 CLUSTERING_FLAGS = "--tf_xla_cpu_global_jit --tf_xla_ops_to_cluster=FUSIBLE"
 
 
@@ -17,61 +17,61 @@ class Compilation(NamedTuple):
 
     Attributes:
         whole: the forward and backward pass, as one computation.
-        between_products: of the forward and backward pass what lies between matrix products.
+        auto_clustering: TensorFlow picks what of both passes is compiled, matrix products apart.
         update: the optimizer's update.
     """
 
     whole: bool
-    between_products: bool
+    auto_clustering: bool
     update: bool
 
     def __str__(self):
-        parts = {"between the products": self.between_products, "off": not self.whole}
+        parts = {"auto-clustering": self.auto_clustering, "off": not self.whole}
         return next((text for text, applies in parts.items() if applies), "on")
 
 
-NOTHING = Compilation(whole=False, between_products=False, update=False)
+NOTHING = Compilation(whole=False, auto_clustering=False, update=False)
 
 
 def choose_compilation(xla, precision):
     """What "auto", "on" or "off" means for a model that computes in this precision.
 
-    "auto" compiles all, but for one case: on a CPU XLA's bfloat16 products take twice the time of
-    oneDNN's, which TensorFlow calls, so there it compiles what lies between them.
+    "auto" compiles all, with one exception: on a CPU XLA's matrix products in bfloat16 take twice
+    the time of oneDNN's, which TensorFlow calls, so there only the rest is compiled.
     """
     cpu = not tf.config.list_physical_devices("GPU")
     slow_products = cpu and precision in ("bfloat16", "float16")
     if xla == "auto" and slow_products:
-        return Compilation(whole=False, between_products=True, update=True)
-    return Compilation(whole=xla != "off", between_products=False, update=xla != "off")
+        return Compilation(whole=False, auto_clustering=True, update=True)
+    return Compilation(whole=xla != "off", auto_clustering=False, update=xla != "off")
 
 
-def compile_between_products():
-    """Has XLA compile what lies between the matrix products of every graph of this process.
+def enable_auto_clustering():
+    """Has XLA compile the operations between matrix products in every graph of this process.
 
-    To be called before the first operation: TensorFlow reads these flags once. Where it comes too
-    late, graphs run as they would without it.
+    Call it before the first operation: TensorFlow reads these flags once. Called too late, it has
+    no effect.
     """
     given = os.environ.get("TF_XLA_FLAGS", "")
-    os.environ["TF_XLA_FLAGS"] = f"{CLUSTERING_FLAGS} {given}".strip()  # the user's own win
+    os.environ["TF_XLA_FLAGS"] = f"{CLUSTERING_FLAGS} {given}".strip()  # the user's flags win
     tf.config.optimizer.set_jit("autoclustering")
 
 
 class Compiled:
-    """A function that XLA compiles; where XLA cannot, it runs without, if that is left to us.
+    """A function that XLA compiles; under "auto" it runs without XLA where that fails.
 
     Args:
         make: a function of a `Compilation` that returns the function. A call that fails because
-            it cannot be compiled must have changed nothing: its arguments are used again.
+            XLA cannot compile it must have changed nothing, as it is repeated without.
         xla: "auto", "on" or "off".
         precision: what the model computes in.
-        what: what the warning calls it.
+        what: its name in the warning.
 
     Attributes:
         function: what `make` returned; None before the first call.
 
     Raises:
-        InputError: XLA cannot compile it, and "on" was asked for.
+        InputError: XLA cannot compile it, and `xla` is "on".
     """
 
     def __init__(self, make, xla, precision, what):
@@ -104,7 +104,7 @@ class Compiled:
         reason = next((line for line in lines if "XLA" in line), lines[0])[:200]
         if self.xla == "on":
             raise InputError(
-                f"--xla=on needs what XLA can compile, {self.what} too (--xla=auto goes on "
+                f"--xla=on needs what XLA can compile, {self.what} too (--xla=auto continues "
                 f"without). Received: {reason}"
             ) from None
         warnings.warn(
@@ -112,7 +112,7 @@ class Compiled:
         )
 
 
-# Memory that ran out, workers that are gone.
+# Out of memory, or a worker is lost.
 _NOT_ABOUT_XLA = (
     tf.errors.ResourceExhaustedError, tf.errors.UnavailableError, tf.errors.AbortedError,
 )  # fmt: skip

@@ -1,1 +1,1 @@
-"""The flags of the programs and their parser; parser is the file to open first."""
+"""The flags of the programs; declaration is the file to open first, then parser."""

@@ -1,4 +1,4 @@
-"""The flags that all programs of downstream tasks have, with the checks that need no data."""
+"""The flags that all programs of downstream tasks share, with the checks that need no data."""
 
 import dataclasses
 import os
@@ -7,6 +7,7 @@ import re
 from bert_common.errors import InputError
 from bert_tf.checkpoint_files import exists, latest_checkpoint
 from finetuning.inputs import SHORTEST
+from run_scripts.flags.declaration import PerModel, check_bounds, flag
 from run_scripts.flags.limits import (
     HIGHEST_RATE,
     LARGEST_BATCH,
@@ -16,12 +17,8 @@ from run_scripts.flags.limits import (
     MOST_SEEDS,
     MOST_STEPS,
 )
-from run_scripts.flags.parser import PerModel, check_bounds, flag
 from run_scripts.flags.tokenizer import TokenizerFlags
-from run_scripts.flags.training import (
-    TrainingFlags,
-    check_training_flags,
-)
+from run_scripts.flags.training import TrainingFlags, check_training_flags
 from run_scripts.model_folder import find_checkpoint
 
 
@@ -38,28 +35,28 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
     )
     max_seq_length: int = flag(
         PerModel(128, 512),
-        "Most pieces of an example, specials included; more are cut off.",
+        "The most pieces of an example, special tokens included; the rest is cut off.",
         least=SHORTEST,
         most=LONGEST_SEQUENCE,
     )
     do_train: bool = flag(False, "Whether to train.")
-    do_eval: bool = flag(False, "Whether to measure the model on all splits with labels.")
-    do_predict: bool = flag(False, "Whether to write predictions for the split that is unknown.")
+    do_eval: bool = flag(False, "Whether to evaluate the model on all splits with labels.")
+    do_predict: bool = flag(False, "Whether to write predictions for --predict_split.")
     predict_split: str = flag(
         None, "Which split to predict. Without it: test where there is one, else dev."
     )
     train_batch_size: int = flag(
-        32, "Examples of an update, over all devices.", least=1, most=LARGEST_BATCH
+        32, "Examples in an update, over all devices.", least=1, most=LARGEST_BATCH
     )
     eval_batch_size: int = flag(
-        8, "Examples of an evaluation step, over all devices.", least=1, most=LARGEST_BATCH
+        8, "Examples in an evaluation step, over all devices.", least=1, most=LARGEST_BATCH
     )
     predict_batch_size: int = flag(
         8, "Examples that are predicted together, over all devices.", least=1, most=LARGEST_BATCH
     )
     optimizer: str = flag("adamw", "Google's AdamW or LAMB.", choices=("adamw", "lamb"))
     learning_rate: float = flag(
-        5e-5, "The rate that the warm-up aims at.", above=0, most=HIGHEST_RATE
+        5e-5, "The learning rate at the end of the warm-up.", above=0, most=HIGHEST_RATE
     )
     num_train_epochs: float = flag(
         PerModel(3.0, None), "Passes over the training examples.", above=0, most=MOST_EPOCHS
@@ -84,51 +81,51 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
     )
     eval_every_steps: int = flag(
         0,
-        "Updates between two evaluations while training, by which the best checkpoint is chosen; "
-        "0: the last one is. Where a task has no dev split a twentieth of the training examples is "
-        "held out for it.",
+        "Updates between two evaluations while training, which choose the best checkpoint; 0: the "
+        "last checkpoint is used. Where a task has no dev split, a twentieth of the training "
+        "examples is held out for them.",
         least=0,
         most=MOST_STEPS,
     )
     patience: int = flag(
         0,
-        "End training after so many evaluations in a row without a better one; 0: never.",
+        "End training after so many evaluations in a row without a better result; 0: never.",
         least=0,
         most=MOST_STEPS,
     )
     num_seeds: int = flag(
         1,
-        "Train as often, with --random_seed and the numbers after it, each in a folder of its own "
-        "below --output_dir; prints mean and standard deviation.",
+        "Train so many times, with --random_seed and the seeds after it, each in its own folder "
+        "in --output_dir; prints mean and standard deviation.",
         least=1,
         most=MOST_SEEDS,
     )
     bucket_boundaries: str = flag(
         "auto",
-        "Lengths that batches may have: examples of about equal length come in one batch. auto: "
-        "one to seven, chosen by the examples and by the work ahead, as each is compiled; none: "
-        "all are padded to max_seq_length; or numbers separated by commas.",
+        "Lengths that batches are padded to: batches are made of examples of about equal length. "
+        "auto: one to seven, chosen by the examples and by the work ahead, as each is compiled; "
+        "none: all are padded to max_seq_length; or numbers separated by commas.",
     )
     classifier_dropout: float = flag(
         0.1,
-        "The rate of dropout before the task's head, as ALBERT's paper calls it.",
+        "The dropout rate before the task's head; the name is from ALBERT's paper.",
         least=0,
         below=1,
     )
-    freeze_encoder: bool = flag(False, "Train the head alone, on what the encoder gives.")
+    freeze_encoder: bool = flag(False, "Train only the head, on the encoder's outputs.")
     feature_layers: str = flag(
         None,
-        "Layers whose vectors the head reads, concatenated, for example -1,-2,-3,-4 (0 is the "
-        "first). Without it: what the task's head always reads.",
+        "Layers whose outputs the head reads, concatenated, for example -1,-2,-3,-4 (0 is the "
+        "first). Without it: the head's usual input.",
     )
-    cached_dir: str = flag(None, "Means nothing here: examples are encoded in seconds.")
+    cached_dir: str = flag(None, "Has no effect here: examples are encoded in seconds.")
     albert_hub_module_handle: str = flag(
         None, "Refused: give the module's checkpoint as --init_checkpoint."
     )
 
 
 def check_finetune_flags(values):
-    """Refuses values that cannot work, whatever the files hold."""
+    """Refuses values that cannot work with any files."""
     # Only some programs have --export_dir.
     exports = getattr(values, "export_dir", None)
     if not (values.do_train or values.do_eval or values.do_predict or exports):
@@ -140,7 +137,7 @@ def check_finetune_flags(values):
             "checkpoint in its folder variables, for --init_checkpoint. Received: "
             f"{values.albert_hub_module_handle}"
         )
-    check_bounds(values)  # again, for those that a model's folder remembers
+    check_bounds(values)  # again, for values that a model's folder remembers
     if values.random_seed + values.num_seeds - 1 > MAX_SEED:
         raise InputError(
             f"--random_seed + --num_seeds must be at most {MAX_SEED + 1}. Received: "
@@ -158,11 +155,11 @@ def check_finetune_flags(values):
 
 
 def resolve_steps(values, given):
-    """Puts None where one of two flags of the same meaning was given and the other was not.
+    """Sets the other one of two flags with the same meaning to None where one was given.
 
     Args:
-        values: `FinetuneFlags` without `PerModel`.
-        given: the same as the command line had it.
+        values: `FinetuneFlags`, its `PerModel` resolved.
+        given: the same as parsed.
     """
     for one, other in (("num_train_epochs", "train_step"), ("warmup_proportion", "warmup_step")):
         chosen = [name for name in (one, other) if not isinstance(getattr(given, name), PerModel)]
@@ -175,7 +172,7 @@ def resolve_steps(values, given):
 
 
 def training_steps(values, examples):
-    """How many updates there are, and how many of them are warm-up.
+    """How many updates a training makes, and how many of them are warm-up.
 
     Args:
         values: `FinetuneFlags` of `resolve_steps`.
@@ -234,7 +231,7 @@ def read_layers(name, text, config):
 
 
 def find_fine_tuned(values):
-    """The checkpoint to evaluate or predict with, when nothing is trained."""
+    """The checkpoint to evaluate or predict with when nothing is trained."""
     source = values.init_checkpoint or values.output_dir
     if exists(source):
         return source
@@ -250,10 +247,10 @@ def check_initial(values):
     """Refuses an --init_checkpoint that is not there."""
     prefix = values.init_checkpoint
     if prefix and not exists(prefix) and not latest_checkpoint(values.output_dir):
-        found = find_checkpoint(prefix) if os.path.isdir(prefix) else None
+        inside = find_checkpoint(prefix) if os.path.isdir(prefix) else None
         raise InputError(
             f"--init_checkpoint must name a checkpoint, that is a file {prefix}.index. "
-            f"Received: no such file{f'; did you mean {found} ?' if found else ''}"
+            f"Received: no such file{f'; did you mean {inside} ?' if inside else ''}"
         )
 
 
@@ -266,7 +263,7 @@ def output_dirs(values):
 
 
 def measured_splits(dataset):
-    """The splits that a model can be judged by; the first one leads."""
+    """The splits that a model can be evaluated on; the first one's results lead."""
     return [name for name, labelled in dataset.splits.items() if labelled and name != "train"]
 
 

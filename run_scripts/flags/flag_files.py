@@ -1,7 +1,7 @@
-"""Puts the flags of flag files into a command line, with paths as they are found.
+"""Expands the flag files of a command line, and finds the files that flags name.
 
-A path is looked up in the working folder, then beside the flag file that it stands in, then among
-the flag files and configurations that this project ships.
+A path is looked up in the working folder, then beside the flag file that names it, then among the
+flag files and configurations that come with this project.
 """
 
 import glob
@@ -16,14 +16,14 @@ _SHIPPED_FROM_ROOT = "run_scripts/flagfiles/"  # as a command names them from th
 
 
 def expand(arguments, inputs):
-    """Puts the flags of flag files where the files are named, and finds the inputs.
+    """Replaces each --flagfile by the flags in it, and finds the inputs.
 
     Args:
         arguments: a command line without the program's name.
         inputs: the names of the flags whose values are files or folders to read.
 
     Returns:
-        A list of arguments without --flagfile, paths among them as they were found.
+        A list of arguments without --flagfile, with paths as they were found.
 
     Raises:
         InputError: a flag file is missing, malformed, or names itself.
@@ -92,31 +92,31 @@ def find_input(value, folder=None):
     """Where files to read lie.
 
     Args:
-        value: a path, or paths, globs or checkpoints' prefixes separated by commas.
-        folder: that of the flag file they are named in, or None.
+        value: a path, or paths, globs or checkpoint prefixes separated by commas.
+        folder: that of the flag file that names them, or None.
 
     Returns:
-        The value, each part of it as it is found; a part that is nowhere as it was.
+        The value, each part of it as it was found; a part that exists nowhere is unchanged.
     """
-    if _is_there(value):
+    if _exists(value):
         return value
     parts = re.split(r"(?<!\\),", value)  # as `paths.split_list`
     if len(parts) == 1:
         return _find_part(value, folder)
-    found = (_find_part(part.replace("\\,", ","), folder) for part in parts)
-    return ",".join(path.replace(",", "\\,") for path in found)
+    paths = (_find_part(part.replace("\\,", ","), folder) for part in parts)
+    return ",".join(path.replace(",", "\\,") for path in paths)
 
 
 def _find_part(part, folder):
     path = part.strip()
-    if not path or os.path.isabs(path) or _is_there(path):
+    if not path or os.path.isabs(path) or _exists(path):
         return part
-    if folder is not None and _is_there(os.path.join(folder, path)):
+    if folder is not None and _exists(os.path.join(folder, path)):
         return os.path.join(folder, path)
     shipped = SHIPPED / path.removeprefix(_SHIPPED_FROM_ROOT)
     return str(shipped) if shipped.parent == SHIPPED and shipped.is_file() else part
 
 
-def _is_there(path):
-    """Whether a path, a glob or a checkpoint's prefix leads to something."""
+def _exists(path):
+    """Whether a path, a glob or a checkpoint's prefix matches a file."""
     return os.path.exists(path) or os.path.exists(f"{path}.index") or bool(glob.glob(path))

@@ -1,9 +1,9 @@
 """The order in which `--help` shows flags, and an example of each program's command line."""
 
-# Where a flag is shown that no other heading lists.
+# The heading for flags that no other heading lists.
 GENERAL = "General"
 
-# heading -> flags, in the order they are shown in; what is required comes before all of them.
+# heading -> flags, in the order they are shown in; required flags come before all of them.
 GROUPS = {
     "Model and tokenizer": (
         "model", "model_dir", "bert_config_file", "albert_config_file", "init_checkpoint",
@@ -44,11 +44,11 @@ GROUPS = {
     GENERAL: ("random_seed",),
 }  # fmt: skip
 
-# What the help of a flag begins with that is there for Google's command lines alone.
+# How the help of a flag begins that is only there for Google's command lines.
 COMPATIBILITY = "For command lines of Google's programs"
-_COMPATIBLE = ("Accepted ", "Means nothing ", "Another name ", "Refused:")
+_COMPATIBLE = ("Accepted ", "Has no effect ", "Another name ", "Refused:")
 
-# Shown by --helpfull alone.
+# Shown only by --helpfull.
 TPU = "For TPUs, without effect here"
 _TPU_FLAGS = (
     "use_tpu", "tpu_name", "tpu_zone", "gcp_project", "master", "num_tpu_cores",
@@ -92,7 +92,7 @@ def group_of(name, help, required):
 
     Args:
         name: the flag's.
-        help: what a person reads about it.
+        help: its help text.
         required: whether a run without it is refused.
     """
     if required:

@@ -1,9 +1,9 @@
 """The highest values that flags take, where several flags share one.
 
-What is larger is a slip of the hand, and would fill the memory or take for ever.
+Anything larger is a typing error, and would fill the memory or take forever.
 """
 
-# Updates, evaluations, checkpoints: what an int32 holds, more than anybody will ever train.
+# Updates, evaluations, checkpoints: what an int32 holds, more than any training has.
 MOST_STEPS = 2**31 - 1
 
 # The largest batches that BERT was trained with have 65,536 examples.
@@ -24,14 +24,14 @@ MOST_DEVICES = 1024
 # What the seeds of TensorFlow and of the training step have room for.
 MAX_SEED = 2**31 - 1
 
-# A pass over the examples that is repeated more often learns nothing any more.
+# More passes over the examples teach a model nothing.
 MOST_EPOCHS = 1_000_000
 
 # A rate of 1 is too high for both optimizers.
 HIGHEST_RATE = 1000
 
-# Trainings whose mean and deviation somebody wants to know.
+# Seeds to average over: more tell nothing new.
 MOST_SEEDS = 1000
 
-# Answers to a question that somebody reads.
+# Answers to a question: nobody reads more.
 MOST_SHOWN = 1000

@@ -1,29 +1,22 @@
 """Turns a frozen dataclass into the command line of a program.
 
-    @dataclasses.dataclass(frozen=True)
-    class CopyFlags:
-        \"""Copies a file.\"""
-        source: str = flag(None, "The file to copy.", required=True)
-        times: int = flag(1, "How often.")
+@dataclasses.dataclass(frozen=True)
+class CopyFlags:
+    \"""Copies a file.\"""
+    source: str = flag(None, "The file to copy.", required=True)
+    times: int = flag(1, "How often.")
 
-    def main(argv=None):
-        return run_program(copy, CopyFlags, argv)     # copy(CopyFlags(source=..., times=1))
-
-A field is the only declaration of its flag. Where the two reference repositories have
-different defaults for one flag, the default is a `PerModel`, and the program's dataclass
-says which of them holds once it knows which model is meant (`resolve_model_defaults`).
+def main(argv=None):
+    return run_program(copy, CopyFlags, argv)     # copy(CopyFlags(source=..., times=1))
 """
 
 import contextlib
 import dataclasses
 import errno
 import inspect
-import operator
 import os
 import sys
 import textwrap
-import types
-import typing
 import warnings
 
 from absl import flags as absl_flags
@@ -32,6 +25,7 @@ from tqdm import tqdm
 from bert_common.errors import InputError
 from bert_common.folders import check_utf8
 from bert_common.startup import end_silently_from_now_on, interruptible
+from run_scripts.flags.declaration import PerModel, check_bounds, value_type
 from run_scripts.flags.flag_files import expand
 from run_scripts.flags.help_groups import (
     COMPATIBILITY,
@@ -45,85 +39,6 @@ from run_scripts.flags.help_groups import (
 from run_scripts.flags.paths import check_paths
 
 
-@dataclasses.dataclass(frozen=True)
-class PerModel:
-    """A default that depends on whose program this was: google-research/bert's or albert's."""
-
-    bert: object
-    albert: object
-
-
-def both(value):
-    """A default that is the same for both, and like a `PerModel` can be told from a given value."""
-    return PerModel(value, value)
-
-
-def flag(
-    default,
-    help,
-    *,
-    required=False,
-    is_input=False,
-    choices=None,
-    least=None,
-    above=None,
-    most=None,
-    below=None,
-):
-    """Declares one flag as a dataclass field.
-
-    Args:
-        default: the value without the flag; None for "not given"; a `PerModel` for two defaults.
-        help: what a person reads in `--help`.
-        required: whether a run without the flag is refused.
-        is_input: whether the value names what is read, which `flag_files` looks up in more places
-            than the working folder.
-        choices: the allowed values, for a string flag.
-        least, above: the lowest value that is allowed, or one that it must be above; every number
-            has one of them, and one of the next two.
-        most, below: the highest value that is allowed, or one that it must be below.
-    """
-    bounds = {"least": least, "above": above, "most": most, "below": below}
-    given = {name: bound for name, bound in bounds.items() if bound is not None}
-    return dataclasses.field(
-        default=default,
-        metadata={
-            "help": help,
-            "required": required,
-            "is_input": is_input,
-            "choices": choices,
-            "bounds": given,
-        },
-    )
-
-
-# How a bound is said, and when it is kept; a NaN keeps none.
-_BOUNDS = {
-    "least": ("at least", operator.ge),
-    "above": ("above", operator.gt),
-    "most": ("at most", operator.le),
-    "below": ("below", operator.lt),
-}
-
-
-def check_bounds(values):
-    """Refuses numbers out of the bounds that their flags were declared with.
-
-    Args:
-        values: an instance of a program's dataclass; what is no number is let through.
-
-    Raises:
-        InputError: names the flag, its bounds, its value.
-    """
-    for field in dataclasses.fields(values):
-        value, bounds = getattr(values, field.name), field.metadata["bounds"]
-        if type(value) not in (int, float):
-            continue
-        if not all(_BOUNDS[name][1](value, bound) for name, bound in bounds.items()):
-            must = " and ".join(f"{_BOUNDS[name][0]} {bound}" for name, bound in bounds.items())
-            raise InputError(f"--{field.name} must be {must}. Received: {value}")
-
-
 def run_program(program, flags_class, argv=None):
     """Parses the command line, calls `program(values)`, turns bad input into one line.
 
@@ -135,7 +50,7 @@ def run_program(program, flags_class, argv=None):
         if values is not None:  # None: --help was printed
             with interruptible(), _warnings_in_one_line():
                 program(values)
-        sys.stdout.flush()  # now, while a full disk can still be told
+        sys.stdout.flush()  # now, while a full disk can still be reported
         return 0
     except InputError as error:
         return _complain(error)
@@ -149,8 +64,8 @@ def run_program(program, flags_class, argv=None):
         return status
 
 
-# What a person can set right: no such file, no permission, a full or failing disk, a folder
-# for a file, a name that is too long.
+# Errors that the user can fix: no such file, no permission, a full or failing disk, a folder for a
+# file, a name that is too long.
 _ORDINARY_ERRNO = {
     errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT, errno.EROFS,
     errno.EISDIR, errno.ENOTDIR, errno.EFBIG, errno.EIO, errno.ENAMETOOLONG, errno.ELOOP,
@@ -159,7 +74,7 @@ _ORDINARY_ERRNO = {
 
 @contextlib.contextmanager
 def _warnings_in_one_line():
-    """Shows warnings to people: one line each, above a progress bar, without a line of code."""
+    """Shows warnings in one line each, above a progress bar, without source code."""
     kept = warnings.showwarning
     warnings.showwarning = lambda message, *_, **__: tqdm.write(
         f"warning: {' '.join(str(message).split())}", file=sys.stderr
@@ -170,7 +85,7 @@ def _warnings_in_one_line():
         warnings.showwarning = kept
 
 
-# What a person reads of a message that holds a value of thousands of characters.
+# Longer messages, with values of thousands of characters, are shortened.
 _LONGEST_MESSAGE = 1500
 
 
@@ -189,12 +104,12 @@ FLAGFILE_HELP = (
 
 HELP_FLAGS = ("help", "h", "helpshort", "helpfull")
 
-# What every program of absl's has, and command lines written for the reference programs may hold.
+# absl's own flags, which command lines of the reference programs may hold.
 LOGGING_FLAGS = ("logtostderr", "alsologtostderr", "verbosity", "v", "stderrthreshold", "log_dir")
 
 
 def _with_values(argv):
-    """Gives the logging flags that may stand alone a value, since none of them is read."""
+    """Gives logging flags without a value one, as they are declared with values and not read."""
     alone = {f"{dashes}{name}" for dashes in ("-", "--") for name in LOGGING_FLAGS}
     return [f"{argument}=true" if argument in alone else argument for argument in argv]
 
@@ -220,7 +135,7 @@ def parse(flags_class, argv):
     for name in HELP_FLAGS:
         absl_flags.DEFINE_boolean(name, False, "Show the flags.", flag_values=values)
     for name in LOGGING_FLAGS:
-        absl_flags.DEFINE_string(name, None, "Accepted, means nothing here.", flag_values=values)
+        absl_flags.DEFINE_string(name, None, "Accepted, without effect.", flag_values=values)
     inputs = {f.name for f in dataclasses.fields(flags_class) if f.metadata["is_input"]}
     try:
         rest = values(_with_values([argv[0], *expand(argv[1:], inputs)]))[1:]
@@ -265,44 +180,19 @@ def define_flags(flags_class, values):
             absl_flags.DEFINE_string(field.name, **arguments)
 
 
-def value_type(field):
-    """The type of a field's value: `int` for both `int` and `int | None`."""
-    if isinstance(field.type, types.UnionType):
-        return next(t for t in typing.get_args(field.type) if t is not types.NoneType)
-    return field.type
-
-
-def resolve_model_defaults(values, model_type):
-    """Puts one model's defaults where the command line gave no value.
-
-    Args:
-        values: an instance of a program's dataclass.
-        model_type: "bert" or "albert".
-
-    Returns:
-        A copy of `values` without any `PerModel` left.
-    """
-    given = {
-        field.name: getattr(getattr(values, field.name), model_type)
-        for field in dataclasses.fields(values)
-        if isinstance(getattr(values, field.name), PerModel)
-    }
-    return dataclasses.replace(values, **given)
-
-
-# From here on a bound is no news to anybody who reads --help.
+# `--help` does not show bounds from here on.
 _NO_LIMIT = 2**31 - 1
 
 _PACKAGE = __name__.split(".")[0]
 
 
 def help_text(flags_class, program, full=True):
-    """What the program does, an example, then every flag with its default, in groups.
+    """The text of `--help`: what the program does, an example, the flags in groups.
 
     Args:
         flags_class: the program's dataclass.
         program: its name, or the path that it was started by.
-        full: also the flags that mean something for TPUs alone.
+        full: whether to show the flags for TPUs too.
     """
     folder, program = os.path.split(program)
     started = f"python {program}" if program.endswith(".py") else program
@@ -331,7 +221,7 @@ def help_text(flags_class, program, full=True):
 
 
 def _described(flag, help):
-    """A flag, then what it does in lines that a terminal need not break."""
+    """The lines about a flag: its name, then its help, wrapped."""
     indent = " " * 8
     wrapped = textwrap.wrap(
         help, 96, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False
@@ -340,7 +230,7 @@ def _described(flag, help):
 
 
 def _help_lines(field):
-    """A flag with its values and its default, then what it does."""
+    """The lines about a flag, with its values and its default."""
     default = field.default
     if isinstance(default, PerModel) and default.bert == default.albert:
         default = default.bert

@@ -1,4 +1,4 @@
-"""What the flags that name files and folders may say: lists, globs, no addresses of storage."""
+"""Reads flags that name files and folders: lists, globs, no addresses of storage systems."""
 
 import dataclasses
 import glob
@@ -20,7 +20,7 @@ def check_paths(values):
     """Refuses addresses such as gs://bucket/folder, which would become local folders.
 
     Nothing is read from or written to such storage: a rename there is not one step, and locks do
-    not hold. Flags that mean nothing are let through.
+    not hold. Flags without effect are not checked.
 
     Raises:
         InputError: names the flag and its value.

@@ -1,4 +1,4 @@
-"""The flags of run_pretraining, and what can be said of them before TensorFlow is imported."""
+"""The flags of run_pretraining, with the checks that need no TensorFlow."""
 
 import dataclasses
 import hashlib
@@ -9,13 +9,10 @@ import warnings
 from bert_common.errors import InputError
 from bert_tf.checkpoint_files import exists, latest_checkpoint
 from create_pretraining_data.records.metadata import read_sidecar, sidecar_path, tokenizer_beside
+from run_scripts.flags.declaration import PerModel, flag
 from run_scripts.flags.limits import HIGHEST_RATE, LARGEST_BATCH, LONGEST_SEQUENCE, MOST_STEPS
-from run_scripts.flags.parser import PerModel, flag
 from run_scripts.flags.tokenizer import TokenizerFlags, open_tokenizer
-from run_scripts.flags.training import (
-    TrainingFlags,
-    check_training_flags,
-)
+from run_scripts.flags.training import TrainingFlags, check_training_flags
 from run_scripts.model_folder import check_table, find_checkpoint, find_tokenizer
 from tokenization import load_tokenizer
 from tokenization.vocabulary import load_vocabulary, read_bytes
@@ -25,9 +22,9 @@ from tokenization.vocabulary import load_vocabulary, read_bytes
 class PretrainFlags(TrainingFlags):
     """Pre-trains BERT or ALBERT on the records of create_pretraining_data.py.
 
-    Give --bert_config_file or --albert_config_file, or --model_dir to go on from a model: that
+    Give --bert_config_file or --albert_config_file, or --model_dir to continue from a model: that
     chooses between BERT and ALBERT, and with it the defaults of google-research/bert or of
-    google-research/albert. A run that was stopped goes on from the newest checkpoint in
+    google-research/albert. A run that was stopped resumes from the newest checkpoint in
     --output_dir when it is started again."""
 
     input_file: str = flag(
@@ -38,7 +35,7 @@ class PretrainFlags(TrainingFlags):
     )
     allow_missing: str = flag(
         "",
-        "What --init_checkpoint may lack: beginnings of Google's variable names, separated by "
+        "What --init_checkpoint may lack: prefixes of Google's variable names, separated by "
         "commas; cls/ for the pre-training heads.",
     )
     vocab_file: str = flag(
@@ -49,42 +46,50 @@ class PretrainFlags(TrainingFlags):
     tokenizer_dir: str = flag(
         None,
         "The records' tokenizer (a folder with tokenizer_config.json): checked likewise, and "
-        "copied into --output_dir; without it that which lies beside the records.",
+        "copied into --output_dir. Without it: the one beside the records.",
         is_input=True,
     )
     do_lower_case: bool = flag(
         None,
         "Whether the tokenizer of a released model in --model_dir lower-cases. Without it: what "
-        "its name says (uncased_..., multi_cased_...), or not where its vocabulary has capital "
+        "its name says (uncased_..., multi_cased_...), or false if its vocabulary has capital "
         "letters.",
     )
     max_seq_length: int = flag(
         PerModel(128, 512),
-        "Length of the records' sequences; need not be given where a JSON file lies beside them.",
+        "Length of the records' sequences. Without it: what the JSON file beside the records says.",
         least=1,
         most=LONGEST_SEQUENCE,
     )
     max_predictions_per_seq: int = flag(
         PerModel(20, 20),
-        "Places for masked words in a record; likewise.",
+        "Masked positions of a record; likewise.",
         least=1,
         most=LONGEST_SEQUENCE,
     )
     do_train: bool = flag(PerModel(False, True), "Whether to train.")
     do_eval: bool = flag(PerModel(False, False), "Whether to evaluate, after training if both.")
     train_batch_size: int = flag(
-        PerModel(32, 4096), "Examples of an update, over all devices.", least=1, most=LARGEST_BATCH
+        PerModel(32, 4096), "Examples in an update, over all devices.", least=1, most=LARGEST_BATCH
     )
     eval_batch_size: int = flag(
-        PerModel(8, 64), "Examples of an evaluation step.", least=1, most=LARGEST_BATCH
+        PerModel(8, 64),
+        "Examples in an evaluation step, over all devices.",
+        least=1,
+        most=LARGEST_BATCH,
     )
     optimizer: str = flag(
         PerModel("adamw", "lamb"), "Google's AdamW or LAMB.", choices=("adamw", "lamb")
     )
     learning_rate: float = flag(
-        PerModel(5e-5, 0.00176), "The rate that the warm-up aims at.", above=0, most=HIGHEST_RATE
+        PerModel(5e-5, 0.00176),
+        "The learning rate at the end of the warm-up.",
+        above=0,
+        most=HIGHEST_RATE,
     )
-    poly_power: float = flag(1.0, "The power of the rate's fall.", above=0, most=100)
+    poly_power: float = flag(
+        1.0, "The power of the polynomial decay of the learning rate.", above=0, most=100
+    )
     num_train_steps: int = flag(
         PerModel(100000, 125000), "Updates in all.", least=1, most=MOST_STEPS
     )
@@ -99,23 +104,23 @@ class PretrainFlags(TrainingFlags):
     )
     eval_input_file: str = flag(
         None,
-        "Held-out TFRecord files to evaluate on; without them the training files are read.",
+        "Held-out TFRecord files to evaluate on. Without it: the training files.",
         is_input=True,
     )
     eval_every_steps: int = flag(
         0,
-        "Updates between two evaluations on --eval_input_file; 0: one at the end.",
+        "Updates between two evaluations on --eval_input_file; 0: only one, at the end.",
         least=0,
         most=MOST_STEPS,
     )
-    max_eval_steps: int = flag(100, "Evaluate at most so many batches.", least=1, most=MOST_STEPS)
+    max_eval_steps: int = flag(100, "The most batches to evaluate.", least=1, most=MOST_STEPS)
     bucket_boundaries: str = flag(
         None,
-        "Shorter lengths that a batch may have too, separated by commas, for example 128,256: "
-        "examples of about equal length come in one batch. Not for packed records.",
+        "Shorter lengths that batches may be cut to, separated by commas, for example 128,256: "
+        "batches are made of examples of about equal length. Not for packed records.",
     )
     export_dir: str = flag(
-        None, "After training, also write weights, configuration and tokenizer here, no moments."
+        None, "After training, also write weights (no moments), configuration and tokenizer here."
     )
     masked_lm_budget: float = flag(
         0.0, "Accepted at 0: it did nothing in Google's program.", least=0, most=1
@@ -124,7 +129,7 @@ class PretrainFlags(TrainingFlags):
 
 
 def check_flags(values):
-    """Refuses values that cannot work, whatever the files hold."""
+    """Refuses values that cannot work with any files."""
     if not (values.do_train or values.do_eval):
         raise InputError("--do_train or --do_eval must be on. Received: both off")
     check_training_flags(values)
@@ -135,7 +140,7 @@ def check_flags(values):
     if values.do_train and values.num_warmup_steps > values.num_train_steps:
         warnings.warn(
             f"--num_warmup_steps={values.num_warmup_steps} is more than "
-            f"--num_train_steps={values.num_train_steps}: the rate never comes near "
+            f"--num_train_steps={values.num_train_steps}: the learning rate never reaches "
             "--learning_rate",
             stacklevel=2,
         )
@@ -165,7 +170,7 @@ def read_bucket_boundaries(values, record_format):
         )
     if record_format.packed_sequences:
         raise InputError(
-            "--bucket_boundaries is for records that are not packed, rows of which are full. "
+            "--bucket_boundaries is for records that are not packed: packed rows are full. "
             f"Received: --bucket_boundaries={values.bucket_boundaries} and packed records"
         )
     return (*lengths, longest)
@@ -186,15 +191,15 @@ def check_vocabulary(values, config):
         vocabulary, _ = load_vocabulary(values.vocab_file)
         check_table(config, max(vocabulary.values()) + 1, values.vocab_file)
     elif values.model_dir:
-        found = find_tokenizer(values.model_dir, values.do_lower_case)
-        tokenizer = open_tokenizer(TokenizerFlags(**found)) if found else None
+        flags = find_tokenizer(values.model_dir, values.do_lower_case)
+        tokenizer = open_tokenizer(TokenizerFlags(**flags)) if flags else None
         source = values.model_dir
     if tokenizer is not None:
         check_table(config, tokenizer.vocab_size, source)
     return tokenizer
 
 
-def read_own_tokenizer(config, files):
+def read_records_tokenizer(config, files):
     """The tokenizer that lies beside the records, or None.
 
     Args:
@@ -209,53 +214,50 @@ def read_own_tokenizer(config, files):
         return None
     folder = tokenizer_beside(path)
     tokenizer = load_tokenizer(folder)
-    found, wanted = tokenizer.fingerprint(), read_sidecar(path)["tokenizer"]["fingerprint"]
-    if found != wanted:
+    actual, wanted = tokenizer.fingerprint(), read_sidecar(path)["tokenizer"]["fingerprint"]
+    if actual != wanted:
         raise InputError(
             f"{folder} must be what the records were made with: fingerprint {wanted[:12]}... in "
             f"{sidecar_path(path)} (--tokenizer_dir names another folder). "
-            f"Received: fingerprint {found[:12]}..."
+            f"Received: fingerprint {actual[:12]}..."
         )
     check_table(config, tokenizer.vocab_size, folder)
     return tokenizer
 
 
-def take_described_lengths(values, given, files):
-    """Puts the lengths that the JSON file beside the records says where no flag was given.
+LENGTHS = ("max_seq_length", "max_predictions_per_seq")
+
+
+def described_lengths(given, files):
+    """The lengths that the JSON file beside the records says, where no flag was given.
 
     Args:
-        values: `PretrainFlags` without `PerModel`.
-        given: the same as the command line had it.
+        given: `PretrainFlags`, its `PerModel` not resolved.
         files: the record files.
 
     Returns:
-        `PretrainFlags`.
+        A dict: flag -> value.
     """
-    description = read_sidecar(files[0])
-    if description is None:
-        return values
-    described = description.get("record_format", {})
-    lengths = {
+    described = (read_sidecar(files[0]) or {}).get("record_format", {})
+    return {
         name: described[name]
-        for name in ("max_seq_length", "max_predictions_per_seq")
+        for name in LENGTHS
         if name in described and isinstance(getattr(given, name), PerModel)
     }
-    return dataclasses.replace(values, **lengths)
 
 
 def evaluation_shape(values, files):
-    """The lengths of held-out records, which may differ from those that are trained on.
+    """The lengths of held-out records, which may differ from those of the training records.
 
     Args:
-        values: `PretrainFlags` without `PerModel`.
+        values: `PretrainFlags`, resolved.
         files: the held-out record files.
 
     Returns:
-        max_seq_length and max_predictions_per_seq: of the JSON file beside them, else the flags'.
+        max_seq_length and max_predictions_per_seq: of the JSON file beside them, else of the flags.
     """
     described = (read_sidecar(files[0]) or {}).get("record_format", {})
-    names = ("max_seq_length", "max_predictions_per_seq")
-    return tuple(described.get(name, getattr(values, name)) for name in names)
+    return tuple(described.get(name, getattr(values, name)) for name in LENGTHS)
 
 
 def check_described_tokenizer(values, tokenizer, files):
@@ -264,11 +266,12 @@ def check_described_tokenizer(values, tokenizer, files):
     Args:
         values: `PretrainFlags`.
         tokenizer: that of --tokenizer_dir or --model_dir, or None.
-        files: the record files; those without a JSON file beside them are let through.
+        files: the record files; those without a JSON file beside them are not checked.
     """
     made_with = {path: (read_sidecar(path) or {}).get("tokenizer", {}) for path in files}
-    known = {path: made.get("fingerprint") for path, made in made_with.items()}
-    known = {path: found for path, found in known.items() if found}
+    known = {
+        path: made["fingerprint"] for path, made in made_with.items() if made.get("fingerprint")
+    }
     if len(set(known.values())) > 1:
         one = next(iter(known))
         other = next(path for path in known if known[path] != known[one])
@@ -280,29 +283,29 @@ def check_described_tokenizer(values, tokenizer, files):
     if tokenizer is not None:
         flag_name = "tokenizer_dir" if values.tokenizer_dir else "model_dir"
         where = getattr(values, flag_name)
-        name, found = "fingerprint", tokenizer.fingerprint()
+        name, actual = "fingerprint", tokenizer.fingerprint()
     elif values.vocab_file:
         flag_name, where = "vocab_file", values.vocab_file
-        name, found = "vocabulary_sha256", hashlib.sha256(read_bytes(where)).hexdigest()
+        name, actual = "vocabulary_sha256", hashlib.sha256(read_bytes(where)).hexdigest()
     else:
         return
     for path, made in made_with.items():
-        if made.get(name, found) != found:
+        if made.get(name, actual) != actual:
             raise InputError(
                 f"--{flag_name} must be what the records were made with: {name} "
                 f"{made[name][:12]}... in {sidecar_path(path)}. "
-                f"Received: {where}, {name} {found[:12]}..."
+                f"Received: {where}, {name} {actual[:12]}..."
             )
 
 
 def check_checkpoints(values):
     """Refuses a checkpoint that is not there, or an evaluation without one."""
     prefix, newest = values.init_checkpoint, latest_checkpoint(values.output_dir)
-    if prefix and not newest and not exists(prefix):  # a run that goes on does not read it
-        found = find_checkpoint(prefix) if os.path.isdir(prefix) else None
+    if prefix and not newest and not exists(prefix):  # a run that resumes does not read it
+        inside = find_checkpoint(prefix) if os.path.isdir(prefix) else None
         raise InputError(
             f"--init_checkpoint must name a checkpoint, that is a file {prefix}.index. "
-            f"Received: no such file{f'; did you mean {found} ?' if found else ''}"
+            f"Received: no such file{f'; did you mean {inside} ?' if inside else ''}"
         )
     if not (values.do_train or prefix or newest):
         raise InputError(

@@ -1,11 +1,11 @@
-"""The flags that name a tokenizer; checks them, opens it."""
+"""The flags that name a tokenizer, their checks, and the tokenizer itself."""
 
 import dataclasses
 import os
 import warnings
 
 from bert_common.errors import InputError
-from run_scripts.flags.parser import flag
+from run_scripts.flags.declaration import flag
 from tokenization import (
     FullTokenizer,
     KoreanTokenizer,
@@ -23,8 +23,8 @@ class TokenizerFlags:
     spm_model_file: str = flag(None, "A SentencePiece model, instead of vocab_file.", is_input=True)
     tokenizer: str = flag(
         None,
-        "full: google-research/bert's; korean: keeps Hangul and its words whole; sentencepiece. "
-        "Without it: sentencepiece if spm_model_file is given, else full.",
+        "full: google-research/bert's; korean: keeps Hangul syllables and words whole; "
+        "sentencepiece. Without it: sentencepiece if spm_model_file is given, else full.",
         choices=("full", "korean", "sentencepiece"),
     )
     tokenizer_dir: str = flag(
@@ -35,7 +35,7 @@ class TokenizerFlags:
     do_lower_case: bool = flag(
         None,
         "Lower-case the text. Without it: for a released model in --model_dir what its name says "
-        "(uncased_..., multi_cased_...), or false where its vocabulary has capital letters; else "
+        "(uncased_..., multi_cased_...), or false if its vocabulary has capital letters; else "
         "true for full and sentencepiece, false for korean.",
     )
 
@@ -60,7 +60,7 @@ def check_tokenizer_flags(flags):
                 f"Received: --spm_model_file={flags.spm_model_file}, --tokenizer={flags.tokenizer}"
             )
         if flags.vocab_file:
-            print(f"--vocab_file={flags.vocab_file} means nothing beside --spm_model_file")
+            print(f"--vocab_file={flags.vocab_file} has no effect beside --spm_model_file")
     elif flags.tokenizer == "sentencepiece":
         raise InputError(
             "--tokenizer=sentencepiece must be given with --spm_model_file. Received: no model"
@@ -101,7 +101,7 @@ def open_tokenizer(flags):
     where = source_of(flags)
     if flags.tokenizer_dir and case and tokenizer.do_lower_case != flags.do_lower_case:
         raise InputError(
-            "--do_lower_case must be as the tokenizer's folder has it. Received: "
+            "--do_lower_case must agree with the tokenizer's folder. Received: "
             f"--do_lower_case={flags.do_lower_case}, {where}: {tokenizer.do_lower_case}"
         )
     needed = {
@@ -117,7 +117,7 @@ def open_tokenizer(flags):
 
 
 def _compare_with_folder(tokenizer, vocab_file):
-    """Warns where a tokenizer_config.json beside the vocabulary says to use it in another way."""
+    """Warns if a tokenizer_config.json beside the vocabulary describes another tokenizer."""
     folder = os.path.dirname(vocab_file) or "."
     try:
         other = load_tokenizer(folder)
@@ -126,7 +126,7 @@ def _compare_with_folder(tokenizer, vocab_file):
     same_pieces = other.vocabulary_bytes == tokenizer.vocabulary_bytes
     if same_pieces and other.fingerprint() != tokenizer.fingerprint():
         warnings.warn(
-            f"{folder}/{CONFIG_FILE} makes another tokenizer of the same vocabulary: to use that, "
-            f"give --tokenizer_dir={folder} instead of --vocab_file={vocab_file}",
+            f"{folder}/{CONFIG_FILE} describes another tokenizer of the same vocabulary: to use "
+            f"it, give --tokenizer_dir={folder} instead of --vocab_file={vocab_file}",
             stacklevel=2,
         )

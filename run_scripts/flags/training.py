@@ -1,4 +1,4 @@
-"""The flags that every training program has, and what can be said of them at once."""
+"""The flags that every training program has, with the checks that need no files."""
 
 import dataclasses
 import re
@@ -6,26 +6,25 @@ import re
 from albert_tf.config import AlbertConfig
 from bert_common.errors import InputError
 from bert_tf.config import BertConfig
+from run_scripts.flags.declaration import flag
 from run_scripts.flags.limits import LARGEST_BATCH, MAX_SEED, MOST_DEVICES, MOST_STEPS
-from run_scripts.flags.parser import flag
 from run_scripts.model_folder import CONFIG_NAMES
 
-# Flags of the reference programs that mean nothing off a TPU.
+# Flags of the reference programs that have an effect only on a TPU.
 TPU_FLAGS = (
     "tpu_name", "tpu_zone", "gcp_project", "master", "num_tpu_cores", "iterations_per_loop",
 )  # fmt: skip
 
 
 MODEL_DIR_HELP = (
-    "A model's folder, this project's or a released one as it is unpacked: stands for "
-    "configuration, checkpoint (the best, else the newest) and tokenizer, where no other flag "
-    "names them."
+    "A model's folder, written by this project or released and unpacked: the configuration, the "
+    "checkpoint (the best, else the newest) and the tokenizer, where no other flag names them."
 )
 
 
 @dataclasses.dataclass(frozen=True)
 class TrainingFlags:
-    """Model, devices, checkpoints, curves: what does not depend on what is learned."""
+    """Model, devices, checkpoints, curves: what does not depend on the task."""
 
     model_dir: str = flag(None, MODEL_DIR_HELP, is_input=True)
     bert_config_file: str = flag(None, "BERT's sizes, a bert_config.json.", is_input=True)
@@ -34,27 +33,29 @@ class TrainingFlags:
         None, "Where checkpoints, TensorBoard curves and results are written.", required=True
     )
     keep_checkpoint_max: int = flag(
-        5, "How many of the newest checkpoints stay; 0 keeps all.", least=0, most=MOST_STEPS
+        5, "How many of the newest checkpoints are kept; 0 keeps all.", least=0, most=MOST_STEPS
     )
     save_summary_steps: int = flag(
         100, "Updates between two points on TensorBoard.", least=1, most=MOST_STEPS
     )
     keep_checkpoint_every_steps: int = flag(
         0,
-        "Checkpoints at multiples of it are made and stay, beside the newest; 0 for none.",
+        "Checkpoints at multiples of this are saved, and kept besides the newest; 0 for none.",
         least=0,
         most=MOST_STEPS,
     )
     max_bad_steps: int = flag(
         10,
-        "Steps in a row whose loss or gradient is no number, which change no weight, before the "
-        "run stops.",
+        "How many steps in a row may have a non-finite loss or gradient, and so change no weight, "
+        "before the run stops.",
         least=0,
         most=MOST_STEPS,
     )
-    profile_steps: str = flag(None, "Updates to trace for TensorBoard's profiler: FROM,TO.")
+    profile_steps: str = flag(
+        None, "The first and the last update to trace for TensorBoard's profiler: FROM,TO."
+    )
     random_seed: int = flag(
-        12345, "Decides new weights, the order of examples, dropout.", least=0, most=MAX_SEED
+        12345, "Decides new weights, the order of examples and dropout.", least=0, most=MAX_SEED
     )
     distribution_strategy: str = flag(
         "auto",
@@ -62,49 +63,49 @@ class TrainingFlags:
         choices=("auto", "one_device", "mirrored", "multi_worker"),
     )
     num_gpus: int = flag(
-        None, "How many GPUs (of each worker); all without it.", least=1, most=MOST_DEVICES
+        None, "How many GPUs (of each worker). Without it: all.", least=1, most=MOST_DEVICES
     )
     gradient_accumulation_steps: int = flag(
         1,
-        "Parts that a device computes its share of a batch in, to need less memory.",
+        "Microbatches that a device splits its share of a batch into, to need less memory.",
         least=1,
         most=LARGEST_BATCH,
     )
     steps_per_loop: int = flag(
         None,
-        "Updates without coming back to Python; without it 10 on GPUs, 1 on a CPU.",
+        "The most updates without returning to Python. Without it: 10 on GPUs, 1 on a CPU.",
         least=1,
         most=MOST_STEPS,
     )
     precision: str = flag(
         "float32",
-        "What products are computed in; weights, moments, norms and losses are float32 always. "
-        "auto: bfloat16 where the hardware has it. float16 has not been tried on a GPU.",
+        "The type of matrix products; weights, moments, norms and losses are always float32. "
+        "auto: bfloat16 where the hardware supports it. float16 has not been tried on a GPU.",
         choices=("float32", "bfloat16", "float16", "auto"),
     )
     recompute: str = flag(
         "none",
-        "block: keep the input of each block alone and compute the rest again; far less memory "
-        "for a second forward pass.",
+        "block: keep only the input of each block for the backward pass and recompute the rest; "
+        "far less memory, for a second forward pass.",
         choices=("none", "block"),
     )
     xla: str = flag(
         "auto",
-        "Whether XLA compiles the training step; auto: yes, unless it cannot, or a fine-tuning is "
-        "too short to pay for it; of bfloat16 on a CPU what lies between the matrix products.",
+        "Whether XLA compiles the training step. auto: yes, unless it cannot, or a fine-tuning is "
+        "too short to pay for it; with bfloat16 on a CPU only operations between matrix products.",
         choices=("auto", "on", "off"),
     )
-    iterations_per_loop: int = flag(None, "For TPUs; means nothing here.", least=0, most=MOST_STEPS)
+    iterations_per_loop: int = flag(None, "For TPUs; has no effect here.", least=0, most=MOST_STEPS)
     use_tpu: bool = flag(False, "Accepted while off: this program trains on GPUs and CPUs.")
-    tpu_name: str = flag(None, "For TPUs; means nothing here.")
-    tpu_zone: str = flag(None, "For TPUs; means nothing here.")
-    gcp_project: str = flag(None, "For TPUs; means nothing here.")
-    master: str = flag(None, "For TPUs; means nothing here.")
-    num_tpu_cores: int = flag(None, "For TPUs; means nothing here.", least=0, most=MOST_STEPS)
+    tpu_name: str = flag(None, "For TPUs; has no effect here.")
+    tpu_zone: str = flag(None, "For TPUs; has no effect here.")
+    gcp_project: str = flag(None, "For TPUs; has no effect here.")
+    master: str = flag(None, "For TPUs; has no effect here.")
+    num_tpu_cores: int = flag(None, "For TPUs; has no effect here.", least=0, most=MOST_STEPS)
 
 
 def check_training_flags(values):
-    """Refuses values that cannot work, whatever the files hold; notes those without effect."""
+    """Refuses values that cannot work with any files; notes those without effect."""
     if values.use_tpu:
         raise InputError("--use_tpu must be off: GPUs and CPUs are what this trains on")
     read_profile_steps(values)
@@ -114,16 +115,16 @@ def check_training_flags(values):
 
 
 def library_seed(values):
-    """The seed of Keras and TensorFlow: --random_seed, but where that is a multiple of 2^31 - 1.
+    """The seed of Keras and TensorFlow: --random_seed, unless that is a multiple of 2^31 - 1.
 
-    TensorFlow takes such a seed for 0, and with 0 tf.data's shuffles cannot take a seed from the
+    TensorFlow treats such a seed as 0, and with 0 tf.data's shuffles cannot take a seed from the
     graph.
     """
     return values.random_seed % MAX_SEED or MAX_SEED - 1
 
 
 def choose_model_type(values):
-    """Which model the flags mean: "bert" or "albert"."""
+    """The model type that the flags name: "bert" or "albert"."""
     given = [name for name in CONFIG_NAMES if getattr(values, f"{name}_config_file")]
     if len(given) != 1:
         raise InputError(

@@ -7,8 +7,9 @@ from albert_tf.config import AlbertConfig
 from bert_common.errors import InputError
 from bert_common.import_tensorflow import import_tensorflow
 from bert_tf.config import BertConfig
+from run_scripts.flags.declaration import flag
 from run_scripts.flags.limits import LARGEST_VOCABULARY
-from run_scripts.flags.parser import flag, run_program
+from run_scripts.flags.parser import run_program
 from run_scripts.flags.tokenizer import (
     TokenizerFlags,
     check_tokenizer_flags,

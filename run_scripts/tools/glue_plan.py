@@ -14,9 +14,10 @@ from bert_tf.checkpoint_files import exists
 from finetuning.datasets import DATASETS
 from finetuning.ner.data import FORMATS
 from finetuning.readers import find_file
+from run_scripts.flags.declaration import flag
 from run_scripts.flags.finetune import measured_splits
 from run_scripts.flags.flag_files import SHIPPED
-from run_scripts.flags.parser import flag, run_program
+from run_scripts.flags.parser import run_program
 from run_scripts.model_folder import find_checkpoint, find_config, find_folder
 
 BENCHMARKS = {

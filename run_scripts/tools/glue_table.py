@@ -7,7 +7,8 @@ import sys
 
 from bert_common.errors import InputError
 from finetuning.readers import read_lines
-from run_scripts.flags.parser import flag, run_program
+from run_scripts.flags.declaration import flag
+from run_scripts.flags.parser import run_program
 from run_scripts.tools.glue_plan import BENCHMARKS, row_of
 
 # What gluebenchmark.com counts, where that is not all that is measured here.

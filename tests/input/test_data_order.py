@@ -2,6 +2,7 @@
 
 import shutil
 import types
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,8 +13,8 @@ from made_records import make_files
 from test_examples import SORTED, make_examples
 from test_examples import config as examples_config
 
+from bert_tf.input.batch_plan import BatchPlan, step_records
 from bert_tf.input.data_order import UNKNOWN, DataOrder, number_of_boundaries
-from bert_tf.input.pipeline import step_records
 from bert_tf.training.state import TrainingState
 from create_pretraining_data.records.reader import read_format
 
@@ -66,11 +67,9 @@ def test_an_older_checkpoint_says_less():
 def test_the_lengths_of_batches_are_noticed(tmp_path):
     """As examples are shared out by them, other lengths are another order."""
     files = make_files(tmp_path, (47, 60, 43), change=different_lengths)
-    form, seed = read_format(files[0]), 1
-    found = [
-        [step_records(files, form, 150, 4, seed, step, boundaries) for step in range(2)]
-        for boundaries in ((6, 16), (4, 9, 16), ())
-    ]
+    plan = BatchPlan(files, read_format(files[0]), None, 150, batch_size=4, seed=1)
+    plans = [replace(plan, boundaries=lengths) for lengths in ((6, 16), (4, 9, 16), ())]
+    found = [[step_records(plan, step) for step in range(2)] for plan in plans]
     assert found[0] != found[1] != found[2]
     examples = make_examples(150)
     found = [

@@ -10,8 +10,9 @@ from test_step import CASES, assert_same_training
 from tiny import make_step, split_batch, strategy_of, tiny_model, training_state
 
 from bert_common.errors import InputError
+from bert_tf.input.batch_plan import BatchPlan, step_records
 from bert_tf.input.length_buckets import BUCKET, WINDOW
-from bert_tf.input.pipeline import step_records, training_dataset
+from bert_tf.input.pipeline import training_dataset
 from run_scripts.flags.parser import parse
 from run_scripts.flags.pretrain import PretrainFlags, read_bucket_boundaries
 
@@ -32,9 +33,13 @@ def files_of_all_lengths(folder, record_format=FORMAT):
     return make_files(folder, COUNTS, record_format, change=change)
 
 
-def dataset(files, boundaries=BOUNDARIES, start_step=0, record_format=FORMAT, seed=1, **options):
-    arguments = (files, record_format, CONFIG, sum(COUNTS), BATCH, seed, start_step, boundaries)
-    return training_dataset(*arguments, **options)
+def plan_of(files, boundaries=BOUNDARIES, record_format=FORMAT, batch=BATCH, begins=(0, 0)):
+    examples = sum(COUNTS)
+    return BatchPlan(files, record_format, CONFIG, examples, batch, 1, boundaries, begins)
+
+
+def dataset(files, *arguments, start_step=0, shard=None, **options):
+    return training_dataset(plan_of(files, *arguments, **options), start_step, shard)
 
 
 def ids(batches):
@@ -103,7 +108,7 @@ def test_workers_share_the_global_batch(tmp_path, count, replicas):
 def test_the_records_of_a_step_are_known(tmp_path, step, begins):
     files = files_of_all_lengths(tmp_path)
     first = dict(zip(files, np.cumsum((0, *COUNTS)), strict=False))
-    found = step_records(files, FORMAT, sum(COUNTS), BATCH, 1, step, BOUNDARIES, begins)
+    found = step_records(plan_of(files, begins=begins), step)
     numbers = [int(first[path] + number - 1) % 60 for path, number in found]
     assert [numbers] == ids(take(dataset(files, start_step=step, begins=begins), 1))
 
@@ -111,7 +116,7 @@ def test_the_records_of_a_step_are_known(tmp_path, step, begins):
 def test_windows_begin_where_the_order_does(tmp_path):
     """Another batch size than before: the first window has the examples after those seen."""
     files = files_of_all_lengths(tmp_path)
-    plain = training_dataset(files, FORMAT, CONFIG, sum(COUNTS), 1, 1, start_step=31)
+    plain = dataset(files, (), batch=1, start_step=31)
     window = ids(take(dataset(files, start_step=7, begins=(7, 31)), WINDOW))
     expected = ids(take(plain, WINDOW * BATCH))
     assert sorted(sum(window, [])) == sorted(sum(expected, []))

@@ -8,12 +8,12 @@ import tensorflow as tf
 from made_records import FORMAT, PACKED, make_files
 from tiny import tiny_model, two_devices
 
+from bert_tf.input.batch_plan import BatchPlan, step_records
 from bert_tf.input.pipeline import (
     distribute_evaluation,
     distribute_training,
     evaluation_dataset,
     most_frequent_share,
-    step_records,
     training_dataset,
 )
 from create_pretraining_data.records.reader import count_records
@@ -27,11 +27,13 @@ def first_ids(dataset, batches):
     return [batch["input_ids"][:, 0].numpy().tolist() for batch in dataset.take(batches)]
 
 
-def training(files, batch_size=4, seed=1, start_step=0, record_format=FORMAT, **options):
+def plan_of(files, batch_size=4, seed=1, record_format=FORMAT, **options):
     examples = sum(count_records(path) for path in files)
-    return training_dataset(
-        files, record_format, CONFIG, examples, batch_size, seed, start_step, **options
-    )
+    return BatchPlan(files, record_format, CONFIG, examples, batch_size, seed, **options)
+
+
+def training(files, start_step=0, shard=None, **options):
+    return training_dataset(plan_of(files, **options), start_step, shard)
 
 
 def workers(count, replicas):
@@ -118,9 +120,7 @@ def test_a_strategy_hands_every_device_its_part(tmp_path):
     files, start_step = make_files(tmp_path, COUNTS), 9
     expected = first_ids(training(files, start_step=start_step), 7)
     for strategy, devices in ((tf.distribute.get_strategy(), 1), (two_devices(), 2)):
-        iterator = iter(
-            distribute_training(strategy, files, FORMAT, CONFIG, sum(COUNTS), 4, 1, start_step)
-        )
+        iterator = iter(distribute_training(strategy, plan_of(files), start_step))
 
         @tf.function
         def several_steps(iterator, steps, strategy=strategy, devices=devices):
@@ -141,10 +141,10 @@ def test_a_strategy_hands_every_device_its_part(tmp_path):
 def test_the_records_of_a_step_are_known(tmp_path, step, begins):
     files = make_files(tmp_path, COUNTS)
     first = dict(zip(files, np.cumsum((0, *COUNTS)), strict=False))
-    found = step_records(files, FORMAT, sum(COUNTS), 4, 1, step, begins=begins)
+    found = step_records(plan_of(files, begins=begins), step)
     ids = [first[path] + number - 1 for path, number in found]
     assert [ids] == first_ids(training(files, start_step=step, begins=begins), 1)
-    assert {path for path, _ in step_records(files, FORMAT, sum(COUNTS), 40, 1, 0)} == set(files)
+    assert {path for path, _ in step_records(plan_of(files, 40), 0)} == set(files)
 
 
 def test_an_order_that_begins_later(tmp_path):

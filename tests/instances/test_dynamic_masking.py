@@ -12,7 +12,8 @@ from test_pipeline import LAYOUTS, assert_same_batches, global_batches, workers
 from tiny import tiny_model
 
 from bert_common.errors import InputError
-from bert_tf.input.pipeline import evaluation_dataset, step_records, training_dataset
+from bert_tf.input.batch_plan import BatchPlan, step_records
+from bert_tf.input.pipeline import evaluation_dataset, training_dataset
 from bert_tf.input.record_checks import check_records
 from bert_tf.training.evaluation import first_records
 from create_pretraining_data.instances.counter_based_random import derive_keys
@@ -73,9 +74,12 @@ def test_without_masks_the_text_comes_back(objective, packed):
     }
 
 
+def plan_of(files, record_format, seed=1):
+    return BatchPlan(files, record_format, CONFIG, sum(COUNTS), 4, seed)
+
+
 def dataset(files, record_format, seed=1, start_step=0, shard=None):
-    arguments = (files, record_format, CONFIG, sum(COUNTS), 4, seed, start_step)
-    return training_dataset(*arguments, shard=shard)
+    return training_dataset(plan_of(files, record_format, seed), start_step, shard)
 
 
 @FORMATS
@@ -135,7 +139,7 @@ def test_the_rules_hold(tmp_path):
 
 def test_a_step_of_unmasked_records_is_known(tmp_path):
     files = make_files(tmp_path, COUNTS, UNMASKED)
-    found = step_records(files, UNMASKED, sum(COUNTS), 4, 1, 3)
+    found = step_records(plan_of(files, UNMASKED), 3)
     first = dict(zip(files, np.cumsum((0, *COUNTS)), strict=False))
     batch = next(iter(dataset(files, UNMASKED, start_step=3)))
     ids = batch["input_ids"][:, 0].numpy().tolist()
@@ -159,7 +163,7 @@ def test_the_program_and_the_checks(tmp_path):
     assert record_format.masking.mask_id == special.index("[MASK]")
     description = json.loads((tmp_path / "dynamic.json").read_text())
     assert description["settings"]["--dupe_factor"] == 1 and description["examples"] == examples
-    batch = next(iter(training_dataset([path], record_format, config, examples, 8, seed=1)))
+    batch = next(iter(training_dataset(BatchPlan([path], record_format, config, examples, 8, 1))))
     assert (batch["masked_lm_weights"].numpy().sum(axis=1) >= 1).all()
 
     with pytest.raises(InputError, match="vocab_size"):

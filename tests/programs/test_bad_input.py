@@ -4,8 +4,6 @@ import keras
 import pytest
 from bad_input import PROGRAMS, Case, Started, make_world, run_case, run_program
 
-from run_scripts import finetune_run
-
 # How many refused cases of each program are looked at.
 SOME, ALL = 12, 300
 
@@ -22,10 +20,9 @@ def world(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def no_work(monkeypatch):
     """The programs stop where their work would begin."""
-    monkeypatch.setattr(finetune_run, "train", start)  # imported before the next is changed
     for place in (
         "run_scripts.create_data.run_passes",
-        "bert_tf.training.loop.train",
+        "run_scripts.session.train",
         "finetuning.prediction.Predictor.__call__",
         "finetuning.features.extract",
         "bert_tf.summaries.mask_predictions.best_guesses",

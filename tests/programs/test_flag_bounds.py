@@ -19,11 +19,12 @@ from finetuning.multiple_choice.data import read_choices
 from finetuning.question_answering.data import has_answers, read_questions
 from run_scripts.build_vocab import BuildVocabFlags, build_vocab
 from run_scripts.classifier import ClassifierFlags
+from run_scripts.downstream.saved_settings import read_settings
 from run_scripts.extract_features import ExtractFeaturesFlags
-from run_scripts.finetune import read_settings
 from run_scripts.flags.create_data import CreateDataFlags
+from run_scripts.flags.declaration import PerModel, value_type
 from run_scripts.flags.finetune import check_finetune_flags, read_boundaries, read_layers
-from run_scripts.flags.parser import PerModel, help_text, parse, run_program, value_type
+from run_scripts.flags.parser import help_text, parse, run_program
 from run_scripts.flags.paths import expand_globs
 from run_scripts.flags.pretrain import PretrainFlags, read_bucket_boundaries
 from run_scripts.ner import NerFlags

@@ -8,8 +8,9 @@ import pytest
 from paths import ROOT
 
 from bert_common.errors import InputError
+from run_scripts.flags.declaration import flag
 from run_scripts.flags.flag_files import SHIPPED, find_input
-from run_scripts.flags.parser import flag, parse
+from run_scripts.flags.parser import parse
 from run_scripts.flags.paths import split_list
 from run_scripts.flags.pretrain import PretrainFlags
 from run_scripts.flags.training import choose_model_type, read_config

@@ -7,8 +7,9 @@ from finetuning.datasets import DATASETS
 from finetuning.ner.data import FORMATS
 from run_scripts.classifier import ClassifierFlags
 from run_scripts.create_data import CreateDataFlags, choose_plan
+from run_scripts.flags.declaration import resolve_model_defaults
 from run_scripts.flags.finetune import check_finetune_flags, resolve_steps, training_steps
-from run_scripts.flags.parser import parse, resolve_model_defaults
+from run_scripts.flags.parser import parse
 from run_scripts.flags.pretrain import PretrainFlags, check_flags
 from run_scripts.flags.training import choose_model_type, read_config
 from run_scripts.ner import NerFlags

@@ -9,8 +9,9 @@ from test_flag_bounds import PROGRAMS
 from test_parser import heading_of, is_for_tpus
 
 from bert_common.errors import InputError
+from run_scripts.flags.declaration import value_type
 from run_scripts.flags.help_groups import COMPATIBILITY, EXAMPLES, GROUPS, REQUIRED, TPU
-from run_scripts.flags.parser import help_text, parse, value_type
+from run_scripts.flags.parser import help_text, parse
 
 # Headings that are told from the help of a flag.
 OUTSIDE = (REQUIRED, COMPATIBILITY, TPU)

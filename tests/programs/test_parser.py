@@ -19,14 +19,9 @@ from run_scripts.flags.create_data import (
     choose_plan,
     resolve_defaults,
 )
+from run_scripts.flags.declaration import PerModel, flag, resolve_model_defaults
 from run_scripts.flags.help_groups import TPU, group_of
-from run_scripts.flags.parser import (
-    PerModel,
-    flag,
-    parse,
-    resolve_model_defaults,
-    run_program,
-)
+from run_scripts.flags.parser import parse, run_program
 from run_scripts.flags.paths import expand_globs
 from run_scripts.flags.pretrain import PretrainFlags
 from run_scripts.tools.fill_masks import FillMasksFlags

@@ -15,7 +15,7 @@ from bert_tf import pretraining
 from bert_tf.checkpoint_files import list_checkpoints
 from bert_tf.input.data_order import sizes_of
 from bert_tf.training import mixed_precision
-from bert_tf.training.nonfinite_steps import SKIPPED_FILE, SkippedSteps
+from bert_tf.training.interruptions.nonfinite_steps import SKIPPED_FILE, SkippedSteps
 from run_scripts.flags.limits import MAX_SEED
 
 DATA = TEST_DATA

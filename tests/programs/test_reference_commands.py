@@ -13,7 +13,8 @@ from tiny import ONE_LAYER, SIZES, tiny_model
 from bert_tf.checkpoint import save_google_checkpoint
 from create_pretraining_data.records.reader import read_format
 from run_scripts import classifier, create_data, pretrain
-from run_scripts.flags.parser import parse, resolve_model_defaults
+from run_scripts.flags.declaration import resolve_model_defaults
+from run_scripts.flags.parser import parse
 from tokenization import SentencePieceTokenizer
 
 DATA = TEST_DATA / "pretraining_data"

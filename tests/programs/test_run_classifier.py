@@ -225,7 +225,7 @@ def test_a_run_that_was_stopped_ends_as_one_that_was_not(tmp_path, capsys, monke
     assert job.run(**flags, output_dir=tmp_path / "whole") == 0
     assert job.stop(monkeypatch, signal.SIGTERM, 7, **flags, steps_per_loop=3) == 0
     assert list_checkpoints(job.output)[-1] < 12
-    assert "the same command goes on from there" in capsys.readouterr().out
+    assert "the same command continues from there" in capsys.readouterr().out
     assert job.run(**flags, steps_per_loop=3) == 0
     assert "resuming from" in capsys.readouterr().out
     one, two = arrays(job.output, 12), arrays(tmp_path / "whole", 12)

@@ -10,12 +10,13 @@ from jobs import Job, one_line, results
 
 from bert_common.errors import InputError
 from bert_tf.config import BertConfig
+from bert_tf.input.batch_plan import BatchPlan
 from bert_tf.input.pipeline import evaluation_dataset, training_dataset
 from bert_tf.input.record_checks import check_records
 from create_pretraining_data.records.metadata import KIND, is_made, tokenizer_beside
 from create_pretraining_data.records.reader import count_records, find_corruption
 from run_scripts.create_data import main
-from run_scripts.flags.pretrain import read_own_tokenizer
+from run_scripts.flags.pretrain import read_records_tokenizer
 from tokenization import KoreanTokenizer, load_tokenizer, save_tokenizer
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -75,7 +76,7 @@ def test_the_tokenizer_beside_records_is_theirs(made, tmp_path, capsys):
     assert job.run(input_file=records / "plain-*", **UNSAID) == 1
     assert "plain.tokenizer must be what the records were made with" in one_line(capsys)
     shutil.copytree(made / "tokenizer", records / "plain.tokenizer", dirs_exist_ok=True)
-    found = read_own_tokenizer(BertConfig.from_json_file(tmp_path / "bert.json"), files)
+    found = read_records_tokenizer(BertConfig.from_json_file(tmp_path / "bert.json"), files)
     assert found.fingerprint() == load_tokenizer(made / "tokenizer").fingerprint()
 
 
@@ -146,7 +147,7 @@ def test_compressed_records_are_read(made):
         record_format, examples = check_records(files, 14, 3, config)
         assert examples == sum(map(count_records, files)) and find_corruption(files) is None
         data = (
-            training_dataset(files, record_format, config, examples, 4, seed=1).take(3),
+            training_dataset(BatchPlan(files, record_format, config, examples, 4, 1)).take(3),
             evaluation_dataset(files, record_format, config, 4, 3),
         )
         batches[name] = [b for part in data for b in part.as_numpy_iterator()]

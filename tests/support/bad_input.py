@@ -34,7 +34,7 @@ from run_scripts import (
     squad,
 )
 from run_scripts.flags.create_data import CreateDataFlags
-from run_scripts.flags.parser import value_type
+from run_scripts.flags.declaration import value_type
 from run_scripts.flags.pretrain import PretrainFlags
 from run_scripts.tools import fill_masks
 from run_scripts.tools import glue_plan as benchmark_plan

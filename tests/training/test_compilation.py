@@ -13,14 +13,14 @@ from paths import PYTHONPATH
 from bert_common.errors import InputError
 from bert_tf.training.xla import Compiled, choose_compilation
 
-# Trains a tiny model; prints the losses. With an argument, XLA compiles between the products.
+# Trains a tiny model; prints the losses. With an argument, XLA clusters operations.
 PROGRAM = """
 import json, sys
 from tiny import make_step, random_batch, split_batch
 import tensorflow as tf
-from bert_tf.training.xla import compile_between_products
+from bert_tf.training.xla import enable_auto_clustering
 if sys.argv[1:]:
-    compile_between_products()
+    enable_auto_clustering()
 strategy = tf.distribute.get_strategy()
 step = make_step(strategy=strategy, policy="mixed_bfloat16", dropout=0.1, recompute="block")
 batch = split_batch(random_batch(0), strategy)
@@ -32,8 +32,8 @@ print(json.dumps([float(step(batch)["loss"]) for _ in range(10)]))
     "xla, precision, gpus, expected",
     (
         ("auto", "float32", 0, ((True, False, True), "on")),
-        ("auto", "bfloat16", 0, ((False, True, True), "between the products")),
-        ("auto", "float16", 0, ((False, True, True), "between the products")),
+        ("auto", "bfloat16", 0, ((False, True, True), "auto-clustering")),
+        ("auto", "float16", 0, ((False, True, True), "auto-clustering")),
         ("auto", "bfloat16", 2, ((True, False, True), "on")),
         ("on", "bfloat16", 0, ((True, False, True), "on")),
         ("off", "bfloat16", 0, ((False, False, False), "off")),

@@ -26,6 +26,7 @@ from bert_tf.input.training_records import TrainingRecords
 from bert_tf.pretraining import example_losses, loss_sums
 from bert_tf.training import mixed_precision
 from bert_tf.training import mixed_precision as precision
+from bert_tf.training.interruptions.nonfinite_steps import SKIPPED_FILE
 from bert_tf.training.mixed_precision import (
     INITIAL_SCALE,
     POLICIES,
@@ -33,7 +34,6 @@ from bert_tf.training.mixed_precision import (
     LossScale,
     choose_precision,
 )
-from bert_tf.training.nonfinite_steps import SKIPPED_FILE
 
 REDUCED = ("bfloat16", "float16")
 

@@ -10,9 +10,9 @@ from bert_common.errors import InputError
 from bert_tf.checkpoint_files import list_checkpoints
 from bert_tf.summaries.reporter import Reporter
 from bert_tf.training.evaluation import EvaluationStep
-from bert_tf.training.out_of_memory import explain_exhaustion
+from bert_tf.training.interruptions.out_of_memory import explain_out_of_memory
 from bert_tf.training.step import TrainingStep
-from run_scripts import pretrain
+from run_scripts.session import Session
 
 MEMORY = tf.errors.ResourceExhaustedError(None, None, "OOM when allocating tensor\n\tmore of it")
 DISK = tf.errors.ResourceExhaustedError(None, None, "output/events.v2; No space left on device")
@@ -33,10 +33,10 @@ def raising(error):
 
 
 def test_memory():
-    with pytest.raises(InputError) as found, explain_exhaustion(["one", "two"], {"--size": 3}):
+    with pytest.raises(InputError) as found, explain_out_of_memory(["one", "two"], {"--size": 3}):
         raise MEMORY
     assert str(found.value) == (
-        "memory ran out, which one, two may mend. Received: --size=3, OOM when allocating tensor"
+        "out of memory; what may help: one, two. Received: --size=3, OOM when allocating tensor"
     )
 
 
@@ -49,13 +49,13 @@ def test_memory():
     ),
 )
 def test_a_full_disk(number, kind, text):
-    with pytest.raises(OSError) as found, explain_exhaustion(["one"], {}, "output"):
+    with pytest.raises(OSError) as found, explain_out_of_memory(["one"], {}, "output"):
         raise kind(None, None, f"output/events; {text}")
     assert (found.value.errno, found.value.filename) == (number, "output")
 
 
 def test_other_errors_pass():
-    with pytest.raises(tf.errors.OutOfRangeError), explain_exhaustion(["one"], {}):
+    with pytest.raises(tf.errors.OutOfRangeError), explain_out_of_memory(["one"], {}):
         raise tf.errors.OutOfRangeError(None, None, "End of sequence")
 
 
@@ -63,12 +63,12 @@ def test_a_step(job, capsys, monkeypatch):
     monkeypatch.setattr(TrainingStep, "loop", raising(MEMORY))
     assert job.run() == 1
     assert one_line(capsys) == (
-        "error: memory ran out, which --recompute=block, --gradient_accumulation_steps=2 or more, "
-        "a lower --train_batch_size may mend. Received: --train_batch_size=8, "
+        "error: out of memory; what may help: --recompute=block, --gradient_accumulation_steps=2 "
+        "or more, a lower --train_batch_size. Received: --train_batch_size=8, "
         "--gradient_accumulation_steps=1, OOM when allocating tensor"
     )
     assert job.run(recompute="block") == 1
-    assert "which --gradient_accumulation_steps=2 or more" in one_line(capsys)
+    assert "what may help: --gradient_accumulation_steps=2 or more" in one_line(capsys)
 
 
 def test_an_evaluation(job, capsys, monkeypatch):
@@ -77,14 +77,14 @@ def test_an_evaluation(job, capsys, monkeypatch):
     for flags in ({"num_train_steps": 2}, {"do_train": False, "do_eval": True}):
         assert job.run(**flags, eval_input_file=job.files[0]) == 1
         line = one_line(capsys)
-        assert "which a lower --eval_batch_size may mend. Received: --eval_batch_size=16" in line
+        assert "what may help: a lower --eval_batch_size. Received: --eval_batch_size=16" in line
 
 
 def test_what_comes_before_the_first_step(job, capsys, monkeypatch):
     """Weights and moments; nothing of a batch would help."""
-    monkeypatch.setattr(pretrain, "build", raising(MEMORY))
+    monkeypatch.setattr(Session, "build", raising(MEMORY))
     assert job.run() == 1
-    assert "which a smaller model, ending other programs" in one_line(capsys)
+    assert "what may help: a smaller model, ending other programs" in one_line(capsys)
 
 
 def test_a_full_disk_at_the_curves(job, capsys, monkeypatch):

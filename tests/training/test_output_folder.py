@@ -17,7 +17,7 @@ from test_resume import assert_same
 
 from bert_tf.checkpoint_files import list_checkpoints
 from bert_tf.summaries.reporter import Reporter
-from bert_tf.training.output_folder import LOCK_FILE, TrainingFolder
+from bert_tf.training.interruptions.output_folder import LOCK_FILE, TrainingFolder
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def test_fine_tuning_locks_every_seed_s_folder(tmp_path, capsys):
 
 def test_the_lock_of_a_killed_process_is_free(tmp_path):
     program = (
-        "import os, sys; from bert_tf.training.output_folder import TrainingFolder\n"
+        "import os, sys; from bert_tf.training.interruptions.output_folder import TrainingFolder\n"
         "with TrainingFolder(sys.argv[1]): os.kill(os.getpid(), 9)"
     )
     killed = subprocess.run([sys.executable, "-c", program, tmp_path], cwd=ROOT)
@@ -159,7 +159,7 @@ def test_a_folder_that_is_another_training_s_now(job, whole, monkeypatch, capsys
     aside = job.folder / "output-step-6"
     line = one_line(capsys)
     assert f"{job.output}, locked by process {os.getpid()} on " in line
-    assert f"saved in {aside}: --output_dir={aside} goes on from there" in line
+    assert f"saved in {aside}: --output_dir={aside} continues from there" in line
     assert job.run(**flags, output_dir=aside) == 0
     assert list_checkpoints(aside) == [6, 8, 10]
     assert_same(arrays(aside, 10), arrays(whole, 10))
@@ -180,5 +180,5 @@ def test_a_folder_that_cannot_be_made_again(job, whole, monkeypatch, capsys):
     aside = kept / "output-step-8"
     line = one_line(capsys)
     assert "cannot be made again (Not a directory)" in line
-    assert f"saved in {aside}: --output_dir={aside} goes on from there" in line
+    assert f"saved in {aside}: --output_dir={aside} continues from there" in line
     assert_same(arrays(aside, 8), arrays(whole, 8))

@@ -170,7 +170,7 @@ def test_a_signal_ends_the_run_after_the_step(job, whole, capsys, monkeypatch, n
     last_line = capsys.readouterr().out.splitlines()[-1]
     assert last_line == (
         f"stopped by {number.name} after step {step} of 20, saved in {job.output}: the same "
-        "command goes on from there"
+        "command continues from there"
     )
     assert job.run(**RUN) == 0
     assert f"resuming from {job.output}/model.ckpt-{step}," in capsys.readouterr().out

@@ -11,7 +11,7 @@ import time
 import pytest
 from jobs import ROOT
 
-from bert_tf.training.signals import SIGNALS, StopRequest
+from bert_tf.training.interruptions.signals import SIGNALS, StopRequest
 
 
 @pytest.fixture
@@ -77,7 +77,7 @@ def test_ignored_signal_stays_ignored(number):
 ON_A_TERMINAL = """
 import fcntl, sys, termios, time
 from bert_common.startup import begin
-from bert_tf.training.signals import StopRequest
+from bert_tf.training.interruptions.signals import StopRequest
 begin()
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 with StopRequest() as stop:
@@ -128,7 +128,7 @@ def test_outside_the_main_thread_no_handler_is_set():
 OUTSIDE_OF_PYTHON = """
 import ctypes, signal, sys
 from bert_common.startup import begin
-from bert_tf.training.signals import SIGNALS, StopRequest
+from bert_tf.training.interruptions.signals import SIGNALS, StopRequest
 begin()
 with StopRequest() as stop:
     stop.nothing_to_save = sys.argv[1] == "True"

@@ -11,7 +11,7 @@ from made_records import FORMAT, PACKED_UNMASKED, UNMASKED
 from workers import start_workers, wait_for
 
 from bert_tf.checkpoint_files import list_checkpoints
-from bert_tf.training.output_folder import LOCK_FILE, TrainingFolder
+from bert_tf.training.interruptions.output_folder import LOCK_FILE, TrainingFolder
 
 PROGRAM = ROOT / "run_pretraining.py"
 

@@ -67,12 +67,12 @@ def measure_base(task):
     import tensorflow as tf
 
     from bert_tf.training.step import TrainingStep
-    from bert_tf.training.xla import choose_compilation, compile_between_products
+    from bert_tf.training.xla import choose_compilation, enable_auto_clustering
 
     kind = task["device"][:3]
     compiled = choose_compilation(task["xla"], task["precision"])
-    if compiled.between_products:
-        compile_between_products()
+    if compiled.auto_clustering:
+        enable_auto_clustering()
     config = BertConfig.from_preset("base", vocab_size=BASE_VOCAB_SIZE)
     with scope_of(task) as strategy:
         parts = make_parts(config, task["precision"], 1e-4, 1e-6)

@@ -1,4 +1,4 @@
-"""Lets a signal end the run after the step that is under way, or at once if nothing is lost."""
+"""Lets a signal end a training after the current step, or at once if nothing would be lost."""
 
 import contextlib
 import os
@@ -10,23 +10,23 @@ import threading
 # What schedulers and `kill` send, what Ctrl-C does, and what a terminal that closes sends.
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
-# How long a second Ctrl-C waits for Python to hear of it before it ends the process itself.
+# How long the listening thread leaves a second Ctrl-C to Python before it ends the process.
 PATIENCE_SECONDS = 1.0
 
 _SECOND_INTERRUPT = (
-    "interrupted: the steps since the newest checkpoint are not saved; the same command goes on "
-    "from that checkpoint"
+    "interrupted: the steps since the newest checkpoint are not saved; the same command "
+    "continues from that checkpoint"
 )
 
 
 class StopRequest:
-    """While it is entered, SIGTERM, SIGINT and SIGHUP are noted instead of ending the process.
+    """While it is entered, SIGTERM, SIGINT and SIGHUP are recorded and do not end the process.
 
-    A second SIGINT raises KeyboardInterrupt, once: more of them would only interrupt the way
-    out. A signal that the process was started to ignore (nohup, a job in the background) stays
-    ignored. Outside the main thread, where no handler can be set, no signal is noted.
+    A second SIGINT raises KeyboardInterrupt, once: a third would only interrupt the clean-up.
+    A signal that the process was started to ignore (nohup, a job in the background) stays
+    ignored. Outside the main thread, where no handler can be set, no signal is recorded.
 
-    Python hears of a signal when the main thread comes back to it, which takes minutes while XLA
+    Python runs a handler once its main thread returns from C, which takes minutes while XLA
     compiles. So a thread listens too: it ends the process at once where there is nothing to save,
     and on a second SIGINT.
 
@@ -35,8 +35,8 @@ class StopRequest:
                 step()
 
     Attributes:
-        signal_name: the signal that came first, for example "SIGTERM"; None before.
-        nothing_to_save: whoever enters it sets this, while no step is made that is not saved.
+        signal_name: the first signal that came, for example "SIGTERM"; None before.
+        nothing_to_save: set by the caller: whether every step made so far is in a checkpoint.
     """
 
     def __init__(self):
@@ -55,7 +55,7 @@ class StopRequest:
         if threading.current_thread() is threading.main_thread():
             for number in SIGNALS:
                 if signal.getsignal(number) != signal.SIG_IGN:
-                    self._handlers[number] = signal.signal(number, self._note)
+                    self._handlers[number] = signal.signal(number, self._record)
             self._listen()
         return self
 
@@ -66,12 +66,12 @@ class StopRequest:
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
         self._handlers = {}
 
-    def _note(self, number, frame):
+    def _record(self, number, frame):
         self.signal_name = self.signal_name or signal.Signals(number).name
         if number == signal.SIGINT and not self.nothing_to_save:
             self._interrupts += 1
             if self._interrupts == 1:
-                _say(
+                _write_line(
                     "interrupted: training saves after the step under way, then ends (press "
                     "Ctrl-C again to end at once, without saving)"
                 )
@@ -79,11 +79,11 @@ class StopRequest:
                 raise KeyboardInterrupt(_SECOND_INTERRUPT)
 
     def _listen(self):
-        """Starts the thread, to which Python's handler in C writes the numbers of signals."""
+        """Starts the thread; Python's C-level handler writes it the numbers of signals."""
         reading, writing = os.pipe()
         os.set_blocking(writing, False)
         former = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
-        thread = threading.Thread(target=self._hear, args=(reading,), daemon=True)
+        thread = threading.Thread(target=self._wait_for_signals, args=(reading,), daemon=True)
         thread.start()
         self._listening = thread, writing, former
 
@@ -95,8 +95,8 @@ class StopRequest:
             os.close(writing)
             thread.join()
 
-    def _hear(self, reading):
-        """Ends the process when a signal says so; returns when nobody can write any more."""
+    def _wait_for_signals(self, reading):
+        """Ends the process where a signal calls for it; returns once the pipe is closed."""
         interrupts = 0
         with open(reading, "rb", buffering=0) as numbers:
             while byte := numbers.read(1):
@@ -105,7 +105,7 @@ class StopRequest:
                     continue
                 if self.nothing_to_save:
                     name = signal.Signals(number).name
-                    _say(
+                    _write_line(
                         f"error: stopped by {name} before a new step was finished, so there is "
                         "nothing to save: the same command starts again from there"
                     )
@@ -114,11 +114,11 @@ class StopRequest:
                 if interrupts >= 2 and number == signal.SIGINT:
                     more, _, _ = select.select([numbers], [], [], PATIENCE_SECONDS)
                     if not more and self._interrupts < 2:  # the main thread is not in Python
-                        _say(f"error: {_SECOND_INTERRUPT}")
+                        _write_line(f"error: {_SECOND_INTERRUPT}")
                         os._exit(1)
 
 
-def _say(line):
+def _write_line(line):
     """Writes a line to standard error from within a signal handler.
 
     Not with print: the signal may have come in the middle of another.

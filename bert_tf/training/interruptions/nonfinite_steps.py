@@ -1,4 +1,4 @@
-"""Takes note of the steps that were skipped, up to where a run only skips."""
+"""Logs the steps that were skipped, and stops a run that keeps skipping."""
 
 import json
 import math
@@ -11,16 +11,16 @@ from bert_tf.training.mixed_precision import MINIMUM_SCALE
 # The log, in the run's directory.
 SKIPPED_FILE = "skipped_steps.jsonl"
 
-# Records of a skipped step that its warning names; the file names all.
+# How many records of a skipped step its warning names; the file names all.
 NAMED_RECORDS = 3
 
 
 class SkippedSteps:
-    """Takes note of steps that were skipped, and stops a run that only skips.
+    """Logs steps whose loss or gradient is not finite, and stops a run that keeps skipping.
 
     Args:
         state: the `TrainingState`.
-        data: what is trained on; its `names` are written down.
+        data: the `TrainingData`; the log names the examples of a skipped step.
         config: the `TrainingConfig`.
         writes: whether this worker writes the log.
     """
@@ -30,44 +30,45 @@ class SkippedSteps:
         self.data = data
         self.config = config
         self.writes = writes
-        self.bad_in_a_row = 0
+        self.skipped_in_a_row = 0
         self.path = os.path.join(config.output_dir, SKIPPED_FILE)
         if writes:
-            self._forget_later()
+            self._drop_later()
 
-    def look(self, metrics):
-        """Reads the metrics of a loop that ended at `state.step`.
+    def check(self, metrics):
+        """Reads the metrics of the steps up to `state.step`; this waits for the device.
 
         Raises:
-            InputError: more bad steps in a row than allowed, or a loss scale of nothing left.
+            InputError: more steps in a row were skipped than allowed, or the loss scale is at its
+                minimum and the gradient still overflows.
         """
         skipped = metrics["skipped"].numpy()
         if not skipped.any():
-            self.bad_in_a_row = 0
+            self.skipped_in_a_row = 0
             return
         names = ("loss", "gradient_norm", "learning_rate", "loss_scale")
         columns = {name: metrics[name].numpy() for name in names if name in metrics}
-        for i, bad in enumerate(skipped):
-            if not bad:
-                self.bad_in_a_row = 0
+        for i, was_skipped in enumerate(skipped):
+            if not was_skipped:
+                self.skipped_in_a_row = 0
                 continue
             self.state.skipped += 1
             row = {name: float(column[i]) for name, column in columns.items()}
             step = self.state.step - len(skipped) + 1 + i
             if "loss_scale" in row and math.isfinite(row["loss"]):
-                # Too long for float16, as now and then it is: no fault of the records, which
-                # take long to name.
-                self._note(step, row, [])
+                # The gradient overflows float16, as it does now and then: no fault of the
+                # records, whose names take long to find.
+                self._log(step, row, [])
                 self._check_scale(step, row)
             else:
-                self._note(step, row, self._names(step))
+                self._log(step, row, self._names(step))
                 self._check_count(step, row)
 
     def _names(self, step):
         return self.data.names(self.config, step - 1) if self.writes else []
 
-    def _note(self, step, row, records):
-        """Writes step, numbers and records to the log; says it in one line."""
+    def _log(self, step, row, records):
+        """Writes step, numbers and records to the log, and warns in one line."""
         if not self.writes:
             return
         with open(self.path, "a", encoding="utf-8") as file:
@@ -82,8 +83,8 @@ class SkippedSteps:
             stacklevel=2,
         )
 
-    def _forget_later(self):
-        """Removes the steps that will come again, and what a kill cut off; damaged lines stay."""
+    def _drop_later(self):
+        """Removes steps that will be repeated, and a line cut off by a kill; damaged lines stay."""
         if not os.path.exists(self.path):
             return
         with open(self.path, "rb") as file:
@@ -103,12 +104,12 @@ class SkippedSteps:
             )
 
     def _check_count(self, step, row):
-        self.bad_in_a_row += 1
-        if self.bad_in_a_row > self.config.max_bad_steps:
+        self.skipped_in_a_row += 1
+        if self.skipped_in_a_row > self.config.max_bad_steps:
             raise InputError(
-                "loss and gradient may be no number in so many steps in a row: --max_bad_steps="
-                f"{self.config.max_bad_steps} (a lower --learning_rate or a longer "
-                "--num_warmup_steps may help; the checkpoints before are kept). Received: loss "
+                "loss and gradient must be finite, but for at most --max_bad_steps="
+                f"{self.config.max_bad_steps} steps in a row (a lower --learning_rate or a longer "
+                "--num_warmup_steps may help; earlier checkpoints are kept). Received: loss "
                 f"{row['loss']:.4g}, gradient norm {row['gradient_norm']:.4g} at step {step}, "
                 f"learning rate {row['learning_rate']:.3g}"
             )

@@ -1,4 +1,4 @@
-"""The folder that a training writes to: one training at a time, made again where it was removed."""
+"""Locks the folder that a training writes to, which is made again if somebody removes it."""
 
 import contextlib
 import os
@@ -7,7 +7,7 @@ import warnings
 from bert_common.errors import InputError
 from bert_common.file_lock import locked
 
-# Hidden, as it means nothing to whoever looks at the results.
+# Hidden, as it is no result of the training.
 LOCK_FILE = ".training.lock"
 
 
@@ -25,12 +25,12 @@ class TrainingFolder:
 
     def __init__(self, path):
         self.path = path
-        self._held = contextlib.ExitStack()
+        self._lock = contextlib.ExitStack()
 
     def __enter__(self):
         os.makedirs(self.path, exist_ok=True)
         try:
-            holder = self._held.enter_context(locked(os.path.join(self.path, LOCK_FILE)))
+            holder = self._lock.enter_context(locked(os.path.join(self.path, LOCK_FILE)))
         except OSError as error:
             warnings.warn(
                 f"{self.path} cannot be locked ({error.strerror}): take care that no other "
@@ -39,7 +39,7 @@ class TrainingFolder:
             )
             return self
         if holder is not None:
-            self._held.close()
+            self._lock.close()
             raise InputError(
                 "--output_dir must be a directory that no other training writes to. Received: "
                 f"{self.path}, locked by {holder}"
@@ -47,7 +47,7 @@ class TrainingFolder:
         return self
 
     def __exit__(self, *_):
-        self._held.close()
+        self._lock.close()
 
     def make_again(self):
         """Makes and locks the folder after it was removed or renamed.
@@ -55,13 +55,13 @@ class TrainingFolder:
         Raises:
             InputError: another training has begun in a folder of that name.
         """
-        self._held.close()
+        self._lock.close()
         self.__enter__()
 
 
 @contextlib.contextmanager
 def training_folders(paths, cluster):
-    """Locks the folders that a training is to write to, in the worker that writes.
+    """Locks the folders that a training writes to, in the worker that writes.
 
     Args:
         paths: the folders.
@@ -69,18 +69,18 @@ def training_folders(paths, cluster):
 
     Yields:
         A dict: path -> `TrainingFolder`, empty in the other workers; and why this worker must not
-        train, or None: of several workers all have to hear of that (`raise_together`), as they
-        wait for each other.
+        train, or None. All workers must learn of it (`raise_together`), as they wait for one
+        another.
 
     Raises:
         InputError: the only worker must not train.
     """
     folders, refusal = {}, None
-    with contextlib.ExitStack() as held:
+    with contextlib.ExitStack() as locks:
         try:
             if cluster is None or cluster.is_chief:
                 for path in paths:
-                    folders[path] = held.enter_context(TrainingFolder(path))
+                    folders[path] = locks.enter_context(TrainingFolder(path))
         except InputError as error:
             if cluster is None or len(cluster.workers) == 1:
                 raise

@@ -1,4 +1,4 @@
-"""Turns the error of memory or a disk that is full into one line that says what to change."""
+"""Turns errors about full memory or a full disk into one line that tells what to change."""
 
 import contextlib
 import errno
@@ -8,19 +8,19 @@ import tensorflow as tf
 
 from bert_common.errors import InputError
 
-# What TensorFlow reports under the errors of memory that ran out and of a file's end.
+# TensorFlow reports a full disk as memory that ran out, or as the end of a file.
 DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
-# Where no batch is to blame: for weights, moments, what was read.
+# Where no batch is to blame: for weights, moments, examples in memory.
 MEMORY_REMEDIES = ("a smaller model", "ending other programs that use this device's memory")
 
 
 @contextlib.contextmanager
-def explain_exhaustion(remedies, received, folder=None):
-    """Around what may need more memory, or more room on the disk, than there is.
+def explain_out_of_memory(remedies, received, folder=None):
+    """Wraps what may need more memory, or more room on the disk, than there is.
 
     Args:
-        remedies: what may mend it where memory ran out, the cheapest first.
+        remedies: what may help where memory runs out, the cheapest first.
         received: the flags that decide how much is needed: name -> value.
         folder: where files are written, if any are.
 
@@ -39,5 +39,5 @@ def explain_exhaustion(remedies, received, folder=None):
             raise
         given = "".join(f"{name}={value}, " for name, value in received.items())
         raise InputError(
-            f"memory ran out, which {', '.join(remedies)} may mend. Received: {given}{reason}"
+            f"out of memory; what may help: {', '.join(remedies)}. Received: {given}{reason}"
         ) from None

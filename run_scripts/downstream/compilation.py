@@ -1,6 +1,5 @@
-"""Decides how much a fine-tuning compiles, by the work ahead of it."""
+"""Chooses how much a fine-tuning compiles, by the work ahead of it."""
 
-import dataclasses
 import math
 
 import tensorflow as tf
@@ -8,12 +7,12 @@ import tensorflow as tf
 from bert_tf.input.length_buckets import WINDOW, compiling_positions
 from finetuning.examples import UNSORTED_WINDOWS, choose_boundaries
 
-# The share of a step's time that XLA saves, about.
+# The share of a step's time that XLA saves, roughly.
 XLA_GAIN = 0.2
 
 
-def compiling_price(values, config, task, split, counts):
-    """What compiling costs, shared out over the batches of a split, in positions of each.
+def compiling_cost(values, config, task, split, counts):
+    """The cost of compiling, spread over the batches of a split: in positions of each batch.
 
     Args:
         values: `FinetuneFlags`.
@@ -27,21 +26,23 @@ def compiling_price(values, config, task, split, counts):
         batches, size = steps, values.train_batch_size
     else:
         size = values.eval_batch_size if values.do_eval else values.predict_batch_size
-        often = 1 + int(steps) // values.eval_every_steps if values.eval_every_steps else 1
-        batches = often * math.ceil(counts[split] / size)
-    rows = size * task.rows
+        evaluations = 1
+        if values.eval_every_steps:
+            evaluations += int(steps) // values.eval_every_steps
+        batches = evaluations * math.ceil(counts[split] / size)
+    rows = size * task.rows  # one example of multiple choice is several rows
     device = "GPU" if tf.config.list_physical_devices("GPU") else "CPU"
     return compiling_positions(config.hidden_size, rows, device) / max(1, batches)
 
 
 def _updates(values, counts):
-    """How many updates a training makes, about."""
+    """How many updates a training makes, roughly."""
     epoch = counts["train"] / values.train_batch_size
     return values.train_step or epoch * values.num_train_epochs
 
 
-def lengths_of_batches(values, config, task, split, examples, counts):
-    """The lengths that the batches of a split may have: as many as pay.
+def lengths_of_batches(values, config, task, split, lengths, counts):
+    """The lengths that the batches of a split are cut to: as many as pay off.
 
     A training that ends before its batches are sorted has one.
 
@@ -50,30 +51,35 @@ def lengths_of_batches(values, config, task, split, examples, counts):
         config: the model's configuration.
         task: what the model learns.
         split: a key of `counts`.
-        examples: the split's `Examples`.
+        lengths: of the split's examples.
         counts: split -> how many examples it has.
     """
-    price = compiling_price(values, config, task, split, counts)
+    cost = compiling_cost(values, config, task, split, counts)
     trained = split == "train" and values.do_train
     if trained and _updates(values, counts) <= UNSORTED_WINDOWS * WINDOW:
-        price = values.max_seq_length  # no length saves as much as that
-    return choose_boundaries(examples.lengths, values.max_seq_length, price)
+        cost = values.max_seq_length  # no second length saves as much as that
+    return choose_boundaries(lengths, values.max_seq_length, cost)
 
 
-def compile_less_if_short(values, config, task, read):
-    """Leaves out what would take longer than it saves: XLA, TensorFlow's optimizer of graphs.
+def compile_less_if_short(values, config, task, counts):
+    """Leaves out what takes longer than it saves: XLA, and on a CPU TensorFlow's graph optimizer.
+
+    Args:
+        values: `FinetuneFlags`.
+        config: the model's configuration.
+        task: what the model learns.
+        counts: split -> how many examples it has; empty where a model is only exported.
 
     Returns:
-        The flags, in a short job with --xla=auto made off.
+        What --xla means: "off" instead of "auto" in a short job.
     """
-    counts = {split: len(each) for split, each in read.items()}
-    if not counts:  # only an export
-        return values
+    if not counts:
+        return values.xla
     split = "train" if values.do_train else max(counts, key=counts.get)
-    price = compiling_price(values, config, task, split, counts)
-    if values.xla == "on" or price <= XLA_GAIN * values.max_seq_length:
-        return values
+    cost = compiling_cost(values, config, task, split, counts)
+    if values.xla == "on" or cost <= XLA_GAIN * values.max_seq_length:
+        return values.xla
     if not tf.config.list_physical_devices("GPU"):
         # It takes about a second for a step's graph, and changes little in what a CPU computes.
         tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
-    return dataclasses.replace(values, xla="off")
+    return "off"

@@ -1,0 +1,45 @@
+"""What the training loop asks of the data that it trains on and of the evaluator that it calls."""
+
+from typing import Protocol
+
+from bert_common.errors import InputError
+from bert_tf.summaries.reporter import Illustrations
+
+
+class TrainingData(Protocol):
+    """Examples in an order that seed and position decide, so that a run can be resumed anywhere.
+
+    For example `bert_tf.input.training_records.TrainingRecords`, `finetuning.examples.Examples`.
+    """
+
+    def in_order(self, state, config) -> "TrainingData":
+        """The data in the order of a run that begins or resumes; sets `state.order`.
+
+        `state` is the restored `TrainingState`, `config` the `TrainingConfig`.
+        """
+
+    def batches(self, strategy, config, start_step):
+        """The endless batches after `start_step` updates, distributed to the replicas."""
+
+    def names(self, config, step) -> list[str]:
+        """The names of the examples in the batch that follows `step` batches."""
+
+    def explain_failure(self) -> InputError | None:
+        """Names the damaged record after TensorFlow has failed on one; None if there is none."""
+
+
+class HeldOutEvaluator(Protocol):
+    """Measures the model on held-out examples as often as it is called.
+
+    Attributes:
+        best_by: the name of the result that chooses the best checkpoint, and whether a higher
+            value is better.
+    """
+
+    best_by: tuple[str, bool]
+
+    def run(self) -> dict[str, float]:
+        """Evaluates once; returns the results by name."""
+
+    def illustrations(self) -> Illustrations:
+        """Texts and images for TensorBoard, of the last evaluation."""

@@ -1,0 +1,112 @@
+"""What a downstream task's program consists of, and what it does up to TensorFlow's import."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from bert_common.errors import InputError
+from bert_common.folders import make_writable
+from bert_common.import_tensorflow import import_tensorflow
+from bert_tf.training.cluster import shorten_lost_worker_errors
+from bert_tf.training.interruptions.output_folder import training_folders
+from run_scripts.downstream.job import make_job
+from run_scripts.flags.finetune import measured_splits, output_dirs, split_to_predict
+
+# The share of the training examples that is held out to choose the best checkpoint by, where a
+# task has no dev split.
+HELD_OUT_SHARE = 0.05
+
+
+class Program(NamedTuple):
+    """What the program of one kind of task consists of.
+
+    Attributes:
+        task_flags: the flags that the model's folder remembers.
+        read_data: (flags) -> a data set with `splits`, a dict split -> whether it has labels.
+        read_split: (dataset, split, data_dir) -> a list of examples, and a dict of how many rows
+            were changed or dropped: for example "left out (short)" -> 3. Needs no TensorFlow.
+        make_task: (flags, dataset, configuration, tokenizer) -> the task.
+        changeable: the task flags that may differ from those that the model was trained with.
+        uses_libraries: whether its metrics come from optional libraries.
+    """
+
+    task_flags: tuple
+    read_data: Callable
+    read_split: Callable
+    make_task: Callable
+    changeable: tuple = ("max_seq_length",)
+    uses_libraries: bool = True
+
+
+def finetune(given, program):
+    """The whole program: checks what can be checked, then trains, evaluates, predicts.
+
+    Args:
+        given: the program's `FinetuneFlags`, as parsed.
+        program: a `Program`.
+    """
+    job = make_job(given, program)
+    flags = job.flags
+    make_writable(flags.output_dir, "--output_dir must be a directory that can be written")
+    trained = output_dirs(flags) if flags.do_train else []
+    with training_folders(trained, job.cluster) as (folders, refusal):
+        splits = read_splits(job, program.read_split)
+        shorten_lost_worker_errors(job.cluster)
+        import_tensorflow()
+        from run_scripts.downstream.training import run
+
+        task = program.make_task(flags, job.dataset, job.config, job.tokenizer)
+        run(job, task, splits, folders, refusal)
+
+
+def read_splits(job, read_split):
+    """Reads every split that is needed.
+
+    Args:
+        job: the `DownstreamJob`.
+        read_split: as `Program` has it.
+
+    Returns:
+        A dict: split -> a list of examples.
+    """
+    flags, dataset, splits = job.flags, job.dataset, job.dataset.splits
+    measured = measured_splits(dataset)
+    chief = job.cluster is None or job.cluster.is_chief
+    needed = ["train"] if flags.do_train else []
+    if flags.do_eval:
+        if not measured:
+            raise InputError("--do_eval needs a split with labels, dev or test. Received: none")
+        needed += measured
+    elif flags.do_train and flags.eval_every_steps:
+        needed += [name for name in measured if name == "dev"]
+    if flags.do_predict:
+        needed.append(split_to_predict(flags, splits))
+    read = {}
+    for split in dict.fromkeys(needed):
+        if split not in splits:
+            raise InputError(f"the task must have {split}. Received: {', '.join(splits)}")
+        read[split], left_out = read_split(dataset, split, flags.data_dir)
+        shown = "".join(f", {count:,} {what}" for what, count in left_out.items())
+        if chief:
+            print(f"{split}: {len(read[split]):,} examples{shown}")
+    if flags.do_train and flags.eval_every_steps and "dev" not in splits:
+        read["train"], read["held_out"] = hold_out(read["train"])
+        if chief:
+            print(
+                f"held_out: {len(read['held_out']):,} of the training examples choose the best "
+                "checkpoint"
+            )
+    return read
+
+
+def hold_out(examples):
+    """Splits a list of training examples: those to train on, and `HELD_OUT_SHARE` of them."""
+    if len(examples) < 2:
+        raise InputError(
+            "--eval_every_steps holds out training examples where a task has no dev split: "
+            f"there must be two at least. Received: {len(examples)}"
+        )
+    order = np.random.default_rng(0).permutation(len(examples))
+    count = max(1, int(HELD_OUT_SHARE * len(order)))
+    return [[examples[i] for i in sorted(part)] for part in (order[count:], order[:count])]

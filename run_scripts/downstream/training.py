@@ -1,0 +1,307 @@
+"""Trains a pre-trained encoder on a downstream task, evaluates it, predicts with it.
+
+It imports TensorFlow: `program` imports it once flags and files have been checked.
+"""
+
+import dataclasses
+import json
+import os
+
+import numpy as np
+
+from bert_common.atomic_write import whole_file
+from bert_common.errors import InputError
+from bert_tf import WarmupPolynomialDecay
+from bert_tf.checkpoint import load_google_checkpoint
+from bert_tf.checkpoint_files import BEST_FOLDER, latest_checkpoint, step_of
+from bert_tf.summaries.markdown import as_markdown_table
+from bert_tf.summaries.reporter import write_evaluation
+from bert_tf.training.evaluation import write_results
+from finetuning.evaluation import TaskEvaluator
+from finetuning.prediction import Predictor
+from finetuning.saved_models import export_classifier
+from run_scripts.downstream.compilation import compile_less_if_short, lengths_of_batches
+from run_scripts.downstream.job import DownstreamJob
+from run_scripts.flags.finetune import (
+    find_fine_tuned,
+    measured_splits,
+    output_dirs,
+    split_to_predict,
+    training_steps,
+)
+from run_scripts.model_folder import (
+    SETTINGS_FILE,
+    add_trained_positions,
+    describe,
+    warn_of_untrained_positions,
+)
+from run_scripts.session import Session, Workload, open_session
+
+
+def run(job, task, splits, folders, refusal):
+    """Everything that computes: one training, or several with different seeds.
+
+    Args:
+        job: a `DownstreamJob`.
+        task: what the model learns.
+        splits: split -> its examples, as they were read.
+        folders, refusal: what `training_folders` yielded.
+    """
+    flags = job.flags
+    counts = {name: len(read) for name, read in splits.items()}
+    xla = compile_less_if_short(flags, job.config, task, counts)
+    with open_session(flags, xla, job.cluster, refusal) as session:
+        examples = encode(task, splits)
+        longest = int(max((e.lengths.max() for e in examples.values()), default=0))
+        if flags.do_train:
+            source = latest_checkpoint(flags.output_dir) or flags.init_checkpoint
+        else:
+            source = find_fine_tuned(flags)
+        if source and session.chief:
+            warn_of_untrained_positions(source, longest, "the longest example")
+        fine_tuning = FineTuning(
+            job,
+            session,
+            task,
+            examples,
+            boundaries=boundaries_of_splits(job, task, examples),
+            folders=folders,
+            positions=source and add_trained_positions(source, longest),
+        )
+        if flags.num_seeds == 1:
+            fine_tuning.run()
+        else:
+            run_seeds(fine_tuning)
+
+
+def encode(task, splits):
+    """The `Examples` of each split, made of those that were read."""
+    examples = {}
+    for split, read in splits.items():
+        examples[split] = task.encode(read, split == "train")
+        if not len(examples[split].lengths):
+            raise InputError(
+                f"{split} must hold an example that the tokenizer makes pieces of. Received: "
+                f"{len(read)} without any"
+            )
+    return examples
+
+
+def boundaries_of_splits(job, task, examples):
+    """The lengths that the batches of each split are cut to.
+
+    Each split has its own: its results must not depend on which other splits are read.
+    """
+    counts = {split: e.count for split, e in examples.items()}
+    return {
+        split: job.boundaries
+        or lengths_of_batches(job.flags, job.config, task, split, e.lengths, counts)
+        for split, e in examples.items()
+    }
+
+
+def run_seeds(fine_tuning):
+    """Trains with several seeds, each in a folder of its own; writes mean and deviation."""
+    job, results = fine_tuning.job, []
+    for number, folder in enumerate(output_dirs(job.flags)):
+        os.makedirs(folder, exist_ok=True)
+        seed = job.flags.random_seed + number
+        flags = dataclasses.replace(job.flags, random_seed=seed, output_dir=folder)
+        one_seed = dataclasses.replace(job, flags=flags)
+        results.append(dataclasses.replace(fine_tuning, job=one_seed).run())
+        if results[-1] is None:  # a signal: the same command continues from there
+            return
+    if fine_tuning.session.chief:
+        show_seeds(job.flags, results)
+
+
+def show_seeds(flags, results):
+    """Writes and prints mean and standard deviation of every result over the seeds."""
+    path = os.path.join(flags.output_dir, "seeds.tsv")
+    names = [name for name in results[0] if name not in ("global_step", "examples")]
+    with whole_file(path) as file:
+        seeds = [str(flags.random_seed + i) for i in range(len(results))]
+        file.write("\t".join(["name", "mean", "standard deviation", *seeds]).encode() + b"\n")
+        for name in names:
+            numbers = np.array([result[name] for result in results])
+            cells = [numbers.mean(), numbers.std(ddof=1), *numbers]
+            file.write("\t".join([name, *(f"{cell:.6f}" for cell in cells)]).encode() + b"\n")
+            print(f"  {name} = {cells[0]:.4f} (standard deviation {cells[1]:.4f})")
+    print(f"{len(results)} seeds: written to {path}")
+
+
+@dataclasses.dataclass(frozen=True)
+class FineTuning:
+    """A model's training on a task with one seed, or the use of a trained one.
+
+    Attributes:
+        job: the `DownstreamJob`; its flags name seed and folder.
+        session: the `Session`.
+        task: what the model learns.
+        examples: split -> its `Examples`.
+        boundaries: split -> the lengths that its batches are cut to.
+        folders: those that are trained in: path -> its `TrainingFolder`; empty in workers that
+            write nothing.
+        positions: how many positions are trained, for the folder to remember; None if that is not
+            known.
+    """
+
+    job: DownstreamJob
+    session: Session
+    task: object
+    examples: dict
+    boundaries: dict
+    folders: dict
+    positions: int | None
+
+    def run(self):
+        """Trains, evaluates, predicts, exports; returns the results, or None after a signal."""
+        flags, session = self.job.flags, self.session
+        session.check_flags(flags, self.job.config)
+        session.check_agreement(
+            {f"examples of {s}": len(e.lengths) for s, e in self.examples.items()}
+        )
+        steps = warmup = None
+        if flags.do_train:
+            steps, warmup = training_steps(flags, self.examples["train"].count)
+        state = self.build(steps, warmup)
+        predictor = Predictor(state.model, session.strategy, xla=session.xla)
+        if flags.do_train:
+            session.restore(state, flags, into=state.model.encoder)
+            if session.chief:
+                self.describe(flags.output_dir)
+            if self.train(state, steps, predictor):
+                return None
+        session.print(f"using the weights of {self.load(state)}")
+        results = outputs = {}
+        if flags.do_eval:
+            results, outputs = self.evaluate(state, predictor)
+        if flags.do_predict:
+            self.predict(predictor, outputs)
+        if session.chief and getattr(flags, "export_dir", None):  # which only some programs have
+            self.export(state)
+        return results
+
+    def build(self, steps, warmup):
+        """The model, with an optimizer where it is trained: a `TrainingState` at step 0."""
+        job, schedule = self.job, None
+        if steps is not None:
+            schedule = WarmupPolynomialDecay(job.flags.learning_rate, steps, warmup)
+
+        def make_model():
+            return self.task.make_model(self.session.make_encoder(job.model_type, job.config))
+
+        state = self.session.build(job.flags, make_model, schedule)
+        self.session.print(f"model: {job.config}")
+        return state
+
+    def train(self, state, steps, predictor):
+        """Trains to the last step; returns whether a signal ended it."""
+        flags, config, examples = self.job.flags, self.job.config, self.examples["train"]
+        boundaries = self.boundaries["train"]
+        evaluator = None
+        if flags.eval_every_steps:
+            split = "dev" if "dev" in self.examples else "held_out"
+            evaluator = self.evaluator(predictor, split)
+        given = {name: value for name, value in vars(flags).items() if value is not None}
+        training_config = self.session.training_config(
+            flags, num_train_steps=steps, bucket_boundaries=boundaries
+        )
+        return self.session.train(
+            state,
+            examples,
+            training_config,
+            Workload(config, len(examples.lengths), boundaries[-1], rows=self.task.rows),
+            evaluator,
+            texts={
+                "configuration": as_markdown_table(dataclasses.asdict(config)),
+                "flags": as_markdown_table(given),
+            },
+            folder=self.folders.get(flags.output_dir),
+            describe=self.describe,
+        )
+
+    def load(self, state):
+        """Sets the weights to evaluate and predict with; returns which ones they are."""
+        flags = self.job.flags
+        folder = flags.output_dir
+        best = latest_checkpoint(os.path.join(folder, BEST_FOLDER))
+        if flags.do_train and not (best and flags.eval_every_steps):
+            return f"step {state.step}, {latest_checkpoint(folder)}"
+        source = best if flags.do_train else find_fine_tuned(flags)
+        report = load_google_checkpoint(state.model, source)
+        state.step = step_of(source)
+        return str(report)
+
+    def evaluator(self, predictor, split):
+        """Evaluates the model on a split."""
+        return TaskEvaluator(
+            self.task,
+            predictor,
+            self.examples[split],
+            self.job.flags.eval_batch_size,
+            self.boundaries[split],
+        )
+
+    def evaluate(self, state, predictor):
+        """Evaluates the model on every split with labels; the first one's results lead.
+
+        Returns:
+            The results, and the model's outputs: split -> them.
+        """
+        flags, session, results, outputs = self.job.flags, self.session, {}, {}
+        first, *others = measured_splits(self.task.dataset)
+        for split in (first, *others):
+            evaluator = self.evaluator(predictor, split)
+            measured = evaluator.run()
+            outputs[split] = evaluator.outputs
+            if split == first:
+                illustrations = evaluator.illustrations()
+                baseline = self.task.baseline(self.examples[split])
+                results = {**measured, "global_step": state.step}
+                results |= {f"baseline_{name}": value for name, value in baseline.items()}
+            else:
+                results |= {
+                    name.replace("eval_", f"{split}_", 1): value
+                    for name, value in measured.items()
+                    if name.startswith("eval_")
+                }
+        session.print_results(results)
+        session.print(f"  (eval: on {first}; baseline: a trivial prediction, the same for all)")
+        if session.chief:
+            write_evaluation(flags.output_dir, results, state.step, illustrations)
+            session.print(f"written to {write_results(flags.output_dir, results)}")
+        return results, outputs
+
+    def predict(self, predictor, outputs):
+        """Writes the predictions for a split; those of its evaluation if there was one."""
+        flags, session = self.job.flags, self.session
+        split = split_to_predict(flags, self.task.dataset.splits)
+        predicted = outputs.get(split) or predictor(
+            self.examples[split], flags.predict_batch_size, self.boundaries[split]
+        )
+        if session.chief:
+            paths = self.task.write_predictions(
+                flags.output_dir, split, self.examples[split], predicted
+            )
+            session.print(f"predictions written to {', '.join(paths)}")
+
+    def export(self, state):
+        """Writes a SavedModel into --export_dir."""
+        flags = self.job.flags
+        path = export_classifier(
+            state.model,
+            flags.max_seq_length,
+            flags.export_dir,
+            flags.threshold_to_export,
+            self.describe,
+        )
+        self.session.print(f"exported to {path}")
+
+    def describe(self, folder):
+        """Writes configuration, tokenizer and task beside the checkpoints."""
+        job = self.job
+        describe(folder, job.model_type, job.config, job.tokenizer, self.positions)
+        settings = job.settings | self.task.settings
+        with whole_file(os.path.join(folder, SETTINGS_FILE)) as file:
+            file.write(json.dumps(settings, ensure_ascii=False, indent=2).encode("utf-8") + b"\n")

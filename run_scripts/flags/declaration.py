@@ -1,0 +1,116 @@
+"""Declares the flags of a program as the fields of a frozen dataclass.
+
+A field is the only declaration of its flag. Where the two reference repositories have different
+defaults for one flag, the default is a `PerModel`; `resolve_model_defaults` chooses one of the two
+once it is known which model is meant.
+"""
+
+import dataclasses
+import operator
+import types
+import typing
+
+from bert_common.errors import InputError
+
+
+@dataclasses.dataclass(frozen=True)
+class PerModel:
+    """A default that differs between google-research/bert and google-research/albert."""
+
+    bert: object
+    albert: object
+
+
+def both(value):
+    """A `PerModel` of one value, which unlike a plain default can be told from a given value."""
+    return PerModel(value, value)
+
+
+def flag(
+    default,
+    help,
+    *,
+    required=False,
+    is_input=False,
+    choices=None,
+    least=None,
+    above=None,
+    most=None,
+    below=None,
+):
+    """Declares one flag as a dataclass field.
+
+    Args:
+        default: the value without the flag; None for "not given"; a `PerModel` for two defaults.
+        help: the sentence that `--help` shows.
+        required: whether a run without the flag is refused.
+        is_input: whether the value names files to read, which `flag_files` looks for outside the
+            working folder too.
+        choices: the allowed values, for a string flag.
+        least, above: the lower bound, included or excluded; every number has one of the two.
+        most, below: the upper bound, included or excluded; likewise.
+    """
+    bounds = {"least": least, "above": above, "most": most, "below": below}
+    given = {name: bound for name, bound in bounds.items() if bound is not None}
+    return dataclasses.field(
+        default=default,
+        metadata={
+            "help": help,
+            "required": required,
+            "is_input": is_input,
+            "choices": choices,
+            "bounds": given,
+        },
+    )
+
+
+# The words for a bound, and the comparison that must hold; for NaN none does.
+_BOUNDS = {
+    "least": ("at least", operator.ge),
+    "above": ("above", operator.gt),
+    "most": ("at most", operator.le),
+    "below": ("below", operator.lt),
+}
+
+
+def check_bounds(values):
+    """Refuses numbers outside the bounds that their flags were declared with.
+
+    Args:
+        values: an instance of a program's dataclass; only its numbers are checked.
+
+    Raises:
+        InputError: names the flag, its bounds, its value.
+    """
+    for field in dataclasses.fields(values):
+        value, bounds = getattr(values, field.name), field.metadata["bounds"]
+        if type(value) not in (int, float):
+            continue
+        if not all(_BOUNDS[name][1](value, bound) for name, bound in bounds.items()):
+            must = " and ".join(f"{_BOUNDS[name][0]} {bound}" for name, bound in bounds.items())
+            raise InputError(f"--{field.name} must be {must}. Received: {value}")
+
+
+def value_type(field):
+    """The type of a field's value: `int` for both `int` and `int | None`."""
+    if isinstance(field.type, types.UnionType):
+        return next(t for t in typing.get_args(field.type) if t is not types.NoneType)
+    return field.type
+
+
+def resolve_model_defaults(values, model_type):
+    """Replaces every `PerModel` that the command line gave no value for by one model's default.
+
+    Args:
+        values: an instance of a program's dataclass.
+        model_type: "bert" or "albert".
+
+    Returns:
+        A copy of `values` without any `PerModel` left.
+    """
+    given = {
+        field.name: getattr(getattr(values, field.name), model_type)
+        for field in dataclasses.fields(values)
+        if isinstance(getattr(values, field.name), PerModel)
+    }
+    return dataclasses.replace(values, **given)

@@ -1,0 +1,261 @@
+"""What the training programs share: devices, precision, XLA, state, batches, the lines they print.
+
+It imports TensorFlow: programs import it once their flags and files have been checked.
+"""
+
+import contextlib
+import dataclasses
+
+import keras
+import tensorflow as tf
+
+from albert_tf import AlbertModel
+from bert_common.errors import InputError
+from bert_tf import BertModel
+from bert_tf.memory_estimate import memory_line
+from bert_tf.optimization import OPTIMIZERS
+from bert_tf.training.distribution import (
+    barrier,
+    check_agreement,
+    describe_devices,
+    explain_lost_worker,
+    is_chief,
+    make_strategy,
+    raise_together,
+)
+from bert_tf.training.evaluation import as_shown
+from bert_tf.training.interruptions.out_of_memory import MEMORY_REMEDIES, explain_out_of_memory
+from bert_tf.training.loop import TrainingConfig, train
+from bert_tf.training.mixed_precision import POLICIES, LossScale, choose_precision
+from bert_tf.training.state import TrainingState, restore
+from bert_tf.training.xla import Compilation, choose_compilation, enable_auto_clustering
+from run_scripts.flags.training import library_seed, read_profile_steps
+
+ENCODERS = {"bert": BertModel, "albert": AlbertModel}
+
+
+@contextlib.contextmanager
+def open_session(flags, xla, cluster, refusal):
+    """Opens the devices that the flags name, around all that computes.
+
+    Args:
+        flags: `TrainingFlags` of a program, resolved.
+        xla: "auto", "on" or "off".
+        cluster: what `read_cluster` returned.
+        refusal: why this worker must not train, as `training_folders` yielded it, or None.
+
+    Yields:
+        A `Session`.
+
+    Raises:
+        InputError: out of memory, or a worker that is lost or refuses.
+    """
+    precision = choose_precision(flags.precision)
+    compilation = choose_compilation(xla, precision)
+    if compilation.auto_clustering:
+        enable_auto_clustering()
+    if cluster and len(cluster.workers) > 1:
+        print(f"waiting for all of {len(cluster.workers)} workers", flush=True)
+    strategy = make_strategy(flags.distribution_strategy, flags.num_gpus)
+    with explain_lost_worker(strategy), explain_out_of_memory(MEMORY_REMEDIES, {}):
+        raise_together(strategy, refusal)
+        yield Session(strategy, precision, xla, compilation)
+        # To the others, a worker that ends sooner looks lost.
+        barrier(strategy)
+
+
+@dataclasses.dataclass(frozen=True)
+class Session:
+    """The devices that a program runs on, and how they compute.
+
+    Attributes:
+        strategy: a `tf.distribute.Strategy`.
+        precision: a key of `POLICIES`.
+        xla: "auto", "on" or "off".
+        compilation: what that means here.
+    """
+
+    strategy: tf.distribute.Strategy
+    precision: str
+    xla: str
+    compilation: Compilation
+
+    @property
+    def chief(self):
+        """Whether this process is the one that writes files and prints."""
+        return is_chief(self.strategy)
+
+    def print(self, line):
+        """Prints a line, in the chief alone."""
+        if self.chief:
+            print(line, flush=True)
+
+    def print_results(self, results):
+        """Prints results by name, in the chief alone."""
+        self.print("***** Eval results *****")
+        for name in sorted(results):
+            self.print(f"  {name} = {as_shown(results[name])}")
+
+    def check_agreement(self, settings):
+        """Refuses workers that do not agree: a dict of name -> number or text."""
+        check_agreement(self.strategy, settings)
+
+    def check_flags(self, flags, config):
+        """Refuses workers with different flags, and batches that the devices cannot divide.
+
+        Args:
+            flags: as for `open_session`.
+            config: the model's configuration.
+
+        Raises:
+            InputError: names what differs or cannot be divided.
+        """
+        given = {f"--{name}": value for name, value in dataclasses.asdict(flags).items()}
+        sizes = dataclasses.asdict(config).items()
+        sizes = {f"{name} of the configuration": value for name, value in sizes}
+        # First of all: to the others, a worker that alone refuses something looks lost.
+        self.check_agreement({**given, **sizes, "precision": self.precision})
+        replicas, parts = self.strategy.num_replicas_in_sync, flags.gradient_accumulation_steps
+        if flags.do_train and flags.train_batch_size % (replicas * parts):
+            raise InputError(
+                "--train_batch_size must be a multiple of the number of devices times "
+                "--gradient_accumulation_steps. Received: "
+                f"--train_batch_size={flags.train_batch_size}, {replicas} devices, "
+                f"--gradient_accumulation_steps={parts}"
+            )
+
+    def make_encoder(self, model_type, config):
+        """A new BERT or ALBERT that computes in the session's precision."""
+        return ENCODERS[model_type](config, dtype=POLICIES[self.precision])
+
+    def build(self, flags, make_model, schedule=None):
+        """A new model with its optimizer, at step 0.
+
+        Args:
+            flags: as for `open_session`.
+            make_model: a function without arguments that makes the model.
+            schedule: the learning rate; None for a model that is not trained.
+
+        Returns:
+            A `TrainingState`.
+        """
+        keras.utils.set_random_seed(library_seed(flags))
+        with self.strategy.scope():
+            model = make_model()
+            if schedule is None:
+                return TrainingState(model, None)
+            optimizer = OPTIMIZERS[flags.optimizer](schedule)
+            optimizer.build(model.trainable_variables)
+            loss_scale = LossScale() if self.precision == "float16" else None
+            return TrainingState(model, optimizer, loss_scale)
+
+    def restore(self, state, flags, **options):
+        """Sets the state to the newest checkpoint, or to --init_checkpoint, and prints which.
+
+        Args:
+            state: a `TrainingState` at step 0.
+            flags: as for `open_session`.
+            options: those of `bert_tf.training.state.restore`.
+        """
+        line = restore(state, self.strategy, flags.output_dir, flags.init_checkpoint, **options)
+        # A worker that does not see the others' checkpoints would start from new weights.
+        self.check_agreement({"the step to resume from": state.step})
+        self.print(line)
+
+    def training_config(self, flags, **others):
+        """The `TrainingConfig` of the flags that have the names of its fields.
+
+        Args:
+            flags: as for `open_session`.
+            others: fields that are no flag, or have another value.
+        """
+        # On a CPU a step takes so long that a signal should not have to wait for ten.
+        loop = 10 if tf.config.list_physical_devices("GPU") else 1
+        names = {field.name for field in dataclasses.fields(TrainingConfig)}
+        given = {name: value for name, value in vars(flags).items() if name in names}
+        given |= {
+            "steps_per_loop": flags.steps_per_loop or loop,
+            "profile_steps": read_profile_steps(flags),
+            "seed": flags.random_seed,
+            "xla": self.xla,
+        }
+        return TrainingConfig(**(given | others))
+
+    def train(self, state, data, config, workload, evaluator=None, **options):
+        """Trains; prints what is trained before and what ended it early afterwards.
+
+        Args:
+            state: the restored `TrainingState`.
+            data: the `TrainingData`.
+            config: the `TrainingConfig`.
+            workload: the `Workload`.
+            evaluator: the `HeldOutEvaluator`, or None.
+            options: the keyword arguments of `bert_tf.training.loop.train`.
+
+        Returns:
+            Whether a signal ended it.
+        """
+        steps = config.num_train_steps
+        finished = state.step >= steps
+        if finished and not (evaluator and state.evaluated < state.step):
+            self.print(
+                f"already at step {state.step} of {steps}: nothing to train (more steps would "
+                "continue from here)"
+            )
+            return False
+        if not finished:  # else a signal prevented the last evaluation
+            self._announce(state, config, workload)
+        data = data.in_order(state, config)
+        stopped = train(state, self.strategy, data, config, evaluator, **options)
+        if stopped:
+            self.print(
+                f"stopped by {stopped} after step {state.step} of {steps}, saved in "
+                f"{config.output_dir}: the same command continues from there"
+            )
+        return bool(stopped)
+
+    def _announce(self, state, config, workload):
+        """Prints devices, batches and steps, then the memory, then what is compiled."""
+        batch, examples = config.train_batch_size, workload.examples
+        on_device = batch // self.strategy.num_replicas_in_sync
+        parts, lengths = config.gradient_accumulation_steps, config.bucket_boundaries
+        self.print(
+            f"training on {describe_devices(self.strategy)} in {self.precision}, XLA "
+            f"{self.compilation}, {batch} examples an update ({on_device} a device"
+            f"{f', in {parts} parts' if parts > 1 else ''}), steps {state.step + 1} to "
+            f"{config.num_train_steps}, {config.num_train_steps * batch / examples:.1f} passes "
+            f"over {examples:,} examples"
+            f"{f', padded to {_listed(lengths)}' if lengths else ''}"
+        )
+        rows = on_device // parts * workload.rows
+        sizes = (rows, workload.length, workload.predictions, self.precision, config.recompute)
+        slots = len(state.optimizer.slots)
+        self.print(memory_line(workload.model_config, *sizes, slots=slots))
+        if self.compilation.update:
+            line = "compiling the training step with XLA, which may take minutes"
+            if len(lengths) > 1:
+                line += f" (again for the first batch of each length: {_listed(lengths)})"
+            self.print(line)
+
+
+def _listed(lengths):
+    return ", ".join(map(str, lengths))
+
+
+@dataclasses.dataclass(frozen=True)
+class Workload:
+    """What a training computes, for the lines about it.
+
+    Attributes:
+        model_config: the model's configuration.
+        examples: how many there are.
+        length: the most tokens of a sequence.
+        predictions: masked places of a sequence.
+        rows: sequences of an example.
+    """
+
+    model_config: object
+    examples: int
+    length: int
+    predictions: int = 1
+    rows: int = 1
