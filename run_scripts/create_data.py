@@ -6,13 +6,13 @@ import sys
 import time
 import warnings
 
-from bert_common.atomic_write import remove_partial
+from bert_common.atomic_write import remove_partial_files
 from bert_common.cores import available_cores
 from bert_common.errors import InputError
 from bert_common.folders import make_writable
 from bert_common.process_pool import start_workers
-from bert_common.progress import in_bytes
-from bert_common.stop_signals import interrupted_once
+from bert_common.progress import format_bytes
+from bert_common.stop_signals import interrupt_once
 from create_pretraining_data.engine import spark as spark_engine
 from create_pretraining_data.engine.disk_space import check_free_space
 from create_pretraining_data.engine.passes import make_chunks, make_shards, read_summaries
@@ -63,7 +63,7 @@ FEWER_WORKERS = "the same command goes on from here, and needs less with fewer -
 
 def main(argv=None):
     """Runs the program; returns its exit status."""
-    with interrupted_once():
+    with interrupt_once():
         return run_program(create_data, CreateDataFlags, argv)
 
 
@@ -167,15 +167,15 @@ def run_passes(flags, plan, manifest, tokenizer):
         engine = start_workers(plan, tokenizer, workers, FEWER_WORKERS, PRELOADED)
     size = estimate * (DEFLATED if plan.compression == "GZIP" else 1)
     print(
-        f"text: {in_bytes(text_bytes)} in {len(plan.chunks):,} chunk{'s' * (len(plan.chunks) != 1)}"
+        f"text: {format_bytes(text_bytes)} in {len(plan.chunks):,} chunk{'s' * (len(plan.chunks) != 1)}"
         + (f" ({len(own):,} of them for this task)" if flags.num_tasks > 1 else "")
-        + f", {who}, records: about {in_bytes(size)} in "
+        + f", {who}, records: about {format_bytes(size)} in "
         f"{len(plan.output_files):,} file{'s' * (len(plan.output_files) > 1)}",
         flush=True,
     )
     check_free_space(plan, estimate)
     own_files = list(map(plan.chunk_file, own))
-    remove_partial(own_files)
+    remove_partial_files(own_files)
     objective = plan.settings.pair_rules.objective
 
     def look(statistics):
@@ -185,7 +185,7 @@ def run_passes(flags, plan, manifest, tokenizer):
                 warnings.warn(f"so far {problem}", stacklevel=2)
 
     with contextlib.ExitStack() as held:
-        held.callback(remove_partial, own_files)  # of workers that were killed at an error
+        held.callback(remove_partial_files, own_files)  # of workers that were killed at an error
         with engine as run:
             make_chunks(plan, run, own, look)
             # One task at a time looks, so that of two that end at once the second sees all chunks.
@@ -193,7 +193,7 @@ def run_passes(flags, plan, manifest, tokenizer):
                 found = read_summaries(plan)
                 is_last = found is not None and held.enter_context(locked(plan.folder, "shards"))
             if is_last:
-                held.callback(remove_partial, plan.output_files)
+                held.callback(remove_partial_files, plan.output_files)
             else:
                 print("this task's chunks are made; the last task makes the record files")
                 return None
@@ -203,11 +203,11 @@ def run_passes(flags, plan, manifest, tokenizer):
             except InputError:
                 clear(plan.folder)  # another start would find the same
                 raise
-            remove_partial(plan.output_files)
+            remove_partial_files(plan.output_files)
             remove_sidecars(plan.output_files)  # not true of all record files from here on
             shards = make_shards(plan, run, expected)
         # With the lock, but without an engine that may have been making a file twice.
-        remove_partial(plan.output_files)
+        remove_partial_files(plan.output_files)
         description = describe_records(plan, manifest, tokenizer, statistics, shards)
         write_sidecars(plan.output_files, description, tokenizer)
         clear(plan.folder)

@@ -7,7 +7,7 @@ import warnings
 
 from bert_common.atomic_write import write_json
 from bert_common.json_text import parse_json
-from bert_common.progress import in_bytes
+from bert_common.progress import format_bytes
 from create_pretraining_data.engine import splitting as input_chunks
 from create_pretraining_data.engine.splitting import (
     LONGEST_SEARCH,
@@ -170,7 +170,7 @@ def make_plan(flags, settings, input_files, output_files, folder):
             "jsonl": "put each document on its own line",
         }
         warnings.warn(
-            f"documents longer than {in_bytes(LONGEST_SEARCH)} are cut between two sentences, "
+            f"documents longer than {format_bytes(LONGEST_SEARCH)} are cut between two sentences, "
             f"lines longer than that between two words, at {len(continued):,} places: "
             f"{remedy[flags.input_format]}",
             stacklevel=2,

@@ -14,7 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf import AlbertModel
-from bert_common.atomic_write import whole_file
+from bert_common.atomic_write import atomic_write
 from bert_common.errors import InputError
 from bert_tf import BertModel, WarmupPolynomialDecay
 from bert_tf.checkpoint import load_google_checkpoint
@@ -130,7 +130,7 @@ def show_seeds(values, results):
     """Writes and prints mean and standard deviation of every result over the seeds."""
     path = os.path.join(values.output_dir, "seeds.tsv")
     names = [name for name in results[0] if name not in ("global_step", "examples")]
-    with whole_file(path) as file:
+    with atomic_write(path) as file:
         seeds = [str(values.random_seed + i) for i in range(len(results))]
         file.write("\t".join(["name", "mean", "standard deviation", *seeds]).encode() + b"\n")
         for name in names:
@@ -367,6 +367,6 @@ class Run:
     def describe(self, folder):
         """Puts configuration, tokenizer and task beside the checkpoints."""
         describe(folder, self.model_type, self.config, self.tokenizer, self.positions)
-        with whole_file(os.path.join(folder, SETTINGS_FILE)) as file:
+        with atomic_write(os.path.join(folder, SETTINGS_FILE)) as file:
             text = json.dumps(self.settings | self.task.settings, ensure_ascii=False, indent=2)
             file.write(text.encode("utf-8") + b"\n")

@@ -4,7 +4,7 @@ import os
 import shutil
 
 from bert_common.errors import InputError
-from bert_common.progress import in_bytes
+from bert_common.progress import format_bytes
 from create_pretraining_data.engine.shards import finished_shard
 from create_pretraining_data.engine.work_plan import DEFLATED
 
@@ -41,6 +41,6 @@ def check_free_space(plan, estimated_bytes):
         free = shutil.disk_usage(folders[device]).free
         if free < size:
             raise InputError(
-                f"{folders[device]} must have room for about {in_bytes(size)}, the records and "
-                f"their parts until these are put together. Received: {in_bytes(free)} free"
+                f"{folders[device]} must have room for about {format_bytes(size)}, the records and "
+                f"their parts until these are put together. Received: {format_bytes(free)} free"
             )

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import google_crc32c
 
-from bert_common.atomic_write import whole_file
+from bert_common.atomic_write import atomic_write
 from bert_common.errors import InputError
 from create_pretraining_data.instances.make_instances import ChunkStatistics
 from create_pretraining_data.records.tfrecord import frame
@@ -53,7 +53,7 @@ def write_chunk_file(path, passes, shards, buckets_per_shard, seed):
         InputError: the file cannot be written, for example on a full disk.
     """
     turn = random.Random(seed).randrange(shards * buckets_per_shard)
-    with whole_file(path) as file:
+    with atomic_write(path) as file:
         _write(file, passes, shards, buckets_per_shard, turn)
 
 

@@ -4,7 +4,7 @@ import gzip
 import os
 import random
 
-from bert_common.atomic_write import whole_file, write_json
+from bert_common.atomic_write import atomic_write, write_json
 from bert_common.errors import InputError
 from bert_common.json_text import parse_json
 from create_pretraining_data.engine.intermediate_file import read_bucket
@@ -26,7 +26,7 @@ def make_shard(plan, shard):
         InputError: the shard cannot be written, or a chunk's file is damaged.
     """
     path = plan.output_files[shard]
-    with whole_file(path) as raw:
+    with atomic_write(path) as raw:
         if plan.compression == "GZIP":
             # Without name and time, so that the same records are the same bytes.
             with gzip.GzipFile("", "wb", _LEVEL, raw, mtime=0) as file:

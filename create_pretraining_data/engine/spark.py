@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from bert_common.errors import InputError
-from bert_common.stop_signals import held_back_from_java
+from bert_common.stop_signals import block_signals_for_java
 from create_pretraining_data.engine.spark_java import java_for_spark
 
 # Where the packages are: executors import them from there if they are not installed.
@@ -50,7 +50,7 @@ def start_executors(plan, tokenizer, master):
     conf.set("spark.ui.showConsoleProgress", "false")  # there is a bar already
     with java_for_spark(), contextlib.ExitStack() as started:
         try:
-            with held_back_from_java():
+            with block_signals_for_java():
                 context = SparkContext(conf=conf, environment={"PYTHONPATH": _PACKAGES})
             started.callback(context.stop)
             shared = context.broadcast((plan, tokenizer))

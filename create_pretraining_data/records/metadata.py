@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 
-from bert_common.atomic_write import remove_partial, write_json
+from bert_common.atomic_write import remove_partial_files, write_json
 from bert_common.errors import InputError
 from bert_common.json_text import parse_json
 from create_pretraining_data.records.masking_rules import MaskingRules
@@ -139,7 +139,7 @@ def remove_sidecars(output_files):
     """Removes what describes records that are about to be made anew, and nothing else."""
     own = set(map(os.path.realpath, output_files))
     paths = {path for file in output_files for path in sidecar_names(file)}
-    remove_partial(sorted(paths))
+    remove_partial_files(sorted(paths))
     for path in paths:
         if _is_sidecar(path) and not any(_described_by(path, own)):
             os.remove(path)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bert_common.atomic_write import whole_file
+from bert_common.atomic_write import atomic_write
 from finetuning.question_answering.windows import cut_answer
 
 # The score of both ends of an answer where no window allows any, as google-research/albert.
@@ -265,5 +265,5 @@ def write_answers(folder, answered, threshold=None, score_name="logit"):
 def _write_json(path, content):
     """Readable text; a lone surrogate as JSON's own escape, which is Python's too."""
     text = json.dumps(content, indent=4, ensure_ascii=False) + "\n"
-    with whole_file(path) as file:
+    with atomic_write(path) as file:
         file.write(text.encode("utf-8", "backslashreplace"))

@@ -9,7 +9,7 @@ import zipfile
 
 import numpy as np
 
-from bert_common.atomic_write import whole_file
+from bert_common.atomic_write import atomic_write
 from finetuning.question_answering.windows import Encoded, count_workers, encode_questions
 
 # Changes when the same questions would be cut otherwise, or kept otherwise.
@@ -61,7 +61,7 @@ def _save(path, fingerprint, encoded):
         if not contexts or pieces.context_ids is not contexts[-1].context_ids:
             contexts.append(pieces)
         numbers.append(len(contexts) - 1)
-    with whole_file(path) as file:
+    with atomic_write(path) as file:
         np.savez(
             file,
             fingerprint=np.array(fingerprint),

@@ -136,7 +136,7 @@ def test_a_log_says_how_far_it_is(corpus, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(progress, "LINE_INTERVAL", 1e-6)
     run(corpus, tmp_path)
     lines = capsys.readouterr().err.splitlines()
-    size = progress.in_bytes((corpus / "text.txt").stat().st_size)
+    size = progress.format_bytes((corpus / "text.txt").stat().st_size)
     assert lines[0].startswith("making examples: ") and f" of {size}, " in lines[0]
     assert lines[0].endswith(" left")
     (last,) = (line for line in lines if line.startswith("making") and "ended after" in line)

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Iterable, Iterator
 
 from bert_common.errors import InputError
-from bert_common.progress import in_bytes
+from bert_common.progress import format_bytes
 
 # The mark of each place between two characters of a word.
 BOUNDARY, INSIDE, EITHER = "1", "0", "?"
@@ -69,8 +69,8 @@ def check_limits(num_threads: int) -> None:
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit != resource.RLIM_INFINITY and limit < needed:
         raise InputError(
-            f"kiwipiepy must have {in_bytes(needed)} of address space for {num_threads} threads. "
-            f"Received: a limit (ulimit -v) of {in_bytes(limit)}"
+            f"kiwipiepy must have {format_bytes(needed)} of address space for {num_threads} threads. "
+            f"Received: a limit (ulimit -v) of {format_bytes(limit)}"
         )
     end, threads = threading.Event(), []
     try:
