@@ -26,7 +26,7 @@ from typing import NamedTuple
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from bert_common.errors import InputError
-from tokenization.comparison import boundaries, open_cutter
+from tokenization.comparison import boundaries, open_vocabulary
 
 # For choosing and for the last look: every second sentence.
 HALVES = {"all": slice(None), "even": slice(0, None, 2), "odd": slice(1, None, 2)}
@@ -144,7 +144,7 @@ def score(cutter, sentences):
     """Cuts every word, compares.
 
     Args:
-        cutter: a `Cutter`.
+        cutter: a `OpenedVocabulary`.
         sentences: lists of `Word`.
 
     Returns:
@@ -200,7 +200,7 @@ def main():
     vocabs = arguments.vocabs.split(",")
     try:
         sentences = read_conllu(arguments.conllu)[HALVES[arguments.sentences]]
-        cutters = [open_cutter(path) for path in vocabs]
+        cutters = [open_vocabulary(path) for path in vocabs]
     except (InputError, OSError) as error:
         sys.exit(f"error: {error}")
     print(

@@ -71,7 +71,7 @@ def start_workers(plan, tokenizer, count, remedy, preload=()):
 
 
 def _start(workers, count, preload, arguments):
-    """Starts workers and appends them to a list; they ignore signals, which this process handles."""
+    """Appends new workers to a list; they ignore signals, which this process handles."""
     # Never forks of this process, which may have threads.
     context = multiprocessing.get_context("forkserver")
     # Imported once, shared by all.
@@ -161,8 +161,7 @@ def _call(task, plan, tokenizer, number, remedy):
         return task(plan, tokenizer, number)
     except MemoryError as error:
         raise InputError(
-            f"every worker must have enough memory. Received: {error or 'too little'}; "
-            f"{remedy}"
+            f"every worker must have enough memory. Received: {error or 'too little'}; {remedy}"
         ) from None
 
 

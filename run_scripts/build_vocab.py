@@ -193,12 +193,12 @@ def compare(flags):
     given = [name for name in LEARNING_FLAGS if getattr(flags, name)]
     if given:
         raise InputError(f"--compare stands alone. Received: --compare with --{given[0]}")
-    from tokenization.comparison import open_cutter
+    from tokenization.comparison import open_vocabulary
 
     paths = [flags.compare] if os.path.exists(flags.compare) else split_list(flags.compare)
     if not paths:
         raise InputError(f"--compare must name a vocabulary. Received: {flags.compare!r}")
-    cutters = [open_cutter(path) for path in paths]
+    cutters = [open_vocabulary(path) for path in paths]
     sentences = flags.text.split("|") if flags.text else SENTENCES
     names = [f"{cutter.name} ({cutter.kind}, {cutter.size:,})" for cutter in cutters]
     width = max(map(len, names))

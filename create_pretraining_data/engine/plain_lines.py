@@ -8,7 +8,7 @@ import os
 
 from bert_common.progress import progress
 from create_pretraining_data.engine.splitting import document_text, is_gzip, whole_gzip
-from tokenization.vocab_learning.text_sample import Text, decode_line, split_lines
+from tokenization.vocab_learning.text_sample import TextFile, decode_line, split_lines
 
 
 def open_texts(paths, input_format):
@@ -21,7 +21,7 @@ def open_texts(paths, input_format):
         input_format: one of `splitting.FORMATS`.
 
     Returns:
-        A list of `Text`.
+        A list of `TextFile`.
 
     Raises:
         InputError: a damaged gzip file, or a line that is no document.
@@ -39,7 +39,7 @@ def open_texts(paths, input_format):
                 for line in _lines(plain, path, input_format):
                     sizes[path] += len(line)
                     bar.update(before + file.tell() - bar.n)
-    return [Text(p, sizes[p], functools.partial(_read_lines, p, input_format)) for p in paths]
+    return [TextFile(p, sizes[p], functools.partial(_read_lines, p, input_format)) for p in paths]
 
 
 def _read_lines(path, input_format):

@@ -64,9 +64,7 @@ def test_what_compiling_costs_is_shared_by_the_batches_of_a_split():
     price = compiling_price(values, config(64), TASK, "train", counts)
     # The same rows in four times as many batches; ten batches; those eleven times.
     assert compiling_price(values, config(64), TASK, "dev", counts) == pytest.approx(40 * price)
-    assert compiling_price(often, config(64), TASK, "dev", counts) == pytest.approx(
-        40 / 11 * price
-    )
+    assert compiling_price(often, config(64), TASK, "dev", counts) == pytest.approx(40 / 11 * price)
     assert compiling_price(values, config(64), CHOICES, "train", counts) == price / 4
     assert compiling_price(values, config(128), TASK, "train", counts) == price / 4
 
