@@ -182,7 +182,7 @@ def test_a_cluster_that_gives_up_is_one_line(
     with monkeypatch.context() as patch:
         patch.setattr(StandIn, "_foreach", die)
         line = complaint(corpus, tmp_path, capsys, *ON_SPARK)
-    assert "Received: Job aborted: Task 0 failed 4 times; the same command goes on" in line
+    assert "Received: Job aborted: Task 0 failed 4 times; the same command resumes" in line
 
     def fall(self, each, numbers):
         raise JavaError("a bug", "PythonException: KeyError")

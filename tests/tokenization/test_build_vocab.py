@@ -101,7 +101,7 @@ def test_the_size_of_text_is_that_of_what_is_read(tmp_path):
 
 
 DAMAGED = {
-    "a.gz must be a whole gzip file": (
+    "a.gz must be a complete gzip file": (
         "a.gz", "text", gzip.compress("가 나\n".encode() * 999)[:-9],
     ),
     "a.json, line 3: a line must be a JSON object": (
