@@ -131,7 +131,7 @@ def build_vocab(flags):
 
 
 def make_settings(flags):
-    """Converts the flags to `LearningSettings`; prints which analyser is used if it was not given."""
+    """Converts the flags to `LearningSettings`; prints which analyser it chose."""
     from tokenization.vocab_learning.learn import LearningSettings
 
     analyser = flags.analyser

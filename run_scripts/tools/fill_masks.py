@@ -100,8 +100,8 @@ def fill_masks(values):
 def encode_with_masks(tokenizer, text):
     """Encodes a text with [CLS] and [SEP], and with the mask's id for every [MASK].
 
-    Text that follows a [MASK] without a space continues its word: in "[MASK]는 갔다" the mask stands
-    for a noun, and "는" is a particle.
+    Text that follows a [MASK] without a space continues its word: in "[MASK]는 갔다" the mask is a
+    noun, and "는" a particle.
     """
     first, *parts = text.split(MASK)
     ids = [tokenizer.cls_id, *tokenizer.encode(first)]

@@ -130,8 +130,8 @@ def test_glue_table(tmp_path, capsys):
     assert lines[7] == "without results: sst-2, sts-b, qqp, qnli, rte"
     # (0.5 + 0.9 + 0.75) / 3
     assert lines[8] == (
-        "GLUE average: 71.67 over 3 tasks, which is not the full GLUE average: without sst-2, sts-b, qqp, "
-        "qnli, rte"
+        "GLUE average: 71.67 over 3 tasks, which is not the full GLUE average: without sst-2, "
+        "sts-b, qqp, qnli, rte"
     )
 
 

@@ -88,22 +88,18 @@ def _attempt(tasks, environments):
                 if sum(map(len, answers)) > num_received:
                     num_received, last = sum(map(len, answers)), time.monotonic()
                 while done < min(map(len, answers)):
-                    answer = _worst([own_answers[done] for own_answers in answers])
+                    answer = _worst([given[done] for given in answers])
                     done += 1
                     yield answer
                     if len(processes) > 1 and answer["result"].startswith("failed"):
-                        return  # the processes no longer agree on the number of their sums
+                        return  # a sum that only some of them have joined would block them
                 if done == len(tasks):
                     return
                 dead = [
-                    i
-                    for i, own_answers in enumerate(answers)
-                    if ended[i] and len(own_answers) < len(tasks)
+                    i for i, given in enumerate(answers) if ended[i] and len(given) < len(tasks)
                 ]
                 if dead or time.monotonic() - last > SILENCE_SECONDS:
-                    known = [
-                        own_answers[done] for own_answers in answers if len(own_answers) > done
-                    ]
+                    known = [given[done] for given in answers if len(given) > done]
                     known.append({"result": f"failed: {_describe_end(dead, processes, paths)}"})
                     yield _worst(known)
                     return
