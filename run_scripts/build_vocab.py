@@ -194,7 +194,7 @@ def compare(flags):
     """Prints how each vocabulary cuts each sentence."""
     given = [name for name in LEARNING_FLAGS if getattr(flags, name)]
     if given:
-        raise InputError(f"--compare stands alone. Received: --compare with --{given[0]}")
+        raise InputError(f"--compare must be given without --{given[0]}. Received: both")
     from tokenization.comparison import open_vocabulary
 
     paths = [flags.compare] if os.path.exists(flags.compare) else split_list(flags.compare)

@@ -243,7 +243,7 @@ def are_up_to_date(output_files, manifest):
     """Whether all record files exist and were made with these settings."""
     settings = json.loads(json.dumps(manifest))  # tuples become lists
     descriptions = map(read_sidecar, output_files)
-    return all(found is not None and found.get("settings") == settings for found in descriptions)
+    return all(d is not None and d.get("settings") == settings for d in descriptions)
 
 
 def check_names(output_files, protected):

@@ -145,7 +145,7 @@ BAD = {
     "--text goes with --compare": [
         "--input_file={corpus}", "--output_dir={folder}/out", "--text=가",
     ],
-    "--compare stands alone": ["--compare={folder}", "--output_dir={folder}"],
+    "--compare must be given without --output_dir": ["--compare={folder}", "--output_dir={folder}"],
     "--compare must name a vocabulary": ["--compare=,"],
     "a vocabulary must be a folder": ["--compare={folder}"],
     "File must exist": ["--compare={folder}/none.txt"],
