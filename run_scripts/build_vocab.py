@@ -112,7 +112,7 @@ def build_vocab(flags):
         if not getattr(flags, name):
             raise InputError(f"--{name} must be given (or --compare alone). Received: no --{name}")
     if flags.text:
-        raise InputError("--text goes with --compare. Received: --text without --compare")
+        raise InputError("--text must come with --compare. Received: --text without --compare")
     started = time.monotonic()
     settings = make_settings(flags)
     files = expand_globs(flags.input_file, "input_file")

@@ -62,7 +62,7 @@ def test_text_that_is_not_utf8_is_counted_or_refused(tmp_path, capsys):
     path = tmp_path / "text.txt"
     path.write_bytes("학교에서 공부했다.\n".encode() * 30 + b"\xff\xfe" + b"\n")
     assert learn(path, tmp_path / "out") == 0
-    assert "warning: 1 of 31 lines are not UTF-8: 2 bytes left out" in capsys.readouterr().err
+    assert "warning: 1 of 31 lines are not UTF-8: 2 bytes skipped" in capsys.readouterr().err
     assert learn(path, tmp_path / "out", "--strict_utf8") == 1
     assert capsys.readouterr().err.startswith(f"error: {path}, line 31: the text must be UTF-8")
 
@@ -140,9 +140,9 @@ BAD = {
     "num_unused must be at least 0": [
         "--input_file={corpus}", "--output_dir={folder}/out", "--num_unused=-1",
     ],
-    "a folder that can be made": ["--input_file={corpus}", "--output_dir={corpus}/out"],
+    "a folder that can be created": ["--input_file={corpus}", "--output_dir={corpus}/out"],
     "must not hold the text": ["--input_file={folder}/vocab.txt", "--output_dir={folder}"],
-    "--text goes with --compare": [
+    "--text must come with --compare": [
         "--input_file={corpus}", "--output_dir={folder}/out", "--text=가",
     ],
     "--compare must be given without --output_dir": ["--compare={folder}", "--output_dir={folder}"],
