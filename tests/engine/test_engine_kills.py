@@ -186,8 +186,9 @@ def test_too_little_memory_is_one_line(corpus, whole, tmp_path, capsys, monkeypa
     with monkeypatch.context() as patch:
         patch.setattr(engine, "make_records", make_records)
         assert main(arguments(corpus, tmp_path)) == 1
-    assert "enough memory for every worker. Received: Unable to allocate 1.20 MiB" in one_line(
-        capsys.readouterr().err
+    assert (
+        "every worker must have enough memory. Received: Unable to allocate 1.20 MiB"
+        in one_line(capsys.readouterr().err)
     )
 
 

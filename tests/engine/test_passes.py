@@ -123,7 +123,7 @@ def test_nothing_is_made_twice(corpus, whole, tmp_path, capsys):
 def test_tasks_share_the_work(corpus, whole, tmp_path, capsys, order):
     for task in order[:2]:
         assert main(arguments(corpus, tmp_path, "--num_tasks=3", f"--task_index={task}")) == 0
-        assert "the last task makes the record files" in capsys.readouterr().out
+        assert "the last task writes the record files" in capsys.readouterr().out
         assert not list(tmp_path.glob("*.tfrecord"))
     assert run(corpus, tmp_path, "--num_tasks=3", f"--task_index={order[2]}") == whole
     # A scheduler may start a task again.

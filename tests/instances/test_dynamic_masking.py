@@ -171,7 +171,7 @@ def test_the_program_and_the_checks(tmp_path):
     sizes = [len((tmp_path / f"{name}.tfrecord").read_bytes()) for name in ("dynamic", "static")]
     assert sizes[0] <= sizes[1] / 5
     (tmp_path / "dynamic.json").unlink()
-    with pytest.raises(InputError, match="JSON file says how") as error:
+    with pytest.raises(InputError, match="JSON file has the rules for masking") as error:
         check_records([path], 16, 4, config)
     assert "\n" not in str(error.value) and "dynamic.json" in str(error.value)
 
