@@ -27,7 +27,7 @@ from typing import NamedTuple
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from bert_common.errors import InputError
-from tokenization.comparison import boundaries, open_cutter
+from tokenization.comparison import boundaries, open_vocabulary
 
 # Halves to tune on and to report: every second sentence.
 HALVES = {"all": slice(None), "even": slice(0, None, 2), "odd": slice(1, None, 2)}
@@ -145,7 +145,7 @@ def score(cutter, sentences):
     """Tokenizes every word, and compares its pieces with its morphemes.
 
     Args:
-        cutter: a `Cutter`.
+        cutter: a `OpenedVocabulary`.
         sentences: lists of `Word`.
 
     Returns:
@@ -201,7 +201,7 @@ def main():
     vocabs = arguments.vocabs.split(",")
     try:
         sentences = read_conllu(arguments.conllu)[HALVES[arguments.sentences]]
-        cutters = [open_cutter(path) for path in vocabs]
+        cutters = [open_vocabulary(path) for path in vocabs]
     except (InputError, OSError) as error:
         sys.exit(f"error: {error}")
     print(

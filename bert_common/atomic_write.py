@@ -1,4 +1,4 @@
-"""Writes files that are there once they are whole."""
+"""Writes files atomically: each appears under its name only once it is complete."""
 
 import contextlib
 import json
@@ -11,22 +11,22 @@ _PARTIAL = ".partial"
 
 
 @contextlib.contextmanager
-def whole_file(path):
-    """Opens a file that gets its name when the block ends without an error.
+def atomic_write(path):
+    """Opens a file for writing; it takes its name when the block ends without an error.
 
-    Until then it is a hidden file beside it, which is removed when anything fails.
+    Until then it is a hidden file in the same folder, which is removed if anything fails.
 
     Args:
-        path: in an existing folder; a file of that name is replaced.
+        path: in an existing folder; an existing file of that name is replaced.
 
     Yields:
         The file, open for writing bytes.
 
     Raises:
-        InputError: the file cannot be written, for example on a full disk.
+        InputError: the file cannot be written, for example because the disk is full.
     """
-    # Hidden, so that no glob finds it; in the same folder, so that renaming is one step; of a name
-    # of its own, as two machines may write the same file, by processes of the same number.
+    # Hidden, so that no glob matches it; in the same folder, so that renaming is one step; with a
+    # random name, as processes with the same number on two machines may write the same file.
     folder, name = os.path.split(path)
     partial = os.path.join(folder, f".{name}.{secrets.token_hex(8)}{_PARTIAL}")
     try:
@@ -41,23 +41,27 @@ def whole_file(path):
 
 
 def write_json(path, value):
-    """Writes a JSON file that is there once it is whole.
+    """Writes a value as a JSON file, atomically.
 
     Raises:
-        InputError: it cannot be written.
+        InputError: the file cannot be written.
     """
     text = json.dumps(value, indent=1, ensure_ascii=False) + "\n"
-    with whole_file(path) as file:
+    with atomic_write(path) as file:
         file.write(text.encode("utf-8"))
 
 
-def remove_partial(paths):
-    """Removes what a killed run or worker left of these files; their folders may be gone."""
+def remove_partial_files(paths):
+    """Removes the partial files that a killed process left for these paths, if there are any.
+
+    Args:
+        paths: as given to `atomic_write`; their folders need not exist any more.
+    """
     folders = filter(os.path.isdir, {os.path.dirname(path) or "." for path in paths})
     names = {os.path.basename(path) for path in paths}
     for folder in folders:
         for entry in os.listdir(folder):
             if entry.startswith(".") and entry.endswith(_PARTIAL):
-                name = entry[1:].removesuffix(_PARTIAL).rpartition(".")[0]  # without its own part
+                name = entry[1:].removesuffix(_PARTIAL).rpartition(".")[0]  # drops the random part
                 if name in names:
                     os.remove(os.path.join(folder, entry))

@@ -1,9 +1,9 @@
-"""The error for bad input, which the programs print as one line."""
+"""Defines the error for bad input, which the programs print as one line."""
 
 
 class InputError(ValueError):
-    """Something that a person gave is wrong: a file, a flag, a vocabulary, a record.
+    """Something the user supplied is wrong: a file, a flag, a vocabulary, a record.
 
-    The message is one line: what must hold, then what was received, with the file
-    and line where there is one. Every program ends with exit status 1 on it.
+    The message is one line: what must hold, then what was received, with the file and line where
+    there is one. Every program that raises it ends with exit status 1.
     """

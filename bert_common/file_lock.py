@@ -1,4 +1,4 @@
-"""Locks that end with the process that holds them."""
+"""Locks files for as long as the locking process lives."""
 
 import contextlib
 import fcntl
@@ -9,23 +9,23 @@ import time
 
 @contextlib.contextmanager
 def locked(path, wait=False):
-    """Holds the lock of a file, which ends with the process, however that ends.
+    """Holds the lock of a file; the system releases it when the process ends, however it ends.
 
-    On a file system that several machines share the lock holds for all of them, as far as that
-    file system has such locks (NFS does).
+    On a file system shared by several machines, the lock holds on all of them if the file system
+    supports such locks (NFS does).
 
     Args:
-        path: the file; it is made where it is missing, and stays.
-        wait: whether to wait until whoever holds the lock lets it go.
+        path: the file; it is created if missing, and is not removed.
+        wait: whether to wait until the current holder releases the lock.
 
     Yields:
-        None if this process has the lock; else who has it, as far as the file tells: "process
-        4711 on node3, since 2026-01-31 12:00:00".
+        None if this process holds the lock; otherwise a description of the holder, as read from
+        the file: "process 4711 on node3, since 2026-01-31 12:00:00".
 
     Raises:
         OSError: the file cannot be opened, or the file system has no locks.
     """
-    # For appending: until the lock is ours the text in it is its holder's.
+    # Opened for appending: until the lock is ours, the text in the file belongs to its holder.
     with open(path, "a+b", buffering=0) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
@@ -35,10 +35,10 @@ def locked(path, wait=False):
             return
         with contextlib.suppress(OSError):  # a full disk: the lock holds without the text
             file.truncate(0)
-            file.write(_this_process().encode())
+            file.write(_describe_this_process().encode())
         yield None
 
 
-def _this_process():
+def _describe_this_process():
     since = time.strftime("%Y-%m-%d %H:%M:%S")
     return f"process {os.getpid()} on {socket.gethostname()}, since {since}\n"

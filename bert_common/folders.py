@@ -1,4 +1,4 @@
-"""Makes the folders that the programs write to, checks the names that they read."""
+"""Creates the folders that programs write to, and checks the names that they read."""
 
 import os
 import tempfile
@@ -7,14 +7,14 @@ from bert_common.errors import InputError
 
 
 def make_writable(folder: str | os.PathLike, requirement: str) -> None:
-    """Makes a folder where it is missing, and sees that a file can be written there.
+    """Creates a folder if it is missing, and checks that a file can be written to it.
 
     Args:
         folder: its path.
-        requirement: what must hold, as the message says it.
+        requirement: what must hold, in the words of the error message.
 
     Raises:
-        InputError: the folder cannot be made or written to.
+        InputError: the folder cannot be created or written to.
     """
     try:
         os.makedirs(folder, exist_ok=True)
@@ -27,7 +27,7 @@ def make_writable(folder: str | os.PathLike, requirement: str) -> None:
 
 
 def check_utf8(text, what):
-    """Refuses bytes that Python could not decode: no output file or library takes them."""
+    """Raises InputError for bytes that Python could not decode: they cannot be written again."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:

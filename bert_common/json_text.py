@@ -1,4 +1,4 @@
-"""Reads JSON that other programs wrote: corpora, and the files of tasks."""
+"""Parses JSON written by other programs: corpora, configurations, data sets."""
 
 import json
 import re
@@ -9,30 +9,30 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 def parse_json(text):
-    """The value of JSON text, with every lone surrogate in it as U+FFFD.
+    """Parses JSON text, and replaces every lone surrogate in it by U+FFFD.
 
-    JSON can write half of a surrogate pair ("\\ud83d", an emoji that was cut in two), UTF-8
-    cannot: nothing that holds one can be written to a file. A character takes the place of a
-    character, so that offsets into a text stay right.
+    JSON can express half of a surrogate pair ("\\ud83d", an emoji that was cut in two), UTF-8
+    cannot: no string that holds one can be written to a file. One character replaces one
+    character, so offsets into a text stay valid.
 
     Args:
-        text: str, or bytes.
+        text: str or bytes.
 
     Raises:
-        ValueError: says what is wrong.
+        ValueError: the text is not JSON; the message gives the reason.
     """
     try:
         return _replace_surrogates(json.loads(text))
     except RecursionError:
-        raise ValueError("brackets that are nested too deeply") from None
+        raise ValueError("brackets nested too deeply") from None
 
 
 def read_json(text, where):
-    """The value of JSON text, as `parse_json` has it.
+    """Parses JSON text as `parse_json` does.
 
     Args:
-        text: str, or bytes.
-        where: the file, and the line where there is one, for the message.
+        text: str or bytes.
+        where: the file, with the line if there is one, for the message.
 
     Raises:
         InputError: the text is not JSON.
@@ -46,11 +46,11 @@ def read_json(text, where):
 def _replace_surrogates(value):
     if isinstance(value, str):
         try:
-            value.encode("utf-8")  # much faster than to look for them
+            value.encode("utf-8")  # much faster than a search
         except UnicodeEncodeError:
             return _SURROGATES.sub("\ufffd", value)
     elif isinstance(value, list):
-        return [_replace_surrogates(each) for each in value]
+        return [_replace_surrogates(item) for item in value]
     elif isinstance(value, dict):
         return {_replace_surrogates(k): _replace_surrogates(v) for k, v in value.items()}
     return value

@@ -1,4 +1,4 @@
-"""Starts worker processes, hands them their tasks, ends them."""
+"""Runs tasks in worker processes, which end with this process."""
 
 import collections
 import contextlib
@@ -14,10 +14,10 @@ import traceback
 from typing import NamedTuple
 
 from bert_common.errors import InputError
-from bert_common.stop_signals import held_back
+from bert_common.stop_signals import block_signals
 
-# What `start` raises where the system has no room for a process, or the server that starts them
-# was killed.
+# What `Process.start` raises when the system cannot create another process, or when the server
+# that forks them was killed.
 _START_ERRORS = (OSError, EOFError, RuntimeError, MemoryError)
 
 
@@ -28,31 +28,31 @@ class _Worker(NamedTuple):
 
 @contextlib.contextmanager
 def start_workers(plan, tokenizer, count, remedy, preload=()):
-    """Starts worker processes, which end with the context, or with this process.
+    """Starts worker processes, which end with the context or with this process.
 
     Args:
-        plan: what the tasks are about, for example a `WorkPlan`.
-        tokenizer: what cuts the text.
-        count: how many; a single one is this process.
-        remedy: what helps where they need too much, for messages.
-        preload: names of modules that all of them need, which are imported once.
+        plan: describes the work, for example a `WorkPlan`; every task gets it.
+        tokenizer: every task gets it too.
+        count: the number of processes; 1 runs the tasks in this process.
+        remedy: advice for messages about too little memory or too many processes.
+        preload: names of modules that every worker needs, to be imported only once.
 
     Yields:
-        A function from a task, that is a module's function of (plan, tokenizer, number), and a
-        list of numbers to an iterator over (number, what the task returned), in the order in
-        which they are done.
+        A function `run(task, numbers)`. A task is a module-level function called as
+        `task(plan, tokenizer, number)` for each of the numbers; `run` returns an iterator over
+        (number, result) in order of completion.
 
     Raises:
-        InputError: what a task raised, a worker that cannot start or died, too little memory.
+        InputError: a task raised it, a worker cannot start or has died, or memory ran out.
     """
     if count == 1:
-        yield lambda task, numbers: ((n, _do(task, plan, tokenizer, n, remedy)) for n in numbers)
+        yield lambda task, numbers: ((n, _call(task, plan, tokenizer, n, remedy)) for n in numbers)
         return
     workers = []
     with tempfile.TemporaryFile() as errors:
         try:
             try:
-                with _standard_error_to(errors):
+                with _redirect_standard_error(errors):
                     _start(workers, count, preload, (plan, tokenizer, remedy))
             except _START_ERRORS as error:
                 raise InputError(
@@ -61,8 +61,8 @@ def start_workers(plan, tokenizer, count, remedy, preload=()):
                 ) from None
             yield functools.partial(_run, workers, errors, remedy)
         finally:
-            # What they are doing is worth nothing without this process, or after an error.
-            with held_back():
+            # Without this process, or after an error, their work is of no use.
+            with block_signals():
                 for worker in workers:
                     worker.process.kill()
                 for worker in workers:
@@ -71,13 +71,13 @@ def start_workers(plan, tokenizer, count, remedy, preload=()):
 
 
 def _start(workers, count, preload, arguments):
-    """Appends workers; a signal that all processes get is for this one alone."""
-    # Never as copies of this process, which may have threads.
+    """Appends new workers to a list; they ignore signals, which this process handles."""
+    # Never forks of this process, which may have threads.
     context = multiprocessing.get_context("forkserver")
     # Imported once, shared by all.
     context.set_forkserver_preload([__name__, *preload])
-    multiprocessing.resource_tracker.ensure_running()  # before: it lets signals through again
-    with held_back():
+    multiprocessing.resource_tracker.ensure_running()  # first, as it unblocks the signals
+    with block_signals():
         for _ in range(count):
             pipe, end = multiprocessing.Pipe()
             with end:
@@ -87,13 +87,13 @@ def _start(workers, count, preload, arguments):
 
 
 @contextlib.contextmanager
-def _standard_error_to(file):
-    """Sends what processes that are started in it write to standard error to a file.
+def _redirect_standard_error(file):
+    """Redirects the standard error of processes started in the block to a file.
 
-    One that cannot start or dies leaves many lines, of which the last one says why.
+    A process that cannot start, or dies, prints many lines, of which the last one gives the reason.
     """
     try:
-        kept = os.dup(2)
+        standard_error = os.dup(2)
     except OSError:  # it is closed
         yield
         return
@@ -101,12 +101,12 @@ def _standard_error_to(file):
         os.dup2(file.fileno(), 2)
         yield
     finally:
-        os.dup2(kept, 2)
-        os.close(kept)
+        os.dup2(standard_error, 2)
+        os.close(standard_error)
 
 
 def _run(workers, errors, remedy, task, numbers):
-    """What `start_workers` yields."""
+    """Distributes the numbers to the workers; yields (number, result) in order of completion."""
     waiting, idle, busy = collections.deque(numbers), list(workers), {}
     while waiting or busy:
         try:
@@ -118,7 +118,7 @@ def _run(workers, errors, remedy, task, numbers):
         except (EOFError, OSError):
             raise InputError(
                 f"all {len(workers)} worker processes must stay alive. Received: "
-                f"{_reason(workers, errors)}; {remedy}"
+                f"{_describe_death(workers, errors)}; {remedy}"
             ) from None
         for pipe, number, result, error in done:
             if error is not None:
@@ -127,13 +127,13 @@ def _run(workers, errors, remedy, task, numbers):
             yield number, result
 
 
-def _reason(workers, errors):
-    """Why a worker died."""
+def _describe_death(workers, errors):
+    """Describes why a worker died."""
     dead = multiprocessing.connection.wait([w.process.sentinel for w in workers], timeout=5)
     codes = [w.process.exitcode for w in workers if w.process.sentinel in dead]
     if signal.SIGKILL in [-(code or 0) for code in codes]:
-        return "the end of one, which the system may have killed for want of memory"
-    return f"the end of one: {_last_line(errors) or f'exit status {codes}'}"
+        return "one was killed, perhaps by the system for lack of memory"
+    return f"one ended: {_last_line(errors) or f'exit status {codes}'}"
 
 
 def _last_line(file):
@@ -142,31 +142,30 @@ def _last_line(file):
 
 
 def _work(pipe, plan, tokenizer, remedy):
-    """What a worker does."""
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    """The main function of a worker: runs tasks until it is killed."""
+    threading.Thread(target=_exit_with_parent, daemon=True).start()
     while True:
         task, number = pipe.recv()
         result = error = None
         try:
-            result = _do(task, plan, tokenizer, number, remedy)
+            result = _call(task, plan, tokenizer, number, remedy)
         except Exception as raised:
-            if not isinstance(raised, InputError):  # a bug: where it is
+            if not isinstance(raised, InputError):  # a bug, whose place must be known
                 raised.add_note(traceback.format_exc())
             error = raised
         pipe.send((number, result, error))
 
 
-def _do(task, plan, tokenizer, number, remedy):
+def _call(task, plan, tokenizer, number, remedy):
     try:
         return task(plan, tokenizer, number)
     except MemoryError as error:
         raise InputError(
-            f"there must be enough memory for every worker. Received: {error or 'too little'}; "
-            f"{remedy}"
+            f"every worker must have enough memory. Received: {error or 'too little'}; {remedy}"
         ) from None
 
 
-def _end_with_parent():
-    # A worker would otherwise finish its task for a parent that was killed.
+def _exit_with_parent():
+    # Otherwise a worker would finish its task for a parent that was killed.
     multiprocessing.connection.wait([multiprocessing.parent_process().sentinel])
     os._exit(1)

@@ -1,4 +1,4 @@
-"""Shows how far long work has come: a bar on a terminal, elsewhere a line a minute."""
+"""Shows the progress of long work: a bar on a terminal, elsewhere a line a minute."""
 
 import contextlib
 import sys
@@ -7,22 +7,22 @@ from time import monotonic
 
 from tqdm import tqdm
 
-# Seconds between two lines where nobody watches a terminal.
+# Seconds between two lines when the output is not a terminal.
 LINE_INTERVAL = 60
 
-# The rate is that since so many lines ago: what was slow at first is forgotten.
+# The rate is averaged over this many lines, so that a slow start does not count for ever.
 RATE_LINES = 10
 
-# Work that is over within a second needs no bar.
+# Seconds before a bar appears: work that is done within a second needs none.
 BAR_DELAY = 1
 
 
 def progress(what, total, unit, done=0, shown=True):
     """Opens a progress display on standard error.
 
-    On a terminal it is a bar, which goes when it is closed. Elsewhere (a batch system's log, a
-    pipe) it is a line a minute, the first after a minute, and a last one at the end of work that
-    took so long.
+    On a terminal it is a bar, which disappears when it is closed. Elsewhere (a batch system's log,
+    a pipe) it is a line a minute, the first after a minute, and a last one when the work is done if
+    it took that long.
 
         with progress("encoding", len(texts), "texts") as bar:
             for text in texts:
@@ -31,16 +31,16 @@ def progress(what, total, unit, done=0, shown=True):
 
     Args:
         what: what is being done, for example "encoding".
-        total: how much there is to do.
-        unit: of which, in the plural; "B" for bytes.
-        done: how much was done by an earlier run, which counts for the bar, not for the rate.
-        shown: whether to show anything; off on all workers but the first.
+        total: how many units there are to do.
+        unit: the name of a unit, in the plural; "B" for bytes.
+        done: how many units an earlier run did; they count for the bar but not for the rate.
+        shown: whether to show anything; False on all workers but the first.
 
     Returns:
-        A context manager with `update(n=1)`, `set_postfix(values)` (a dict of what to show after
-        the time left) and `close()`.
+        A context manager with `update(n=1)`, `set_postfix(values)` (a dict to show after the time
+        left) and `close()`.
     """
-    shown = shown and sys.stderr is not None  # None: it was closed before the program started
+    shown = shown and sys.stderr is not None  # None: closed before the program started
     if shown and not sys.stderr.isatty():
         return _Lines(what, total, unit, done)
     return _Bar(
@@ -51,7 +51,7 @@ def progress(what, total, unit, done=0, shown=True):
 
 
 def with_progress(items, what, unit):
-    """Yields the items of a list, and shows how many of them have been worked on."""
+    """Yields the items of a list, and shows how many of them have been processed."""
     with progress(what, len(items), unit) as bar:
         for item in items:
             yield item
@@ -59,9 +59,9 @@ def with_progress(items, what, unit):
 
 
 class _Bar(tqdm):
-    """A bar that describes the work as the lines do."""
+    """A bar with the same description as the lines."""
 
-    monitor_interval = 0  # no thread: with miniters=1 every update looks at the clock
+    monitor_interval = 0  # no thread: with miniters=1 every update checks the clock
 
     @property
     def format_dict(self):
@@ -71,14 +71,14 @@ class _Bar(tqdm):
 
 
 class _Lines:
-    """A line a minute."""
+    """Prints a line a minute."""
 
     def __init__(self, what, total, unit, done):
         self.what, self.total, self.unit = what, total, unit
         self.n = self.initial = done
         self.postfix = {}
         self.start = monotonic()
-        self.looks = deque([(self.start, done)], RATE_LINES)  # (time, n) at the last lines
+        self.history = deque([(self.start, done)], RATE_LINES)  # (time, n) at the last lines
         self.has_lines = False
 
     def __enter__(self):
@@ -90,10 +90,10 @@ class _Lines:
     def update(self, n=1):
         self.n += n
         now = monotonic()
-        if now - self.looks[-1][0] < LINE_INTERVAL:
+        if now - self.history[-1][0] < LINE_INTERVAL:
             return
-        since, before = self.looks[0]
-        self.looks.append((now, self.n))
+        since, before = self.history[0]
+        self.history.append((now, self.n))
         rate = (self.n - before) / (now - since)
         self._print(_describe(self.n, self.total, self.unit, rate))
         self.has_lines = True
@@ -104,32 +104,32 @@ class _Lines:
     def close(self):
         if self.has_lines:
             seconds = monotonic() - self.start
-            rate = _shown_rate((self.n - self.initial) / seconds, self.unit)
-            amount = _shown_amount(self.n, self.total, self.unit)
-            self._print(f"{amount}, {rate}, ended after {in_time(seconds)}")
+            rate = _format_rate((self.n - self.initial) / seconds, self.unit)
+            amount = _format_amount(self.n, self.total, self.unit)
+            self._print(f"{amount}, {rate}, ended after {format_duration(seconds)}")
             self.has_lines = False
 
-    def _print(self, described):
+    def _print(self, description):
         values = "".join(f", {name}={value}" for name, value in self.postfix.items())
         share = _divide(self.n, self.total)
-        with contextlib.suppress(OSError):  # a log that takes no more must not end the work
-            print(f"{self.what}: {share:.0%}, {described}{values}", file=sys.stderr, flush=True)
+        with contextlib.suppress(OSError):  # a full log must not end the work
+            print(f"{self.what}: {share:.0%}, {description}{values}", file=sys.stderr, flush=True)
 
 
 def _describe(n, total, unit, rate):
-    left = f"{in_time((total - n) / rate)} left" if rate else "time left unknown"
-    return f"{_shown_amount(n, total, unit)}, {_shown_rate(rate, unit)}, {left}"
+    left = f"{format_duration((total - n) / rate)} left" if rate else "time left unknown"
+    return f"{_format_amount(n, total, unit)}, {_format_rate(rate, unit)}, {left}"
 
 
-def _shown_amount(n, total, unit):
+def _format_amount(n, total, unit):
     if unit == "B":
-        return f"{in_bytes(n)} of {in_bytes(total)}"
+        return f"{format_bytes(n)} of {format_bytes(total)}"
     return f"{n:,} of {total:,} {unit}"
 
 
-def _shown_rate(rate, unit):
+def _format_rate(rate, unit):
     if unit == "B":
-        return f"{in_bytes(rate)}/s"
+        return f"{format_bytes(rate)}/s"
     return f"{rate:,.1f} {unit}/s" if rate >= 1 or not rate else f"{1 / rate:,.1f} s each"
 
 
@@ -137,8 +137,8 @@ def _divide(a, b):
     return a / b if b else 0
 
 
-def in_bytes(count):
-    """A number of bytes for people: 12.3 GB."""
+def format_bytes(count):
+    """A number of bytes in readable form: 12.3 GB."""
     for unit in ("B", "kB", "MB", "GB"):
         if count < 999.5:
             return f"{count:.3g} {unit}"
@@ -146,8 +146,8 @@ def in_bytes(count):
     return f"{count:.3g} TB"
 
 
-def in_time(seconds):
-    """A span of time for people: 45 s, 12 min, 1 h 20 min, 3 days 4 h."""
+def format_duration(seconds):
+    """A duration in readable form: 45 s, 12 min, 1 h 20 min, 3 days 4 h."""
     if seconds < 59.5:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)

@@ -1,19 +1,19 @@
-"""Ends the making of records on Ctrl-C, SIGTERM and SIGHUP, however often they come."""
+"""Handles the signals that stop a program: Ctrl-C, SIGTERM and SIGHUP."""
 
 import contextlib
 import signal
 import threading
 
-# Ctrl-C; what `kill` and schedulers send; a terminal that is closed.
+# Ctrl-C; sent by `kill` and by schedulers; sent when the terminal is closed.
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @contextlib.contextmanager
-def interrupted_once():
-    """Lets the first of the signals raise KeyboardInterrupt, and ignores those after it.
+def interrupt_once():
+    """Lets the first of the signals raise KeyboardInterrupt, and ignores later ones.
 
-    So none of them cuts short what has to be done at the end. A signal that the process was
-    started to ignore (nohup) stays ignored. Outside the main thread nothing changes.
+    So the clean-up is never cut short. A signal that was ignored when the process started (nohup)
+    stays ignored. Outside the main thread nothing changes.
     """
     handlers, stopped = {}, []
 
@@ -21,7 +21,7 @@ def interrupted_once():
         if not stopped:
             stopped.append(number)
             name = signal.Signals(number).name
-            raise KeyboardInterrupt(f"stopped by {name}: the same command goes on from here")
+            raise KeyboardInterrupt(f"stopped by {name}: the same command resumes from here")
 
     try:
         if threading.current_thread() is threading.main_thread():
@@ -31,24 +31,24 @@ def interrupted_once():
         yield
     finally:
         for number, handler in handlers.items():
-            # A process that was stopped is about to end: nothing may interrupt that either.
+            # A stopped process is about to end, and nothing may interrupt that either.
             signal.signal(number, signal.SIG_IGN if stopped else handler)
 
 
 @contextlib.contextmanager
-def held_back():
-    """Delays the signals until the block ends; a process that is started in it never gets them."""
-    kept = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+def block_signals():
+    """Delays the signals until the block ends; processes started inside it never receive them."""
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, kept)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 @contextlib.contextmanager
-def held_back_from_java():
-    """As `held_back`, where what is started lets the signals through again, or sets handlers."""
-    with held_back():
+def block_signals_for_java():
+    """Like `block_signals`, for starting a Java, which unblocks the signals and sets handlers."""
+    with block_signals():
         handlers = {number: signal.signal(number, signal.SIG_IGN) for number in SIGNALS}
         try:
             yield

@@ -1,1 +1,1 @@
-"""Turns text files into the records that BERT or ALBERT is pre-trained on."""
+"""Turns text into pre-training records; engine/passes is the file to open first."""

@@ -8,7 +8,7 @@ import zipfile
 
 import numpy as np
 
-from bert_common.atomic_write import whole_file
+from bert_common.atomic_write import atomic_write
 
 # As google-research/bert extract_features.py.
 DECIMALS = 6
@@ -27,7 +27,7 @@ def write_json_lines(path, rows, features, layers, tokenizer):
         layers: the indices of the layers, as they were requested.
         tokenizer: converts ids to pieces.
     """
-    with whole_file(path) as file:
+    with atomic_write(path) as file:
         for number, (row, values) in enumerate(zip(rows, features, strict=True)):
             tokens = tokenizer.convert_ids_to_tokens(row.ids.tolist())
             file.write(json_line(number, tokens, values, layers).encode("ascii"))
@@ -71,7 +71,7 @@ def write_arrays(path, rows, features, layers, hidden_size, pooled):
         arrays["row_splits"] = np.cumsum([0, *lengths])
         arrays["input_ids"] = np.concatenate([row.ids for row in rows])
     shape = (len(rows) if pooled else sum(lengths), len(layers), hidden_size)
-    with whole_file(path) as file, zipfile.ZipFile(file, "w") as archive:
+    with atomic_write(path) as file, zipfile.ZipFile(file, "w") as archive:
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w") as entry:
                 np.lib.format.write_array(entry, array)

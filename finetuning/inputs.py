@@ -10,6 +10,7 @@ import numpy as np
 
 from bert_common.errors import InputError
 from bert_common.progress import progress
+from create_pretraining_data.instances.pairs import truncated_lengths
 from tokenization.vocabulary import read_bytes
 
 # As google-research/bert extract_features.py: the last " ||| " of a line separates two sentences.
@@ -117,20 +118,12 @@ def encode_pair(tokenizer, text, second, max_length):
 
 
 def _join(tokenizer, first, other, max_length):
-    kept, kept_other = kept_lengths(len(first), len(other), max_length - (3 if len(other) else 2))
+    room = max_length - (3 if len(other) else 2)
+    kept, kept_other = truncated_lengths(len(first), len(other), room)
     first = [tokenizer.cls_id, *first[:kept], tokenizer.sep_id]
     other = [*other[:kept_other], tokenizer.sep_id] if kept_other else []
     segment_ids = np.repeat(np.array([0, 1], np.int32), [len(first), len(other)])
     return InputRow(np.array(first + other, np.int32), segment_ids)
-
-
-def kept_lengths(first, other, room):
-    """The lengths of two sentences after the longer one lost pieces until both fit into `room`.
-
-    Of equal lengths the second loses the next piece.
-    """
-    other = min(other, max(room // 2, room - first))
-    return min(first, room - other), other
 
 
 def pad_rows(rows, length, pad_id):

@@ -1,4 +1,4 @@
-"""Learns a vocabulary from text, or shows how several cut a sentence (python build_vocab.py)."""
+"""Learns a vocabulary from text, or compares how several cut sentences (python build_vocab.py)."""
 
 import dataclasses
 import importlib.util
@@ -20,9 +20,9 @@ from run_scripts.flags.paths import expand_globs, split_list
 class BuildVocabFlags:
     """Learns a vocabulary of Korean morphemes: vocab.txt, tokenizer_config.json, report.json.
 
-    The pieces are nouns, particles, endings, stems. With the package kiwipiepy (the extra
-    "korean") an analyser finds them in the text; the tokenizer that uses the vocabulary never
-    needs one. With --compare, instead: the pieces of a few sentences side by side.
+    The pieces are nouns, particles, endings and stems. With the package kiwipiepy (the extra
+    "korean") an analyser finds them in the text; the tokenizer that uses the vocabulary never needs
+    one. With --compare it prints instead how vocabularies cut a few sentences.
     """
 
     input_file: str = flag(
@@ -30,28 +30,28 @@ class BuildVocabFlags:
     )
     input_format: str = flag(
         "text",
-        'text: any number of lines; jsonl: an object a line, of which "text" counts.',
+        'text: any number of lines; jsonl: one object per line, whose "text" is used.',
         choices=FORMATS,
     )
-    output_dir: str = flag(None, "The folder to write to; it is what --tokenizer_dir takes.")
+    output_dir: str = flag(None, "The folder to write to, for use as --tokenizer_dir.")
     vocab_size: int = flag(
-        32000, "Lines of the vocabulary, at most.", least=1, most=LARGEST_VOCABULARY
+        32000, "The maximum number of lines in the vocabulary.", least=1, most=LARGEST_VOCABULARY
     )
     analyser: str = flag(
         None,
         "kiwi: kiwipiepy finds the morphemes; none: statistics with a table of particles and "
-        "endings. Without it: kiwi if it is installed.",
+        "endings. Without it: kiwi if kiwipiepy is installed, else none.",
         choices=("kiwi", "none"),
     )
     num_unused: int = flag(
         0,
-        "Lines [unused0], [unused1], ... after the special tokens.",
+        "The number of lines [unused0], [unused1], ... after the special tokens.",
         least=0,
         most=LARGEST_VOCABULARY,
     )
     user_symbols: str = flag(
         None,
-        "Pieces to keep whole whatever the text says, comma-separated; ##X for one inside words.",
+        "Pieces to keep whole whatever the text, comma-separated; ##X for one inside words.",
     )
     character_coverage: float = flag(
         0.9995, "The share of the text's characters that get pieces of their own.", above=0, most=1
@@ -61,29 +61,29 @@ class BuildVocabFlags:
         32, "Larger text is sampled down to about this size, by lines.", least=1, most=2**20
     )
     random_seed: int = flag(
-        12345, "Decides which lines are in the sample.", least=-(2**63), most=2**63 - 1
+        12345, "Determines which lines are in the sample.", least=-(2**63), most=2**63 - 1
     )
     strict_utf8: bool = flag(
-        False, "Refuse text that is not UTF-8; without it such bytes are left out, counted."
+        False, "Refuse text that is not UTF-8; without it such bytes are skipped and counted."
     )
     num_threads: int = flag(
         2,
-        "How many threads analyse; the vocabulary does not depend on it.",
+        "The analyser's threads; the vocabulary does not depend on their number.",
         least=1,
         most=MOST_PROCESSES,
     )
     compare: str = flag(
         None,
-        "Vocabularies to show side by side, comma-separated: a tokenizer's folder, vocab.txt, "
-        "a SentencePiece .model, a tokenizer.json of Hugging Face.",
+        "Vocabularies to compare, comma-separated: a tokenizer's folder, vocab.txt, a "
+        "SentencePiece .model, a tokenizer.json of Hugging Face.",
         is_input=True,
     )
-    text: str = flag(None, "Sentences for --compare, separated by |; without it, some are given.")
+    text: str = flag(None, "Sentences for --compare, separated by |. Without it: a few examples.")
 
 
 LEARNING_FLAGS = ("input_file", "output_dir")
 
-# Particles, a contraction, a compound, chat, digits with Latin letters, a rare syllable.
+# With particles, a contraction, a compound, chat, digits and Latin letters, a rare syllable.
 SENTENCES = (
     "할머니께서는 어제 시장에서 사과를 사셨다.",
     "공부했던 내용을 다시 정리해서 친구들에게 보냈어요.",
@@ -99,13 +99,13 @@ def main(argv=None):
 
 
 def build_vocab(flags):
-    """Learns and writes, or compares.
+    """Learns and writes a vocabulary, or compares vocabularies.
 
     Args:
         flags: `BuildVocabFlags` as parsed.
 
     Raises:
-        InputError: anything that a person can set right.
+        InputError: anything that the user can correct.
     """
     if flags.compare:
         return compare(flags)
@@ -113,7 +113,7 @@ def build_vocab(flags):
         if not getattr(flags, name):
             raise InputError(f"--{name} must be given (or --compare alone). Received: no --{name}")
     if flags.text:
-        raise InputError("--text goes with --compare. Received: --text without --compare")
+        raise InputError("--text must come with --compare. Received: --text without --compare")
     started = time.monotonic()
     settings = make_settings(flags)
     files = expand_globs(flags.input_file, "input_file")
@@ -121,7 +121,9 @@ def build_vocab(flags):
     from create_pretraining_data.engine.plain_lines import open_texts
     from tokenization.vocab_learning.learn import learn_vocabulary, write_vocabulary
 
-    make_writable(flags.output_dir, "--output_dir must be a folder that can be made and written to")
+    make_writable(
+        flags.output_dir, "--output_dir must be a folder that can be created and written to"
+    )
     check_not_read(flags.output_dir, files)
     learned = learn_vocabulary(open_texts(files, flags.input_format), settings)
     write_vocabulary(learned, flags.output_dir)
@@ -130,16 +132,16 @@ def build_vocab(flags):
 
 
 def make_settings(flags):
-    """The learner's settings from the flags; says which analyser was chosen."""
+    """Converts the flags to `LearningSettings`; prints which analyser it chose."""
     from tokenization.vocab_learning.learn import LearningSettings
 
     analyser = flags.analyser
     if analyser is None:
-        found = importlib.util.find_spec("kiwipiepy") is not None
-        analyser = "kiwi" if found else "none"
+        is_installed = importlib.util.find_spec("kiwipiepy") is not None
+        analyser = "kiwi" if is_installed else "none"
         print(
             "analyser: kiwi, because kiwipiepy is installed"
-            if found
+            if is_installed
             else "analyser: none, because kiwipiepy is not installed (pip install -e '.[korean]' "
             "gives pieces that follow morphemes more closely)"
         )
@@ -151,10 +153,10 @@ def make_settings(flags):
 
 
 def check_not_read(output_dir, files):
-    """Refuses to write over the text.
+    """Checks that no file of the text would be overwritten.
 
     Raises:
-        InputError: names the file.
+        InputError: one would be; the message names it.
     """
     from tokenization.vocab_learning.learn import CONFIG_FILE, REPORT_FILE, VOCABULARY_FILE
 
@@ -168,16 +170,16 @@ def check_not_read(output_dir, files):
 
 
 def summary(report, seconds):
-    """The lines about what was learned, from what."""
+    """Summarizes the text and the vocabulary in one line; warns of bytes that are not UTF-8."""
     text, vocabulary = report["text"], report["vocabulary"]
     if text["lines_not_utf8"]:
         warnings.warn(
             f"{text['lines_not_utf8']:,} of {text['sampled_lines']:,} lines are not UTF-8: "
-            f"{text['bytes_not_utf8']:,} bytes left out (--strict_utf8 names the first)",
+            f"{text['bytes_not_utf8']:,} bytes skipped (--strict_utf8 names the first)",
             stacklevel=2,
         )
-    asked = report["settings"]["vocab_size"]
-    fewer = f" (of {asked:,}: the text has no more)" if vocabulary["lines"] < asked else ""
+    requested = report["settings"]["vocab_size"]
+    fewer = f" (of {requested:,}: the text has no more)" if vocabulary["lines"] < requested else ""
     parts = [
         f"{text['sampled_lines']:,} of {text['lines']:,} lines",
         f"{text['words']:,} words, {text['distinct_words']:,} different",
@@ -193,20 +195,20 @@ def compare(flags):
     """Prints how each vocabulary cuts each sentence."""
     given = [name for name in LEARNING_FLAGS if getattr(flags, name)]
     if given:
-        raise InputError(f"--compare stands alone. Received: --compare with --{given[0]}")
-    from tokenization.comparison import open_cutter
+        raise InputError(f"--compare must be given without --{given[0]}. Received: both")
+    from tokenization.comparison import open_vocabulary
 
     paths = [flags.compare] if os.path.exists(flags.compare) else split_list(flags.compare)
     if not paths:
         raise InputError(f"--compare must name a vocabulary. Received: {flags.compare!r}")
-    cutters = [open_cutter(path) for path in paths]
+    vocabularies = [open_vocabulary(path) for path in paths]
     sentences = flags.text.split("|") if flags.text else SENTENCES
-    names = [f"{cutter.name} ({cutter.kind}, {cutter.size:,})" for cutter in cutters]
+    names = [f"{opened.name} ({opened.kind}, {opened.size:,})" for opened in vocabularies]
     width = max(map(len, names))
     for sentence in filter(None, (sentence.strip() for sentence in sentences)):
         print(sentence)
-        for name, cutter in zip(names, cutters, strict=True):
-            pieces = cutter.pieces(sentence)
+        for name, vocabulary in zip(names, vocabularies, strict=True):
+            pieces = vocabulary.pieces(sentence)
             print(f"  {name:{width}}  {len(pieces):3}  {' '.join(pieces)}")
         print()
 

@@ -1,4 +1,4 @@
-"""Makes pre-training records from text files (python create_pretraining_data.py)."""
+"""Creates pre-training records from text files (python create_pretraining_data.py)."""
 
 import contextlib
 import os
@@ -6,35 +6,35 @@ import sys
 import time
 import warnings
 
-from bert_common.atomic_write import remove_partial
+from bert_common.atomic_write import remove_partial_files
 from bert_common.cores import available_cores
 from bert_common.errors import InputError
 from bert_common.folders import make_writable
 from bert_common.process_pool import start_workers
-from bert_common.progress import in_bytes
-from bert_common.stop_signals import interrupted_once
+from bert_common.progress import format_bytes
+from bert_common.stop_signals import interrupt_once
 from create_pretraining_data.engine import spark as spark_engine
 from create_pretraining_data.engine.disk_space import check_free_space
-from create_pretraining_data.engine.passes import make_chunks, make_shards, read_summaries
+from create_pretraining_data.engine.passes import make_chunk_files, make_shard_files, read_summaries
 from create_pretraining_data.engine.work_folder import (
-    begin,
-    clear,
+    begin_or_resume,
     has_chunks,
     locked,
     read_manifest,
+    remove_work_folder,
 )
 from create_pretraining_data.engine.work_plan import (
     DEFLATED,
     estimate_records_size,
-    work_folder_of,
+    work_folder_for,
 )
 from create_pretraining_data.instances import sentences
 from create_pretraining_data.instances.layout_checks import find_layout_problems
 from create_pretraining_data.instances.make_instances import ONE_WORD
 from create_pretraining_data.records.metadata import (
+    are_up_to_date,
     check_names,
     describe_records,
-    is_made,
     remove_sidecars,
     write_sidecars,
 )
@@ -43,11 +43,11 @@ from run_scripts.flags.create_data import (
     MODEL_NAMES,
     CreateDataFlags,
     check_engine,
-    check_task,
+    check_task_index,
+    choose_objective,
     choose_output_files,
-    choose_plan,
-    files_read,
     is_given,
+    list_files_read,
     resolve_defaults,
 )
 from run_scripts.flags.parser import run_program
@@ -55,176 +55,202 @@ from run_scripts.flags.paths import expand_globs
 from run_scripts.flags.tokenizer import check_tokenizer_flags, open_tokenizer
 from run_scripts.model_folder import fill_in_tokenizer
 
-# What every worker process needs.
+# The modules that every worker process imports.
 PRELOADED = ("create_pretraining_data.engine.passes",)
 
-FEWER_WORKERS = "the same command goes on from here, and needs less with fewer --num_workers"
+FEWER_WORKERS = "the same command resumes from here, and needs less with fewer --num_workers"
 
 
 def main(argv=None):
     """Runs the program; returns its exit status."""
-    with interrupted_once():
+    with interrupt_once():
         return run_program(create_data, CreateDataFlags, argv)
 
 
 def create_data(flags):
-    """Makes the records.
+    """Creates the records.
 
     Args:
         flags: `CreateDataFlags` as parsed.
 
     Raises:
-        InputError: anything that a person can set right.
+        InputError: anything that the user can correct.
     """
     started = time.monotonic()
-    defaults = choose_plan(flags)
+    defaults = choose_objective(flags)
     print(
         f"objective: {defaults.objective}, defaults: {MODEL_NAMES[defaults.model_type]}'s, "
         f"{defaults.reason}"
     )
+    flags = resolve_flags(flags, defaults)
+    input_files = expand_globs(flags.input_file, "input_file")
+    protected = list_files_read(flags, input_files)
+    output_files = choose_output_files(flags.output_file, input_files, protected)
+    check_names(output_files, protected)
+    tokenizer = open_tokenizer(flags)
+    warn_of_few_predictions(flags)
+    for directory in sorted({os.path.dirname(path) or "." for path in output_files}):
+        make_writable(
+            directory, "--output_file must lie in a folder that can be created and written to"
+        )
+    settings = make_settings(flags, defaults, tokenizer)
+    manifest = make_manifest(flags, defaults, tokenizer, input_files, output_files)
+    folder = work_folder_for(output_files)
+    previous = read_manifest(folder)
+    if previous is not None and are_up_to_date(output_files, previous):  # killed before removing it
+        remove_work_folder(folder)
+    if are_up_to_date(output_files, manifest):
+        print(f"up to date, made from this text with these settings: {list_files(output_files)}")
+        return
+    os.makedirs(folder, exist_ok=True)
+    with locked(folder, f"task-{flags.task_index}") as is_free:
+        if not is_free:
+            raise InputError(
+                f"only one process at a time may work in {folder} (several: --num_tasks). "
+                "Received: another one is at work"
+            )
+        begin_or_resume(folder, manifest, may_clear=flags.num_tasks == 1)
+        try:
+            plan = make_plan(flags, settings, input_files, output_files, folder)
+            statistics = run_passes(flags, plan, manifest, tokenizer)
+        except InputError:
+            # Nothing to resume; the next run will have another text or other flags.
+            if flags.num_tasks == 1 and not has_chunks(folder):
+                remove_work_folder(folder)
+            raise
+    if statistics is not None:
+        print(summary(statistics, flags.max_seq_length, defaults, time.monotonic() - started))
+        print(f"written: {list_files(output_files)}")
+
+
+def resolve_flags(flags, defaults):
+    """Checks the flags and fills in those that are not given.
+
+    Args:
+        flags: `CreateDataFlags` as parsed.
+        defaults: `ObjectiveDefaults`.
+
+    Returns:
+        `CreateDataFlags` without `PerModel` values.
+
+    Raises:
+        InputError: flags contradict each other, or a package that they need is not installed.
+    """
     for name in ("input_file_mode", "parallel"):
         if is_given(flags, name):
-            print(f"--{name} means nothing here (text is read as UTF-8, by --num_workers)")
+            print(f"--{name} has no effect here (text is read as UTF-8, by --num_workers)")
     flags = fill_in_tokenizer(flags)
     check_tokenizer_flags(flags)
     flags = resolve_defaults(flags, defaults.model_type)
-    check_task(flags)
+    check_task_index(flags)
     check_engine(flags)
     if flags.engine == "spark":
         spark_engine.check_installed()
     if flags.split_sentences:
         sentences.check_installed()
-    input_files = expand_globs(flags.input_file, "input_file")
-    protected = files_read(flags, input_files)
-    output_files = choose_output_files(flags.output_file, input_files, protected)
-    check_names(output_files, protected)
-    tokenizer = open_tokenizer(flags)
+    return flags
+
+
+def warn_of_few_predictions(flags):
+    """Warns if --max_predictions_per_seq limits the masking of full examples."""
     needed = round(flags.max_seq_length * flags.masked_lm_prob)
     if needed > flags.max_predictions_per_seq:
         warnings.warn(
             f"--max_predictions_per_seq={flags.max_predictions_per_seq} masks less than "
             f"--masked_lm_prob={flags.masked_lm_prob:g} of the longest examples; "
             f"--max_predictions_per_seq={needed} would do",
-            stacklevel=2,
+            stacklevel=3,
         )
-    for folder in sorted({os.path.dirname(path) or "." for path in output_files}):
-        make_writable(folder, "--output_file must lie in a folder that can be made and written to")
-    settings = make_settings(flags, defaults, tokenizer)
-    manifest = make_manifest(flags, defaults, tokenizer, input_files, output_files)
-    folder = work_folder_of(output_files)
-    left = read_manifest(folder)
-    if left is not None and is_made(output_files, left):  # killed before it was removed
-        clear(folder)
-    if is_made(output_files, manifest):
-        print(f"already there, made of this text with these settings: {shown(output_files)}")
-        return
-    os.makedirs(folder, exist_ok=True)
-    with locked(folder, f"task-{flags.task_index}") as is_free:
-        if not is_free:
-            raise InputError(
-                f"one process at a time must work in {folder} (several: --num_tasks). Received: "
-                "another one is at work"
-            )
-        begin(folder, manifest, may_clear=flags.num_tasks == 1)
-        try:
-            plan = make_plan(flags, settings, input_files, output_files, folder)
-            made = run_passes(flags, plan, manifest, tokenizer)
-        except InputError:
-            # Nothing to go on from; and the text or the flags will be others.
-            if flags.num_tasks == 1 and not has_chunks(folder):
-                clear(folder)
-            raise
-    if made is not None:
-        print(summary(made, flags.max_seq_length, defaults, time.monotonic() - started))
-        print(f"written: {shown(output_files)}")
+
+
+def choose_engine(flags, plan, tokenizer):
+    """Chooses where tasks run: a context manager as `start_workers`, and its name for the log."""
+    if flags.engine == "spark":
+        return spark_engine.start_executors(plan, tokenizer, flags.spark_master), "Spark"
+    cores = flags.num_workers or available_cores()
+    workers = max(1, min(cores, len(plan.chunks)))
+    engine = start_workers(plan, tokenizer, workers, FEWER_WORKERS, PRELOADED)
+    return engine, f"{workers} worker{'s' * (workers > 1)}"
 
 
 def run_passes(flags, plan, manifest, tokenizer):
-    """Makes this task's chunks, then the record files if all chunks are there.
+    """Creates this task's chunk files, then the record files if all chunk files exist.
 
     Args:
-        flags: `CreateDataFlags` without `PerModel`.
+        flags: `CreateDataFlags`, resolved.
         plan: a `WorkPlan`.
-        manifest: what decided the records, for the JSON beside them.
-        tokenizer: what cuts the text.
+        manifest: the settings that determine the records, for the JSON file beside them.
+        tokenizer: cuts the text into pieces.
 
     Returns:
-        `ChunkStatistics` of the whole text, or None if the record files are for another task.
+        The `CorpusStatistics` of the whole text, or None if another task writes the record files.
 
     Raises:
-        InputError: bad text, text of which no example can be made, a full disk.
+        InputError: the text is invalid or gives no example, or the disk is full.
     """
     text_bytes = sum(map(plan.chunk_size, range(len(plan.chunks))))
     estimate = estimate_records_size(text_bytes, plan.settings)
-    own = range(flags.task_index, len(plan.chunks), flags.num_tasks)
-    if flags.engine == "spark":
-        who = "Spark"
-        engine = spark_engine.start_executors(plan, tokenizer, flags.spark_master)
-    else:
-        cores = flags.num_workers or available_cores()
-        workers = max(1, min(cores, len(plan.chunks)))
-        who = f"{workers} worker{'s' * (workers > 1)}"
-        engine = start_workers(plan, tokenizer, workers, FEWER_WORKERS, PRELOADED)
+    numbers = range(flags.task_index, len(plan.chunks), flags.num_tasks)
+    engine, engine_name = choose_engine(flags, plan, tokenizer)
     size = estimate * (DEFLATED if plan.compression == "GZIP" else 1)
     print(
-        f"text: {in_bytes(text_bytes)} in {len(plan.chunks):,} chunk{'s' * (len(plan.chunks) != 1)}"
-        + (f" ({len(own):,} of them for this task)" if flags.num_tasks > 1 else "")
-        + f", {who}, records: about {in_bytes(size)} in "
+        f"text: {format_bytes(text_bytes)} in "
+        f"{len(plan.chunks):,} chunk{'s' * (len(plan.chunks) != 1)}"
+        + (f" ({len(numbers):,} of them for this task)" if flags.num_tasks > 1 else "")
+        + f", {engine_name}, records: about {format_bytes(size)} in "
         f"{len(plan.output_files):,} file{'s' * (len(plan.output_files) > 1)}",
         flush=True,
     )
     check_free_space(plan, estimate)
-    own_files = list(map(plan.chunk_file, own))
-    remove_partial(own_files)
-    objective = plan.settings.pair_rules.objective
+    chunk_files = list(map(plan.chunk_path, numbers))
+    remove_partial_files(chunk_files)
 
-    def look(statistics):
-        # Early, where the whole takes long. That it is one document is not known yet.
-        if len(plan.chunks) > 1 and objective != "none":
+    def warn_early(statistics):
+        # Before the long work. Whether the text is a single document is not known yet.
+        if len(plan.chunks) > 1 and plan.settings.pair_rules.objective != "none":
             for problem in find_layout_problems(statistics, "sop"):
                 warnings.warn(f"so far {problem}", stacklevel=2)
 
-    with contextlib.ExitStack() as held:
-        held.callback(remove_partial, own_files)  # of workers that were killed at an error
+    with contextlib.ExitStack() as stack:
+        stack.callback(remove_partial_files, chunk_files)  # of workers killed after an error
         with engine as run:
-            make_chunks(plan, run, own, look)
-            # One task at a time looks, so that of two that end at once the second sees all chunks.
+            make_chunk_files(plan, run, numbers, warn_early)
+            # One task at a time, so that of two that end at once the second sees all chunks.
             with locked(plan.folder, "look", wait=True):
-                found = read_summaries(plan)
-                is_last = found is not None and held.enter_context(locked(plan.folder, "shards"))
-            if is_last:
-                held.callback(remove_partial, plan.output_files)
-            else:
-                print("this task's chunks are made; the last task makes the record files")
+                summaries = read_summaries(plan)
+                is_last = summaries and stack.enter_context(locked(plan.folder, "shards"))
+            if not is_last:
+                print("this task's chunks are done; the last task writes the record files")
                 return None
-            statistics, expected = found
+            stack.callback(remove_partial_files, plan.output_files)
+            statistics, expected = summaries
             try:
                 check_text(flags, plan, statistics, expected)
             except InputError:
-                clear(plan.folder)  # another start would find the same
+                remove_work_folder(plan.folder)  # resuming would end in the same error
                 raise
-            remove_partial(plan.output_files)
-            remove_sidecars(plan.output_files)  # not true of all record files from here on
-            shards = make_shards(plan, run, expected)
-        # With the lock, but without an engine that may have been making a file twice.
-        remove_partial(plan.output_files)
+            remove_partial_files(plan.output_files)
+            remove_sidecars(plan.output_files)  # which no longer describe all record files
+            shards = make_shard_files(plan, run, expected)
+        # Still locked, but after the engine, which may have been writing a file twice.
+        remove_partial_files(plan.output_files)
         description = describe_records(plan, manifest, tokenizer, statistics, shards)
         write_sidecars(plan.output_files, description, tokenizer)
-        clear(plan.folder)
+        remove_work_folder(plan.folder)
     return statistics
 
 
 def check_text(flags, plan, statistics, expected):
-    """Refuses text of which no useful records were made; warns of its layout.
+    """Checks that the text gave useful records, and warns of problems with its layout.
 
     Args:
-        flags: `CreateDataFlags` without `PerModel`.
+        flags: `CreateDataFlags`, resolved.
         plan: a `WorkPlan`.
-        statistics: `ChunkStatistics` of the whole text.
+        statistics: the `CorpusStatistics` of the whole text.
         expected: for each shard (records, bytes).
 
     Raises:
-        InputError: no sentence, no example, or fewer examples than files.
+        InputError: there is no sentence, no example, or fewer examples than files.
     """
     if not statistics.sentences:
         size = sum(map(plan.chunk_size, range(len(plan.chunks))))
@@ -242,13 +268,13 @@ def check_text(flags, plan, statistics, expected):
         )
     if not all(records for records, _ in expected):
         raise InputError(
-            "there must be an example for each output file. "
+            "the text must give an example for each output file. "
             f"Received: {statistics.examples} examples, {len(expected)} files"
         )
 
 
 def summary(statistics, max_seq_length, defaults, seconds):
-    """The one line about what was made."""
+    """Summarizes the text and its records in one line."""
     left_out = [f"{count:,} of {reason}" for reason, count in sorted(statistics.left_out.items())]
     documents = statistics.documents
     parts = [
@@ -273,8 +299,8 @@ def summary(statistics, max_seq_length, defaults, seconds):
     return ", ".join(parts)
 
 
-def shown(files):
-    """File names for one line: all of a few, else the first and the last."""
+def list_files(files):
+    """Lists files in one line: up to eight, otherwise the first and the last."""
     return ", ".join(files) if len(files) <= 8 else f"{files[0]} to {files[-1]}"
 
 

@@ -1,4 +1,4 @@
-"""Turns the program's flags into what has to be made: settings, manifest, plan."""
+"""Turns the flags of create_pretraining_data into settings, manifest and plan."""
 
 import dataclasses
 import datetime
@@ -7,25 +7,24 @@ import warnings
 
 from bert_common.atomic_write import write_json
 from bert_common.json_text import parse_json
-from bert_common.progress import in_bytes
-from create_pretraining_data.engine import splitting as input_chunks
+from bert_common.progress import format_bytes
+from create_pretraining_data.engine import splitting
 from create_pretraining_data.engine.splitting import (
     LONGEST_SEARCH,
-    Source,
+    InputFile,
     cut_into_chunks,
     inflate,
     is_gzip,
 )
 from create_pretraining_data.engine.work_plan import WorkPlan, count_buckets, estimate_records_size
-from create_pretraining_data.instances import make_instances as chunk
-from create_pretraining_data.instances.make_instances import ChunkSettings
+from create_pretraining_data.instances.make_instances import VERSION, InstanceSettings
 from create_pretraining_data.instances.packing import MOST_SEQUENCES
 from create_pretraining_data.instances.pairs import PairRules
 from create_pretraining_data.instances.sentences import describe_splitter
 from create_pretraining_data.records.masking_rules import MaskingRules
 from create_pretraining_data.records.record_format import RecordFormat
 
-# Flags that do not decide the bytes, or that something else in the manifest says better.
+# Flags that do not determine the bytes, or that another entry of the manifest covers.
 NOT_IN_MANIFEST = (
     "input_file", "output_file", "vocab_file", "spm_model_file", "tokenizer", "tokenizer_dir",
     "do_lower_case", "random_next_sentence", "input_file_mode", "parallel", "num_workers",
@@ -34,36 +33,36 @@ NOT_IN_MANIFEST = (
 
 
 def make_settings(flags, defaults, tokenizer):
-    """What decides the records of a chunk.
+    """Creates the settings that determine the records.
 
     Args:
-        flags: `CreateDataFlags` without `PerModel`.
-        defaults: the `Plan` that `choose_plan` chose.
-        tokenizer: what cuts the text.
+        flags: `CreateDataFlags`, resolved.
+        defaults: `ObjectiveDefaults`.
+        tokenizer: cuts the text into pieces.
 
     Returns:
-        `ChunkSettings`.
+        `InstanceSettings`.
     """
     pair_rules, masking_rules = make_rules(flags, defaults.objective, tokenizer)
     record_format = RecordFormat(
         max_seq_length=flags.max_seq_length,
-        max_predictions_per_seq=masking_rules.places,
+        max_predictions_per_seq=masking_rules.max_predictions,
         sentence_label=defaults.objective != "none",
-        # As ALBERT's script, whose training reads it.
+        # As in ALBERT's script, whose training program reads it.
         token_boundary=defaults.model_type == "albert",
         packed_sequences=MOST_SEQUENCES if flags.packing else 0,
         masking=masking_rules if flags.masking == "dynamic" else None,
     )
-    return ChunkSettings(pair_rules, masking_rules, record_format, flags.dupe_factor)
+    return InstanceSettings(pair_rules, masking_rules, record_format, flags.dupe_factor)
 
 
 def make_rules(flags, objective, tokenizer):
-    """How sequences are cut, how they are masked.
+    """Creates the rules for cutting documents into sequences, and for masking these.
 
     Args:
-        flags: `CreateDataFlags` without `PerModel`.
+        flags: `CreateDataFlags`, resolved.
         objective: "nsp", "sop" or "none".
-        tokenizer: the tokenizer of the flags.
+        tokenizer: cuts the text into pieces.
 
     Returns:
         `PairRules`, `MaskingRules`.
@@ -89,72 +88,72 @@ def make_rules(flags, objective, tokenizer):
 
 
 def make_manifest(flags, defaults, tokenizer, input_files, output_files):
-    """Everything that decides the bytes of the record files.
+    """Lists everything that determines the bytes of the record files.
 
     Args:
-        flags: `CreateDataFlags` without `PerModel`.
-        defaults: the `Plan` that `choose_plan` chose.
-        tokenizer: what cuts the text.
+        flags: `CreateDataFlags`, resolved.
+        defaults: `ObjectiveDefaults`.
+        tokenizer: cuts the text into pieces.
         input_files: paths.
         output_files: paths.
 
     Returns:
-        A flat dict; its keys are for people too, who read what differs.
+        A flat dict; its keys appear in messages about differences.
     """
-    decisive = {
+    deciding_flags = {
         f"--{name}": value
         for name, value in dataclasses.asdict(flags).items()
         if name not in NOT_IN_MANIFEST
     }
     inputs = {}
     for path in input_files:
-        found = os.stat(path)
-        when = datetime.datetime.fromtimestamp(found.st_mtime, datetime.UTC).isoformat()
-        inputs[f"input {os.path.abspath(path)}"] = f"{found.st_size} bytes of {when}"
+        status = os.stat(path)
+        modified = datetime.datetime.fromtimestamp(status.st_mtime, datetime.UTC).isoformat()
+        inputs[f"input {os.path.abspath(path)}"] = f"{status.st_size} bytes of {modified}"
     folder = os.path.dirname(os.path.abspath(output_files[0]))
     return {
-        **decisive,
+        **deciding_flags,
         "--objective": defaults.objective,
         "defaults": defaults.model_type,
         "tokenizer": tokenizer.fingerprint(),
         **({"sentence splitter": describe_splitter()} if flags.split_sentences else {}),
         "output files": [os.path.relpath(path, folder) for path in output_files],
-        "bytes of a chunk": input_chunks.CHUNK_BYTES,
-        "version": chunk.VERSION,
+        "bytes of a chunk": splitting.CHUNK_BYTES,
+        "version": VERSION,
         **inputs,
-        # In their order: the keys of a JSON object have none that counts.
+        # A list, as the order of files matters and that of a JSON object's keys does not.
         "input files": [os.path.abspath(path) for path in input_files],
     }
 
 
 def inflate_once(path, plain):
-    """Inflates a gzip file, unless an earlier start did; how large it became stands beside it."""
+    """Decompresses a gzip file unless an earlier run did; a JSON file beside it has its size."""
     marker = f"{plain}.json"
     try:
         with open(marker, encoding="utf-8") as file:
-            is_there = parse_json(file.read())["size"] == os.path.getsize(plain)
+            is_done = parse_json(file.read())["size"] == os.path.getsize(plain)
     except (FileNotFoundError, ValueError, KeyError, TypeError):
-        is_there = False
-    if not is_there:
+        is_done = False
+    if not is_done:
         inflate(path, plain)
         write_json(marker, {"size": os.path.getsize(plain)})
 
 
 def make_plan(flags, settings, input_files, output_files, folder):
-    """Cuts the text and the records into pieces of work.
+    """Divides the work into chunks, buckets and shards.
 
     Args:
-        flags: `CreateDataFlags` without `PerModel`.
-        settings: `ChunkSettings`.
+        flags: `CreateDataFlags`, resolved.
+        settings: `InstanceSettings`.
         input_files: paths.
         output_files: paths.
-        folder: the work folder, where gzip files are inflated to.
+        folder: the work folder, into which gzip files are decompressed.
 
     Returns:
         A `WorkPlan`.
 
     Raises:
-        InputError: a damaged gzip file.
+        InputError: a gzip file is damaged.
     """
     sources = []
     for number, path in enumerate(input_files):
@@ -162,7 +161,7 @@ def make_plan(flags, settings, input_files, output_files, folder):
         if is_gzip(path):
             plain = os.path.join(folder, f"input-{number:05d}")
             inflate_once(path, plain)
-        sources.append(Source(path, os.path.abspath(plain), os.path.getsize(plain)))
+        sources.append(InputFile(path, os.path.abspath(plain), os.path.getsize(plain)))
     chunks, continued = cut_into_chunks(sources, flags.input_format)
     if continued:
         remedy = {
@@ -170,7 +169,7 @@ def make_plan(flags, settings, input_files, output_files, folder):
             "jsonl": "put each document on its own line",
         }
         warnings.warn(
-            f"documents longer than {in_bytes(LONGEST_SEARCH)} are cut between two sentences, "
+            f"documents longer than {format_bytes(LONGEST_SEARCH)} are cut between two sentences, "
             f"lines longer than that between two words, at {len(continued):,} places: "
             f"{remedy[flags.input_format]}",
             stacklevel=2,
@@ -183,7 +182,7 @@ def make_plan(flags, settings, input_files, output_files, folder):
         split_sentences=flags.split_sentences,
         settings=settings,
         seed=flags.random_seed,
-        # Executors of a cluster start in folders of their own.
+        # Absolute, as the executors of a cluster start in other folders.
         output_files=[os.path.abspath(path) for path in output_files],
         compression=flags.compression,
         buckets_per_shard=count_buckets(estimate, len(output_files)),

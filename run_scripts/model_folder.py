@@ -12,7 +12,7 @@ import os
 import re
 import warnings
 
-from bert_common.atomic_write import whole_file
+from bert_common.atomic_write import atomic_write
 from bert_common.errors import InputError
 from bert_common.json_text import read_json
 from bert_tf.checkpoint_files import (
@@ -306,11 +306,11 @@ def describe(directory, model_type, config, tokenizer, positions):
         tokenizer: the model's, or None.
         positions: how many positions are trained, or None if that is not known.
     """
-    with whole_file(os.path.join(directory, CONFIG_NAMES[model_type])) as file:
+    with atomic_write(os.path.join(directory, CONFIG_NAMES[model_type])) as file:
         file.write(json.dumps(dataclasses.asdict(config), indent=2).encode("utf-8") + b"\n")
     path = os.path.join(directory, POSITIONS_FILE)
     if positions is not None:
-        with whole_file(path) as file:
+        with atomic_write(path) as file:
             file.write(json.dumps({POSITIONS_KEY: positions}).encode("utf-8") + b"\n")
     elif os.path.exists(path):  # of an earlier model
         os.remove(path)

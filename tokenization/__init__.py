@@ -1,4 +1,4 @@
-"""Tokenizers that turn text into pieces of a vocabulary."""
+"""Tokenizers, from text to the pieces of a vocabulary; base is the file to open first."""
 
 from bert_common.errors import InputError
 from tokenization import reference_api

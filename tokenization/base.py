@@ -1,27 +1,28 @@
-"""What every tokenizer derives from its words, its vocabulary, its configuration."""
+"""Defines the interface that all tokenizers share."""
 
+import dataclasses
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
-from bert_common.errors import InputError
 from tokenization.decoding import unknown_character
 from tokenization.vocabulary import SPECIAL_TOKENS
 
-# What the repetitions of a regular expression can count to.
-LARGEST_COUNT = 2**31 - 1
-
 
 class TokenizerInterface:
-    """The methods that FullTokenizer, KoreanTokenizer, SentencePieceTokenizer share.
+    """The methods that FullTokenizer, KoreanTokenizer and SentencePieceTokenizer share.
 
-    A tokenizer defines `tokenize_words` with `config`, then calls `_use_vocabulary` once.
+    A tokenizer declares `kind` and `options_type`, defines `tokenize_words`, sets `options` and
+    calls `_use_vocabulary` once.
 
     Attributes:
+        kind: the tokenizer's name in tokenizer_config.json.
+        options_type: a frozen dataclass, which declares the tokenizer's options.
+        options: an instance of it.
         vocab: the id of each token.
-        vocab_size: the largest id + 1, which is what an embedding table needs.
-        vocabulary_bytes: the vocabulary file, unchanged.
+        vocab_size: the largest id + 1, the number of rows that an embedding table needs.
+        vocabulary_bytes: the contents of the vocabulary file, unchanged.
         pad_id, unk_id, cls_id, sep_id, mask_id: None where the vocabulary has no such token.
     """
 
@@ -44,8 +45,13 @@ class TokenizerInterface:
         self._graph_tokenizer = None
 
     @property
+    def do_lower_case(self) -> bool | None:
+        """The option of that name, which every tokenizer has."""
+        return self.options.do_lower_case
+
+    @property
     def written_unknown(self) -> str:
-        """The character that `decode` writes for [UNK]; no token holds it."""
+        """The character that `decode` writes for [UNK]; no token contains it."""
         if self._written_unknown is None:
             self._written_unknown = unknown_character(self.vocab)
         return self._written_unknown
@@ -55,16 +61,16 @@ class TokenizerInterface:
         return [piece for word in self.tokenize_words(text) for piece in word]
 
     def encode(self, text: str) -> list[int]:
-        """Cuts a text into pieces, returns their ids; adds no [CLS], no [SEP]."""
+        """Cuts a text into pieces and returns their ids; adds neither [CLS] nor [SEP]."""
         return self.convert_tokens_to_ids(self.tokenize(text))
 
     def convert_tokens_to_ids(self, tokens: Iterable[str]) -> list[int]:
-        """Looks up ids.
+        """Looks up the ids of tokens.
 
         Raises:
             KeyError: a token is not in the vocabulary, as in google-research/bert. A tokenizer
-                that lets unknown tokens pass (KoreanTokenizer with strict_vocabulary=False,
-                SentencePieceTokenizer) gives the unknown token's id instead.
+                that accepts unknown tokens (KoreanTokenizer with strict_vocabulary=False,
+                SentencePieceTokenizer) returns the unknown token's id instead.
         """
         vocab, unknown = self.vocab, self._unknown_becomes_id
         if unknown is not None:
@@ -77,7 +83,7 @@ class TokenizerInterface:
             ) from None
 
     def convert_ids_to_tokens(self, ids: Iterable[int]) -> list[str]:
-        """Looks up tokens; KeyError for an id that no token has."""
+        """Looks up the tokens of ids; raises KeyError for an id that no token has."""
         try:
             return [self._tokens_by_id[index] for index in ids]
         except KeyError as error:
@@ -86,13 +92,13 @@ class TokenizerInterface:
             ) from None
 
     def encode_batch(self, texts: Iterable[str]):
-        """Encodes texts by the graph form, which is made at the first call.
+        """Encodes texts with the TensorFlow graph, which is built at the first call.
 
         Args:
-            texts: as for `encode`; or a string tensor [B].
+            texts: an iterable of texts as for `encode`, or a string tensor [B].
 
         Returns:
-            int32 tf.RaggedTensor [B, (pieces)], rows as `encode` gives them.
+            int32 tf.RaggedTensor [B, (pieces)], each row as from `encode`.
 
         Raises:
             InputError: this tokenizer has no graph form (`tf_graph.graph.GraphTokenizer`).
@@ -100,10 +106,10 @@ class TokenizerInterface:
         return self._graph().encode_batch(_as_utf8(texts))
 
     def encode_words(self, texts: Iterable[str]):
-        """Encodes texts by the graph form, pieces grouped as `tokenize_words` groups them.
+        """Encodes texts with the TensorFlow graph, the pieces grouped as by `tokenize_words`.
 
         Args:
-            texts: as for `encode`; or a string tensor [B].
+            texts: an iterable of texts as for `encode`, or a string tensor [B].
 
         Returns:
             int32 tf.RaggedTensor [B, (words), (pieces)].
@@ -124,7 +130,7 @@ class TokenizerInterface:
         return self.__dict__ | {"_graph_tokenizer": None}  # a graph cannot be pickled
 
     def _ids_and_spans(self, words: list) -> tuple[list[int], list[tuple[int, int]]]:
-        """Returns the ids and the spans of the pieces of `Aligned` words, each cut by WordPiece."""
+        """Cuts `AlignedText` words by WordPiece; returns the pieces' ids and spans."""
         pieces, spans = [], []
         for word in words:
             for piece, start, end in self.wordpiece.match(word.text):
@@ -132,14 +138,18 @@ class TokenizerInterface:
                 spans.append((word.spans[start][0], word.spans[end - 1][1]))
         return self.convert_tokens_to_ids(pieces), spans
 
+    def config(self) -> dict:
+        """Returns the contents of tokenizer_config.json: the kind and every option."""
+        return {"kind": self.kind, **dataclasses.asdict(self.options)}
+
     def fingerprint(self) -> str:
-        """Returns a SHA-256 (hexadecimal) that differs when a switch or the vocabulary does."""
+        """Returns a SHA-256 (hexadecimal) of the vocabulary, the kind and every option."""
         config = json.dumps(self.config(), sort_keys=True).encode("ascii")
         return hashlib.sha256(config + b"\0" + self.vocabulary_bytes).hexdigest()
 
 
 def _as_utf8(texts):
-    """Texts as bytes, lone surrogates as U+FFFD; a tensor as it is."""
+    """Converts texts to a string tensor, lone surrogates to U+FFFD; returns a tensor unchanged."""
     if hasattr(texts, "dtype"):
         return texts
     import tensorflow as tf
@@ -147,38 +157,5 @@ def _as_utf8(texts):
     texts = list(texts)
     try:
         return tf.constant(texts, tf.string)
-    except ValueError:  # what TensorFlow says of a lone surrogate
+    except ValueError:  # raised for a lone surrogate
         return tf.constant([re.sub("[\ud800-\udfff]", "\ufffd", t) for t in texts], tf.string)
-
-
-def check_switches(switches: Mapping, allowed: Mapping, where: str) -> None:
-    """Checks a tokenizer's switches by name, by value.
-
-    Args:
-        switches: the value of each switch.
-        allowed: for each switch its possible values, or `str` for any string that UTF-8 can
-            write, `int` for any whole number that regular expressions can count to.
-        where: what the switches were read from, for the message.
-
-    Raises:
-        InputError: an unknown switch, or a value that is not among those allowed.
-    """
-    for name, value in switches.items():
-        if name not in allowed:
-            raise InputError(
-                f"{where}: a switch must be one of {', '.join(sorted(allowed))}. Received: {name!r}"
-            )
-        choices = allowed[name]
-        if choices is str:
-            # JSON's lone surrogates have become U+FFFD, which no text has once it is cleaned.
-            valid = isinstance(value, str) and not re.search("[\ud800-\udfff\ufffd]", value)
-            must = "a string without lone surrogates and U+FFFD"
-        elif choices is int:
-            valid = type(value) is int and 0 <= value <= LARGEST_COUNT
-            must = f"a whole number from 0 to {LARGEST_COUNT}"
-        else:
-            # Types are compared too, since 1 == True.
-            valid = any(type(value) is type(choice) and value == choice for choice in choices)
-            must = "one of " + ", ".join(map(json.dumps, choices))
-        if not valid:
-            raise InputError(f"{where}: {name} must be {must}. Received: {value!r}")

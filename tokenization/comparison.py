@@ -1,5 +1,6 @@
-"""Opens vocabularies of every common kind, to see how each of them cuts text."""
+"""Opens vocabularies of every common kind, to compare how they cut text."""
 
+import functools
 import json
 import os
 import unicodedata
@@ -16,15 +17,15 @@ UNKNOWN = "[UNK]"
 WORD_START = "\u2581"  # SentencePiece's mark for a space
 
 
-class Cutter(NamedTuple):
-    """A vocabulary that was opened.
+class OpenedVocabulary(NamedTuple):
+    """A vocabulary with the functions that use it.
 
     Attributes:
         name: the file's or folder's name.
-        kind: the algorithm, as people call it.
-        size: how many pieces it has.
-        pieces: from text to the pieces as the vocabulary writes them.
-        plain: from a piece to the text that it stands for, "" for a piece that is no text.
+        kind: the usual name of the algorithm.
+        size: the number of pieces.
+        pieces: cuts a text into pieces, as the vocabulary spells them.
+        plain: returns the text that a piece stands for, "" if it stands for none.
     """
 
     name: str
@@ -34,8 +35,8 @@ class Cutter(NamedTuple):
     plain: Callable[[str], str]
 
 
-def open_cutter(path: str | os.PathLike) -> Cutter:
-    """Opens a vocabulary by what its path is.
+def open_vocabulary(path: str | os.PathLike) -> OpenedVocabulary:
+    """Opens a vocabulary of the kind that its path indicates.
 
     Args:
         path: a folder with tokenizer_config.json; a WordPiece vocabulary (.txt), used as
@@ -43,62 +44,64 @@ def open_cutter(path: str | os.PathLike) -> Cutter:
             Face tokenizers (.json).
 
     Raises:
-        InputError: none of these; a file that is missing or malformed; tokenizers not installed.
+        InputError: the path is none of these, a file is missing or malformed, or the package
+            tokenizers is not installed.
     """
     path = Path(path)
     if path.is_dir() and (path / CONFIG_FILE).exists():
         return _open_folder(path)
-    opened = OPENERS.get(path.suffix)
-    if opened is None or path.is_dir():
+    open_file = OPENERS.get(path.suffix)
+    if open_file is None or path.is_dir():
         raise InputError(
             f"a vocabulary must be a folder with {CONFIG_FILE}, or a file named "
             f"{' '.join(OPENERS)}. Received: {path}"
         )
     if not path.is_file():
         raise InputError(f"File must exist. Received: {path}")
-    return opened(path)
+    return open_file(path)
 
 
 def boundaries(word: str, pieces: list[str]) -> list[int] | None:
-    """Where the pieces of a word meet, as positions in it.
+    """Finds where the pieces of a word meet, as positions in the word.
 
     Args:
         word: one word.
-        pieces: the text of each piece, without marks.
+        pieces: the text of each piece, without prefixes and markers.
 
     Returns:
-        The positions between characters, in order. A place inside a character (between jamo or
-        bytes) is none. None when the pieces do not spell the word: something is unknown.
+        The positions between characters, ascending; boundaries inside a character (between jamo or
+        bytes) are left out. None if the pieces do not spell the word, as with an unknown piece.
     """
-    sound = unicodedata.normalize("NFD", word)
-    if unicodedata.normalize("NFD", "".join(pieces)) != sound:
+    decomposed = unicodedata.normalize("NFD", word)
+    if unicodedata.normalize("NFD", "".join(pieces)) != decomposed:
         return None
     position_of, length = {}, 0
     for position, character in enumerate(word):
         position_of[length] = position
         length += len(unicodedata.normalize("NFD", character))
-    places, length = [], 0
+    positions, length = [], 0
     for piece in pieces[:-1]:
         length += len(unicodedata.normalize("NFD", piece))
         if length in position_of and 0 < position_of[length] < len(word):
-            places.append(position_of[length])
-    return sorted(set(places))
+            positions.append(position_of[length])
+    return sorted(set(positions))
 
 
 def _open_folder(path):
     tokenizer = load_tokenizer(path)
-    kind = "unigram" if tokenizer.kind == "sentencepiece" else "WordPiece"
-    plain = _plain_sentencepiece if tokenizer.kind == "sentencepiece" else _plain_wordpiece
-    return Cutter(path.name, kind, tokenizer.vocab_size, tokenizer.tokenize, plain)
+    kind, plain = "unigram", _plain_sentencepiece
+    if tokenizer.kind != "sentencepiece":
+        prefix = tokenizer.wordpiece.continuation_prefix
+        kind, plain = "WordPiece", functools.partial(_plain_wordpiece, prefix=prefix)
+    return OpenedVocabulary(path.name, kind, tokenizer.vocab_size, tokenizer.tokenize, plain)
 
 
 def _open_wordpiece(path):
-    with warnings.catch_warnings():  # a vocabulary from elsewhere, odd lines and all
+    with warnings.catch_warnings():  # another project's vocabulary may have odd lines
         warnings.simplefilter("ignore")
         tokenizer = KoreanTokenizer(path, strict_vocabulary=False)
-    return Cutter(
-        path.name, "WordPiece", tokenizer.vocab_size, tokenizer.tokenize, _plain_wordpiece
-    )
+    size = tokenizer.vocab_size
+    return OpenedVocabulary(path.name, "WordPiece", size, tokenizer.tokenize, _plain_wordpiece)
 
 
 def _open_sentencepiece(path):
@@ -109,14 +112,14 @@ def _open_sentencepiece(path):
         processor.load(str(path))
     except (OSError, RuntimeError) as error:
         raise InputError(f"File must be a SentencePiece model. Received: {path}") from error
-    # BPE's scores are the numbers of its merges, a unigram model's are logarithms.
-    scores = map(processor.get_score, range(processor.get_piece_size()))
-    kind = "BPE" if all(map(float.is_integer, scores)) else "unigram"
+    # The scores of BPE are the ranks of its merges, those of a unigram model are logarithms.
+    size = processor.get_piece_size()
+    kind = "BPE" if all(map(float.is_integer, map(processor.get_score, range(size)))) else "unigram"
 
     def pieces(text):
         return processor.encode(text, out_type=str)
 
-    return Cutter(path.name, kind, processor.get_piece_size(), pieces, _plain_sentencepiece)
+    return OpenedVocabulary(path.name, kind, size, pieces, _plain_sentencepiece)
 
 
 def _open_hugging_face(path):
@@ -125,34 +128,34 @@ def _open_hugging_face(path):
     except ImportError:
         raise InputError(
             "a tokenizer.json needs the package tokenizers (pip install -e '.[compare]'). "
-            f"Received: {path}, not installed"
+            f"Received: {path}, without that package"
         ) from None
     try:
         content = path.read_text(encoding="utf-8")
         kind = json.loads(content)["model"]["type"]
         tokenizer = Tokenizer.from_str(content)
-    except Exception as error:  # tokenizers raises Exception itself
+    except Exception as error:  # tokenizers raises plain Exceptions
         raise InputError(
             f"File must be a tokenizer.json of Hugging Face. Received: {path}"
         ) from error
     plain = _plain_wordpiece if kind == "WordPiece" else _plain_sentencepiece
-    shown = str
+    spell = str
     if '"ByteLevel"' in content:
-        kind, plain, shown = f"byte-level {kind}", _plain_bytes, _shown_bytes
+        kind, plain, spell = f"byte-level {kind}", _plain_bytes, _spell_bytes
 
     def pieces(text):
         encoding = tokenizer.encode(text, add_special_tokens=False)
-        return [shown(piece) for piece in encoding.tokens]
+        return [spell(piece) for piece in encoding.tokens]
 
-    return Cutter(path.name, kind, tokenizer.get_vocab_size(), pieces, plain)
+    return OpenedVocabulary(path.name, kind, tokenizer.get_vocab_size(), pieces, plain)
 
 
-# How a file name ends -> what opens it.
+# The suffix of a file -> the function that opens it.
 OPENERS = {".txt": _open_wordpiece, ".model": _open_sentencepiece, ".json": _open_hugging_face}
 
 
-def _plain_wordpiece(piece):
-    return "" if piece == UNKNOWN else piece.removeprefix("##")
+def _plain_wordpiece(piece, prefix="##"):
+    return "" if piece == UNKNOWN else piece.removeprefix(prefix)
 
 
 def _plain_sentencepiece(piece):
@@ -160,18 +163,18 @@ def _plain_sentencepiece(piece):
 
 
 def _byte_letters():
-    """The letter that stands for each byte in byte-level vocabularies, as GPT-2 chose them."""
-    themselves = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    others = [byte for byte in range(256) if byte not in themselves]
-    letters = {chr(byte): byte for byte in themselves}
+    """The byte of each letter of byte-level vocabularies, as GPT-2 chose them."""
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [byte for byte in range(256) if byte not in printable]
+    letters = {chr(byte): byte for byte in printable}
     return letters | {chr(256 + i): byte for i, byte in enumerate(others)}
 
 
 BYTE_OF_LETTER = _byte_letters()
 
 
-def _shown_bytes(piece):
-    """A byte-level piece as text; bytes that are no whole character as <EC9E>."""
+def _spell_bytes(piece):
+    """A byte-level piece as text; bytes of an incomplete character as <EC9E>."""
     if not set(piece) <= BYTE_OF_LETTER.keys():
         return piece  # a special token
     content = bytes(BYTE_OF_LETTER[letter] for letter in piece)

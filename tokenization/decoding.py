@@ -1,38 +1,39 @@
-"""From pieces back to a text that gives the same pieces."""
+"""Turns pieces back into words that would be cut into the same pieces."""
 
 import unicodedata
 
 UNKNOWN_TOKEN = "[UNK]"
 
-# What is written for the unknown, in order of choice. Private use is larger than a vocabulary.
+# The characters that may be written for [UNK], in order of choice. Every vocabulary leaves one of
+# them free, as the private use areas have more characters than a vocabulary.
 UNKNOWN_WORD = (*"\u22a0\u22a1", *map(chr, (*range(0xE000, 0xF900), *range(0xF0000, 0xFFFFE))))
 UNKNOWN_PUNCTUATION = "\u2042\u2051\u203b\u2020\u2021\u2058\u2059\u205a\u205c\u205e"
 UNKNOWN_CHINESE = tuple(map(chr, range(0x9FA5, 0x4DFF, -1)))
 
 
 def unknown_character(tokens, candidates=UNKNOWN_WORD) -> str:
-    """Returns the character that stands for the unknown: the first that no token holds.
+    """Returns the character to write for [UNK]: the first candidate that no token contains.
 
     Args:
         tokens: the vocabulary.
-        candidates: by default none is a letter, a punctuation mark, or one that normalisation
-            changes.
+        candidates: characters; by default none is a letter, a punctuation mark, or a character
+            that normalization changes.
     """
     used = set().union(*tokens)
     return next(character for character in candidates if character not in used)
 
 
 def words_by_prefix(wordpiece, unknown: str, tokens: list[str], marker: str = "") -> list[str]:
-    """Joins pieces to words as they were given to WordPiece, markers at their ends included.
+    """Joins pieces into words as WordPiece received them, including markers at their ends.
 
-    A word begins at each piece without the prefix. An [UNK] that stands for one character goes
-    with the word before it, whose pieces are the same either way, unless that has its marker.
+    A word begins at each piece without the prefix. An [UNK] that stands for one character is joined
+    to the word before it, whose pieces are the same either way, unless that ends with its marker.
 
     Args:
-        wordpiece: what cut the words.
-        unknown: what is written for [UNK].
-        tokens: as `tokenize` gives them.
-        marker: what words end with, or "".
+        wordpiece: the `WordPiece` that cut the words.
+        unknown: the character to write for [UNK].
+        tokens: as from `tokenize`.
+        marker: the word-end marker, or "".
     """
     prefix, words = wordpiece.continuation_prefix, []
     for token in tokens:
@@ -40,59 +41,58 @@ def words_by_prefix(wordpiece, unknown: str, tokens: list[str], marker: str = ""
         if token == UNKNOWN_TOKEN:
             text, continues = unknown, wordpiece.unknown == "character"
             if marker and words and words[-1][-1].endswith(marker):
-                continues = words[-1] == [marker]  # a literal one: a word is more than its marker
+                continues = words[-1] == [marker]  # from the text, as no word is only its marker
         elif prefix and token != prefix and token.startswith(prefix):
             text, continues = token[len(prefix) :], True
         if continues and words:
             if wordpiece.unknown == "word" and words[-1] == [unknown]:
-                words[-1] = [UNKNOWN_TOKEN]  # a word that goes on was not unknown, but said so
+                words[-1] = [UNKNOWN_TOKEN]  # the text spelled "[UNK]", as the word continues
             words[-1].append(text)
         else:
             words.append([text])
     return ["".join(word) for word in words]
 
 
-def words_by_marker(tokenizer, tokens: list[str], marker: str, mark_final: bool) -> list[str]:
-    """Returns words, without their markers, of pieces that have no prefix.
+def words_by_marker(tokenizer, tokens: list[str]) -> list[str]:
+    """Joins pieces that have no prefix into words, without their markers.
 
-    A text may spell the marker itself, so an end is where the word that ends there gives just
-    these pieces; the nearest such end is tried first.
+    A text may contain the marker itself, so a word ends only where cutting it again gives the same
+    pieces; the nearest such end is tried first.
 
     Args:
-        tokenizer: has `wordpiece`, `written_unknown`, `basic_tokens`.
-        tokens: as `tokenize` gives them.
-        marker: what each word ends with.
-        mark_final: the last word has it too.
+        tokenizer: a KoreanTokenizer with a word-end marker and without a continuation prefix.
+        tokens: as from `tokenize`.
     """
+    marker, mark_final = tokenizer.options.word_end_marker, tokenizer.options.mark_final_word
     texts = [tokenizer.written_unknown if token == UNKNOWN_TOKEN else token for token in tokens]
 
-    def is_word(start, end):
-        # A text may also spell the unknown token.
-        found = spells(texts, start, end)
-        return spells(tokens, start, end) if found is None else found
+    def read_word(start, end):
+        # The text may also spell out "[UNK]".
+        word = join(texts, start, end)
+        return join(tokens, start, end) if word is None else word
 
-    def spells(texts, start, end):
+    def join(texts, start, end):
         unmarked_end = end == len(tokens) or tokens[end - 1] == UNKNOWN_TOKEN
         if not unmarked_end and texts[end - 1][-1] != marker[-1]:
-            return None  # most places, without joining anything
+            return None  # as in most places; quicker than joining
         raw = "".join(texts[start:end])
         whole = raw == tokenizer.written_unknown and tokenizer.wordpiece.unknown == "word"
         marked = (mark_final or end < len(tokens)) and not whole
         if marked and not raw.endswith(marker):
             return None
-        if tokenizer.normalization:  # jamo that the fallback took apart
-            raw = unicodedata.normalize(tokenizer.normalization, raw)
+        if tokenizer.options.normalization:  # composes jamo of the fallback
+            raw = unicodedata.normalize(tokenizer.options.normalization, raw)
         word = raw.removesuffix(marker) if marked else raw
         same = list(tokenizer.wordpiece.pieces(raw)) == tokens[start:end]
         return word if same and tokenizer.basic_tokens(word) == [word] else None
 
-    dead = set()  # places from where no way leads to the end
-    path = [(0, "")]  # ends of words, each with its word
+    dead_ends = set()  # places from which the rest cannot be split into words
+    path = [(0, "")]  # (end of a word, the word)
     next_end = [1]
     while path[-1][0] < len(tokens):
         start, end = path[-1][0], next_end[-1]
         while end <= len(tokens):
-            word = None if end in dead else is_word(start, end)
+            word = None if end in dead_ends else read_word(start, end)
             end += 1
             if word is not None:
                 next_end[-1] = end
@@ -100,9 +100,9 @@ def words_by_marker(tokenizer, tokens: list[str], marker: str, mark_final: bool)
                 next_end.append(end)
                 break
         else:
-            dead.add(start)
+            dead_ends.add(start)
             path.pop()
             next_end.pop()
-            if not path:  # no text gives these pieces
+            if not path:  # no text has these pieces
                 return "".join(texts).split(marker)
     return [word for _, word in path[1:]]

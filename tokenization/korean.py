@@ -6,7 +6,7 @@ import unicodedata
 import warnings
 
 from bert_common.errors import InputError
-from tokenization.base import TokenizerInterface, check_switches
+from tokenization.base import TokenizerInterface
 from tokenization.characters import FINALS, INITIALS, VOWELS, is_syllable
 from tokenization.decoding import (
     UNKNOWN_CHINESE,
@@ -16,8 +16,14 @@ from tokenization.decoding import (
     words_by_marker,
     words_by_prefix,
 )
-from tokenization.normalization import SPACE_ALONE, cuts_of_runs, korean_cleaner, without
-from tokenization.offsets import Aligned
+from tokenization.normalization import (
+    ISOLATING,
+    korean_cleaner,
+    remove_ranges,
+    surplus_of_runs,
+)
+from tokenization.offsets import AlignedText
+from tokenization.options import KoreanTokenizerOptions
 from tokenization.vocabulary import (
     count_hangul_entries,
     load_strict_vocabulary,
@@ -27,118 +33,42 @@ from tokenization.wordpiece import WordPiece
 
 
 class KoreanTokenizer(TokenizerInterface):
-    """Cleans, composes, splits, then applies WordPiece; never decomposes, strips no accents.
+    """Cleans, composes and splits, then applies WordPiece; never decomposes or strips accents.
 
     NFC makes decomposed files (macOS) equal to composed ones. It leaves chat jamo such as ㅋㅋ
-    or ㅠㅠ alone, which NFKC would merge into syllables. Control characters, those of zero width
-    among them, are dropped, a lone surrogate too. Every switch works without the others, unless
-    it says what it needs.
+    or ㅠㅠ alone, which NFKC would merge into syllables. Control characters, including those of
+    zero width, are dropped, as are lone surrogates.
 
     Args:
         vocab_file: one token a line.
-        do_lower_case: lower-case Latin and other cased scripts.
-        normalization: "NFC", or None to take the text as it is.
-        continuation_prefix: marks a piece that does not begin its word; "" for none.
-        word_end_marker: appended to each word before WordPiece, such as "_"; "" for none.
-        word_end_marker_at: "word" marks every word; "eojeol" only those that whitespace follows,
-            so that the pieces tell all spaces. That needs unknown="character". The marker in a
-            text is then read as a space.
-        mark_final_word: False leaves the text's last word without `word_end_marker`.
-        split_punctuation: make each punctuation mark a word of its own; False also lets a text
-            that says "[MASK]" produce that special token.
-        split_chinese_characters: make each Hanja a word of its own.
-        unknown: "word" gives one [UNK] for a word of which any part has no piece, or that is
-            longer than 200 characters, as google-research/bert does. "character" gives it for
-            the character at which no piece begins, once greedy longest match gets there, and
-            goes on after that; a word may have any length. With a `word_end_marker`, that must be
-            one character, which the vocabulary holds by itself as a continuation.
-        jamo_fallback: a syllable at which no piece begins becomes its two or three conjoining
-            jamo, initial, vowel, final, each a piece. Finals have code points of their own, so
-            composing (NFC) brings back just the syllables that there were. The vocabulary must
-            hold all of these jamo; needs normalization "NFC".
-        fold_width: full-width forms become the usual ones ("Ａ" to "A", "￦" to "₩"); compatibility
-            jamo and half-width forms stay.
-        drop_invisible: drop what shows nothing without being a control character: Hangul fillers,
-            variation selectors.
-        shorten_runs: how many of a longer run of the same compatibility jamo, symbol (emoji,
-            hearts, stars) or "^" are kept; 0 keeps all.
-        strict_vocabulary: refuse a vocabulary with blank or repeated lines, or without a special
-            token. False reads it as google-research/bert does, and gives the id of [UNK] to
-            tokens outside the vocabulary.
+        **options: those of `KoreanTokenizerOptions`, by name.
 
     Raises:
-        InputError: a switch has a wrong value, or not what it needs; the vocabulary cannot be
-            read, or is refused.
+        InputError: an option is invalid, or needs something that the vocabulary lacks; the
+            vocabulary cannot be read, or is refused.
+        TypeError: an unknown option.
 
     Source: the word-end-marker form follows ilhoonkim/BertTokenizer tokenization_kor.py.
     """
 
     kind = "korean"
-    switches = {
-        "do_lower_case": (True, False),
-        "normalization": ("NFC", None),
-        "continuation_prefix": str,
-        "word_end_marker": str,
-        "word_end_marker_at": ("word", "eojeol"),
-        "mark_final_word": (True, False),
-        "split_punctuation": (True, False),
-        "split_chinese_characters": (True, False),
-        "unknown": ("word", "character"),
-        "jamo_fallback": (True, False),
-        "fold_width": (True, False),
-        "drop_invisible": (True, False),
-        "shorten_runs": int,
-        "strict_vocabulary": (True, False),
-    }
+    options_type = KoreanTokenizerOptions
 
-    def __init__(
-        self,
-        vocab_file: str | os.PathLike,
-        *,
-        do_lower_case: bool = False,
-        normalization: str | None = "NFC",
-        continuation_prefix: str = "##",
-        word_end_marker: str = "",
-        word_end_marker_at: str = "word",
-        mark_final_word: bool = True,
-        split_punctuation: bool = True,
-        split_chinese_characters: bool = True,
-        unknown: str = "word",
-        jamo_fallback: bool = False,
-        fold_width: bool = False,
-        drop_invisible: bool = False,
-        shorten_runs: int = 0,
-        strict_vocabulary: bool = True,
-    ):
-        self.do_lower_case = do_lower_case
-        self.normalization = normalization
-        self.continuation_prefix = continuation_prefix
-        self.word_end_marker = word_end_marker
-        self.word_end_marker_at = word_end_marker_at
-        self.mark_final_word = mark_final_word
-        self.split_punctuation = split_punctuation
-        self.split_chinese_characters = split_chinese_characters
-        self.unknown = unknown
-        self.jamo_fallback = jamo_fallback
-        self.fold_width = fold_width
-        self.drop_invisible = drop_invisible
-        self.shorten_runs = shorten_runs
-        self.strict_vocabulary = strict_vocabulary
-        check_switches(self._switches(), self.switches, "KoreanTokenizer")
-        load = load_strict_vocabulary if strict_vocabulary else load_vocabulary
+    def __init__(self, vocab_file: str | os.PathLike, **options):
+        self.options = options = KoreanTokenizerOptions(**options)
+        load = load_strict_vocabulary if options.strict_vocabulary else load_vocabulary
         vocab, vocabulary_bytes = load(vocab_file)
-        unknown_id = None if strict_vocabulary else vocab.get(UNKNOWN_TOKEN)
+        unknown_id = None if options.strict_vocabulary else vocab.get(UNKNOWN_TOKEN)
         self._use_vocabulary(vocab, vocabulary_bytes, unknown_becomes_id=unknown_id)
-        self.wordpiece = WordPiece(vocab, continuation_prefix, unknown, jamo_fallback)
-        self._check_needs(os.fspath(vocab_file))
-        at_eojeol = word_end_marker_at == "eojeol"
-        self._cleaner = korean_cleaner(
-            fold_width, drop_invisible, word_end_marker if at_eojeol else ""
+        self.wordpiece = WordPiece(
+            vocab, options.continuation_prefix, options.unknown, options.jamo_fallback
         )
-        self._space_alone = SPACE_ALONE[split_punctuation, split_chinese_characters]
+        self._check_vocabulary(os.fspath(vocab_file))
+        self._cleaner = korean_cleaner(*options.cleaning)
+        self._isolating = ISOLATING[options.split_punctuation, options.split_chinese_characters]
         syllables, jamo = count_hangul_entries(vocab)
         # The opposite trap: a sub-character vocabulary needs NFD.
-        if 10 * syllables < jamo and not jamo_fallback:
+        if 10 * syllables < jamo and not options.jamo_fallback:
             warnings.warn(
                 f"{os.fspath(vocab_file)} holds {jamo} tokens with conjoining jamo, {syllables} "
                 "with Hangul syllables: it was made for decomposed text, so nearly all Korean "
@@ -147,137 +77,113 @@ class KoreanTokenizer(TokenizerInterface):
             )
 
     def basic_tokens(self, text: str) -> list[str]:
-        """Returns the words before markers, before WordPiece."""
+        """Splits a text into words, without word-end markers."""
         text = self.normalize(text)
-        if self._space_alone is not None:
-            text = text.translate(self._space_alone)
+        if self._isolating is not None:
+            text = text.translate(self._isolating)
         return text.split()
 
     def normalize(self, text: str) -> str:
-        """Returns the text that is split into words, all of its whitespace still there."""
+        """Returns the text before it is split into words, with all of its whitespace."""
+        options = self.options
         text = text.translate(self._cleaner)
-        if self.do_lower_case:
+        if options.do_lower_case:
             text = text.lower()
-        # Last: dropping a character may bring together what composes, lower-casing as well.
-        if self.normalization:
-            text = unicodedata.normalize(self.normalization, text)
-        if self.shorten_runs:
-            cuts = cuts_of_runs(text, self.shorten_runs)
-            if cuts:
-                text = "".join(without(text, cuts))
+        # After these: dropping or lower-casing characters may make neighbours compose.
+        if options.normalization:
+            text = unicodedata.normalize(options.normalization, text)
+        if options.shorten_runs:
+            surplus = surplus_of_runs(text, options.shorten_runs)
+            if surplus:
+                text = "".join(remove_ranges(text, surplus))
         return text
 
     def tokenize_words(self, text: str) -> list[list[str]]:
-        """Cuts a text into pieces, grouped by basic token."""
-        if self.word_end_marker and self.word_end_marker_at == "eojeol":
+        """Cuts a text into pieces, grouped by word."""
+        marker = self.options.word_end_marker
+        if self.options.marks_eojeols:
             words = self._words_marked_at_eojeol_ends(text)
         else:
             words = self.basic_tokens(text)
-            if self.word_end_marker:
-                marked = len(words) if self.mark_final_word else len(words) - 1
-                words[:marked] = [word + self.word_end_marker for word in words[:marked]]
+            if marker:
+                marked = self._count_marked(words)
+                words[:marked] = [word + marker for word in words[:marked]]
         pieces = self.wordpiece.pieces
         return [list(pieces(word)) for word in words]
 
     def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
-        """Cuts a text into pieces, says where each of them stands in it.
+        """Cuts a text into pieces and locates each of them in it.
 
         Args:
             text: any string.
 
         Returns:
-            The ids, as `encode` gives them, then for each the first character and the one after
-            the last, in `text` itself, whatever normalisation did. An [UNK] has the characters
-            that are unknown, each jamo of a syllable that syllable; a piece that is nothing but
-            the marker has an empty span, after its word.
+            The ids, as from `encode`, and for each its (start, end) in `text` itself, before any
+            normalization. The span of an [UNK] is that of the unknown characters, the span of a
+            jamo that of its syllable; a piece that is only the marker has an empty span after its
+            word.
         """
-        aligned = Aligned(text).translate(self._cleaner)
-        if self.do_lower_case:
+        options = self.options
+        aligned = AlignedText(text).translate(self._cleaner)
+        if options.do_lower_case:
             aligned = aligned.lower()
-        if self.normalization:
-            aligned = aligned.normalize(self.normalization)
-        if self.shorten_runs:
-            aligned = aligned.shorten_runs(self.shorten_runs)
+        if options.normalization:
+            aligned = aligned.normalize(options.normalization)
+        if options.shorten_runs:
+            aligned = aligned.shorten_runs(options.shorten_runs)
         words = []
         for eojeol in aligned.split():
-            if self._space_alone is not None:
-                eojeol = eojeol.translate(self._space_alone)
+            if self._isolating is not None:
+                eojeol = eojeol.translate(self._isolating)
             words.append(eojeol.split())
-        if self.word_end_marker:
-            if self.word_end_marker_at == "word":
+        if options.word_end_marker:
+            if not options.marks_eojeols:
                 words = [[word] for eojeol in words for word in eojeol]
-            for eojeol in words if self.mark_final_word else words[:-1]:
-                eojeol[-1] = eojeol[-1].with_end(self.word_end_marker)
+            for eojeol in words[: self._count_marked(words)]:
+                eojeol[-1] = eojeol[-1].with_end(options.word_end_marker)
         return self._ids_and_spans([word for eojeol in words for word in eojeol])
 
     def decode(self, ids) -> str:
-        """Returns a text that `encode` turns into the same ids, if a text gave these.
+        """Returns a text that `encode` turns into the same ids, if any text does.
 
-        Where the word-end marker is at eojeol ends that is the normalised text itself: whitespace
-        is one space, none at the ends, and what was unknown is written as one character that the
-        vocabulary lacks (`written_unknown`). Otherwise words are separated by a space,
-        punctuation too; without prefix and marker, pieces are.
+        With word-end markers at eojeol ends that is the normalized text itself: whitespace becomes
+        single spaces, none at the ends, and an [UNK] is written as one character that the
+        vocabulary lacks (`written_unknown`). Otherwise words, punctuation marks included, are
+        separated by spaces; without prefix and marker, pieces are.
         """
         tokens = self.convert_ids_to_tokens(ids)
-        prefix, marker = self.continuation_prefix, self.word_end_marker
-        if marker and self.word_end_marker_at == "eojeol":
+        options = self.options
+        prefix, marker = options.continuation_prefix, options.word_end_marker
+        if options.marks_eojeols:
             text = self._join_eojeols(tokens)
         elif marker and not prefix:
-            text = " ".join(words_by_marker(self, tokens, marker, self.mark_final_word))
+            text = " ".join(words_by_marker(self, tokens))
         elif marker:
             words = words_by_prefix(self.wordpiece, self.written_unknown, tokens, marker)
-            marked = len(words) if self.mark_final_word else len(words) - 1
+            marked = self._count_marked(words)
             words[:marked] = [word.removesuffix(marker) for word in words[:marked]]
             text = " ".join(words)
         elif prefix:
             text = " ".join(words_by_prefix(self.wordpiece, self.written_unknown, tokens))
         else:
             text = self._separate_pieces(tokens)
-        return unicodedata.normalize("NFC", text) if self.normalization else text
+        return unicodedata.normalize("NFC", text) if options.normalization else text
 
-    def config(self) -> dict:
-        """Returns what `load_tokenizer` needs beside the vocabulary."""
-        return {"kind": self.kind, **self._switches()}
+    def _count_marked(self, words: list) -> int:
+        """How many of the words, from the first on, end with the marker."""
+        return len(words) if self.options.mark_final_word else max(0, len(words) - 1)
 
-    def _switches(self) -> dict:
-        return {name: getattr(self, name) for name in self.switches}
-
-    def _check_needs(self, path: str) -> None:
-        """Raises InputError where switches contradict each other or the vocabulary."""
-        marker, inside = self.word_end_marker, self.wordpiece.inside
-        if self.word_end_marker_at == "eojeol" and not (marker and self.unknown == "character"):
+    def _check_vocabulary(self, path: str) -> None:
+        """Raises InputError if the vocabulary lacks pieces that the options need."""
+        options, inside = self.options, self.wordpiece.inside
+        prefix, marker = options.continuation_prefix, options.word_end_marker
+        if marker and options.unknown == "character" and marker not in inside:
             raise InputError(
-                'KoreanTokenizer: word_end_marker_at "eojeol" must come with a word_end_marker and '
-                f'unknown "character". Received: {marker!r}, {self.unknown!r}'
+                f"{path} must hold the word-end marker by itself. Received: no {prefix + marker!r}"
             )
-        if marker and self.unknown == "character":
-            if len(marker) != 1 or unicodedata.category(marker)[0] not in "PS":
-                raise InputError(
-                    'KoreanTokenizer: with unknown "character", word_end_marker must be one '
-                    f"punctuation mark or symbol. Received: {marker!r}"
-                )
-            if unicodedata.decomposition(marker):
-                raise InputError(
-                    "KoreanTokenizer: word_end_marker must be a character that does not "
-                    f"decompose. Received: {marker!r}"
-                )
-            if marker not in inside:
-                raise InputError(
-                    f"{path} must hold the word-end marker by itself. Received: no "
-                    f"{self.continuation_prefix + marker!r}"
-                )
-        if self.jamo_fallback:
-            if self.normalization != "NFC":
-                raise InputError(
-                    'KoreanTokenizer: jamo_fallback must come with normalization "NFC". '
-                    f"Received: {self.normalization!r}"
-                )
+        if options.jamo_fallback:
             missing = [jamo for jamo in INITIALS if jamo not in self.wordpiece.begin]
-            missing += [
-                self.continuation_prefix + jamo
-                for jamo in INITIALS + VOWELS + FINALS
-                if jamo not in inside
-            ]
+            missing += [prefix + jamo for jamo in INITIALS + VOWELS + FINALS if jamo not in inside]
             if missing:
                 raise InputError(
                     f"{path} must hold all conjoining jamo for jamo_fallback. Received: "
@@ -285,24 +191,24 @@ class KoreanTokenizer(TokenizerInterface):
                 )
 
     def _words_marked_at_eojeol_ends(self, text: str) -> list[str]:
-        eojeols = self.normalize(text).split()
-        marked = len(eojeols) if self.mark_final_word else len(eojeols) - 1
-        if self._space_alone is None:
-            return [e + self.word_end_marker for e in eojeols[:marked]] + eojeols[marked:]
+        eojeols, marker = self.normalize(text).split(), self.options.word_end_marker
+        marked = self._count_marked(eojeols)
+        if self._isolating is None:
+            return [eojeol + marker for eojeol in eojeols[:marked]] + eojeols[marked:]
         words = []
         for number, eojeol in enumerate(eojeols):
-            words += eojeol.translate(self._space_alone).split()
+            words += eojeol.translate(self._isolating).split()
             if number < marked:
-                words[-1] += self.word_end_marker
+                words[-1] += marker
         return words
 
     def _separate_pieces(self, tokens: list[str]) -> str:
-        """Puts a space between pieces, none between the jamo of one syllable."""
-        words, index = [], 0
+        """Joins pieces with spaces, but the jamo of one syllable without."""
+        fallback, words, index = self.options.jamo_fallback, [], 0
         while index < len(tokens):
-            for length in (3, 2) if self.jamo_fallback and tokens[index] in INITIALS else ():
+            for length in (3, 2) if fallback and tokens[index] in INITIALS else ():
                 syllable = unicodedata.normalize("NFC", "".join(tokens[index : index + length]))
-                # The jamo are one syllable only if that would be taken apart again.
+                # They are jamo of one syllable only if `encode` would decompose that again.
                 one = len(syllable) == 1 and is_syllable(syllable)
                 if one and syllable not in self.wordpiece.begin:
                     words.append(syllable)
@@ -314,22 +220,21 @@ class KoreanTokenizer(TokenizerInterface):
         return " ".join(words)
 
     def _join_eojeols(self, tokens: list[str]) -> str:
-        """Puts a space where a marker is, nothing anywhere else."""
-        prefix, parts, next_begins = self.continuation_prefix, [], False
+        """Joins pieces without spaces, and replaces each marker by a space."""
+        prefix, parts, next_begins = self.options.continuation_prefix, [], False
         for token in reversed(tokens):
             continues = prefix and token != prefix and token.startswith(prefix)
             if token == UNKNOWN_TOKEN:
-                # A word that begins after it says that it was a word of its own.
-                parts.append(self._unknown_alone if next_begins else self.written_unknown)
+                # If a word begins after it, it was a word of its own.
+                parts.append(self._unknown_word if next_begins else self.written_unknown)
                 next_begins = False
             else:
                 parts.append(token[len(prefix) :] if continues else token)
                 next_begins = bool(prefix) and not continues
-        return "".join(reversed(parts)).replace(self.word_end_marker, " ").rstrip(" ")
+        return "".join(reversed(parts)).replace(self.options.word_end_marker, " ").rstrip(" ")
 
     @functools.cached_property
-    def _unknown_alone(self) -> str:
-        """What `decode` writes for an unknown character that is set apart from its neighbours."""
-        return unknown_character(
-            self.vocab, UNKNOWN_PUNCTUATION if self.split_punctuation else UNKNOWN_CHINESE
-        )
+    def _unknown_word(self) -> str:
+        """The character that `decode` writes for an unknown one that was a word of its own."""
+        candidates = UNKNOWN_PUNCTUATION if self.options.split_punctuation else UNKNOWN_CHINESE
+        return unknown_character(self.vocab, candidates)

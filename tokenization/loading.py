@@ -1,20 +1,21 @@
-"""A tokenizer as a directory: its vocabulary file beside tokenizer_config.json."""
+"""Loads and saves a tokenizer as a directory: its vocabulary beside tokenizer_config.json."""
 
 import json
 import os
 from pathlib import Path
 
+from bert_common.atomic_write import atomic_write
 from bert_common.errors import InputError
 from bert_common.json_text import read_json
-from tokenization.base import check_switches
 from tokenization.korean import KoreanTokenizer
+from tokenization.options import check_options
 from tokenization.reference_api import FullTokenizer
 from tokenization.sentencepiece import SentencePieceTokenizer
 from tokenization.vocabulary import read_bytes
 
 CONFIG_FILE = "tokenizer_config.json"
 
-# kind -> the class, the name of its vocabulary file
+# kind -> its class, the name of its vocabulary file
 KINDS = {
     "full": (FullTokenizer, "vocab.txt"),
     "korean": (KoreanTokenizer, "vocab.txt"),
@@ -25,16 +26,16 @@ Tokenizer = FullTokenizer | KoreanTokenizer | SentencePieceTokenizer
 
 
 def load_tokenizer(directory: str | os.PathLike) -> Tokenizer:
-    """Reads a tokenizer that `save_tokenizer` wrote, or that a person put together.
+    """Loads a tokenizer that `save_tokenizer` wrote, or whose files were put there by hand.
 
     Args:
         directory: holds tokenizer_config.json, such as {"kind": "korean", "do_lower_case": true},
-            beside vocab.txt (spiece.model for kind "sentencepiece"). A switch that is left out
+            beside vocab.txt (spiece.model for kind "sentencepiece"). An option that is left out
             has the constructor's default.
 
     Raises:
-        InputError: a file is missing or malformed, the kind or a switch is unknown, or a switch
-            has a wrong value.
+        InputError: a file is missing or malformed, the kind or an option is unknown, or an option
+            has an invalid value.
     """
     directory = Path(directory)
     path = directory / CONFIG_FILE
@@ -43,23 +44,28 @@ def load_tokenizer(directory: str | os.PathLike) -> Tokenizer:
     if not isinstance(kind, str) or kind not in KINDS:
         raise InputError(f"{path}: kind must be one of {', '.join(KINDS)}. Received: {kind!r}")
     tokenizer_class, vocabulary_name = KINDS[kind]
-    check_switches(config, tokenizer_class.switches, str(path))
+    check_options(tokenizer_class.options_type, config, str(path))
     return tokenizer_class(directory / vocabulary_name, **config)
 
 
 def save_tokenizer(tokenizer: Tokenizer, directory: str | os.PathLike) -> None:
-    """Writes the vocabulary, byte for byte as it was read, with its tokenizer_config.json.
+    """Writes the vocabulary, byte for byte as it was read, beside a tokenizer_config.json.
 
     Args:
-        tokenizer: what to write.
-        directory: made when it is missing; files of the same names are replaced, each at once.
+        tokenizer: the tokenizer to save.
+        directory: created if missing; each file is replaced atomically.
+
+    Raises:
+        InputError: a file cannot be written.
     """
     directory = Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
     config = json.dumps(tokenizer.config(), indent=2, ensure_ascii=False) + "\n"
     _, vocabulary_name = KINDS[tokenizer.kind]
-    _replace_file(directory / vocabulary_name, tokenizer.vocabulary_bytes)
-    _replace_file(directory / CONFIG_FILE, config.encode("utf-8"))
+    contents = {vocabulary_name: tokenizer.vocabulary_bytes, CONFIG_FILE: config.encode("utf-8")}
+    for name, content in contents.items():
+        with atomic_write(directory / name) as file:
+            file.write(content)
 
 
 def _read_json_object(path: Path) -> dict:
@@ -67,9 +73,3 @@ def _read_json_object(path: Path) -> dict:
     if not isinstance(config, dict):
         raise InputError(f"File must hold a JSON object. Received: {path}: {config!r}")
     return config
-
-
-def _replace_file(path: Path, content: bytes) -> None:
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    temporary.write_bytes(content)
-    os.replace(temporary, path)  # a reader sees the old file or the new one, never half of one

@@ -1,8 +1,8 @@
-"""Translation tables that clean text into words separated by spaces.
+"""Translation tables that turn text into words separated by spaces.
 
-Each table maps one character to its replacement, so that a whole text is handled by one
-`str.translate` in C. Order of use, as in google-research/bert: clean with Chinese spaced, lower
-case, decompose with accents dropped, space punctuation, then `str.split()`.
+Each table maps one character to its replacement, so that one `str.translate`, in C, converts a
+whole text. Order of use, as in google-research/bert: clean and put spaces around ideographs, lower
+case, decompose and drop accents, put spaces around punctuation, then `str.split()`.
 """
 
 import functools
@@ -22,7 +22,7 @@ from tokenization.characters import (
 
 
 class CharacterMap(dict):
-    """A table for `str.translate` that asks `replace` once per character it meets."""
+    """A table for `str.translate` that calls `replace` once for each distinct character."""
 
     def __init__(self, replace: Callable[[str], str]):
         super().__init__()
@@ -34,8 +34,8 @@ class CharacterMap(dict):
 
 
 def _clean(character: str) -> str:
-    # Dropped, not turned into a space: a zero-width space joins its neighbours, as in Google.
-    # A lone surrogate, which UTF-8 cannot hold, is read as U+FFFD: Google would keep it.
+    # Dropped, not turned into a space: a zero-width space joins its neighbours, as in Google's.
+    # A lone surrogate, which UTF-8 cannot encode, is treated as U+FFFD; Google would keep it.
     if character == "\ufffd" or is_control(character) or unicodedata.category(character) == "Cs":
         return ""
     return " " if is_whitespace(character) else character
@@ -46,7 +46,7 @@ def _clean_korean(character: str, fold: bool, drop_invisible: bool, marker: str)
         character = fold_width(character)
     if drop_invisible and is_invisible(character):
         return ""
-    # The end of an eojeol must be seen nowhere else, whatever composes to the marker.
+    # A marker must occur at the end of eojeols only, so whatever composes to it becomes a space.
     if marker and unicodedata.normalize("NFC", character) == marker:
         return " "
     return _clean(character)
@@ -77,8 +77,8 @@ CLEAN_AND_SPACE_CHINESE = CharacterMap(_clean_or_space_chinese)
 SPACE_PUNCTUATION = CharacterMap(_space_punctuation)
 STRIP_ACCENTS = CharacterMap(_strip_accent)
 
-# (split_punctuation, split_chinese_characters) -> what sets those characters apart
-SPACE_ALONE = {
+# (split_punctuation, split_chinese_characters) -> the table that puts spaces around such characters
+ISOLATING = {
     (True, True): CharacterMap(_space_punctuation_and_chinese),
     (True, False): SPACE_PUNCTUATION,
     (False, True): CharacterMap(_space_chinese),
@@ -91,9 +91,9 @@ def korean_cleaner(fold: bool, drop_invisible: bool, marker: str) -> CharacterMa
     """Returns the table that cleans text for KoreanTokenizer.
 
     Args:
-        fold: full-width forms become the usual ones.
-        drop_invisible: Hangul fillers, variation selectors and their like are dropped.
-        marker: a character that becomes a space, or "".
+        fold: whether to replace full-width forms by the usual ones.
+        drop_invisible: whether to drop Hangul fillers, variation selectors and the like.
+        marker: a character to replace by a space, or "".
     """
     return CharacterMap(
         functools.partial(_clean_korean, fold=fold, drop_invisible=drop_invisible, marker=marker)
@@ -105,12 +105,15 @@ def _any_run_longer_than(length: int) -> re.Pattern:
     return re.compile(rf"(.)\1{{{length},}}", re.DOTALL)
 
 
-def cuts_of_runs(text: str, length: int) -> list[tuple[int, int]]:
-    """Returns which characters go, as first and one after the last, so that runs are short.
+def surplus_of_runs(text: str, length: int) -> list[tuple[int, int]]:
+    """Finds what must be removed to shorten runs of a repeated character.
 
     Args:
-        text: normalised.
-        length: how many are kept of a longer run of one of `repeatable_characters`.
+        text: normalized text.
+        length: the length to which runs of one of `repeatable_characters` are cut.
+
+    Returns:
+        The ranges to remove, as (start, end).
     """
     return [
         (run.start() + length, run.end())
@@ -119,8 +122,8 @@ def cuts_of_runs(text: str, length: int) -> list[tuple[int, int]]:
     ]
 
 
-def without(text, cuts: list[tuple[int, int]]) -> list:
-    """Returns the parts of a sequence that are left between the cuts."""
-    starts = [0, *(end for _, end in cuts)]
-    ends = [*(start for start, _ in cuts), len(text)]
-    return [text[start:end] for start, end in zip(starts, ends, strict=True)]
+def remove_ranges(sequence, ranges: list[tuple[int, int]]) -> list:
+    """Returns the parts of a sequence outside the ranges, which are (start, end), ascending."""
+    starts = [0, *(end for _, end in ranges)]
+    ends = [*(start for start, _ in ranges), len(sequence)]
+    return [sequence[start:end] for start, end in zip(starts, ends, strict=True)]

@@ -1,45 +1,43 @@
-"""Text whose characters remember where they stood before normalisation."""
+"""Keeps track of where each character of a normalized text was in the original."""
 
-import functools
 import re
-import sys
 import unicodedata
 from collections.abc import Mapping
 from itertools import chain
 
-from tokenization.normalization import cuts_of_runs, without
+from tokenization.characters import second_characters
+from tokenization.normalization import remove_ranges, surplus_of_runs
 
 
-class Aligned:
-    """A text with the span of each character in the text that it was made from.
+class AlignedText:
+    """A text with each character's span in the original text.
 
-    Every method returns a new one, whose text is what the same step makes of a plain string.
+    Every method returns a new one, whose text is the result of the same operation on a string.
 
     Args:
         text: the text.
-        spans: first character, one after the last, for each character; without it the text is
-            the original itself.
+        spans: for each character its (start, end) in the original; None if this is the original.
     """
 
     def __init__(self, text: str, spans: list[tuple[int, int]] | None = None):
         self.text = text
         self.spans = [(i, i + 1) for i in range(len(text))] if spans is None else spans
 
-    def translate(self, table: Mapping[int, str]) -> "Aligned":
-        """As `str.translate`."""
+    def translate(self, table: Mapping[int, str]) -> "AlignedText":
+        """Like `str.translate`."""
         return self._expand([table[ord(character)] for character in self.text])
 
-    def lower(self) -> "Aligned":
-        """As `str.lower`."""
+    def lower(self) -> "AlignedText":
+        """Like `str.lower`."""
         lowered, parts, start = self.text.lower(), [], 0
-        for character in self.text:  # a final sigma depends on its neighbours, but not in length
+        for character in self.text:  # the neighbours of a sigma change its form, not its length
             end = start + len(character.lower())
             parts.append(lowered[start:end])
             start = end
         return self._expand(parts)
 
-    def normalize(self, form: str) -> "Aligned":
-        """As `unicodedata.normalize`; what composes or changes places shares one span."""
+    def normalize(self, form: str) -> "AlignedText":
+        """Like `unicodedata.normalize`; characters that compose or are reordered share one span."""
         if unicodedata.is_normalized(form, self.text):
             return self
         parts, spans, start = [], [], 0
@@ -50,69 +48,57 @@ class Aligned:
             whole = unicodedata.normalize(form, self.text[start:end])
             parts.append(whole)
             if whole == first + unicodedata.normalize(form, self.text[start + 1 : end]):
-                spans += [self.spans[start]] * len(first)  # those after it do not change it
+                spans += [self.spans[start]] * len(first)  # not changed by those after it
                 start += 1
                 whole = whole[len(first) :]
             spans += [(self.spans[min(start, end - 1)][0], self.spans[end - 1][1])] * len(whole)
             start = end
-        return Aligned("".join(parts), spans)
+        return AlignedText("".join(parts), spans)
 
-    def shorten_runs(self, length: int) -> "Aligned":
-        """Without what `cuts_of_runs` cuts."""
-        cuts = cuts_of_runs(self.text, length)
-        return Aligned(
-            "".join(without(self.text, cuts)), list(chain.from_iterable(without(self.spans, cuts)))
-        )
+    def shorten_runs(self, length: int) -> "AlignedText":
+        """Cuts runs of a repeated character to a length, as `surplus_of_runs` describes."""
+        surplus = surplus_of_runs(self.text, length)
+        text = "".join(remove_ranges(self.text, surplus))
+        return AlignedText(text, list(chain.from_iterable(remove_ranges(self.spans, surplus))))
 
-    def split(self) -> list["Aligned"]:
-        """As `str.split`."""
+    def split(self) -> list["AlignedText"]:
+        """Like `str.split`."""
         return [
-            Aligned(word[0], self.spans[word.start() : word.end()])
+            AlignedText(word[0], self.spans[word.start() : word.end()])
             for word in re.finditer(r"\S+", self.text)
         ]
 
-    def with_single_spaces(self) -> "Aligned":
-        """As `" ".join(text.split())`."""
+    def with_single_spaces(self) -> "AlignedText":
+        """Like `" ".join(text.split())`."""
         words, spans = self.split(), []
         for word in words:
             if spans:
                 spans.append((spans[-1][1], word.spans[0][0]))
             spans += word.spans
-        return Aligned(" ".join(word.text for word in words), spans)
+        return AlignedText(" ".join(word.text for word in words), spans)
 
     def span(self, start: int, end: int) -> tuple[int, int]:
-        """Where the characters from `start` to `end` stood; an empty span between neighbours."""
+        """Returns the original span of the characters from `start` to `end`, which may be none."""
         if start < end:
             return self.spans[start][0], self.spans[end - 1][1]
         place = self.spans[start - 1][1] if start else 0
         return place, place
 
-    def with_end(self, marker: str) -> "Aligned":
-        """Appends what stands for no character; its span is empty, at the end."""
+    def with_end(self, marker: str) -> "AlignedText":
+        """Appends a marker, whose characters have empty spans at the end."""
         end = self.spans[-1][1]
-        return Aligned(self.text + marker, self.spans + [(end, end)] * len(marker))
+        return AlignedText(self.text + marker, self.spans + [(end, end)] * len(marker))
 
-    def _expand(self, parts: list[str]) -> "Aligned":
+    def _expand(self, parts: list[str]) -> "AlignedText":
         spans = []
         for part, span in zip(parts, self.spans, strict=True):
             spans += (span,) * len(part)
-        return Aligned("".join(parts), spans)
+        return AlignedText("".join(parts), spans)
 
 
 def _segment_ends(text: str):
-    """Yields places with nothing to compose or to reorder across them."""
-    seconds = _seconds()
+    """Yields the places across which no characters compose or are reordered."""
+    seconds = second_characters()
     for place, character in enumerate(text):
         if not unicodedata.combining(character) and character not in seconds:
             yield place
-
-
-@functools.cache
-def _seconds() -> frozenset[str]:
-    """The characters that compose with the one before them: marks, vowels, final consonants."""
-    found = set(map(chr, [*range(0x1161, 0x1176), *range(0x11A8, 0x11C3)]))  # by rule
-    for character in map(chr, range(sys.maxunicode + 1)):
-        decomposition = unicodedata.decomposition(character)
-        if " " in decomposition and decomposition[0] != "<":
-            found.add(chr(int(decomposition.split()[1], 16)))
-    return frozenset(found)

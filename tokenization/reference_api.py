@@ -1,9 +1,8 @@
-"""The names that google-research/bert's and google-research/albert's tokenization.py have.
+"""Provides the names of tokenization.py in google-research/bert and google-research/albert.
 
 Code that was written for either module keeps working with `import tokenization`. Where the two
-differ, this follows google-research/bert (how `load_vocab` reads odd lines, for example), and
-ALBERT's additional arguments and functions work too. New code has no need of anything here but
-`FullTokenizer`.
+differ, this follows google-research/bert (in how `load_vocab` reads odd lines, for example), and
+ALBERT's additional arguments and functions work too. New code needs only `FullTokenizer` from here.
 """
 
 import os
@@ -20,7 +19,7 @@ from tokenization.characters import (
     is_whitespace,
 )
 from tokenization.decoding import UNKNOWN_TOKEN
-from tokenization.normalization import CLEAN, SPACE_ALONE, SPACE_PUNCTUATION, STRIP_ACCENTS
+from tokenization.normalization import CLEAN, ISOLATING, SPACE_PUNCTUATION, STRIP_ACCENTS
 from tokenization.sentencepiece import (
     WORD_START,
     SentencePieceTokenizer,
@@ -50,7 +49,7 @@ __all__ = [
 
 SPIECE_UNDERLINE = WORD_START.encode()
 
-# What Google's programs know about letter case, by the folder of the published checkpoint.
+# The letter case of Google's published checkpoints, by folder.
 LOWER_CASE_MODELS = (
     "uncased_L-24_H-1024_A-16", "uncased_L-12_H-768_A-12",
     "multilingual_L-12_H-768_A-12", "chinese_L-12_H-768_A-12",
@@ -68,8 +67,8 @@ class FullTokenizer(WordPieceTokenizer):
     Args:
         vocab_file: one token a line, read with Google's quirks.
         do_lower_case: lower-case, decompose, drop accents; False keeps the text as it is.
-        spm_model_file: ALBERT's SentencePiece model, in place of `vocab_file`. Then what is made
-            is a `SentencePieceTokenizer` that, as in ALBERT, leaves the letter case to
+        spm_model_file: ALBERT's SentencePiece model, in place of `vocab_file`. The result is then a
+            `SentencePieceTokenizer` that, as in ALBERT, leaves the letter case to
             `preprocess_text`.
 
     Raises:
@@ -91,19 +90,19 @@ class FullTokenizer(WordPieceTokenizer):
 
     @classmethod
     def from_scratch(cls, vocab_file, do_lower_case, spm_model_file):
-        """ALBERT's other name of the constructor."""
+        """ALBERT's other name for the constructor."""
         return cls(vocab_file, do_lower_case, spm_model_file)
 
     @classmethod
     def from_hub_module(cls, hub_module, use_spm=True):
-        """Makes the tokenizer that a TensorFlow Hub module was trained with.
+        """Creates the tokenizer that a TensorFlow Hub module was trained with.
 
         Args:
             hub_module: the folder of the unpacked module.
             use_spm: whether its vocabulary is a SentencePiece model.
 
         Raises:
-            InputError: there is no such folder, or it is no module that has a vocabulary.
+            InputError: there is no such folder, or it holds no module with a vocabulary.
         """
         file, lower = _read_hub_module(hub_module)
         return cls(*(None, lower, file) if use_spm else (file, lower))
@@ -115,7 +114,7 @@ class FullTokenizer(WordPieceTokenizer):
 
     @property
     def sp_model(self):
-        """None: there is no SentencePiece model."""
+        """None, as there is no SentencePiece model."""
         return None
 
     @property
@@ -130,7 +129,7 @@ class FullTokenizer(WordPieceTokenizer):
 
 
 class _AlbertTokenizer(SentencePieceTokenizer):
-    """What ALBERT's FullTokenizer is with a SentencePiece model."""
+    """The equivalent of ALBERT's FullTokenizer with a SentencePiece model."""
 
     @property
     def sp_model(self):
@@ -169,7 +168,7 @@ class BasicTokenizer:
         return text.translate(CLEAN)
 
     def _tokenize_chinese_chars(self, text):
-        return text.translate(SPACE_ALONE[False, True])
+        return text.translate(ISOLATING[False, True])
 
     def _is_chinese_char(self, cp):
         return is_chinese(chr(cp))
@@ -184,13 +183,13 @@ class BasicTokenizer:
 class WordpieceTokenizer:
     """Cuts words into the longest pieces that the vocabulary holds, from the left.
 
-    The attributes are looked up at every call, so they may be changed. `FullTokenizer` does not
-    use this class but the faster `tokenization.wordpiece.WordPiece`.
+    The attributes are looked up at every call, so they may be changed. `FullTokenizer` uses the
+    faster `tokenization.wordpiece.WordPiece` instead.
 
     Args:
         vocab: a container of tokens.
-        unk_token: what stands for a word that cannot be cut.
-        max_input_chars_per_word: a longer word is not cut.
+        unk_token: replaces a word that cannot be cut.
+        max_input_chars_per_word: a longer word is replaced by `unk_token`.
     """
 
     def __init__(
@@ -225,18 +224,18 @@ class WordpieceTokenizer:
 
 
 def validate_case_matches_checkpoint(do_lower_case, init_checkpoint):
-    """Refuses the wrong letter case for a published checkpoint, known by its folder's name.
+    """Checks the letter case against that of a published checkpoint, known by its folder's name.
 
     Raises:
         InputError (a ValueError, as Google raises): the checkpoint was trained with the other case.
     """
-    found = re.match("^.*?([A-Za-z0-9_-]+)/bert_model.ckpt", init_checkpoint or "")
-    if not found:
+    match = re.match("^.*?([A-Za-z0-9_-]+)/bert_model.ckpt", init_checkpoint or "")
+    if not match:
         return
-    trained_with = LOWER_CASE_MODELS if not do_lower_case else CASED_MODELS
-    if found[1] in trained_with:
+    mismatched = LOWER_CASE_MODELS if not do_lower_case else CASED_MODELS
+    if match[1] in mismatched:
         raise InputError(
-            f"--do_lower_case must be {not do_lower_case} for {found[1]}, which was pre-trained "
+            f"--do_lower_case must be {not do_lower_case} for {match[1]}, which was pre-trained "
             f"that way. Received: {do_lower_case} for {init_checkpoint}"
         )
 
@@ -250,7 +249,7 @@ def convert_to_unicode(text):
     raise ValueError(f"Text must be str or bytes. Received: {type(text).__name__}")
 
 
-# On Python 3 both modules do the same for what is to be printed.
+# On Python 3 the two functions do the same.
 printable_text = convert_to_unicode
 
 
@@ -261,7 +260,7 @@ def load_vocab(vocab_file):
 
 
 def convert_by_vocab(vocab, items):
-    """Returns what `vocab` maps each item to; KeyError for one that it lacks."""
+    """Returns the value in `vocab` of each item; raises KeyError for an item that it lacks."""
     return [vocab[item] for item in items]
 
 
@@ -276,21 +275,24 @@ def convert_ids_to_tokens(inv_vocab, ids):
 
 
 def whitespace_tokenize(text):
-    """Returns what whitespace separates."""
+    """Splits a text at whitespace."""
     return text.split()
 
 
 def encode_pieces(sp_model, text, return_unicode=True, sample=False):
-    """Cuts a text by a SentencePieceProcessor; numbers with a comma as `SentencePieceTokenizer`.
+    """Cuts a text with a SentencePieceProcessor, numbers before a comma like any number.
 
     Args:
         sp_model: the SentencePieceProcessor.
-        text: what `preprocess_text` returned.
+        text: the result of `preprocess_text`.
         return_unicode: has no effect on Python 3.
-        sample: whether to draw one of 64 ways to cut the text.
+        sample: whether to draw one of the 64 best segmentations.
     """
-    cut = sp_model.SampleEncodeAsPieces(text, 64, 0.1) if sample else sp_model.EncodeAsPieces(text)
-    return split_numbers(sp_model, cut)
+    if sample:
+        pieces = sp_model.SampleEncodeAsPieces(text, 64, 0.1)
+    else:
+        pieces = sp_model.EncodeAsPieces(text)
+    return split_numbers(sp_model, pieces)
 
 
 def encode_ids(sp_model, text, sample=False):
@@ -303,7 +305,7 @@ def _read_hub_module(folder):
     import tensorflow as tf  # here: everything else works without it
 
     try:
-        os.listdir(folder)  # TensorFlow has an error of its own for an address
+        os.listdir(folder)  # TensorFlow would raise another error for an address
         info = tf.saved_model.load(folder, tags=[]).signatures["tokenization_info"]()
         return info["vocab_file"].numpy().decode(), bool(info["do_lower_case"].numpy())
     except (OSError, KeyError, RuntimeError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""SentencePiece tokenization, equal to google-research/albert with an spm model."""
+"""SentencePiece tokenization, equal to that of google-research/albert with an spm model."""
 
 import os
 import re
@@ -6,15 +6,16 @@ import unicodedata
 from itertools import accumulate
 
 from bert_common.errors import InputError
-from tokenization.base import TokenizerInterface, check_switches
+from tokenization.base import TokenizerInterface
 from tokenization.characters import is_punctuation
 from tokenization.normalization import CharacterMap
-from tokenization.offsets import Aligned
+from tokenization.offsets import AlignedText
+from tokenization.options import SentencePieceTokenizerOptions
 from tokenization.vocabulary import read_bytes
 
 WORD_START = "\u2581"  # "▁", how SentencePiece spells the space before a word
 
-SURROGATE = re.compile("[\ud800-\udfff]")  # UTF-8 cannot hold one; it is read as U+FFFD
+SURROGATE = re.compile("[\ud800-\udfff]")  # UTF-8 cannot encode it; it is read as U+FFFD
 
 
 def _decompose_without_marks(character: str) -> str:
@@ -22,15 +23,20 @@ def _decompose_without_marks(character: str) -> str:
     return "".join(part for part in decomposed if not unicodedata.combining(part))
 
 
-# Character by character: what NFKD puts in another order are marks only, which go.
+# Character by character, as NFKD reorders nothing but marks, which are dropped.
 DECOMPOSE_WITHOUT_MARKS = CharacterMap(_decompose_without_marks)
 
 
 def preprocess_text(inputs: str, remove_space: bool = True, lower: bool = False) -> str:
-    """May collapse spaces, decomposes (NFKD), drops combining marks, then may lower-case.
+    """Decomposes a text (NFKD) and drops combining marks, as google-research/albert does.
 
     Decomposed Hangul is composed again by the model's own NFKC. Combining marks here are those
-    with a combining class, so kana lose their voicing mark.
+    with a combining class, so kana lose their voicing marks.
+
+    Args:
+        inputs: a text.
+        remove_space: whether to collapse whitespace first.
+        lower: whether to lower-case last.
 
     Source: google-research/albert tokenization.py.
     """
@@ -43,12 +49,12 @@ def preprocess_text(inputs: str, remove_space: bool = True, lower: bool = False)
 class SentencePieceTokenizer(TokenizerInterface):
     """Preprocesses as ALBERT's programs do, then applies a SentencePiece model.
 
-    One difference to google-research/albert, whose comparison of text with bytes never holds on
-    Python 3: a piece such as "9," becomes "9" "," with no "▁" between, all of them text.
+    One difference from google-research/albert, whose comparison of text with bytes is never true on
+    Python 3: a piece such as "9," becomes "9" and "," without a "▁" between them.
 
     Args:
         spm_model_file: the model, such as 30k-clean.model.
-        do_lower_case: lower-case during preprocessing; None skips preprocessing altogether.
+        do_lower_case: as in `SentencePieceTokenizerOptions`.
 
     Raises:
         InputError: the model cannot be read, or the sentencepiece library is missing.
@@ -57,53 +63,52 @@ class SentencePieceTokenizer(TokenizerInterface):
     """
 
     kind = "sentencepiece"
-    switches = {"do_lower_case": (True, False, None)}
+    options_type = SentencePieceTokenizerOptions
 
     def __init__(self, spm_model_file: str | os.PathLike, do_lower_case: bool | None = True):
-        self.do_lower_case = do_lower_case
-        check_switches(self._switches(), self.switches, "SentencePieceTokenizer")
+        self.options = SentencePieceTokenizerOptions(do_lower_case)
         model_bytes = read_bytes(spm_model_file)
         self._model = model = _load_model(model_bytes, spm_model_file)
         vocab = {model.id_to_piece(index): index for index in range(model.get_piece_size())}
-        # ALBERT's models say <pad>, others [PAD]: the model knows which piece has the role.
+        # ALBERT's models have <pad>, others [PAD]: the model knows which piece has this role.
         pad = model.id_to_piece(model.pad_id()) if model.pad_id() >= 0 else "[PAD]"
         special_tokens = (pad, model.id_to_piece(model.unk_id()), "[CLS]", "[SEP]", "[MASK]")
         self._use_vocabulary(vocab, model_bytes, special_tokens, unknown_becomes_id=model.unk_id())
 
     def tokenize_words(self, text: str) -> list[list[str]]:
-        """Cuts a text into pieces, grouped by eojeol, with punctuation apart.
+        """Cuts a text into pieces, grouped by eojeol, with punctuation marks as separate words.
 
-        A word begins at "▁"; a piece of nothing but punctuation is a word of its own. A lone "▁"
-        belongs to the piece after it, whatever that is.
+        A word begins at "▁"; a piece of punctuation only is a word of its own. A lone "▁" belongs
+        to the piece after it, whatever that is.
         """
         return group_words(self._pieces(text))
 
     def encode_batch(self, texts):
-        """Encodes texts by the library's own batch call.
+        """Encodes texts with the library's own batch call.
 
         Args:
-            texts: as for `encode`.
+            texts: an iterable of texts as for `encode`.
 
         Returns:
-            int32 tf.RaggedTensor [B, (pieces)], rows as `encode` gives them.
+            int32 tf.RaggedTensor [B, (pieces)], each row as from `encode`.
         """
         return self.encode_words(texts).merge_dims(1, 2)
 
     def encode_words(self, texts):
-        """Encodes texts by the library's own batch call, grouped as `tokenize_words` groups them.
+        """Encodes texts with the library's own batch call, grouped as by `tokenize_words`.
 
         Args:
-            texts: as for `encode`.
+            texts: an iterable of texts as for `encode`.
 
         Returns:
             int32 tf.RaggedTensor [B, (words), (pieces)].
         """
         import tensorflow as tf  # here: the other methods work without it
 
-        prepared = [self._prepared(text) for text in texts]
+        preprocessed = [self._preprocess(text) for text in texts]
         rows = [
             group_words(split_numbers(self._model, pieces))
-            for pieces in self._model.encode(prepared, out_type=str)
+            for pieces in self._model.encode(preprocessed, out_type=str)
         ]
         words = [word for row in rows for word in row]
         ids = self.convert_tokens_to_ids(piece for word in words for piece in word)
@@ -111,16 +116,16 @@ class SentencePieceTokenizer(TokenizerInterface):
         return tf.RaggedTensor.from_row_lengths(ids, list(map(len, rows)))
 
     def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
-        """Cuts a text into pieces, says where each of them stands in it.
+        """Cuts a text into pieces and locates each of them in it.
 
         Args:
             text: any string.
 
         Returns:
-            The ids, as `encode` gives them, then for each the first character and the one after
-            the last, in `text` itself. A "▁" has the space before its word, if there is one.
+            The ids, as from `encode`, and for each its (start, end) in `text` itself. The span of a
+            "▁" is the space before its word, if there is one.
         """
-        aligned = Aligned(SURROGATE.sub("\ufffd", text))
+        aligned = AlignedText(SURROGATE.sub("\ufffd", text))
         if self.do_lower_case is not None:
             aligned = aligned.with_single_spaces().translate(DECOMPOSE_WITHOUT_MARKS)
             aligned = aligned.lower() if self.do_lower_case else aligned
@@ -128,11 +133,12 @@ class SentencePieceTokenizer(TokenizerInterface):
         sizes = (len(character.encode("utf-8")) for character in aligned.text)
         character_at = {place: i for i, place in enumerate(accumulate(sizes, initial=0))}
         pieces, spans = [], []
-        for found in self._model.encode(aligned.text, out_type="proto").pieces:
-            start, end = character_at[found.begin], character_at[found.end]
-            parts = split_numbers(self._model, [found.piece])
+        for piece in self._model.encode(aligned.text, out_type="proto").pieces:
+            start, end = character_at[piece.begin], character_at[piece.end]
+            parts = split_numbers(self._model, [piece.piece])
             pieces += parts
-            # A number is cut where its digits are, from its end; other pieces are one part.
+            # The parts of a number have one character a digit, counted from its end; other pieces
+            # are a single part.
             ends = [end]
             for part in reversed(parts[1:]):
                 ends.append(max(start, ends[-1] - len(part)))
@@ -142,7 +148,7 @@ class SentencePieceTokenizer(TokenizerInterface):
         return self.convert_tokens_to_ids(pieces), spans
 
     def decode(self, ids) -> str:
-        """Returns a text that `encode` turns into the same ids, if a text gave these.
+        """Returns a text that `encode` turns into the same ids, if any text does.
 
         A run of unknown characters is written as one character that the model lacks.
         """
@@ -152,35 +158,28 @@ class SentencePieceTokenizer(TokenizerInterface):
         ]
         return "".join(tokens).replace(WORD_START, " ").strip(" ")
 
-    def config(self) -> dict:
-        """Returns what `load_tokenizer` needs beside the model."""
-        return {"kind": self.kind, **self._switches()}
-
-    def _switches(self) -> dict:
-        return {"do_lower_case": self.do_lower_case}
-
-    def _prepared(self, text: str) -> str:
+    def _preprocess(self, text: str) -> str:
         text = SURROGATE.sub("\ufffd", text)
         if self.do_lower_case is None:
             return text
         return preprocess_text(text, lower=self.do_lower_case)
 
     def _pieces(self, text: str) -> list[str]:
-        return split_numbers(self._model, self._model.encode(self._prepared(text), out_type=str))
+        return split_numbers(self._model, self._model.encode(self._preprocess(text), out_type=str))
 
 
 def split_numbers(model, pieces: list[str]) -> list[str]:
-    """Cuts pieces such as "▁199," so that numbers look alike with or without a comma.
+    """Cuts pieces such as "▁199," so that numbers are cut alike with and without a comma.
 
     Args:
         model: a SentencePieceProcessor.
-        pieces: what it cut a text into.
+        pieces: the pieces into which it cut a text.
     """
     split = []
     for piece in pieces:
         if len(piece) > 1 and piece[-1] == "," and piece[-2].isdigit():
             number = model.encode(piece[:-1].replace(WORD_START, ""), out_type=str)
-            if not piece.startswith(WORD_START):  # the model adds "▁" to whatever it is given
+            if not piece.startswith(WORD_START):  # the model adds "▁" to any text
                 number[0] = number[0].removeprefix(WORD_START)
             split += [part for part in number if part] + [","]
         else:
@@ -189,7 +188,7 @@ def split_numbers(model, pieces: list[str]) -> list[str]:
 
 
 def group_words(pieces: list[str]) -> list[list[str]]:
-    """Groups pieces by word, as `SentencePieceTokenizer.tokenize_words` says."""
+    """Groups pieces by word, as `SentencePieceTokenizer.tokenize_words` describes."""
     words = []
     after_punctuation = False
     for piece in pieces:

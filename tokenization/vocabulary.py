@@ -1,4 +1,4 @@
-"""Vocabulary files: one token a line, its id the number of the line from zero."""
+"""Reads vocabulary files: one token a line, whose id is the line's number from zero."""
 
 import os
 import re
@@ -8,12 +8,12 @@ from bert_common.errors import InputError
 
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
-# A warning names this many lines of each kind: enough to find the cause, still one line long.
+# A warning names so many lines of each kind: enough to find the cause, and still one line long.
 LINES_NAMED = 5
 
 
 def read_bytes(path: str | os.PathLike) -> bytes:
-    """Returns a file's content; InputError when it is missing, unreadable or empty."""
+    """Returns a file's contents; raises InputError if it is missing, unreadable or empty."""
     try:
         with open(path, "rb") as file:
             content = file.read()
@@ -29,15 +29,15 @@ def read_bytes(path: str | os.PathLike) -> bytes:
 def load_vocabulary(path: str | os.PathLike) -> tuple[dict[str, int], bytes]:
     """Loads a vocabulary exactly as google-research/bert does, odd lines included.
 
-    Each line is stripped (Unicode whitespace too), ids count lines, a repeated token takes its
-    last line's id, a blank line is the token "". Lines that such reading changes are named in
-    one warning.
+    Each line is stripped (of Unicode whitespace too), ids are line numbers, a repeated token gets
+    the id of its last line, a blank line is the token "". One warning names the lines that this
+    affects.
 
     Args:
         path: a UTF-8 file; only "\\n" ends a line.
 
     Returns:
-        The ids by token, then the file's bytes unchanged.
+        The id of each token, and the file's bytes, unchanged.
 
     Raises:
         InputError: the file is missing, empty or not UTF-8.
@@ -55,17 +55,17 @@ def load_vocabulary(path: str | os.PathLike) -> tuple[dict[str, int], bytes]:
 
 
 def load_strict_vocabulary(path: str | os.PathLike) -> tuple[dict[str, int], bytes]:
-    """Loads a vocabulary in which every line is a token of its own.
+    """Loads a vocabulary in which every line must be a different token.
 
     Args:
-        path: a UTF-8 file; whitespace around a token is stripped, "\\r" of Windows files too.
+        path: a UTF-8 file; whitespace around a token is stripped, as is the "\\r" of Windows files.
 
     Returns:
-        The ids by token, then the file's bytes unchanged.
+        The id of each token, and the file's bytes, unchanged.
 
     Raises:
-        InputError: the file is missing, empty or not UTF-8; a line is blank or repeats an
-            earlier one; one of [PAD] [UNK] [CLS] [SEP] [MASK] is missing.
+        InputError: the file is missing, empty or not UTF-8; a line is blank or repeats an earlier
+            one; one of [PAD] [UNK] [CLS] [SEP] [MASK] is missing.
     """
     content = read_bytes(path)
     vocab = {}
@@ -92,20 +92,23 @@ def load_strict_vocabulary(path: str | os.PathLike) -> tuple[dict[str, int], byt
 
 
 def count_hangul_entries(vocab: dict[str, int]) -> tuple[int, int]:
-    """Counts the tokens with composed syllables, then those with conjoining jamo (NFD)."""
+    """Counts the tokens with composed syllables, and those with conjoining jamo (NFD)."""
     syllables = sum(bool(re.search("[\uac00-\ud7a3]", token)) for token in vocab)
     jamo = sum(bool(re.search("[\u1100-\u11ff]", token)) for token in vocab)
     return syllables, jamo
 
 
 def describe_hangul_mismatch(text: str, syllables: int, jamo: int) -> str | None:
-    """Says that a text spells Hangul in the form that a vocabulary lacks; None when it does not.
+    """Describes the mismatch if a text spells Hangul in a form that the vocabulary lacks.
 
     Args:
-        text: normalised as for the vocabulary.
-        syllables, jamo: as `count_hangul_entries` counts them.
+        text: normalized as for the vocabulary.
+        syllables, jamo: as from `count_hangul_entries`.
+
+    Returns:
+        A warning, or None if the forms match.
     """
-    # Below a tenth, these entries cannot be what the vocabulary spells Korean with.
+    # Below a tenth, such entries cannot be the vocabulary's spelling of Korean.
     if 10 * jamo < syllables and re.search("[\u1100-\u1112][\u1161-\u1175]", text):
         return (
             f"The text holds conjoining jamo ({text[:20]!r}), the vocabulary syllables: decomposed "
@@ -128,13 +131,13 @@ def _lines(content: bytes, path) -> list[str]:
             f"A vocabulary must be UTF-8. Received: {os.fspath(path)} line {line}: "
             f"byte 0x{content[error.start]:02x}"
         ) from error
-    # Not splitlines(): U+0085 or U+2028 inside a token would end the line.
+    # Not splitlines(), which would also split at U+0085 or U+2028 inside a token.
     lines = text.split("\n")
     return lines[:-1] if lines[-1] == "" else lines
 
 
 def _odd_lines(lines: list[str], tokens: list[str]) -> list[str]:
-    """Describes the blank, repeated or stripped lines, each kind in one phrase."""
+    """Describes blank, repeated and stripped lines, one phrase for each kind."""
     blank = [number for number, token in enumerate(tokens, 1) if not token]
     repeated, seen = [], set()
     for number, token in enumerate(tokens, 1):

@@ -4,18 +4,19 @@ import os
 import unicodedata
 import warnings
 
-from tokenization.base import TokenizerInterface, check_switches
+from tokenization.base import TokenizerInterface
 from tokenization.characters import MAX_WORD_CHARACTERS, is_syllable, jamo_of
 from tokenization.decoding import UNKNOWN_TOKEN, words_by_prefix
 from tokenization.normalization import CLEAN_AND_SPACE_CHINESE, SPACE_PUNCTUATION, STRIP_ACCENTS
-from tokenization.offsets import Aligned
+from tokenization.offsets import AlignedText
+from tokenization.options import FullTokenizerOptions
 from tokenization.vocabulary import (
     count_hangul_entries,
     describe_hangul_mismatch,
     load_vocabulary,
 )
 
-# Distinct words remembered, about 40 MB of memory; natural text repeats most of its words.
+# Distinct words in the cache, about 40 MB of memory; natural text repeats most of its words.
 MAX_CACHED_WORDS = 100_000
 
 
@@ -24,16 +25,16 @@ class WordPiece:
 
     Args:
         vocab: the id of each piece.
-        continuation_prefix: what marks a piece that does not begin its word.
-        unknown: where nothing matches, "word" makes the whole word one [UNK], as Google does,
-            words of more than 200 characters too; "character" makes that one character an [UNK],
-            goes on after it, and knows no longest word.
-        jamo_fallback: where nothing matches and a Hangul syllable stands, its two or three
-            conjoining jamo are the pieces.
+        continuation_prefix: marks a piece that does not begin its word.
+        unknown: where no piece matches, "word" makes the whole word one [UNK], as Google does, and
+            a word of more than 200 characters too; "character" makes one [UNK] of the character
+            there, continues after it, and does not limit the length of words.
+        jamo_fallback: where no piece matches a Hangul syllable, its two or three conjoining jamo
+            become the pieces.
 
     Attributes:
-        begin: the token of each string that can begin a word.
-        inside: the token of each string that can stand later in a word.
+        begin: from a string that can begin a word to its token.
+        inside: from a string that can stand later in a word to its token.
     """
 
     def __init__(
@@ -49,15 +50,15 @@ class WordPiece:
         self.begin, self.inside = {}, {}
         for token in vocab:
             if token == UNKNOWN_TOKEN and unknown == "character":
-                continue  # a text that says so has no unknown character
-            # A text that spells the prefix out does not get a piece from the inside of words.
+                continue  # a text that spells "[UNK]" has no unknown character
+            # A text that spells out the prefix must not match a continuation piece.
             if prefix and token.startswith(prefix) and token != prefix:
                 self.inside[token[len(prefix) :]] = token
             elif token:
                 self.begin[token] = token
         if not prefix:
             self.inside = self.begin
-        # No longer candidate needs a look-up.
+        # Longer candidates need no look-up.
         self._longest_begin = _longest_by_first_character(self.begin)
         self._longest_inside = _longest_by_first_character(self.inside)
         self._hangul = count_hangul_entries(vocab)
@@ -68,36 +69,36 @@ class WordPiece:
         pieces = self._cache.get(word)
         if pieces is None:
             pieces = tuple(piece for piece, _, _ in self.match(word))
-            if len(word) <= MAX_WORD_CHARACTERS:  # what is longer is rare, and takes memory
+            if len(word) <= MAX_WORD_CHARACTERS:  # longer ones are rare and take memory
                 if len(self._cache) >= MAX_CACHED_WORDS:
                     self._cache.clear()
                 self._cache[word] = pieces
         return pieces
 
     def continuation_pieces(self, word: str) -> tuple[str, ...]:
-        """Returns the pieces of the rest of a word, whose beginning is elsewhere."""
+        """Returns the pieces of the rest of a word whose beginning was cut already."""
         return tuple(piece for piece, _, _ in self.match(word, continues=True))
 
     def match(self, word: str, continues: bool = False) -> list[tuple[str, int, int]]:
-        """Returns each piece with the characters of the word that it stands for.
+        """Returns the pieces of a word with their positions in it.
 
         Args:
-            word: what to cut.
-            continues: its beginning is elsewhere, so that its first piece is a continuation too.
+            word: the word to cut.
+            continues: whether the first piece is a continuation too.
 
         Returns:
-            Pieces with start, end. The jamo of a syllable all have that syllable's.
+            A list of (piece, start, end). All jamo of a syllable have the syllable's position.
         """
         if self.unknown == "word" and len(word) > MAX_WORD_CHARACTERS and not continues:
             return [(UNKNOWN_TOKEN, 0, len(word))]
-        known, longest = self.begin, self._longest_begin
+        table, longest = self.begin, self._longest_begin
         if continues:
-            known, longest = self.inside, self._longest_inside
+            table, longest = self.inside, self._longest_inside
         matched, start = [], 0
         while start < len(word):
             reach = longest.get(word[start], 0)
             for end in range(min(len(word), start + reach), start, -1):
-                piece = known.get(word[start:end])
+                piece = table.get(word[start:end])
                 if piece is not None:
                     matched.append((piece, start, end))
                     break
@@ -105,18 +106,18 @@ class WordPiece:
                 end = start + 1
                 if self.jamo_fallback and is_syllable(word[start]):
                     first, *rest = jamo_of(word[start])
-                    matched.append((known[first], start, end))
+                    matched.append((table[first], start, end))
                     matched += [(self.inside[jamo], start, end) for jamo in rest]
                 else:
-                    self._warn_of_another_form(word)
+                    self._warn_of_hangul_mismatch(word)
                     if self.unknown == "word":
                         return [(UNKNOWN_TOKEN, 0, len(word))]
                     matched.append((UNKNOWN_TOKEN, start, end))
-            start, known, longest = end, self.inside, self._longest_inside
+            start, table, longest = end, self.inside, self._longest_inside
         return matched
 
-    def _warn_of_another_form(self, word: str) -> None:
-        """Says once that text and vocabulary spell Hangul in two ways."""
+    def _warn_of_hangul_mismatch(self, word: str) -> None:
+        """Warns once if text and vocabulary spell Hangul in different forms."""
         mismatch = self._hangul and describe_hangul_mismatch(word, *self._hangul)
         if mismatch:
             self._hangul = None
@@ -131,14 +132,14 @@ def _longest_by_first_character(pieces) -> dict[str, int]:
 
 
 class FullTokenizer(TokenizerInterface):
-    """Cleans, splits, lower-cases, strips accents, then applies WordPiece.
+    """Cleans, splits, lower-cases and strips accents, then applies WordPiece.
 
-    Lower-casing decomposes text (NFD), which leaves Hangul as conjoining jamo: right only for a
-    vocabulary made of jamo. Without it text is not normalised at all. A lone surrogate is dropped.
+    Lower-casing decomposes text (NFD), which turns Hangul into conjoining jamo: right only for a
+    vocabulary of jamo. Without it, text is not normalized at all. Lone surrogates are dropped.
 
     Args:
         vocab_file: one token a line, read with Google's quirks (`load_vocabulary`).
-        do_lower_case: lower-case, decompose, drop accents; False keeps the text as it is.
+        do_lower_case: as in `FullTokenizerOptions`.
 
     Raises:
         InputError: the vocabulary file is missing, empty or not UTF-8.
@@ -147,11 +148,10 @@ class FullTokenizer(TokenizerInterface):
     """
 
     kind = "full"
-    switches = {"do_lower_case": (True, False)}
+    options_type = FullTokenizerOptions
 
     def __init__(self, vocab_file: str | os.PathLike, do_lower_case: bool = True):
-        self.do_lower_case = do_lower_case
-        check_switches(self._switches(), self.switches, "FullTokenizer")
+        self.options = FullTokenizerOptions(do_lower_case)
         vocab, vocabulary_bytes = load_vocabulary(vocab_file)
         self._use_vocabulary(vocab, vocabulary_bytes)
         self.wordpiece = WordPiece(vocab)
@@ -167,10 +167,10 @@ class FullTokenizer(TokenizerInterface):
             )
 
     def basic_tokens(self, text: str) -> list[str]:
-        """Returns the words before WordPiece; each punctuation mark, each Hanja is a word."""
+        """Splits a text into words; each punctuation mark and each Hanja is a word of its own."""
         text = text.translate(CLEAN_AND_SPACE_CHINESE)
         if self.do_lower_case:
-            # After lower(): the dot that lower() adds to a Turkish İ is dropped with the accents.
+            # After lower(), whose dot above a Turkish İ is dropped with the accents.
             text = unicodedata.normalize("NFD", text.lower()).translate(STRIP_ACCENTS)
         return text.translate(SPACE_PUNCTUATION).split()
 
@@ -179,34 +179,27 @@ class FullTokenizer(TokenizerInterface):
         return [list(self.wordpiece.pieces(token)) for token in self.basic_tokens(text)]
 
     def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
-        """Cuts a text into pieces, says where each of them stands in it.
+        """Cuts a text into pieces and locates each of them in it.
 
         Args:
             text: any string.
 
         Returns:
-            The ids, as `encode` gives them, then for each the first character and the one after
-            the last, in `text` itself. An [UNK] has the characters of its word.
+            The ids, as from `encode`, and for each its (start, end) in `text` itself. The span of
+            an [UNK] is that of its word.
         """
-        aligned = Aligned(text).translate(CLEAN_AND_SPACE_CHINESE)
+        aligned = AlignedText(text).translate(CLEAN_AND_SPACE_CHINESE)
         if self.do_lower_case:
             aligned = aligned.lower().normalize("NFD").translate(STRIP_ACCENTS)
         words = aligned.translate(SPACE_PUNCTUATION).split()
         return self._ids_and_spans(words)
 
     def decode(self, ids) -> str:
-        """Returns a text that `encode` turns into the same ids, words separated by a space.
+        """Returns a text that `encode` turns into the same ids, its words separated by spaces.
 
-        What was unknown is written as one character that the vocabulary lacks.
+        An [UNK] is written as one character that the vocabulary lacks.
         """
         tokens = self.convert_ids_to_tokens(ids)
         text = " ".join(words_by_prefix(self.wordpiece, self.written_unknown, tokens))
-        # Jamo that lower-casing took apart are read as syllables.
+        # Composes the syllables that lower-casing decomposed.
         return unicodedata.normalize("NFC", text) if self.do_lower_case else text
-
-    def config(self) -> dict:
-        """Returns what `load_tokenizer` needs beside the vocabulary."""
-        return {"kind": self.kind, **self._switches()}
-
-    def _switches(self) -> dict:
-        return {"do_lower_case": self.do_lower_case}

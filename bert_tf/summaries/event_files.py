@@ -7,7 +7,7 @@ import warnings
 import tensorflow as tf
 from google.protobuf.message import DecodeError
 
-from create_pretraining_data.records.tfrecord import find
+from create_pretraining_data.records.tfrecord import find_frames
 
 # Where an evaluation's curves go: a run of its own beside the training's, with the same tags.
 EVALUATION_RUN = "eval"
@@ -45,7 +45,7 @@ def rewrite_events(folder, keeps):
         with open(path, "rb") as file:
             content = file.read()
         kept, read, damaged = [], 0, 0
-        for start, end, whole in find(content):
+        for start, end, whole in find_frames(content):
             event = _event(content[start:end]) if whole else None
             damaged += start - read + (end - start if event is None else 0)
             read = end

@@ -132,7 +132,7 @@ def _without_markers(tokenizer, tokens):
     if not hasattr(tokenizer, "basic_tokens"):
         return [(t.startswith(WORD_START), t.removeprefix(WORD_START) or t) for t in tokens]
     prefix = tokenizer.wordpiece.continuation_prefix
-    end = getattr(tokenizer, "word_end_marker", "")
+    end = getattr(tokenizer.options, "word_end_marker", "")
     parts, ended = [], True
     for token in tokens:
         goes_on = token.startswith(prefix) if prefix else not ended

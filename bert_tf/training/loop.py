@@ -267,8 +267,8 @@ def steps_until_stop(step, config, seconds):
         config: a `TrainingConfig`.
         seconds: how long one takes; 0 while that is unknown.
     """
-    in_time = max(1, int(LOOP_SECONDS / seconds)) if seconds else 1
-    limits = [config.steps_per_loop, in_time, config.num_train_steps - step]
+    format_duration = max(1, int(LOOP_SECONDS / seconds)) if seconds else 1
+    limits = [config.steps_per_loop, format_duration, config.num_train_steps - step]
     first, last = config.profile_steps
     limits += [mark - step for mark in (first - 1, last) if mark > step]
     for every in (

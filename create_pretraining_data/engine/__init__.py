@@ -1,1 +1,1 @@
-"""Runs the making of records over many files and processes; passes is the file to open first."""
+"""Creates records from many files in many processes; passes is the file to open first."""

@@ -1,30 +1,31 @@
-"""Sees that there is room for the records before any time is spent."""
+"""Checks that the disks have room for the records before the work begins."""
 
 import os
 import shutil
 
 from bert_common.errors import InputError
-from bert_common.progress import in_bytes
-from create_pretraining_data.engine.shards import finished_shard
+from bert_common.progress import format_bytes
+from create_pretraining_data.engine.shards import read_finished_shard
 from create_pretraining_data.engine.work_plan import DEFLATED
 
 
 def check_free_space(plan, estimated_bytes):
-    """Refuses to begin what would fill the disk.
+    """Checks the free space of every disk that the run writes to.
 
-    The records are there twice while the last shard is made: in the files of the chunks, and in
-    the shards. What is there from an earlier start is taken into account.
+    While the last shard is written, all records exist twice: in the chunk files and in the shards.
+    Files of an earlier start are taken into account.
 
     Args:
         plan: a `WorkPlan`.
-        estimated_bytes: what `estimate_records_size` says.
+        estimated_bytes: as from `estimate_records_size`.
 
     Raises:
-        InputError: names a folder, what is needed, what is free.
+        InputError: a disk is too full; the message names a folder, the space needed and the space
+            that is free.
     """
-    chunk_files = map(plan.chunk_file, range(len(plan.chunks)))
-    names = plan.files_there()
-    there = sum(os.path.getsize(path) for path in chunk_files if path in names)
+    chunk_paths = map(plan.chunk_path, range(len(plan.chunks)))
+    existing = plan.existing_files()
+    done = sum(os.path.getsize(path) for path in chunk_paths if path in existing)
     needed, folders = {}, {}
 
     def need(folder, size):
@@ -32,15 +33,15 @@ def check_free_space(plan, estimated_bytes):
         needed[device] = needed.get(device, 0) + size
         folders.setdefault(device, folder)
 
-    need(plan.folder, max(0, estimated_bytes - there))
+    need(plan.folder, max(0, estimated_bytes - done))
     ratio = DEFLATED if plan.compression == "GZIP" else 1
     for shard, path in enumerate(plan.output_files):
-        if plan.shard_marker(shard) not in names or finished_shard(plan, shard) is None:
+        if plan.shard_marker_path(shard) not in existing or not read_finished_shard(plan, shard):
             need(os.path.dirname(path) or ".", ratio * estimated_bytes / len(plan.output_files))
     for device, size in needed.items():
         free = shutil.disk_usage(folders[device]).free
         if free < size:
             raise InputError(
-                f"{folders[device]} must have room for about {in_bytes(size)}, the records and "
-                f"their parts until these are put together. Received: {in_bytes(free)} free"
+                f"{folders[device]} must have room for about {format_bytes(size)}, for the records "
+                f"and their parts until these are merged. Received: {format_bytes(free)} free"
             )

@@ -1,9 +1,9 @@
-"""The file of one chunk's records, grouped by the bucket that they were dealt to.
+"""Reads and writes the intermediate file of one chunk: its records, grouped by bucket.
 
-A bucket belongs to one shard. The file holds, for each pass, the records of bucket after bucket
-with their frames; then an index, a JSON object about the chunk, and the sizes of both. Buckets of
-one shard lie side by side, so that making a shard reads little besides it. Records, rows of the
-index and all after the records have checksums: a file that is damaged is noticed.
+A bucket belongs to one shard. The file holds, for each pass over the text, the framed records of
+bucket after bucket; then an index, a JSON object that describes the chunk, and the sizes of both.
+The buckets of a shard are adjacent, so that little else is read to build the shard. Checksums
+protect the records, each row of the index and everything after the records.
 """
 
 import json
@@ -14,46 +14,46 @@ from typing import NamedTuple
 
 import google_crc32c
 
-from bert_common.atomic_write import whole_file
+from bert_common.atomic_write import atomic_write
 from bert_common.errors import InputError
-from create_pretraining_data.instances.make_instances import ChunkStatistics
+from create_pretraining_data.instances.make_instances import CorpusStatistics
 from create_pretraining_data.records.tfrecord import frame
 
-# At the end of the file: where the index starts, where the JSON starts, where it ends, how many
-# passes there are, the checksum of index and JSON, what file this is; then a checksum of that.
+# At the end of the file: the offsets of the index, of the JSON and of its end, the number of
+# passes, the checksum of index and JSON, the file type; then the checksum of all these.
 _FOOTER = struct.Struct("<QQQII8s")
 _MAGIC = b"chunk-02"
-# A row of the index: for each pass where the bucket's records start and how many bytes they are;
-# then a checksum of that.
+# A row of the index: for each pass, the offset and size of the bucket's records; then the checksum
+# of the row.
 _EXTENT = struct.Struct("<QQ")
 _CHECKSUM = struct.Struct("<I")
 
 
-class Summary(NamedTuple):
-    """What is known of a chunk's file without its records."""
+class ChunkSummary(NamedTuple):
+    """The description of a chunk in its file."""
 
-    statistics: ChunkStatistics
-    records: list[int]  # of each shard
-    sizes: list[int]  # of each shard: bytes of records with their frames
+    statistics: CorpusStatistics
+    records: list[int]  # for each shard, the number of records
+    sizes: list[int]  # for each shard, the bytes of its framed records
 
 
 def write_chunk_file(path, passes, shards, buckets_per_shard, seed):
-    """Deals records to buckets, shuffled as they come, round robin from a random start.
+    """Distributes shuffled records to buckets, round robin from a random start.
 
-    One pass is in memory at a time. The file is there once it is whole.
+    Only one pass is in memory at a time. The file is written atomically.
 
     Args:
-        path: the file to write; a hidden file beside it is removed when anything fails.
-        passes: a generator as `make_chunk` returns it.
-        shards: how many shards there will be.
-        buckets_per_shard: how many buckets each has.
-        seed: decides the start.
+        path: the file to write.
+        passes: a generator as returned by `make_records`.
+        shards: the number of shards.
+        buckets_per_shard: the number of buckets of each.
+        seed: determines the bucket of the first record.
 
     Raises:
-        InputError: the file cannot be written, for example on a full disk.
+        InputError: the file cannot be written, for example because the disk is full.
     """
     turn = random.Random(seed).randrange(shards * buckets_per_shard)
-    with whole_file(path) as file:
+    with atomic_write(path) as file:
         _write(file, passes, shards, buckets_per_shard, turn)
 
 
@@ -62,19 +62,19 @@ def _write(file, passes, shards, buckets_per_shard, turn):
     extents, records, sizes = [], [0] * shards, [0] * shards
     while True:
         try:
-            made = next(passes)
+            serialized = next(passes)
         except StopIteration as end:
             statistics = end.value
             break
-        ends = [[] for _ in range(buckets)]
-        for number, record in enumerate(made, start=turn):
-            # Neighbours go to different shards, so that shards are even.
+        frames_of_buckets = [[] for _ in range(buckets)]
+        for number, record in enumerate(serialized, start=turn):
+            # Neighbours go to different shards, so that shards are of equal size.
             shard, bucket = number % shards, number // shards % buckets_per_shard
-            ends[shard * buckets_per_shard + bucket].append(frame(record))
-        turn = (turn + len(made)) % buckets
+            frames_of_buckets[shard * buckets_per_shard + bucket].append(frame(record))
+        turn = (turn + len(serialized)) % buckets
         offset = file.tell()
         row = []
-        for bucket, frames in enumerate(ends):
+        for bucket, frames in enumerate(frames_of_buckets):
             content = b"".join(frames)
             file.write(content)
             row.append((offset, len(content)))
@@ -84,82 +84,84 @@ def _write(file, passes, shards, buckets_per_shard, turn):
         extents.append(row)
     index = file.tell()
     rows = b"".join(
-        _checked(b"".join(_EXTENT.pack(*row[bucket]) for row in extents))
+        _add_checksum(b"".join(_EXTENT.pack(*row[bucket]) for row in extents))
         for bucket in range(buckets)
     )
-    about = index + len(rows)
+    summary_start = index + len(rows)
     summary = {"statistics": statistics.as_json(), "records": records, "sizes": sizes}
     content = rows + json.dumps(summary).encode()
     end, checksum = index + len(content), google_crc32c.value(content)
-    footer = _FOOTER.pack(index, about, end, len(extents), checksum, _MAGIC)
-    file.write(content + _checked(footer))
+    footer = _FOOTER.pack(index, summary_start, end, len(extents), checksum, _MAGIC)
+    file.write(content + _add_checksum(footer))
 
 
-def _checked(content):
-    """Bytes with their checksum."""
+def _add_checksum(content):
+    """Appends their checksum to bytes."""
     return content + _CHECKSUM.pack(google_crc32c.value(content))
 
 
-def read_summary(path):
-    """Reads what a chunk's file is about.
+def read_chunk_summary(path):
+    """Reads the description of a chunk from its file.
 
     Args:
-        path: where the file would be.
+        path: the file, which need not exist.
 
     Returns:
-        A `Summary`, or None if there is no whole file.
+        A `ChunkSummary`, or None if there is no complete file.
     """
     try:
         with open(path, "rb") as file:
             footer = _read_footer(file)
             if footer is None:
                 return None
-            index, about, end, _, checksum = footer
+            index, summary_start, end, _, checksum = footer
             content = os.pread(file.fileno(), end - index, index)
     except FileNotFoundError:
         return None
     if google_crc32c.value(content) != checksum:
         return None
-    values = json.loads(content[about - index :])
-    statistics = ChunkStatistics.from_json(values["statistics"])
-    return Summary(statistics, values["records"], values["sizes"])
+    values = json.loads(content[summary_start - index :])
+    statistics = CorpusStatistics.from_json(values["statistics"])
+    return ChunkSummary(statistics, values["records"], values["sizes"])
 
 
 def _read_footer(file):
-    """What stands in the footer, without what file it is; None if the file is not whole."""
+    """Reads the fields of the footer but the file type; None if the file is incomplete."""
     size = os.fstat(file.fileno()).st_size
     length = _FOOTER.size + _CHECKSUM.size
     if size < length:
         return None
     content = os.pread(file.fileno(), length, size - length)
     *footer, magic = _FOOTER.unpack(content[: _FOOTER.size])
-    # A file system that lost its power may have kept a name without its contents.
-    is_whole = content == _checked(content[: _FOOTER.size]) and footer[2] == size - length
-    return footer if is_whole and magic == _MAGIC else None
+    # After a power failure a file system may have kept a name without its contents.
+    is_complete = content == _add_checksum(content[: _FOOTER.size]) and footer[2] == size - length
+    return footer if is_complete and magic == _MAGIC else None
 
 
 def read_bucket(path, bucket):
     """Reads the records of one bucket, of all passes.
 
     Args:
-        path: a file that `write_chunk_file` wrote.
-        bucket: its number, counted over all shards.
+        path: a file written by `write_chunk_file`.
+        bucket: the bucket's number, counted over all shards.
 
     Yields:
-        Bytes: records with their frames.
+        Bytes, framed records.
 
     Raises:
-        InputError: the file is not whole, or its index is damaged.
+        InputError: the file is incomplete, or its index is damaged.
     """
     with open(path, "rb", buffering=0) as file:
         footer = _read_footer(file)
         if footer is None:
-            raise InputError(f"{path} must be whole. Received: a file without its end; delete it")
+            raise InputError(
+                f"{path} must be complete. Received: a file without its end; delete it"
+            )
         index, _, _, passes, _ = footer
         width = _EXTENT.size * passes + _CHECKSUM.size
         row = os.pread(file.fileno(), width, index + bucket * width)
         extents = row[: -_CHECKSUM.size]
-        if row != _checked(extents):
+        if row != _add_checksum(extents):
             raise InputError(
                 f"{path} must be as it was written. Received: a damaged index; delete it and "
                 "start again"

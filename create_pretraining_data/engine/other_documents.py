@@ -1,59 +1,59 @@
-"""Reads text of other documents for a chunk that is a single one, where random sentences come from.
+"""Reads excerpts of other documents, for random next sentences in a chunk of a single document.
 
-Books are as long as a chunk: without this a random next sentence would always be one of the same
+Books are as long as a chunk: without this, a random next sentence would always come from the same
 book.
 """
 
 import random
 
 from create_pretraining_data.engine.splitting import read_chunk
-from create_pretraining_data.engine.work_plan import seed_of
+from create_pretraining_data.engine.work_plan import derive_seed
 from create_pretraining_data.instances.sentences import split_documents
 
-# From so many chunks, of each so many characters: some thousand sentences, which are little to
-# tokenize beside a chunk.
-CHUNKS, CHARACTERS = 8, 30_000
+# The number of excerpts, each from another chunk, and their length: some thousand sentences, which
+# take little time to tokenize compared with a chunk.
+EXCERPTS, EXCERPT_CHARACTERS = 8, 30_000
 
 
 def read_other_documents(plan, number):
-    """Reads excerpts of other documents than the one that a chunk is a part of.
+    """Reads excerpts of documents other than the one that a chunk belongs to.
 
-    One chunk at a time is in memory. What is read depends on the plan alone.
+    Only one chunk is in memory at a time. The excerpts depend on nothing but the plan.
 
     Args:
         plan: a `WorkPlan`.
-        number: of a chunk with a single document.
+        number: the number of a chunk with a single document.
 
     Returns:
-        A list of documents, as `read_chunk` returns them; empty if there is no other document.
+        A list of documents, as from `read_chunk`; empty if there is no other document.
     """
-    first = last = number  # the chunks that hold some of the document
+    first = last = number  # the chunks that hold parts of the document
     while first in plan.continued:
         first -= 1
     while last + 1 in plan.continued:
         last += 1
-    rng = random.Random(seed_of("other documents", plan.seed, number))
+    rng = random.Random(derive_seed("other documents", plan.seed, number))
     others = [k for k in range(len(plan.chunks)) if k != number and not first < k < last]
     rng.shuffle(others)
     excerpts = []
     for other in others:
         documents = read_chunk(plan.chunks[other], plan.input_format)
-        # Before the document there may be others in its first chunk, after it in its last.
+        # The document's first chunk may hold others before it, its last chunk others after it.
         ends_with_it, begins_with_it = first <= other < last, first < other <= last
         documents = documents[begins_with_it : len(documents) - ends_with_it]
         if documents:
             excerpts.append(_cut_excerpt(documents, rng))
-        if len(excerpts) == CHUNKS:
+        if len(excerpts) == EXCERPTS:
             break
-    taken = [document for excerpt in excerpts for document in excerpt]
-    return split_documents(taken) if plan.split_sentences else taken
+    documents = [document for excerpt in excerpts for document in excerpt]
+    return split_documents(documents) if plan.split_sentences else documents
 
 
 def _cut_excerpt(documents, rng):
-    """Sentences of `CHARACTERS` from a random one on, by document."""
+    """Cuts `EXCERPT_CHARACTERS` from documents, beginning with a random sentence."""
     first = rng.randrange(len(documents))
     start = rng.randrange(len(documents[first]))
-    taken, room = [], CHARACTERS
+    excerpt, room = [], EXCERPT_CHARACTERS
     for document in [documents[first][start:], *documents[first + 1 :]]:
         part = []
         for sentence in document:
@@ -61,5 +61,5 @@ def _cut_excerpt(documents, rng):
                 part.append(sentence[:room])
                 room -= len(sentence)
         if part:
-            taken.append(part)
-    return taken
+            excerpt.append(part)
+    return excerpt

@@ -1,84 +1,84 @@
-"""Runs the two passes: chunks into files, these into shards.
+"""Runs the two passes over the data: text chunks to chunk files, and chunk files to shards.
 
-What a worker does depends on the plan and on a number, so the result does not depend on how many
-workers there are, nor on which of them does what.
+A task depends on nothing but the plan and its number, so the result depends neither on the number
+of workers nor on the assignment of tasks to them.
 """
 
 from bert_common.errors import InputError
 from bert_common.progress import progress
-from create_pretraining_data.engine.intermediate_file import read_summary, write_chunk_file
+from create_pretraining_data.engine.intermediate_file import read_chunk_summary, write_chunk_file
 from create_pretraining_data.engine.other_documents import read_other_documents
-from create_pretraining_data.engine.shards import finished_shard, make_shard
+from create_pretraining_data.engine.shards import read_finished_shard, write_shard
 from create_pretraining_data.engine.splitting import read_chunk
-from create_pretraining_data.engine.work_plan import seed_of
-from create_pretraining_data.instances.make_instances import ChunkStatistics, make_chunk
+from create_pretraining_data.engine.work_plan import derive_seed
+from create_pretraining_data.instances.make_instances import CorpusStatistics, make_records
 from create_pretraining_data.instances.sentences import split_documents
 
 
 def make_chunk_file(plan, tokenizer, number):
-    """A task of pass 1: makes the file of one chunk; returns its `Summary`."""
+    """Creates the file of one chunk and returns its `ChunkSummary`; a task of pass 1."""
     documents = read_chunk(plan.chunks[number], plan.input_format)
     if plan.split_sentences:
         documents = split_documents(documents)
-    seed = seed_of("chunk", plan.seed, number)
-    path = plan.chunk_file(number)
+    seed = derive_seed("chunk", plan.seed, number)
+    path = plan.chunk_path(number)
     write_chunk_file(
         path,
-        make_chunk(
+        make_records(
             documents, tokenizer, plan.settings, seed, lambda: read_other_documents(plan, number)
         ),
         len(plan.output_files),
         plan.buckets_per_shard,
-        seed_of("first bucket", plan.seed, number),
+        derive_seed("first bucket", plan.seed, number),
     )
-    return read_summary(path)
+    return read_chunk_summary(path)
 
 
 def make_shard_file(plan, tokenizer, shard):
-    """A task of pass 2: makes one shard."""
-    make_shard(plan, shard)
+    """Creates one shard; a task of pass 2."""
+    write_shard(plan, shard)
 
 
-def make_chunks(plan, run, numbers, look):
-    """Pass 1: makes those of the chunks that are not there yet.
+def make_chunk_files(plan, run, numbers, inspect_first):
+    """Runs pass 1: creates the chunk files that do not exist yet.
 
     Args:
         plan: a `WorkPlan`.
-        run: what `start_workers` yields.
+        run: the function that `start_workers` yields.
         numbers: the chunks of this process.
-        look: is called with the `ChunkStatistics` of the first chunk that is made.
+        inspect_first: a function that is called with the `CorpusStatistics` of the first new chunk.
     """
-    there = plan.files_there()
+    existing = plan.existing_files()
     missing = [
         n
         for n in numbers
-        if plan.chunk_file(n) not in there or read_summary(plan.chunk_file(n)) is None
+        if plan.chunk_path(n) not in existing or read_chunk_summary(plan.chunk_path(n)) is None
     ]
     sizes = {number: plan.chunk_size(number) for number in numbers}
     total = sum(sizes.values())
-    made = total - sum(sizes[n] for n in missing)
-    with progress("making examples", total, "B", done=made) as bar:
-        for done, (number, summary) in enumerate(run(make_chunk_file, missing)):
+    done = total - sum(sizes[n] for n in missing)
+    with progress("making examples", total, "B", done=done) as bar:
+        for count, (number, summary) in enumerate(run(make_chunk_file, missing)):
             bar.update(sizes[number])
-            if done == 0:
-                look(summary.statistics)
+            if count == 0:
+                inspect_first(summary.statistics)
 
 
 def read_summaries(plan):
-    """What all chunks are about.
+    """Adds up the summaries of all chunks.
 
     Args:
         plan: a `WorkPlan`.
 
     Returns:
-        `ChunkStatistics` of all, for each shard (records, bytes); or None while chunks are
-        missing.
+        The `CorpusStatistics` of the whole text, and for each shard (records, bytes); None while
+        chunks are missing.
     """
-    statistics = ChunkStatistics()
+    statistics = CorpusStatistics()
     records = [0] * len(plan.output_files)
     sizes = [0] * len(plan.output_files)
     for number in range(len(plan.chunks)):
-        summary = read_summary(plan.chunk_file(number))
+        summary = read_chunk_summary(plan.chunk_path(number))
         if summary is None:
             return None
         statistics += summary.statistics
@@ -87,36 +87,36 @@ def read_summaries(plan):
     return statistics, list(zip(records, sizes, strict=True))
 
 
-def make_shards(plan, run, expected):
-    """Pass 2: makes those of the shards that are not there yet.
+def make_shard_files(plan, run, expected):
+    """Runs pass 2: creates the shards that do not exist yet.
 
     Args:
         plan: a `WorkPlan`.
-        run: what `start_workers` yields.
-        expected: for each shard (records, bytes), as `read_summaries` returns them.
+        run: the function that `start_workers` yields.
+        expected: for each shard (records, bytes), as from `read_summaries`.
 
     Returns:
-        For each shard a dict of its records and its bytes.
+        A list with a dict for each shard: its records and its size in bytes.
 
     Raises:
-        InputError: a shard does not hold what the chunks hold.
+        InputError: a shard does not hold the records that the chunks hold.
     """
     shards = range(len(plan.output_files))
-    there = plan.files_there()
+    existing = plan.existing_files()
     missing = [
         shard
         for shard in shards
-        if plan.shard_marker(shard) not in there or finished_shard(plan, shard) is None
+        if plan.shard_marker_path(shard) not in existing or not read_finished_shard(plan, shard)
     ]
     total = sum(size for _, size in expected)
     done = total - sum(expected[shard][1] for shard in missing)
     with progress("shuffling records", total, "B", done=done) as bar:
         for shard, _ in run(make_shard_file, missing):
             bar.update(expected[shard][1])
-    made = [finished_shard(plan, shard) for shard in shards]
-    for path, shard, (records, size) in zip(plan.output_files, made, expected, strict=True):
+    finished = [read_finished_shard(plan, shard) for shard in shards]
+    for path, shard, (records, size) in zip(plan.output_files, finished, expected, strict=True):
         if shard is None or shard["records"] != records:
             raise InputError(f"{path} must hold {records} records. Received: {shard}")
         if plan.compression == "none" and shard["size"] != size:
             raise InputError(f"{path} must have {size} bytes. Received: {shard['size']}")
-    return made
+    return finished

@@ -1,4 +1,4 @@
-"""Reads the text that records are made of line by line, for what learns from it before."""
+"""Reads input text of any format line by line, for learning a vocabulary from it."""
 
 import contextlib
 import functools
@@ -7,39 +7,39 @@ import io
 import os
 
 from bert_common.progress import progress
-from create_pretraining_data.engine.splitting import document_text, is_gzip, whole_gzip
-from tokenization.vocab_learning.text_sample import Text, decode_line, split_lines
+from create_pretraining_data.engine.splitting import document_text, is_gzip, report_damaged_gzip
+from tokenization.vocab_learning.text_sample import TextFile, decode_line, split_lines
 
 
 def open_texts(paths, input_format):
-    """Files as `tokenization.vocab_learning.learn` takes them.
+    """Opens input files for `tokenization.vocab_learning.learn`.
 
-    What is not plain text is read once to see how much text it holds.
+    Files that are not plain text are read once to measure the text in them.
 
     Args:
-        paths: of files, each plain or gzip, by its first bytes.
+        paths: the files; the first bytes of each tell whether it is compressed with gzip.
         input_format: one of `splitting.FORMATS`.
 
     Returns:
-        A list of `Text`.
+        A list of `TextFile`.
 
     Raises:
-        InputError: a damaged gzip file, or a line that is no document.
+        InputError: a gzip file is damaged, or a line is not a document.
     """
     sizes = {
         path: os.path.getsize(path)
         for path in paths
         if input_format == "text" and not is_gzip(path)
     }
-    packed = [path for path in paths if path not in sizes]
-    with progress("measuring the text", sum(map(os.path.getsize, packed)), "B") as bar:
-        for path in packed:
+    unmeasured = [path for path in paths if path not in sizes]
+    with progress("measuring the text", sum(map(os.path.getsize, unmeasured)), "B") as bar:
+        for path in unmeasured:
             before, sizes[path] = bar.n, 0
             with _contents(path) as (file, plain):
                 for line in _lines(plain, path, input_format):
                     sizes[path] += len(line)
                     bar.update(before + file.tell() - bar.n)
-    return [Text(p, sizes[p], functools.partial(_read_lines, p, input_format)) for p in paths]
+    return [TextFile(p, sizes[p], functools.partial(_read_lines, p, input_format)) for p in paths]
 
 
 def _read_lines(path, input_format):
@@ -49,8 +49,8 @@ def _read_lines(path, input_format):
 
 @contextlib.contextmanager
 def _contents(path):
-    """Opens a file; yields it, and the same or what it holds inflated."""
-    with whole_gzip(path), open(path, "rb") as file:
+    """Opens a file; yields it and its decompressed contents."""
+    with report_damaged_gzip(path), open(path, "rb") as file:
         yield file, gzip.GzipFile(fileobj=file) if is_gzip(path) else file
 
 

@@ -1,42 +1,42 @@
-"""Makes one shard out of the files of all chunks."""
+"""Merges the chunk files into shards."""
 
 import gzip
 import os
 import random
 
-from bert_common.atomic_write import whole_file, write_json
+from bert_common.atomic_write import atomic_write, write_json
 from bert_common.errors import InputError
 from bert_common.json_text import parse_json
 from create_pretraining_data.engine.intermediate_file import read_bucket
-from create_pretraining_data.engine.work_plan import seed_of
-from create_pretraining_data.records.tfrecord import split
+from create_pretraining_data.engine.work_plan import derive_seed
+from create_pretraining_data.records.tfrecord import split_frames
 
-# Of zlib; a higher level takes several times as long for a few percent.
+# zlib's compression level; a higher one takes several times as long and gains a few percent.
 _LEVEL = 6
 
 
-def make_shard(plan, shard):
-    """Writes a shard bucket after bucket, each shuffled; it is there once it is whole.
+def write_shard(plan, shard):
+    """Writes a shard atomically, bucket after bucket, each shuffled.
 
     Args:
-        plan: a `WorkPlan` whose chunk files are all there.
-        shard: its number.
+        plan: a `WorkPlan` whose chunk files all exist.
+        shard: the shard's number.
 
     Raises:
-        InputError: the shard cannot be written, or a chunk's file is damaged.
+        InputError: the shard cannot be written, or a chunk file is damaged.
     """
     path = plan.output_files[shard]
-    with whole_file(path) as raw:
+    with atomic_write(path) as raw:
         if plan.compression == "GZIP":
-            # Without name and time, so that the same records are the same bytes.
+            # Without a name and a time, so that the same records give the same bytes.
             with gzip.GzipFile("", "wb", _LEVEL, raw, mtime=0) as file:
                 records = _write_buckets(file, plan, shard)
         else:
             records = _write_buckets(raw, plan, shard)
         raw.flush()
-        os.fsync(raw.fileno())  # the chunk files will be removed on the strength of it
+        os.fsync(raw.fileno())  # as the chunk files will be removed
         size = raw.tell()
-    write_json(plan.shard_marker(shard), {"records": records, "size": size})
+    write_json(plan.shard_marker_path(shard), {"records": records, "size": size})
 
 
 def _write_buckets(file, plan, shard):
@@ -45,18 +45,18 @@ def _write_buckets(file, plan, shard):
     for bucket in range(first, first + plan.buckets_per_shard):
         content, spans = bytearray(), []
         for chunk in range(len(plan.chunks)):
-            path = plan.chunk_file(chunk)
+            path = plan.chunk_path(chunk)
             for part in read_bucket(path, bucket):
                 try:
-                    found = split(part)
+                    frames = split_frames(part)
                 except ValueError as error:
                     raise InputError(
                         f"{path} must be as it was written. Received: {error}; delete it and "
                         "start again"
                     ) from None
-                spans += ((start + len(content), end + len(content)) for start, end in found)
+                spans += ((start + len(content), end + len(content)) for start, end in frames)
                 content += part
-        random.Random(seed_of("bucket", plan.seed, bucket)).shuffle(spans)
+        random.Random(derive_seed("bucket", plan.seed, bucket)).shuffle(spans)
         view = memoryview(content)
         for start, end in spans:
             file.write(view[start:end])
@@ -64,12 +64,12 @@ def _write_buckets(file, plan, shard):
     return records
 
 
-def finished_shard(plan, shard):
-    """The shard's records and bytes, or None if it has yet to be made."""
+def read_finished_shard(plan, shard):
+    """Reads a finished shard's records and size; None if the shard is missing or incomplete."""
     try:
-        with open(plan.shard_marker(shard), encoding="utf-8") as file:
-            made = parse_json(file.read())
-        whole = os.path.getsize(plan.output_files[shard]) == made["size"]
-    except (FileNotFoundError, ValueError, KeyError, TypeError):  # not there, or damaged
+        with open(plan.shard_marker_path(shard), encoding="utf-8") as file:
+            marker = parse_json(file.read())
+        complete = os.path.getsize(plan.output_files[shard]) == marker["size"]
+    except (FileNotFoundError, ValueError, KeyError, TypeError):  # missing or damaged
         return None
-    return made if whole else None
+    return marker if complete else None

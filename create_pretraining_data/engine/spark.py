@@ -1,7 +1,7 @@
-"""Runs the two passes on Apache Spark: the tasks of `passes`, on executors that may die.
+"""Runs the tasks of the two passes on Apache Spark, whose executors may die.
 
-A task writes whole files, and what is in them depends on the plan and on its number. So it may
-be tried again on another executor, or run on two at once, and the files are the same.
+A task writes its files atomically, and their contents depend on nothing but the plan and the task's
+number. So a task may be repeated on another executor, or run on two at once, with the same result.
 """
 
 import concurrent.futures
@@ -12,13 +12,13 @@ import sys
 from pathlib import Path
 
 from bert_common.errors import InputError
-from bert_common.stop_signals import held_back_from_java
+from bert_common.stop_signals import block_signals_for_java
 from create_pretraining_data.engine.spark_java import java_for_spark
 
-# Where the packages are: executors import them from there if they are not installed.
+# The folder of the packages, from which executors import them if they are not installed.
 _PACKAGES = str(Path(__file__).resolve().parents[2])
 
-# How often the driver looks for tasks that are done.
+# Seconds between the driver's checks for finished tasks.
 _SECONDS = 0.2
 
 
@@ -27,16 +27,15 @@ def start_executors(plan, tokenizer, master):
     """Starts Spark, which ends with the context.
 
     Args:
-        plan: a `WorkPlan`; its paths are those of a file system that all executors have.
-        tokenizer: what cuts the text.
-        master: the address of the cluster, as Spark writes it.
+        plan: a `WorkPlan`; its paths must be on a file system that all executors share.
+        tokenizer: cuts the text into pieces.
+        master: the cluster's address, in Spark's notation.
 
     Yields:
-        A function from one of `passes`' tasks and a list of numbers to an iterator over
-        (number, what the task returned), in the order in which they are done.
+        A function `run(task, numbers)`, for tasks of `passes`, as `start_workers` yields it.
 
     Raises:
-        InputError: what a task raised, no pyspark, no Java, a cluster that does not answer or
+        InputError: a task raised it, pyspark or Java is missing, or the cluster does not answer or
             gives up.
     """
     check_installed()
@@ -44,13 +43,13 @@ def start_executors(plan, tokenizer, master):
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkException
 
-    # Executors run the Python of this process, which has what the tasks import.
+    # Executors run the Python of this process, in which the tasks' imports are installed.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     conf = SparkConf().setMaster(master).setAppName("create_pretraining_data")
     conf.set("spark.ui.showConsoleProgress", "false")  # there is a bar already
     with java_for_spark(), contextlib.ExitStack() as started:
         try:
-            with held_back_from_java():
+            with block_signals_for_java():
                 context = SparkContext(conf=conf, environment={"PYTHONPATH": _PACKAGES})
             started.callback(context.stop)
             shared = context.broadcast((plan, tokenizer))
@@ -62,10 +61,10 @@ def start_executors(plan, tokenizer, master):
 
 
 def check_installed():
-    """Sees that there is pyspark.
+    """Checks that pyspark is installed.
 
     Raises:
-        InputError: there is none.
+        InputError: it is not.
     """
     try:
         import pyspark  # noqa: F401
@@ -80,11 +79,11 @@ def _run(context, shared, task, numbers):
         return
     from py4j.protocol import Py4JJavaError
 
-    # Spark adds what a task gathered once, however often the task was run.
-    done = context.accumulator([], _Gathered())
-    each = functools.partial(_do, shared, done, task)
+    # Spark adds a task's result only once, however often the task was run.
+    done = context.accumulator([], _ListParam())
+    function = functools.partial(_run_task, shared, done, task)
     with concurrent.futures.ThreadPoolExecutor(1) as thread:
-        job = thread.submit(lambda: context.parallelize(numbers, len(numbers)).foreach(each))
+        job = thread.submit(lambda: context.parallelize(numbers, len(numbers)).foreach(function))
         try:
             while not job.done() or done.value:
                 while done.value:
@@ -95,29 +94,29 @@ def _run(context, shared, task, numbers):
                 concurrent.futures.wait([job], _SECONDS)
             job.result()
         except Py4JJavaError as error:
-            if "PythonException" in str(error):  # a bug, which has its traceback
+            if "PythonException" in str(error):  # a bug; the message has its traceback
                 raise
             raise InputError(
-                "Spark must bring every task to its end. Received: "
-                f"{_reason(error)}; the same command goes on from here"
+                "Spark must finish every task. Received: "
+                f"{_reason(error)}; the same command resumes from here"
             ) from None
         finally:
             if not job.done():
                 context.cancelAllJobs()
 
 
-def _do(shared, done, task, number):
-    """What an executor does."""
+def _run_task(shared, done, task, number):
+    """Runs a task on an executor."""
     plan, tokenizer = shared.value
     try:
         result = task(plan, tokenizer, number)
     except InputError as error:
-        result = error  # trying again would find the same
+        result = error  # a second attempt would raise the same
     done.add([(number, result)])
 
 
-class _Gathered:
-    """How Spark puts together what tasks add to a list."""
+class _ListParam:
+    """Tells Spark how to accumulate lists, as pyspark.AccumulatorParam does."""
 
     def zero(self, value):
         return []
@@ -128,6 +127,6 @@ class _Gathered:
 
 
 def _reason(error):
-    """The first line of what Spark says; after it are Java's calls."""
+    """The first line of Spark's message, before Java's stack trace."""
     raised = getattr(error, "java_exception", None)
     return (raised.toString() if raised else str(error)).strip().splitlines()[0]

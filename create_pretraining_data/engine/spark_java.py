@@ -1,4 +1,4 @@
-"""Finds a Java for Spark: the machine's own, or the one that pip installs."""
+"""Finds a Java for Spark: the machine's own, or the one installed by pip."""
 
 import contextlib
 import os
@@ -8,8 +8,8 @@ import tempfile
 
 from bert_common.errors import InputError
 
-# Spark starts every Java with this option, for a library that nothing here calls; the Java that
-# comes by pip was built without the module, and would not start.
+# Spark starts Java with this option, for a library that is not used here; the Java installed by pip
+# was built without the module and would not start with it.
 _MISSING_MODULE = "--add-modules=jdk.incubator.vector"
 
 _LAUNCHER = """#!/bin/sh
@@ -26,7 +26,7 @@ def java_for_spark():
     """Sets JAVA_HOME within the context, unless the machine has a Java of its own.
 
     Raises:
-        InputError: there is no Java.
+        InputError: no Java is installed.
     """
     if "JAVA_HOME" in os.environ or shutil.which("java"):
         yield

@@ -1,7 +1,7 @@
-"""Cuts text files into chunks of about equal bytes at document ends.
+"""Splits text files at document ends into chunks of about equal size.
 
-Text is one sentence a line with a blank line between documents, or JSON lines: an object with
-"text", a document whose lines are its sentences.
+Text has one sentence a line and a blank line between documents, or it is JSON lines: each an object
+with "text", a document with one sentence a line.
 """
 
 import bisect
@@ -10,115 +10,107 @@ import gzip
 import itertools
 import os
 import re
-import secrets
 import zlib
 from typing import NamedTuple
 
+from bert_common.atomic_write import atomic_write
 from bert_common.errors import InputError
 from bert_common.json_text import parse_json
 from bert_common.progress import progress
 
-# Of text, at most, but for the rest of the document at the end. Large enough that random next
-# documents come from some hundred (an encyclopedia's article is a few kilobytes); small enough
-# that a worker needs little memory, and that little is lost when it is killed.
+# The size of a chunk, without the rest of its last document. Large enough for some hundred
+# documents, from which random next sentences are drawn (an encyclopedia's article has a few
+# kilobytes); small enough that a worker needs little memory and loses little work if killed.
 CHUNK_BYTES = 2_000_000
 
-# How far the end of a document, or of a line, is looked for. A longer document is cut between two
-# sentences, a longer line between two words, so that memory stays bounded where nobody put breaks.
+# The distance within which the end of a document, or of a line, is searched. A longer document is
+# cut between two sentences, a longer line between two words, so that memory stays bounded.
 LONGEST_SEARCH = 4 * CHUNK_BYTES
 
-# Of JSON, which can be cut only after all of it was read.
+# The longest line of JSON, in bytes, as JSON must be read whole before it can be cut.
 LONGEST_JSON = 100_000_000
 
 FORMATS = ("text", "jsonl")
 
-# The first bytes of a gzip file. No UTF-8 text begins so.
+# The first bytes of a gzip file. No UTF-8 text begins with them.
 _GZIP_MAGIC = b"\x1f\x8b"
 
 
-class Source(NamedTuple):
-    """One input file."""
+class InputFile(NamedTuple):
+    """An input file."""
 
-    name: str  # as it was given, for messages
-    path: str  # where its plain text is
-    size: int  # bytes of that
+    name: str  # as given by the user, for messages
+    path: str  # the file with its plain text
+    size: int  # in bytes, of the plain text
 
 
-class Range(NamedTuple):
-    """A part of a source that begins and ends with a line, unless that is very long."""
+class TextRange(NamedTuple):
+    """A range of whole lines of an input file, or of words of a very long line."""
 
-    source: Source
+    source: InputFile
     start: int
     end: int
-    # Of JSON lines with a very long document: which part of their sentences, of how many.
+    # For a very long line of JSON: which part of its sentences, of how many parts.
     piece: int = 0
     pieces: int = 1
 
     @property
     def size(self):
-        """Bytes, about."""
+        """The approximate size in bytes."""
         return (self.end - self.start) // self.pieces
 
 
 def is_gzip(path):
-    """Whether a file is a gzip file, by its first bytes."""
+    """Whether a file is compressed with gzip, by its first bytes."""
     with open(path, "rb") as file:
         return file.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
 
 
 @contextlib.contextmanager
-def whole_gzip(path):
-    """Turns what reading a damaged gzip file raises into an InputError that names it."""
+def report_damaged_gzip(path):
+    """Turns the errors of reading a damaged gzip file into an InputError that names the file."""
     try:
         yield
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise InputError(f"{path} must be a whole gzip file. Received: {error}") from None
+        raise InputError(f"{path} must be a complete gzip file. Received: {error}") from None
 
 
 def inflate(path, target):
-    """Writes the contents of a gzip file to `target`, which is there once it is whole.
+    """Decompresses a gzip file; the target is written atomically.
 
     Raises:
-        InputError: the file is damaged, or `target` cannot be written.
+        InputError: the file is damaged, or the target cannot be written.
     """
-    partial = f"{target}.{secrets.token_hex(8)}.partial"
-    try:
-        with (
-            whole_gzip(path),
-            open(path, "rb") as packed,
-            open(partial, "wb") as plain,
-            progress(f"inflating {os.path.basename(path)}", os.path.getsize(path), "B") as bar,
-        ):
-            contents = gzip.GzipFile(fileobj=packed)
-            while block := contents.read(1 << 20):
-                plain.write(block)
-                bar.update(packed.tell() - bar.n)
-            plain.flush()
-            os.fsync(plain.fileno())  # the next start goes on from it, after lost power too
-        os.replace(partial, target)
-    except OSError as error:
-        raise InputError(f"{target} must be writable. Received: {error.strerror}") from None
-    finally:
-        if os.path.exists(partial):
-            os.remove(partial)
+    with (
+        atomic_write(target) as plain,
+        report_damaged_gzip(path),
+        open(path, "rb") as compressed,
+        progress(f"inflating {os.path.basename(path)}", os.path.getsize(path), "B") as bar,
+    ):
+        contents = gzip.GzipFile(fileobj=compressed)
+        while block := contents.read(1 << 20):
+            plain.write(block)
+            bar.update(compressed.tell() - bar.n)
+        plain.flush()
+        os.fsync(plain.fileno())  # a resumed run relies on it, even after a power failure
 
 
 def cut_into_chunks(sources, input_format):
-    """Cuts all files, taken one after the other, into equal chunks of about `CHUNK_BYTES`.
+    """Cuts all files, in their order, into equal chunks of about `CHUNK_BYTES`.
 
-    A chunk may hold several small files; every file ends its last document. The cut depends on
-    the files alone.
+    A chunk may hold several small files; the end of a file ends a document. The chunks depend on
+    nothing but the files.
 
     Args:
-        sources: a list of `Source`.
+        sources: a list of `InputFile`.
         input_format: one of `FORMATS`.
 
     Returns:
-        The chunks, each a list of `Range`; the numbers of those that begin within a document,
-        because it is longer than `LONGEST_SEARCH`.
+        The chunks, each a list of `TextRange`, and the numbers of those that begin inside a
+        document because it is longer than `LONGEST_SEARCH`.
 
     Raises:
-        InputError: a line of JSON that is longer than `LONGEST_JSON`.
+        InputError: a line of JSON is longer than `LONGEST_JSON`.
     """
     ends = list(itertools.accumulate(source.size for source in sources))
     total = ends[-1]
@@ -127,7 +119,7 @@ def cut_into_chunks(sources, input_format):
     for number in range(1, count):
         target = number * total // count
         if target < cuts[-1]:
-            continue  # within a long document, which the last search went to the end of
+            continue  # inside a long document, whose end was found before
         index = bisect.bisect_right(ends, target)
         begin = ends[index] - sources[index].size
         offset, is_inside = _document_end(sources[index], target - begin, input_format)
@@ -144,9 +136,9 @@ def cut_into_chunks(sources, input_format):
             begin = ends[index] - sources[index].size
             stop = min(end, ends[index])
             if stop > start:
-                ranges.append(Range(sources[index], start - begin, stop - begin))
+                ranges.append(TextRange(sources[index], start - begin, stop - begin))
             start, index = stop, index + 1
-        # Only a line of more than LONGEST_SEARCH ends so late, and it is the last of its chunk.
+        # Only a line longer than LONGEST_SEARCH makes a range so long; it is the chunk's last line.
         if input_format == "jsonl" and ranges[-1].size > LONGEST_SEARCH + CHUNK_BYTES:
             *ranges, long = ranges
             _check_length(long)
@@ -160,12 +152,12 @@ def cut_into_chunks(sources, input_format):
 
 
 def _document_end(source, offset, input_format):
-    """Where the first document that ends after an offset ends; whether it had to be cut."""
+    """Finds the first end of a document after an offset; says whether it had to be cut there."""
     if offset == 0:
         return 0, False
     with open(source.path, "rb") as file:
         file.seek(offset - 1)
-        # To the end of this line, which may be just there.
+        # To the end of this line, which may be at the offset itself.
         if input_format == "jsonl":
             while (block := file.readline(1 << 20)) and not block.endswith(b"\n"):
                 pass
@@ -182,14 +174,14 @@ def _document_end(source, offset, input_format):
 
 
 def _word_end(line):
-    """Where the first word of a part of a line ends, with the space after it."""
+    """The end of the first word in a part of a line, including the space after it."""
     space = re.search(rb"\s+", line)
-    # Without one at least not within a character.
+    # Without a space, at least not inside a character.
     return space.end() if space else next((k for k in range(4) if line[k] & 0xC0 != 0x80), 0)
 
 
 def _check_length(part):
-    """Refuses a line of JSON that would take too much memory."""
+    """Raises InputError for a line of JSON that would take too much memory."""
     if part.size <= LONGEST_JSON + CHUNK_BYTES:
         return
     with open(part.source.path, "rb") as file:
@@ -205,14 +197,14 @@ def read_chunk(ranges, input_format):
     """Reads the documents of one chunk.
 
     Args:
-        ranges: a list of `Range`.
+        ranges: a list of `TextRange`.
         input_format: one of `FORMATS`.
 
     Returns:
         A list of documents, each a non-empty list of sentences, which are not empty.
 
     Raises:
-        InputError: text that is not UTF-8, or a line that is no document; with file and line.
+        InputError: the text is not UTF-8, or a line is not a document; names file and line.
     """
     return [
         document
@@ -223,19 +215,22 @@ def read_chunk(ranges, input_format):
 
 
 def _take_piece(part, documents):
-    """The sentences of documents that belong to a part's piece, each document with its own."""
+    """Selects the sentences that belong to the range's part of a very long line, by document."""
     if part.pieces == 1:
         return documents
-    documents = [[s for sentence in each for s in _cut_sentence(sentence)] for each in documents]
+    documents = [
+        [short for sentence in document for short in _cut_sentence(sentence)]
+        for document in documents
+    ]
     total = sum(len(sentence) for document in documents for sentence in document)
-    taken, start = [], 0
+    selected, start = [], 0
     for document in documents:
-        taken.append([])
+        selected.append([])
         for sentence in document:
             if start * part.pieces // total == part.piece:
-                taken[-1].append(sentence)
+                selected[-1].append(sentence)
             start += len(sentence)
-    return taken
+    return selected
 
 
 def _cut_sentence(sentence):
@@ -274,7 +269,7 @@ def _read_text(part):
 
 
 def _lines_before(part):
-    """Lines of the file before a part of it; read only when there is an error to tell."""
+    """Counts the lines before a range of a file; done only for error messages."""
     lines, left = 0, part.start
     with open(part.source.path, "rb") as file:
         while left:
@@ -286,7 +281,7 @@ def _lines_before(part):
 
 def _text_documents(part, text):
     document = []
-    # Split at \n alone: str.splitlines would also cut at U+0085 or U+2028 inside a sentence.
+    # Split at \n only: str.splitlines would also split at U+0085 or U+2028 inside a sentence.
     for line in text.split("\n"):
         sentence = line.strip()
         if sentence:
@@ -308,14 +303,14 @@ def _json_documents(part, text):
 
 
 def document_text(line, place):
-    """The text of a document that is a line of JSON.
+    """Returns the text of a document from its line of JSON.
 
     Args:
         line: str.
-        place: a function without arguments that says which file and line it is.
+        place: a function without arguments that returns the file and line, for the message.
 
     Raises:
-        InputError: the line is no document.
+        InputError: the line is not a document.
     """
     try:
         value = parse_json(line)

@@ -1,4 +1,4 @@
-"""The folder of a run that is not finished: its manifest, its locks, its end."""
+"""Manages the work folder of an unfinished run: its manifest, its locks, its removal."""
 
 import contextlib
 import glob
@@ -16,92 +16,92 @@ MANIFEST = "manifest.json"
 LOCK = ".lock"
 
 
-def begin(folder, manifest, may_clear):
-    """Writes the manifest, or sees that the folder was begun with the same settings.
+def begin_or_resume(folder, manifest, may_clear):
+    """Writes the manifest, or checks that the folder was begun with the same settings.
 
-    Whatever lies in a folder without a manifest is what a removed run has left, and goes.
+    Files in a folder without a manifest are left over from a removed run, and are deleted.
 
     Args:
-        folder: the work folder; this process has a lock of it.
-        manifest: a flat dict that JSON can hold; what must be the same to go on.
-        may_clear: whether a folder of other settings in which no chunk is finished may be made
-            anew (not where other tasks are at work in it).
+        folder: the work folder, in which this process holds a lock.
+        manifest: a flat dict of JSON values, which must be equal for the run to resume.
+        may_clear: whether to start over in a folder of other settings if no chunk is finished
+            (not if other tasks may be working in it).
 
     Raises:
-        InputError: it was begun with other settings; names what differs, and what to delete.
+        InputError: the folder was begun with other settings; the message names the differences and
+            the folder to delete.
     """
     # Two tasks that start at once must not take each other's files for left-over ones.
     with locked(folder, "begin", wait=True):
-        found = read_manifest(folder)
-        differing = [] if found is None else _differences(found, manifest)
-        if differing and not (may_clear and not has_chunks(folder)):
+        existing = read_manifest(folder)
+        differences = [] if existing is None else _differences(existing, manifest)
+        if differences and not (may_clear and not has_chunks(folder)):
             raise InputError(
-                f"{folder} must hold the begun work of the same settings. Received: "
-                f"{'; '.join(differing)}; delete that folder to start anew"
+                f"{folder} must hold unfinished work of the same settings. Received: "
+                f"{'; '.join(differences)}; delete that folder to start over"
             )
-        if differing or found is None:
+        if differences or existing is None:
             _remove_work(folder)
             write_json(os.path.join(folder, MANIFEST), manifest)
 
 
 def read_manifest(folder):
-    """The manifest of a run that has not removed its folder yet; None if there is none."""
+    """Reads the manifest of an unfinished run; None if there is none, {} if it is damaged."""
     try:
         with open(os.path.join(folder, MANIFEST), encoding="utf-8") as file:
             return parse_json(file.read())
     except FileNotFoundError:
         return None
-    except ValueError:  # lost power
+    except ValueError:  # after a power failure
         return {}
 
 
 def has_chunks(folder):
-    """Whether a chunk was finished."""
-    names = glob.glob(os.path.join(glob.escape(folder), "chunk-*"))
-    return not all(name.endswith(".partial") for name in names)
+    """Whether any chunk is finished."""
+    return bool(glob.glob(os.path.join(glob.escape(folder), "chunk-*")))
 
 
-def _differences(found, manifest):
-    """What differs, as phrases."""
-    wanted = json.loads(json.dumps(manifest))  # tuples become lists
-    names = [name for name in {**wanted, **found} if wanted.get(name) != found.get(name)]
-    phrases = [_difference(name, found.get(name), wanted.get(name)) for name in names[:_MOST_SHOWN]]
-    if len(names) > _MOST_SHOWN:
-        phrases.append(f"{len(names) - _MOST_SHOWN} more")
+def _differences(old, manifest):
+    """Describes the differences between two manifests in phrases."""
+    new = json.loads(json.dumps(manifest))  # tuples become lists
+    names = [name for name in {**new, **old} if new.get(name) != old.get(name)]
+    phrases = [_difference(name, old.get(name), new.get(name)) for name in names[:_MOST_NAMED]]
+    if len(names) > _MOST_NAMED:
+        phrases.append(f"{len(names) - _MOST_NAMED} more")
     return phrases
 
 
-# Of what differs; a message is one line.
-_MOST_SHOWN = 3
+# The number of differences in a message, which is one line.
+_MOST_NAMED = 3
 
 
-def _difference(name, found, wanted):
-    if isinstance(found, list) and isinstance(wanted, list):  # the first that differs
-        pairs = list(itertools.zip_longest(found, wanted))
-        number = next(k for k, (old, new) in enumerate(pairs) if old != new)
-        name, (found, wanted) = f"number {number + 1} of the {name}", pairs[number]
-    return f"{name} was {_shown(found)}, is now {_shown(wanted)}"
+def _difference(name, old, new):
+    if isinstance(old, list) and isinstance(new, list):  # the first items that differ
+        pairs = list(itertools.zip_longest(old, new))
+        number = next(k for k, (old_item, new_item) in enumerate(pairs) if old_item != new_item)
+        name, (old, new) = f"number {number + 1} of the {name}", pairs[number]
+    return f"{name} was {_format(old)}, is now {_format(new)}"
 
 
-def _shown(value):
+def _format(value):
     text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 80 else f"{text[:38]}...{text[-39:]}"  # a path's name is its end
+    return text if len(text) <= 80 else f"{text[:38]}...{text[-39:]}"  # a file's name is at the end
 
 
 @contextlib.contextmanager
 def locked(folder, name, wait=False):
-    """Holds a lock of the folder, which ends with the process, however that ends.
+    """Holds a lock in the folder, which the system releases when the process ends.
 
     Args:
         folder: the work folder.
-        name: of the lock.
-        wait: whether to wait until whoever holds it lets it go.
+        name: the name of the lock.
+        wait: whether to wait until the current holder releases it.
 
     Yields:
-        Whether this process has the lock; if not, it is held elsewhere, or the folder is gone.
+        Whether this process holds the lock; if not, another one does, or the folder is gone.
 
     Raises:
-        InputError: the file system has no locks.
+        InputError: the file system does not support locks.
     """
     with contextlib.ExitStack() as stack:
         try:
@@ -116,20 +116,20 @@ def locked(folder, name, wait=False):
         yield is_free
 
 
-def clear(folder):
+def remove_work_folder(folder):
     """Removes the folder with everything in it.
 
-    The locks are the last to go: a start while they are held is refused.
+    The locks are removed last: while they are held, no other run can start.
     """
-    with contextlib.suppress(FileNotFoundError):  # another task was faster
+    with contextlib.suppress(FileNotFoundError):  # another task removed it first
         _remove_work(folder)
     shutil.rmtree(folder, ignore_errors=True)
 
 
 def _remove_work(folder):
-    """Removes all but the locks, the manifest last: a kill leaves no file that has none."""
+    """Removes everything but the locks, the manifest last, so that no file is left without it."""
     names = [name for name in os.listdir(folder) if not name.endswith(LOCK)]
-    # Network file systems keep removed files that are open under such a name.
+    # Network file systems keep removed files that are still open under such names.
     names = [name for name in names if not name.startswith(".nfs")]
     for name in sorted(names, key=MANIFEST.__eq__):
         with contextlib.suppress(FileNotFoundError):

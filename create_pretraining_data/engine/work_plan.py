@@ -1,52 +1,51 @@
-"""What a run that makes records has to do: its chunks, its shards, its sizes, its seeds."""
+"""Defines the plan of a run: its chunks, shards, files, seeds and estimated sizes."""
 
 import dataclasses
 import hashlib
 import os
 
-from create_pretraining_data.engine.splitting import Range
-from create_pretraining_data.instances.make_instances import ChunkSettings
+from create_pretraining_data.engine.splitting import TextRange
+from create_pretraining_data.instances.make_instances import InstanceSettings
 from create_pretraining_data.records.shard_names import without_shard
 from create_pretraining_data.records.tfrecord import FRAME
 
-# A worker shuffles one bucket at a time in memory.
+# The size of a bucket, which a worker shuffles in memory.
 BUCKET_BYTES = 64_000_000
 
-# For estimates alone. Korean in morphemes and English in WordPiece are both near it; a
-# vocabulary of syllables is below.
+# For estimates only. Korean in morphemes and English in WordPiece are both near it; a vocabulary of
+# syllables has fewer.
 _BYTES_PER_PIECE = 4.7
-# Records for every record that pieces would fill, as measured on Korean Wikipedia at 128 and 512
-# pieces: the longer they are, the more of them end with their document before they are full.
-# Next-sentence data uses sentences again.
+# The factor by which records outnumber those that the text would fill, as measured on Korean
+# Wikipedia at 128 and 512 pieces. Next-sentence data uses sentences repeatedly.
 _RECORDS_OF_FULL = {"nsp": 1.5, "sop": 1.0, "none": 1.0}
 
 COMPRESSIONS = ("none", "GZIP")
-# What deflating takes a record of 128 pieces to, about; longer ones are smaller.
+# The approximate compression ratio of records of 128 pieces; longer ones compress better.
 DEFLATED = 0.35
 
 
 @dataclasses.dataclass(frozen=True)
 class WorkPlan:
-    """Everything that decides the files that a run writes, except the tokenizer.
+    """Everything but the tokenizer that determines the files of a run.
 
     Attributes:
-        chunks: for each chunk its ranges of the input.
-        continued: the numbers of the chunks that begin within a document that had to be cut.
+        chunks: for each chunk, its ranges of the input.
+        continued: the numbers of the chunks that begin inside a document that had to be cut.
         input_format: "text" or "jsonl".
-        split_sentences: whether a line is running text, to be split.
-        settings: `ChunkSettings`.
+        split_sentences: whether lines are running text, to be split into sentences.
+        settings: `InstanceSettings`.
         seed: the seed of the run.
         output_files: the files to write, one for each shard.
         compression: one of `COMPRESSIONS`.
-        buckets_per_shard: parts that a shard is shuffled in.
+        buckets_per_shard: the number of parts in which a shard is shuffled.
         folder: the work folder.
     """
 
-    chunks: list[list[Range]]
+    chunks: list[list[TextRange]]
     continued: set[int]
     input_format: str
     split_sentences: bool
-    settings: ChunkSettings
+    settings: InstanceSettings
     seed: int
     output_files: list[str]
     compression: str
@@ -54,53 +53,53 @@ class WorkPlan:
     folder: str
 
     def chunk_size(self, number):
-        """Bytes of text of a chunk."""
+        """The size of a chunk's text in bytes."""
         return sum(part.size for part in self.chunks[number])
 
-    def files_there(self):
-        """The files of the work folder.
+    def existing_files(self):
+        """The paths of the files in the work folder.
 
-        To be asked before a file that may not be there: a network file system may remember for a
-        minute that it was not, while another machine writes it.
+        To be called before a file that may be missing is opened: a network file system may remember
+        for a minute that it was missing, while another machine writes it.
         """
         return {os.path.join(self.folder, name) for name in os.listdir(self.folder)}
 
-    def chunk_file(self, number):
-        """Where the records of a chunk are kept until the shards are made."""
+    def chunk_path(self, number):
+        """The file that keeps the records of a chunk until the shards are written."""
         return os.path.join(self.folder, f"chunk-{number:06d}")
 
-    def shard_marker(self, shard):
-        """A file that is there when the shard is."""
+    def shard_marker_path(self, shard):
+        """The file that marks a shard as finished."""
         return os.path.join(self.folder, f"shard-{shard:05d}.json")
 
 
-def seed_of(*parts):
-    """A seed of 64 bits out of names and numbers."""
+def derive_seed(*parts):
+    """Hashes names and numbers to a seed of 64 bits."""
     return int.from_bytes(hashlib.sha256(repr(parts).encode()).digest()[:8], "little")
 
 
 def estimate_records_size(text_bytes, settings):
-    """About how many bytes the records of a text are, uncompressed.
+    """Estimates the uncompressed size of a text's records.
 
     Args:
-        text_bytes: bytes of text.
-        settings: `ChunkSettings`.
+        text_bytes: the size of the text in bytes.
+        settings: `InstanceSettings`.
 
     Returns:
-        A number of bytes; good for planning, wrong by a factor of two where the tokenizer's
-        pieces are unusually long or short.
+        A number of bytes; good for planning, but wrong by a factor of two if the tokenizer's pieces
+        are unusually long or short.
     """
     record_format = settings.record_format
     pieces = settings.dupe_factor * text_bytes / _BYTES_PER_PIECE
     length = record_format.max_seq_length
-    # Packed rows are full; of others there are the more, the longer they are.
+    # Packed rows are full; of other records, more end early, with their document, if longer.
     of_full = 1.03 if record_format.packed_sequences else 0.95 + length / 1500
     records = pieces / length * of_full * _RECORDS_OF_FULL[settings.pair_rules.objective]
     return int(records * _record_size(record_format, 1 / of_full))
 
 
 def _record_size(record_format, filled):
-    # A number of an id takes two bytes, any other one; a name with what stands around it 10.
+    # An id takes two bytes, any other number one; tags and lengths around a name take 10.
     size = FRAME
     for name, (length, kind) in record_format.features().items():
         width = 4 if kind == "float" else 1 + filled if name == "input_ids" else 1
@@ -109,11 +108,11 @@ def _record_size(record_format, filled):
 
 
 def count_buckets(estimated_bytes, shards):
-    """How many buckets each shard has, so that one is about `BUCKET_BYTES`."""
+    """The number of buckets per shard for buckets of about `BUCKET_BYTES`."""
     return max(1, round(estimated_bytes / shards / BUCKET_BYTES))
 
 
-def work_folder_of(output_files):
+def work_folder_for(output_files):
     """The hidden folder beside the first output file."""
     folder, name = os.path.split(without_shard(output_files[0]))
     return os.path.join(folder, f".{name}.work")

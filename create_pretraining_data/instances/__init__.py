@@ -1,1 +1,1 @@
-"""From a chunk of text to training instances; make_instances is the file to open first."""
+"""Turns a chunk of text into training instances; make_instances is the file to open first."""

@@ -1,6 +1,6 @@
-"""Records of sequences without masks: how they are stored, how masks are drawn when they are read.
+"""Stores sequences without masks, and masks them anew whenever they are read.
 
-Legend: R records, T positions of a record, S places for sequences of a record, N sequences of all
+Legend: R records, T positions of a record, S slots for sequences in a record, N sequences of all
 records, C pieces of all sequences.
 """
 
@@ -13,33 +13,33 @@ from create_pretraining_data.instances.packing import Layout, by_slot, make_pack
 from create_pretraining_data.instances.sequences import Sequences
 
 
-def make_unmasked_features(sequences, layout, record_format, pad_id=0):
-    """Lays sequences into records.
+def make_dynamic_features(sequences, layout, record_format, pad_id=0):
+    """Creates the features of records that are to be masked when they are read.
 
     Args:
         sequences: `Sequences`.
-        layout: their `Layout`; of records that are not packed one sequence for each.
+        layout: their `Layout`; one sequence per record if records are not packed.
         record_format: a `RecordFormat` whose masking is not None.
-        pad_id: what stands after the pieces.
+        pad_id: the id that pads the ids.
 
     Returns:
-        A dict from feature name to an array [R, values of the feature].
+        A dict from feature name to an integer array [R, values of the feature].
     """
     which, inside = np.nonzero(
         np.arange(sequences.ids.shape[1]) < sequences.lengths[:, None]
     )  # [C]
     place = layout.rows[which], layout.starts[which] + inside
-    shape = (layout.number, record_format.max_seq_length)
+    shape = (layout.num_rows, record_format.max_seq_length)
     ids, word_starts = np.full(shape, pad_id, np.int32), np.zeros(shape, np.int32)  # [R, T]
     ids[place] = sequences.ids[which, inside]
     word_starts[place] = sequences.word_starts[which, inside]
     slots = record_format.packed_sequences or 1
-    of_segments = (sequences.borders, sequences.lengths - sequences.borders)
-    lengths = np.stack([by_slot(each, layout, slots) for each in of_segments], axis=2)  # [R, S, 2]
+    segments = (sequences.borders, sequences.lengths - sequences.borders)  # [N] each
+    lengths = np.stack([by_slot(s, layout, slots) for s in segments], axis=2)  # [R, S, 2]
     features = {
         "input_ids": ids,
         "word_starts": word_starts,
-        "segment_lengths": lengths.reshape(layout.number, -1),  # [R, 2 S]
+        "segment_lengths": lengths.reshape(layout.num_rows, -1),  # [R, 2 S]
     }
     if record_format.sentence_label:
         features["next_sentence_labels"] = by_slot(sequences.labels, layout, slots)
@@ -47,41 +47,41 @@ def make_unmasked_features(sequences, layout, record_format, pad_id=0):
 
 
 def mask_records(stored, record_format, keys):
-    """Draws masks; the same records and keys give the same masks.
+    """Masks records; the same records and keys give the same masks.
 
     Args:
-        stored: what `make_unmasked_features` made, perhaps record by record; a record may be empty.
+        stored: features of `make_dynamic_features`, of any records; a record may be empty.
         record_format: their `RecordFormat`.
         keys: uint64 [R], for `counter_based_random`.
 
     Returns:
-        A dict from feature name to an array [R, values of the feature]: those of
+        A dict from feature name to an array [R, values of the feature], with the features of
         `record_format.with_masks()`.
     """
     sequences, layout = _read_sequences(stored, record_format)
-    of_sequences = derive_keys(keys[layout.rows], layout.slots)
-    masked = mask_sequences(sequences, record_format.masking, of_sequences)
-    made = record_format.with_masks()
-    if made.packed_sequences:
-        features = make_packed_features(sequences, masked, layout, made)
+    sequence_keys = derive_keys(keys[layout.rows], layout.slots)  # [N]
+    masked = mask_sequences(sequences, record_format.masking, sequence_keys)
+    masked_format = record_format.with_masks()
+    if masked_format.packed_sequences:
+        features = make_packed_features(sequences, masked, layout, masked_format)
     else:
-        features = make_features(sequences, masked, made)
-    # The padding is that of the records.
+        features = make_features(sequences, masked, masked_format)
+    # Keeps the padding of the stored records.
     ids = np.where(features["input_mask"], features["input_ids"], stored["input_ids"])
     return {**features, "input_ids": ids}
 
 
 def _read_sequences(stored, record_format):
-    """The inverse of `make_unmasked_features`: `Sequences` with their `Layout`."""
-    number = len(stored["input_ids"])
-    lengths = stored["segment_lengths"].reshape(number, -1, 2).astype(np.int64)  # [R, S, 2]
-    there = lengths[:, :, 0] > 0  # [R, S]
+    """The inverse of `make_dynamic_features`: returns `Sequences` and their `Layout`."""
+    num_rows = len(stored["input_ids"])
+    lengths = stored["segment_lengths"].reshape(num_rows, -1, 2).astype(np.int64)  # [R, S, 2]
+    present = lengths[:, :, 0] > 0  # [R, S]
     if not record_format.packed_sequences:
-        there[:] = True  # so that a record is a row, be it empty
-    rows, slots = np.nonzero(there)  # [N]
+        present[:] = True  # one sequence per record, even in an empty one
+    rows, slots = np.nonzero(present)  # [N]
     first, second = lengths[rows, slots].T
     total = lengths.sum(axis=2)  # [R, S]
-    starts = (np.cumsum(total, axis=1) - total)[rows, slots]
+    starts = (np.cumsum(total, axis=1) - total)[rows, slots]  # [N]
     position = np.arange(record_format.max_seq_length)
     inside = position < (first + second)[:, None]  # [N, T]
     source = np.where(inside, starts[:, None] + position, 0)
@@ -93,4 +93,4 @@ def _read_sequences(stored, record_format):
     if record_format.sentence_label:
         labels = stored["next_sentence_labels"][rows, slots]
     sequences = Sequences(ids, word_starts.astype(bool), first + second, first, labels)
-    return sequences, Layout(rows, slots, starts, number)
+    return sequences, Layout(rows, slots, starts, num_rows)

@@ -1,18 +1,18 @@
-"""Says what in the layout of a text makes a sentence objective meaningless."""
+"""Finds layouts of a text that make a sentence objective meaningless."""
 
 
 def find_layout_problems(statistics, objective):
-    """Says what in the layout of the text makes a sentence objective meaningless.
+    """Describes problems of a text's layout that make a sentence objective meaningless.
 
     Args:
-        statistics: `ChunkStatistics` of the whole text.
+        statistics: the `CorpusStatistics` of the whole text.
         objective: "nsp", "sop" or "none".
 
     Returns:
         A list of warnings, one line each.
     """
     problems = []
-    if not statistics.documents:  # a chunk of blank lines
+    if not statistics.documents:  # only blank lines
         return problems
     documents, single = statistics.documents, statistics.single_sentence_documents
     if objective == "nsp" and documents == 1:

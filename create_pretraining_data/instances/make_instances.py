@@ -1,4 +1,4 @@
-"""Makes the records of one chunk of documents; knows nothing of files or processes."""
+"""Creates the training instances of one chunk of documents, as serialized records."""
 
 import collections
 import dataclasses
@@ -7,7 +7,7 @@ import random
 import numpy as np
 
 from create_pretraining_data.instances.counter_based_random import derive_keys
-from create_pretraining_data.instances.dynamic_masking import make_unmasked_features
+from create_pretraining_data.instances.dynamic_masking import make_dynamic_features
 from create_pretraining_data.instances.features import make_features
 from create_pretraining_data.instances.masking import mask_sequences, prediction_counts
 from create_pretraining_data.instances.packing import lay_out, make_packed_features, pack
@@ -19,32 +19,32 @@ from create_pretraining_data.instances.pairs import (
     make_pairs,
 )
 from create_pretraining_data.instances.sequences import assemble, lengths_and_borders
-from create_pretraining_data.instances.text import join, tokenize_documents
+from create_pretraining_data.instances.text import concatenate, tokenize_documents
 from create_pretraining_data.records.encoding import encode_records
 from create_pretraining_data.records.masking_rules import MaskingRules
 from create_pretraining_data.records.record_format import RecordFormat
 
-# To be raised when the same settings give other records, so that a run that was begun before
-# the change is not gone on with.
+# To be increased whenever the same settings give other records, so that a run begun before the
+# change is not resumed.
 VERSION = 3
 
-# Sequences that are worked on at a time: their arrays stay in a processor's cache.
+# Sequences processed at a time; their arrays stay in the processor's cache.
 BATCH = 512
 
-# Why a document is left out.
+# Reasons for leaving a document out.
 NO_PIECE = "no piece in it"
 ONE_WORD = "one word"
 
 
 @dataclasses.dataclass(frozen=True)
-class ChunkSettings:
-    """What decides the records of a chunk, apart from its text, tokenizer and seed.
+class InstanceSettings:
+    """The settings that, with text, tokenizer and seed, determine the records.
 
     Attributes:
         pair_rules: `PairRules`.
         masking_rules: `MaskingRules`.
         record_format: `RecordFormat`.
-        dupe_factor: passes over the documents, each with other cuts and masks.
+        dupe_factor: the number of passes over the documents, each with other cuts and masks.
     """
 
     pair_rules: PairRules
@@ -54,22 +54,22 @@ class ChunkSettings:
 
 
 @dataclasses.dataclass
-class ChunkStatistics:
-    """What a chunk was and what was made of it; two of them can be added.
+class CorpusStatistics:
+    """Counts of a text and its records, of a chunk or the whole corpus; instances can be added.
 
     Attributes:
-        documents: documents with a piece in them.
-        single_sentence_documents: how many of them have one sentence.
-        sentences: sentences with a piece in them.
-        words: words, as the tokenizer cuts them.
+        documents: documents with at least one piece.
+        single_sentence_documents: those of a single sentence.
+        sentences: sentences with at least one piece.
+        words: words, as the tokenizer splits them.
         pieces: pieces of all sentences.
-        unknown_pieces: how many of them are [UNK].
+        unknown_pieces: those that are [UNK].
         sequences: sequences, of all passes.
-        label_ones: sequences of sentence label 1.
-        from_same_document: random next sentences of the document that they must not be of.
-        examples: records; as many as sequences, unless rows are packed.
-        lengths: from a length in pieces, padding left out, to the records of that length.
-        left_out: from a reason to the documents of which no record was made.
+        label_ones: sequences with sentence label 1.
+        from_same_document: random next sentences drawn from their own document.
+        examples: records; equal to sequences unless rows are packed.
+        lengths: from a length in pieces, without padding, to the number of records of that length.
+        left_out: from a reason to the number of documents without a record.
     """
 
     documents: int = 0
@@ -87,10 +87,10 @@ class ChunkStatistics:
 
     def __add__(self, other):
         names = [field.name for field in dataclasses.fields(self)]
-        return ChunkStatistics(*(getattr(self, name) + getattr(other, name) for name in names))
+        return CorpusStatistics(*(getattr(self, name) + getattr(other, name) for name in names))
 
     def as_json(self):
-        """A dict that JSON can hold."""
+        """The counts as a dict of JSON values."""
         lengths = {str(length): count for length, count in sorted(self.lengths.items())}
         return {**vars(self), "lengths": lengths, "left_out": dict(sorted(self.left_out.items()))}
 
@@ -102,50 +102,50 @@ class ChunkStatistics:
         return cls(**{**values, "lengths": lengths, "left_out": left_out})
 
 
-def make_chunk(documents, tokenizer, settings, seed, read_others=list):
-    """Makes the records of one chunk, pass by pass.
+def make_records(documents, tokenizer, settings, seed, read_others=list):
+    """Creates the records of one chunk, pass by pass.
 
     Args:
         documents: a list of documents, each a non-empty list of sentences, as text.
-        tokenizer: cuts the sentences.
-        settings: `ChunkSettings`.
-        seed: a whole number from 0; together with the other arguments it decides every byte.
-        read_others: returns documents of elsewhere. It is called for random next sentences if the
-            chunk has a single document.
+        tokenizer: cuts the sentences into pieces.
+        settings: `InstanceSettings`.
+        seed: a non-negative integer; with the other arguments it determines every byte.
+        read_others: a function that returns other documents. It is called if random next sentences
+            are needed and the chunk has a single document.
 
     Yields:
-        For each of the `dupe_factor` passes a list of serialized `tf.train.Example`, shuffled.
+        For each of the `dupe_factor` passes, a shuffled list of serialized `tf.train.Example`.
 
     Returns:
-        `ChunkStatistics`, when all passes were taken.
+        The `CorpusStatistics` of the chunk, after the last pass.
     """
     text = tokenize_documents(documents, tokenizer)
     statistics = _count_text(text, tokenizer.unk_id)
-    statistics.left_out[NO_PIECE] = len(documents) - text.number
+    statistics.left_out[NO_PIECE] = len(documents) - text.num_documents
     if settings.pair_rules.objective != "none":
         statistics.left_out[ONE_WORD] = sum(
-            is_too_short_for_a_pair(text, index) for index in range(text.number)
+            is_too_short_for_a_pair(text, index) for index in range(text.num_documents)
         )
-    statistics.left_out += collections.Counter()  # only reasons that there were
-    own, is_random = text.number, settings.pair_rules.objective == "nsp"
-    if is_random and own == 1:
-        text = join(text, tokenize_documents(read_others(), tokenizer))
+    statistics.left_out += collections.Counter()  # drops reasons with a count of 0
+    num_documents, is_random = text.num_documents, settings.pair_rules.objective == "nsp"
+    if is_random and num_documents == 1:
+        text = concatenate(text, tokenize_documents(read_others(), tokenizer))
     rng, balance = random.Random(seed), LengthBalance()
-    # No version of NumPy changes what these give.
+    # RandomState gives the same numbers in every version of NumPy.
     order, row_order = (np.random.RandomState(rng.getrandbits(32)) for _ in range(2))
     for _ in range(settings.dupe_factor):
         pairs = [
             pair
-            for index in range(own)
+            for index in range(num_documents)
             for pair in make_pairs(text, index, settings.pair_rules, balance, rng)
         ]
         pairs = np.array(pairs, np.int64).reshape(-1, len(Pair._fields))
         pairs = pairs[order.permutation(len(pairs))]
-        # A sequence's masks are the same in whatever row it comes to stand.
+        # A sequence's masks do not depend on the row in which it is packed.
         numbers = np.arange(statistics.sequences, statistics.sequences + len(pairs))
         keys = derive_keys(np.uint64(seed), numbers)
         records = []
-        for part, layout in _arrange(pairs, settings, row_order):
+        for part, layout in _batches(pairs, settings, row_order):
             sequences = assemble(text, pairs[part], settings.pair_rules)
             features = _make_features(
                 sequences, layout, keys[part], settings, tokenizer.pad_id or 0
@@ -155,24 +155,24 @@ def make_chunk(documents, tokenizer, settings, seed, read_others=list):
         statistics.sequences += len(pairs)
         ones = int(pairs[:, -1].sum())
         statistics.label_ones += ones
-        statistics.from_same_document += ones if is_random and text.number == 1 else 0
+        statistics.from_same_document += ones if is_random and text.num_documents == 1 else 0
         yield records
     return statistics
 
 
-def _arrange(pairs, settings, row_order):
-    """Which pairs stand in which record: some records at a time, as indices and `Layout`."""
+def _batches(pairs, settings, row_order):
+    """Assigns pairs to records; yields some records at a time, as (indices of pairs, `Layout`)."""
     lengths, _ = lengths_and_borders(pairs)
     rows = np.arange(len(pairs))
     if settings.record_format.packed_sequences:
         rows = _pack(lengths, settings)
-        # Their order said how full they are.
+        # Packing sorts them by how full they are.
         rows = row_order.permutation(rows.max(initial=-1) + 1)[rows]
     by_row = np.argsort(rows, kind="stable")
-    ends = np.cumsum(np.bincount(rows))  # for each row the sequence after its last
+    ends = np.cumsum(np.bincount(rows))  # for each row, the sequence after its last
     first = 0
     while first < len(rows):
-        # As many whole rows as have at most BATCH sequences.
+        # As many complete rows as hold at most BATCH sequences.
         last = ends[np.searchsorted(ends, first + BATCH, side="right") - 1]
         part = by_row[first:last]
         yield part, lay_out(rows[part], lengths[part])
@@ -180,7 +180,7 @@ def _arrange(pairs, settings, row_order):
 
 
 def _pack(lengths, settings):
-    """The row of each sequence."""
+    """Chooses the row of each sequence."""
     record_format, rules = settings.record_format, settings.masking_rules
     return pack(
         lengths,
@@ -192,10 +192,10 @@ def _pack(lengths, settings):
 
 
 def _make_features(sequences, layout, keys, settings, pad_id):
-    """The features of records, by their format."""
+    """Creates the features of records in the format of the settings."""
     record_format = settings.record_format
     if record_format.masking is not None:
-        return make_unmasked_features(sequences, layout, record_format, pad_id)
+        return make_dynamic_features(sequences, layout, record_format, pad_id)
     masked = mask_sequences(sequences, settings.masking_rules, keys)
     if record_format.packed_sequences:
         return make_packed_features(sequences, masked, layout, record_format, pad_id)
@@ -203,18 +203,18 @@ def _make_features(sequences, layout, keys, settings, pad_id):
 
 
 def _count_text(text, unk_id):
-    return ChunkStatistics(
-        documents=text.number,
+    return CorpusStatistics(
+        documents=text.num_documents,
         single_sentence_documents=int((np.diff(text.documents) == 1).sum()),
         sentences=len(text.sentences) - 1,
         words=int(text.word_starts.sum()),
         pieces=len(text.ids),
-        unknown_pieces=int((text.ids == unk_id).sum()),  # 0 where there is no [UNK]
+        unknown_pieces=int((text.ids == unk_id).sum()),  # 0 if unk_id is None
     )
 
 
 def _count_records(sequences, layout, statistics):
-    statistics.examples += layout.number
+    statistics.examples += layout.num_rows
     filled = np.bincount(layout.rows, sequences.lengths).astype(int)
     lengths, counts = np.unique(filled, return_counts=True)
     statistics.lengths.update(dict(zip(lengths.tolist(), counts.tolist(), strict=True)))

@@ -1,11 +1,11 @@
-"""Puts several sequences into one row, so that few of its positions stay empty.
+"""Packs several sequences into one row, so that little of it is padding.
 
-Best fit, the longest first (Johnson 1973, Near-Optimal Bin Packing Algorithms): a sequence goes
-into the row with the least room that has enough of it. At 512 pieces, where half of Google's
-layout is padding, about a hundredth stays empty.
+By best-fit decreasing (Johnson 1973, Near-Optimal Bin Packing Algorithms): a sequence goes into the
+row with the least sufficient room, the longest sequence first. At 512 pieces, where half of
+Google's layout is padding, about one percent remains.
 
-Legend: N sequences, R rows, T positions of a row, P places for predictions of a row, S places for
-sequences of a row, C pieces or predictions of all sequences.
+Legend: N sequences, R rows, T positions of a row, P places for predictions in a row, S slots for
+sequences in a row, C pieces or predictions of all sequences.
 """
 
 import bisect
@@ -13,27 +13,27 @@ from typing import NamedTuple
 
 import numpy as np
 
-# Sequences of a row at most. Rows that are full hold two or three on average; the labels and
-# pooled vectors of so many places must be computed for every row.
+# The maximum number of sequences in a row. Full rows hold two or three on average; labels and
+# pooled vectors are computed for every slot of every row.
 MOST_SEQUENCES = 8
 
-# A multiple of it is what `row_predictions` says, for the sake of matrix products.
+# `row_predictions` returns a multiple of this, which suits matrix products.
 _PREDICTIONS_STEP = 8
 
 
 class Layout(NamedTuple):
-    """Where sequences stand; they are in the order of their rows, within a row in that of slots."""
+    """The places of sequences, in the order of rows and slots."""
 
-    rows: np.ndarray  # int64 [N] which row
-    slots: np.ndarray  # int64 [N] which of the row's sequences, from 0
+    rows: np.ndarray  # int64 [N] the row of each sequence
+    slots: np.ndarray  # int64 [N] its number within the row, from 0
     starts: np.ndarray  # int64 [N] the position of its [CLS]
-    number: int  # of rows
+    num_rows: int
 
 
 def row_predictions(max_seq_length, masked_lm_prob):
-    """Places for predictions that full rows need."""
+    """The number of places for predictions that full rows need."""
     needed = max_seq_length * masked_lm_prob
-    # One more: each of a row's sequences rounds its number for itself.
+    # One more, as the number is rounded for each of a row's sequences.
     return -(-int(needed + 1) // _PREDICTIONS_STEP) * _PREDICTIONS_STEP
 
 
@@ -41,18 +41,18 @@ def pack(lengths, predictions, max_seq_length, max_predictions, most=MOST_SEQUEN
     """Chooses a row for each sequence.
 
     Args:
-        lengths: [N] pieces of each, at most `max_seq_length`.
-        predictions: [N] places that each needs, at most `max_predictions`.
-        max_seq_length: positions of a row.
-        max_predictions: places for predictions of a row.
-        most: sequences of a row.
+        lengths: [N], the pieces of each sequence, at most `max_seq_length`.
+        predictions: [N], the predictions of each sequence, at most `max_predictions`.
+        max_seq_length: the number of positions in a row.
+        max_predictions: the number of places for predictions in a row.
+        most: the maximum number of sequences in a row.
 
     Returns:
-        int64 [N], numbers of rows from 0 on.
+        int64 [N], row numbers from 0 on.
     """
     rows = np.zeros(len(lengths), np.int64)
-    rooms = []  # the rows that are neither full nor out of places: (room, row), ascending
-    left = []  # of each row [places for predictions, for sequences]
+    rooms = []  # (room, row) of the rows with room, predictions and slots left, ascending
+    left = []  # for each row [predictions left, slots left]
     lengths, predictions = np.asarray(lengths), np.asarray(predictions).tolist()
     for index in np.argsort(-lengths, kind="stable").tolist():
         length, needed = int(lengths[index]), predictions[index]
@@ -73,11 +73,14 @@ def pack(lengths, predictions, max_seq_length, max_predictions, most=MOST_SEQUEN
 
 
 def lay_out(rows, lengths):
-    """The places of sequences that are in the order of their rows.
+    """Places sequences one after another in their rows.
 
     Args:
-        rows: [N] which row, ascending; counted from the first one on.
-        lengths: [N] pieces of each.
+        rows: [N], the row of each sequence, ascending; the first one becomes row 0.
+        lengths: [N], the pieces of each sequence.
+
+    Returns:
+        A `Layout`.
     """
     rows = rows - rows[:1]
     firsts = np.flatnonzero(np.diff(rows, prepend=-1))  # the first sequence of each row
@@ -87,14 +90,14 @@ def lay_out(rows, lengths):
 
 
 def make_packed_features(sequences, masked, layout, record_format, pad_id=0):
-    """Lays sequences into rows.
+    """Creates the features of packed rows.
 
     Args:
         sequences: `Sequences`.
-        masked: the same sequences as `Masked`.
+        masked: the same sequences as `MaskedSequences`.
         layout: their `Layout`.
         record_format: a `RecordFormat` of packed rows.
-        pad_id: what stands after the pieces.
+        pad_id: the id that pads the ids.
 
     Returns:
         A dict from feature name to an array [R, values of the feature].
@@ -104,7 +107,7 @@ def make_packed_features(sequences, masked, layout, record_format, pad_id=0):
     row, column = layout.rows[which], layout.starts[which] + inside
 
     def spread(values, empty=0):
-        table = np.full((layout.number, record_format.max_seq_length), empty, np.int32)  # [R, T]
+        table = np.full((layout.num_rows, record_format.max_seq_length), empty, np.int32)  # [R, T]
         table[row, column] = values
         return table
 
@@ -128,18 +131,19 @@ def make_packed_features(sequences, masked, layout, record_format, pad_id=0):
 
 
 def by_slot(values, layout, slots):
-    """A number of each sequence [N] -> [R, S], 0 where there is no sequence."""
-    table = np.zeros((layout.number, slots), np.int64)  # [R, S]
+    """Arranges values of sequences [N] by slot, [R, S], with 0 in empty slots."""
+    table = np.zeros((layout.num_rows, slots), np.int64)  # [R, S]
     table[layout.rows, layout.slots] = values
     return table
 
 
 def _predictions(masked, layout, record_format):
-    """The predictions of all sequences of a row, one after the other."""
-    table = np.zeros((3, layout.number, record_format.max_predictions_per_seq), np.int32)
+    """Concatenates the predictions of the sequences in each row."""
+    shape = 3, layout.num_rows, record_format.max_predictions_per_seq
+    table = np.zeros(shape, np.int32)  # [3, R, P]
     which, place = np.nonzero(np.arange(masked.labels.shape[1]) < masked.counts[:, None])  # [C]
     row = layout.rows[which]
-    of_row = np.bincount(row, minlength=layout.number)
+    of_row = np.bincount(row, minlength=layout.num_rows)
     rank = np.arange(len(row)) - (np.cumsum(of_row) - of_row)[row]
     table[0, row, rank] = masked.positions[which, place] + layout.starts[which]
     table[1, row, rank] = masked.labels[which, place]

@@ -1,25 +1,23 @@
-"""Cuts documents into pairs of segments with their sentence label.
+"""Cuts documents into pairs of segments with sentence labels.
 
-The plan is that of google-research/albert create_pretraining_data.py: sentences are gathered
-until they reach a target length, the chunk is split into A and B between two sentences, and B is
-kept, replaced (next sentence prediction) or swapped with A (sentence order prediction).
+The procedure is that of google-research/albert create_pretraining_data.py: sentences are gathered
+up to a target length and split into A and B between two sentences; B is then kept, replaced (next
+sentence prediction) or swapped with A (sentence order prediction).
 
-What differs, because Google's label can be guessed without reading the text:
-  * the label is a fair coin, always. Google labels a chunk of one sentence 1; here a chunk goes
-    on to two sentences, or takes earlier ones along when the document has no more;
-  * sentence-order data holds no sentence of another document;
-  * in sentence-order data the lengths of A and B do not tell the order. The sentence that
-    oversteps the target is the last one gathered, hence longer than average; half of the passes
-    gather from the end of the document, so that it lies in the first segment as often. Texts
-    have a trend of their own (an encyclopedia's first sentences are long), which
-    `LengthBalance` takes out.
+Three things differ, because Google's label can be guessed without reading the text:
+  * The label is always a fair coin. Google labels a single sentence 1; here at least two are
+    gathered, going back to earlier ones at the end of a document.
+  * Sentence-order data contains no sentence of another document.
+  * In sentence-order data the lengths of A and B do not reveal the order. The sentence that exceeds
+    the target is the last one gathered, hence longer than average; half of the passes gather from
+    the end of the document, so that it is in the first segment equally often. `LengthBalance`
+    removes trends in the text (the first sentences of an encyclopedia's article are long).
 
-In next-sentence data, where Google's way of filling up B is kept, the total length still says a
-little: a random B goes on to the target, a true one ends with its document. On English text in
-documents of a dozen sentences, at 128 pieces, the best guess by length alone is right 53 % of
-the time.
+In next-sentence data, where B is filled up as Google does, the total length still reveals a
+little: a random B reaches the target, a true one ends with its document. On English text in
+documents of a dozen sentences, at 128 pieces, the best guess by length is right 53 % of the time.
 
-A segment is a range of the text's pieces: what is cut, joined, swapped here are numbers alone.
+A segment is a range of the text's pieces, so cutting, joining and swapping are done on numbers.
 """
 
 import bisect
@@ -27,28 +25,28 @@ import collections
 import dataclasses
 from typing import NamedTuple
 
-# Below this a pair does not fit: [CLS] a [SEP] b [SEP].
+# The shortest sequence of a pair: [CLS] a [SEP] b [SEP].
 SHORTEST_SEQUENCE = 5
 
 
 class Pair(NamedTuple):
-    """Two segments as ranges of the text's pieces; the second is empty with objective "none"."""
+    """Two segments as ranges of the text's pieces; the second is empty for objective "none"."""
 
     first_start: int
     first_end: int
     second_start: int
     second_end: int
-    label: int  # 1: the second is random (nsp), or the two are swapped (sop); 0 where there is none
+    label: int  # 1 if the second is random (nsp) or the two are swapped (sop); 0 for "none"
 
 
 @dataclasses.dataclass(frozen=True)
 class PairRules:
-    """How sequences are cut.
+    """The rules for cutting documents into sequences.
 
     Attributes:
         objective: "nsp", "sop" or "none".
-        max_seq_length: the most pieces of a sequence, [CLS] and [SEP] included.
-        short_seq_prob: the share of document passes with a shorter target length.
+        max_seq_length: the maximum number of pieces in a sequence, including [CLS] and [SEP].
+        short_seq_prob: the probability of a shorter target length in a pass over a document.
         cls_id: the id of [CLS].
         sep_id: the id of [SEP].
     """
@@ -61,30 +59,30 @@ class PairRules:
 
 
 class LengthBalance:
-    """Keeps an account of which segment was the longer one, to choose splits that even it out.
+    """Chooses splits such that either segment is the longer one equally often.
 
-    For each size of the difference it counts how often the first segment was longer less how
-    often the second was. A split that would add to a surplus is exchanged for the one that pays
-    off most of another, if the chunk has one. So the difference in text order becomes as often
-    positive as negative at every size, and swapping the segments by a fair coin leaves no trace
-    in it.
+    For each size of the difference in length, it counts how often the first segment was the longer
+    one minus how often the second was. A split that would increase a surplus is exchanged for the
+    split of the same sentences that reduces another surplus most, if there is one. So the
+    difference in text order becomes positive as often as negative at every size, and swapping the
+    segments by a fair coin leaves no trace in it.
 
-    A chunk of two sentences leaves no choice. Where a text is so one-sided that most chunks must
-    have the longer sentence first, some of it stays.
+    Two sentences leave no choice. If in most cases the longer sentence must come first, some of
+    that trend remains.
     """
 
-    # Pieces. Measured on encyclopedia articles, whole and cut to three or four sentences: at 8
-    # and 16 every size is even, at 32 differences within one bin begin to show.
+    # In pieces. Measured on encyclopedia articles, whole and cut to three or four sentences: 8 and
+    # 16 balance every size; with 32, differences within a bin begin to show.
     BIN = 16
 
     def __init__(self):
         self._surplus = collections.Counter()
 
     def choose(self, differences, rng):
-        """Chooses one of the splits of a chunk.
+        """Chooses one of the possible splits.
 
         Args:
-            differences: for each split the first segment's length minus the second's.
+            differences: for each split, the first segment's length minus the second's.
             rng: a `random.Random`.
 
         Returns:
@@ -99,7 +97,7 @@ class LengthBalance:
         return choice
 
     def _effect(self, difference):
-        """Positive if a split of this difference adds to a surplus, negative if it pays one."""
+        """Positive if a split with this difference increases a surplus, negative if it reduces."""
         return self._surplus[abs(difference) // self.BIN] * _sign(difference)
 
 
@@ -108,13 +106,13 @@ def _sign(number):
 
 
 def make_pairs(text, index, rules, balance, rng):
-    """Makes the pairs of one pass over one document.
+    """Creates the pairs of one pass over one document.
 
     Args:
-        text: a `Text`; its other documents are where random sentences come from, if there are any.
-        index: which document.
+        text: a `TokenizedText`; random sentences are drawn from its other documents, if any.
+        index: the document's number.
         rules: `PairRules`.
-        balance: a `LengthBalance`, the same for all documents; only "sop" writes to it.
+        balance: a `LengthBalance`, the same for all documents; used by "sop" only.
         rng: a `random.Random`.
 
     Returns:
@@ -135,18 +133,18 @@ def _next_sentence_pairs(text, index, rules, balance, rng):
     target = _target_length(room, rules.short_seq_prob, rng)
     pairs, start, last = [], 0, len(bounds) - 1
     while start < last:
-        chunk = find_chunk(bounds, start, target, rng)
-        split = rng.randint(chunk.start + 1, chunk.stop - 1)
-        first = bounds[chunk.start], bounds[split]
+        sentences = gather_sentences(bounds, start, target, rng)
+        split = rng.randint(sentences.start + 1, sentences.stop - 1)
+        first = bounds[sentences.start], bounds[split]
         is_random = rng.random() < 0.5
         if is_random:
             second = _random_sentences(text, index, target - (first[1] - first[0]), rng)
-            # The sentences that were not used go back, except after the last chunk: it was
-            # widened with sentences that had their turn, and would come up for ever.
-            start = chunk.stop if chunk.start < start else split
+            # The sentences after the split were not used and are gathered again, except at the end
+            # of the document, where this would never end as earlier sentences are gathered too.
+            start = sentences.stop if sentences.start < start else split
         else:
-            second = bounds[split], bounds[chunk.stop]
-            start = chunk.stop
+            second = bounds[split], bounds[sentences.stop]
+            start = sentences.stop
         pairs.append(_pair(first, second, int(is_random), room, rng))
     return pairs
 
@@ -160,9 +158,9 @@ def _sentence_order_pairs(text, index, rules, balance, rng):
         bounds = [-bound for bound in reversed(bounds)]
     pairs, start, last = [], 0, len(bounds) - 1
     while start < last:
-        chunk = find_chunk(bounds, start, target, rng)
-        start = chunk.stop
-        inside = bounds[chunk.start : chunk.stop + 1]
+        sentences = gather_sentences(bounds, start, target, rng)
+        start = sentences.stop
+        inside = bounds[sentences.start : sentences.stop + 1]
         if from_the_end:
             inside = [-bound for bound in reversed(inside)]
         split = inside[1 + balance.choose(_length_differences(inside, room), rng)]
@@ -180,7 +178,7 @@ def _single_segments(text, index, rules, balance, rng):
     pairs, start = [], 0
     while start < len(bounds) - 1:
         end = _gather(bounds, start, target, at_least=1)
-        segment = _cut(bounds[start], bounds[end], bounds[end] - bounds[start] - room, rng)
+        segment = _truncate(bounds[start], bounds[end], bounds[end] - bounds[start] - room, rng)
         pairs.append(Pair(*segment, 0, 0, 0))
         start = end
     return pairs
@@ -194,21 +192,20 @@ _OBJECTIVES = {
 OBJECTIVES = tuple(_OBJECTIVES)
 
 
-def find_chunk(bounds, start, target, rng):
-    """Gathers sentences from `start` to at least `target` pieces, and at least two sentences.
+def gather_sentences(bounds, start, target, rng):
+    """Gathers sentences from `start` on, at least `target` pieces and at least two sentences.
 
-    When only the last sentence is left, the chunk is widened backwards over sentences that were
-    used before, at least one, to a length drawn up to the target: a last chunk is of any length,
-    and what it repeats stays little.
+    If only the last sentence is left, at least one earlier sentence is gathered again, up to a
+    random length of at most the target: so the last pair has any length, and repeats little.
 
     Args:
-        bounds: where each sentence begins, at last where the last ends; at least two sentences.
+        bounds: where each sentence begins, and where the last one ends; at least two sentences.
         start: the first sentence that was not used yet.
-        target: pieces.
+        target: a number of pieces.
         rng: a `random.Random`.
 
     Returns:
-        A range of sentence indices; it starts before `start` if the chunk was widened.
+        A range of sentence indices, which may begin before `start`.
     """
     end = _gather(bounds, start, target, at_least=2)
     if end - start >= 2:
@@ -221,33 +218,33 @@ def find_chunk(bounds, start, target, rng):
 
 
 def _gather(bounds, start, target, at_least):
-    """The sentence after those that reach the target, from `start` on."""
+    """The sentence after those from `start` on that reach the target."""
     end = bisect.bisect_left(bounds, bounds[start] + target, start)
     return min(max(end, start + at_least), len(bounds) - 1)
 
 
 def _at_least_two(text, index, rng):
-    """The bounds of a document's sentences; a single one is cut in two between words if it can."""
+    """The bounds of a document's sentences; a single one is cut between two words if possible."""
     bounds = text.sentence_bounds(index)
     if len(bounds) > 2:
         return bounds
     words = text.words_of(*bounds)
     if len(words) == 1:
-        return bounds[:1]  # nothing
+        return bounds[:1]  # no sentence
     return [bounds[0], int(words[rng.randint(1, len(words) - 1)]), bounds[1]]
 
 
 def _target_length(room, short_seq_prob, rng):
-    # Mostly full sequences; some short ones, as fine-tuning will have them. Drawn once for each
-    # pass over a document, as in google-research/bert.
+    # Mostly full sequences, and some short ones, as in fine-tuning. Drawn once for each pass over a
+    # document, as in google-research/bert.
     return rng.randint(2, room) if rng.random() < short_seq_prob else room
 
 
 def _random_sentences(text, index, target, rng):
-    """Consecutive sentences of another document, to at least `target` pieces if it has them."""
+    """Draws consecutive sentences of another document, at least `target` pieces if possible."""
     other = index
-    if text.number > 1:
-        other = rng.randrange(text.number - 1)
+    if text.num_documents > 1:
+        other = rng.randrange(text.num_documents - 1)
         other += other >= index  # skips `index` itself
     bounds = text.sentence_bounds(other)
     start = rng.randrange(len(bounds) - 1)
@@ -255,38 +252,45 @@ def _random_sentences(text, index, target, rng):
 
 
 def _length_differences(bounds, room):
-    """For each split of a chunk: the first segment's length in A minus the second's in A.
+    """For each possible split, the length of the first segment minus that of the second.
 
-    Both are asked for place A, since A keeps one piece more when both must be shortened.
+    Both lengths are those in place A, which keeps one piece more if both must be truncated.
     """
     differences = []
     for split in bounds[1:-1]:
         first, second = split - bounds[0], bounds[-1] - split
-        differences.append(_fit(first, second, room)[0] - _fit(second, first, room)[0])
+        kept_first, _ = truncated_lengths(first, second, room)
+        kept_second, _ = truncated_lengths(second, first, room)
+        differences.append(kept_first - kept_second)
     return differences
 
 
-def _fit(first, second, room):
-    """The two lengths after shortening the longer one until both fit.
+def truncated_lengths(first, second, room):
+    """The lengths of two segments after truncating the longer one, piece by piece, until both fit.
 
-    Of two equal ones the second gives way, as in google-research/bert.
+    Of two equally long segments the second is truncated, as in google-research/bert.
+
+    Args:
+        first: the number of pieces of the first segment.
+        second: that of the second.
+        room: the maximum of their sum.
     """
     kept = min(second, max(room // 2, room - first))
     return min(first, room - kept), kept
 
 
 def _pair(first, second, label, room, rng):
-    lengths = _fit(first[1] - first[0], second[1] - second[0], room)
+    lengths = truncated_lengths(first[1] - first[0], second[1] - second[0], room)
     first, second = (
-        _cut(start, end, end - start - length, rng)
+        _truncate(start, end, end - start - length, rng)
         for (start, end), length in zip((first, second), lengths, strict=True)
     )
     return Pair(*first, *second, label)
 
 
-def _cut(start, end, excess, rng):
-    """Takes `excess` pieces away, each from a random end; nothing if it is not positive."""
+def _truncate(start, end, excess, rng):
+    """Removes `excess` pieces, each from a random end; none if it is not positive."""
     if excess <= 0:
         return start, end
-    front = rng.getrandbits(excess).bit_count()  # so many of `excess` fair coins
+    front = rng.getrandbits(excess).bit_count()  # the heads among `excess` fair coins
     return start + front, end - (excess - front)

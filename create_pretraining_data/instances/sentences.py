@@ -1,6 +1,6 @@
-"""Splits running text into sentences, by the analyser kiwipiepy.
+"""Splits running text into sentences with the analyser kiwipiepy.
 
-Only places are taken from the analyser, never text: every character stays as it is.
+Only positions are taken from the analyser, never text, so no character changes.
 """
 
 import functools
@@ -10,16 +10,16 @@ import platform
 from bert_common.errors import InputError
 from tokenization.vocab_learning.morphemes import check_limits, kiwi_versions
 
-# Characters that are analysed at a time. The analyser's time grows with the square of the
-# sentences in them, and of a word's length; few paragraphs are longer.
+# The number of characters to analyse at a time. The analyser's time grows with the square of the
+# number of sentences, and of a word's length; few paragraphs are longer.
 WINDOW = 4000
 
 
 def check_installed():
-    """Sees that there is kiwipiepy, and that it can run.
+    """Checks that kiwipiepy is installed and can run.
 
     Raises:
-        InputError: there is none, or it cannot.
+        InputError: it is not installed, or the system's limits are too low for it.
     """
     if importlib.util.find_spec("kiwipiepy") is None:
         raise InputError(
@@ -30,7 +30,7 @@ def check_installed():
 
 
 def describe_splitter():
-    """What decides where sentences are split: versions and, by its arithmetic, the processor."""
+    """Describes what determines the splits: versions and, for its arithmetic, the processor."""
     versions = [f"{name} {version}" for name, version in kiwi_versions().items()]
     return ", ".join([*versions, platform.machine()])
 
@@ -50,16 +50,15 @@ def split_documents(documents):
 def split_line(line):
     """Splits one line.
 
-    A long line is analysed in windows, the last sentence of a window again with the next one, so
-    that the time grows with the length alone. A sentence of more than half a window may be cut
-    between two words; a word of more than a window is.
+    A long line is analysed in windows, and the last sentence of a window again in the next one, so
+    that the time is linear in the length. A sentence longer than half a window may be cut between
+    two words; a word longer than a window is cut.
 
     Args:
         line: text.
 
     Returns:
-        A list of sentences, which are not empty: joined, they are the line without some white
-        space.
+        A list of non-empty sentences: joined, they are the line without some whitespace.
     """
     sentences, start = [], 0
     while start < len(line):
@@ -67,9 +66,9 @@ def split_line(line):
         is_last = start + WINDOW >= len(line)
         if not is_last:
             words = window.rsplit(None, 1)
-            window = words[0] if len(words) == 2 else window  # without half a word
+            window = words[0] if len(words) == 2 else window  # without an incomplete word
         starts = _sentence_starts(window)
-        # The last sentence may go on after the window.
+        # The last sentence may continue after the window.
         if not is_last and starts and starts[-1] > len(window) // 2:
             window = window[: starts.pop()]
         for begin, end in zip([0, *starts], [*starts, len(window)], strict=True):
@@ -79,14 +78,14 @@ def split_line(line):
 
 
 def _sentence_starts(text):
-    """Where sentences begin, but for the first."""
-    found = _kiwi().split_into_sents(text, return_sub_sents=False)
-    return sorted({sentence.start for sentence in found[1:]})
+    """The positions where sentences begin, except the first."""
+    sentences = _kiwi().split_into_sents(text, return_sub_sents=False)
+    return sorted({sentence.start for sentence in sentences[1:]})
 
 
 @functools.cache
 def _kiwi():
-    """Half a gigabyte, made once in a process."""
+    """The analyser, which takes half a gigabyte; created once in a process."""
     from kiwipiepy import Kiwi
 
     return Kiwi(num_workers=1)

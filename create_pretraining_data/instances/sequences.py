@@ -1,4 +1,4 @@
-"""Puts [CLS] and [SEP] around pairs of segments.
+"""Assembles pairs of segments into sequences with [CLS] and [SEP].
 
 Legend: B sequences, T positions, N pieces of the text.
 """
@@ -9,17 +9,17 @@ import numpy as np
 
 
 class Sequences(NamedTuple):
-    """Unmasked training sequences; what lies after a sequence's end is 0 or False."""
+    """Sequences before masking, padded with 0 and False."""
 
     ids: np.ndarray  # int32 [B, T] with [CLS] and [SEP]
-    word_starts: np.ndarray  # bool [B, T] where a word begins; not at [CLS], not at [SEP]
-    lengths: np.ndarray  # int64 [B] pieces, [CLS] and [SEP] included
+    word_starts: np.ndarray  # bool [B, T] True where a word begins, but not at [CLS] and [SEP]
+    lengths: np.ndarray  # int64 [B] in pieces, including [CLS] and [SEP]
     borders: np.ndarray  # int64 [B] where the second segment begins; the length if there is none
-    labels: np.ndarray  # int64 [B] the sentence label; 0 without an objective for it
+    labels: np.ndarray  # int64 [B] the sentence label; 0 without a sentence objective
 
 
 def lengths_and_borders(pairs):
-    """Lengths [B] and borders [B] of the sequences that `assemble` makes of pairs."""
+    """The lengths [B] and borders [B] of the sequences that `assemble` creates from pairs."""
     first_start, first_end, second_start, second_end, _ = pairs.T  # [B] each
     second = second_end - second_start
     borders = first_end - first_start + 2
@@ -27,15 +27,15 @@ def lengths_and_borders(pairs):
 
 
 def assemble(text, pairs, rules):
-    """Makes [CLS] A [SEP] B [SEP], or [CLS] A [SEP] where the second segment is empty.
+    """Assembles [CLS] A [SEP] B [SEP], or [CLS] A [SEP] if the second segment is empty.
 
     Args:
-        text: a `Text`.
-        pairs: int64 [B, 5], rows as `Pair`.
+        text: a `TokenizedText`.
+        pairs: int64 [B, 5], each row a `Pair`.
         rules: `PairRules`.
 
     Returns:
-        `Sequences`, T the rules' max_seq_length.
+        `Sequences`; T is the rules' max_seq_length.
     """
     first_start, first_end, second_start, second_end, labels = pairs.T  # [B] each
     first, second = first_end - first_start, second_end - second_start
@@ -43,13 +43,15 @@ def assemble(text, pairs, rules):
     position = np.arange(rules.max_seq_length)
     in_first = (position >= 1) & (position <= first[:, None])  # [B, T]
     in_second = (position >= borders[:, None]) & (position < (borders + second)[:, None])
-    offset = np.where(in_first, (first_start - 1)[:, None], (second_start - borders)[:, None])
+    offset = np.where(
+        in_first, (first_start - 1)[:, None], (second_start - borders)[:, None]
+    )  # [B, T]
     inside = in_first | in_second
     source = np.where(inside, offset + position, 0)  # [B, T]
     ids = np.where(inside, text.ids[source], 0).astype(np.int32)
     word_starts = text.word_starts[source] & inside
     rows = np.arange(len(pairs))
-    # What is left of a word that was cut counts as a word.
+    # The rest of a truncated word counts as a word.
     word_starts[rows, 1] = True
     has_second = second > 0
     word_starts[rows[has_second], borders[has_second]] = True

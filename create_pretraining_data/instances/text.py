@@ -9,32 +9,32 @@ from typing import NamedTuple
 import numpy as np
 
 
-class Text(NamedTuple):
-    """Tokenized documents, one after the other. From here on a piece is its id."""
+class TokenizedText(NamedTuple):
+    """The ids of tokenized documents, one after another."""
 
     ids: np.ndarray  # int32 [N]
-    word_starts: np.ndarray  # bool [N] where a word begins
-    sentences: list[int]  # where each sentence begins in ids, at last N
-    documents: list[int]  # where each document begins in sentences, at last the number of those
+    word_starts: np.ndarray  # bool [N] True where a word begins
+    sentences: list[int]  # where each sentence begins in ids, and finally N
+    documents: list[int]  # where each document begins in sentences, and finally their number
 
     @property
-    def number(self):
-        """How many documents there are."""
+    def num_documents(self):
+        """The number of documents."""
         return len(self.documents) - 1
 
     def sentence_bounds(self, index):
-        """Where each sentence of a document begins in `ids`, at last where the last one ends."""
+        """Where each sentence of a document begins in `ids`, and where the last one ends."""
         return self.sentences[self.documents[index] : self.documents[index + 1] + 1]
 
     def words_of(self, start, end):
-        """Where the words of a range of pieces begin in `ids`."""
+        """Where the words in a range of pieces begin in `ids`."""
         return start + np.flatnonzero(self.word_starts[start:end])
 
 
-def join(first, second):
-    """Two texts as one: the documents of the first, then those of the second."""
+def concatenate(first, second):
+    """Concatenates two texts."""
     sentences = len(first.sentences) - 1
-    return Text(
+    return TokenizedText(
         np.concatenate([first.ids, second.ids]),
         np.concatenate([first.word_starts, second.word_starts]),
         first.sentences + [len(first.ids) + start for start in second.sentences[1:]],
@@ -43,17 +43,17 @@ def join(first, second):
 
 
 def tokenize_documents(documents, tokenizer):
-    """Tokenizes documents; the words are the tokenizer's own.
+    """Tokenizes documents.
 
-    A sentence without a piece (of control characters alone) is left out, and so is a document
-    that has no other.
+    Sentences without a piece (of control characters only) are left out, and so are documents
+    without any other sentence.
 
     Args:
         documents: an iterable of documents, each an iterable of sentences as strings.
-        tokenizer: anything with `tokenize_words` and `convert_tokens_to_ids`.
+        tokenizer: has `tokenize_words`, which determines the words, and `convert_tokens_to_ids`.
 
     Returns:
-        A `Text`.
+        A `TokenizedText`.
     """
     ids, lengths, sentences, bounds = [], [], [0], [0]
     for document in documents:
@@ -67,4 +67,4 @@ def tokenize_documents(documents, tokenizer):
             bounds.append(len(sentences) - 1)
     word_starts, lengths = np.zeros(len(ids), bool), np.array(lengths, np.int64)
     word_starts[np.cumsum(lengths) - lengths] = True
-    return Text(np.array(ids, np.int32), word_starts, sentences, bounds)
+    return TokenizedText(np.array(ids, np.int32), word_starts, sentences, bounds)

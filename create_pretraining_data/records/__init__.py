@@ -1,1 +1,1 @@
-"""Pre-training records, written and read; record_format is the file to open first."""
+"""Writes and reads pre-training records; record_format is the file to open first."""

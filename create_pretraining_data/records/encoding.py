@@ -1,7 +1,7 @@
 """Serializes many records at a time, without TensorFlow.
 
-A record is a `tf.train.Example`, whose encoding is fixed by Protocol Buffers: a map from names to
-packed lists, the names in their order, so that the same features give the same bytes.
+A record is a `tf.train.Example`, encoded by Protocol Buffers as a map from names to packed lists.
+The names are sorted, so that the same features give the same bytes.
 
 Legend: B records, L values of a feature, N values of a feature in all records.
 """
@@ -10,14 +10,14 @@ import functools
 
 import numpy as np
 
-# Tags: the number of a field, times 8, plus 2 for "length-delimited".
+# Tags: a field's number times 8, plus 2 for "length-delimited".
 _FEATURES = b"\x0a"  # Example.features
 _ENTRY = b"\x0a"  # Features.feature, a map; in an entry 1 is the key, 2 the value
 _KEY, _VALUE = b"\x0a", b"\x12"
 _LISTS = {"int": b"\x1a", "float": b"\x12"}  # Feature.int64_list, Feature.float_list
 _PACKED = b"\x0a"  # the values of either list
 
-# From each of these on an integer takes another byte.
+# The integers from which on a varint takes another byte.
 MORE_BYTES = np.uint64(1) << np.arange(7, 64, 7, dtype=np.uint64)
 
 
@@ -25,15 +25,15 @@ def encode_records(features, record_format):
     """Serializes records.
 
     Args:
-        features: a dict from name to an array [B, L], exactly those of
+        features: a dict from name to an array [B, L], with exactly the names and lengths of
             `record_format.features()`.
         record_format: a `RecordFormat`.
 
     Returns:
-        A list of bytes, each a `tf.train.Example`.
+        A list of bytes, each a serialized `tf.train.Example`.
 
     Raises:
-        ValueError: another name or another length than the format has.
+        ValueError: names or lengths differ from those of the format.
     """
     table = record_format.features()
     given = {name: values.shape[1] for name, values in features.items()}
@@ -47,13 +47,13 @@ def encode_records(features, record_format):
 
 
 def encode_record(features, record_format):
-    """Serializes one record, its features as for `encode_records` but without their first axis."""
+    """Serializes one record, whose features are as for `encode_records` without the first axis."""
     features = {name: np.asarray(values)[np.newaxis] for name, values in features.items()}
     return encode_records(features, record_format)[0]
 
 
 def _encode_feature(name, values, kind):
-    """The map entry of one feature, for each record."""
+    """Encodes the map entries of one feature, one for each record."""
     if kind == "float":
         data, sizes = values.astype("<f4").tobytes(), np.full(len(values), 4 * values.shape[1])
     else:
@@ -68,7 +68,7 @@ def _encode_feature(name, values, kind):
 
 @functools.cache
 def _before_payload(name, kind, size):
-    """Everything of a map entry before its packed values, `size` bytes of them."""
+    """Encodes the part of a map entry before its packed values, which have `size` bytes."""
     name = name.encode("ascii")
     in_list = len(_PACKED + _varint(size)) + size
     in_feature = len(_LISTS[kind] + _varint(in_list)) + in_list
@@ -78,7 +78,7 @@ def _before_payload(name, kind, size):
 
 
 def _varint(number):
-    """An integer from 0 on as Protocol Buffers write it: seven bits a byte, the lowest first."""
+    """Encodes a non-negative integer as a varint: seven bits a byte, the lowest first."""
     encoded = bytearray()
     while number > 0x7F:
         encoded.append(number & 0x7F | 0x80)
@@ -88,13 +88,13 @@ def _varint(number):
 
 
 def encode_varints(values):
-    """Integers of many records as Protocol Buffers write them.
+    """Encodes the integers of many records as varints.
 
     Args:
-        values: integers [B, L]; a negative one counts as its two's complement of 64 bits.
+        values: integers [B, L]; negative ones are encoded as two's complements of 64 bits.
 
     Returns:
-        Bytes, those of the first record first; how many [B] each record has.
+        The bytes of all records, one after another, and their number for each record, [B].
     """
     flat = values.astype(np.int64).view(np.uint64).reshape(-1)  # [N]
     if not flat.size or flat.max() < 0x80:

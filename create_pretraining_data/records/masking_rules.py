@@ -1,4 +1,4 @@
-"""The rules by which sequences are masked; records without masks carry them."""
+"""Defines the rules for masking sequences, which are stored with records without masks."""
 
 import dataclasses
 import functools
@@ -8,15 +8,15 @@ import numpy as np
 
 @dataclasses.dataclass(frozen=True)
 class MaskingRules:
-    """How pieces are chosen and replaced.
+    """The rules for choosing and replacing pieces.
 
     Attributes:
-        masked_lm_prob: the share of a sequence's pieces, [CLS] and [SEP] counted, to predict.
-        max_predictions_per_seq: the most predictions (twice that with do_permutation).
-        do_whole_word_mask: units are words instead of single pieces.
-        ngram: the most units in a row that are chosen at once.
-        favor_shorter_ngram: lengths n are drawn with weights 1/n, else with the same reversed.
-        do_permutation: as many pieces again are chosen, which trade places among themselves.
+        masked_lm_prob: the share of a sequence's pieces, including [CLS] and [SEP], to predict.
+        max_predictions_per_seq: the maximum number of predictions (twice that with do_permutation).
+        do_whole_word_mask: whether units are words rather than single pieces.
+        ngram: the maximum number of consecutive units to choose at once.
+        favor_shorter_ngram: whether lengths n are drawn with weights 1/n, or with these reversed.
+        do_permutation: whether as many pieces again are chosen, which are shuffled.
         mask_id: the id of [MASK].
         vocab_size: random pieces are drawn from 0 to vocab_size - 1.
     """
@@ -31,13 +31,13 @@ class MaskingRules:
     vocab_size: int
 
     @property
-    def places(self):
-        """How many predictions a sequence may have at most."""
+    def max_predictions(self):
+        """The maximum number of predictions in a sequence, including those of do_permutation."""
         return self.max_predictions_per_seq * (1 + self.do_permutation)
 
     @functools.cached_property
-    def ngram_shares(self):
-        """The probability that a drawn length is at most 1, 2, ..., ngram."""
+    def ngram_cdf(self):
+        """The cumulative probabilities of the lengths 1, 2, ..., ngram."""
         weights = 1.0 / np.arange(1, self.ngram + 1)
         weights = weights if self.favor_shorter_ngram else weights[::-1]
         return np.cumsum(weights) / weights.sum()

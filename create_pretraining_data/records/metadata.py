@@ -1,4 +1,4 @@
-"""The JSON file beside records, which says what they are, and their tokenizer beside it."""
+"""Reads and writes the description of records, a JSON file beside them, and their tokenizer."""
 
 import dataclasses
 import functools
@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 
-from bert_common.atomic_write import remove_partial, write_json
+from bert_common.atomic_write import remove_partial_files, write_json
 from bert_common.errors import InputError
 from bert_common.json_text import parse_json
 from create_pretraining_data.records.masking_rules import MaskingRules
@@ -14,53 +14,53 @@ from create_pretraining_data.records.record_format import RecordFormat
 from create_pretraining_data.records.shard_names import collapse_output_file, without_shard
 from tokenization.loading import CONFIG_FILE, save_tokenizer
 
-# What the file says it is; another JSON file of the same name is left alone.
+# The file's "kind"; a JSON file of another kind is not touched.
 KIND = "pre-training records"
 
-# More than any length, vocabulary or number of predictions.
+# Larger than any length, vocabulary or number of predictions.
 LARGEST = 2**24
 
 
 def sidecar_names(record_file):
-    """The name rule: where a file's description lies, or, if that is taken, where else.
+    """Returns the two possible paths of a description: the usual one and the alternative.
 
-    ko.json for ko.tfrecord and for ko-00000-of-00064.tfrecord; ko.tfrecord.json, or
-    ko.tfrecord@64.json, where ko.json describes other records or holds records itself.
+    ko.json for ko.tfrecord and for ko-00000-of-00064.tfrecord; the alternative, ko.tfrecord.json or
+    ko.tfrecord@64.json, if ko.json describes other records or holds records itself.
     """
     stem = os.path.splitext(without_shard(record_file))[0]
     return f"{stem}.json", f"{collapse_output_file(record_file)}.json"
 
 
 def sidecar_path(record_file):
-    """Where the description of a file of records lies, or would."""
+    """Returns the path of a record file's description, whether or not it exists."""
     path, _ = _find(record_file)
     return path or sidecar_names(record_file)[0]
 
 
 def _tokenizer_folder(sidecar):
-    """The folder of the tokenizer that the described records were made with: ko.tokenizer."""
+    """Returns the folder of the described records' tokenizer: ko.tokenizer."""
     return f"{os.path.splitext(sidecar)[0]}.tokenizer"
 
 
 def tokenizer_beside(record_file):
-    """The folder of the tokenizer that a file of records was made with, or None."""
+    """Returns the folder of a record file's tokenizer, or None if there is none."""
     path, _ = _find(record_file)
     folder = _tokenizer_folder(path) if path else None
     return folder if path and os.path.exists(os.path.join(folder, CONFIG_FILE)) else None
 
 
 def describe_records(plan, manifest, tokenizer, statistics, shards):
-    """All that is known of a data set.
+    """Creates the description of a data set.
 
     Args:
-        plan: the `WorkPlan` that it was made by.
-        manifest: the settings that decided its bytes, a flat dict.
-        tokenizer: what cut the text.
-        statistics: `ChunkStatistics` of the whole text.
-        shards: for each shard a dict of its records and its size.
+        plan: its `WorkPlan`.
+        manifest: a flat dict of the settings that determined its bytes.
+        tokenizer: its tokenizer.
+        statistics: the `CorpusStatistics` of the whole text.
+        shards: for each shard, a dict of its records and its size.
 
     Returns:
-        A dict that JSON can hold.
+        A dict of JSON values.
     """
     record_format = plan.settings.record_format
     positions = statistics.examples * record_format.max_seq_length
@@ -86,8 +86,8 @@ def describe_records(plan, manifest, tokenizer, statistics, shards):
         "documents_left_out": counted["left_out"],
         "lengths": counted["lengths"],
         "shards": [
-            {"file": os.path.basename(path), **made}
-            for path, made in zip(plan.output_files, shards, strict=True)
+            {"file": os.path.basename(path), **shard}
+            for path, shard in zip(plan.output_files, shards, strict=True)
         ],
     }
 
@@ -97,24 +97,24 @@ def _share(part, whole):
 
 
 def choose_sidecars(output_files):
-    """Where the description of a data set is to be written.
+    """Chooses where to write the description of a data set.
 
-    Not over one of other records that are still there, nor over records.
+    It replaces neither records nor the description of other existing records.
 
     Args:
-        output_files: the files of records, all of them.
+        output_files: all record files of the data set.
 
     Returns:
-        A list of paths: one, or several for files of other names.
+        A list of paths, several if the record files have different names.
 
     Raises:
-        InputError: there is no name left.
+        InputError: both names are taken.
     """
-    own = set(map(os.path.realpath, output_files))
+    outputs = set(map(os.path.realpath, output_files))
     chosen = set()
     for names in {sidecar_names(path) for path in output_files}:
-        free = (path for path in names if os.path.realpath(path) not in own)
-        path = next((path for path in free if not any(_described_by(path, own))), None)
+        free = (path for path in names if os.path.realpath(path) not in outputs)
+        path = next((path for path in free if not any(_described_by(path, outputs))), None)
         if path is None:
             raise InputError(
                 f"--output_file must leave a name for the description beside it. Received: "
@@ -125,10 +125,10 @@ def choose_sidecars(output_files):
 
 
 def write_sidecars(output_files, description, tokenizer):
-    """Writes it beside the records, after the tokenizer: once, or beside each file of other names.
+    """Writes the description, and before it the tokenizer, to the paths of `choose_sidecars`.
 
     Raises:
-        InputError: it cannot be written.
+        InputError: a file cannot be written.
     """
     for path in choose_sidecars(output_files):
         save_tokenizer(tokenizer, _tokenizer_folder(path))
@@ -136,27 +136,26 @@ def write_sidecars(output_files, description, tokenizer):
 
 
 def remove_sidecars(output_files):
-    """Removes what describes records that are about to be made anew, and nothing else."""
-    own = set(map(os.path.realpath, output_files))
+    """Removes descriptions that apply to no other records than those about to be replaced."""
+    outputs = set(map(os.path.realpath, output_files))
     paths = {path for file in output_files for path in sidecar_names(file)}
-    remove_partial(sorted(paths))
+    remove_partial_files(sorted(paths))
     for path in paths:
-        if _is_sidecar(path) and not any(_described_by(path, own)):
+        if _is_sidecar(path) and not any(_described_by(path, outputs)):
             os.remove(path)
 
 
 def read_sidecar(record_file):
-    """Reads what is known of a file of records.
+    """Reads the description of a record file.
 
     Args:
         record_file: a path.
 
     Returns:
-        A dict as `describe_records` makes it; None if no such file lies beside the records, or
-        one that is not about them.
+        A dict as from `describe_records`; None if there is no description of this file.
 
     Raises:
-        InputError: the file has been damaged since.
+        InputError: the description has been damaged.
     """
     path, description = _find(record_file)
     for part in ("record_format", "tokenizer") if description else ():
@@ -169,7 +168,7 @@ def read_sidecar(record_file):
     return description
 
 
-# What is counted from 0; all other numbers are counted from 1.
+# The numbers that may be 0; all others are at least 1.
 _FROM_ZERO = ("packed_sequences", "mask_id")
 
 _KINDS = {
@@ -179,7 +178,7 @@ _KINDS = {
 
 
 def _fits(values):
-    """Whether what is known of the values of an object is of the right kind and size."""
+    """Whether every known value in a dict has the right type and range."""
     if not isinstance(values, dict):
         return False
     for name, value in values.items():
@@ -195,15 +194,15 @@ def _fits(values):
 
 
 def _find(record_file):
-    """The description of a file of records with its path; two times None if there is none."""
-    record_file = os.path.realpath(record_file)  # beside what a link leads to
-    # The second name is that of these records alone.
+    """Finds the description of a record file; returns (path, description), or (None, None)."""
+    record_file = os.path.realpath(record_file)  # a description is beside a link's target
+    # The second name first, as it applies to these records only.
     for path in reversed(sidecar_names(record_file)):
         try:
             description = _load(path, os.stat(path).st_mtime_ns)
-            # Records that were replaced by others are not those that it describes.
-            wanted = os.path.basename(record_file), os.path.getsize(record_file)
-            known = any((made["file"], made["size"]) == wanted for made in description["shards"])
+            # It does not apply to records that have been replaced since.
+            key = os.path.basename(record_file), os.path.getsize(record_file)
+            known = any((shard["file"], shard["size"]) == key for shard in description["shards"])
             if known and description["kind"] == KIND:
                 return path, description
         except (OSError, ValueError, KeyError, TypeError):
@@ -211,16 +210,16 @@ def _find(record_file):
     return None, None
 
 
-def _described_by(path, own):
-    """The files of records, but for one's own, that have their description in this file."""
+def _described_by(path, excluded):
+    """Yields the existing record files, except the excluded ones, that a description applies to."""
     path = os.path.realpath(path)
     folder = os.path.dirname(path)
     try:
         description = _load(path, os.stat(path).st_mtime_ns)
-        files = [os.path.join(folder, made["file"]) for made in description["shards"]]
+        files = [os.path.join(folder, shard["file"]) for shard in description["shards"]]
     except (OSError, ValueError, KeyError, TypeError):
         return
-    yield from (file for file in files if file not in own and _find(file)[0] == path)
+    yield from (file for file in files if file not in excluded and _find(file)[0] == path)
 
 
 def _is_sidecar(path):
@@ -232,7 +231,7 @@ def _is_sidecar(path):
 
 @functools.lru_cache(maxsize=8)
 def _load(path, modified):
-    """Once for all shards that a file is about, unless it was written anew."""
+    """Parses a description only once for all of its shards, unless it was modified."""
     with open(path, encoding="utf-8") as file:
         head = file.read(16)
         if not head.lstrip().startswith("{") or "\0" in head:  # records, of any size
@@ -240,22 +239,22 @@ def _load(path, modified):
         return parse_json(head + file.read())
 
 
-def is_made(output_files, manifest):
-    """Whether all files are there as these settings would make them."""
-    wanted = json.loads(json.dumps(manifest))
+def are_up_to_date(output_files, manifest):
+    """Whether all record files exist and were made with these settings."""
+    settings = json.loads(json.dumps(manifest))  # tuples become lists
     descriptions = map(read_sidecar, output_files)
-    return all(found is not None and found.get("settings") == wanted for found in descriptions)
+    return all(d is not None and d.get("settings") == settings for d in descriptions)
 
 
 def check_names(output_files, protected):
-    """Refuses to write the JSON file over another file, or records over another's JSON file.
+    """Checks that neither records nor their description would replace another file.
 
     Args:
-        output_files: the files of records.
-        protected: files that are read.
+        output_files: the record files to write.
+        protected: files that the program reads.
 
     Raises:
-        InputError: names the file, or the files if no name is left.
+        InputError: a name is taken; the message names the file.
     """
     for path in output_files:
         for described in _described_by(path, ()):
@@ -263,10 +262,10 @@ def check_names(output_files, protected):
                 "--output_file must not be the description of other records. Received: "
                 f"{path}, which describes {described}"
             )
-    own = set(map(os.path.realpath, output_files))
+    outputs = set(map(os.path.realpath, output_files))
     for path in choose_sidecars(output_files):
         folder = os.path.realpath(_tokenizer_folder(path))
-        if folder in own or (os.path.exists(folder) and not os.path.isdir(folder)):
+        if folder in outputs or (os.path.exists(folder) and not os.path.isdir(folder)):
             raise InputError(
                 "--output_file must leave a folder for the tokenizer beside it. Received: "
                 f"{folder}, which is a file"
@@ -280,6 +279,6 @@ def check_names(output_files, protected):
             )
         if not _is_sidecar(path):
             raise InputError(
-                "--output_file must leave other JSON files alone: what is known of the records "
-                f"is written beside them. Received: {path}, which is no such file"
+                "--output_file must not conflict with other JSON files: a description is written "
+                f"beside the records. Received: {path}, which is another kind of file"
             )

@@ -1,4 +1,4 @@
-"""Reads files of pre-training records."""
+"""Reads pre-training records with TensorFlow, and finds out their format."""
 
 import gzip
 import json
@@ -15,15 +15,15 @@ from create_pretraining_data.records.metadata import read_sidecar, sidecar_path
 from create_pretraining_data.records.record_format import RecordFormat
 from create_pretraining_data.records.tfrecord import FRAME
 
-# A record with any of these is a packed one.
+# A record with any of these is packed.
 _PACKED_NAMES = ("segment_index", "position_ids", "sequence_starts")
 _DTYPES = {"int": tf.int64, "float": tf.float32}
-# As a serialized Example names what it holds.
+# A field of tf.train.Feature -> the name of its kind.
 _KINDS = {"int64_list": "int", "float_list": "float", "bytes_list": "bytes"}
 
 
 def parsing_spec(record_format):
-    """The argument of `tf.io.parse_example`: a dict of `tf.io.FixedLenFeature`."""
+    """Returns the argument for `tf.io.parse_example`, a dict of `tf.io.FixedLenFeature`."""
     return {
         name: tf.io.FixedLenFeature([length], _DTYPES[kind])
         for name, (length, kind) in record_format.features().items()
@@ -31,10 +31,10 @@ def parsing_spec(record_format):
 
 
 def open_records(files):
-    """The dataset of the serialized records of files.
+    """Returns a dataset of the serialized records of files.
 
     Args:
-        files: a path, or several of files that are all compressed or all not.
+        files: a path, or several paths of files that are all compressed or all not.
 
     Returns:
         A `tf.data.TFRecordDataset`.
@@ -44,60 +44,60 @@ def open_records(files):
 
 
 def compression_of(path):
-    """What TensorFlow calls the compression of a file: "GZIP" or "", by its first bytes."""
+    """Detects a file's compression by its first bytes: "GZIP" or "", as TensorFlow calls them."""
     try:
         with open(path, "rb") as file:
-            # Of a plain file they would be the length of a first record of half a megabyte.
+            # In a plain file, they would mean a first record of half a megabyte.
             return "GZIP" if file.read(3) == b"\x1f\x8b\x08" else ""
     except OSError:
-        return ""  # who reads it will say what is wrong
+        return ""  # reading the file will raise the error
 
 
 def inspect_record(serialized):
-    """Reads what one serialized record holds.
+    """Lists the features of one serialized record.
 
     Args:
         serialized: bytes.
 
     Returns:
-        A dict from feature name to (length, kind), kind "int", "float" or "bytes".
+        A dict from feature name to (length, kind), the kind "int", "float" or "bytes".
 
     Raises:
-        ValueError: not a `tf.train.Example`.
+        ValueError: the bytes are not a `tf.train.Example`.
     """
     try:
         example = tf.train.Example.FromString(serialized)
     except DecodeError:
         raise ValueError("not a tf.train.Example") from None
-    found = {}
+    features = {}
     for name, feature in example.features.feature.items():
         field = feature.WhichOneof("kind")
         length = len(getattr(feature, field).value) if field else 0
-        found[name] = (length, _KINDS.get(field, "nothing"))
-    return found
+        features[name] = (length, _KINDS.get(field, "nothing"))
+    return features
 
 
 def read_format(path):
     """Infers the `RecordFormat` of a file from its first record.
 
     Args:
-        path: a TFRecord file, of this program or of Google's.
+        path: a TFRecord file, written by this project or by Google's scripts.
 
     Returns:
         A `RecordFormat`.
 
     Raises:
-        InputError: no such file, no record in it, its first record damaged, or not a record to
-            pre-train on; the message names the file.
+        InputError: the file is missing or empty, or its first record is damaged or not a
+            pre-training record; the message names the file.
     """
     try:
-        found = inspect_record(next(open_records(path).as_numpy_iterator()))
+        features = inspect_record(next(open_records(path).as_numpy_iterator()))
     except StopIteration:
         raise InputError(f"{path} must hold records. Received: no record") from None
     except tf.errors.DataLossError:
         raise InputError(
-            f"{path} must be a whole TFRecord file. Received: a first record that is truncated, "
-            "corrupted or no TFRecord at all"
+            f"{path} must be a whole TFRecord file. Received: a first record that is truncated "
+            "or corrupted, or a file of another kind"
         ) from None
     except tf.errors.NotFoundError:
         raise InputError(f"{path} must exist. Received: no such file") from None
@@ -106,75 +106,75 @@ def read_format(path):
         raise InputError(f"{path} must be a file that can be read. Received: {reason}") from None
     except ValueError as error:
         raise InputError(f"{path} must hold pre-training records. Received: {error}") from None
-    inferred = _described_format(path) if "segment_lengths" in found else _infer(found)
-    missing = [name for name in inferred.features() if name not in found]
+    inferred = _described_format(path) if "segment_lengths" in features else _infer(features)
+    missing = [name for name in inferred.features() if name not in features]
     if missing:
         raise InputError(
             f"{path} must hold pre-training records. Received: a record without "
-            f"{', '.join(missing)} (it holds {', '.join(sorted(found)) or 'nothing'})"
+            f"{', '.join(missing)} (it holds {', '.join(sorted(features)) or 'nothing'})"
         )
     for name, expected in inferred.features().items():
-        if found[name] != expected or found[name][0] == 0:
+        if features[name] != expected or features[name][0] == 0:
             raise InputError(
                 f"{path}: {name} must hold {max(expected[0], 1)} values of kind {expected[1]}. "
-                f"Received: {found[name][0]} of kind {found[name][1]}"
+                f"Received: {features[name][0]} of kind {features[name][1]}"
             )
     return inferred
 
 
-def _infer(found):
-    """The format of a record that holds its masks, by what it holds."""
-    packed = any(name in found for name in _PACKED_NAMES)
+def _infer(features):
+    """Infers the format of a record that holds its masks from its features."""
+    packed = any(name in features for name in _PACKED_NAMES)
     return RecordFormat(
-        max_seq_length=found.get("input_ids", (0, ""))[0],
-        max_predictions_per_seq=found.get("masked_lm_positions", (0, ""))[0],
-        sentence_label="next_sentence_labels" in found,
-        token_boundary="token_boundary" in found,
-        packed_sequences=max(found.get("sequence_starts", (0, ""))[0], 1) if packed else 0,
+        max_seq_length=features.get("input_ids", (0, ""))[0],
+        max_predictions_per_seq=features.get("masked_lm_positions", (0, ""))[0],
+        sentence_label="next_sentence_labels" in features,
+        token_boundary="token_boundary" in features,
+        packed_sequences=max(features.get("sequence_starts", (0, ""))[0], 1) if packed else 0,
     )
 
 
 def _described_format(path):
-    """The format of records without masks: how to draw them says the JSON file beside them."""
+    """Reads the format of records without masks from their description, which has the rules."""
     description = read_sidecar(path)
     if description is None:
         raise InputError(
-            f"{path} must have {sidecar_path(path)} beside it, as they were made: its records hold "
-            "no masks, and the JSON file says how to draw them. Received: no such file, or one "
-            "about other records"
+            f"{path} must have {sidecar_path(path)} beside it, as it was written: the records hold "
+            "no masks, and the JSON file has the rules for masking. Received: no such file, or one "
+            "that describes other records"
         )
     try:
         values = description["record_format"]
         rules = MaskingRules(**values["masking"])
-        made = RecordFormat(**{**values, "masking": rules})
+        described = RecordFormat(**{**values, "masking": rules})
     except (KeyError, TypeError):
-        made = None
-    if made is None or made.max_predictions_per_seq != rules.places:
+        described = None
+    if described is None or described.max_predictions_per_seq != rules.max_predictions:
         raise InputError(
-            f"{sidecar_path(path)} must say how to draw masks, as it was written. Received: "
+            f"{sidecar_path(path)} must have the rules for masking, as it was written. Received: "
             f'"record_format" is {json.dumps(description.get("record_format"))}'
         )
-    return made
+    return described
 
 
 class Corruption(NamedTuple):
-    """Where a data set is damaged."""
+    """The place where a data set is damaged."""
 
     file: str
-    good_records: int  # how many can be read before the damage
+    good_records: int  # the number of records before the damage
 
 
 def find_corruption(files):
-    """Looks for the first file with a truncated or corrupted record.
+    """Finds the first file with a truncated or corrupted record.
 
-    It reads everything, so it is for after TensorFlow has reported a DataLossError, which does
-    not say where.
+    It reads all files, so it is meant for after TensorFlow has raised a DataLossError, which does
+    not name the place.
 
     Args:
         files: paths of TFRecord files.
 
     Returns:
-        A `Corruption`, or None if all files are whole.
+        A `Corruption`, or None if all files are intact.
     """
     for path in files:
         good = size = 0
@@ -184,14 +184,14 @@ def find_corruption(files):
                 size += len(record) + FRAME
         except tf.errors.DataLossError:
             return Corruption(path, good)
-        # TensorFlow takes a file that ends within the length of a record for a whole one.
+        # To TensorFlow, a file that ends inside the length of a record is complete.
         if size != _plain_size(path):
             return Corruption(path, good)
     return None
 
 
 def _plain_size(path):
-    """Bytes of a file, inflated; -1 of a compressed file that is damaged."""
+    """The uncompressed size of a file in bytes; -1 if it is compressed and damaged."""
     if not compression_of(path):
         return os.path.getsize(path)
     try:
@@ -202,19 +202,19 @@ def _plain_size(path):
 
 
 def count_records(path):
-    """Counts a file's records by their lengths alone, which also shows whether its end is there.
+    """Counts the records of a file by their lengths, which also shows whether it is complete.
 
-    About a million records a second; the contents are not read. A compressed file is inflated.
-    (TensorFlow takes a file that ends within the length of a record for a whole one.)
+    About a million records a second, as the contents are skipped; a compressed file is inflated.
+    (To TensorFlow, a file that ends inside the length of a record is complete.)
 
     Args:
         path: a TFRecord file.
 
     Returns:
-        How many records it holds.
+        The number of records.
 
     Raises:
-        InputError: the file ends within a record; the message names the file.
+        InputError: the file ends inside a record; the message names the file.
     """
     if compression_of(path):
         return _count_compressed_records(path)

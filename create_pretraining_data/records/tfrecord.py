@@ -1,14 +1,14 @@
-"""The framing of TFRecord files; needs no TensorFlow.
+"""Frames the records of TFRecord files, without TensorFlow.
 
-A record stands between its length (8 bytes, little-endian) with a checksum of that (4), and a
-checksum of the record (4).
+A frame is the record's length (8 bytes, little-endian), a checksum of the length (4 bytes), the
+record, and a checksum of the record (4 bytes).
 """
 
 import struct
 
 import google_crc32c
 
-# Bytes around a record.
+# The bytes that a frame adds to a record.
 FRAME = 16
 
 _HEAD = struct.Struct("<QI")
@@ -16,19 +16,19 @@ _TAIL = struct.Struct("<I")
 
 
 def frame(record):
-    """One record as it stands in a TFRecord file."""
+    """Frames a record for a TFRecord file."""
     length = len(record).to_bytes(8, "little")
     return b"".join((length, _TAIL.pack(_checksum(length)), record, _TAIL.pack(_checksum(record))))
 
 
-def split(frames):
-    """Finds the records in a piece of a TFRecord file, and checks them.
+def split_frames(frames):
+    """Splits a part of a TFRecord file into frames, and verifies their checksums.
 
     Args:
-        frames: bytes-like, whole records with their frames.
+        frames: bytes-like, complete frames.
 
     Returns:
-        A list of (start, end), the frames included.
+        A list of (start, end) of the frames.
 
     Raises:
         ValueError: a checksum or a length is wrong.
@@ -51,17 +51,17 @@ def split(frames):
     return spans
 
 
-def find(content):
-    """Finds the records of a file that may be damaged.
+def find_frames(content):
+    """Finds the frames in a file that may be damaged.
 
-    Where a length is damaged, or reaches beyond the end, the next one that fits its checksum is
-    looked for.
+    Where a length is damaged, or points past the end, it searches for the next length that matches
+    its checksum.
 
     Args:
         content: bytes-like.
 
     Yields:
-        (start, end, whole): the frame included, and whether the record fits its checksum.
+        (start, end, intact): the frame's place, and whether the record matches its checksum.
     """
     start, view = 0, memoryview(content)
     while start + FRAME <= len(view):
@@ -76,6 +76,6 @@ def find(content):
 
 
 def _checksum(content):
-    """CRC-32C, masked as the format has it: rotated, and a constant added."""
+    """CRC-32C, masked as the format requires: rotated, plus a constant."""
     crc = google_crc32c.value(content)
     return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF

@@ -9,7 +9,7 @@ import os
 import numpy as np
 import tensorflow as tf
 
-from bert_common.atomic_write import whole_file
+from bert_common.atomic_write import atomic_write
 from bert_tf.summaries.markdown import as_markdown_table, escape_markdown
 from bert_tf.summaries.reporter import Illustrations
 from finetuning.classification.head import DROPOUT, SequenceClassifier
@@ -173,7 +173,7 @@ class Classification:
         classes = bool(self.dataset.labels)
         shares = self.probabilities(outputs) if classes else np.stack(outputs["logits"])  # [N, C]
         paths = [os.path.join(directory, f"predictions_{split}.tsv")]
-        with whole_file(paths[0]) as file:
+        with atomic_write(paths[0]) as file:
             columns = [*header, *self.dataset.labels]
             file.write(_line(columns))
             predictions, labels = self.predictions(outputs), self.labels(raw)
@@ -183,7 +183,7 @@ class Classification:
                 file.write(_line(cells + [f"{share:.6f}" for share in shares[i] if classes]))
         if split == "test":
             paths.append(os.path.join(directory, "test_results.tsv"))
-            with whole_file(paths[1]) as file:
+            with atomic_write(paths[1]) as file:
                 for row in shares:
                     file.write(_line([str(share) for share in row]))
         return paths

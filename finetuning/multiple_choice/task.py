@@ -9,7 +9,7 @@ import os
 
 import numpy as np
 
-from bert_common.atomic_write import whole_file
+from bert_common.atomic_write import atomic_write
 from bert_tf.summaries.markdown import escape_markdown
 from bert_tf.summaries.reporter import Illustrations
 from finetuning.classification.head import DROPOUT
@@ -107,7 +107,7 @@ class MultipleChoice:
         path = os.path.join(directory, f"predictions_{split}.tsv")
         labelled, shares = self.dataset.splits[split], probabilities(outputs)
         letters = [letter(number) for number in range(shares.shape[1])]
-        with whole_file(path) as file:
+        with atomic_write(path) as file:
             header = ["id", *["label"] * labelled, "prediction", *letters]
             file.write("\t".join(header).encode() + b"\n")
             for choice, of_options in zip(examples.raw, shares, strict=True):

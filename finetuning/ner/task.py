@@ -8,7 +8,7 @@ import os
 
 import numpy as np
 
-from bert_common.atomic_write import whole_file
+from bert_common.atomic_write import atomic_write
 from bert_common.progress import with_progress
 from bert_tf.summaries.markdown import escape_markdown
 from bert_tf.summaries.reporter import Illustrations
@@ -161,7 +161,7 @@ class NamedEntityRecognition:
         """
         paths = [os.path.join(directory, f"{name}_{split}.tsv") for name in ("predictions", "tags")]
         predictions = self.predictions(examples, outputs)
-        with whole_file(paths[0]) as file:
+        with atomic_write(paths[0]) as file:
             file.write(b"id\tstart\tend\tkind\tentity\tprobability\n")
             for sentence, (tags, probabilities) in zip(examples.raw, predictions, strict=True):
                 for first, last, kind in entities(tags):
@@ -170,7 +170,7 @@ class NamedEntityRecognition:
                     text = " ".join(sentence.text[start:end].split())
                     line = f"{sentence.id}\t{start}\t{end}\t{kind}\t{text}\t{probability:.6f}\n"
                     file.write(line.encode("utf-8"))
-        with whole_file(paths[1]) as file:
+        with atomic_write(paths[1]) as file:
             for sentence, (tags, probabilities) in zip(examples.raw, predictions, strict=True):
                 file.write(f"## {sentence.id}\n".encode())
                 for (start, end), *cells, probability in zip(

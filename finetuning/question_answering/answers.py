@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bert_common.atomic_write import whole_file
+from bert_common.atomic_write import atomic_write
 from finetuning.question_answering.windows import cut_answer
 
 # The start and end score of "" where no window has a valid span, as google-research/albert.
@@ -267,5 +267,5 @@ def write_answers(folder, answered, threshold=None, score_name="logit"):
 def _write_json(path, content):
     """Writes readable JSON; Python's escape of a lone surrogate is valid JSON too."""
     text = json.dumps(content, indent=4, ensure_ascii=False) + "\n"
-    with whole_file(path) as file:
+    with atomic_write(path) as file:
         file.write(text.encode("utf-8", "backslashreplace"))

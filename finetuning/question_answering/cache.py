@@ -9,7 +9,7 @@ import zipfile
 
 import numpy as np
 
-from bert_common.atomic_write import whole_file
+from bert_common.atomic_write import atomic_write
 from finetuning.question_answering.windows import EncodedQuestion, count_workers, encode_questions
 
 # To be raised when the same questions would be tokenized, or stored, differently.
@@ -61,7 +61,7 @@ def _save(path, fingerprint, encoded):
         if not contexts or pieces.context_ids is not contexts[-1].context_ids:
             contexts.append(pieces)
         numbers.append(len(contexts) - 1)
-    with whole_file(path) as file:
+    with atomic_write(path) as file:
         np.savez(
             file,
             fingerprint=np.array(fingerprint),

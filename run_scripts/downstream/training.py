@@ -9,7 +9,7 @@ import os
 
 import numpy as np
 
-from bert_common.atomic_write import whole_file
+from bert_common.atomic_write import atomic_write
 from bert_common.errors import InputError
 from bert_tf import WarmupPolynomialDecay
 from bert_tf.checkpoint import load_google_checkpoint
@@ -119,7 +119,7 @@ def show_seeds(flags, results):
     """Writes and prints mean and standard deviation of every result over the seeds."""
     path = os.path.join(flags.output_dir, "seeds.tsv")
     names = [name for name in results[0] if name not in ("global_step", "examples")]
-    with whole_file(path) as file:
+    with atomic_write(path) as file:
         seeds = [str(flags.random_seed + i) for i in range(len(results))]
         file.write("\t".join(["name", "mean", "standard deviation", *seeds]).encode() + b"\n")
         for name in names:
@@ -303,5 +303,5 @@ class FineTuning:
         job = self.job
         describe(folder, job.model_type, job.config, job.tokenizer, self.positions)
         settings = job.settings | self.task.settings
-        with whole_file(os.path.join(folder, SETTINGS_FILE)) as file:
+        with atomic_write(os.path.join(folder, SETTINGS_FILE)) as file:
             file.write(json.dumps(settings, ensure_ascii=False, indent=2).encode("utf-8") + b"\n")

@@ -1,4 +1,4 @@
-"""The flags of create_pretraining_data, with the checks that need no text."""
+"""Declares the flags of create_pretraining_data, and checks them as far as no text is needed."""
 
 import dataclasses
 import glob
@@ -19,10 +19,10 @@ from run_scripts.model_folder import find_config, find_folder
 
 MASKINGS = ("static", "dynamic")
 
-# SpanBERT's longest runs have 10 words.
+# SpanBERT's longest spans have 10 words.
 LONGEST_NGRAM = 32
 
-# ALBERT's default is 40.
+# ALBERT's default is 40 passes.
 MOST_PASSES = 10_000
 
 
@@ -30,8 +30,8 @@ MOST_PASSES = 10_000
 class CreateDataFlags(TokenizerFlags):
     """Turns text (UTF-8, one sentence a line, a blank line between documents) into records.
 
-    Runs on the CPU; a GPU is of no use to it. Stopped or killed, it goes on from where it was
-    when the same command is started again.
+    Runs on the CPU; a GPU does not help. If it is stopped or killed, the same command resumes the
+    work.
     """
 
     input_file: str = flag(
@@ -55,73 +55,74 @@ class CreateDataFlags(TokenizerFlags):
         None,
         "Record files to write, comma-separated; ko.tfrecord@64 stands for 64 files, "
         "ko-00000-of-00064.tfrecord and so on. Examples are shuffled over all of them. "
-        "Without it: each input file's name with .tfrecord after it.",
+        "Without it: each input file's name with .tfrecord appended.",
     )
     model_dir: str = flag(
         None,
-        "The folder of the model that will be trained on: stands for its tokenizer, where no other "
-        "flag names one, and for --objective=sop if it is an ALBERT's, nsp if it is a BERT's.",
+        "The folder of the model to continue training: provides the tokenizer, unless another flag "
+        "names one, and the objective: sop for an ALBERT, nsp for a BERT.",
         is_input=True,
     )
     objective: str = flag(
         None,
-        "nsp: is B the sentence after A, or a random one; sop: are A and B in order; none: one "
+        "nsp: is B the sentence after A or a random one; sop: are A and B in order; none: a single "
         "segment without a sentence label. Without it: that of --model_dir; else sop if a flag "
         "that only ALBERT's script has is given, else nsp.",
         choices=OBJECTIVES,
     )
     max_seq_length: int = flag(
         PerModel(128, 512),
-        "Most pieces of an example, specials included.",
+        "The maximum number of pieces in an example, including special tokens.",
         least=SHORTEST_SEQUENCE,
         most=LONGEST_SEQUENCE,
     )
     max_predictions_per_seq: int = flag(
         None,
-        "Most masked pieces of an example; max_seq_length * masked_lm_prob is what it takes. "
-        "Without it: 20, or what full rows need with --packing.",
+        "The maximum number of masked pieces in an example; max_seq_length * masked_lm_prob is "
+        "enough. Without it: 20, or with --packing the number that full rows need.",
         least=1,
         most=LONGEST_SEQUENCE,
     )
     packing: bool = flag(
         False,
-        "Fill rows of max_seq_length with several sequences, which do not see each other: less "
-        "padding, so fewer records and faster training, the more so the longer they are.",
+        "Fill rows of max_seq_length with several sequences that do not attend to each other: less "
+        "padding, so fewer records and faster training, especially with long rows.",
     )
     masking: str = flag(
         "static",
-        "static: the masks are in the records, another for each pass over the text; dynamic: "
-        "run_pretraining draws them, others in every epoch, from records that are made once.",
+        "static: masks are stored in the records, different ones for each pass over the text; "
+        "dynamic: run_pretraining masks the records, differently in every epoch.",
         choices=MASKINGS,
     )
-    masked_lm_prob: float = flag(0.15, "The share of the pieces that is masked.", least=0, below=1)
+    masked_lm_prob: float = flag(0.15, "The share of the pieces to mask.", least=0, below=1)
     do_whole_word_mask: bool = flag(
-        PerModel(False, True), "Mask all pieces of a word at once; a word is the tokenizer's word."
+        PerModel(False, True), "Mask all pieces of a word at once; the tokenizer defines words."
     )
     ngram: int = flag(
         PerModel(1, 3),
-        "Mask up to so many words (or pieces) in a row.",
+        "Mask up to so many consecutive words (or pieces).",
         least=1,
         most=LONGEST_NGRAM,
     )
     favor_shorter_ngram: bool = flag(
-        PerModel(True, True), "Draw a run of n with weight 1/n; if false, the other way round."
+        PerModel(True, True),
+        "Draw n-grams of length n with weight 1/n; if false, reverse the weights.",
     )
     do_permutation: bool = flag(
         PerModel(False, False),
-        "Besides masking, let as many pieces again trade places, to be predicted too; such "
-        "records have 2 * max_predictions_per_seq places.",
+        "Besides masking, shuffle as many pieces again, to be predicted too; records then have "
+        "places for 2 * max_predictions_per_seq predictions.",
     )
     random_next_sentence: bool = flag(
         PerModel(False, False), "ALBERT's name for the objective nsp (with ALBERT's defaults)."
     )
     short_seq_prob: float = flag(
-        0.1, "The share of passes over a document that make shorter examples.", least=0, most=1
+        0.1, "The share of passes over a document with shorter examples.", least=0, most=1
     )
     dupe_factor: int = flag(
         PerModel(10, 40),
-        "How many passes over the text, each with other cuts and masks. With --masking=dynamic 1 "
-        "is enough, and what there is without it.",
+        "The number of passes over the text, each with other cuts and masks. With "
+        "--masking=dynamic 1 is enough, and is the default.",
         least=1,
         most=MOST_PASSES,
     )
@@ -129,18 +130,18 @@ class CreateDataFlags(TokenizerFlags):
         12345, "The same seed gives the same bytes.", least=-(2**63), most=2**63 - 1
     )
     compression: str = flag(
-        "none", "Of the record files; run_pretraining reads both.", choices=COMPRESSIONS
+        "none", "The record files' compression; run_pretraining reads both.", choices=COMPRESSIONS
     )
     num_workers: int = flag(
         None,
-        "Processes; any number writes the same bytes. Without it: one for each core.",
+        "The number of processes, which does not change the output. Without it: one per core.",
         least=1,
         most=MOST_PROCESSES,
     )
     engine: str = flag(
         "local",
-        "local: processes of this machine; spark: Apache Spark, whose executors see the same files "
-        "and the same Python. Both write the same bytes.",
+        "local: processes on this machine; spark: Apache Spark, whose executors share files and "
+        "Python installation. Both write the same bytes.",
         choices=("local", "spark"),
     )
     spark_master: str = flag(
@@ -148,18 +149,20 @@ class CreateDataFlags(TokenizerFlags):
     )
     num_tasks: int = flag(
         1,
-        "Runs of this program that share the work, on machines with a common file system; "
-        "whichever finds all of it done makes the record files.",
+        "The number of runs of this program that share the work, on machines with a common file "
+        "system; the last one to finish writes the record files.",
         least=1,
         most=MOST_PROCESSES,
     )
-    task_index: int = flag(0, "Which of them this is, from 0.", least=0, most=MOST_PROCESSES - 1)
-    input_file_mode: str = flag(None, "Accepted for ALBERT's command lines; means nothing here.")
-    parallel: bool = flag(None, "Accepted for ALBERT's command lines; means nothing here.")
+    task_index: int = flag(
+        0, "The number of this run among them, from 0.", least=0, most=MOST_PROCESSES - 1
+    )
+    input_file_mode: str = flag(None, "Accepted for ALBERT's command lines; has no effect.")
+    parallel: bool = flag(None, "Accepted for ALBERT's command lines; has no effect.")
 
 
-# The flags that google-research/albert's script has and google-research/bert's has not. (parallel
-# is not among them: it was added later, and says nothing about the model.)
+# The flags of google-research/albert's script that google-research/bert's lacks. (Without parallel,
+# which was added later and does not depend on the model.)
 ALBERT_ONLY = (
     "spm_model_file", "ngram", "favor_shorter_ngram", "random_next_sentence", "do_permutation",
     "input_file_mode",
@@ -172,8 +175,8 @@ MODEL_NAMES = {"bert": "BERT", "albert": "ALBERT"}
 MODEL_TYPE_OF_OBJECTIVE = {"nsp": "bert", "sop": "albert", "none": "bert"}
 
 
-class Plan(NamedTuple):
-    """The objective, and the model whose defaults go with it."""
+class ObjectiveDefaults(NamedTuple):
+    """The objective, and the model whose defaults apply."""
 
     objective: str
     model_type: str  # "bert" or "albert"
@@ -181,19 +184,19 @@ class Plan(NamedTuple):
 
 
 def is_given(flags, name):
-    """Whether the command line has the flag, for flags that default to None or `PerModel`."""
+    """Whether the command line has a flag whose default is None or `PerModel`."""
     value = getattr(flags, name)
     return value is not None and not isinstance(value, PerModel)
 
 
-def choose_plan(flags):
-    """Chooses objective and defaults from what the command line has.
+def choose_objective(flags):
+    """Chooses the objective, and the defaults that go with it, by the flags that are given.
 
     Args:
-        flags: `CreateDataFlags` as parsed, its `PerModel` not resolved.
+        flags: `CreateDataFlags` as parsed, with `PerModel` values.
 
     Returns:
-        A `Plan`.
+        `ObjectiveDefaults`.
 
     Raises:
         InputError: --objective and --random_next_sentence contradict each other.
@@ -210,25 +213,31 @@ def choose_plan(flags):
                 f"--random_next_sentence={str(wants_random).lower()}"
             )
         model_type = MODEL_TYPE_OF_OBJECTIVE[flags.objective]
-        return Plan(flags.objective, model_type, f"because of --objective={flags.objective}")
+        reason = f"because of --objective={flags.objective}"
+        return ObjectiveDefaults(flags.objective, model_type, reason)
     given = [name for name in ALBERT_ONLY if is_given(flags, name)]
     if flags.model_dir and not is_given(flags, "random_next_sentence"):
         model_type, path = find_config(find_folder(flags.model_dir))
-        return Plan({"bert": "nsp", "albert": "sop"}[model_type], model_type, f"because of {path}")
+        objective = {"bert": "nsp", "albert": "sop"}[model_type]
+        return ObjectiveDefaults(objective, model_type, f"because of {path}")
     if not given:
-        return Plan("nsp", "bert", "because neither --objective nor a flag of ALBERT's is given")
+        reason = "because neither --objective nor a flag of ALBERT's is given"
+        return ObjectiveDefaults("nsp", "bert", reason)
     if is_given(flags, "random_next_sentence") and wants_random:
-        return Plan("nsp", "albert", "because of --random_next_sentence")
+        return ObjectiveDefaults("nsp", "albert", "because of --random_next_sentence")
     names = ", ".join(f"--{name}" for name in given)
-    return Plan("sop", "albert", f"because a flag of ALBERT's is given ({names})")
+    return ObjectiveDefaults("sop", "albert", f"because a flag of ALBERT's is given ({names})")
 
 
 def resolve_defaults(flags, model_type):
-    """The flags with a value each: those that were not given, by the model and by other flags.
+    """Fills in the flags that are not given, by the model and by other flags.
 
     Args:
         flags: `CreateDataFlags` as parsed.
         model_type: "bert" or "albert".
+
+    Returns:
+        `CreateDataFlags` without `PerModel` values.
     """
     chosen = {}
     if flags.masking == "dynamic" and not is_given(flags, "dupe_factor"):
@@ -242,11 +251,11 @@ def resolve_defaults(flags, model_type):
     return dataclasses.replace(flags, max_predictions_per_seq=number)
 
 
-def check_task(flags):
-    """Refuses a task that is none of --num_tasks.
+def check_task_index(flags):
+    """Checks that --task_index is below --num_tasks.
 
     Raises:
-        InputError: names both flags.
+        InputError: it is not.
     """
     if flags.task_index >= flags.num_tasks:
         raise InputError(
@@ -256,10 +265,10 @@ def check_task(flags):
 
 
 def check_engine(flags):
-    """Refuses flags of one engine with the other.
+    """Checks that the flags suit the engine.
 
     Raises:
-        InputError: names the flags.
+        InputError: a flag of the other engine is given, or --spark_master is missing.
     """
     if flags.engine == "spark" and not flags.spark_master:
         raise InputError("--engine=spark must come with --spark_master. Received: no address")
@@ -276,15 +285,16 @@ def check_engine(flags):
 
 
 def choose_output_files(output_file, input_files, protected):
-    """The files to write, by --output_file or beside the input; a link's target for a link.
+    """Lists the files to write, by --output_file or beside the input; resolves links.
 
     Args:
         output_file: the flag's value, or None.
         input_files: paths.
-        protected: files that must not be written over.
+        protected: files that must not be overwritten.
 
     Raises:
-        InputError: a name twice, a file that is read, no plain file, or not writable.
+        InputError: a name occurs twice, or is that of a file that is read, is not a plain file, or
+            cannot be written.
     """
     if output_file:
         files = [path for part in split_list(output_file) for path in expand_output_file(part)]
@@ -300,7 +310,7 @@ def choose_output_files(output_file, input_files, protected):
             continue
         if not os.path.isfile(path):
             raise InputError(
-                f"--output_file must name plain files. Received: {path}, which is none"
+                f"--output_file must name plain files. Received: {path}, which is another kind"
             )
         if not os.access(path, os.W_OK):
             raise InputError(f"--output_file must be writable. Received: {path}, which is not")
@@ -313,8 +323,8 @@ def choose_output_files(output_file, input_files, protected):
     return [os.path.realpath(path) if os.path.islink(path) else path for path in files]
 
 
-def files_read(flags, input_files):
-    """Every file that the program reads, none of which it may write over."""
+def list_files_read(flags, input_files):
+    """Lists every file that the program reads and must not overwrite."""
     paths = [*input_files, flags.vocab_file, flags.spm_model_file]
     if flags.tokenizer_dir:
         paths += glob.glob(os.path.join(glob.escape(flags.tokenizer_dir), "*"))

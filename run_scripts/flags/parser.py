@@ -24,7 +24,7 @@ from tqdm import tqdm
 
 from bert_common.errors import InputError
 from bert_common.folders import check_utf8
-from bert_common.startup import end_silently_from_now_on, interruptible
+from bert_common.startup import exit_silently_on_interrupt, interruptible
 from run_scripts.flags.declaration import PerModel, check_bounds, value_type
 from run_scripts.flags.flag_files import expand
 from run_scripts.flags.help_groups import (
@@ -60,7 +60,7 @@ def run_program(program, flags_class, argv=None):
         return _complain(f"{error.strerror}: {error.filename or 'while reading or writing'}")
     except KeyboardInterrupt as error:
         status = _complain(str(error) or "interrupted")
-        end_silently_from_now_on()
+        exit_silently_on_interrupt()
         return status
 
 

@@ -1,1 +1,1 @@
-"""Smaller programs: fill_masks, check_devices, the plan and the table of GLUE."""
+"""Smaller programs: fill_masks, check_devices, glue_plan and glue_table."""

@@ -1,4 +1,4 @@
-"""The program fill_masks: shows what a pre-trained model puts in the place of [MASK]."""
+"""Fills in [MASK] with a pre-trained model's guesses (the program fill-masks)."""
 
 import dataclasses
 import sys
@@ -27,7 +27,7 @@ from run_scripts.model_folder import (
 
 MASK = "[MASK]"
 
-# What guesses do not depend on, and released checkpoints may lack.
+# Variables that guesses do not depend on, and that released checkpoints may lack.
 UNUSED = ("bert/pooler/", "cls/seq_relationship/")
 
 
@@ -40,9 +40,9 @@ class FillMasksFlags(TokenizerFlags):
 
     model_dir: str = flag(
         None,
-        "A pre-trained model's folder, this project's or a released one as it is unpacked: stands "
-        "for configuration, checkpoint (the best, else the newest) and, where no other flag names "
-        "it, tokenizer.",
+        "The folder of a pre-trained model, of this project or as released: provides the "
+        "configuration, the checkpoint (the best, else the newest) and, unless another flag names "
+        "it, the tokenizer.",
         required=True,
         is_input=True,
     )
@@ -58,7 +58,7 @@ def main(argv=None):
 
 
 def fill_masks(values):
-    """Loads the model, prints a line for every [MASK]."""
+    """Loads the model and prints a line of guesses for every [MASK]."""
     texts = [text.strip() for text in values.text.split("|")]
     for text in texts:
         if MASK not in text:
@@ -91,29 +91,29 @@ def fill_masks(values):
         print(text)
         pieces = sorted(set(tokenizer.vocab.values()))  # the model's table may have more rows
         for guesses in best_guesses(model, ids, positions, pieces, values.guesses):
-            shown = "  ".join(
+            line = "  ".join(
                 f"{tokenizer.convert_ids_to_tokens([piece])[0]} {100 * probability:.0f}%"
                 for piece, probability in guesses
             )
-            print(f"    {shown}")
+            print(f"    {line}")
 
 
 def encode_with_masks(tokenizer, text):
-    """[CLS], the ids of the text with the mask's id for every [MASK], [SEP].
+    """Encodes a text with [CLS] and [SEP], and with the mask's id for every [MASK].
 
-    What follows a [MASK] without a space goes on with its word: in "[MASK]는 갔다" the mask
-    stands for a noun, and "는" is a particle.
+    Text that follows a [MASK] without a space continues its word: in "[MASK]는 갔다" the mask is a
+    noun, and "는" a particle.
     """
     first, *parts = text.split(MASK)
     ids = [tokenizer.cls_id, *tokenizer.encode(first)]
     for part in parts:
         ids.append(tokenizer.mask_id)
-        ids += tokenizer.convert_tokens_to_ids(tokenize_behind_mask(tokenizer, part))
+        ids += tokenizer.convert_tokens_to_ids(tokenize_after_mask(tokenizer, part))
     return [*ids, tokenizer.sep_id]
 
 
-def tokenize_behind_mask(tokenizer, text):
-    """The pieces of a text that stands right after a [MASK]."""
+def tokenize_after_mask(tokenizer, text):
+    """Cuts a text that directly follows a [MASK]."""
     if not text or text[0].isspace():
         return tokenizer.tokenize(text)
     if not hasattr(tokenizer, "basic_tokens"):  # SentencePiece marks where a word begins
@@ -121,7 +121,7 @@ def tokenize_behind_mask(tokenizer, text):
         return [first.lstrip("\u2581"), *rest] if first != "\u2581" else rest
     first, *rest = tokenizer.basic_tokens(text)
     pieces = tokenizer.wordpiece.continuation_pieces(first)
-    if tokenizer.unk_id in tokenizer.convert_tokens_to_ids(pieces):  # punctuation has no such form
+    if tokenizer.unk_id in tokenizer.convert_tokens_to_ids(pieces):  # as for punctuation
         pieces = tokenizer.wordpiece.pieces(first)
     return [*pieces, *tokenizer.tokenize(" ".join(rest))]
 

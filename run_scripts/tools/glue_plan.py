@@ -1,7 +1,7 @@
-"""Says how a model is fine-tuned on each task of a benchmark whose data is there.
+"""Prints how to fine-tune a model on each task of a benchmark whose data exists.
 
-Used by benchmark.sh: a line for each task, its name, the program and the program's flags, with tabs
-between them.
+Used by benchmark.sh. Prints a line for each task: its name, the program and the program's flags,
+separated by tabs.
 """
 
 import dataclasses
@@ -29,15 +29,15 @@ BENCHMARKS = {
 }  # fmt: skip
 
 
-class Row(NamedTuple):
+class BenchmarkTask(NamedTuple):
     """A task of a benchmark.
 
     Attributes:
-        program: what fine-tunes it, a function of `run_scripts.programs`.
-        folder: what the folder of its files is called.
-        files: split -> their names, of the splits that must be there.
-        splits: what it is measured on; the first one leads.
-        metrics: what it is measured by.
+        program: the program that fine-tunes a model on it, a function of `run_scripts.programs`.
+        folder: the name of the folder with its files.
+        files: split -> the names of its files, for the splits that must exist.
+        splits: the splits on which models are evaluated; the first one is the main one.
+        metrics: the names of its metrics.
     """
 
     program: str
@@ -47,27 +47,27 @@ class Row(NamedTuple):
     metrics: tuple
 
 
-def row_of(task):
-    """The row of a task, whichever program it belongs to."""
-    if task in FORMATS:
-        form = FORMATS[task]
+def find_task(name):
+    """Looks up a task by its name, whichever program it belongs to."""
+    if name in FORMATS:
+        form = FORMATS[name]
         files = {split: (form.files[split],) for split in ("train", "dev")}
         metrics = ("entity_macro_f1", "character_macro_f1")
-        return Row("run_ner", form.folder, files, ("dev",), metrics)
-    found = DATASETS[task]
-    splits = tuple(measured_splits(found))
-    files = {split: found.sources[split].files for split in ("train", *splits)}
-    return Row("run_classifier", found.folder, files, splits, found.metrics)
+        return BenchmarkTask("run_ner", form.folder, files, ("dev",), metrics)
+    dataset = DATASETS[name]
+    splits = tuple(measured_splits(dataset))
+    files = {split: dataset.sources[split].files for split in ("train", *splits)}
+    return BenchmarkTask("run_classifier", dataset.folder, files, splits, dataset.metrics)
 
 
 @dataclasses.dataclass(frozen=True)
 class PlanFlags:
-    """Prints name, program and flags of each task of a benchmark whose data is there."""
+    """Prints name, program and flags of each task of a benchmark whose data exists."""
 
     benchmark: str = flag(None, "Which tasks.", required=True, choices=tuple(BENCHMARKS))
     model: str = flag(None, "A pre-trained model: its folder or a checkpoint.", required=True)
     data_dir: str = flag(None, "The folder with a folder for each task.", required=True)
-    output_dir: str = flag(None, "Each task gets a folder of its name below it.", required=True)
+    output_dir: str = flag(None, "The folder for the outputs, one folder a task.", required=True)
 
 
 def main(argv=None):
@@ -76,68 +76,67 @@ def main(argv=None):
 
 
 def show_plan(values):
-    """Prints the plan; names the tasks that are left out on standard error."""
+    """Prints the plan; names the tasks without data on standard error."""
     model_type, model = model_flags(values.model)
-    tasks = BENCHMARKS[values.benchmark]
-    there = [task for task in tasks if has_data(values.data_dir, task)]
-    missing = [f"{task} (folder {row_of(task).folder})" for task in tasks if task not in there]
-    if not there:
+    tasks = {name: find_task(name) for name in BENCHMARKS[values.benchmark]}
+    present = {name: task for name, task in tasks.items() if has_data(values.data_dir, task)}
+    missing = [f"{n} (folder {task.folder})" for n, task in tasks.items() if n not in present]
+    if not present:
         raise InputError(
             f"{values.data_dir} must hold a folder of a task: {', '.join(missing)}. Received: none"
         )
     if missing:
         print(f"left out, no data in {values.data_dir}: {', '.join(missing)}", file=sys.stderr)
-    for task in there:
+    for name, task in present.items():
         flags = [
-            f"--flagfile={find_flagfile(values.benchmark, model_type, task)}",
-            f"--task_name={task}",
-            f"--data_dir={os.path.join(values.data_dir, row_of(task).folder)}",
-            f"--output_dir={os.path.join(values.output_dir, task)}",
+            f"--flagfile={find_flagfile(values.benchmark, model_type, name)}",
+            f"--task_name={name}",
+            f"--data_dir={os.path.join(values.data_dir, task.folder)}",
+            f"--output_dir={os.path.join(values.output_dir, name)}",
             *model,
         ]
-        print("\t".join([task, row_of(task).program, *flags]))
+        print("\t".join([name, task.program, *flags]))
 
 
 def has_data(data_dir, task):
-    """Whether a task's folder is there.
+    """Whether the folder of a `BenchmarkTask` exists.
 
     Raises:
-        InputError: the folder is there and a file is not: now, not after the tasks before it.
+        InputError: the folder exists but a file is missing; raised now, before any task has begun.
     """
-    row = row_of(task)
-    folder = os.path.join(data_dir, row.folder)
+    folder = os.path.join(data_dir, task.folder)
     if not os.path.isdir(folder):
         return False
-    for names in row.files.values():
+    for names in task.files.values():
         for name in names:
-            find_file(name, folder, row.folder)
+            find_file(name, folder, task.folder)
     return True
 
 
 def find_flagfile(benchmark, model_type, task):
-    """The flag file of a task and model, or what all tasks of that benchmark share."""
+    """Finds the flag file of a task and model, or the one that all tasks of the benchmark share."""
     names = (f"{benchmark}_{model_type}_{task}", f"{benchmark}_{task}", f"{benchmark}_{model_type}")
     paths = [SHIPPED / f"{name}.flags" for name in (*names, benchmark)]
     return next(path for path in paths if path.exists())
 
 
 def model_flags(model):
-    """The flags that mean a pre-trained model.
+    """Returns the flags for a pre-trained model.
 
     Args:
-        model: a checkpoint, or a folder with one. Configuration and tokenizer lie beside it.
+        model: a checkpoint, or a folder with one, beside its configuration and tokenizer.
 
     Returns:
         "bert" or "albert", and a list of flags.
 
     Raises:
-        InputError: there is no checkpoint, or no configuration.
+        InputError: the checkpoint or the configuration is missing.
     """
     folder = find_folder(model if os.path.isdir(model) else os.path.dirname(model))
     model_type, _ = find_config(folder)
     if exists(model):
         return model_type, [f"--model_dir={folder}", f"--init_checkpoint={model}"]
-    find_checkpoint(folder)  # now, not when the first task begins
+    find_checkpoint(folder)  # raises an error now, before any task has begun
     return model_type, [f"--model_dir={folder}"]
 
 

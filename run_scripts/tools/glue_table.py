@@ -1,4 +1,4 @@
-"""Prints what a model reached in the tasks of a benchmark: one table."""
+"""Prints a model's results on the tasks of a benchmark as a table."""
 
 import dataclasses
 import os
@@ -9,21 +9,21 @@ from bert_common.errors import InputError
 from finetuning.readers import read_lines
 from run_scripts.flags.declaration import flag
 from run_scripts.flags.parser import run_program
-from run_scripts.tools.glue_plan import BENCHMARKS, row_of
+from run_scripts.tools.glue_plan import BENCHMARKS, find_task
 
-# What gluebenchmark.com counts, where that is not all that is measured here.
+# The metrics that count for GLUE's average, where more are measured here.
 GLUE_COUNTED = {"cola": ("matthews",)}
 
-# As arXiv:1810.04805, appendix B.1: what was trained did worse there than the more frequent label.
+# As in arXiv:1810.04805, appendix B.1: trained models do worse than the majority label.
 GLUE_NOT_COUNTED = ("wnli",)
 
 
 @dataclasses.dataclass(frozen=True)
 class TableFlags:
-    """Prints the results of all tasks of a benchmark that were fine-tuned."""
+    """Prints the results of all fine-tuned tasks of a benchmark."""
 
-    benchmark: str = flag(None, "Which tasks.", required=True, choices=tuple(BENCHMARKS))
-    output_dir: str = flag(None, "The folder with a folder of each task.", required=True)
+    benchmark: str = flag(None, "The tasks.", required=True, choices=tuple(BENCHMARKS))
+    output_dir: str = flag(None, "The folder with a folder for each task.", required=True)
 
 
 def main(argv=None):
@@ -32,101 +32,100 @@ def main(argv=None):
 
 
 def show_table(values):
-    """Prints the table; below that of GLUE its average."""
-    read = {
-        task: read_numbers(os.path.join(values.output_dir, task))
-        for task in BENCHMARKS[values.benchmark]
+    """Prints the table, and below it GLUE's average."""
+    results = {
+        name: read_results(os.path.join(values.output_dir, name))
+        for name in BENCHMARKS[values.benchmark]
     }
-    found = {task: numbers for task, numbers in read.items() if numbers}
-    if not found:
+    missing = [name for name, scores in results.items() if not scores]
+    results = {name: scores for name, scores in results.items() if scores}
+    if not results:
         raise InputError(
             "--output_dir must hold the folder of a task with eval_results.txt. Received: "
             f"{values.output_dir}"
         )
     rows = [("task", "split", "metrics", "times 100", "without a model")]
-    for task, numbers in found.items():
-        rows += task_rows(task, numbers)
+    for name, scores in results.items():
+        rows += task_rows(name, scores)
     print_rows(rows)
-    if len(found) < len(read):
-        print(f"without results: {', '.join(task for task in read if task not in found)}")
+    if missing:
+        print(f"without results: {', '.join(missing)}")
     if values.benchmark == "glue":
-        print(glue_average(found))
+        print(glue_average(results))
 
 
-def read_numbers(folder):
-    """The results of a task.
+def read_results(folder):
+    """Reads the results of a task.
 
     Args:
-        folder: of a fine-tuned model, with eval_results.txt; or of several trainings, with
-            seeds.tsv.
+        folder: that of one training run, with eval_results.txt, or of several, with seeds.tsv.
 
     Returns:
-        A dict: name -> mean and standard deviation, which is None for one training. Empty if there
+        A dict: name -> (mean, standard deviation), the latter None for a single run. Empty if there
         are no results.
     """
     single, seeds = (os.path.join(folder, name) for name in ("eval_results.txt", "seeds.tsv"))
     if os.path.exists(seeds):
-        lines, read = list(read_lines(seeds))[1:], mean_of_line
+        lines, parse = list(read_lines(seeds))[1:], parse_seeds_line
     elif os.path.exists(single):
-        lines, read = read_lines(single), number_of_line
+        lines, parse = read_lines(single), parse_result_line
     else:
         return {}
-    numbers = {}
+    scores = {}
     for where, line in lines:
         try:
-            name, number = read(line)
+            name, score = parse(line)
         except ValueError:
             raise InputError(
                 f"{where} must hold a name and its number. Received: {line!r}"
             ) from None
-        numbers[name] = number
-    return numbers
+        scores[name] = score
+    return scores
 
 
-def mean_of_line(line):
-    """The name, the mean and the standard deviation of a line of seeds.tsv."""
+def parse_seeds_line(line):
+    """Parses a line of seeds.tsv: name, mean, standard deviation."""
     name, mean, deviation, *_ = line.split("\t")
     return name, (float(mean), float(deviation))
 
 
-def number_of_line(line):
-    """The name and the number of a line of eval_results.txt."""
+def parse_result_line(line):
+    """Parses a line of eval_results.txt: name = value."""
     name, value = line.split(" = ")
     return name, (float(value), None)
 
 
-def find_score(task, numbers, name):
-    """One of the results of a task.
+def find_score(task, scores, name):
+    """Looks up one of the results of a task.
 
     Raises:
-        InputError: it is not among them.
+        InputError: it is missing.
     """
-    if name not in numbers:
-        raise InputError(f"the results of {task} must hold {name}. Received: {', '.join(numbers)}")
-    return numbers[name]
+    if name not in scores:
+        raise InputError(f"the results of {task} must hold {name}. Received: {', '.join(scores)}")
+    return scores[name]
 
 
-def task_rows(task, numbers):
-    """A row of cells for each split that a task was measured on."""
-    rows = []
-    metrics = row_of(task).metrics
-    for i, split in enumerate(row_of(task).splits):
-        # The results of the first split lead, under Google's names.
+def task_rows(name, scores):
+    """Creates a row of cells for each split on which a task was evaluated."""
+    rows, task = [], find_task(name)
+    for i, split in enumerate(task.splits):
+        # The results of the first split have Google's names.
         prefix = split if i else "eval"
-        scores = [shown(*find_score(task, numbers, f"{prefix}_{metric}")) for metric in metrics]
-        plain = [numbers.get(f"baseline_{metric}") for metric in metrics] if not i else []
-        plain = [shown(*number) for number in plain if number]
-        rows.append((task, split, *map(" / ".join, (metrics, scores, plain))))
+        cells = [format_score(*find_score(name, scores, f"{prefix}_{m}")) for m in task.metrics]
+        baselines = [scores.get(f"baseline_{metric}") for metric in task.metrics] if not i else []
+        baselines = [format_score(*score) for score in baselines if score]
+        rows.append((name, split, *map(" / ".join, (task.metrics, cells, baselines))))
     return rows
 
 
-def shown(value, deviation):
-    """A number of the table."""
+def format_score(value, deviation):
+    """Formats a score, times 100, with its standard deviation if there is one."""
     return f"{100 * value:.2f}" + (f" ± {100 * deviation:.2f}" if deviation is not None else "")
 
 
 def print_rows(rows):
-    """Prints a table, the first row of it the header."""
+    """Prints a table, whose first row is the header."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [[cell.ljust(width) for cell, width in zip(row, widths, strict=True)] for row in rows]
     lines.insert(1, ["-" * width for width in widths])
@@ -134,34 +133,38 @@ def print_rows(rows):
         print(f"| {' | '.join(line)} |")
 
 
-def glue_average(found):
-    """The line with GLUE's average: the mean over tasks, a task's several numbers averaged first.
+def glue_average(results):
+    """Computes GLUE's average: the mean over tasks of the mean over a task's scores.
 
-    MNLI's matched and mismatched are two numbers of one task, as on gluebenchmark.com.
+    MNLI's matched and mismatched are two scores of one task, as on gluebenchmark.com.
 
     Args:
-        found: task -> its results, as `read_numbers` gives them.
+        results: name of a task -> its scores, as from `read_results`.
+
+    Returns:
+        Lines to print.
     """
-    counted = [task for task in BENCHMARKS["glue"] if task not in GLUE_NOT_COUNTED]
-    scores = [task_score(task, found[task]) for task in counted if task in found]
-    if not scores:
-        return "GLUE average: none of its tasks is there"
-    missing = [task for task in counted if task not in found]
-    line = f"GLUE average: {100 * statistics.mean(scores):.2f} over {len(scores)} tasks"
+    counted = [name for name in BENCHMARKS["glue"] if name not in GLUE_NOT_COUNTED]
+    means = [mean_score(name, results[name]) for name in counted if name in results]
+    if not means:
+        return "GLUE average: no results of its tasks"
+    missing = [name for name in counted if name not in results]
+    line = f"GLUE average: {100 * statistics.mean(means):.2f} over {len(means)} tasks"
     if missing:
-        line += f", which is no average of GLUE: without {', '.join(missing)}"
+        line += f", which is not the full GLUE average: without {', '.join(missing)}"
     return (
-        f"{line}\n(a task's several numbers averaged first, of CoLA Matthews' correlation alone; "
-        "WNLI does not count, as in BERT's paper; the site measures the test sets)"
+        f"{line}\n(a task's scores are averaged first; for CoLA only Matthews' correlation counts; "
+        "WNLI does not count, as in BERT's paper; gluebenchmark.com uses the test sets)"
     )
 
 
-def task_score(task, numbers):
-    """The mean of what counts of a GLUE task."""
-    metrics = GLUE_COUNTED.get(task, row_of(task).metrics)
-    prefixes = ["eval", *row_of(task).splits[1:]]
+def mean_score(name, scores):
+    """The mean of the scores of a GLUE task that count."""
+    task = find_task(name)
+    metrics = GLUE_COUNTED.get(name, task.metrics)
+    prefixes = ["eval", *task.splits[1:]]
     return statistics.mean(
-        find_score(task, numbers, f"{prefix}_{metric}")[0]
+        find_score(name, scores, f"{prefix}_{metric}")[0]
         for prefix in prefixes
         for metric in metrics
     )

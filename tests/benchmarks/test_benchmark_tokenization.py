@@ -8,7 +8,7 @@ import pytest
 from paths import ROOT, TEST_DATA
 
 from tokenization import InputError
-from tokenization.comparison import Cutter
+from tokenization.comparison import OpenedVocabulary
 
 PATH = ROOT / "benchmarks" / "tokenization.py"
 # Under another name: "tokenization" is the package.
@@ -74,7 +74,9 @@ def test_gold_places(word):
 
 
 def cutter(table):
-    return Cutter("made", "table", len(table), lambda word: table[word].split("|"), lambda p: p)
+    return OpenedVocabulary(
+        "made", "table", len(table), lambda word: table[word].split("|"), lambda p: p
+    )
 
 
 def test_scores(treebank):

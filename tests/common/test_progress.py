@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from bert_common import progress as module
-from bert_common.progress import in_bytes, in_time, progress
+from bert_common.progress import format_bytes, format_duration, progress
 
 
 class Clock:
@@ -129,10 +129,10 @@ def test_a_log_that_takes_no_more_does_not_end_the_work(clock, monkeypatch):
 
 def test_times_and_sizes_are_written_for_people():
     seconds = 0.2, 59.4, 59.6, 90, 3599, 3600, 4800, 86_399, 90_000, 273_600
-    assert [in_time(each) for each in seconds] == [
+    assert [format_duration(each) for each in seconds] == [
         "0 s", "59 s", "1 min", "2 min", "1 h 0 min", "1 h 0 min", "1 h 20 min", "1 day 0 h",
         "1 day 1 h", "3 days 4 h",
     ]  # fmt: skip
-    assert [in_bytes(n) for n in (5, 12_345, 999_600, 1.5e12)] == [
+    assert [format_bytes(n) for n in (5, 12_345, 999_600, 1.5e12)] == [
         "5 B", "12.3 kB", "1 MB", "1.5 TB",
     ]  # fmt: skip

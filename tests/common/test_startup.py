@@ -227,8 +227,8 @@ def test_ignored_ctrl_c_stays_ignored():
 def test_python_programs_that_use_the_packages_keep_their_ctrl_c():
     run = python(
         "-c",
-        "import os, signal, sys\nfrom bert_common.startup import ending_at_once, interruptible\n"
-        "try:\n    with interruptible(), ending_at_once():\n"
+        "import os, signal, sys\nfrom bert_common.startup import exit_on_interrupt, interruptible\n"
+        "try:\n    with interruptible(), exit_on_interrupt():\n"
         "        os.kill(os.getpid(), signal.SIGINT)\n"
         "except KeyboardInterrupt:\n    print('theirs')",
     )

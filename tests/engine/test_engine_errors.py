@@ -51,7 +51,7 @@ def test_no_other_json_is_written_over(corpus, tmp_path, capsys):
     for content in ('{"text": "a"}', "", "[]"):
         (tmp_path / "ko.json").write_text(content)
         assert main(arguments(corpus, tmp_path)) == 1
-        assert "must leave other JSON files alone" in one_line(capsys.readouterr().err)
+        assert "must not conflict with other JSON files" in one_line(capsys.readouterr().err)
         assert (tmp_path / "ko.json").read_text() == content
     text = tmp_path / "ko.json"
     text.write_text('{"text": "가 나\\n다 라"}\n')

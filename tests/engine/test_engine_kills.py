@@ -115,7 +115,7 @@ def test_signals_end_all_processes_at_once(corpus, whole_of_40, tmp_path, name, 
     _, errors = program.communicate(timeout=20)
     assert program.returncode == 1
     first = SIGNALS[name][0].name
-    assert one_line(errors) == f"error: stopped by {first}: the same command goes on from here"
+    assert one_line(errors) == f"error: stopped by {first}: the same command resumes from here"
     until(lambda: not any(map(is_alive, processes)), seconds=10)
     assert len(list(work.glob("chunk-??????"))) >= 2 and not list(work.glob(".*.partial"))
     assert run(corpus, tmp_path, "--dupe_factor=40") == whole_of_40
@@ -180,14 +180,15 @@ def test_a_worker_that_cannot_start_is_one_line(corpus, whole, tmp_path, capsys,
 
 
 def test_too_little_memory_is_one_line(corpus, whole, tmp_path, capsys, monkeypatch):
-    def make_chunk(*_):
+    def make_records(*_):
         raise MemoryError("Unable to allocate 1.20 MiB for an array")
 
     with monkeypatch.context() as patch:
-        patch.setattr(engine, "make_chunk", make_chunk)
+        patch.setattr(engine, "make_records", make_records)
         assert main(arguments(corpus, tmp_path)) == 1
-    assert "enough memory for every worker. Received: Unable to allocate 1.20 MiB" in one_line(
-        capsys.readouterr().err
+    assert (
+        "every worker must have enough memory. Received: Unable to allocate 1.20 MiB"
+        in one_line(capsys.readouterr().err)
     )
 
 
@@ -227,7 +228,7 @@ def test_other_settings_are_refused(corpus, whole, tmp_path, capsys):
         line = one_line("\n".join(
             line for line in capsys.readouterr().err.splitlines() if line[:7] != "warning"
         ))  # fmt: skip
-        assert part in line and "delete that folder to start anew" in line
+        assert part in line and "delete that folder to start over" in line
         assert str(tmp_path / ".ko.tfrecord.work") in line
     assert run(corpus, tmp_path, "--num_workers=2") == whole
 
@@ -248,7 +249,7 @@ def test_another_order_of_the_files_is_refused(corpus, tmp_path, capsys):
         assert re.search(r"number [13] of the input files was .*, is now .*/[ab]\.txt", line), line
     made = run(corpus, output, flag(["a.txt", "b.txt"]))
     assert run(corpus, output, flag(["a.txt", "b.txt"])) == made
-    assert "already there" in capsys.readouterr().out
+    assert "up to date" in capsys.readouterr().out
     assert run(corpus, output, flag(["b.txt", "a.txt"])).records != made.records
 
 

@@ -9,21 +9,21 @@ import pytest
 from bert_common.errors import InputError
 from create_pretraining_data.engine.intermediate_file import (
     read_bucket,
-    read_summary,
+    read_chunk_summary,
     write_chunk_file,
 )
-from create_pretraining_data.engine.work_plan import seed_of
-from create_pretraining_data.instances.make_instances import ChunkStatistics
+from create_pretraining_data.engine.work_plan import derive_seed
+from create_pretraining_data.instances.make_instances import CorpusStatistics
 from create_pretraining_data.records.metadata import sidecar_path
 from create_pretraining_data.records.shard_names import expand_output_file, without_shard
-from create_pretraining_data.records.tfrecord import split
+from create_pretraining_data.records.tfrecord import split_frames
 
 
 def made(passes, size=1000):
-    """As `make_chunk` makes them, of records that say their number."""
+    """As `make_records` makes them, of records that say their number."""
     for i in range(passes):
         yield [f"{i} {k}".encode().ljust(size) for k in range(100)]
-    return ChunkStatistics(documents=3, examples=100 * passes)
+    return CorpusStatistics(documents=3, examples=100 * passes)
 
 
 def test_a_chunks_file_holds_its_records_by_bucket(tmp_path):
@@ -32,19 +32,19 @@ def test_a_chunks_file_holds_its_records_by_bucket(tmp_path):
     found = []
     for bucket in range(8):
         content = b"".join(read_bucket(path, bucket))
-        found.append([content[a + 12 : b - 4].decode().strip() for a, b in split(content)])
+        found.append([content[a + 12 : b - 4].decode().strip() for a, b in split_frames(content)])
     assert sorted(sum(found, [])) == sorted(f"{i} {k}" for i in range(3) for k in range(100))
     assert {len(bucket) for bucket in found} <= {37, 38}
-    summary = read_summary(path)
+    summary = read_chunk_summary(path)
     assert summary.records == [75] * 4 and sum(summary.sizes) == 300 * 1016
-    assert summary.statistics == ChunkStatistics(documents=3, examples=300)
+    assert summary.statistics == CorpusStatistics(documents=3, examples=300)
     whole = (tmp_path / "chunk").read_bytes()
     for damaged in (whole[:-1], whole[: len(whole) // 2], b""):
         (tmp_path / "chunk").write_bytes(damaged)
-        assert read_summary(path) is None
-        with pytest.raises(InputError, match="must be whole"):
+        assert read_chunk_summary(path) is None
+        with pytest.raises(InputError, match="must be complete"):
             list(read_bucket(path, 0))
-    assert read_summary(str(tmp_path / "gone")) is None
+    assert read_chunk_summary(str(tmp_path / "gone")) is None
 
 
 def test_a_flipped_bit_is_noticed_wherever_it_is(tmp_path):
@@ -58,12 +58,12 @@ def test_a_flipped_bit_is_noticed_wherever_it_is(tmp_path):
         damaged[place] ^= 1 << place % 8
         path.write_bytes(damaged)
         # It is made again, unless it is the records, which are read in the second pass only.
-        assert (read_summary(str(path)) is None) == (place >= records), place
+        assert (read_chunk_summary(str(path)) is None) == (place >= records), place
         found = []
         for bucket in range(4):
             try:
                 content = b"".join(read_bucket(str(path), bucket))
-                split(content)
+                split_frames(content)
                 found.append(content)
             except (InputError, ValueError):
                 found.append(None)
@@ -84,11 +84,11 @@ def test_memory_does_not_grow_with_the_passes(tmp_path):
 
 
 def test_statistics_add_up():
-    one = ChunkStatistics(1, 0, 2, lengths=collections.Counter({5: 1}))
-    two = ChunkStatistics(2, 1, 3, lengths=collections.Counter({5: 1, 7: 2}))
+    one = CorpusStatistics(1, 0, 2, lengths=collections.Counter({5: 1}))
+    two = CorpusStatistics(2, 1, 3, lengths=collections.Counter({5: 1, 7: 2}))
     both = one + two
     assert (both.documents, both.sentences, both.lengths) == (3, 5, {5: 2, 7: 2})
-    assert ChunkStatistics.from_json(json.loads(json.dumps(both.as_json()))) == both
+    assert CorpusStatistics.from_json(json.loads(json.dumps(both.as_json()))) == both
 
 
 def test_names():
@@ -102,4 +102,4 @@ def test_names():
     for bad in ("a@0", "a@100000"):
         with pytest.raises(InputError, match="from 1 to 99999"):
             expand_output_file(bad)
-    assert seed_of("a", 1) != seed_of("a", 2) and seed_of("a", 1) == seed_of("a", 1)
+    assert derive_seed("a", 1) != derive_seed("a", 2) and derive_seed("a", 1) == derive_seed("a", 1)

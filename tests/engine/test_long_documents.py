@@ -7,8 +7,7 @@ import warnings
 import pytest
 from data_runs import CHUNK_BYTES, SYLLABLES, arguments, records
 
-from create_pretraining_data.engine import other_documents
-from create_pretraining_data.engine import splitting as input_chunks
+from create_pretraining_data.engine import other_documents, splitting
 from run_scripts.create_data import main
 
 pytestmark = pytest.mark.usefixtures("small")
@@ -76,20 +75,20 @@ def check_random(found, books, least):
 def test_each_file_a_book(make, workers):
     books = [book(number, int(CHUNK_BYTES * (1 + number / 13))) for number in range(13)]
     found, said = make(books, f"--num_workers={workers}")
-    check_random(found, 13, other_documents.CHUNKS - 1)
+    check_random(found, 13, other_documents.EXCERPTS - 1)
     assert said == ""
 
 
 def test_each_line_a_book(make):
     lines = [json.dumps({"text": book(k)}, ensure_ascii=False) for k in range(10)]
     found, said = make(["\n".join(lines)], "--input_format=jsonl")
-    check_random(found, 10, other_documents.CHUNKS - 1)
+    check_random(found, 10, other_documents.EXCERPTS - 1)
     assert said == ""
 
 
 def test_books_that_are_cut(make, monkeypatch):
     """Chunks within a book, some that share one with another book."""
-    monkeypatch.setattr(input_chunks, "LONGEST_SEARCH", 2 * CHUNK_BYTES)
+    monkeypatch.setattr(splitting, "LONGEST_SEARCH", 2 * CHUNK_BYTES)
     lengths = (6, 1, 9, 0.3, 0.3, 7)
     books = [book(number, int(CHUNK_BYTES * length)) for number, length in enumerate(lengths)]
     found, said = make(["\n\n".join(books)])
@@ -99,7 +98,7 @@ def test_books_that_are_cut(make, monkeypatch):
 
 
 def test_one_book_alone_says_so(make, monkeypatch):
-    monkeypatch.setattr(input_chunks, "LONGEST_SEARCH", 2 * CHUNK_BYTES)
+    monkeypatch.setattr(splitting, "LONGEST_SEARCH", 2 * CHUNK_BYTES)
     found, said = make([book(3, 9 * CHUNK_BYTES)])
     assert {pair for pairs in found.values() for pair in pairs} == {(3, 3)}
     cut, alone = said.splitlines()

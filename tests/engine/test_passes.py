@@ -18,10 +18,9 @@ from data_runs import (
 )
 
 from bert_common import progress
-from create_pretraining_data.engine import disk_space, work_plan
+from create_pretraining_data.engine import disk_space, splitting, work_plan
 from create_pretraining_data.engine import passes as engine
-from create_pretraining_data.engine import splitting as input_chunks
-from create_pretraining_data.records.tfrecord import split
+from create_pretraining_data.records.tfrecord import split_frames
 from run_scripts import create_data
 from run_scripts.create_data import main
 from tokenization import KoreanTokenizer
@@ -42,7 +41,7 @@ def test_another_seed_writes_other_bytes(corpus, whole, tmp_path):
 def test_the_form_of_the_input_does_not_matter(corpus, whole, tmp_path, monkeypatch, name):
     flags = [f"--input_file={corpus / name}"]
     if name.endswith("jsonl"):  # more bytes, which are cut elsewhere
-        monkeypatch.setattr(input_chunks, "CHUNK_BYTES", 10**9)
+        monkeypatch.setattr(splitting, "CHUNK_BYTES", 10**9)
         monkeypatch.setattr(work_plan, "BUCKET_BYTES", 10**9)
         flags.append("--input_format=jsonl")
         whole = run(corpus, tmp_path)
@@ -53,7 +52,7 @@ def test_shards_are_even_and_whole(whole, corpus, tmp_path):
     run(corpus, tmp_path)
     sizes = [len(content) for content in whole.records]
     assert max(sizes) - min(sizes) < 0.1 * sum(sizes) / SHARDS
-    different = {bytes(c[a:b]) for c in whole.records for a, b in split(c)}
+    different = {bytes(c[a:b]) for c in whole.records for a, b in split_frames(c)}
     assert len(different) > 0.99 * len(records(tmp_path))
 
 
@@ -114,7 +113,7 @@ def test_nothing_is_made_twice(corpus, whole, tmp_path, capsys):
     run(corpus, tmp_path)
     capsys.readouterr()
     assert run(corpus, tmp_path) == whole
-    assert "already there" in capsys.readouterr().out
+    assert "up to date" in capsys.readouterr().out
     assert run(corpus, tmp_path, "--random_seed=3").records != whole.records
     (tmp_path / "ko-00001-of-00003.tfrecord").write_bytes(b"")
     assert run(corpus, tmp_path) == whole
@@ -124,7 +123,7 @@ def test_nothing_is_made_twice(corpus, whole, tmp_path, capsys):
 def test_tasks_share_the_work(corpus, whole, tmp_path, capsys, order):
     for task in order[:2]:
         assert main(arguments(corpus, tmp_path, "--num_tasks=3", f"--task_index={task}")) == 0
-        assert "the last task makes the record files" in capsys.readouterr().out
+        assert "the last task writes the record files" in capsys.readouterr().out
         assert not list(tmp_path.glob("*.tfrecord"))
     assert run(corpus, tmp_path, "--num_tasks=3", f"--task_index={order[2]}") == whole
     # A scheduler may start a task again.
@@ -136,7 +135,7 @@ def test_a_log_says_how_far_it_is(corpus, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(progress, "LINE_INTERVAL", 1e-6)
     run(corpus, tmp_path)
     lines = capsys.readouterr().err.splitlines()
-    size = progress.in_bytes((corpus / "text.txt").stat().st_size)
+    size = progress.format_bytes((corpus / "text.txt").stat().st_size)
     assert lines[0].startswith("making examples: ") and f" of {size}, " in lines[0]
     assert lines[0].endswith(" left")
     (last,) = (line for line in lines if line.startswith("making") and "ended after" in line)
@@ -197,9 +196,9 @@ def test_no_file_is_asked_for_before_it_is_there(corpus, whole, tmp_path, monkey
         return found
 
     for module, name in (
-        (engine, "read_summary"),
-        (engine, "finished_shard"),
-        (disk_space, "finished_shard"),
+        (engine, "read_chunk_summary"),
+        (engine, "read_finished_shard"),
+        (disk_space, "read_finished_shard"),
     ):
         monkeypatch.setattr(module, name, only_finding(getattr(module, name)))
     exists = os.path.exists

@@ -24,7 +24,7 @@ from data_runs import (
     until,
 )
 
-from bert_common.atomic_write import whole_file
+from bert_common.atomic_write import atomic_write
 from bert_common.errors import InputError
 from create_pretraining_data.engine.spark_java import java_for_spark
 from run_scripts.create_data import main
@@ -182,7 +182,7 @@ def test_a_cluster_that_gives_up_is_one_line(
     with monkeypatch.context() as patch:
         patch.setattr(StandIn, "_foreach", die)
         line = complaint(corpus, tmp_path, capsys, *ON_SPARK)
-    assert "Received: Job aborted: Task 0 failed 4 times; the same command goes on" in line
+    assert "Received: Job aborted: Task 0 failed 4 times; the same command resumes" in line
 
     def fall(self, each, numbers):
         raise JavaError("a bug", "PythonException: KeyError")
@@ -249,9 +249,9 @@ def test_signals_are_neither_for_java_nor_for_pyspark(
 def test_two_writers_of_a_file_do_not_meet(tmp_path):
     """Processes of two machines may have the same number."""
     path = tmp_path / "file"
-    with whole_file(path) as first:
+    with atomic_write(path) as first:
         first.write(b"same")
-        with whole_file(path) as second:
+        with atomic_write(path) as second:
             second.write(b"same")
         assert path.read_bytes() == b"same"
     assert path.read_bytes() == b"same" and os.listdir(tmp_path) == ["file"]

@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 
 from bert_common.errors import InputError
-from create_pretraining_data.engine import splitting as input_chunks
+from create_pretraining_data.engine import splitting
 from create_pretraining_data.engine.splitting import (
-    Source,
+    InputFile,
     cut_into_chunks,
     inflate,
     is_gzip,
     read_chunk,
 )
 from create_pretraining_data.instances.layout_checks import find_layout_problems
-from create_pretraining_data.instances.make_instances import ChunkStatistics
+from create_pretraining_data.instances.make_instances import CorpusStatistics
 from create_pretraining_data.instances.text import tokenize_documents
 
 
@@ -42,7 +42,7 @@ def write(tmp_path, content, name="text.txt"):
 
 def chunks_of(files, input_format="text"):
     """The documents of each chunk."""
-    sources = [Source(path, path, os.path.getsize(path)) for path in files]
+    sources = [InputFile(path, path, os.path.getsize(path)) for path in files]
     chunks, _ = cut_into_chunks(sources, input_format)
     return [read_chunk(ranges, input_format) for ranges in chunks]
 
@@ -55,7 +55,7 @@ def test_where_documents_sentences_and_words_begin():
     text = tokenize_documents([["나는 학교에", "간다"], ["가"]], Syllables())
     assert "".join(map(chr, text.ids)) == "나는학교에간다가"
     assert np.flatnonzero(text.word_starts).tolist() == [0, 2, 5, 7]
-    assert (text.sentences, text.documents, text.number) == ([0, 5, 7, 8], [0, 2, 3], 2)
+    assert (text.sentences, text.documents, text.num_documents) == ([0, 5, 7, 8], [0, 2, 3], 2)
     assert [text.sentence_bounds(index) for index in range(2)] == [[0, 5, 7], [7, 8]]
     assert text.words_of(1, 7).tolist() == [2, 5]
 
@@ -117,7 +117,7 @@ def test_an_empty_file_among_others_is_no_error(tmp_path):
 )
 def test_layout_problems(documents, objective, expected):
     total, single = documents
-    statistics = ChunkStatistics(documents=total, single_sentence_documents=single)
+    statistics = CorpusStatistics(documents=total, single_sentence_documents=single)
     found = find_layout_problems(statistics, objective)
     assert len(found) == len(expected)
     assert all(part in line for part, line in zip(expected, found, strict=True))
@@ -140,7 +140,7 @@ def test_chunks_hold_every_document_whole(tmp_path, monkeypatch, seed):
     together = [document for path in files for document in texts([path])]
     assert len(together) == 600 and len(chunks_of(files)) == 1
     size = random.Random(seed).randint(300, 60_000)
-    monkeypatch.setattr(input_chunks, "CHUNK_BYTES", size)
+    monkeypatch.setattr(splitting, "CHUNK_BYTES", size)
     chunks = chunks_of(files)
     assert [document for chunk in chunks for document in chunk] == together
     total = sum(os.path.getsize(path) for path in files)
@@ -151,22 +151,22 @@ def test_chunks_hold_every_document_whole(tmp_path, monkeypatch, seed):
 
 def test_small_files_share_a_chunk(tmp_path, monkeypatch):
     files = [write(tmp_path, f"문서 {i}\n둘", f"{i}.txt") for i in range(40)]
-    monkeypatch.setattr(input_chunks, "CHUNK_BYTES", 100)
+    monkeypatch.setattr(splitting, "CHUNK_BYTES", 100)
     chunks = chunks_of(files)
     assert [len(chunk) for chunk in chunks] == pytest.approx([7] * 6, abs=2)
     assert sum(chunks, []) == [[f"문서 {i}", "둘"] for i in range(40)]
 
 
 def test_a_document_without_an_end_is_cut_between_sentences(tmp_path, monkeypatch):
-    monkeypatch.setattr(input_chunks, "CHUNK_BYTES", 1000)
-    monkeypatch.setattr(input_chunks, "LONGEST_SEARCH", 2000)
+    monkeypatch.setattr(splitting, "CHUNK_BYTES", 1000)
+    monkeypatch.setattr(splitting, "LONGEST_SEARCH", 2000)
     path = write(tmp_path, "\n".join(f"문장 {i}" for i in range(1000)))
     chunks = chunks_of([path])
     assert [sentence for ((*document,),) in chunks for sentence in document] == [
         f"문장 {i}" for i in range(1000)
     ]
     assert len(chunks) > 5
-    sources = [Source(path, path, os.path.getsize(path))]
+    sources = [InputFile(path, path, os.path.getsize(path))]
     assert cut_into_chunks(sources, "text")[1] == set(range(1, len(chunks)))
 
 
@@ -177,15 +177,15 @@ def test_a_line_of_8_megabytes_is_not_cut(tmp_path):
 
 @pytest.fixture
 def short_search(monkeypatch):
-    monkeypatch.setattr(input_chunks, "CHUNK_BYTES", 1000)
-    monkeypatch.setattr(input_chunks, "LONGEST_SEARCH", 4000)
+    monkeypatch.setattr(splitting, "CHUNK_BYTES", 1000)
+    monkeypatch.setattr(splitting, "LONGEST_SEARCH", 4000)
 
 
 def test_a_line_without_an_end_is_cut_between_words(tmp_path, short_search):
     words = [f"낱말{number}" for number in range(5000)]
     path = write(tmp_path, "가\n\n" + "  ".join(words) + "\n\n나")
     size = os.path.getsize(path)
-    chunks, continued = cut_into_chunks([Source(path, path, size)], "text")
+    chunks, continued = cut_into_chunks([InputFile(path, path, size)], "text")
     made = [read_chunk(ranges, "text") for ranges in chunks]
     sentences = [s for chunk in made for document in chunk for s in document]
     assert " ".join(" ".join(sentences).split()) == " ".join(["가", *words, "나"])
@@ -203,11 +203,11 @@ def test_a_word_without_an_end_is_cut_between_characters(tmp_path, short_search)
 
 
 def test_the_memory_for_a_line_without_an_end_is_bounded(tmp_path, monkeypatch):
-    monkeypatch.setattr(input_chunks, "CHUNK_BYTES", 100_000)
-    monkeypatch.setattr(input_chunks, "LONGEST_SEARCH", 400_000)
+    monkeypatch.setattr(splitting, "CHUNK_BYTES", 100_000)
+    monkeypatch.setattr(splitting, "LONGEST_SEARCH", 400_000)
     path = write(tmp_path, "가\n" + "나" * 4_000_000)
     tracemalloc.start()
-    cut_into_chunks([Source(path, path, os.path.getsize(path))], "text")
+    cut_into_chunks([InputFile(path, path, os.path.getsize(path))], "text")
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert most < os.path.getsize(path) / 4
@@ -227,7 +227,7 @@ def test_a_long_json_document_is_cut(tmp_path, short_search, long):
     lines = [json.dumps({"text": document}, ensure_ascii=False) for document in documents]
     before = write(tmp_path, "\n".join(lines[:10]), "1.jsonl")
     path = write(tmp_path, "\n".join(lines[10:]), "2.jsonl")
-    sources = [Source(file, file, os.path.getsize(file)) for file in (before, path)]
+    sources = [InputFile(file, file, os.path.getsize(file)) for file in (before, path)]
     chunks, continued = cut_into_chunks(sources, "jsonl")
     made = [read_chunk(ranges, "jsonl") for ranges in chunks]
     found = [sentence for chunk in made for document in chunk for sentence in document]
@@ -241,7 +241,7 @@ def test_a_long_json_document_is_cut(tmp_path, short_search, long):
 
 
 def test_json_of_more_than_the_memory_is_refused(tmp_path, short_search, monkeypatch):
-    monkeypatch.setattr(input_chunks, "LONGEST_JSON", 100_000)
+    monkeypatch.setattr(splitting, "LONGEST_JSON", 100_000)
     lines = ['{"text": "가"}'] * 7 + [json.dumps({"text": "a" * 2_100_000}), '{"text": "나"}']
     path = write(tmp_path, "\n".join(lines), "a.jsonl")
     with pytest.raises(InputError, match=r"a\.jsonl, line 8: a line must be .* Received: 2 MB"):
@@ -253,7 +253,7 @@ def test_json_lines_are_documents(tmp_path, monkeypatch):
     lines = [json.dumps({"id": 1, "text": "\n".join(document) + "\n"}) for document in documents]
     path = write(tmp_path, "\n".join(lines) + "\n\n", "a.jsonl")
     assert texts([path], "jsonl") == documents
-    monkeypatch.setattr(input_chunks, "CHUNK_BYTES", 500)
+    monkeypatch.setattr(splitting, "CHUNK_BYTES", 500)
     assert texts([path], "jsonl") == documents and len(chunks_of([path], "jsonl")) > 50
 
 
@@ -267,14 +267,14 @@ def test_json_lines_are_documents(tmp_path, monkeypatch):
     ],
 )
 def test_other_json_is_refused_with_file_and_line(tmp_path, monkeypatch, line, part):
-    monkeypatch.setattr(input_chunks, "CHUNK_BYTES", 500)
+    monkeypatch.setattr(splitting, "CHUNK_BYTES", 500)
     path = write(tmp_path, '{"text": "가나다라"}\n' * 99 + line, "a.jsonl")
     with pytest.raises(InputError, match=r"a\.jsonl, line 100: a line must be a JSON .*" + part):
         texts([path], "jsonl")
 
 
 def test_the_line_of_an_error_is_that_of_the_file(tmp_path, monkeypatch):
-    monkeypatch.setattr(input_chunks, "CHUNK_BYTES", 500)
+    monkeypatch.setattr(splitting, "CHUNK_BYTES", 500)
     path = write(tmp_path, "가나다\n라마바\n\n".encode() * 300 + b"abc\xff")
     with pytest.raises(InputError, match=r"text\.txt, line 901:.*0xff at column 4"):
         texts([path])
@@ -288,6 +288,6 @@ def test_gzip_is_inflated(tmp_path):
     assert (tmp_path / "plain").read_bytes() == text
     for damaged in (gzip.compress(text)[:-9], gzip.compress(text)[:-6] + b"abcdef"):
         path = write(tmp_path, damaged, "b.gz")
-        with pytest.raises(InputError, match=r"b\.gz must be a whole gzip file"):
+        with pytest.raises(InputError, match=r"b\.gz must be a complete gzip file"):
             inflate(path, str(tmp_path / "other"))
     assert not list(tmp_path.glob("other*"))

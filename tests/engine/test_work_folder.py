@@ -7,7 +7,7 @@ import shutil
 import pytest
 from data_runs import KILLS, arguments, contents, run, start
 
-from create_pretraining_data.engine.work_folder import MANIFEST, clear
+from create_pretraining_data.engine.work_folder import MANIFEST, remove_work_folder
 from run_scripts.create_data import main
 
 pytestmark = pytest.mark.usefixtures("small")
@@ -76,7 +76,7 @@ def test_killed_while_the_folder_is_removed(corpus, whole, tmp_path, monkeypatch
             patch.setattr(os, "unlink", remove)
             patch.setattr(os, "remove", remove)
             with contextlib.suppress(Death):
-                clear(str(work))
+                remove_work_folder(str(work))
         left = os.listdir(work) if work.exists() else []
         assert MANIFEST in left or all(name.endswith(".lock") for name in left), last
         shutil.rmtree(work, ignore_errors=True)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bert_common.errors import InputError
-from finetuning.inputs import encode_pair, kept_lengths, pad_rows, read_pairs
+from finetuning.inputs import encode_pair, pad_rows, read_pairs
 from tokenization import FullTokenizer
 
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefgh"]
@@ -70,16 +70,6 @@ def test_special_pieces_and_segments(tokenizer):
 )
 def test_what_is_cut(tokenizer, text, second, length, expected):
     assert tokens(tokenizer, encode_pair(tokenizer, text, second, length)) == expected
-
-
-def test_lengths_are_those_of_taking_one_piece_after_the_other():
-    for first in range(12):
-        for other in range(12):
-            for room in range(20):
-                a, b = first, other
-                while a + b > room:
-                    a, b = (a - 1, b) if a > b else (a, b - 1)
-                assert kept_lengths(first, other, room) == (a, b)
 
 
 def test_padding(tokenizer):

@@ -15,7 +15,7 @@ from shared import SHARED
 
 from create_pretraining_data.instances import masking
 from create_pretraining_data.instances.counter_based_random import derive_keys
-from create_pretraining_data.instances.dynamic_masking import make_unmasked_features, mask_records
+from create_pretraining_data.instances.dynamic_masking import make_dynamic_features, mask_records
 from create_pretraining_data.instances.masking import find_units, mask_sequences, prediction_counts
 from create_pretraining_data.instances.packing import lay_out
 from create_pretraining_data.instances.pairs import LengthBalance, PairRules, make_pairs
@@ -23,7 +23,7 @@ from create_pretraining_data.instances.sequences import assemble
 from create_pretraining_data.instances.text import tokenize_documents
 from create_pretraining_data.records.record_format import RecordFormat
 from run_scripts.create_data_plan import make_rules
-from run_scripts.flags.create_data import CreateDataFlags, choose_plan, resolve_defaults
+from run_scripts.flags.create_data import CreateDataFlags, choose_objective, resolve_defaults
 from run_scripts.flags.parser import parse
 from tokenization import FullTokenizer, KoreanTokenizer, SentencePieceTokenizer
 
@@ -62,7 +62,7 @@ def rules(setting):
     )  # ALBERT's defaults
     argv = ["program", "--input_file=x", *script_flags, *GOOGLE[setting]["flags"]]
     flags = parse(CreateDataFlags, argv)
-    plan = choose_plan(flags)
+    plan = choose_objective(flags)
     flags = resolve_defaults(flags, plan.model_type)
     flags = dataclasses.replace(flags, max_seq_length=MAX_SEQ_LENGTH)  # as Google's was run
     return make_rules(flags, plan.objective, tokenizer)
@@ -92,7 +92,7 @@ def make_all(documents, tokenizer, objective, passes, length, seed=12345):
     pairs = [
         pair
         for _ in range(passes)
-        for index in range(text.number)
+        for index in range(text.num_documents)
         for pair in make_pairs(text, index, pair_rules, balance, rng)
     ]
     return assemble(text, np.array(pairs), pair_rules)
@@ -120,11 +120,11 @@ def mask_while_reading(made, masking_rules, key):
     places = masking_rules.max_predictions_per_seq * (1 + masking_rules.do_permutation)
     record_format = RecordFormat(length, places, True, False, 0, masking_rules)
     layout = lay_out(np.arange(len(made.ids)), made.lengths)
-    stored = make_unmasked_features(made, layout, record_format)
+    stored = make_dynamic_features(made, layout, record_format)
     features = mask_records(stored, record_format, key)
     counts = features["masked_lm_weights"].sum(axis=1)
     names = ("input_ids", "masked_lm_positions", "masked_lm_ids")
-    return masking.Masked(*(features[name] for name in names), counts)
+    return masking.MaskedSequences(*(features[name] for name in names), counts)
 
 
 MASKINGS = pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from bert_tf.input.record_checks import check_records
 from bert_tf.training.evaluation import first_records
 from create_pretraining_data.instances.counter_based_random import derive_keys
 from create_pretraining_data.instances.dynamic_masking import mask_records
-from create_pretraining_data.instances.make_instances import ChunkSettings, make_chunk
+from create_pretraining_data.instances.make_instances import InstanceSettings, make_records
 from create_pretraining_data.instances.packing import MOST_SEQUENCES
 from create_pretraining_data.instances.pairs import PairRules
 from create_pretraining_data.records.masking_rules import MaskingRules
@@ -37,8 +37,8 @@ def stored_records(objective, packed, masking):
     """All records of a pass without masks, as arrays, with their format."""
     record_format = RecordFormat(LENGTH, PLACES, objective != "none", False, packed, masking)
     pair_rules = PairRules(objective, LENGTH, 0.1, 1, 2)
-    settings = ChunkSettings(pair_rules, masking, record_format, dupe_factor=1)
-    records = next(make_chunk(documents(), Syllables(), settings, seed=7))
+    settings = InstanceSettings(pair_rules, masking, record_format, dupe_factor=1)
+    records = next(make_records(documents(), Syllables(), settings, seed=7))
     parsed = tf.io.parse_example(records, parsing_spec(record_format))
     return {name: value.numpy() for name, value in parsed.items()}, record_format
 
@@ -59,13 +59,13 @@ def test_without_masks_the_text_comes_back(objective, packed):
     changed = (masked["input_ids"] != stored["input_ids"]).sum()
     assert 0.7 * len(rows) < changed < len(rows)
     # As static records of the same pass, but for the masks.
-    settings = ChunkSettings(
+    settings = InstanceSettings(
         PairRules(objective, LENGTH, 0.1, 1, 2),
         dataclasses.replace(rules, masked_lm_prob=0.0),
         record_format.with_masks(),
         dupe_factor=1,
     )
-    made = next(make_chunk(documents(), Syllables(), settings, seed=7))
+    made = next(make_records(documents(), Syllables(), settings, seed=7))
     static = tf.io.parse_example(made, parsing_spec(settings.record_format))
     static = {name: value.numpy() for name, value in static.items()}
     restored |= {"masked_lm_weights": restored["masked_lm_weights"] * 0}
@@ -175,7 +175,7 @@ def test_the_program_and_the_checks(tmp_path):
     sizes = [len((tmp_path / f"{name}.tfrecord").read_bytes()) for name in ("dynamic", "static")]
     assert sizes[0] <= sizes[1] / 5
     (tmp_path / "dynamic.json").unlink()
-    with pytest.raises(InputError, match="JSON file says how") as error:
+    with pytest.raises(InputError, match="JSON file has the rules for masking") as error:
         check_records([path], 16, 4, config)
     assert "\n" not in str(error.value) and "dynamic.json" in str(error.value)
 
@@ -197,7 +197,7 @@ def test_a_json_file_that_was_changed_is_one_line(tmp_path, change):
     description = json.loads(path.read_text())
     change(description)
     path.write_text(json.dumps(description))
-    with pytest.raises(InputError, match="must say how to draw masks") as error:
+    with pytest.raises(InputError, match="must have the rules for masking") as error:
         check_records(files, 16, 4, CONFIG)
     assert str(path) in str(error.value) and "\n" not in str(error.value)
 

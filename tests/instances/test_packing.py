@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from create_pretraining_data.instances.make_instances import ChunkSettings, make_chunk
+from create_pretraining_data.instances.make_instances import InstanceSettings, make_records
 from create_pretraining_data.instances.packing import MOST_SEQUENCES, lay_out, pack, row_predictions
 from create_pretraining_data.instances.pairs import PairRules
 from create_pretraining_data.records.masking_rules import MaskingRules
@@ -41,14 +41,14 @@ def documents(seed=0):
 
 
 def make(objective, packed, boundary=False, permutation=False):
-    """All records of two passes as dicts of arrays, with the `ChunkStatistics`."""
+    """All records of two passes as dicts of arrays, with the `CorpusStatistics`."""
     record_format = RecordFormat(
         LENGTH, PLACES * (1 + permutation), objective != "none", boundary, packed
     )
     masking = MaskingRules(0.15, PLACES, True, 3, True, permutation, MASK, Syllables.vocab_size)
     pair_rules = PairRules(objective, LENGTH, 0.1, CLS, SEP)
-    settings = ChunkSettings(pair_rules, masking, record_format, dupe_factor=2)
-    passes, records = make_chunk(documents(), Syllables(), settings, seed=7), []
+    settings = InstanceSettings(pair_rules, masking, record_format, dupe_factor=2)
+    passes, records = make_records(documents(), Syllables(), settings, seed=7), []
     while True:
         try:
             records += next(passes)
@@ -143,7 +143,7 @@ def test_layout():
     assert layout.rows.tolist() == [0, 0, 1, 2, 2, 2]
     assert layout.slots.tolist() == [0, 1, 0, 0, 1, 2]
     assert layout.starts.tolist() == [0, 2, 0, 0, 1, 3]
-    assert layout.number == 3
+    assert layout.num_rows == 3
 
 
 def test_a_permuted_sequence_needs_twice_the_places():

@@ -10,8 +10,9 @@ from create_pretraining_data.instances import pairs
 from create_pretraining_data.instances.pairs import (
     LengthBalance,
     PairRules,
-    find_chunk,
+    gather_sentences,
     is_too_short_for_a_pair,
+    truncated_lengths,
 )
 from create_pretraining_data.instances.sequences import assemble
 
@@ -208,14 +209,14 @@ class Drawn:
 def test_chunks():
     bounds = text_of(make_documents([[1, 1, 1, 2, 1]])).sentences  # 1, 1, 1, 3, 1 pieces
     most, least = Drawn(1.0), Drawn(0.0)
-    assert find_chunk(bounds, 0, 2, most) == range(0, 2)
-    assert find_chunk(bounds, 0, 1, most) == range(0, 2)  # two sentences at least
-    assert find_chunk(bounds, 2, 100, most) == range(2, 5)
+    assert gather_sentences(bounds, 0, 2, most) == range(0, 2)
+    assert gather_sentences(bounds, 0, 1, most) == range(0, 2)  # two sentences at least
+    assert gather_sentences(bounds, 2, 100, most) == range(2, 5)
     # Only one is left: backwards, to a length between 1 and the target.
-    assert find_chunk(bounds, 4, 4, most) == range(3, 5)
-    assert find_chunk(bounds, 4, 5, most) == range(2, 5)
-    assert find_chunk(bounds, 4, 100, most) == range(0, 5)
-    assert find_chunk(bounds, 4, 100, least) == range(3, 5)
+    assert gather_sentences(bounds, 4, 4, most) == range(3, 5)
+    assert gather_sentences(bounds, 4, 5, most) == range(2, 5)
+    assert gather_sentences(bounds, 4, 100, most) == range(0, 5)
+    assert gather_sentences(bounds, 4, 100, least) == range(3, 5)
 
 
 def test_the_longer_segment_is_shortened_from_either_end():
@@ -264,7 +265,7 @@ def test_the_overstepping_sentence_lies_in_either_segment():
     text = text_of(make_documents([[rng.randint(1, 10) for _ in range(20)] for _ in range(100)]))
     differences = []
     for _ in range(10):
-        for index in range(text.number):
+        for index in range(text.num_documents):
             for sequence in make_sequences(text, index, rules("sop", 32), AnySplit(), rng):
                 a, b = segments(sequence)
                 if abs(len(a) - len(b)) > 1:
@@ -304,3 +305,13 @@ def test_assemble():
     assert [np.flatnonzero(row).tolist() for row in made.word_starts] == [[1, 3, 5], [1, 2, 3]]
     assert made.lengths.tolist() == [7, 5] and made.borders.tolist() == [5, 5]
     assert made.labels.tolist() == [1, 0]
+
+
+def test_truncation_is_equal_to_removing_one_piece_at_a_time():
+    for first in range(12):
+        for second in range(12):
+            for room in range(20):
+                a, b = first, second
+                while a + b > room:
+                    a, b = (a - 1, b) if a > b else (a, b - 1)
+                assert truncated_lengths(first, second, room) == (a, b)

@@ -168,11 +168,11 @@ def test_the_program_splits_and_says_so(text, tmp_path, capsys, monkeypatch):
     assert made["settings"]["sentence splitter"] == "kiwi 1"
     capsys.readouterr()
     assert main(arguments(tmp_path, "--split_sentences")) == 0
-    assert "already there" in capsys.readouterr().out
+    assert "up to date" in capsys.readouterr().out
     # Another version may split otherwise.
     monkeypatch.setattr("run_scripts.create_data_plan.describe_splitter", lambda: "kiwi 2")
     assert main(arguments(tmp_path, "--split_sentences")) == 0
-    assert "already there" not in capsys.readouterr().out
+    assert "up to date" not in capsys.readouterr().out
 
 
 def test_without_kiwipiepy_it_is_one_line(text, tmp_path, capsys, monkeypatch):

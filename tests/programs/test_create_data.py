@@ -242,8 +242,8 @@ def one_line(capsys):
         (["--tokenizer_dir=x", "--vocab_file="], ["--tokenizer_dir=x", "--tokenizer=korean"]),
         (["--tokenizer_dir=x", "--vocab_file=", "--tokenizer="], ["x"]),
         (["--output_file=a.tfrecord,b.tfrecord,a.tfrecord"], ["a.tfrecord twice"]),
-        (["--output_file=/"], ["/, which is none"]),
-        (["--output_file=/dev/null/a.tfrecord"], ["a folder that can be made", "/dev/null"]),
+        (["--output_file=/"], ["/, which is another kind"]),
+        (["--output_file=/dev/null/a.tfrecord"], ["a folder that can be created", "/dev/null"]),
         (["--output_file=/proc/a.tfrecord"], ["made and written to", "/proc"]),
         (["--output_file=,"], ["--output_file must name a file", "','"]),
     ],
@@ -344,8 +344,8 @@ def test_warnings(folder, capsys):
 def test_meaningless_flags_say_so(folder, capsys):
     run(folder, "--input_file_mode=rb", "--parallel")
     lines = capsys.readouterr().out.splitlines()
-    assert lines[1].startswith("--input_file_mode means nothing here")
-    assert lines[2].startswith("--parallel means nothing here")
+    assert lines[1].startswith("--input_file_mode has no effect here")
+    assert lines[2].startswith("--parallel has no effect here")
 
 
 def test_help_and_bad_input_come_without_tensorflow(folder):

@@ -227,7 +227,7 @@ def test_numbers_within_strings():
     values = parse(PretrainFlags, command_line(PretrainFlags, f"--bucket_boundaries={long}"))
     with pytest.raises(InputError, match="--bucket_boundaries must be"):
         read_bucket_boundaries(values, FORMAT)
-    with pytest.raises(InputError, match="number after @"):
+    with pytest.raises(InputError, match="number of shards, after @"):
         expand_output_file("a@99999999999")
     assert expand_output_file(f"a@{long}") == [f"a@{long}"]  # a name that is too long
 

@@ -6,7 +6,7 @@ from paths import ROOT
 from finetuning.datasets import DATASETS
 from finetuning.ner.data import FORMATS
 from run_scripts.classifier import ClassifierFlags
-from run_scripts.create_data import CreateDataFlags, choose_plan
+from run_scripts.create_data import CreateDataFlags, choose_objective
 from run_scripts.flags.declaration import resolve_model_defaults
 from run_scripts.flags.finetune import check_finetune_flags, resolve_steps, training_steps
 from run_scripts.flags.parser import parse
@@ -26,7 +26,7 @@ def test_data_and_training_fit(job, monkeypatch):
     monkeypatch.chdir(FLAGFILES.parents[1])  # the paths in them are from the project's root
     given = ["--input_file=a", "--output_file=b"] if job == "quickstart" else []
     data = parse(CreateDataFlags, ["create", f"--flagfile={FLAGFILES}/{job}_data.flags", *given])
-    plan = choose_plan(data)
+    plan = choose_objective(data)
     data = resolve_model_defaults(data, plan.model_type)
     given = ["--input_file=b", "--output_dir=c", "--do_train"] if job == "quickstart" else []
     train = parse(PretrainFlags, ["run", f"--flagfile={FLAGFILES}/{job}_pretrain.flags", *given])

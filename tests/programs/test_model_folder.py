@@ -9,7 +9,7 @@ from tiny import SIZES
 from bert_common.errors import InputError
 from bert_tf import BertConfig
 from run_scripts.extract_features import ExtractFeaturesFlags
-from run_scripts.flags.create_data import CreateDataFlags, choose_plan
+from run_scripts.flags.create_data import CreateDataFlags, choose_objective
 from run_scripts.flags.parser import parse
 from run_scripts.flags.pretrain import PretrainFlags, check_vocabulary
 from run_scripts.model_folder import fill_in_model, fill_in_tokenizer, find_checkpoint
@@ -172,7 +172,7 @@ def test_records_for_a_model(tmp_path):
     def plan(model, *flags):
         given = [f"--model_dir={model}", "--input_file=a", *flags]
         flags = parse(CreateDataFlags, ["create", *given])
-        chosen = choose_plan(flags)
+        chosen = choose_objective(flags)
         return chosen.objective, chosen.model_type, fill_in_tokenizer(flags)
 
     bert = write(tmp_path / "uncased_L-2_H-128_A-2", *BERT)

@@ -15,8 +15,8 @@ from bert_common.errors import InputError
 from run_scripts.extract_features import ExtractFeaturesFlags
 from run_scripts.flags.create_data import (
     CreateDataFlags,
+    choose_objective,
     choose_output_files,
-    choose_plan,
     resolve_defaults,
 )
 from run_scripts.flags.declaration import PerModel, flag, resolve_model_defaults
@@ -429,7 +429,7 @@ def test_flags_of_one_reference_choose_its_column():
         (["--spm_model_file=m", "--objective=nsp"], "bert"),
     ):
         values = parse(CreateDataFlags, ["create_pretraining_data", "--input_file=a", *arguments])
-        assert choose_plan(values).model_type == model_type
+        assert choose_objective(values).model_type == model_type
 
 
 def launch(*command):

@@ -14,7 +14,7 @@ from bert_common.errors import InputError
 from bert_tf.checkpoint import save_google_checkpoint
 from run_scripts.tools.glue_plan import main as plan
 from run_scripts.tools.glue_plan import model_flags
-from run_scripts.tools.glue_table import glue_average, read_numbers
+from run_scripts.tools.glue_table import glue_average, read_results
 from run_scripts.tools.glue_table import main as table
 
 TOKENIZER = ROOT / "tests" / "data" / "sample_tokenizer"
@@ -130,8 +130,8 @@ def test_glue_table(tmp_path, capsys):
     assert lines[7] == "without results: sst-2, sts-b, qqp, qnli, rte"
     # (0.5 + 0.9 + 0.75) / 3
     assert lines[8] == (
-        "GLUE average: 71.67 over 3 tasks, which is no average of GLUE: without sst-2, sts-b, qqp, "
-        "qnli, rte"
+        "GLUE average: 71.67 over 3 tasks, which is not the full GLUE average: without sst-2, "
+        "sts-b, qqp, qnli, rte"
     )
 
 
@@ -175,7 +175,7 @@ def test_korean_table(tmp_path, capsys):
 
 
 def test_table_of_nothing(tmp_path, capsys):
-    assert read_numbers(tmp_path) == {}
+    assert read_results(tmp_path) == {}
     assert table(["table", "--benchmark=glue", f"--output_dir={tmp_path}"]) == 1
     assert "with eval_results.txt. Received: " in capsys.readouterr().err
 
@@ -222,7 +222,7 @@ def test_script_goes_on(tmp_path):
     assert second.returncode == 0, second.stderr
     assert len(log.read_text().splitlines()) == 3
     assert "\nout/cola is there already" in second.stdout
-    assert "GLUE average: 62.50 over 2 tasks, which is no average of GLUE" in second.stdout
+    assert "GLUE average: 62.50 over 2 tasks, which is not the full GLUE average" in second.stdout
 
 
 def test_script_without_arguments():

@@ -13,7 +13,7 @@ from bert_tf.config import BertConfig
 from bert_tf.input.batch_plan import BatchPlan
 from bert_tf.input.pipeline import evaluation_dataset, training_dataset
 from bert_tf.input.record_checks import check_records
-from create_pretraining_data.records.metadata import KIND, is_made, tokenizer_beside
+from create_pretraining_data.records.metadata import KIND, are_up_to_date, tokenizer_beside
 from create_pretraining_data.records.reader import count_records, find_corruption
 from run_scripts.create_data import main
 from run_scripts.flags.pretrain import read_records_tokenizer
@@ -136,7 +136,9 @@ def test_what_the_json_file_does_not_say_is_not_known(made, tmp_path, capsys, mi
     line = one_line(capsys)
     assert ("has 14" if missing == "record_format" else "has 3") in line, line
     settings = description.get("settings", {})
-    assert is_made([str(tmp_path / "plain-00000-of-00002.tfrecord")], settings) == bool(settings)
+    assert are_up_to_date([str(tmp_path / "plain-00000-of-00002.tfrecord")], settings) == bool(
+        settings
+    )
 
 
 def test_compressed_records_are_read(made):

@@ -45,7 +45,7 @@ PAIRS = (
 def test_two_sets_of_alike_names(make, tmp_path, capsys, first, second, of_first, of_second):
     if first == "o.json":  # where it describes nothing
         assert make(first) == 0 and make(second) == 1
-        assert "must leave other JSON files alone" in one_line(capsys.readouterr().err)
+        assert "must not conflict with other JSON files" in one_line(capsys.readouterr().err)
         second = "p.tfrecord@2"
         of_second = "p.json"
     else:
@@ -56,7 +56,7 @@ def test_two_sets_of_alike_names(make, tmp_path, capsys, first, second, of_first
     assert make(second, "--random_seed=3", "--max_seq_length=24") == 0
     capsys.readouterr()
     assert make(first, "--random_seed=3") == 0
-    assert "already there" in capsys.readouterr().out
+    assert "up to date" in capsys.readouterr().out
     for name, length, file in ((first, 32, of_first), (second, 24, of_second)):
         for path in files_of(tmp_path, name):
             assert read_format(path).max_seq_length == length

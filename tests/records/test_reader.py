@@ -12,7 +12,7 @@ from paths import TEST_DATA
 
 from bert_common.errors import InputError
 from create_pretraining_data.instances.features import make_features
-from create_pretraining_data.instances.masking import Masked
+from create_pretraining_data.instances.masking import MaskedSequences
 from create_pretraining_data.records.encoding import encode_record, encode_records
 from create_pretraining_data.records.reader import (
     Corruption,
@@ -22,7 +22,7 @@ from create_pretraining_data.records.reader import (
     read_format,
 )
 from create_pretraining_data.records.record_format import RecordFormat
-from create_pretraining_data.records.tfrecord import frame, split
+from create_pretraining_data.records.tfrecord import frame, split_frames
 
 DATA = TEST_DATA / "pretraining_data"
 FORMATS = [
@@ -90,7 +90,7 @@ def test_an_instance_is_padded_to_the_format():
     )
     sequences = sequences_from([row], width=10)
     ids, positions, labels = [1, 3, 11, 12, 2, 20, 3, 2, 0, 0], [1, 6, 0], [10, 21, 0]
-    masked = Masked(*map(np.array, ([ids], [positions], [labels], [2])))
+    masked = MaskedSequences(*map(np.array, ([ids], [positions], [labels], [2])))
     record_format = RecordFormat(10, 3, sentence_label=True, token_boundary=True)
     features = make_features(sequences, masked, record_format, pad_id=9)
     assert {name: values[0].tolist() for name, values in features.items()} == {
@@ -159,12 +159,12 @@ def test_the_frames_are_those_of_tensorflow(tmp_path):
     path = write_raw(tmp_path / "a.tfrecord", *records)
     content = Path(path).read_bytes()
     assert b"".join(map(frame, records)) == content
-    assert [content[a + 12 : b - 4] for a, b in split(content)] == records
+    assert [content[a + 12 : b - 4] for a, b in split_frames(content)] == records
     for position in (3, 9, 30, len(content) - 1):
         with pytest.raises(ValueError, match="damaged|cut off"):
-            split(flip(content, position))
+            split_frames(flip(content, position))
     with pytest.raises(ValueError, match="cut off"):
-        split(content[:-1])
+        split_frames(content[:-1])
 
 
 def test_inspect_record():

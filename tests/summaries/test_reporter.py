@@ -330,13 +330,13 @@ def test_a_flipped_bit_costs_one_event(tmp_path, where, recwarn):
     run_until(tmp_path, 0, 16, checkpoints=100).__exit__()
     (path,) = event_files(tmp_path)
     whole = path.read_bytes()
-    starts = [start for start, _, _ in tfrecord.find(whole)]
+    starts = [start for start, _, _ in tfrecord.find_frames(whole)]
     byte = {"length": starts[9], "event": starts[9] + 20, "last event": starts[-1] + 20}[where]
     flip(path, byte)
     damaged = path.read_bytes()
     before = sum(map(len, curves(tmp_path).values()))
     drop_later_events(str(tmp_path), 16)
-    frames = [whole[start:end] for start, end, _ in tfrecord.find(whole)]
+    frames = [whole[start:end] for start, end, _ in tfrecord.find_frames(whole)]
     frames.pop(-1 if where == "last event" else 9)
     assert path.read_bytes() == b"".join(frames)
     (aside,) = tmp_path.glob("events.out.damaged.*")

@@ -14,8 +14,7 @@ import pytest
 import tensorflow as tf
 from paths import ROOT
 
-from create_pretraining_data.engine import splitting as input_chunks
-from create_pretraining_data.engine import work_plan
+from create_pretraining_data.engine import splitting, work_plan
 from create_pretraining_data.records.reader import find_corruption, open_records
 from run_scripts.create_data import main
 
@@ -48,9 +47,9 @@ KILLS = {
     "in the first chunk": 'die_at(intermediate_file, "frame", 40)',
     "in pass 1": 'die_at(intermediate_file, "frame", 700)',
     "between": 'import run_scripts.create_data as p; die_at(p, "read_summaries", 1)',
-    "in pass 2": 'die_at(shards, "split", 200)',
+    "in pass 2": 'die_at(shards, "split_frames", 200)',
     "before the JSON": 'import run_scripts.create_data as p; die_at(p, "write_sidecars", 1)',
-    "before the end": 'import run_scripts.create_data as p; die_at(p, "clear", 1)',
+    "before the end": 'import run_scripts.create_data as p; die_at(p, "remove_work_folder", 1)',
 }
 
 
@@ -78,7 +77,7 @@ def make_corpus(folder):
 
 def make_small(patch):
     """Makes the program cut little text into many chunks, in this process."""
-    patch.setattr(input_chunks, "CHUNK_BYTES", CHUNK_BYTES)
+    patch.setattr(splitting, "CHUNK_BYTES", CHUNK_BYTES)
     patch.setattr(work_plan, "BUCKET_BYTES", BUCKET_BYTES)
 
 

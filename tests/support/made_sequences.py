@@ -6,7 +6,7 @@ import numpy as np
 
 from create_pretraining_data.instances.pairs import make_pairs
 from create_pretraining_data.instances.sequences import Sequences, assemble
-from create_pretraining_data.instances.text import Text
+from create_pretraining_data.instances.text import TokenizedText
 
 
 class Sentence(NamedTuple):
@@ -26,7 +26,7 @@ class Sequence(NamedTuple):
 
 
 def text_of(documents):
-    """A `Text` of documents, lists of `Sentence`."""
+    """A `TokenizedText` of documents, lists of `Sentence`."""
     sentences = [sentence for document in documents for sentence in document]
     bounds = np.cumsum([0, *(len(sentence.ids) for sentence in sentences)]).tolist()
     starts = np.zeros(bounds[-1], bool)
@@ -34,7 +34,7 @@ def text_of(documents):
         starts[[offset + start for start in sentence.word_starts]] = True
     ids = [piece for sentence in sentences for piece in sentence.ids]
     documents = np.cumsum([0, *map(len, documents)]).tolist()
-    return Text(np.array(ids, np.int32), starts, bounds, documents)
+    return TokenizedText(np.array(ids, np.int32), starts, bounds, documents)
 
 
 def make_sequences(text, index, rules, balance, rng):

@@ -141,9 +141,9 @@ def real_tokenizers(tmp_path_factory):
     return made
 
 
-def test_every_switch_is_set_in_two_ways(real_tokenizers):
-    for switch in KoreanTokenizer.switches:
-        assert len({getattr(real_tokenizers[name], switch) for name in REAL}) > 1, switch
+def test_every_option_is_set_in_two_ways(real_tokenizers):
+    for option in vars(KoreanTokenizer.options_type()):
+        assert len({real_tokenizers[name].config()[option] for name in REAL}) > 1, option
 
 
 @pytest.mark.parametrize("name", [*REAL, "full"])

@@ -62,7 +62,7 @@ def test_text_that_is_not_utf8_is_counted_or_refused(tmp_path, capsys):
     path = tmp_path / "text.txt"
     path.write_bytes("학교에서 공부했다.\n".encode() * 30 + b"\xff\xfe" + b"\n")
     assert learn(path, tmp_path / "out") == 0
-    assert "warning: 1 of 31 lines are not UTF-8: 2 bytes left out" in capsys.readouterr().err
+    assert "warning: 1 of 31 lines are not UTF-8: 2 bytes skipped" in capsys.readouterr().err
     assert learn(path, tmp_path / "out", "--strict_utf8") == 1
     assert capsys.readouterr().err.startswith(f"error: {path}, line 31: the text must be UTF-8")
 
@@ -101,7 +101,7 @@ def test_the_size_of_text_is_that_of_what_is_read(tmp_path):
 
 
 DAMAGED = {
-    "a.gz must be a whole gzip file": (
+    "a.gz must be a complete gzip file": (
         "a.gz", "text", gzip.compress("가 나\n".encode() * 999)[:-9],
     ),
     "a.json, line 3: a line must be a JSON object": (
@@ -140,12 +140,12 @@ BAD = {
     "num_unused must be at least 0": [
         "--input_file={corpus}", "--output_dir={folder}/out", "--num_unused=-1",
     ],
-    "a folder that can be made": ["--input_file={corpus}", "--output_dir={corpus}/out"],
+    "a folder that can be created": ["--input_file={corpus}", "--output_dir={corpus}/out"],
     "must not hold the text": ["--input_file={folder}/vocab.txt", "--output_dir={folder}"],
-    "--text goes with --compare": [
+    "--text must come with --compare": [
         "--input_file={corpus}", "--output_dir={folder}/out", "--text=가",
     ],
-    "--compare stands alone": ["--compare={folder}", "--output_dir={folder}"],
+    "--compare must be given without --output_dir": ["--compare={folder}", "--output_dir={folder}"],
     "--compare must name a vocabulary": ["--compare=,"],
     "a vocabulary must be a folder": ["--compare={folder}"],
     "File must exist": ["--compare={folder}/none.txt"],

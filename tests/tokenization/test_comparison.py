@@ -6,7 +6,7 @@ import pytest
 from paths import ROOT, TEST_DATA
 
 from tokenization import InputError
-from tokenization.comparison import boundaries, open_cutter
+from tokenization.comparison import boundaries, open_vocabulary
 
 DATA = TEST_DATA / "tokenization"
 CORPUS = ROOT / "sample_corpus" / "train.txt"
@@ -44,7 +44,7 @@ def hugging_face(path, kind):
 def test_a_tokenizer_json(tmp_path, kind):
     path = tmp_path / "tokenizer.json"
     hugging_face(path, kind)
-    cutter = open_cutter(path)
+    cutter = open_vocabulary(path)
     assert cutter.kind == ("byte-level BPE" if kind == "byte-level" else "BPE")
     assert cutter.size == 1200
     pieces = cutter.pieces("나는 바다를 보았다")
@@ -64,11 +64,11 @@ def test_a_bpe_model_of_sentencepiece(tmp_path):
         input=str(CORPUS), model_prefix=str(tmp_path / "bpe"), model_type="bpe",
         vocab_size=1500, minloglevel=2,
     )  # fmt: skip
-    assert open_cutter(tmp_path / "bpe.model").kind == "BPE"
+    assert open_vocabulary(tmp_path / "bpe.model").kind == "BPE"
 
 
 def test_a_sentencepiece_model():
-    cutter = open_cutter(DATA / "spm_small.model")
+    cutter = open_vocabulary(DATA / "spm_small.model")
     assert cutter.kind == "unigram"
     pieces = cutter.pieces("hello world")
     assert "".join(map(cutter.plain, pieces)) == "helloworld"
@@ -76,7 +76,7 @@ def test_a_sentencepiece_model():
 
 @pytest.mark.parametrize("path", [SAMPLE, SAMPLE / "vocab.txt"])
 def test_wordpiece(path):
-    cutter = open_cutter(path)
+    cutter = open_vocabulary(path)
     assert (cutter.kind, cutter.size) == ("WordPiece", 2758)
     for word in WORDS[:4]:
         assert boundaries(word, list(map(cutter.plain, cutter.pieces(word)))) is not None
@@ -97,4 +97,4 @@ def test_files_of_no_kind_are_refused(tmp_path, name):
     if name.endswith(".json"):
         pytest.importorskip("tokenizers", reason="the package tokenizers is not here")
     with pytest.raises(InputError, match=BAD_FILES[name]):
-        open_cutter(path)
+        open_vocabulary(path)

@@ -358,7 +358,7 @@ BAD_SETTINGS = {
     "character_coverage must be above 0": {"character_coverage": 1.5},
     "analyser must be one of": {"analyser": "mecab"},
     "hold no space": {"user_symbols": ("a b",)},
-    "no other line": {"user_symbols": ("[UNK]",)},
+    "on another line too": {"user_symbols": ("[UNK]",)},
 }
 
 

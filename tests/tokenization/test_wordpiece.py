@@ -1,5 +1,6 @@
 """What the tokenizers promise beyond the recorded outputs: Korean kept whole, errors, files."""
 
+import dataclasses
 import json
 import os
 import pickle
@@ -7,6 +8,7 @@ import subprocess
 import sys
 import unicodedata
 import warnings
+from typing import Literal
 
 import pytest
 from paths import ROOT, TEST_DATA
@@ -327,10 +329,10 @@ def test_bytes_of_an_odd_vocabulary_are_kept(tmp_path):
     assert (tmp_path / "vocab.txt").read_bytes() == (DATA / "vocab_quirks.txt").read_bytes()
 
 
-def test_every_switch_is_in_the_fingerprint(vocab_file, tmp_path):
-    others = {str: "@@", int: 3, (True, False): None, ("NFC", None): None}
-    others["word", "character"] = "character"
-    # Two that need something: what they need comes with them.
+def test_every_option_is_in_the_fingerprint(vocab_file, tmp_path):
+    others = {str: "@@", int: 3, Literal["NFC", None]: None}
+    others[Literal["word", "character"]] = "character"
+    # Two that need others: these come with them.
     needs = {
         "jamo_fallback": {},
         "word_end_marker_at": {"word_end_marker": "_", "unknown": "character"},
@@ -338,28 +340,30 @@ def test_every_switch_is_in_the_fingerprint(vocab_file, tmp_path):
     write_vocab(vocab_file, [*SPECIAL, *PIECES, *JAMO, "##_"])
     plain = KoreanTokenizer(vocab_file)
     prints = {plain.fingerprint(), FullTokenizer(vocab_file, False).fingerprint()}
-    for name, allowed in KoreanTokenizer.switches.items():
-        if name == "word_end_marker_at":
+    options = dataclasses.fields(KoreanTokenizer.options_type)
+    for option in options:
+        if option.name == "word_end_marker_at":
             other = "eojeol"
         else:
-            other = not plain.config()[name] if allowed == (True, False) else others[allowed]
-        switches = needs.get(name, {}) | {name: other}
-        prints.add(KoreanTokenizer(vocab_file, **switches).fingerprint())
+            other = not option.default if option.type is bool else others[option.type]
+        values = needs.get(option.name, {}) | {option.name: other}
+        prints.add(KoreanTokenizer(vocab_file, **values).fingerprint())
     other_vocab = write_vocab(tmp_path / "other.txt", [*SPECIAL, *PIECES, "새"])
     prints.add(KoreanTokenizer(other_vocab).fingerprint())
-    assert len(prints) == 3 + len(KoreanTokenizer.switches)
+    assert len(prints) == 3 + len(options) == 17
     assert all(len(print_) == 64 for print_ in prints)
     assert plain.fingerprint() == KoreanTokenizer(vocab_file).fingerprint()
 
 
-def test_config_names_every_switch(vocab_file):
+def test_config_names_every_option(vocab_file):
     assert every_tokenizer(vocab_file)[0].config() == {"kind": "full", "do_lower_case": False}
     for tokenizer in every_tokenizer(vocab_file):
-        assert set(tokenizer.config()) == {"kind", *tokenizer.switches}
+        names = [option.name for option in dataclasses.fields(tokenizer.options_type)]
+        assert list(tokenizer.config()) == ["kind", *names]
         assert KINDS[tokenizer.kind][0] is type(tokenizer)
 
 
-def test_switches_left_out_have_their_defaults(vocab_file, tmp_path):
+def test_options_left_out_have_their_defaults(vocab_file, tmp_path):
     (tmp_path / "tokenizer_config.json").write_text('{"kind": "korean"}')
     vocab_file.rename(tmp_path / "vocab.txt")
     assert load_tokenizer(tmp_path).config() == KoreanTokenizer(tmp_path / "vocab.txt").config()

@@ -1,1 +1,1 @@
-"""The tokenizers as TensorFlow operations; graph is the file to open first."""
+"""Tokenizers as TensorFlow operations; graph is the file to open first."""

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 
 class Table:
-    """A value for each code point, in pages of which equal ones are kept once.
+    """A value for each code point, in pages, of which equal ones are stored once.
 
     Args:
         values: [CODE_POINTS], of int32 or bool.
@@ -20,7 +20,7 @@ class Table:
         self._starts = (index.reshape(-1) * 256).astype(np.int32)
 
     def __call__(self, code_points):
-        """The values of int32 code points of any shape."""
+        """Looks up int32 code points of any shape."""
         starts = tf.gather(self._starts, tf.bitwise.right_shift(code_points, 8))
         return tf.gather(self._pages, starts + (code_points & 255))
 
@@ -29,16 +29,16 @@ class Replacements:
     """Replaces each character by a string, as `str.translate` does.
 
     Args:
-        replaced: as `tables.replacements` gives it.
+        arrays: as from `tables.replacements`.
     """
 
-    def __init__(self, replaced):
-        values, starts, lengths = replaced
+    def __init__(self, arrays):
+        values, starts, lengths = arrays
         self._values = np.append(values, np.int32(0))  # never empty
         self._starts, self._lengths = Table(starts), Table(lengths)
 
     def __call__(self, characters, splits):
-        """Code points [C] and row splits [B + 1] to such after the replacement."""
+        """Replaces code points [C] with row splits [B + 1]; returns both after the replacement."""
         lengths = self._lengths(characters)
         ends = tf.cumsum(lengths)
         source = tf.repeat(tf.range(tf.size(characters)), lengths)

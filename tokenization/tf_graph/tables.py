@@ -1,7 +1,7 @@
-"""What the graph form knows about characters, as arrays made from Python's `unicodedata`.
+"""Computes the graph's character tables from Python's `unicodedata`.
 
-One version of Unicode decides, that of the Python that makes the tables: neither RE2 nor ICU is
-asked what a character is. A saved graph keeps its tables.
+So a single version of Unicode decides, that of the Python that computes the tables, and not RE2's
+or ICU's. A saved graph keeps its tables.
 """
 
 import functools
@@ -10,7 +10,7 @@ import unicodedata
 
 import numpy as np
 
-from tokenization.characters import is_chinese
+from tokenization.characters import is_chinese, second_characters
 from tokenization.normalization import STRIP_ACCENTS, korean_cleaner
 
 CODE_POINTS = sys.maxunicode + 1
@@ -19,7 +19,7 @@ REPLACEMENT = 0xFFFD
 
 @functools.cache
 def assigned() -> tuple[int, ...]:
-    """The code points that have properties of their own, by Unicode or by `CHINESE_BLOCKS`."""
+    """The code points with properties of their own, by Unicode or by `CHINESE_BLOCKS`."""
     return tuple(
         code
         for code in range(CODE_POINTS)
@@ -29,12 +29,12 @@ def assigned() -> tuple[int, ...]:
 
 @functools.cache
 def unassigned() -> np.ndarray:
-    """bool [CODE_POINTS]: category Cn, which a later version of Unicode may fill."""
+    """bool [CODE_POINTS]: category Cn, to which later versions of Unicode may assign characters."""
     return np.array([unicodedata.category(chr(code)) == "Cn" for code in range(CODE_POINTS)])
 
 
 def members(characters) -> np.ndarray:
-    """bool [CODE_POINTS]: which characters are among these."""
+    """bool [CODE_POINTS]: whether a character is among these."""
     table = np.zeros(CODE_POINTS, bool)
     table[[ord(character) for character in characters]] = True
     return table
@@ -42,7 +42,7 @@ def members(characters) -> np.ndarray:
 
 @functools.cache
 def having(test) -> np.ndarray:
-    """bool [CODE_POINTS]: the characters of which `test` is true."""
+    """bool [CODE_POINTS]: whether a character passes a test."""
     return members(filter(test, map(chr, assigned())))
 
 
@@ -55,15 +55,15 @@ def cleaned(fold: bool, drop_invisible: bool, marker: str):
 
 @functools.cache
 def replacements(replace) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Tables of a function from a character to a string.
+    """Tabulates a function from a character to a string.
 
     Args:
-        replace: leaves unassigned and private characters as they are.
+        replace: the function, which does not change unassigned and private characters.
 
     Returns:
-        int32 `values`, the code points of all strings that replace something, one after the
-        other; int32 [CODE_POINTS] `starts`, where a character's string begins in `values`; int32
-        [CODE_POINTS] `lengths`. A character that stays has length 1 and start -1.
+        int32 `values`, the code points of all replacements, one after another; int32 [CODE_POINTS]
+        `starts`, where a character's replacement begins in `values`; int32 [CODE_POINTS] `lengths`.
+        A character that stays has start -1 and length 1.
     """
     values = []
     starts = np.full(CODE_POINTS, -1, np.int32)
@@ -76,9 +76,13 @@ def replacements(replace) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return np.array(values, np.int32), starts, lengths
 
 
-def single(replaced) -> tuple[np.ndarray, np.ndarray]:
-    """int32 and bool [CODE_POINTS] of `replacements`: the one character that comes; is it one."""
-    values, starts, lengths = replaced
+def single(arrays) -> tuple[np.ndarray, np.ndarray]:
+    """Finds the replacements, as from `replacements`, that are a single character.
+
+    Returns:
+        int32 [CODE_POINTS], that character; bool [CODE_POINTS], whether it is a single one.
+    """
+    values, starts, lengths = arrays
     one = np.arange(CODE_POINTS, dtype=np.int32)
     changed = (lengths == 1) & (starts >= 0)
     one[changed] = values[starts[changed]]
@@ -86,32 +90,30 @@ def single(replaced) -> tuple[np.ndarray, np.ndarray]:
 
 
 def decomposed_without_accents(character: str) -> str:
-    """What FullTokenizer makes of a lower-case character."""
+    """Decomposes a lower-case character and drops accents, as FullTokenizer does."""
     return unicodedata.normalize("NFD", character).translate(STRIP_ACCENTS)
 
 
 @functools.cache
 def may_normalize() -> np.ndarray:
-    """bool [CODE_POINTS]: characters that NFC may change, or that may change one before them."""
-    table = np.zeros(CODE_POINTS, bool)
-    seconds = [*range(0x1161, 0x1176), *range(0x11A8, 0x11C3)]  # by rule, not by decomposition
+    """bool [CODE_POINTS]: whether NFC may change a character, or one before it because of it."""
+    table = members(second_characters())
     for code in assigned():
         character = chr(code)
-        decomposition = unicodedata.decomposition(character)
-        if " " in decomposition and decomposition[0] != "<":
-            seconds.append(int(decomposition.split()[1], 16))
         if unicodedata.combining(character) or unicodedata.normalize("NFC", character) != character:
             table[code] = True
-    table[seconds] = True
     return table
 
 
 @functools.cache
 def casing() -> tuple[np.ndarray, np.ndarray]:
-    """bool [CODE_POINTS] twice: what a final sigma regards as cased, what it looks past.
+    """Finds the characters that matter for lower-casing a final sigma, by trying `str.lower`.
 
-    `str.lower` itself is asked: sigma after "1" and such a character is final just if that
-    character is cased and not looked past; after "A" and it, if it is cased or looked past.
+    A sigma after "1" and a character is final if and only if that character is cased and not
+    ignored; after "A" and a character, if and only if it is cased or ignored.
+
+    Returns:
+        bool [CODE_POINTS], whether a character is cased; bool [CODE_POINTS], whether it is ignored.
     """
     cased, either = np.zeros(CODE_POINTS, bool), np.zeros(CODE_POINTS, bool)
     for code in assigned():

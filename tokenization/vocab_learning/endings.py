@@ -1,10 +1,10 @@
 """Marks where stems, particles and endings meet inside words, by statistics, without an analyser.
 
-Particles and endings are a closed class, so they are written down here (`FOLLOWS`); stems are
-open, so they are learned. A stem is known by the company it keeps: 서울 occurs before 은, 에서,
-의, 까지 and forty more, while 회의 ends in what looks like 의 but goes on with 를 and 에서 as
-nouns do. Expectation maximisation over the distinct words weighs the two, each word without its
-own vote: otherwise every word would be explained best as a stem of its own.
+Particles and endings are a closed class, so they are listed here (`FOLLOWS`); stems are an open
+class, so they are learned. A stem is known by the company it keeps: 서울 occurs before 은, 에서,
+의, 까지 and forty more, while 회의 ends in what looks like 의, but is followed by 를 and 에서 as
+nouns are. Expectation maximization over the distinct words weighs the two; a word's own vote is
+left out, as otherwise every word would be explained best as a stem by itself.
 """
 
 import functools
@@ -21,7 +21,7 @@ PARTICLES = """
 LAST_PARTICLES = """
     은 는 이 가 을 를 의 도 나 이나 란 이란 야 이야 든지 이든지 커녕 요 며 이며
 """
-PARTICLES_BEHIND_ENDINGS = """
+PARTICLES_AFTER_ENDINGS = """
     은 는 도 만 까지 부터 조차 요 의 에 이 가 을 를 로 에서 으로 와 과 보다 나
 """
 ENDINGS = """
@@ -36,7 +36,7 @@ PREFINAL_ENDINGS = "었 았 였 겠 시 으시 었었 았었 셨 으셨"
 NOUN_SUFFIXES = "들 적 님 씩 쯤 째 가량"
 VERB_SUFFIXES = "하 되 시키 당하 받 롭 스럽 스러 있 없 지 거리 대"
 AUXILIARIES = "있 없 않 하 되 지 주 보 버리"
-# A suffix that has run together with its ending: 하 + ㄴ, 되 + ㄴ다, 이 + ㅂ니다.
+# Suffixes contracted with their endings: 하 + ㄴ, 되 + ㄴ다, 이 + ㅂ니다.
 CONTRACTIONS = """
     한 할 함 해 된 될 됨 돼 인 일 임 시킨 시킬 시켜 스런 로운 스러운 로워 스러워 한다 된다 합니다
     됩니다 입니다 하여 되어 인데 한데 인지 한지 할지 될지 일지 한다고 한다는 한다면 된다고 된다는
@@ -44,7 +44,7 @@ CONTRACTIONS = """
 """
 CONTRACTIONS_BEFORE_ENDINGS = "했 됐 였 시켰 당했 스러웠 로웠 받았"
 
-# Conjunctions, adverbs, determiners, pronouns that end as if they had a tail.
+# Conjunctions, adverbs, determiners and pronouns that end as if they had a tail.
 WHOLE_WORDS = """
     그러나 그리고 그러므로 따라서 그런데 그래서 그러면 하지만 또한 또는 혹은 오히려 대체로 제대로
     비로소 바로 서로 여러 모든 다만 거의 아직 너무 가장 물론 만약 결국 아마 어느 어떤 이런 그런
@@ -54,13 +54,13 @@ WHOLE_WORDS = """
 
 NOUN, VERB, PREFINAL, ENDING, PARTICLE, LAST = range(6)
 
-# (what stands before, the forms, what they lead to)
+# (the state before, the forms, the state after)
 FOLLOWS = (
     (NOUN, PARTICLES, PARTICLE),
     (NOUN, LAST_PARTICLES, LAST),
     (PARTICLE, PARTICLES, PARTICLE),
     (PARTICLE, LAST_PARTICLES, LAST),
-    (ENDING, PARTICLES_BEHIND_ENDINGS, LAST),
+    (ENDING, PARTICLES_AFTER_ENDINGS, LAST),
     (NOUN, NOUN_SUFFIXES, NOUN),
     (NOUN, VERB_SUFFIXES, VERB),
     (NOUN, "이", PREFINAL),  # the copula
@@ -77,21 +77,21 @@ MAY_END = (NOUN, ENDING, PARTICLE, LAST)
 
 LONGEST_FORM = 4  # 으십시오
 LONGEST_TAIL = 8  # 에서부터였습니다
-READINGS_OF_A_TAIL = 6  # the shortest readings; the others are nearly the same cuts
+READINGS_OF_A_TAIL = 6  # the shortest readings; the others make nearly the same cuts
 
 ROUNDS = 2
 
-# What a stem weighs that no other word shows: one in so many for each of its syllables, which
-# is about how many syllables are usual (their entropy in running text is 7 to 8 bits).
+# A stem that occurs in no other word weighs one in so many for each of its syllables, about the
+# number of usual syllables (their entropy in running text is 7 to 8 bits).
 SYLLABLES = 200
 
-# Before the first round: each syllable of a tail makes a reading so much likelier.
+# Before the first round, each syllable of a tail makes a reading so many times as likely.
 TAIL_GAIN = 12
 
-# How likely a stem ends, itself, in what can be read as a tail (회의, 정도).
+# The probability that a stem itself ends in what can be read as a tail (회의, 정도).
 STEM_WITH_TAIL = 0.05
 
-# A stem of four syllables or more may be a compound, when both halves are stems of so many words.
+# A stem of four syllables or more may be a compound if both halves are stems of so many words.
 STEM_OF_A_COMPOUND, SHORTEST_COMPOUND = 5, 4
 
 PART = re.compile("[\uac00-\ud7a3]+|[0-9]+|[A-Za-z]+|.", re.DOTALL)
@@ -99,13 +99,13 @@ HANGUL = re.compile("[\uac00-\ud7a3]+")
 
 
 def mark_by_endings(words: Counter) -> Counter:
-    """Marks the places between the characters of words as `mark_places` does.
+    """Marks the places between the characters of words, as `mark_places` does.
 
     Args:
-        words: how often each word occurs.
+        words: the number of occurrences of each word.
 
     Returns:
-        How often each (word, marks) occurs.
+        The number of occurrences of each (word, marks).
     """
     parts_of = {word: _parts(word) for word in sorted(words)}
     stems = sorted({part for parts in parts_of.values() for part, is_tail in parts if not is_tail})
@@ -126,7 +126,7 @@ def mark_by_endings(words: Counter) -> Counter:
 
 
 def _parts(word):
-    """Runs of Hangul, digits, Latin letters; whether a run is nothing but a tail of the others."""
+    """Splits a word into runs of Hangul, digits, Latin letters: (run, whether it is all tail)."""
     parts = PART.findall(word)
     return [
         (part, i > 0 and bool(HANGUL.fullmatch(part)) and bool(_tails(part, NOUN)))
@@ -135,7 +135,7 @@ def _parts(word):
 
 
 def _marks_of_cut(cut, counts):
-    """The marks of a run of Hangul that was read as the morphemes `cut`."""
+    """The marks of a run of Hangul whose morphemes are `cut`."""
     marks = BOUNDARY.join(INSIDE * (len(morpheme) - 1) for morpheme in cut)
     stem = cut[0]
     if len(stem) < SHORTEST_COMPOUND:
@@ -170,7 +170,7 @@ def _whole_words():
 
 @functools.lru_cache(maxsize=1 << 18)  # tails repeat; a bound for memory
 def _tails(text: str, before: int) -> tuple[tuple[str, ...], ...]:
-    """The readings of a text as particles and endings after `before`, the shortest first."""
+    """Reads a text as particles and endings after the state `before`; shortest readings first."""
     if not text:
         return ((),) if before in MAY_END else ()
     followers, readings = _followers(), set()
@@ -181,7 +181,7 @@ def _tails(text: str, before: int) -> tuple[tuple[str, ...], ...]:
 
 
 def _readings(word):
-    """Every way to read a word: a stem, then what `_tails` finds after it; first none."""
+    """Every way to read a word: as a stem alone, then as a stem with a tail."""
     readings = [(word,)]
     if word in _whole_words():
         return readings
@@ -192,7 +192,7 @@ def _readings(word):
 
 
 def _has_tail(stem):
-    """Whether a stem ends in what could be the beginning of a tail (있었, 생각하)."""
+    """Whether a stem ends in what could begin a tail (있었, 생각하)."""
     if stem in _whole_words():
         return False
     forms = _forms()
@@ -207,11 +207,11 @@ def read_words(words: Iterable[str]) -> tuple[dict[str, tuple[str, ...]], dict[s
         words: distinct words of Hangul.
 
     Returns:
-        The morphemes of each word; of how many words each stem is expected to be the stem.
+        The morphemes of each word, and the expected number of words of each stem.
     """
     readings_of = {word: _readings(word) for word in words}
     beliefs = {
-        word: _normalised([TAIL_GAIN ** (len(word) - len(reading[0])) for reading in readings])
+        word: _normalized([TAIL_GAIN ** (len(word) - len(reading[0])) for reading in readings])
         for word, readings in readings_of.items()
     }
     priors = {
@@ -232,7 +232,7 @@ def read_words(words: Iterable[str]) -> tuple[dict[str, tuple[str, ...]], dict[s
                     chance *= steps[step] / leaving[step[0]] if step in steps else 0.0
                 chances.append(chance)
             if sum(chances) > 0:
-                beliefs[word] = _normalised(chances)
+                beliefs[word] = _normalized(chances)
     best = {
         word: readings[max(range(len(readings)), key=beliefs[word].__getitem__)]
         for word, readings in readings_of.items()
@@ -240,13 +240,13 @@ def read_words(words: Iterable[str]) -> tuple[dict[str, tuple[str, ...]], dict[s
     return best, stems
 
 
-def _normalised(chances):
+def _normalized(chances):
     total = sum(chances)
     return [chance / total for chance in chances]
 
 
 def _steps(reading):
-    """The neighbours in a tail: from the stem (""), to each morpheme, to the end (None)."""
+    """The transitions in a tail: from the stem (""), to each morpheme, to the end (None)."""
     tail = ["", *reading[1:], None]
     return zip(tail, tail[1:], strict=False)
 

@@ -12,32 +12,33 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 from bert_common.errors import InputError
 from bert_common.folders import make_writable
+from tokenization.characters import FINALS, INITIALS, VOWELS
 from tokenization.korean import KoreanTokenizer
 from tokenization.loading import CONFIG_FILE, load_tokenizer
 from tokenization.vocab_learning.endings import mark_by_endings
 from tokenization.vocab_learning.morphemes import BOUNDARY, INSIDE, kiwi_versions, mark_with_kiwi
 from tokenization.vocab_learning.pieces import PREFIX, choose_pieces, cut_greedily, split_kinds
-from tokenization.vocab_learning.text_sample import Text, read_sample, read_sentences
+from tokenization.vocab_learning.text_sample import TextFile, read_sample, read_sentences
 from tokenization.vocabulary import SPECIAL_TOKENS
 
 VOCABULARY_FILE, REPORT_FILE = "vocab.txt", "report.json"
 
-# The switches of tokenizers that use vocabularies learned here, beside do_lower_case; those that
-# KoreanTokenizer does not have are left out.
-SWITCHES = {"jamo_fallback": True, "unknown": "character"}
+# The options, beside do_lower_case, of tokenizers that use vocabularies learned here.
+TOKENIZER_OPTIONS = {"jamo_fallback": True, "unknown": "character"}
 
 # Always in the vocabulary, at the beginning of words and inside them, so that no Korean is [UNK].
-# First what spells a syllable that the vocabulary lacks: 19 initial consonants, 21 vowels, 27
-# final consonants; then the one old vowel that people still write, as a dot.
-CONJOINING_JAMO = [*range(0x1100, 0x1113), *range(0x1161, 0x1176), *range(0x11A8, 0x11C3), 0x119E]
-# Chat writes these by themselves (ㅋㅋ, ㅠㅠ); the whole block, as ㆍ is a common dot.
-COMPATIBILITY_JAMO = range(0x3131, 0x318F)
-JAMO = [chr(code) for code in (*CONJOINING_JAMO, *COMPATIBILITY_JAMO)]
+# These spell a syllable that the vocabulary lacks; U+119E is the only old vowel that is still
+# written, as a dot.
+CONJOINING_JAMO = (*INITIALS, *VOWELS, *FINALS, "\u119e")
+# Chat uses these by themselves (ㅋㅋ, ㅠㅠ); the whole block, as ㆍ is a common dot.
+COMPATIBILITY_JAMO = tuple(map(chr, range(0x3131, 0x318F)))
+JAMO = [*CONJOINING_JAMO, *COMPATIBILITY_JAMO]
 
-# Also always there, though the text at hand may lack some of it ("<" in an encyclopedia).
+# Also always in it, although a text may lack some of them ("<" in an encyclopedia).
 ASCII_PUNCTUATION = string.punctuation  # each mark is a word of its own: no form with ##
 ASCII_LETTERS = string.digits + string.ascii_letters
 
@@ -48,23 +49,23 @@ ANALYSERS = ("kiwi", "none")
 
 @dataclasses.dataclass(frozen=True)
 class LearningSettings:
-    """What decides a vocabulary, beside the text.
+    """The settings that, with the text, determine a vocabulary.
 
     Attributes:
-        vocab_size: lines of the vocabulary, at most.
-        analyser: "kiwi" marks the morphemes with kiwipiepy; "none" needs no package.
-        num_unused: reserved lines after the special tokens.
-        user_symbols: kept whole, written as in the vocabulary ("가" at the beginning of words,
-            "##가" inside them).
-        character_coverage: the share of the text's characters that have pieces of their own.
-        do_lower_case: lower-case the text, here and in the tokenizer.
-        most_megabytes: learn from a sample of about this size when the text is larger.
-        random_seed: decides which lines are in the sample.
-        strict_utf8: refuse text that is not UTF-8 instead of leaving such bytes out.
-        num_threads: how many threads analyse; the vocabulary does not depend on it.
+        vocab_size: the maximum number of lines of the vocabulary.
+        analyser: "kiwi" marks morphemes with kiwipiepy; "none" needs no package.
+        num_unused: the number of reserved lines after the special tokens.
+        user_symbols: pieces to keep whole, spelled as in the vocabulary ("가" at the beginning of
+            words, "##가" inside them).
+        character_coverage: the share of the text's characters that get pieces of their own.
+        do_lower_case: whether to lower-case the text, here and in the tokenizer.
+        most_megabytes: a larger text is sampled down to about this size.
+        random_seed: determines which lines are in the sample.
+        strict_utf8: whether to refuse text that is not UTF-8, rather than skip such bytes.
+        num_threads: the analyser's threads; the vocabulary does not depend on it.
 
     Raises:
-        InputError: a value out of its range; a symbol that no vocabulary can hold.
+        InputError: a value is out of range, or no vocabulary can hold a symbol.
     """
 
     vocab_size: int = 32000
@@ -87,7 +88,7 @@ class LearningSettings:
                 )
         if not 0 < self.character_coverage <= 1:
             raise InputError(
-                "character_coverage must be above 0, at most 1. "
+                "character_coverage must be above 0 and at most 1. "
                 f"Received: {self.character_coverage}"
             )
         if self.analyser not in ANALYSERS:
@@ -100,7 +101,7 @@ class LearningSettings:
                 raise InputError(f"a user symbol must hold no space. Received: {symbol!r}")
             if symbol in reserved or self.user_symbols.count(symbol) > 1:
                 raise InputError(
-                    f"a user symbol must be no other line of the vocabulary. Received: {symbol!r}"
+                    f"a user symbol must not be on another line too. Received: {symbol!r}"
                 )
         if len(reserved) + len(self.user_symbols) >= self.vocab_size:
             raise InputError(
@@ -111,12 +112,12 @@ class LearningSettings:
 
 @dataclasses.dataclass(frozen=True)
 class LearnedVocabulary:
-    """A vocabulary with what is known about it.
+    """A learned vocabulary and its description.
 
     Attributes:
         pieces: the lines of the vocabulary.
-        config: the content of tokenizer_config.json.
-        report: settings, versions, counts: what goes into report.json.
+        config: the contents of tokenizer_config.json.
+        report: the contents of report.json: settings, versions, counts.
     """
 
     pieces: list[str]
@@ -124,31 +125,24 @@ class LearnedVocabulary:
     report: dict
 
 
-def learn_vocabulary(texts: Iterable[Text], settings: LearningSettings) -> LearnedVocabulary:
-    """Learns from texts.
+def learn_vocabulary(texts: Iterable[TextFile], settings: LearningSettings) -> LearnedVocabulary:
+    """Learns a vocabulary from texts.
 
-    Equal text with equal settings gives an equal vocabulary, on any machine with the same
-    versions (named in the report).
+    The same text and settings give the same vocabulary on any machine with the same versions,
+    which the report names.
 
     Args:
-        texts: UTF-8, in any number of lines.
-        settings: what to learn.
+        texts: UTF-8 text, in any number of lines.
+        settings: the `LearningSettings`.
 
     Raises:
-        InputError: no word in the text; too small a vocabulary for the characters; text that is
-            not UTF-8 while `strict_utf8`; the analyser is not installed.
+        InputError: the text has no word, or with `strict_utf8` is not UTF-8; the vocabulary is too
+            small for the characters; the analyser is not installed.
     """
     texts = list(texts)
-    files = [str(text.name) for text in texts]
-    counts, characters = Counter(), Counter()
     splitter = _word_splitter(settings)
-    for symbol in settings.user_symbols:
-        if splitter.basic_tokens(symbol.removeprefix(PREFIX)) != [symbol.removeprefix(PREFIX)]:
-            warnings.warn(
-                f"the user symbol {symbol} has a line, but the tokenizer takes it apart before "
-                "it looks for pieces: text never becomes this symbol",
-                stacklevel=2,
-            )
+    _warn_of_unreachable_symbols(settings.user_symbols, splitter)
+    counts, characters = Counter(), Counter()
     lines = read_sample(
         texts,
         settings.most_megabytes * 1_000_000,
@@ -156,41 +150,23 @@ def learn_vocabulary(texts: Iterable[Text], settings: LearningSettings) -> Learn
         settings.strict_utf8,
         counts,
     )
-    sentences = read_sentences(lines, splitter.basic_tokens, characters)
-    if settings.analyser == "kiwi":
-        marked_words = Counter(mark_with_kiwi(sentences, settings.num_threads))
-    else:
-        words = Counter(word for sentence in sentences for word in sentence.split(" "))
-        marked_words = mark_by_endings(words)
+    marked_words = _mark_words(read_sentences(lines, splitter.basic_tokens, characters), settings)
+    files = [str(text.name) for text in texts]
     if not characters:
         raise InputError(
             f"the text must hold at least one word. Received: {', '.join(files)}, "
             f"{counts['bytes']} bytes, no word"
         )
-    covered, coverage = cover_characters(characters, settings.character_coverage)
-    reserved = [
-        *SPECIAL_TOKENS,
-        *map(UNUSED.format, range(settings.num_unused)),
-        *settings.user_symbols,
-    ]
-    taken = {*reserved}
-    jamo = [piece for piece in _both_forms(JAMO) if piece not in taken]
-    ascii_pieces = [*ASCII_PUNCTUATION, *_both_forms(ASCII_LETTERS)]
-    covered = sorted({*covered, *ascii_pieces} - {*reserved, *jamo})
-    places = settings.vocab_size - len(reserved) - len(jamo) - len(covered)
-    if places < 0:
-        raise InputError(
-            f"vocab_size must be at least {settings.vocab_size - places}: {len(reserved)} "
-            f"reserved lines, {len(jamo)} jamo, {len(covered)} pieces of one character for "
-            f"{coverage:.4%} of the text (character_coverage). Received: {settings.vocab_size}"
-        )
-    chosen = choose_pieces(marked_words, places, settings.user_symbols)
-    usage = describe_usage(marked_words, [*covered, *settings.user_symbols, *chosen])
+    given = _given_pieces(characters, settings)
+    room = settings.vocab_size - len(given.reserved) - len(given.jamo) - len(given.characters)
+    chosen = choose_pieces(marked_words, room, settings.user_symbols)
+    usable = [*given.characters, *settings.user_symbols, *chosen]
+    usage = describe_usage(marked_words, usable)
     uses = usage.pop("uses")
-    learned = sorted([*covered, *chosen], key=lambda piece: (-uses[piece], piece))
-    config = {"kind": KoreanTokenizer.kind, **_switches(settings)}
+    learned = sorted([*given.characters, *chosen], key=lambda piece: (-uses[piece], piece))
+    pieces = [*given.reserved, *given.jamo, *learned]
     report = {
-        "settings": {"files": files, **_settings_that_decide(settings)},
+        "settings": {"files": files, **_deciding_settings(settings)},
         "versions": _versions(settings),
         "text": {
             **{name: counts[name] for name in TEXT_COUNTS},
@@ -199,18 +175,19 @@ def learn_vocabulary(texts: Iterable[Text], settings: LearningSettings) -> Learn
             "distinct_characters": len({piece[-1] for piece in characters}),
         },
         "vocabulary": {
-            "lines": len(reserved) + len(jamo) + len(learned),
+            "lines": len(pieces),
             "special": len(SPECIAL_TOKENS),
             "unused": settings.num_unused,
             "user_symbols": len(settings.user_symbols),
-            "jamo": len(jamo),
-            "one_character": len(covered),
+            "jamo": len(given.jamo),
+            "one_character": len(given.characters),
             "longer": len(chosen),
         },
-        "character_coverage": round(coverage, 6),
+        "character_coverage": round(given.coverage, 6),
         **usage,
     }
-    return LearnedVocabulary([*reserved, *jamo, *learned], config, report)
+    config = {"kind": KoreanTokenizer.kind, **_tokenizer_options(settings)}
+    return LearnedVocabulary(pieces, config, report)
 
 
 TEXT_COUNTS = (
@@ -218,30 +195,73 @@ TEXT_COUNTS = (
 )  # fmt: skip
 
 
+def _warn_of_unreachable_symbols(symbols, splitter):
+    for symbol in symbols:
+        text = symbol.removeprefix(PREFIX)
+        if splitter.basic_tokens(text) != [text]:
+            warnings.warn(
+                f"the user symbol {symbol} has a line, but the tokenizer takes it apart before "
+                "it looks for pieces: text never becomes this symbol",
+                stacklevel=3,
+            )
+
+
+def _mark_words(sentences, settings) -> Counter:
+    """Counts each (word, marks), the marks as of `morphemes.mark_places`."""
+    if settings.analyser == "kiwi":
+        return Counter(mark_with_kiwi(sentences, settings.num_threads))
+    return mark_by_endings(Counter(w for sentence in sentences for w in sentence.split(" ")))
+
+
+class _GivenPieces(NamedTuple):
+    """The lines of the vocabulary that are not chosen by their use."""
+
+    reserved: list[str]  # special tokens, unused lines, user symbols
+    jamo: list[str]
+    characters: list[str]  # the other pieces of one character
+    coverage: float  # the share of the text's characters that these make up
+
+
+def _given_pieces(characters, settings) -> _GivenPieces:
+    covered, coverage = cover_characters(characters, settings.character_coverage)
+    unused = map(UNUSED.format, range(settings.num_unused))
+    reserved = [*SPECIAL_TOKENS, *unused, *settings.user_symbols]
+    jamo = [piece for piece in _both_forms(JAMO) if piece not in reserved]
+    ascii_pieces = [*ASCII_PUNCTUATION, *_both_forms(ASCII_LETTERS)]
+    covered = sorted({*covered, *ascii_pieces} - {*reserved, *jamo})
+    needed = len(reserved) + len(jamo) + len(covered)
+    if needed > settings.vocab_size:
+        raise InputError(
+            f"vocab_size must be at least {needed}: {len(reserved)} reserved lines, {len(jamo)} "
+            f"jamo, {len(covered)} pieces of one character for {coverage:.4%} of the text "
+            f"(character_coverage). Received: {settings.vocab_size}"
+        )
+    return _GivenPieces(reserved, jamo, covered, coverage)
+
+
 def _both_forms(characters):
     return [*characters, *(PREFIX + character for character in characters)]
 
 
-def _switches(settings) -> dict:
-    known = {name: value for name, value in SWITCHES.items() if name in KoreanTokenizer.switches}
-    return {"do_lower_case": settings.do_lower_case, **known}
+def _tokenizer_options(settings) -> dict:
+    return {"do_lower_case": settings.do_lower_case, **TOKENIZER_OPTIONS}
 
 
-def _settings_that_decide(settings) -> dict:
+def _deciding_settings(settings) -> dict:
     values = dataclasses.asdict(settings)
     del values["num_threads"]
     return values
 
 
 def _word_splitter(settings) -> KoreanTokenizer:
-    """A tokenizer that splits text into words exactly as the one to be written will."""
+    """Returns a tokenizer that splits text into words exactly as the learned one will."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / VOCABULARY_FILE
         pieces = [*SPECIAL_TOKENS, *_both_forms(JAMO)]
         path.write_text("\n".join(pieces) + "\n", encoding="utf-8")
-        with warnings.catch_warnings():  # that this has jamo without syllables
+        with warnings.catch_warnings():  # that it has jamo without syllables
             warnings.simplefilter("ignore")
-            return KoreanTokenizer(path, **_switches(settings))
+            return KoreanTokenizer(path, **_tokenizer_options(settings))
 
 
 def _versions(settings) -> dict:
@@ -250,14 +270,15 @@ def _versions(settings) -> dict:
 
 
 def cover_characters(characters: Counter, share: float) -> tuple[list[str], float]:
-    """The fewest pieces of one character that make up a share of the text.
+    """Finds the fewest pieces of one character that make up a share of the text.
 
     Args:
-        characters: how often each occurs, "가" at the beginning of a word, "##가" elsewhere.
-        share: of all occurrences; 1 covers every one.
+        characters: the number of occurrences of each piece: "가" at the beginning of a word, "##가"
+            elsewhere.
+        share: the share of all occurrences to cover; 1 covers every one.
 
     Returns:
-        The pieces, most frequent first; the share that they really make up.
+        The pieces, most frequent first, and the share that they actually make up.
     """
     total, sum_so_far, covered = sum(characters.values()), 0, []
     for piece, count in sorted(characters.items(), key=lambda item: (-item[1], item[0])):
@@ -269,21 +290,21 @@ def cover_characters(characters: Counter, share: float) -> tuple[list[str], floa
 
 
 def describe_usage(marked_words: Counter, pieces: Iterable[str]) -> dict:
-    """How greedy longest match cuts the learning text.
+    """Describes how greedy longest match cuts the training text.
 
     Args:
-        marked_words: how often each (word, marks) occurs.
-        pieces: the vocabulary without what text never becomes.
+        marked_words: the number of occurrences of each (word, marks).
+        pieces: the vocabulary, without lines that text never becomes.
 
     Returns:
-        pieces_per_word; boundary_precision, boundary_recall against the marks; uses, how often
-        each piece occurs.
+        A dict: pieces_per_word; boundary_precision and boundary_recall against the marks; uses, the
+        number of occurrences of each piece.
     """
-    starts, rests = split_kinds(pieces)
-    longest = max(map(len, [*starts, *rests]))
+    initial, continuing = split_kinds(pieces)
+    longest = max(map(len, [*initial, *continuing]))
     uses, hits, wrong, missed, words = Counter(), 0, 0, 0, 0
     for (word, marks), count in marked_words.items():
-        ends = cut_greedily(word, starts, rests, longest)
+        ends = cut_greedily(word, initial, continuing, longest)
         for start, end in zip([0, *ends], ends, strict=False):
             uses[(PREFIX if start else "") + word[start:end]] += count
         cut = [marks[end - 1] for end in ends[:-1]]
@@ -300,12 +321,12 @@ def describe_usage(marked_words: Counter, pieces: Iterable[str]) -> dict:
 
 
 def write_vocabulary(learned: LearnedVocabulary, directory: str | os.PathLike) -> None:
-    """Writes vocab.txt, tokenizer_config.json, report.json; a file of that name is replaced.
+    """Writes vocab.txt, tokenizer_config.json and report.json; existing files are replaced.
 
-    Each is written whole under another name first, read back as a tokenizer, then renamed.
+    The files are written to a temporary folder, loaded as a tokenizer for a check, then moved.
 
     Raises:
-        InputError: the directory cannot be made or written to.
+        InputError: the directory cannot be created or written to.
     """
     directory = Path(directory)
     contents = {
@@ -313,7 +334,7 @@ def write_vocabulary(learned: LearnedVocabulary, directory: str | os.PathLike) -
         CONFIG_FILE: _as_json(learned.config),
         REPORT_FILE: _as_json(learned.report),
     }
-    make_writable(directory, "the output must be a folder that can be made and written to")
+    make_writable(directory, "the output must be a folder that can be created and written to")
     temporary = Path(tempfile.mkdtemp(prefix=".build_vocab.", dir=directory))
     try:
         for name, content in contents.items():

@@ -1,11 +1,11 @@
-"""Marks where morphemes meet inside words, by the analyser kiwipiepy."""
+"""Marks morpheme boundaries inside words with the analyser kiwipiepy."""
 
 import resource
 import threading
 from collections.abc import Iterable, Iterator
 
 from bert_common.errors import InputError
-from bert_common.progress import in_bytes
+from bert_common.progress import format_bytes
 
 # The mark of each place between two characters of a word.
 BOUNDARY, INSIDE, EITHER = "1", "0", "?"
@@ -17,16 +17,16 @@ NOUNS = ("NNG", "NNP", "NNB")
 BEFORE_NOUNS = ("NNG", "NNP", "NNB", "NP", "MM", "MAG")
 PREFIX, SUFFIX = "XPN", "XSN"
 
-# Address space that the analyser takes (a third of it is ever used), and each of its threads.
+# The address space that the analyser reserves (it uses a third of it), and that of each thread.
 KIWI_BYTES, THREAD_BYTES = 1_500_000_000, 100_000_000
 
 
 def mark_with_kiwi(sentences: Iterable[str], num_threads: int) -> Iterator[tuple[str, str]]:
-    """Yields (word, marks) of every word, marked by the morphemes of its sentence.
+    """Yields (word, marks) for every word, marked by the morphemes of its sentence.
 
     Args:
         sentences: words joined by single spaces.
-        num_threads: how many threads analyse; the result does not depend on it.
+        num_threads: the analyser's threads; the result does not depend on it.
 
     Raises:
         InputError: kiwipiepy is not installed, or cannot run here.
@@ -41,7 +41,7 @@ def mark_with_kiwi(sentences: Iterable[str], num_threads: int) -> Iterator[tuple
 
 
 def kiwi_versions() -> dict[str, str]:
-    """The versions of the analyser and of its model, which decide what it cuts."""
+    """The versions of the analyser and its model, which determine the result."""
     from importlib.metadata import version
 
     return {name: version(name) for name in ("kiwipiepy", "kiwipiepy_model")}
@@ -60,17 +60,17 @@ def _open_kiwi(num_threads):
 
 
 def check_limits(num_threads: int) -> None:
-    """Sees that the analyser can run: where it cannot, it ends the process or hangs.
+    """Checks that the analyser can run; where it cannot, it would abort the process or hang.
 
     Raises:
-        InputError: names the limit.
+        InputError: the system's limits are too low; the message names the limit.
     """
     needed = KIWI_BYTES + num_threads * THREAD_BYTES
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit != resource.RLIM_INFINITY and limit < needed:
         raise InputError(
-            f"kiwipiepy must have {in_bytes(needed)} of address space for {num_threads} threads. "
-            f"Received: a limit (ulimit -v) of {in_bytes(limit)}"
+            f"kiwipiepy must have {format_bytes(needed)} of address space for {num_threads} "
+            f"threads. Received: a limit (ulimit -v) of {format_bytes(limit)}"
         )
     end, threads = threading.Event(), []
     try:
@@ -81,7 +81,7 @@ def check_limits(num_threads: int) -> None:
     except RuntimeError as error:
         raise InputError(
             f"{num_threads} threads of kiwipiepy must start. Received: {error} after "
-            f"{len(threads)} of them; it can do with fewer (--num_threads)"
+            f"{len(threads)} of them; fewer are enough (--num_threads)"
         ) from None
     finally:
         end.set()
@@ -90,21 +90,21 @@ def check_limits(num_threads: int) -> None:
 
 
 def mark_places(sentence: str, tokens: Iterable) -> str:
-    """Marks the places of a sentence, place i lying before its character i.
+    """Marks the places of a sentence; place i is before its character i.
 
     Two kinds of places are EITHER, so that learning is free to join or to cut there:
 
-    * Beside a contraction. In 내려간, 내려가 and ㄴ share the last syllable: the morphemes meet
-      inside it, so the places before and after that syllable are as good as each other.
-    * Where grammars disagree: after a prefix, before most noun suffixes, between the nouns of
-      a compound (전문성, 우리나라).
+    * Next to a contraction. In 내려간, 내려가 and ㄴ share the last syllable: the morphemes meet
+      inside it, so the places before and after that syllable are equally good.
+    * Where grammars disagree: after a prefix, before most noun suffixes, between the nouns of a
+      compound (전문성, 우리나라).
 
     Args:
         sentence: the text.
-        tokens: the analyser's, in order; each with start, len, tag, form.
+        tokens: the analyser's tokens, in order; each has start, len, tag, form.
 
     Returns:
-        One mark more than the sentence has characters.
+        A string of marks, one more than the sentence has characters.
     """
     marks = [INSIDE] * (len(sentence) + 1)
     previous = None

@@ -1,4 +1,4 @@
-"""Reads the text that a vocabulary is learned from: a sample of bounded size, as words."""
+"""Reads a sample of text, of bounded size, for learning a vocabulary."""
 
 import random
 from collections import Counter
@@ -8,17 +8,17 @@ from typing import NamedTuple
 from bert_common.errors import InputError
 from bert_common.progress import progress
 
-LONGEST_READ = 1 << 20  # a line beyond this comes in parts, so that no file fills the memory
+LONGEST_READ = 1 << 20  # bytes; a longer line is read in parts, so that memory stays bounded
 
-# Longer "words" are addresses, base64, text without spaces: nothing to learn morphemes from.
+# Longer "words" are addresses, base64 or text without spaces, from which no morphemes are learned.
 LONGEST_WORD = 64
 
-# An analyser's time and memory grow with its input; no sentence needs more characters.
+# An analyser's time and memory grow with its input; no sentence has more characters.
 LONGEST_SENTENCE = 1000
 
 
-class Text(NamedTuple):
-    """A file of text, in whatever form."""
+class TextFile(NamedTuple):
+    """A file of text, in any format."""
 
     name: str  # for messages
     size: int  # bytes of all lines
@@ -26,20 +26,21 @@ class Text(NamedTuple):
 
 
 def read_sample(
-    texts: list[Text], most_bytes: int, seed: int, strict_utf8: bool, counts: Counter
+    texts: list[TextFile], most_bytes: int, seed: int, strict_utf8: bool, counts: Counter
 ) -> Iterator[str]:
-    """Yields lines of text, each with the same chance, about `most_bytes` of them in all.
+    """Yields a random sample of lines, about `most_bytes` in all.
 
     Args:
-        texts: read in this order.
-        most_bytes: all lines are kept when the texts have no more bytes than this.
-        seed: the same seed keeps the same lines.
-        strict_utf8: refuse bytes that are not UTF-8; otherwise they are left out, counted.
-        counts: is added to: bytes, lines, sampled_bytes, sampled_lines, lines_not_utf8 (of the
-            sampled ones), bytes_not_utf8.
+        texts: the files, read in this order.
+        most_bytes: the size of the sample; a smaller text is kept whole.
+        seed: determines which lines are kept.
+        strict_utf8: whether to refuse bytes that are not UTF-8; otherwise they are skipped and
+            counted.
+        counts: a Counter to update: bytes, lines, sampled_bytes, sampled_lines, lines_not_utf8 and
+            bytes_not_utf8 (both of the sample).
 
     Raises:
-        InputError: a byte is not UTF-8 while `strict_utf8`.
+        InputError: with `strict_utf8`, a byte is not UTF-8.
     """
     total = sum(text.size for text in texts)
     rng = random.Random(seed)
@@ -61,13 +62,13 @@ def read_sample(
 
 
 def split_lines(file) -> Iterator[bytes]:
-    """Splits at "\\n" alone; a line over `LONGEST_READ` comes in parts, cut at spaces."""
+    """Splits at "\\n" only; yields a line over `LONGEST_READ` in parts, cut at spaces."""
     rest = b""
     while block := file.readline(LONGEST_READ):
         block = rest + block
         rest = b""
         if not block.endswith(b"\n") and len(block) >= LONGEST_READ:
-            # No space in a megabyte: cut before a byte that begins a character.
+            # Without a space in a megabyte, cut before a byte that begins a character.
             cut = block.rfind(b" ") + 1 or max(
                 len(block) - back for back in range(1, 5) if block[-back] & 0xC0 != 0x80
                 or back == 4
@@ -79,7 +80,7 @@ def split_lines(file) -> Iterator[bytes]:
 
 
 def decode_line(line: bytes, name: str, number: int) -> str:
-    """A line of a file without the white space around it.
+    """Decodes a line of a file, and strips the whitespace around it.
 
     Raises:
         InputError: a byte is not UTF-8.
@@ -112,13 +113,13 @@ def _decode(line: bytes, name: str, number: int, strict_utf8: bool, counts: Coun
 def read_sentences(
     lines: Iterable[str], split_words: Callable[[str], list[str]], characters: Counter
 ) -> Iterator[str]:
-    """Yields words joined by single spaces, in pieces short enough for an analyser.
+    """Yields words joined by single spaces, in parts short enough for an analyser.
 
     Args:
         lines: text.
-        split_words: the tokenizer's own way from a text to its words.
-        characters: is added to: each character as a piece, "가" where it begins a word, "##가"
-            where it does not; words too long for learning are counted here too.
+        split_words: the tokenizer's function that splits a text into words.
+        characters: a Counter to update: each character as a piece, "가" at the beginning of a word,
+            "##가" elsewhere; words too long for learning count here too.
     """
     for line in lines:
         sentence, length = [], 0

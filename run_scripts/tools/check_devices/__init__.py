@@ -1,4 +1,4 @@
-"""Checks a machine's devices: what works, how right, how fast; run by `python -m`."""
+"""Checks a machine's devices for correctness and speed; run by `python -m`."""
 
 import sys
 

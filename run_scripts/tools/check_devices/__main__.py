@@ -1,11 +1,11 @@
-"""The program: checks this machine's devices, prints what works, how right, how fast.
+"""Checks this machine's devices and prints which of them work, how accurately and how fast.
 
     python -m run_scripts.tools.check_devices     # a minute or so; --quick: no speeds of BERT-base
 
-One training step of a tiny BERT on every device and with every strategy, with XLA and without,
-in every precision, against the same step on the CPU in float32 without XLA. Then how fast
-matrix products and the steps of BERT-base are. All of it happens in processes of their own: if
-one of them dies, as XLA does on a GPU that it cannot compile for, the rest goes on in another.
+One training step of a tiny BERT, on every device and with every strategy, with and without XLA, in
+every precision, is compared with the same step on the CPU in float32 without XLA. Then matrix
+products and training steps of BERT-base are timed. Everything runs in separate processes: if one
+dies, as XLA does on a GPU that it cannot compile for, the rest runs in another.
 """
 
 import argparse
@@ -25,19 +25,19 @@ SPEED_HEADINGS = ("device", "what", "XLA", "precision", "speed", "memory", "resu
 
 
 def main(argv=None):
-    """The program.
+    """Runs the program.
 
     Args:
-        argv: the arguments after the program's name; None for the command line's.
+        argv: the arguments after the program's name; None for those of the command line.
 
     Returns:
-        The exit status: 0 if all is right, else 1.
+        The exit status: 0 if every check passes, otherwise 1.
     """
     parser = argparse.ArgumentParser(
         prog="python -m run_scripts.tools.check_devices",
-        description="Checks this machine's devices: what works, how right, how fast.",
+        description="Checks this machine's devices for correctness and speed.",
     )
-    parser.add_argument("--quick", action="store_true", help="leave the speeds of BERT-base out")
+    parser.add_argument("--quick", action="store_true", help="do not time BERT-base")
     arguments = parser.parse_args(argv)
     gpus = describe_machine()
     checked = run_checks(check_tasks(gpus), gpus)
@@ -62,7 +62,7 @@ def describe_machine():
     """Prints versions and devices.
 
     Returns:
-        How many GPUs TensorFlow sees.
+        The number of GPUs that TensorFlow sees.
     """
     tf = import_tensorflow()
     import keras
@@ -74,7 +74,7 @@ def describe_machine():
     built = ", ".join(f"{name} {build[key]}" for name, key in names.items() if key in build)
     print(
         f"Python {platform.python_version()}, TensorFlow {tf.__version__} "
-        f"(built for {built or 'CPUs alone'}), Keras {keras.__version__}"
+        f"(built for {built or 'CPUs only'}), Keras {keras.__version__}"
     )
     name, flags = cpu_info()
     bfloat16 = ", ".join(flag for flag in BFLOAT16_FLAGS if flag in flags) or "none"
@@ -103,20 +103,20 @@ def cpu_info():
 
 
 def precisions(gpus):
-    """What is computed in: float16 is for GPUs."""
+    """The precisions to check; float16 only on GPUs."""
     return ("float32", "bfloat16", "float16") if gpus else ("float32", "bfloat16")
 
 
 def devices(gpus):
-    """The names of the devices that train."""
+    """The names of the devices to check."""
     return [f"GPU:{i}" for i in range(gpus)] or ["CPU:0"]
 
 
 def check_tasks(gpus):
-    """What is checked: dicts, the several workers' last.
+    """Lists the checks as dicts, those with several workers last.
 
     Args:
-        gpus: how many there are.
+        gpus: the number of GPUs.
     """
     where = [("one_device", device) for device in devices(gpus)]
     where += [("mirrored", None), ("multi_worker", None)]
@@ -129,14 +129,14 @@ def check_tasks(gpus):
 
 
 def run_checks(tasks, gpus):
-    """Makes the checks.
+    """Runs the checks.
 
     Args:
-        tasks: of `check_tasks`.
-        gpus: how many there are.
+        tasks: as from `check_tasks`.
+        gpus: the number of GPUs.
 
     Returns:
-        A list of (task, answer); `run_group` says what an answer is.
+        A list of (task, answer); `run_group` describes answers.
     """
     several = [task for task in tasks if task["strategy"] == "multi_worker"]
     alone = [task for task in tasks if task["strategy"] != "multi_worker"]
@@ -146,12 +146,12 @@ def run_checks(tasks, gpus):
 
 
 def run_speeds(gpus, checked, quick):
-    """Measures matrix products on every device, and BERT-base on the first.
+    """Times matrix products on every device, and BERT-base on the first.
 
     Args:
-        gpus: how many there are.
-        checked: what `run_checks` returned: XLA is off where it failed.
-        quick: whether BERT-base is left out.
+        gpus: the number of GPUs.
+        checked: the results of `run_checks`; XLA is not used where it failed.
+        quick: whether to leave out BERT-base.
 
     Returns:
         A list of (task, answer).
@@ -174,7 +174,7 @@ def run_speeds(gpus, checked, quick):
             if task["device"] == device and task["xla"] and task["precision"] == name
         )
         task = {"kind": "base", "strategy": "one_device", "device": device, "precision": name}
-        # In a process of its own: the memory that it needed is the process's.
+        # In a separate process, as its memory is measured as that of the process.
         group = [{**task, "xla": "auto" if works else "off"}], lambda: [{}]
         measured += run_groups([group], f"BERT-base in {name}")
     return measured

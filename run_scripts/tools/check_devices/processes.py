@@ -1,4 +1,4 @@
-"""Gives tasks to processes of their own, and goes on in others where those die or hang."""
+"""Runs tasks in separate processes, and continues in new ones if these die or hang."""
 
 import contextlib
 import json
@@ -15,20 +15,20 @@ from pathlib import Path
 from bert_common.progress import progress
 from run_scripts.tools.check_devices.worker import ANSWERS, SHOWN_CHARACTERS
 
-# What starts a process that works on the tasks of a file.
+# The command that starts a process for the tasks of a file.
 COMMAND = (sys.executable, "-m", "run_scripts.tools.check_devices.worker")
 
-# A process that answers nothing for so long hangs; the longest wait is for BERT-base to be
-# compiled on a busy machine.
+# A process without an answer for so long is taken to hang; what takes longest is compiling
+# BERT-base on a busy machine.
 SILENCE_SECONDS = 300
 
 
 def run_groups(groups, title):
-    """Does groups of tasks at the same time, those of a group one after the other.
+    """Runs groups of tasks at the same time, those of a group one after another.
 
     Args:
-        groups: a list of (tasks, environments), as `run_group` takes them.
-        title: of the progress bar.
+        groups: a list of (tasks, environments), the arguments of `run_group`.
+        title: the title of the progress bar.
 
     Returns:
         A list of (task, answer).
@@ -48,22 +48,22 @@ def run_groups(groups, title):
                     del running[i]
     return [
         pair
-        for (tasks, _), found in zip(groups, answers, strict=True)
-        for pair in zip(tasks, found, strict=True)
+        for (tasks, _), group_answers in zip(groups, answers, strict=True)
+        for pair in zip(tasks, group_answers, strict=True)
     ]
 
 
 def run_group(tasks, environments):
-    """Does the tasks one after the other in new processes; in others, where those die.
+    """Runs tasks one after another in new processes, and starts others if these die.
 
     Args:
         tasks: dicts; "kind" is a key of `worker.KINDS`.
-        environments: a function that returns the variables to set in each of the processes;
-            all of these do every task, together.
+        environments: a function that returns a list of dicts, the environment variables of each
+            process; all processes work on every task together.
 
     Yields:
         An answer to each task: a dict with "result", which is "ok", "wrong: ..." or
-        "failed: ...", and numbers. None whenever the next one is not there yet.
+        "failed: ...", and numbers. None while the next answer is not ready.
     """
     done = 0
     while done < len(tasks):
@@ -73,32 +73,34 @@ def run_group(tasks, environments):
 
 
 def _attempt(tasks, environments):
-    """As `run_group`, until the processes can do no more; one answer at least."""
+    """Like `run_group`, until the processes die; yields at least one answer."""
     with tempfile.TemporaryDirectory() as folder:
         paths = [Path(folder) / f"tasks{i}" for i in range(len(environments))]
         processes = []
         try:
             for path, environment in zip(paths, environments, strict=True):
                 processes.append(_start(path, tasks, environment))
-            given, heard, last = 0, 0, time.monotonic()
-            while given < len(tasks):
-                # In this order: what a process wrote before its end is read.
+            done, num_received, last = 0, 0, time.monotonic()
+            while done < len(tasks):
+                # In this order, so that answers written just before the end are read.
                 ended = [process.poll() is not None for process in processes]
-                answers = [_read_answers(path) for path in paths]
-                if sum(map(len, answers)) > heard:
-                    heard, last = sum(map(len, answers)), time.monotonic()
-                while given < min(map(len, answers)):
-                    answer = _worst([each[given] for each in answers])
-                    given += 1
+                answers = [_read_answers(path) for path in paths]  # a list for each process
+                if sum(map(len, answers)) > num_received:
+                    num_received, last = sum(map(len, answers)), time.monotonic()
+                while done < min(map(len, answers)):
+                    answer = _worst([given[done] for given in answers])
+                    done += 1
                     yield answer
                     if len(processes) > 1 and answer["result"].startswith("failed"):
-                        return  # sums that only some of them added up would be in the way
-                if given == len(tasks):
+                        return  # a sum that only some of them have joined would block them
+                if done == len(tasks):
                     return
-                dead = [i for i, each in enumerate(answers) if ended[i] and len(each) < len(tasks)]
+                dead = [
+                    i for i, given in enumerate(answers) if ended[i] and len(given) < len(tasks)
+                ]
                 if dead or time.monotonic() - last > SILENCE_SECONDS:
-                    known = [each[given] for each in answers if len(each) > given]
-                    known.append({"result": f"failed: {_reason(dead, processes, paths)}"})
+                    known = [given[done] for given in answers if len(given) > done]
+                    known.append({"result": f"failed: {_describe_end(dead, processes, paths)}"})
                     yield _worst(known)
                     return
                 yield None
@@ -109,7 +111,7 @@ def _attempt(tasks, environments):
 
 
 def _start(path, tasks, environment):
-    """Starts a process that does the tasks."""
+    """Starts a process for the tasks."""
     path.write_text(json.dumps(tasks), encoding="utf-8")
     inherited = {name: value for name, value in os.environ.items() if name != "TF_CONFIG"}
     settings = {
@@ -137,35 +139,35 @@ def _read_answers(path):
 
 
 def _worst(answers):
-    """The first that is not "ok", else the one with the largest difference."""
+    """The first answer that is not "ok", otherwise the one with the largest difference."""
     bad = [answer for answer in answers if answer["result"] != "ok"]
     return bad[0] if bad else max(answers, key=lambda answer: answer.get("difference", 0))
 
 
-def _reason(dead, processes, paths):
-    """Why there is no answer."""
+def _describe_end(dead, processes, paths):
+    """Describes why there is no answer."""
     if not dead:
         return f"no answer for {SILENCE_SECONDS} s"
     status = processes[dead[0]].returncode
     name = signal.Signals(-status).name if status < 0 else f"status {status}"
     text = paths[dead[0]].with_suffix(".err").read_text(encoding="utf-8", errors="replace")
     lines = [line for line in text.splitlines() if line.strip()] or [""]
-    # The line of a check in C++ that failed, with a stack below.
+    # The line of a failed check in C++, which is above a stack trace.
     fatal = [line for line in lines if re.match(r"F\d{4} |F\d{4}-", line)]
     return f"the process ended with {name}: {(fatal or lines)[-1].strip()}"[:SHOWN_CHARACTERS]
 
 
 def worker_environments(gpus):
-    """What makes two processes on this machine the workers of one run.
+    """The environment variables of two processes on this machine that are workers of one run.
 
     Args:
-        gpus: with two at least, each worker has one of its own; else the CPU.
+        gpus: the number of GPUs; with two or more, each worker uses one, otherwise the CPU.
     """
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(2)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        addresses = [f"127.0.0.1:{each.getsockname()[1]}" for each in sockets]
+        for listener in sockets:
+            listener.bind(("127.0.0.1", 0))
+        addresses = [f"127.0.0.1:{listener.getsockname()[1]}" for listener in sockets]
     visible = os.environ.get("CUDA_VISIBLE_DEVICES", "0,1").split(",")
     return [
         {

@@ -9,14 +9,14 @@ import numpy as np
 from bert_tf.config import BertConfig
 from run_scripts.tools.check_devices.steps import SEED, deal, make_parts, random_batch, scope_of
 
-# Of a CPU, of a GPU: the size of the matrices, the examples of a BERT-base step and how many
-# such steps are timed (one takes seconds on a CPU).
+# The size of the matrices, the batch of a BERT-base step, and the number of steps to time (one
+# takes seconds on a CPU).
 PRODUCT_SIZES = {"CPU": 2048, "GPU": 8192}
 BASE_BATCHES = {"CPU": (8, 128, 20), "GPU": (32, 128, 20)}  # B, T, P
 BASE_STEPS = {"CPU": 2, "GPU": 20}
 BASE_VOCAB_SIZE = 30522  # of the published English model
 
-# Products are timed for so long: a single one on a GPU takes a millisecond.
+# The time for which products are repeated, as a single one takes a millisecond on a GPU.
 PRODUCT_SECONDS, MAX_PRODUCTS = 0.5, 1000
 
 
@@ -27,7 +27,7 @@ def measure_products(task):
         task: a dict with "device" and "precision".
 
     Returns:
-        An answer with "speed" in floating-point operations a second.
+        An answer with "speed", in floating-point operations per second.
     """
     import tensorflow as tf
 
@@ -46,23 +46,23 @@ def measure_products(task):
         return (time.perf_counter() - start) / count
 
     with tf.device(task["device"]):
-        # Scaled so that products of it stay as large as it is.
+        # Scaled so that repeated products neither grow nor shrink.
         matrix = tf.random.stateless_normal([size, size], [SEED, 0], stddev=size**-0.5)
         matrix = tf.cast(matrix, task["precision"])
-        seconds(1)  # traces it, chooses kernels
+        seconds(1)  # traces the function and chooses kernels
         count = min(MAX_PRODUCTS, 1 + int(PRODUCT_SECONDS / seconds(1)))
         return {"result": "ok", "speed": 2 * size**3 / seconds(count)}
 
 
 def measure_base(task):
-    """Times training steps of BERT-base, dropout included, after one that compiles.
+    """Times training steps of BERT-base, with dropout, after a first one for compilation.
 
     Args:
-        task: a dict with "device", "precision" and "xla", "auto" or "off".
+        task: a dict with "device", "precision" and "xla" ("auto" or "off").
 
     Returns:
-        An answer with "xla", "batch", "steps_per_second" and "memory", the most bytes that the
-        GPU held, or on a CPU the process, None where that is unknown.
+        An answer with "xla", "batch", "steps_per_second" and "memory": the peak memory in bytes, of
+        the GPU, or of the process on a CPU; None if unknown.
     """
     import tensorflow as tf
 
@@ -100,10 +100,10 @@ def measure_base(task):
 
 
 def peak_memory():
-    """The most memory in bytes that this process ever held; None where Linux does not say."""
+    """The peak memory of this process in bytes; None if the system does not report it."""
     try:
         text = Path("/proc/self/status").read_text(encoding="utf-8")
     except OSError:
         return None
-    found = re.search(r"^VmHWM:\s*(\d+) kB", text, re.MULTILINE)
-    return int(found[1]) * 1024 if found else None
+    match = re.search(r"^VmHWM:\s*(\d+) kB", text, re.MULTILINE)
+    return int(match[1]) * 1024 if match else None

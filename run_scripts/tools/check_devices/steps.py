@@ -1,6 +1,6 @@
-"""Compares one training step of a tiny BERT with the CPU's.
+"""Compares a training step of a tiny BERT with the same step on the CPU.
 
-Shapes: B batch, T tokens, P predictions, W weights of the model in all.
+Legend: B batch, T tokens, P predictions, D devices, W weights of the whole model.
 """
 
 import contextlib
@@ -12,9 +12,9 @@ from bert_tf.config import BertConfig
 
 SEED = 1
 
-# The step that is compared: an update whose learning rate is large beside float32's rounding.
-# Adam's first update is hardly more than the gradient's sign, and noise decides the sign of
-# what is nearly zero; with an epsilon of about a gradient's size the update follows the gradient.
+# The learning rate is large compared with float32's rounding. Adam's first update is nearly the
+# gradient's sign, which is noise where the gradient is nearly zero; with an epsilon of about a
+# gradient's size, the update follows the gradient.
 TINY = {
     "vocab_size": 60,
     "hidden_size": 32,
@@ -29,24 +29,24 @@ TINY = {
 TINY_BATCH = (8, 16, 4)  # B, T, P
 LEARNING_RATE, EPSILON = 0.1, 1e-3
 
-# How far the numbers may be from the CPU's: rounding in another order; 8 or 11 bits.
+# The relative differences allowed from the CPU: for another order of sums; for 8 or 11 bits.
 TOLERANCES = {"float32": 1e-4, "bfloat16": 5e-2, "float16": 5e-2}
 
 
 @functools.cache
 def strategy_of(name):
-    """The strategy, once for each process: its sums are numbered."""
+    """The strategy, created once in each process, as its collective operations are numbered."""
     import tensorflow as tf
 
     from bert_tf.training.distribution import make_strategy
 
-    # Not `make_strategy`, which refuses it to a worker: the reference is computed there too.
+    # `make_strategy` refuses one device to a worker, which computes the reference too.
     return tf.distribute.get_strategy() if name == "one_device" else make_strategy(name)
 
 
 @contextlib.contextmanager
 def scope_of(task):
-    """Where a task's variables are made and its step is run."""
+    """The context in which a task creates its variables and runs its step."""
     import tensorflow as tf
 
     strategy = strategy_of(task["strategy"])
@@ -56,58 +56,58 @@ def scope_of(task):
 
 
 def check_step(task):
-    """Compares one training step with the CPU's.
+    """Compares a training step with the same step on the CPU.
 
     Args:
-        task: of `check_tasks`.
+        task: as from `check_tasks`.
 
     Returns:
         An answer with "difference".
     """
     import tensorflow as tf
 
-    # Before anything else is computed, as several workers need it.
+    # Several workers need their strategy before anything else is computed.
     strategy_of(task["strategy"])
     tf.config.experimental.enable_tensor_float_32_execution(False)
-    found = differences(tiny_step(task), reference())
-    worst = max(found, key=lambda name: np.nan_to_num(found[name], nan=np.inf))
-    good = found[worst] <= TOLERANCES[task["precision"]]  # False for nan too
-    result = "ok" if good else f"wrong: {worst} by {found[worst]:.1e}"
-    return {"result": result, "difference": float(found[worst])}
+    errors = differences(tiny_step(task), reference())
+    worst = max(errors, key=lambda name: np.nan_to_num(errors[name], nan=np.inf))
+    good = errors[worst] <= TOLERANCES[task["precision"]]  # False for NaN too
+    result = "ok" if good else f"wrong: {worst} by {errors[worst]:.1e}"
+    return {"result": result, "difference": float(errors[worst])}
 
 
 @functools.cache
 def reference():
-    """What `tiny_step` returns on the CPU in float32, without XLA."""
+    """The results of `tiny_step` on the CPU in float32 without XLA."""
     return tiny_step(
         {"strategy": "one_device", "device": "CPU:0", "xla": False, "precision": "float32"}
     )
 
 
 def differences(numbers, expected):
-    """How far the numbers of a step are from those expected, relative to these.
+    """The relative differences between the results of two steps.
 
     Args:
-        numbers: what `tiny_step` returns.
-        expected: likewise, of one device.
+        numbers: the results of `tiny_step`.
+        expected: likewise, on one device.
 
     Returns:
-        A dict of floats; "weights" is the worst device's.
+        A dict of floats; "weights" is that of the worst device.
     """
-    found = {name: abs(numbers[name] / expected[name] - 1) for name in ("loss", "gradient norm")}
-    change = expected["weights"][0]  # [W]
-    apart = np.linalg.norm(numbers["weights"] - change, axis=1)  # [devices]
-    return {**found, "weights": np.max(apart) / np.linalg.norm(change)}
+    errors = {name: abs(numbers[name] / expected[name] - 1) for name in ("loss", "gradient norm")}
+    update = expected["weights"][0]  # [W]
+    distances = np.linalg.norm(numbers["weights"] - update, axis=1)  # [D]
+    return {**errors, "weights": np.max(distances) / np.linalg.norm(update)}
 
 
 def tiny_step(task):
-    """One training step of the tiny BERT, always the same weights and examples.
+    """Runs one training step of the tiny BERT, always with the same weights and examples.
 
     Args:
         task: a dict with "strategy", "device", "xla" and "precision".
 
     Returns:
-        A dict: "loss", "gradient norm" and "weights" [devices, W], by how much they changed.
+        A dict: "loss", "gradient norm" and "weights" [D, W], the update of the weights.
     """
     from bert_tf.training.step import TrainingStep
 
@@ -115,7 +115,7 @@ def tiny_step(task):
     with scope_of(task) as strategy:
         parts = make_parts(config, task["precision"], LEARNING_RATE, EPSILON)
         weights = parts["model"].trainable_variables
-        # Not the initializers' numbers, which depend on the device.
+        # Replaces the initializers' values, which depend on the device.
         rng = np.random.default_rng(SEED)
         start = [rng.normal("gamma" in v.path, 0.1, v.shape).astype(np.float32) for v in weights]
         for variable, value in zip(weights, start, strict=True):
@@ -124,7 +124,7 @@ def tiny_step(task):
         metrics = step(deal(random_batch(config, *TINY_BATCH), strategy))
         copies = [strategy.experimental_local_results(v.value) for v in weights]
         devices = zip(*copies, strict=True)
-        flat = np.stack([flatten([v.numpy() for v in device]) for device in devices])
+        flat = np.stack([flatten([v.numpy() for v in device]) for device in devices])  # [D, W]
     return {
         "loss": float(metrics["loss"]),
         "gradient norm": float(metrics["gradient_norm"]),
@@ -133,12 +133,12 @@ def tiny_step(task):
 
 
 def flatten(arrays):
-    """All numbers of some arrays, as one vector."""
+    """Concatenates the values of arrays to one vector."""
     return np.concatenate([array.ravel() for array in arrays])
 
 
 def make_parts(config, precision, learning_rate, epsilon):
-    """Model, optimizer and loss scale, for `TrainingStep`; in the strategy's scope."""
+    """Creates model, optimizer and loss scale for `TrainingStep`, in the strategy's scope."""
     from bert_tf.model import BertModel
     from bert_tf.optimization import AdamWeightDecay
     from bert_tf.pretraining import PretrainingModel
@@ -152,7 +152,7 @@ def make_parts(config, precision, learning_rate, epsilon):
 
 
 def random_batch(config, batch, length, predictions):
-    """Features of a global batch, always the same ones; every other row is half padding."""
+    """Creates the features of a global batch, always the same; every other row is half padding."""
     rng = np.random.default_rng(SEED)
     mask = np.ones((batch, length), np.int32)
     mask[::2, length // 2 :] = 0
@@ -169,7 +169,7 @@ def random_batch(config, batch, length, predictions):
 
 
 def deal(batch, strategy):
-    """The global batch, an equal part for each of the strategy's replicas."""
+    """Distributes a global batch in equal parts to the strategy's replicas."""
     import tensorflow as tf
 
     parts = {k: np.split(v, strategy.num_replicas_in_sync) for k, v in batch.items()}

@@ -1,4 +1,4 @@
-"""Does the tasks of a file, in a process that may die of them; started by `processes`.
+"""Runs the tasks of a file, in a process that may die of them; started by `processes`.
 
 python -m run_scripts.tools.check_devices.worker FILE
 """
@@ -14,24 +14,24 @@ from run_scripts.tools.check_devices.steps import check_step, strategy_of
 
 KINDS = {"check": check_step, "product": measure_products, "base": measure_base}
 
-# The answers lie beside the tasks, a line of JSON each.
+# The suffix of the file with the answers, a line of JSON each, beside the tasks.
 ANSWERS = ".answers"
 
-# How much of an error is told.
+# The maximum length of an error message.
 SHOWN_CHARACTERS = 200
 
-# Lines that TensorFlow writes above what went wrong.
+# Beginnings of lines that TensorFlow prints before the actual error.
 PREAMBLE = ("Graph execution error", "Detected at node", "File ", "<stack traces", "Exception enc")
 
 
 def work(path):
-    """Does the tasks of a file and writes an answer to each beside it, in one of the processes.
+    """Runs the tasks of a file and writes the answers beside it.
 
     Args:
         path: the file with the tasks.
 
     Returns:
-        The exit status: 1 if a worker among several failed, for then its sums have stopped.
+        The exit status: 1 if one of several workers failed, as the others' sums would wait for it.
     """
     import tensorflow as tf
 
@@ -54,32 +54,32 @@ def work(path):
 
 
 def answer_to(task):
-    """Does one task.
+    """Runs one task.
 
     Args:
         task: a dict; "kind" is a key of `KINDS`.
 
     Returns:
-        An answer, see `processes.run_group`: an exception is one too.
+        An answer, as described by `processes.run_group`, for an exception too.
     """
     try:
         return KINDS[task["kind"]](task)
-    except Exception as error:  # whatever it is, the next task may work
+    except Exception as error:  # of any kind, as the next task may work
         return {"result": f"failed: {first_line(error)}"}
 
 
 def first_line(error):
-    """What an exception says, in one line.
+    """Summarizes an exception in one line.
 
     Args:
-        error: an exception; TensorFlow's begin with lines that say nothing.
+        error: an exception; the first lines of TensorFlow's are of no use.
     """
     text = getattr(error, "message", None) or str(error)
     lines = [line.strip() for line in text.splitlines()]
     lines = [line for line in lines if line and not line.startswith(PREAMBLE)]
-    # XLA's own line; the error's below the code that was being traced.
-    told = [line for line in lines if "XLA" in line or re.match(r"\w+Error: ", line)]
-    line = re.sub(r"\[_XlaMustCompile[^]]*\]", "", [*told, *lines, ""][0])
+    # A line of XLA's, or the error below the code that was being traced.
+    relevant = [line for line in lines if "XLA" in line or re.match(r"\w+Error: ", line)]
+    line = re.sub(r"\[_XlaMustCompile[^]]*\]", "", [*relevant, *lines, ""][0])
     return f"{type(error).__name__}: {line}"[:SHOWN_CHARACTERS]
 
 

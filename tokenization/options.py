@@ -1,0 +1,167 @@
+"""Declares the options of every tokenizer, with their defaults and the values they may have."""
+
+import dataclasses
+import json
+import re
+import typing
+import unicodedata
+from collections.abc import Mapping
+from typing import Literal
+
+from bert_common.errors import InputError
+
+# The largest repetition count of a regular expression.
+LARGEST_COUNT = 2**31 - 1
+
+
+@dataclasses.dataclass(frozen=True)
+class FullTokenizerOptions:
+    """The options of FullTokenizer.
+
+    Attributes:
+        do_lower_case: lower-case, decompose (NFD), drop accents; False keeps the text as it is.
+    """
+
+    do_lower_case: bool = True
+
+    def __post_init__(self):
+        check_options(type(self), vars(self), "FullTokenizer")
+
+
+@dataclasses.dataclass(frozen=True)
+class KoreanTokenizerOptions:
+    """The options of KoreanTokenizer; each works without the others, except where noted.
+
+    Attributes:
+        do_lower_case: lower-case Latin and other cased scripts.
+        normalization: "NFC", or None to take the text as it is.
+        continuation_prefix: marks a piece that does not begin its word; "" for none.
+        word_end_marker: appended to each word before WordPiece, such as "_"; "" for none.
+        word_end_marker_at: "word" marks every word; "eojeol" only words before whitespace, so
+            that the pieces determine all spaces. That needs unknown="character", and a marker in
+            the text is then read as a space.
+        mark_final_word: False leaves the text's last word without `word_end_marker`.
+        split_punctuation: make each punctuation mark a word of its own; False also lets a text
+            that spells "[MASK]" produce that special token.
+        split_chinese_characters: make each Hanja a word of its own.
+        unknown: "word" turns a word into one [UNK] if any part of it has no piece, or if it is
+            longer than 200 characters, as google-research/bert does. "character" does so only
+            with the character at which greedy longest match finds no piece, and continues after
+            it; words may have any length. A `word_end_marker` must then be a single character,
+            which the vocabulary holds by itself as a continuation.
+        jamo_fallback: a syllable at which no piece begins becomes its two or three conjoining
+            jamo (initial, vowel, final), each a piece. Finals have code points of their own, so
+            composing (NFC) restores exactly the original syllables. The vocabulary must hold all
+            of these jamo; needs normalization "NFC".
+        fold_width: replace full-width forms by the usual ones ("Ａ" by "A", "￦" by "₩");
+            compatibility jamo and half-width forms stay.
+        drop_invisible: drop invisible characters that are not control characters: Hangul fillers,
+            variation selectors.
+        shorten_runs: the length to which runs of the same compatibility jamo, symbol (emoji,
+            hearts, stars) or "^" are cut; 0 keeps them.
+        strict_vocabulary: refuse a vocabulary with blank or repeated lines, or without a special
+            token. False reads it as google-research/bert does, and gives the id of [UNK] to
+            tokens outside the vocabulary.
+
+    Raises:
+        InputError: an option has an invalid value, or one that contradicts another option.
+    """
+
+    do_lower_case: bool = False
+    normalization: Literal["NFC", None] = "NFC"
+    continuation_prefix: str = "##"
+    word_end_marker: str = ""
+    word_end_marker_at: Literal["word", "eojeol"] = "word"
+    mark_final_word: bool = True
+    split_punctuation: bool = True
+    split_chinese_characters: bool = True
+    unknown: Literal["word", "character"] = "word"
+    jamo_fallback: bool = False
+    fold_width: bool = False
+    drop_invisible: bool = False
+    shorten_runs: int = 0
+    strict_vocabulary: bool = True
+
+    def __post_init__(self):
+        check_options(type(self), vars(self), "KoreanTokenizer")
+        marker = self.word_end_marker
+        if self.word_end_marker_at == "eojeol" and not (marker and self.unknown == "character"):
+            raise InputError(
+                'KoreanTokenizer: word_end_marker_at "eojeol" must come with a word_end_marker and '
+                f'unknown "character". Received: {marker!r}, {self.unknown!r}'
+            )
+        if marker and self.unknown == "character":
+            if len(marker) != 1 or unicodedata.category(marker)[0] not in "PS":
+                raise InputError(
+                    'KoreanTokenizer: with unknown "character", word_end_marker must be one '
+                    f"punctuation mark or symbol. Received: {marker!r}"
+                )
+            if unicodedata.decomposition(marker):
+                raise InputError(
+                    "KoreanTokenizer: word_end_marker must be a character that does not "
+                    f"decompose. Received: {marker!r}"
+                )
+        if self.jamo_fallback and self.normalization != "NFC":
+            raise InputError(
+                'KoreanTokenizer: jamo_fallback must come with normalization "NFC". '
+                f"Received: {self.normalization!r}"
+            )
+
+    @property
+    def marks_eojeols(self) -> bool:
+        """Whether the word-end marker stands for whitespace."""
+        return self.word_end_marker_at == "eojeol"
+
+    @property
+    def cleaning(self) -> tuple[bool, bool, str]:
+        """The arguments of `normalization.korean_cleaner`."""
+        marker = self.word_end_marker if self.marks_eojeols else ""
+        return self.fold_width, self.drop_invisible, marker
+
+
+@dataclasses.dataclass(frozen=True)
+class SentencePieceTokenizerOptions:
+    """The options of SentencePieceTokenizer.
+
+    Attributes:
+        do_lower_case: lower-case during preprocessing; None skips preprocessing altogether.
+    """
+
+    do_lower_case: Literal[True, False, None] = True
+
+    def __post_init__(self):
+        check_options(type(self), vars(self), "SentencePieceTokenizer")
+
+
+def check_options(options_type: type, values: Mapping, where: str) -> None:
+    """Checks names and values of a tokenizer's options by the types that it declares.
+
+    Args:
+        options_type: a dataclass, whose fields are bool, a `Literal`, str (any string that UTF-8
+            can encode) or int (any count that regular expressions accept).
+        values: from an option's name to its value; options may be left out.
+        where: the source of the values, for the message.
+
+    Raises:
+        InputError: an unknown option, or a value that its type does not allow.
+    """
+    types = typing.get_type_hints(options_type)
+    for name, value in values.items():
+        if name not in types:
+            raise InputError(
+                f"{where}: an option must be one of {', '.join(sorted(types))}. Received: {name!r}"
+            )
+        if types[name] is str:
+            # A lone surrogate in JSON has become U+FFFD, which cleaned text never contains.
+            valid = isinstance(value, str) and not re.search("[\ud800-\udfff\ufffd]", value)
+            must = "a string without lone surrogates and U+FFFD"
+        elif types[name] is int:
+            valid = type(value) is int and 0 <= value <= LARGEST_COUNT
+            must = f"a whole number from 0 to {LARGEST_COUNT}"
+        else:
+            choices = (True, False) if types[name] is bool else typing.get_args(types[name])
+            # Types are compared too, since 1 == True.
+            valid = any(type(value) is type(choice) and value == choice for choice in choices)
+            must = "one of " + ", ".join(map(json.dumps, choices))
+        if not valid:
+            raise InputError(f"{where}: {name} must be {must}. Received: {value!r}")
