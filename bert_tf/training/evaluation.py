@@ -108,8 +108,12 @@ class RecordsEvaluator:
         )
         self.records = min(sum(map(count_records, files)), batch_size * max_batches)
         self.number_of_batches = -(-self.records // batch_size)
-        first_loss = next(iter(model.objective.losses))
-        self.best_by = (f"{model.objective.reported_name(first_loss)}_loss", False)
+
+    @property
+    def best_by(self):
+        """The first loss; a lower one is better."""
+        objective = self.model.objective
+        return f"{objective.reported_name(next(iter(objective.losses)))}_loss", False
 
     def run(self):
         """Runs over the records once.
