@@ -192,7 +192,8 @@ def test_ctrl_c_five_times_is_one_line():
         "-c",
         f"""{KILL}
 import dataclasses
-from run_scripts.flags.parser import flag, run_program
+from run_scripts.flags.declaration import flag
+from run_scripts.flags.parser import run_program
 @dataclasses.dataclass(frozen=True)
 class CopyFlags:
     source: str = flag("a", "File to copy.")
