@@ -191,8 +191,12 @@ def test_ctrl_c_five_times_is_one_line():
     run = python(
         "-c",
         f"""{KILL}
-from run_scripts.flags.parser import run_program
-from tests.test_cli import CopyFlags
+import dataclasses
+from run_scripts.flags.parser import flag, run_program
+@dataclasses.dataclass(frozen=True)
+class CopyFlags:
+    "Copies a file."
+    source: str = flag(None, "The file to copy.")
 class Thing:
     def __del__(self): kill()
 def program(values):

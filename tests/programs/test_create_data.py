@@ -244,7 +244,7 @@ def one_line(capsys):
         (["--output_file=a.tfrecord,b.tfrecord,a.tfrecord"], ["a.tfrecord twice"]),
         (["--output_file=/"], ["/, which is another kind"]),
         (["--output_file=/dev/null/a.tfrecord"], ["a folder that can be created", "/dev/null"]),
-        (["--output_file=/proc/a.tfrecord"], ["made and written to", "/proc"]),
+        (["--output_file=/proc/a.tfrecord"], ["created and written to", "/proc"]),
         (["--output_file=,"], ["--output_file must name a file", "','"]),
     ],
 )
