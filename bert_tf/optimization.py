@@ -8,7 +8,6 @@ import re
 from typing import NamedTuple
 
 import keras
-import tensorflow as tf
 from keras import ops
 
 # As bert/optimization.py: names that are not decayed ("layer_norm" and "bias" occur in the
@@ -250,7 +249,7 @@ def clip_factor(norm, clip_norm=CLIP_NORM):
 
     The norm is that of the sum over all replicas: that of one replica's part says nothing of it.
     """
-    return clip_norm * tf.minimum(1.0 / norm, 1.0 / clip_norm)
+    return clip_norm * ops.minimum(1.0 / norm, 1.0 / clip_norm)
 
 
 OPTIMIZERS = {"adamw": AdamWeightDecay, "lamb": Lamb}

@@ -197,7 +197,7 @@ def check_agreement(strategy, settings):
         return
     mine = {name: str(value) for name, value in settings.items()}
     # With its index: TensorFlow sorts the workers by name, the tenth before the second.
-    texts = _gather_texts(strategy, json.dumps([worker_index(strategy), mine]))
+    texts = gather_texts(strategy, json.dumps([worker_index(strategy), mine]))
     every = [given for _, given in sorted(map(json.loads, texts), key=lambda pair: pair[0])]
     names = sorted(set().union(*every))
     differences = [name for name in names if len({given.get(name) for given in every}) > 1]
@@ -230,9 +230,7 @@ def raise_together(strategy, refusal):
     Raises:
         InputError: there is a reason.
     """
-    texts = [refusal or ""]
-    if worker_count(strategy) > 1:
-        texts = _gather_texts(strategy, refusal or "")
+    texts = gather_texts(strategy, refusal or "")
     if any(texts):
         raise InputError("; ".join(filter(None, texts)))
 
@@ -243,8 +241,10 @@ def barrier(strategy):
         _gather(strategy, [0])
 
 
-def _gather_texts(strategy, text):
-    """The text of every worker, in no particular order."""
+def gather_texts(strategy, text):
+    """The text of every worker, in no particular order; all workers must call it."""
+    if worker_count(strategy) == 1:
+        return [text]
     data = text.encode()
     lengths = _gather(strategy, [len(data)])[:, 0]  # [W]
     if not max(lengths):  # gathering empty arrays ends the process

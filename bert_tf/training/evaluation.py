@@ -1,5 +1,6 @@
 """Measures a pre-training model on held-out records."""
 
+import functools
 import os
 
 import keras
@@ -14,8 +15,8 @@ from bert_tf.summaries.reporter import NO_ILLUSTRATIONS, Illustrations
 from bert_tf.summaries.scalars import SMALLEST_WEIGHT
 from bert_tf.training.distribution import is_chief
 from bert_tf.training.interruptions.out_of_memory import explain_out_of_memory
-from bert_tf.training.step import all_reduce, graph, local_values
-from bert_tf.training.xla import Compiled
+from bert_tf.training.step import all_reduce, feature_shapes, graph, local_values
+from bert_tf.training.xla import NOTHING, compiled_by_all
 from create_pretraining_data.records.reader import count_records
 
 RESULTS_FILE = "eval_results.txt"
@@ -30,31 +31,44 @@ class EvaluationStep:
     Args:
         model: a `PretrainingModel`, or another with an `objective`, made in the strategy's scope.
         strategy: a `tf.distribute.Strategy`.
-        xla: "auto", "on" or "off": whether XLA compiles the forward pass.
+        compilation: what XLA compiles, a `Compilation`.
     """
 
-    def __init__(self, model, strategy, xla="off"):
+    def __init__(self, model, strategy, compilation=NOTHING):
         self.model = model
         self.strategy = strategy
         self.weights = model.trainable_variables
-        self.run = Compiled(self._make, xla, model.compute_dtype, "the evaluation")
+        self.forward = graph(self._forward, jit_compile=compilation.whole)
+        self.run = graph(self._run)
 
     def __call__(self, batch):
         """Returns the sums of the model's objective over the global batch."""
         return self.run(batch)
 
-    def _make(self, compilation):
-        forward = graph(self._forward, jit_compile=compilation.whole)
+    def compile(self, spec):
+        """Has XLA compile the forward pass on every device of this worker.
 
+        Args:
+            spec: the `element_spec` of the batches.
+
+        Raises:
+            tf.errors.OpError: XLA cannot compile it, or memory ran out.
+        """
+        shapes = feature_shapes(self.strategy, spec)
+
+        def replica_step():
+            batch = {name: tf.zeros(*shape) for name, shape in shapes.items()}
+            self.forward([v.value for v in self.weights], batch)
+
+        graph(lambda: self.strategy.run(replica_step))()
+
+    def _run(self, batch):
         def replica_step(batch):
             context = tf.distribute.get_replica_context()
-            return all_reduce(context, forward([v.value for v in self.weights], batch))
+            return all_reduce(context, self.forward([v.value for v in self.weights], batch))
 
-        def run(batch):
-            sums = self.strategy.run(replica_step, args=(batch,))
-            return {name: local_values(self.strategy, value)[0] for name, value in sums.items()}
-
-        return graph(run)
+        sums = self.strategy.run(replica_step, args=(batch,))
+        return {name: local_values(self.strategy, value)[0] for name, value in sums.items()}
 
     def _forward(self, weights, batch):
         state = [*zip(self.weights, weights, strict=True)]
@@ -102,9 +116,16 @@ class RecordsEvaluator:
         self.record_format = record_format
         self.tokenizer = tokenizer
         self.batch_size = batch_size
-        self.step = EvaluationStep(model, strategy, xla=xla)
         self.batches = distribute_evaluation(
             strategy, files, record_format, model.config, batch_size, max_batches
+        )
+        self.step = compiled_by_all(
+            functools.partial(EvaluationStep, model, strategy),
+            lambda step: step.compile(self.batches.element_spec),
+            xla,
+            model.compute_dtype,
+            strategy,
+            "the evaluation",
         )
         self.records = min(sum(map(count_records, files)), batch_size * max_batches)
         self.number_of_batches = -(-self.records // batch_size)

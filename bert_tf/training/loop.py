@@ -20,7 +20,7 @@ from bert_tf.training.interruptions.out_of_memory import explain_out_of_memory
 from bert_tf.training.interruptions.signals import StopRequest
 from bert_tf.training.state import BestCheckpoint, TrainingState, save
 from bert_tf.training.step import TrainingStep
-from bert_tf.training.xla import Compiled
+from bert_tf.training.xla import compiled_by_all
 
 # A signal waits for the loop under way, which should take no longer than this.
 LOOP_SECONDS = 10.0
@@ -292,13 +292,10 @@ def _make_steps(state, strategy, data, config):
 
     The first step runs in the same loop as all others: TensorFlow optimizes a step alone
     otherwise than one in a loop, so a resumed run would differ in its last bits.
-
-    A step that fails to compile has updated nothing, but has consumed its batch: each attempt has
-    an iterator of its own.
     """
 
     def make(compilation):
-        step = TrainingStep(
+        return TrainingStep(
             state.model,
             state.optimizer,
             strategy,
@@ -310,10 +307,17 @@ def _make_steps(state, strategy, data, config):
             loss_scale=state.loss_scale,
             boundaries=config.bucket_boundaries,
         )
-        batches = iter(data.batches(strategy, config, state.step))
-        return functools.partial(step.loop, batches)
 
-    return Compiled(make, config.xla, state.model.compute_dtype, "the step")
+    batches = data.batches(strategy, config, state.step)
+    step = compiled_by_all(
+        make,
+        lambda step: step.compile(batches.element_spec),
+        config.xla,
+        state.model.compute_dtype,
+        strategy,
+        "the step",
+    )
+    return functools.partial(step.loop, iter(batches))
 
 
 def weight_norm_function(model):

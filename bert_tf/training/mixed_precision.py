@@ -97,14 +97,20 @@ class LossScale:
         self.scale = tf.Variable(INITIAL_SCALE, trainable=False, name="loss_scale")
         self.good_steps = tf.Variable(0, trainable=False, name="loss_scale_good_steps")
 
-    def update(self, finite):
-        """Updates the scale after a step; in the cross-replica context.
 
-        Args:
-            finite: whether the step's gradient was, reduced over all replicas.
-        """
-        good_steps = tf.where(finite, self.good_steps + 1, 0)
-        grows = good_steps >= GROWTH_INTERVAL
-        factor = tf.where(finite, tf.where(grows, 2.0, 1.0), 0.5)
-        self.scale.assign(self.scale * factor)
-        self.good_steps.assign(tf.where(grows, 0, good_steps))
+def updated_scale(finite, scale=None, good_steps=None):
+    """The two values of a `LossScale` after a step.
+
+    Args:
+        finite: whether the step's gradient was, reduced over all replicas.
+        scale, good_steps: the values before; None without a loss scale.
+
+    Returns:
+        The new scale and count; nothing without a loss scale.
+    """
+    if scale is None:
+        return ()
+    good_steps = tf.where(finite, good_steps + 1, 0)
+    grows = good_steps >= GROWTH_INTERVAL
+    factor = tf.where(finite, tf.where(grows, 2.0, 1.0), 0.5)
+    return scale * factor, tf.where(grows, 0, good_steps)

@@ -3,13 +3,15 @@
     loop                    some steps without returning to Python between them
       _distributed_step     a global batch: chooses the compiled length
         _bucketed_step      cuts the batch to that length, runs every replica
-          _replica_step     a replica's part: reduces sums and gradients, clips, updates
+          _replica_step     a replica's part: reduces sums and gradients
             _accumulate     forward and backward over its microbatches -> _microbatch, one of them
+            _update         loss, norm, learning rate, and the new weights
 
-`_accumulate` is one XLA computation on every replica: plain tensors in, plain tensors out, no
-variable captured. Sums, not means, leave it; they are added up over the replicas, then the gradient
-is clipped by the norm of the whole, then the weights are updated, by a second XLA computation that
-reads and writes each of them once. A step whose loss or gradient is not finite changes no weight.
+`_accumulate` and `_update` are one XLA computation each on every device, so the host only starts
+two computations and the reductions between them, and waits for none. `_accumulate` takes plain
+tensors and returns plain tensors; sums, not means, leave it. They are added up over the replicas;
+`_update` clips the gradient by the norm of the whole, and reads and writes each weight once. Where
+the loss or the gradient is not finite it writes what was there before.
 """
 
 import functools
@@ -17,10 +19,12 @@ import functools
 import keras
 import tensorflow as tf
 
+from bert_tf.dropout import random_bits
 from bert_tf.input.length_buckets import BUCKET, cut
 from bert_tf.layers import call_block
 from bert_tf.objective import total_loss
 from bert_tf.optimization import clip_factor
+from bert_tf.training.mixed_precision import updated_scale
 from bert_tf.training.recompute import recompute_block
 
 # Without AutoGraph, which would rewrite the model's Python for seconds at every start: there is no
@@ -74,7 +78,7 @@ class TrainingStep:
         # The states of the dropout layers' seed generators.
         self.seed_states = model.non_trainable_variables
         self.forward_backward = graph(self._accumulate, jit_compile=xla)
-        self.apply_gradients = graph(self._apply_gradients, jit_compile=xla_update)
+        self.update = graph(self._update, jit_compile=xla_update)
         self.run = graph(self._distributed_step)
         self.run_loop = graph(self._loop)
 
@@ -159,55 +163,81 @@ class TrainingStep:
 
     def _replica_step(self, batch, worker_metrics):
         context = tf.distribute.get_replica_context()
-        step = self.optimizer.iterations.value
         objective = self.model.objective
         weights = objective.weight_sums(batch)
+        mask = tf.cast(batch["input_mask"], self.dtype)  # sums of integers would leave the GPU
         counts = {
             **weights,
-            "tokens": tf.cast(tf.reduce_sum(batch["input_mask"]), self.dtype),
-            "positions": tf.cast(tf.size(batch["input_mask"]), self.dtype),
+            "tokens": tf.reduce_sum(mask),
+            "positions": tf.cast(tf.size(mask), self.dtype),
         }
         # On the replica's device, which the reduction asks for; a mean is a sum of shares.
         replicas = context.num_replicas_in_sync
         counts |= {name: tf.identity(value) / replicas for name, value in worker_metrics.items()}
         counts = all_reduce(context, counts)
         divisors = objective.denominators({name: counts.pop(name) for name in weights})
+        sums, used, gradients = self._local_gradients(context, batch, divisors)
+        sums, gradients = all_reduce(context, (sums, gradients))
+        metrics = self._merged_update(context, used, True, (sums, divisors, gradients))
+        return {**sums, **counts, **metrics}
+
+    def _local_gradients(self, context, batch, divisors):
+        """The loss sums of this replica's part of the batch, and of its gradient.
+
+        Returns:
+            A dict of scalars; the indices in `self.weights` of those that have a gradient (one that
+            the loss does not depend on has none, and is neither updated nor decayed); their
+            gradients.
+        """
         scale = tf.constant(1.0, self.dtype)
         if self.loss_scale is not None:
             scale = tf.convert_to_tensor(self.loss_scale.scale)
         sums, gradients = self.forward_backward(
             [v.value for v in self.weights],
-            self._seeds(step, context.replica_id_in_sync_group),
+            tf.convert_to_tensor(self.optimizer.iterations.value),
+            tf.convert_to_tensor(context.replica_id_in_sync_group, tf.int32),
             batch,
             divisors,
             scale,
         )
-        # A weight that the loss does not depend on has no gradient: neither update nor decay.
-        used = [i for i, gradient in enumerate(gradients) if gradient is not None]
-        sums, gradients = all_reduce(context, (sums, [gradients[i] for i in used]))
-        loss = total_loss(sums, divisors)
-        norm = tf.linalg.global_norm(gradients) / scale
-        # After the reduction, so that all replicas decide alike.
-        finite = tf.math.is_finite(loss) & tf.math.is_finite(norm)
-        rate = tf.convert_to_tensor(self.optimizer.learning_rate)
-        update = functools.partial(self._update, used)
-        context.merge_call(update, args=(gradients, rate, clip_factor(norm) / scale, finite))
-        metrics = {
-            **sums,
-            **counts,
-            "loss": loss,
-            "gradient_norm": norm,
-            "learning_rate": rate,
-            "skipped": 1.0 - tf.cast(finite, self.dtype),
-        }
-        return metrics if self.loss_scale is None else {**metrics, "loss_scale": scale}
+        used = tuple(i for i, gradient in enumerate(gradients) if gradient is not None)
+        return sums, used, [gradients[i] for i in used]
 
-    def _accumulate(self, weights, seeds, batch, divisors, scale):
+    def compile(self, spec):
+        """Has XLA compile all of a step on every device of this worker, and changes nothing.
+
+        It runs a step of zeros without its reductions, which would wait for the other workers, and
+        without its assignments: for each length, the longest first.
+
+        Args:
+            spec: the `element_spec` of the batches.
+
+        Raises:
+            tf.errors.OpError: XLA cannot compile it, or memory ran out.
+        """
+        shapes = feature_shapes(self.strategy, spec)
+        lengths = self.boundaries if shapes.pop(BUCKET, None) else (None,)
+        for length in reversed(lengths):
+            graph(functools.partial(self._try_step, shapes, length))()
+
+    def _try_step(self, shapes, length):
+        def replica():
+            batch = {name: tf.zeros(*shape) for name, shape in shapes.items()}
+            weights = self.model.objective.weight_sums(batch)
+            divisors = {name: tf.ones_like(value) for name, value in weights.items()}
+            context = tf.distribute.get_replica_context()
+            sums, used, gradients = self._local_gradients(context, cut(batch, length), divisors)
+            self._merged_update(context, used, False, (sums, divisors, gradients))
+
+        self.strategy.run(replica)
+
+    def _accumulate(self, weights, step, replica, batch, divisors, scale):
         """The loss sums of this replica's part of the batch, and of the gradient.
 
         Args:
             weights: a tensor for each variable of `self.weights`.
-            seeds: [accumulation_steps, dropout layers, 2] uint32.
+            step: how many updates were made before, int64.
+            replica: which replica this is, int32.
             batch: this replica's features.
             divisors: what `Objective.denominators` returns for the global batch.
             scale: what the loss, and with it the gradient, is multiplied by.
@@ -215,7 +245,7 @@ class TrainingStep:
         Returns:
             A dict of scalars, and a list of dense tensors, None for a weight without a gradient.
         """
-        count = self.accumulation_steps
+        count, seeds = self.accumulation_steps, self._seeds(step, replica)
         if count == 1:
             return self._microbatch(weights, seeds[0], batch, divisors, scale)
         split = {k: tf.reshape(v, [count, -1, *v.shape[1:]]) for k, v in batch.items()}
@@ -266,63 +296,107 @@ class TrainingStep:
         Returns:
             [accumulation_steps, dropout layers, 2] uint32, a function of (seed, step, replica).
         """
-        seed = tf.constant([self.seed, 0], tf.int32)
+        seed = tf.constant([self.seed, 0], tf.uint32)
         for number in (step, replica):
-            seed = tf.random.experimental.stateless_fold_in(seed, tf.cast(number, tf.int32))
-        shape = [self.accumulation_steps, len(self.seed_states), 2]
-        return tf.random.stateless_uniform(shape, seed, minval=None, maxval=None, dtype=tf.uint32)
+            seed = random_bits(tf.cast(number, tf.int32), 2, seed)
+        count, layers = self.accumulation_steps, len(self.seed_states)
+        return tf.reshape(random_bits(tf.range(count * layers), 2, seed), [count, layers, 2])
 
-    def _update(self, used, strategy, gradients, rate, factor, finite):
+    def _merged_update(self, context, used, permitted, values):
+        update = functools.partial(self._update_devices, used, tf.constant(permitted))
+        # Outside XLA, which would round it otherwise than the runs without XLA.
+        rate = tf.convert_to_tensor(self.optimizer.learning_rate)
+        return context.merge_call(update, args=(*values, rate))
+
+    def _update_devices(self, used, permitted, strategy, sums, divisors, gradients, rate):
         """Updates the weights on every device; in the cross-replica context.
 
         Not `optimizer.apply`: it would add the gradients up over the replicas once more.
 
         Args:
             used: the indices in `self.weights` of those that have a gradient.
+            permitted: whether anything may change.
             strategy: the strategy.
-            gradients, rate, factor, finite: what `_replica_step` computed; the same numbers
-                on all replicas.
+            sums, divisors, gradients, rate: those of the global batch; the same on all replicas.
+
+        Returns:
+            What `_update` does, of one device.
         """
-        finite = local_values(strategy, finite)[0]  # one tensor, not one a replica
+        variables = [self.weights[i] for i in used]
+        loss_scale = self.loss_scale
+        values = {
+            "weights": [v.value for v in variables],
+            "slots": [[v.value for v in self.optimizer.slot_variables(w)] for w in variables],
+            "iterations": self.optimizer.iterations.value,
+            "loss_scale": [loss_scale.scale, loss_scale.good_steps] if loss_scale else [],
+            "sums": sums,
+            "divisors": divisors,
+            "gradients": gradients,
+            "rate": rate,
+        }
+        metrics = []
+        for on_device in _by_device(strategy, values):
+            with tf.device(on_device["weights"][0].device):
+                metrics.append(self.update(used, permitted, **on_device))
+        return metrics[0]
 
-        def update():
-            variables = [self.weights[i] for i in used]
-            decayed = tuple(self.optimizer.is_decayed(v) for v in variables)
-            slots = zip(*(self.optimizer.slot_variables(v) for v in variables), strict=True)
-            by_slot = [[slot.value for slot in row] for row in slots]
-            values = ([v.value for v in variables], by_slot, gradients, rate, factor)
-            for device_values in _by_device(strategy, values):
-                with tf.device(device_values[0][0].device):
-                    self.apply_gradients(*device_values, decayed=decayed)
-            return tf.constant(True)
-
-        done = tf.cond(finite, update, lambda: tf.constant(False))
-        # Only then: a step that XLA cannot compile must not count, as it is run again.
-        with tf.control_dependencies([done]):
-            # A skipped step counts: its batch is used up, and so is its learning rate.
-            self.optimizer.iterations.assign_add(1)
-            if self.loss_scale is not None:
-                self.loss_scale.update(finite)
-
-    def _apply_gradients(self, weights, slots, gradients, rate, factor, decayed):
+    def _update(
+        self,
+        used,
+        permitted,
+        *,
+        weights,
+        slots,
+        iterations,
+        loss_scale,
+        sums,
+        divisors,
+        gradients,
+        rate,
+    ):
         """Updates the variables of one device; they are read and written once each.
 
         Args:
-            weights: variables, W of them.
-            slots: for each of the optimizer's slots a list of W variables.
+            used: as for `_update_devices`.
+            permitted: whether anything may change.
+            weights: W variables.
+            slots: for each of them a list of its slots.
+            iterations: the count of updates.
+            loss_scale: the variables of a `LossScale`, or none.
+            sums, divisors: as `total_loss` takes them.
             gradients: W tensors.
             rate: the learning rate.
-            factor: what the gradients are multiplied by.
-            decayed: for each weight whether it is decayed.
+
+        Returns:
+            A dict of scalars.
         """
-        for i, weight in enumerate(weights):
-            old_slots = tuple(of_weights[i] for of_weights in slots)
+        scale = loss_scale[0] if loss_scale else 1.0
+        loss = total_loss(sums, divisors)
+        norm = tf.linalg.global_norm(gradients) / scale
+        finite = tf.math.is_finite(loss) & tf.math.is_finite(norm)
+        metrics = {
+            "loss": loss,
+            "gradient_norm": norm,
+            "learning_rate": rate,
+            "skipped": 1.0 - tf.cast(finite, self.dtype),
+        }
+        if loss_scale:
+            metrics["loss_scale"] = tf.convert_to_tensor(scale)
+        # Not a branch: a GPU's host would have to wait for the decision.
+        factor, good = clip_factor(norm) / scale, finite & permitted
+        for i, weight, old_slots, gradient in zip(used, weights, slots, gradients, strict=True):
+            decayed = self.optimizer.is_decayed(self.weights[i])
             new_weight, new_slots = self.optimizer.updated(
-                weight, old_slots, gradients[i] * factor, rate, decayed[i]
+                weight, tuple(old_slots), gradient * factor, rate, decayed
             )
-            weight.assign(new_weight)
+            weight.assign(tf.where(good, new_weight, weight))
             for slot, new_slot in zip(old_slots, new_slots, strict=True):
-                slot.assign(new_slot)
+                slot.assign(tf.where(good, new_slot, slot))
+        # A skipped step counts: its batch is used up, and so is its learning rate.
+        iterations.assign_add(tf.cast(permitted, iterations.dtype))
+        for variable, new in zip(loss_scale, updated_scale(finite, *loss_scale), strict=True):
+            variable.assign(tf.where(permitted, new, variable))
+        return metrics
 
 
 def all_reduce(context, values):
@@ -333,6 +407,22 @@ def all_reduce(context, values):
 def local_values(strategy, value):
     """What each of this worker's replicas has of a distributed value, as a tuple."""
     return strategy.experimental_local_results(value)
+
+
+def feature_shapes(strategy, spec):
+    """What a replica gets of a distributed batch: a dict name -> (shape, dtype).
+
+    Args:
+        strategy: a `tf.distribute.Strategy`.
+        spec: the `element_spec` of a distributed dataset.
+    """
+    shapes = {}
+
+    def record(batch):
+        shapes.update({name: (value.shape, value.dtype) for name, value in batch.items()})
+
+    graph(lambda batch: strategy.run(record, args=(batch,))).get_concrete_function(spec)
+    return shapes
 
 
 def _by_device(strategy, values):

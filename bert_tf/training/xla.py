@@ -7,6 +7,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from bert_common.errors import InputError
+from bert_tf.training.distribution import gather_texts
 
 # Extends auto-clustering to CPUs, and excludes matrix products from it.
 CLUSTERING_FLAGS = "--tf_xla_cpu_global_jit --tf_xla_ops_to_cluster=FUSIBLE"
@@ -57,15 +58,56 @@ def enable_auto_clustering():
     tf.config.optimizer.set_jit("autoclustering")
 
 
+def compiled_by_all(make, compile, xla, precision, strategy, what):
+    """What all replicas of all workers run: compiled by XLA if all of them can do that.
+
+    All workers must call it.
+
+    Args:
+        make: a function of a `Compilation`.
+        compile: a function of what `make` returned that has XLA compile it on every device of this
+            worker, without changing anything and without any communication.
+        xla: "auto", "on" or "off".
+        precision: what the model computes in.
+        strategy: a `tf.distribute.Strategy`.
+        what: its name in messages.
+
+    Returns:
+        What `make` returned.
+
+    Raises:
+        InputError: XLA cannot compile it on some worker, and `xla` is "on".
+        tf.errors.OpError: an error that is not XLA's; other workers notice that this one is lost.
+    """
+    compilation = choose_compilation(xla, precision)
+    made = make(compilation)
+    if compilation == NOTHING:
+        return made
+    try:
+        compile(made)
+        problem = ""
+    except tf.errors.OpError as error:
+        if not is_about_xla(error):
+            raise
+        problem = first_line_about_xla(error)
+    problems = [text for text in gather_texts(strategy, problem) if text]
+    if not problems:
+        return made
+    _refuse_or_warn(xla, what, problems[0])
+    return make(NOTHING)
+
+
 class Compiled:
     """A function that XLA compiles; under "auto" it runs without XLA where that fails.
+
+    For functions without communication: each worker decides for itself.
 
     Args:
         make: a function of a `Compilation` that returns the function. A call that fails because
             XLA cannot compile it must have changed nothing, as it is repeated without.
         xla: "auto", "on" or "off".
         precision: what the model computes in.
-        what: its name in the warning.
+        what: its name in messages.
 
     Attributes:
         function: what `make` returned; None before the first call.
@@ -88,31 +130,48 @@ class Compiled:
         function = self.make(choose_compilation(self.xla, self.precision))
         try:
             result = function(*arguments)
-        except _NOT_ABOUT_XLA:
-            raise
         except tf.errors.OpError as error:
-            if self.xla == "off":
+            if self.xla == "off" or not is_about_xla(error):
                 raise
-            self._explain(error)
+            _refuse_or_warn(self.xla, self.what, first_line_about_xla(error))
             function = self.make(NOTHING)
             result = function(*arguments)
         self.function = function
         return result
 
-    def _explain(self, error):
-        lines = error.message.splitlines()
-        reason = next((line for line in lines if "XLA" in line), lines[0])[:200]
-        if self.xla == "on":
-            raise InputError(
-                f"--xla=on needs what XLA can compile, {self.what} too (--xla=auto continues "
-                f"without). Received: {reason}"
-            ) from None
-        warnings.warn(
-            f"XLA cannot compile {self.what} here, so it runs without: {reason}", stacklevel=3
-        )
 
-
-# Out of memory, or a worker is lost.
-_NOT_ABOUT_XLA = (
+# Memory ran out, or a worker is lost.
+_OTHER_ERRORS = (
     tf.errors.ResourceExhaustedError, tf.errors.UnavailableError, tf.errors.AbortedError,
 )  # fmt: skip
+
+# What an error of a GPU's driver or of the communication between GPUs says of itself; without XLA
+# it would come again.
+_OTHER_TEXTS = ("CUDA_ERROR", "cudaError", "NCCL", "ncclSystemError", "Collective ops is aborted")
+
+
+def is_about_xla(error):
+    """Whether an error of a compiled function may go away without XLA.
+
+    Args:
+        error: a `tf.errors.OpError`.
+    """
+    if isinstance(error, _OTHER_ERRORS):
+        return False
+    return not any(text in error.message for text in _OTHER_TEXTS)
+
+
+def first_line_about_xla(error):
+    """The line of an error's message that names XLA, or else its first one."""
+    lines = error.message.splitlines() or [""]
+    # Never empty: an empty text stands for no problem.
+    return next((line for line in lines if "XLA" in line), lines[0])[:200] or type(error).__name__
+
+
+def _refuse_or_warn(xla, what, reason):
+    if xla == "on":
+        raise InputError(
+            f"--xla=on needs what XLA can compile, {what} too (--xla=auto continues without). "
+            f"Received: {reason}"
+        )
+    warnings.warn(f"XLA cannot compile {what} here, so it runs without: {reason}", stacklevel=4)

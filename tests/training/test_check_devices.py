@@ -62,8 +62,8 @@ def test_this_machine_is_all_right():
 class LongerStep(step.TrainingStep):
     """Updates by a tenth too much."""
 
-    def _apply_gradients(self, weights, slots, gradients, rate, factor, decayed):
-        super()._apply_gradients(weights, slots, gradients, 1.1 * rate, factor, decayed)
+    def _update(self, *arguments, rate, **values):
+        return super()._update(*arguments, rate=1.1 * rate, **values)
 
 
 class NoStep(step.TrainingStep):

@@ -33,6 +33,7 @@ from bert_tf.training.mixed_precision import (
     PRECISIONS,
     LossScale,
     choose_precision,
+    updated_scale,
 )
 
 REDUCED = ("bfloat16", "float16")
@@ -154,12 +155,11 @@ def test_overflow_halves_the_scale_and_skips(devices, xla):
 
 def test_scale_doubles_after_good_steps(monkeypatch):
     monkeypatch.setattr(mixed_precision, "GROWTH_INTERVAL", 3)
-    scale = LossScale()
-    update = tf.function(scale.update)
+    scale, good_steps = tf.constant(INITIAL_SCALE), tf.constant(0)
     seen = []
     for finite in (True, True, True, True, True, False, True, True, True):
-        update(tf.constant(finite))
-        seen.append((scale.scale.numpy() / INITIAL_SCALE, int(scale.good_steps.numpy())))
+        scale, good_steps = updated_scale(tf.constant(finite), scale, good_steps)
+        seen.append((scale.numpy() / INITIAL_SCALE, int(good_steps)))
     # The overflow is in the middle of a series, which begins anew.
     assert seen == [
         (1, 1), (1, 2), (2, 0), (2, 1), (2, 2), (1, 0), (1, 1), (1, 2), (2, 0)
