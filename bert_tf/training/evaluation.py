@@ -15,7 +15,7 @@ from bert_tf.summaries.reporter import NO_ILLUSTRATIONS, Illustrations
 from bert_tf.summaries.scalars import SMALLEST_WEIGHT
 from bert_tf.training.distribution import is_chief
 from bert_tf.training.interruptions.out_of_memory import explain_out_of_memory
-from bert_tf.training.step import all_reduce, feature_shapes, graph, local_values
+from bert_tf.training.step import all_reduce, feature_specs, graph, local_values, zeros
 from bert_tf.training.xla import NOTHING, compiled_by_all
 from create_pretraining_data.records.reader import count_records
 
@@ -45,20 +45,20 @@ class EvaluationStep:
         """Returns the sums of the model's objective over the global batch."""
         return self.run(batch)
 
-    def compile(self, spec):
+    def compile(self, spec, rows):
         """Has XLA compile the forward pass on every device of this worker.
 
         Args:
             spec: the `element_spec` of the batches.
+            rows: of a replica's part of a batch.
 
         Raises:
             tf.errors.OpError: XLA cannot compile it, or memory ran out.
         """
-        shapes = feature_shapes(self.strategy, spec)
+        specs = feature_specs(self.strategy, spec)
 
         def replica_step():
-            batch = {name: tf.zeros(*shape) for name, shape in shapes.items()}
-            self.forward([v.value for v in self.weights], batch)
+            self.forward([v.value for v in self.weights], zeros(specs, rows))
 
         graph(lambda: self.strategy.run(replica_step))()
 
@@ -119,9 +119,10 @@ class RecordsEvaluator:
         self.batches = distribute_evaluation(
             strategy, files, record_format, model.config, batch_size, max_batches
         )
+        rows = -(-batch_size // strategy.num_replicas_in_sync)
         self.step = compiled_by_all(
             functools.partial(EvaluationStep, model, strategy),
-            lambda step: step.compile(self.batches.element_spec),
+            lambda step: step.compile(self.batches.element_spec, rows),
             xla,
             model.compute_dtype,
             strategy,

@@ -309,9 +309,10 @@ def _make_steps(state, strategy, data, config):
         )
 
     batches = data.batches(strategy, config, state.step)
+    rows = config.train_batch_size // strategy.num_replicas_in_sync
     step = compiled_by_all(
         make,
-        lambda step: step.compile(batches.element_spec),
+        lambda step: step.compile(batches.element_spec, rows),
         config.xla,
         state.model.compute_dtype,
         strategy,

@@ -203,7 +203,7 @@ class TrainingStep:
         used = tuple(i for i, gradient in enumerate(gradients) if gradient is not None)
         return sums, used, [gradients[i] for i in used]
 
-    def compile(self, spec):
+    def compile(self, spec, rows):
         """Has XLA compile all of a step on every device of this worker, and changes nothing.
 
         It runs a step of zeros without its reductions, which would wait for the other workers, and
@@ -211,18 +211,19 @@ class TrainingStep:
 
         Args:
             spec: the `element_spec` of the batches.
+            rows: of a replica's part of a batch.
 
         Raises:
             tf.errors.OpError: XLA cannot compile it, or memory ran out.
         """
-        shapes = feature_shapes(self.strategy, spec)
-        lengths = self.boundaries if shapes.pop(BUCKET, None) else (None,)
+        specs = feature_specs(self.strategy, spec)
+        lengths = self.boundaries if specs.pop(BUCKET, None) else (None,)
         for length in reversed(lengths):
-            graph(functools.partial(self._try_step, shapes, length))()
+            graph(functools.partial(self._try_step, specs, rows, length))()
 
-    def _try_step(self, shapes, length):
+    def _try_step(self, specs, rows, length):
         def replica():
-            batch = {name: tf.zeros(*shape) for name, shape in shapes.items()}
+            batch = zeros(specs, rows)
             weights = self.model.objective.weight_sums(batch)
             divisors = {name: tf.ones_like(value) for name, value in weights.items()}
             context = tf.distribute.get_replica_context()
@@ -409,20 +410,36 @@ def local_values(strategy, value):
     return strategy.experimental_local_results(value)
 
 
-def feature_shapes(strategy, spec):
-    """What a replica gets of a distributed batch: a dict name -> (shape, dtype).
+def feature_specs(strategy, spec):
+    """What a replica gets of a distributed batch: a dict name -> `tf.TensorSpec`.
 
     Args:
         strategy: a `tf.distribute.Strategy`.
         spec: the `element_spec` of a distributed dataset.
     """
-    shapes = {}
+    specs = {}
 
     def record(batch):
-        shapes.update({name: (value.shape, value.dtype) for name, value in batch.items()})
+        specs.update({name: tf.TensorSpec.from_tensor(value) for name, value in batch.items()})
 
     graph(lambda batch: strategy.run(record, args=(batch,))).get_concrete_function(spec)
-    return shapes
+    return specs
+
+
+def zeros(specs, rows):
+    """A batch of zeros, for a function to be compiled as it will be called.
+
+    Args:
+        specs: what `feature_specs` returned; of a finite dataset several workers do not know the
+            number of rows.
+        rows: that number.
+    """
+    return {
+        name: tf.compat.v1.placeholder_with_default(
+            tf.zeros([rows, *spec.shape[1:]], spec.dtype), spec.shape
+        )
+        for name, spec in specs.items()
+    }
 
 
 def _by_device(strategy, values):
