@@ -21,8 +21,7 @@ from create_pretraining_data.instances.make_instances import VERSION, InstanceSe
 from create_pretraining_data.instances.packing import MOST_SEQUENCES
 from create_pretraining_data.instances.pairs import PairRules
 from create_pretraining_data.instances.sentences import describe_splitter
-from create_pretraining_data.records.masking_rules import MaskingRules
-from create_pretraining_data.records.record_format import RecordFormat
+from create_pretraining_data.records.record_format import MaskingRules, RecordFormat
 
 # Flags that do not determine the bytes, or that another entry of the manifest covers.
 NOT_IN_MANIFEST = (

@@ -16,19 +16,10 @@ from tokenization.decoding import (
     words_by_marker,
     words_by_prefix,
 )
-from tokenization.normalization import (
-    ISOLATING,
-    korean_cleaner,
-    remove_ranges,
-    surplus_of_runs,
-)
+from tokenization.normalization import ISOLATING, korean_cleaner, remove_ranges, surplus_of_runs
 from tokenization.offsets import AlignedText
 from tokenization.options import KoreanTokenizerOptions
-from tokenization.vocabulary import (
-    count_hangul_entries,
-    load_strict_vocabulary,
-    load_vocabulary,
-)
+from tokenization.vocabulary import count_hangul_entries, load_strict_vocabulary, load_vocabulary
 from tokenization.wordpiece import WordPiece
 
 
@@ -112,16 +103,10 @@ class KoreanTokenizer(TokenizerInterface):
         return [list(pieces(word)) for word in words]
 
     def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
-        """Cuts a text into pieces and locates each of them in it.
+        """Returns the ids, as from `encode`, and for each its (start, end) in the original text.
 
-        Args:
-            text: any string.
-
-        Returns:
-            The ids, as from `encode`, and for each its (start, end) in `text` itself, before any
-            normalization. The span of an [UNK] is that of the unknown characters, the span of a
-            jamo that of its syllable; a piece that is only the marker has an empty span after its
-            word.
+        The span of an [UNK] is that of the unknown characters, the span of a jamo that of its
+        syllable; a piece that is only the marker has an empty span after its word.
         """
         options = self.options
         aligned = AlignedText(text).translate(self._cleaner)

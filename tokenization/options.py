@@ -16,12 +16,9 @@ LARGEST_COUNT = 2**31 - 1
 
 @dataclasses.dataclass(frozen=True)
 class FullTokenizerOptions:
-    """The options of FullTokenizer.
+    """The options of FullTokenizer."""
 
-    Attributes:
-        do_lower_case: lower-case, decompose (NFD), drop accents; False keeps the text as it is.
-    """
-
+    # Lower-case, decompose (NFD), drop accents; False keeps the text as it is.
     do_lower_case: bool = True
 
     def __post_init__(self):
@@ -121,12 +118,9 @@ class KoreanTokenizerOptions:
 
 @dataclasses.dataclass(frozen=True)
 class SentencePieceTokenizerOptions:
-    """The options of SentencePieceTokenizer.
+    """The options of SentencePieceTokenizer."""
 
-    Attributes:
-        do_lower_case: lower-case during preprocessing; None skips preprocessing altogether.
-    """
-
+    # Lower-case during preprocessing; None skips preprocessing altogether.
     do_lower_case: Literal[True, False, None] = True
 
     def __post_init__(self):

@@ -37,7 +37,7 @@ _GZIP_MAGIC = b"\x1f\x8b"
 
 
 class InputFile(NamedTuple):
-    """An input file."""
+    """An input file, as text."""
 
     name: str  # as given by the user, for messages
     path: str  # the file with its plain text
@@ -194,11 +194,7 @@ def _check_length(part):
 
 
 def read_chunk(ranges, input_format):
-    """Reads the documents of one chunk.
-
-    Args:
-        ranges: a list of `TextRange`.
-        input_format: one of `FORMATS`.
+    """Reads the documents of one chunk, a list of `TextRange` in one of the `FORMATS`.
 
     Returns:
         A list of documents, each a non-empty list of sentences, which are not empty.
@@ -306,7 +302,7 @@ def document_text(line, place):
     """Returns the text of a document from its line of JSON.
 
     Args:
-        line: str.
+        line: the line, a str.
         place: a function without arguments that returns the file and line, for the message.
 
     Raises:

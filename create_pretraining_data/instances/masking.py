@@ -32,15 +32,15 @@ _FIRST_CHOICE, _SECOND_CHOICE, _TREATMENT, _PIECE, _SHUFFLE = range(5)
 
 
 def mask_sequences(sequences, rules, keys):
-    """Masks sequences.
+    """Masks `Sequences` by `MaskingRules`; without predictions if masked_lm_prob is 0.
 
     Args:
-        sequences: `Sequences`.
-        rules: `MaskingRules`.
+        sequences: the sequences.
+        rules: the rules.
         keys: uint64 [B], for `counter_based_random`; each determines the masks of its sequence.
 
     Returns:
-        `MaskedSequences`, without predictions if masked_lm_prob is 0.
+        `MaskedSequences`.
     """
     ids = sequences.ids.copy()
     chosen = np.zeros(ids.shape, bool)  # [B, T]

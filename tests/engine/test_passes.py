@@ -18,8 +18,8 @@ from data_runs import (
 )
 
 from bert_common import progress
-from create_pretraining_data.engine import disk_space, splitting, work_plan
 from create_pretraining_data.engine import passes as engine
+from create_pretraining_data.engine import shards, splitting, work_plan
 from create_pretraining_data.records.tfrecord import split_frames
 from run_scripts import create_data
 from run_scripts.create_data import main
@@ -198,7 +198,7 @@ def test_no_file_is_asked_for_before_it_is_there(corpus, whole, tmp_path, monkey
     for module, name in (
         (engine, "read_chunk_summary"),
         (engine, "read_finished_shard"),
-        (disk_space, "read_finished_shard"),
+        (shards, "read_finished_shard"),
     ):
         monkeypatch.setattr(module, name, only_finding(getattr(module, name)))
     exists = os.path.exists

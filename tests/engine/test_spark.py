@@ -26,7 +26,7 @@ from data_runs import (
 
 from bert_common.atomic_write import atomic_write
 from bert_common.errors import InputError
-from create_pretraining_data.engine.spark_java import java_for_spark
+from create_pretraining_data.engine.spark import java_for_spark
 from run_scripts.create_data import main
 
 pytestmark = pytest.mark.usefixtures("small")

@@ -21,9 +21,8 @@ from create_pretraining_data.instances.dynamic_masking import mask_records
 from create_pretraining_data.instances.make_instances import InstanceSettings, make_records
 from create_pretraining_data.instances.packing import MOST_SEQUENCES
 from create_pretraining_data.instances.pairs import PairRules
-from create_pretraining_data.records.masking_rules import MaskingRules
 from create_pretraining_data.records.reader import parsing_spec
-from create_pretraining_data.records.record_format import RecordFormat
+from create_pretraining_data.records.record_format import MaskingRules, RecordFormat
 from run_scripts.create_data import main
 
 CONFIG = tiny_model().config

@@ -17,7 +17,7 @@ from create_pretraining_data.instances.masking import (
 )
 from create_pretraining_data.instances.sequences import assemble
 from create_pretraining_data.instances.text import tokenize_documents
-from create_pretraining_data.records.masking_rules import MaskingRules
+from create_pretraining_data.records.record_format import MaskingRules
 
 CLS, SEP, MASK = 1, 2, 3
 RULES = MaskingRules(

@@ -10,9 +10,8 @@ import tensorflow as tf
 from create_pretraining_data.instances.make_instances import InstanceSettings, make_records
 from create_pretraining_data.instances.packing import MOST_SEQUENCES, lay_out, pack, row_predictions
 from create_pretraining_data.instances.pairs import PairRules
-from create_pretraining_data.records.masking_rules import MaskingRules
 from create_pretraining_data.records.reader import parsing_spec
-from create_pretraining_data.records.record_format import RecordFormat
+from create_pretraining_data.records.record_format import MaskingRules, RecordFormat
 
 CLS, SEP, MASK, FIRST = 1, 2, 3, 4  # ids; those of syllables begin at FIRST
 LENGTH, PLACES = 64, 16

@@ -7,9 +7,8 @@ import os
 import numpy as np
 
 from create_pretraining_data.records.encoding import encode_record
-from create_pretraining_data.records.masking_rules import MaskingRules
 from create_pretraining_data.records.metadata import KIND, sidecar_path
-from create_pretraining_data.records.record_format import RecordFormat
+from create_pretraining_data.records.record_format import MaskingRules, RecordFormat
 from create_pretraining_data.records.tfrecord import frame
 
 FORMAT = RecordFormat(

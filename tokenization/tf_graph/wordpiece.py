@@ -14,7 +14,6 @@ from bert_common.errors import InputError
 from tokenization.characters import FIRST_SYLLABLE, LAST_SYLLABLE, is_control, is_syllable, jamo_of
 from tokenization.decoding import unknown_character
 from tokenization.tf_graph import tables
-from tokenization.tf_graph.lookup import Table
 
 try:
     import tensorflow_text as tf_text
@@ -67,17 +66,10 @@ class GraphWordPiece(tf.Module):
         mapped[alphabet] = alphabet
         if options.marks_eojeols:  # the only spaces that are kept
             mapped[tables.having(str.isspace)] = ord(options.word_end_marker)
-        self.to_alphabet = Table(mapped)
+        self.to_alphabet = tables.Table(mapped)
 
     def __call__(self, words):
-        """Cuts words.
-
-        Args:
-            words: string [W], of characters of the alphabet.
-
-        Returns:
-            int32 RaggedTensor [W, (P)], ids.
-        """
+        """Cuts words, string [W], of characters of the alphabet; returns ids, int32 [W, (P)]."""
         pieces = self._tokenizer.tokenize(words)  # [W, (P)]
         ids, splits = self._expand(pieces.values, pieces.row_splits)
         return tf.RaggedTensor.from_row_splits(ids, splits, validate=False)
@@ -90,9 +82,8 @@ class GraphWordPiece(tf.Module):
         more = tf.gather(self._more_ids.row_lengths(), pieces)
 
         def expand():
-            whole = tf.concat(
-                [ids[:, tf.newaxis], tf.gather(self._more_ids, pieces)], axis=1
-            )  # [P, (1 to 3)]
+            first, rest = ids[:, tf.newaxis], tf.gather(self._more_ids, pieces)  # [P, 1], [P, (2)]
+            whole = tf.concat([first, rest], axis=1)  # [P, (1 to 3)]
             return whole.values, tf.gather(whole.row_splits, splits)
 
         return tf.cond(tf.reduce_any(more > 0), expand, lambda: (ids, splits))
