@@ -18,7 +18,7 @@ from create_pretraining_data.engine.splitting import (
 )
 from create_pretraining_data.engine.work_plan import WorkPlan, count_buckets, estimate_records_size
 from create_pretraining_data.instances.make_instances import VERSION, InstanceSettings
-from create_pretraining_data.instances.packing import MOST_SEQUENCES
+from create_pretraining_data.instances.packing import MAX_SEQUENCES
 from create_pretraining_data.instances.pairs import PairRules
 from create_pretraining_data.instances.sentences import describe_splitter
 from create_pretraining_data.records.record_format import MaskingRules, RecordFormat
@@ -49,7 +49,7 @@ def make_settings(flags, defaults, tokenizer):
         sentence_label=defaults.objective != "none",
         # As in ALBERT's script, whose training program reads it.
         token_boundary=defaults.model_type == "albert",
-        packed_sequences=MOST_SEQUENCES if flags.packing else 0,
+        packed_sequences=MAX_SEQUENCES if flags.packing else 0,
         masking=masking_rules if flags.masking == "dynamic" else None,
     )
     return InstanceSettings(pair_rules, masking_rules, record_format, flags.dupe_factor)

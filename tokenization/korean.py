@@ -177,12 +177,9 @@ class KoreanTokenizer(TokenizerInterface):
 
     def _words_marked_at_eojeol_ends(self, text: str) -> list[str]:
         eojeols, marker = self.normalize(text).split(), self.options.word_end_marker
-        marked = self._count_marked(eojeols)
-        if self._isolating is None:
-            return [eojeol + marker for eojeol in eojeols[:marked]] + eojeols[marked:]
-        words = []
+        words, marked, isolating = [], self._count_marked(eojeols), self._isolating
         for number, eojeol in enumerate(eojeols):
-            words += eojeol.translate(self._isolating).split()
+            words += [eojeol] if isolating is None else eojeol.translate(isolating).split()
             if number < marked:
                 words[-1] += marker
         return words
@@ -210,7 +207,7 @@ class KoreanTokenizer(TokenizerInterface):
         for token in reversed(tokens):
             continues = prefix and token != prefix and token.startswith(prefix)
             if token == UNKNOWN_TOKEN:
-                # If a word begins after it, it was a word of its own.
+                # If a word begins after it, it was a separate word.
                 parts.append(self._unknown_word if next_begins else self.written_unknown)
                 next_begins = False
             else:
@@ -220,6 +217,6 @@ class KoreanTokenizer(TokenizerInterface):
 
     @functools.cached_property
     def _unknown_word(self) -> str:
-        """The character that `decode` writes for an unknown one that was a word of its own."""
+        """The character that `decode` writes for an unknown one that was a separate word."""
         candidates = UNKNOWN_PUNCTUATION if self.options.split_punctuation else UNKNOWN_CHINESE
         return unknown_character(self.vocab, candidates)

@@ -77,8 +77,8 @@ class SentencePieceTokenizer(TokenizerInterface):
     def tokenize_words(self, text: str) -> list[list[str]]:
         """Cuts a text into pieces, grouped by eojeol, with punctuation marks as separate words.
 
-        A word begins at "▁"; a piece of punctuation only is a word of its own. A lone "▁" belongs
-        to the piece after it, whatever that is.
+        A word begins at "▁"; a piece of punctuation only is a separate word. A lone "▁" belongs
+        to whatever piece follows it.
         """
         return group_words(self._pieces(text))
 

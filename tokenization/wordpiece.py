@@ -30,7 +30,7 @@ class WordPiece:
 
     Attributes:
         begin: from a string that can begin a word to its token.
-        inside: from a string that can stand later in a word to its token.
+        inside: from a string that can continue a word to its token.
     """
 
     def __init__(
@@ -152,14 +152,14 @@ class FullTokenizer(TokenizerInterface):
         if do_lower_case and 10 * jamo < syllables:
             warnings.warn(
                 f"{os.fspath(vocab_file)} holds {syllables} tokens with Hangul syllables, {jamo} "
-                "with conjoining jamo: lower-casing here takes Hangul apart, so nearly all Korean "
+                "with conjoining jamo: lower-casing here decomposes Hangul, so nearly all Korean "
                 "will become [UNK] or single jamo. Use KoreanTokenizer (--tokenizer=korean) or "
                 "do_lower_case=False",
                 stacklevel=2,
             )
 
     def basic_tokens(self, text: str) -> list[str]:
-        """Splits a text into words; each punctuation mark and each Hanja is a word of its own."""
+        """Splits a text into words; each punctuation mark and each Hanja is a separate word."""
         text = text.translate(CLEAN_AND_SPACE_CHINESE)
         if self.do_lower_case:
             # After lower(), whose dot above a Turkish İ is dropped with the accents.

@@ -152,7 +152,7 @@ def cut_into_chunks(sources, input_format):
 
 
 def _document_end(source, offset, input_format):
-    """Finds the first end of a document after an offset; says whether it had to be cut there."""
+    """Finds the first end of a document after an offset, and whether it had to be cut there."""
     if offset == 0:
         return 0, False
     with open(source.path, "rb") as file:

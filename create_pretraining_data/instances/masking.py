@@ -27,7 +27,7 @@ class MaskedSequences(NamedTuple):
     counts: np.ndarray  # int64 [B] the number of predictions
 
 
-# The purposes of random numbers, each with a key of its own.
+# The purposes of random numbers, each with a separate key.
 _FIRST_CHOICE, _SECOND_CHOICE, _TREATMENT, _PIECE, _SHUFFLE = range(5)
 
 

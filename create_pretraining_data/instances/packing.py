@@ -14,7 +14,7 @@ import numpy as np
 
 # The maximum number of sequences in a row. Full rows hold two or three on average; labels and
 # pooled vectors are computed for every slot of every row.
-MOST_SEQUENCES = 8
+MAX_SEQUENCES = 8
 
 # `row_predictions` returns a multiple of this, which suits matrix products.
 _PREDICTIONS_STEP = 8
@@ -36,7 +36,7 @@ def row_predictions(max_seq_length, masked_lm_prob):
     return -(-int(needed + 1) // _PREDICTIONS_STEP) * _PREDICTIONS_STEP
 
 
-def pack(lengths, predictions, max_seq_length, max_predictions, most=MOST_SEQUENCES):
+def pack(lengths, predictions, max_seq_length, max_predictions, max_sequences=MAX_SEQUENCES):
     """Chooses a row for each sequence; returns int64 [N], row numbers from 0 on.
 
     Args:
@@ -44,7 +44,7 @@ def pack(lengths, predictions, max_seq_length, max_predictions, most=MOST_SEQUEN
         predictions: [N], the predictions of each sequence, at most `max_predictions`.
         max_seq_length: the number of positions in a row.
         max_predictions: the number of places for predictions in a row.
-        most: the maximum number of sequences in a row.
+        max_sequences: the maximum number of sequences in a row.
     """
     rows = np.zeros(len(lengths), np.int64)
     rooms = []  # (room, row) of the rows with room, predictions and slots left, ascending
@@ -59,7 +59,7 @@ def pack(lengths, predictions, max_seq_length, max_predictions, most=MOST_SEQUEN
             room, row = rooms.pop(at)
         else:
             room, row = max_seq_length, len(left)
-            left.append([max_predictions, most])
+            left.append([max_predictions, max_sequences])
         rows[index] = row
         left[row][0] -= needed
         left[row][1] -= 1

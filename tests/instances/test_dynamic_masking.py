@@ -19,7 +19,7 @@ from bert_tf.training.evaluation import first_records
 from create_pretraining_data.instances.counter_based_random import derive_keys
 from create_pretraining_data.instances.dynamic_masking import mask_records
 from create_pretraining_data.instances.make_instances import InstanceSettings, make_records
-from create_pretraining_data.instances.packing import MOST_SEQUENCES
+from create_pretraining_data.instances.packing import MAX_SEQUENCES
 from create_pretraining_data.instances.pairs import PairRules
 from create_pretraining_data.records.reader import parsing_spec
 from create_pretraining_data.records.record_format import MaskingRules, RecordFormat
@@ -43,7 +43,7 @@ def stored_records(objective, packed, masking):
 
 
 @pytest.mark.parametrize("objective", ("nsp", "none"))
-@pytest.mark.parametrize("packed", (0, MOST_SEQUENCES))
+@pytest.mark.parametrize("packed", (0, MAX_SEQUENCES))
 def test_without_masks_the_text_comes_back(objective, packed):
     """The sequences are those of static records; only their masks are still to be drawn."""
     rules = MaskingRules(0.15, PLACES, True, 3, True, False, 3, Syllables.vocab_size)

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from create_pretraining_data.instances.make_instances import InstanceSettings, make_records
-from create_pretraining_data.instances.packing import MOST_SEQUENCES, lay_out, pack, row_predictions
+from create_pretraining_data.instances.packing import MAX_SEQUENCES, lay_out, pack, row_predictions
 from create_pretraining_data.instances.pairs import PairRules
 from create_pretraining_data.records.reader import parsing_spec
 from create_pretraining_data.records.record_format import MaskingRules, RecordFormat
@@ -91,7 +91,7 @@ def sequences_of(records):
 )
 def test_packed_rows_hold_the_same_sequences(objective, boundary, permutation):
     plain, statistics = make(objective, 0, boundary, permutation)
-    packed, of_packed = make(objective, MOST_SEQUENCES, boundary, permutation)
+    packed, of_packed = make(objective, MAX_SEQUENCES, boundary, permutation)
     assert sequences_of(packed) == sequences_of(plain)
     assert of_packed.sequences == statistics.sequences == len(plain["input_ids"])
     assert of_packed.label_ones == statistics.label_ones
@@ -117,7 +117,7 @@ def test_rows_keep_their_limits_and_are_full():
     number = rows.max() + 1
     assert (np.bincount(rows, lengths) <= 512).all()
     assert (np.bincount(rows, predictions) <= places).all()
-    assert np.bincount(rows).max() <= MOST_SEQUENCES
+    assert np.bincount(rows).max() <= MAX_SEQUENCES
     assert lengths.sum() / (number * 512) > 0.97
 
 
@@ -146,7 +146,7 @@ def test_layout():
 
 
 def test_a_permuted_sequence_needs_twice_the_places():
-    records, _ = make("none", MOST_SEQUENCES, permutation=True)
+    records, _ = make("none", MAX_SEQUENCES, permutation=True)
     assert records["masked_lm_weights"].sum(axis=1).max() > PLACES
 
 

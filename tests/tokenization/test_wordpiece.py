@@ -114,7 +114,7 @@ def test_word_end_marker(tmp_path):
 
 
 def test_full_tokenizer_takes_hangul_apart_and_says_so(vocab_file):
-    with pytest.warns(UserWarning, match=r"lower-casing here takes Hangul apart.*KoreanTokenizer"):
+    with pytest.warns(UserWarning, match=r"lower-casing here decomposes Hangul.*KoreanTokenizer"):
         tokenizer = FullTokenizer(vocab_file, do_lower_case=True)
     assert tokenizer.tokenize("영화 Good") == ["[UNK]", "good"]
     with warnings.catch_warnings():

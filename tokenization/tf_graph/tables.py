@@ -66,7 +66,7 @@ class Replacements:
 
 @functools.cache
 def assigned() -> tuple[int, ...]:
-    """The code points with properties of their own, by Unicode or by `CHINESE_BLOCKS`."""
+    """The code points that have properties, by Unicode or by `CHINESE_BLOCKS`."""
     return tuple(
         code
         for code in range(CODE_POINTS)

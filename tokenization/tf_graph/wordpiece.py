@@ -1,8 +1,8 @@
 """Cuts words into WordPieces in a TensorFlow graph.
 
 What Python's greedy match can do and tensorflow-text's cannot is put into the vocabulary: a
-character without a piece of its own gets a virtual piece, whose id is replaced by that of [UNK], or
-by the ids of a syllable's jamo.
+character without a piece gets a virtual one, whose id is replaced by that of [UNK], or by the ids
+of a syllable's jamo.
 
 Legend: W words, P pieces.
 """
@@ -19,7 +19,7 @@ try:
     import tensorflow_text as tf_text
 except (ImportError, tf.errors.NotFoundError) as error:  # NotFoundError: of another TensorFlow
     raise InputError(
-        "a tokenizer as a TensorFlow graph needs tensorflow-text of TensorFlow's own version "
+        "a tokenizer as a TensorFlow graph needs the tensorflow-text of TensorFlow's version "
         f"({tf.__version__}). Received: {error}"
     ) from None
 
@@ -38,7 +38,7 @@ class GraphWordPiece(tf.Module):
         unknown: the character that replaces every character outside the alphabet; no piece
             contains it.
         to_alphabet: a `Table` that does so with code points, and turns spaces into the marker where
-            the marker stands for them.
+            the marker represents them.
 
     Raises:
         InputError: a piece is too long for tensorflow-text.
@@ -90,7 +90,7 @@ class GraphWordPiece(tf.Module):
 
 
 def _extend_vocabulary(tokenizer, unknown: str, prefix: str):
-    """Lists the strings of all pieces, real and virtual, and the ids that each stands for.
+    """Lists the strings of all pieces, real and virtual, and the ids that replace each.
 
     The first is tensorflow-text's unknown token, which no text can spell.
     """
