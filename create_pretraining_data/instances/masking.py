@@ -32,15 +32,10 @@ _FIRST_CHOICE, _SECOND_CHOICE, _TREATMENT, _PIECE, _SHUFFLE = range(5)
 
 
 def mask_sequences(sequences, rules, keys):
-    """Masks `Sequences` by `MaskingRules`; without predictions if masked_lm_prob is 0.
+    """Masks `Sequences` by `MaskingRules`; returns `MaskedSequences`.
 
-    Args:
-        sequences: the sequences.
-        rules: the rules.
-        keys: uint64 [B], for `counter_based_random`; each determines the masks of its sequence.
-
-    Returns:
-        `MaskedSequences`.
+    Each of the `keys`, uint64 [B] for `counter_based_random`, determines its sequence's masks.
+    There are no predictions if masked_lm_prob is 0.
     """
     ids = sequences.ids.copy()
     chosen = np.zeros(ids.shape, bool)  # [B, T]

@@ -86,7 +86,7 @@ class LengthBalance:
         return choice
 
     def _effect(self, difference):
-        """Positive if a split with this difference increases a surplus, negative if it reduces."""
+        """Positive if a split of this difference increases a surplus, negative if it lowers one."""
         return self._surplus[abs(difference) // self.BIN] * _sign(difference)
 
 
