@@ -115,7 +115,7 @@ def _open_hugging_face(path):
         from tokenizers import Tokenizer
     except ImportError:
         raise InputError(
-            "a tokenizer.json needs the package tokenizers (pip install -e '.[compare]'). "
+            "a tokenizer.json requires the package tokenizers (pip install -e '.[compare]'). "
             f"Received: {path}, without that package"
         ) from None
     try:

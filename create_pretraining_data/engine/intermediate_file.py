@@ -151,8 +151,7 @@ def read_bucket(path, bucket):
         extents = row[: -_CHECKSUM.size]
         if row != _add_checksum(extents):
             raise InputError(
-                f"{path} must be as it was written. Received: a damaged index; delete it and "
-                "start again"
+                f"{path} must be unchanged. Received: a damaged index; delete it and start again"
             )
         for offset, size in _EXTENT.iter_unpack(extents):
             if size:

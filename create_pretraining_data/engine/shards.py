@@ -52,8 +52,7 @@ def _write_buckets(file, plan, shard):
                     frames = split_frames(part)
                 except ValueError as error:
                     raise InputError(
-                        f"{path} must be as it was written. Received: {error}; delete it and "
-                        "start again"
+                        f"{path} must be unchanged. Received: {error}; delete it and start again"
                     ) from None
                 spans += ((start + len(content), end + len(content)) for start, end in frames)
                 content += part

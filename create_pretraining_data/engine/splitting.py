@@ -247,7 +247,7 @@ def _read_text(part):
         content = file.read(part.end - part.start)
     if len(content) != part.end - part.start:
         raise InputError(
-            f"{part.source.name} must stay as it is while it is read. Received: only "
+            f"{part.source.name} must not change while it is read. Received: only "
             f"{part.start + len(content)} bytes of {part.source.size}"
         )
     # A byte-order mark is not part of the first word.

@@ -19,7 +19,7 @@ def check_installed():
     """Raises InputError if kiwipiepy is not installed or the system's limits are too low for it."""
     if importlib.util.find_spec("kiwipiepy") is None:
         raise InputError(
-            "--split_sentences must have kiwipiepy (pip install -e '.[korean]'). Received: not "
+            "--split_sentences requires kiwipiepy (pip install -e '.[korean]'). Received: not "
             "installed"
         )
     check_limits(1)

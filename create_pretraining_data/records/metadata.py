@@ -148,7 +148,7 @@ def read_sidecar(record_file):
         masking = values.get("masking") if isinstance(values, dict) else None
         if not (_fits(values) and (masking is None or _fits(masking))):
             raise InputError(
-                f'{path} must be as it was written. Received: "{part}" is {json.dumps(values)}'
+                f'{path} must be unchanged. Received: "{part}" is {json.dumps(values)}'
             )
     return description
 

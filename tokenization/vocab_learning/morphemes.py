@@ -52,7 +52,7 @@ def _open_kiwi(num_threads):
         from kiwipiepy import Kiwi
     except ImportError:
         raise InputError(
-            "--analyser=kiwi must have kiwipiepy (pip install -e '.[korean]'). Received: not "
+            "--analyser=kiwi requires kiwipiepy (pip install -e '.[korean]'). Received: not "
             "installed; --analyser=none learns without it"
         ) from None
     check_limits(num_threads)
@@ -69,7 +69,7 @@ def check_limits(num_threads: int) -> None:
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit != resource.RLIM_INFINITY and limit < needed:
         raise InputError(
-            f"kiwipiepy must have {format_bytes(needed)} of address space for {num_threads} "
+            f"kiwipiepy requires {format_bytes(needed)} of address space for {num_threads} "
             f"threads. Received: a limit (ulimit -v) of {format_bytes(limit)}"
         )
     end, threads = threading.Event(), []
