@@ -25,8 +25,7 @@ def export_classifier(model, length, directory, threshold=None, describe=None):
         length: T, the same for all examples.
         directory: where the folder is made.
         threshold: a number that is returned to callers as the output "threshold"; None for none.
-        describe: a function of a folder that writes files that describe the model, here into the
-            folder assets.extra; or None.
+        describe: writes files about the model into a given folder, here assets.extra; or None.
 
     Returns:
         The new folder's path.

@@ -95,13 +95,9 @@ def custom_dataset(file_type, data_dir, task_type, columns, labels=None, metrics
             "--metrics=f1 is for two labels; for more there are macro_f1 and micro_f1. "
             f"Received: {len(labels)} labels"
         )
-    return Dataset(
-        "",
-        sources,
-        tuple(labels),
-        tuple(metrics or DEFAULT_METRICS[task_type]),
-        multi_label=task_type == "multi_label",
-    )
+    metrics = tuple(metrics or DEFAULT_METRICS[task_type])
+    multi_label = task_type == "multi_label"
+    return Dataset("", sources, tuple(labels), metrics, multi_label=multi_label)
 
 
 def _column(name, file_type):

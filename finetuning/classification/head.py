@@ -236,10 +236,10 @@ def weighted_sums(name, losses, weights, correct=None):
         correct: whether it is correct, of the same shape; None if there is no accuracy.
 
     Returns:
-        A dict of scalars: NAME_loss, NAME_weight and, with `correct`, NAME_correct.
+        A dict of scalars: NAME_loss, NAME_correct unless that is None, and NAME_weight.
     """
     weights = ops.cast(weights, losses.dtype)
-    sums = {f"{name}_loss": ops.sum(losses * weights), f"{name}_weight": ops.sum(weights)}
+    sums = {f"{name}_loss": ops.sum(losses * weights)}
     if correct is not None:
         sums[f"{name}_correct"] = ops.sum(ops.cast(correct, losses.dtype) * weights)
-    return sums
+    return {**sums, f"{name}_weight": ops.sum(weights)}
