@@ -255,7 +255,7 @@ def train(job, session, state, records, evaluator, **options):
     )
     command = [f"    --{name}={value}" for name, value in vars(flags).items() if value is not None]
     texts = {
-        "configuration": as_markdown_table(dataclasses.asdict(job.config)),
+        "configuration": as_markdown_table(dataclasses.asdict(job.config).items()),
         "command": "\n".join(["    run_pretraining", *command]),
     }
     return session.train(state, records, config, workload, evaluator, texts=texts, **options)

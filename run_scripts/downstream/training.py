@@ -214,8 +214,8 @@ class FineTuning:
             Workload(config, len(examples.lengths), boundaries[-1], rows=self.task.rows),
             evaluator,
             texts={
-                "configuration": as_markdown_table(dataclasses.asdict(config)),
-                "flags": as_markdown_table(given),
+                "configuration": as_markdown_table(dataclasses.asdict(config).items()),
+                "flags": as_markdown_table(given.items()),
             },
             folder=self.folders.get(flags.output_dir),
             describe=self.describe,

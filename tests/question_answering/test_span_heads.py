@@ -157,7 +157,7 @@ def test_logits_are_exact_in_a_model_that_computes_in_bfloat16(model_class):
     if model_class is SpanModel:
         weights, bias = (v.numpy().astype(np.float64) for v in model.head.trainable_variables)
         expected = (x @ weights.T + bias)[..., 0]
-        found = model.head(tf.cast(x, tf.bfloat16))[0].numpy()
+        found = model.head(tf.cast(x, tf.bfloat16))[..., 0].numpy()
         kept = np.ones_like(found, bool)
     else:
         expected = x @ model.head.start_kernel.numpy().astype(np.float64)

@@ -378,7 +378,7 @@ def test_an_evaluation_has_the_training_s_names_in_a_run_of_its_own(tmp_path):
 
 
 def test_texts(tmp_path):
-    table = as_markdown_table({"learning_rate": 1e-3, "input_file": "a|b*.tfrecord"})
+    table = as_markdown_table([("learning_rate", 1e-3), ("input_file", "a|b*.tfrecord")])
     with make_reporter(tmp_path) as reporter:
         reporter.texts({"configuration": table}, 0)
     assert texts(tmp_path, "configuration") == [(0, table)]
