@@ -62,7 +62,7 @@ class AlbertConfig:
 
     @property
     def num_blocks(self):
-        """How many blocks there are, each with weights of its own: layers share them."""
+        """How many blocks have their own weights: layers share them."""
         return self.num_hidden_groups * self.inner_group_num
 
     @property

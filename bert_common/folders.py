@@ -1,4 +1,4 @@
-"""Creates the folders that programs write to, and checks the names that they read."""
+"""Checks folders that programs write to, and names that they read."""
 
 import os
 import tempfile

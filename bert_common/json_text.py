@@ -13,10 +13,7 @@ def parse_json(text):
 
     JSON can express half of a surrogate pair ("\\ud83d", an emoji that was cut in two), UTF-8
     cannot: no string that holds one can be written to a file. One character replaces one
-    character, so offsets into a text stay valid.
-
-    Args:
-        text: str or bytes.
+    character, so offsets into a text stay valid. The text is str or bytes.
 
     Raises:
         ValueError: the text is not JSON; the message gives the reason.

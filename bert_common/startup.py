@@ -73,6 +73,22 @@ def open_missing_descriptors():
             os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # the lowest free number
 
 
+@contextlib.contextmanager
+def redirect_standard_error(file):
+    """Redirects descriptor 2 to a file, for C++ code and for processes started in the block."""
+    try:
+        standard_error = os.dup(2)
+    except OSError:  # it is closed
+        yield
+        return
+    try:
+        os.dup2(file.fileno(), 2)
+        yield
+    finally:
+        os.dup2(standard_error, 2)
+        os.close(standard_error)
+
+
 class _Output(io.FileIO):
     """A file that discards everything written after its reader has gone."""
 
@@ -108,9 +124,9 @@ def _replace_streams():
 def interruptible():
     """A context in which Ctrl-C raises KeyboardInterrupt, so that resources are closed.
 
-    Outside it, while modules are imported and while the interpreter shuts down, there is nothing to
-    close, and the exception could surface as another one or as a traceback: there the process exits
-    at once. Changes nothing in a process that did not `begin`.
+    Outside it, while modules are imported or the interpreter shuts down, there is nothing to close,
+    and the exception could surface as another one or as a traceback, so the process exits at once.
+    Changes nothing in a process that did not `begin`.
     """
     return _handling_interrupts(signal.default_int_handler, instead_of=_exit)
 

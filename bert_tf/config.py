@@ -85,7 +85,7 @@ class BertConfig:
 
     @property
     def num_blocks(self):
-        """How many blocks there are, each with weights of its own: one a layer."""
+        """How many blocks have their own weights: one per layer."""
         return self.num_hidden_layers
 
     @property
@@ -138,7 +138,7 @@ def config_from_json_file(cls, path, published_keys):
 
 
 def config_from_dict(cls, values, published_keys, source):
-    """Makes a `cls` from a dict; an unknown key is an error.
+    """Makes a `cls` from a dict.
 
     Args:
         cls: the configuration's class.
@@ -148,7 +148,7 @@ def config_from_dict(cls, values, published_keys, source):
 
     Raises:
         InputError: an unknown key, no vocab_size, or values that mean another model or that `cls`
-            refuses.
+            rejects.
     """
     known = {field.name for field in dataclasses.fields(cls)}
     unknown = sorted(set(values) - known - set(published_keys))

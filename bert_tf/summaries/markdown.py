@@ -11,15 +11,7 @@ def escape_markdown(text):
 
 
 def as_markdown_table(values, header=("name", "value")):
-    """A table of two columns.
-
-    Args:
-        values: a dict; the keys are the first column.
-        header: the columns' names.
-
-    Returns:
-        Markdown.
-    """
+    """A dict as a Markdown table of two columns, which `header` names."""
     rows = [header, *values.items()]
     lines = ["| " + " | ".join(map(escape_markdown, row)) + " |" for row in rows]
     return "\n".join([lines[0], "|---|---|", *lines[1:]])
