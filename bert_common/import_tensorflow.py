@@ -2,11 +2,7 @@
 
 import os
 
-from bert_common.startup import (
-    exit_on_interrupt,
-    open_missing_descriptors,
-    redirect_standard_error,
-)
+from bert_common import startup
 
 
 def import_tensorflow():
@@ -19,8 +15,12 @@ def import_tensorflow():
     """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     os.environ["KERAS_BACKEND"] = "tensorflow"  # whatever ~/.keras/keras.json says
-    open_missing_descriptors()
-    with exit_on_interrupt(), open(os.devnull, "wb") as null, redirect_standard_error(null):
+    startup.open_missing_descriptors()
+    with (
+        startup.exit_on_interrupt(),
+        open(os.devnull, "wb") as null,
+        startup.redirect_standard_error(null),
+    ):
         import keras  # noqa: F401 (every caller needs it; here Ctrl-C cannot break the import)
         import tensorflow as tf
 

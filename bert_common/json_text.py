@@ -25,15 +25,7 @@ def parse_json(text):
 
 
 def read_json(text, where):
-    """Parses JSON text as `parse_json` does.
-
-    Args:
-        text: str or bytes.
-        where: the file, with the line if there is one, for the message.
-
-    Raises:
-        InputError: the text is not JSON.
-    """
+    """Parses JSON text as `parse_json` does; an InputError names `where`, the file and the line."""
     try:
         return parse_json(text)
     except ValueError as error:

@@ -231,8 +231,7 @@ def save_training_state(prefix, model, optimizer, step, counters=None):
 
     Args:
         prefix: the checkpoint's name, usually OUTPUT_DIR/model.ckpt-STEP.
-        model: the model that is trained.
-        optimizer: a `bert_tf.optimization.DecayOptimizer`, built.
+        model, optimizer: the model, and a `bert_tf.optimization.DecayOptimizer` built for it.
         step: updates made so far.
         counters: a dict of numbers or arrays under names of `COUNTERS`, or None.
     """

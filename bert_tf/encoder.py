@@ -49,8 +49,7 @@ def encoder_inputs(inputs, config):
             "Sequences must have a fixed length of at most max_position_embeddings. Received: "
             f"length={length}, max_position_embeddings={config.max_position_embeddings}"
         )
-    input_mask = inputs.get("input_mask")
-    segment_ids = inputs.get("segment_ids")
+    input_mask, segment_ids = inputs.get("input_mask"), inputs.get("segment_ids")
     if input_mask is None:
         input_mask = ops.ones_like(input_ids)
     if segment_ids is None:

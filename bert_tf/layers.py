@@ -200,9 +200,7 @@ class SelfAttention(keras.layers.Layer):
 class TransformerBlock(keras.layers.Layer):
     """Attention, then the feed-forward part; after each: dropout, residual, layer norm.
 
-    Args:
-        config: a `BertConfig` or an `AlbertConfig`.
-        attention_function: as `SelfAttention` takes it.
+    The arguments are those of `SelfAttention`.
     """
 
     def __init__(self, config, attention_function=attention, **kwargs):

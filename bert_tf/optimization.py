@@ -167,8 +167,7 @@ class _GoogleAdam(DecayOptimizer):
 
     Args:
         learning_rate, weight_decay_rate, kwargs: as for `DecayOptimizer`.
-        beta_1: what the first moment keeps of itself.
-        beta_2: what the second moment keeps of itself.
+        beta_1, beta_2: what the first and the second moment keep of themselves.
         epsilon: added to the root of the second moment.
     """
 

@@ -97,11 +97,7 @@ class NextSentenceHead(keras.layers.Layer):
 
 @keras.saving.register_keras_serializable(package="bert_tf")
 class PretrainingModel(EncoderModel):
-    """An encoder with both pre-training heads.
-
-    Args:
-        encoder: a `BertModel` or an `AlbertModel`.
-    """
+    """An encoder, a `BertModel` or an `AlbertModel`, with both pre-training heads."""
 
     google_names = GOOGLE_NAMES
 
@@ -195,10 +191,6 @@ def loss_sums(outputs, batch):
 
 
 def pretraining_objective(sentence_objective):
-    """Masked words and sentence pairs.
-
-    Args:
-        sentence_objective: what the sentence pairs are reported as, for example "next_sentence".
-    """
+    """Masked words, and sentence pairs, which are reported as `sentence_objective`."""
     pairs = dataclasses.replace(LOSSES["next_sentence"], reported_as=sentence_objective)
     return Objective({**LOSSES, "next_sentence": pairs}, loss_sums, examples="next_sentence")

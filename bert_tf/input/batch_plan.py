@@ -91,12 +91,9 @@ class BatchPlan:
 
     def sorted_windows(self, position):
         """What `sort_windows` makes of these records, from the position of a window on."""
+        records = self.numbered_records(position)
         return sort_windows(
-            self.numbered_records(position),
-            self.record_format,
-            self.batch_size,
-            self.boundaries,
-            self.seed,
+            records, self.record_format, self.batch_size, self.boundaries, self.seed
         )
 
 

@@ -77,14 +77,10 @@ def _on_or_off(number):
 
 
 def take_over_order(state, *settings):
-    """Sets the order of a run that begins, or resumes from a checkpoint.
+    """Sets the order of a restored `TrainingState`; `settings` as for `DataOrder.changes`.
 
     If the settings are not those of the checkpoint, it warns, and a new order begins at the
     position that was reached.
-
-    Args:
-        state: the restored `TrainingState`.
-        *settings: those of `DataOrder`, from batch_size on.
 
     Returns:
         The step and the position at which the order begins.

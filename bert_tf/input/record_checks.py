@@ -172,13 +172,7 @@ def limits(config, record_format):
 
 
 def explain_failure(files, record_format, config):
-    """Reads all files again to find the one on which TensorFlow failed.
-
-    Args:
-        files: the files that were being read when `tf.errors.DataLossError` or
-            `tf.errors.InvalidArgumentError` was raised.
-        record_format: their format.
-        config: the model's configuration.
+    """Reads all files again to find the record on which TensorFlow failed.
 
     Returns:
         An InputError that names file and record, or None if all files are intact.

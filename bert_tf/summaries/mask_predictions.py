@@ -70,11 +70,7 @@ def guesses_as_markdown(model, tokenizer, records, count=5):
 
 
 def _masked_sequences(record):
-    """The sequences of a record that have a masked piece: one, or those of a packed row.
-
-    Returns:
-        A list of (ids, segment ids, positions of the masked pieces, the ids that were there).
-    """
+    """(ids, segment ids, masked positions, ids there) of each sequence that has a masked piece."""
     # In packed rows the sequences are numbered from 1, 0 is padding.
     index = record.get("segment_index", record["input_mask"])  # [T]
     within = record.get("position_ids", np.arange(len(index)))  # [T]

@@ -198,9 +198,8 @@ class Reporter:
         _write_results(self.evaluation_writer, step, results, illustrations)
 
     def _open(self, folder):
-        if self.writes:
-            return tf.summary.create_file_writer(folder)
-        return tf.summary.create_noop_writer()
+        summary = tf.summary
+        return summary.create_file_writer(folder) if self.writes else summary.create_noop_writer()
 
     def _fetch(self):
         """Copies the waiting metrics from the device, once it has computed them."""

@@ -18,11 +18,11 @@ import functools
 import json
 import os
 import signal
-import threading
 
 import tensorflow as tf
 
 from bert_common.errors import InputError
+from bert_common.startup import replace_interrupt_handler
 from bert_tf.training.cluster import JOBS, read_cluster
 
 STRATEGIES = ("auto", "one_device", "mirrored", "multi_worker")
@@ -107,7 +107,9 @@ def _mirrored(count):
 
 def _multi_worker(cluster):
     try:
-        with _interruptible():
+        # Ctrl-C must end the process: TensorFlow does not return to Python while it waits for
+        # workers, so Python's own handler would never run.
+        with replace_interrupt_handler(signal.SIG_DFL, instead_of=signal.default_int_handler):
             return tf.distribute.MultiWorkerMirroredStrategy()
     except tf.errors.OpError as error:  # above all: "Could not start gRPC server"
         raise InputError(
@@ -115,23 +117,6 @@ def _multi_worker(cluster):
             f"to reach the others. Received: {cluster.workers[cluster.index]}: "
             f"{error.message.splitlines()[0]}"
         ) from None
-
-
-@contextlib.contextmanager
-def _interruptible():
-    """Lets Ctrl-C end the process; Python's handler would never run, as TensorFlow does not
-    return to Python while it waits for workers."""
-    ours = (
-        threading.current_thread() is threading.main_thread()
-        and signal.getsignal(signal.SIGINT) == signal.default_int_handler
-    )
-    if ours:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-    try:
-        yield
-    finally:
-        if ours:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def describe_devices(strategy):
@@ -211,14 +196,11 @@ def _show_difference(name, workers):
 
 
 def raise_together(strategy, refusal):
-    """Raises in every worker the reason why one of them must not train; all must call it.
+    """Raises an InputError in every worker if one has a `refusal`; all workers must call it.
 
     Args:
         strategy: a `tf.distribute.Strategy`.
-        refusal: this worker's reason, or None.
-
-    Raises:
-        InputError: there is a reason.
+        refusal: why this worker must not train, or None.
     """
     several = worker_count(strategy) > 1
     texts = _gather_texts(strategy, refusal or "") if several else [refusal]

@@ -241,13 +241,7 @@ class _Training:
 
 
 def steps_until_stop(step, config, seconds):
-    """How many updates may follow `step` before something else is due.
-
-    Args:
-        step: updates made before.
-        config: a `TrainingConfig`.
-        seconds: how long one takes; 0 while that is unknown.
-    """
+    """How many updates of so many `seconds` (0: unknown) may follow `step` until a stop is due."""
     in_time = max(1, int(LOOP_SECONDS / seconds)) if seconds else 1
     limits = [config.steps_per_loop, in_time, config.num_train_steps - step]
     first, last = config.profile_steps

@@ -43,27 +43,22 @@ def choose_precision(name):
     if gpus:
         details = [tf.config.experimental.get_device_details(gpu) for gpu in gpus]
         fast = all(d.get("compute_capability", (0, 0)) >= BFLOAT16_CAPABILITY for d in details)
+        problem = "a GPU older than Ampere"
     else:
-        fast = _uses_onednn() and bool(_cpu_flags() & set(BFLOAT16_FLAGS))
+        # Of TensorFlow's kernels, only oneDNN's use those instructions.
+        onednn = os.environ.get("TF_ENABLE_ONEDNN_OPTS", "1").lower() not in ("0", "false")
+        fast = onednn and bool(_cpu_flags() & set(BFLOAT16_FLAGS))
+        problem = "a CPU without them" if onednn else "TF_ENABLE_ONEDNN_OPTS=0, which hides them"
     if name == "auto":
         return "bfloat16" if fast else "float32"
     if not fast:
         warnings.warn(
             "--precision=bfloat16 is slow and less exact without bfloat16 instructions. Found: "
-            f"{'a GPU older than Ampere' if gpus else _cpu_problem()}; it needs less memory, but "
-            "--precision=float32 is the better choice where memory allows",
+            f"{problem}; it needs less memory, but --precision=float32 is the better choice where "
+            "memory allows",
             stacklevel=2,
         )
     return name
-
-
-def _cpu_problem():
-    return "a CPU without them" if _uses_onednn() else "TF_ENABLE_ONEDNN_OPTS=0, which hides them"
-
-
-def _uses_onednn():
-    """Whether TensorFlow may use oneDNN's kernels, the only ones with those instructions."""
-    return os.environ.get("TF_ENABLE_ONEDNN_OPTS", "1").lower() not in ("0", "false")
 
 
 def _cpu_flags():
@@ -91,10 +86,9 @@ class LossScale:
         self.good_steps = tf.Variable(0, trainable=False, name="loss_scale_good_steps")
 
     def update(self, finite):
-        """Updates the scale after a step, in the cross-replica context.
+        """Updates the scale after a step whose reduced gradient was `finite` or not.
 
-        Args:
-            finite: whether the step's gradient, reduced over all replicas, was finite.
+        Call it in the cross-replica context.
         """
         good_steps = tf.where(finite, self.good_steps + 1, 0)
         grows = good_steps >= GROWTH_INTERVAL

@@ -29,10 +29,6 @@ class StopRequest:
     compiles. So a thread listens too: it ends the process at once if there is nothing to save,
     and on a second SIGINT.
 
-        with StopRequest() as stop:
-            while not stop.requested:
-                step()
-
     Attributes:
         signal_name: the first signal received, for example "SIGTERM"; None before.
         nothing_to_save: set by the caller: whether a checkpoint holds every step made so far.
