@@ -131,7 +131,7 @@ def _ignored_patterns(variables, optimizers):
 
 
 def load_google_checkpoint(model, checkpoint_prefix, allow_missing=(), *, optimizer=None):
-    """Sets a model's weights from a checkpoint of Google's or of this project.
+    """Sets a model's weights from a checkpoint that Google or this project made.
 
     Args:
         model: a BertModel, an AlbertModel, or a model around one of them.
@@ -154,8 +154,8 @@ def load_google_checkpoint(model, checkpoint_prefix, allow_missing=(), *, optimi
     for beginning in allow_missing:
         if not any(name.startswith(beginning) for name in variables):
             raise InputError(
-                "what may be missing must be the beginning of a variable's name. "
-                f"Received: {beginning!r}, which none of {', '.join(list(variables)[-2:])}, ... has"
+                "allow_missing must hold beginnings of variable names. Received: "
+                f"{beginning!r}, but the names are {', '.join(list(variables)[-2:])}, ..."
             )
     optimizers = [*OPTIMIZERS.values(), *([optimizer] if optimizer else [])]
     patterns = _ignored_patterns(variables, optimizers)

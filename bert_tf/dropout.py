@@ -1,4 +1,4 @@
-"""Dropout whose random numbers are an integer hash of each unit's index."""
+"""Dropout whose random numbers are integer hashes of the units' indices."""
 
 import math
 

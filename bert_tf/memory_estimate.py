@@ -1,4 +1,4 @@
-"""Estimates the memory that training takes, before anything is spent."""
+"""Estimates the memory that training takes before it begins."""
 
 import bisect
 
@@ -66,7 +66,7 @@ def estimate_bytes(
         slots: how many numbers the optimizer keeps for each weight.
 
     Returns:
-        Bytes; an estimate, in most cases within a fifth.
+        Bytes: an estimate, in most cases within 20 %.
     """
     c = config
     hidden = batch * length * c.hidden_size

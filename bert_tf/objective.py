@@ -15,14 +15,14 @@ class Loss:
     """One of the losses that a model is trained to minimize.
 
     Attributes:
-        labels: the features with what is to be predicted.
+        labels: the features that hold what is to be predicted.
         weights: the feature with the weight of every prediction; 0 for one that only fills a batch.
         sums: what is added up over the predictions: "loss", "weight", and "correct" if a
             prediction is either right or wrong.
         epsilon: added to the sum of weights that the loss is divided by.
         reported_as: its name in eval_results.txt and on TensorBoard; None for its key in
             `Objective.losses`.
-        curves: what TensorBoard draws of it during training: "loss" or "accuracy" -> what that is.
+        curves: its curves on TensorBoard during training: "loss" or "accuracy" -> description.
     """
 
     labels: tuple

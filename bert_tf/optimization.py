@@ -79,8 +79,8 @@ class Slot(NamedTuple):
 class DecayOptimizer(keras.optimizers.Optimizer):
     """An optimizer whose update is a function of values, with decay of some of the weights.
 
-    A subclass has the table `slots` and the function `updated`: training, checkpoints and the
-    estimate of memory ask for no more.
+    A subclass has the table `slots` and the method `updated`: training, checkpoints and the
+    estimate of memory need nothing else.
 
     Args:
         learning_rate: a float or a `LearningRateSchedule`.
@@ -120,7 +120,7 @@ class DecayOptimizer(keras.optimizers.Optimizer):
         ]
 
     def slot_variables(self, variable):
-        """What is kept for a variable: a tuple of variables, in the order of `slots`."""
+        """The slots of a variable: a tuple of variables, in the order of `slots`."""
         index = self._get_variable_index(variable)
         return tuple(variables[index] for variables in self._slot_variables)
 
@@ -144,7 +144,7 @@ class DecayOptimizer(keras.optimizers.Optimizer):
         raise NotImplementedError
 
     def update_step(self, gradient, variable, learning_rate):
-        """One update of one variable, for those who call Keras's `apply`."""
+        """One update of one variable, for callers of Keras's `apply`."""
         slots = self.slot_variables(variable)
         # Keras calls this with TensorFlow's variables, whose `value` is a method.
         weight, *values = map(ops.convert_to_tensor, (variable, *slots))
@@ -167,7 +167,7 @@ class _GoogleAdam(DecayOptimizer):
 
     Args:
         learning_rate, weight_decay_rate, kwargs: as for `DecayOptimizer`.
-        beta_1, beta_2: what the first and the second moment keep of themselves.
+        beta_1, beta_2: the decay rates of the first and the second moment.
         epsilon: added to the root of the second moment.
     """
 

@@ -90,8 +90,8 @@ def take_over_order(state, *settings):
     changes = before.changes(*settings)
     if changes:
         warnings.warn(
-            f"{'; '.join(changes)}: the order of examples is another one from step {state.step} "
-            f"on, after the {state.order.position:,} examples seen so far",
+            f"{'; '.join(changes)}: the order of examples changes at step {state.step}, after the "
+            f"{state.order.position:,} examples seen so far",
             stacklevel=3,
         )
     return state.order[:2]

@@ -63,7 +63,7 @@ class MetricsWindow:
         return self.columns[name][self.columns["skipped"] == 0]
 
 
-# TensorBoard's tag -> what it means, and how it follows from a window; None for no point.
+# TensorBoard's tag -> its description, and its value from a window; None for no point.
 SCALARS = {
     "loss/total": ("what training minimizes", lambda w: w.mean("loss")),
     "learning_rate": ("of the newest update", lambda w: w.last("learning_rate")),
@@ -95,9 +95,9 @@ SCALARS = {
         lambda w: w.skipped,
     ),
     "memory/process_gib": ("of main memory, now", lambda w: process_gib()),
-    "memory/process_peak_gib": ("of main memory, at most so far", lambda w: process_peak_gib()),
+    "memory/process_peak_gib": ("of main memory, the peak", lambda w: process_peak_gib()),
     "memory/device_gib": ("of the fullest GPU, now", lambda w: device_gib("current")),
-    "memory/device_peak_gib": ("of the fullest GPU, at most so far", lambda w: device_gib("peak")),
+    "memory/device_peak_gib": ("of the fullest GPU, the peak", lambda w: device_gib("peak")),
 }
 
 # A curve of a loss -> the sum that is divided by the sum of weights.

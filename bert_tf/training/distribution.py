@@ -113,7 +113,7 @@ def _multi_worker(cluster):
             return tf.distribute.MultiWorkerMirroredStrategy()
     except tf.errors.OpError as error:  # above all: "Could not start gRPC server"
         raise InputError(
-            "a worker must be able to listen at its port in TF_CONFIG, which must be free, and "
+            "a worker must be able to listen on its port in TF_CONFIG, which must be free, and "
             f"to reach the others. Received: {cluster.workers[cluster.index]}: "
             f"{error.message.splitlines()[0]}"
         ) from None
@@ -132,7 +132,7 @@ def describe_devices(strategy):
 
 
 def worker_count(strategy):
-    """How many processes train together."""
+    """The number of processes that train together."""
     return len(_workers(strategy)) or 1
 
 

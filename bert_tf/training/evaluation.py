@@ -100,7 +100,6 @@ class RecordsEvaluator:
             strategy, files, record_format, model.config, batch_size, max_batches
         )
         self.records = min(sum(map(count_records, files)), batch_size * max_batches)
-        self.number_of_batches = -(-self.records // batch_size)
 
     @property
     def best_by(self):
@@ -121,10 +120,10 @@ class RecordsEvaluator:
             InputError: a damaged record, or out of memory.
         """
         sums, received = [], {"--eval_batch_size": self.batch_size}
-        shown = is_chief(self.strategy)
+        shown, batches = is_chief(self.strategy), -(-self.records // self.batch_size)
         try:
             with (
-                progress("evaluating", self.number_of_batches, "batches", shown=shown) as bar,
+                progress("evaluating", batches, "batches", shown=shown) as bar,
                 explain_out_of_memory(["a lower --eval_batch_size"], received),
             ):
                 for batch in self.batches:
@@ -161,7 +160,7 @@ class RecordsEvaluator:
 
 
 def first_records(files, record_format, config, count):
-    """The first `count` records: a list of dicts, feature -> array; the rest as there."""
+    """The first `count` records, dicts feature -> array; the rest as for `evaluation_dataset`."""
     dataset = evaluation_dataset(files, record_format, config, 1, count)
     return [{k: v[0] for k, v in batch.items()} for batch in dataset.as_numpy_iterator()]
 

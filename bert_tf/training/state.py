@@ -1,4 +1,4 @@
-"""The state of a training, and its checkpoints: resuming from one, writing the next."""
+"""Keeps the state of a training, resumes it from a checkpoint and writes the next one."""
 
 import dataclasses
 import math
@@ -30,7 +30,7 @@ from bert_tf.training.evaluation import read_results, write_results
 
 @dataclasses.dataclass
 class TrainingState:
-    """What changes while training: all of it is in a checkpoint.
+    """What changes during training: all of it is in a checkpoint.
 
     Attributes:
         model: a `PretrainingModel` or another with an `objective`, made in the strategy's scope.

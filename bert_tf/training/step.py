@@ -36,7 +36,7 @@ class TrainingStep:
         optimizer: a `bert_tf.optimization.DecayOptimizer`, made in the strategy's scope and built
             with the model's trainable variables.
         strategy: a `tf.distribute.Strategy`.
-        seed: with the step and the replica it decides what dropout drops.
+        seed: together with the step and the replica it decides what dropout drops.
         xla: whether XLA compiles the forward and backward pass.
         xla_update: whether XLA compiles the update.
         accumulation_steps: microbatches that a replica's part of the batch is computed in, one

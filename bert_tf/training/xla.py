@@ -58,14 +58,14 @@ def enable_auto_clustering():
 
 
 class Compiled:
-    """A function that XLA compiles; under "auto" it runs without XLA where that fails.
+    """A function that XLA compiles; under "auto" it runs without XLA if that fails.
 
     Args:
         make: a function of a `Compilation` that returns the function. A call that XLA cannot
             compile must have changed nothing, as it is repeated without XLA.
         xla: "auto", "on" or "off".
         precision: what the model computes in.
-        what: its name in the warning.
+        what: what it is called in messages.
 
     Attributes:
         function: what `make` returned; None before the first call.
