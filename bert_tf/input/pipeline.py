@@ -1,6 +1,6 @@
 """Parses records into batches and feeds them to the devices.
 
-A `BatchPlan` decides which records a global batch has. It is cut into equal consecutive parts, one
+A `BatchPlan` decides which records a global batch has. The batch is cut into equal parts, one
 for every replica, in the order of the workers. Every worker reads all records, because their order
 is shuffled, but parses only those of its replicas.
 

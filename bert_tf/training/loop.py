@@ -164,7 +164,7 @@ class _Training:
     evaluation_compiled: bool = False  # whether the first evaluation is over
 
     def run(self, run_steps, profile, alone):
-        """Trains until it is over; returns what `train` returns. `alone`: the only worker."""
+        """Trains and returns what `train` returns; `alone`: whether this is the only worker."""
         state, config = self.state, self.config
         saves = (config.save_checkpoints_steps, config.keep_checkpoint_every_steps)
         local_seconds = seconds = 0.0  # of a step: in this worker, and the mean over all workers
@@ -241,7 +241,7 @@ class _Training:
 
 
 def steps_until_stop(step, config, seconds):
-    """How many updates of so many `seconds` (0: unknown) may follow `step` until a stop is due."""
+    """How many updates, of `seconds` each (0: unknown), fit before something else is due."""
     in_time = max(1, int(LOOP_SECONDS / seconds)) if seconds else 1
     limits = [config.steps_per_loop, in_time, config.num_train_steps - step]
     first, last = config.profile_steps
