@@ -1,7 +1,6 @@
-"""Plans which records are in which batch of a training; only seed and position decide.
+"""Plans which records are in which batch: one endless order of records, cut into global batches.
 
-There is one endless global order of records, cut into global batches. Shapes: G records of a global
-batch.
+The order depends on the seed and on the position alone. Shapes: G records of a global batch.
 """
 
 import dataclasses
@@ -46,10 +45,9 @@ class BatchPlan:
     begins: tuple = (0, 0)
 
     def find(self, step):
-        """Where the batch that follows `step` batches is.
+        """Where the batch after `step` batches is: its window's position, and its index there.
 
-        Returns:
-            The position of the batch, or of its window, and the batch's index in the window.
+        Without boundaries, each batch is a window.
         """
         first_step, first_position = self.begins
         batches = step - first_step
@@ -57,14 +55,11 @@ class BatchPlan:
         return first_position + (batches - index) * self.batch_size, index
 
     def in_order(self, read, position):
-        """The endless order of training, from a position on.
+        """A dataset of the endless order of training, from a position on.
 
         Args:
             read: from the index of a file to a dataset with an element for each of its records.
-            position: how many elements to skip.
-
-        Returns:
-            A dataset of the elements of `read`.
+            position: how many of these elements to skip.
         """
         count = len(self.files)
 
@@ -86,7 +81,7 @@ class BatchPlan:
         return tf.data.Dataset.counter(start=epoch).flat_map(one_epoch).skip(rest)
 
     def numbered_records(self, position):
-        """The same of serialized records: a dataset of (position, record)."""
+        """The serialized records in this order: a dataset of (position, record)."""
         paths, compression = tf.constant(self.files), compression_of(self.files[0])
 
         def read(file):
@@ -95,22 +90,15 @@ class BatchPlan:
         return self.in_order(read, position).enumerate(start=position)
 
     def sorted_windows(self, position):
-        """The same in batches: a dataset of what `sort_windows` gives, from a window's position."""
+        """What `sort_windows` makes of these records, from the position of a window on."""
+        records = self.numbered_records(position)
         return sort_windows(
-            self.numbered_records(position),
-            self.record_format,
-            self.batch_size,
-            self.boundaries,
-            self.seed,
+            records, self.record_format, self.batch_size, self.boundaries, self.seed
         )
 
 
 def step_records(plan, step):
-    """Which records are in the global batch of `training_dataset` that follows `step` batches.
-
-    Args:
-        plan: the `BatchPlan`.
-        step: how many global batches came before.
+    """The records of the global batch that follows `step` batches of a `BatchPlan`.
 
     Returns:
         A list of (file, number of the record from 1), in the order of the batch.

@@ -1,4 +1,4 @@
-"""The training loop: batches in, checkpoints and curves out."""
+"""The training loop: trains on batches, writes checkpoints and curves."""
 
 import contextlib
 import dataclasses
@@ -92,16 +92,16 @@ def train(
         texts: a dict name -> Markdown for TensorBoard.
         folder: the `TrainingFolder` of `config.output_dir`, entered; None in workers that write
             nothing.
-        describe: a function of a folder that writes what lies beside the checkpoints; it is
-            called where that has been removed.
+        describe: a function of a folder that writes the other files beside the checkpoints; it is
+            called if these were removed.
 
     Returns:
         The name of the signal that ended training early, or None.
 
     Raises:
         InputError: a damaged record, non-finite losses, or out of memory; earlier checkpoints
-            are kept. Or the folder was removed, and is another training's now.
-        OSError: a file that cannot be written whole; likewise.
+            are kept. Or the folder was removed, and another training now uses that name.
+        OSError: a file cannot be written completely; earlier checkpoints are kept.
     """
     chief = is_chief(strategy)
     with (
@@ -148,45 +148,26 @@ def train(
 
 @dataclasses.dataclass
 class _Training:
-    """A training under way: its steps, and what is due between them.
-
-    Attributes:
-        state, config, evaluator, texts, folder, describe: as for `train`.
-        reporter: the `Reporter`, entered.
-        stop: the `StopRequest`, entered.
-        chief: whether this worker writes checkpoints.
-        skipped_steps: the `SkippedSteps`.
-        best: the `BestCheckpoint`; None without an evaluator.
-        evaluation_compiled: whether the first evaluation is over.
-    """
+    """A training under way: its steps, and what is due between them; the fields as in `train`."""
 
     state: TrainingState
     config: TrainingConfig
     evaluator: HeldOutEvaluator | None
     reporter: Reporter
     stop: StopRequest
-    chief: bool
+    chief: bool  # whether this worker writes checkpoints
     texts: dict
     folder: object
     describe: Callable | None
     skipped_steps: SkippedSteps
     best: BestCheckpoint | None
-    evaluation_compiled: bool = False
+    evaluation_compiled: bool = False  # whether the first evaluation is over
 
     def run(self, run_steps, profile, alone):
-        """Trains until it is over.
-
-        Args:
-            run_steps: what `_make_steps` returned.
-            profile: the `Profile`, entered.
-            alone: whether this is the only worker.
-
-        Returns:
-            The name of the signal that ended training early, or None.
-        """
+        """Trains and returns what `train` returns; `alone`: whether this is the only worker."""
         state, config = self.state, self.config
         saves = (config.save_checkpoints_steps, config.keep_checkpoint_every_steps)
-        local_seconds = seconds = 0.0  # of a step: in this worker, and the mean of all of them
+        local_seconds = seconds = 0.0  # of a step: in this worker, and the mean over all workers
         while not self.is_over():
             count = steps_until_stop(state.step, config, seconds)
             profile.before(state.step + 1)
@@ -232,7 +213,7 @@ class _Training:
             self.save()
 
     def evaluate(self):
-        """Evaluates; the first time after a checkpoint, so that no signal waits for XLA."""
+        """Evaluates; saves before the first time, so that no signal waits for XLA to compile."""
         if not self.evaluation_compiled and not self.stop.nothing_to_save:
             self.save()
             self.stop.nothing_to_save = True
@@ -252,7 +233,7 @@ class _Training:
         self.reporter.restart_clock()
 
     def restore_folder(self):
-        """Makes the output directory again, with new curves, if somebody has removed it."""
+        """Makes the output directory again, with new curves, if it was removed."""
         if self.folder is not None and self.reporter.is_lost():
             make_again(self.folder, self.describe, self.state, self.config)
             self.reporter.begin_again()
@@ -260,26 +241,14 @@ class _Training:
 
 
 def steps_until_stop(step, config, seconds):
-    """How many updates may follow `step` before something else is due.
-
-    Args:
-        step: updates made before.
-        config: a `TrainingConfig`.
-        seconds: how long one takes; 0 while that is unknown.
-    """
-    format_duration = max(1, int(LOOP_SECONDS / seconds)) if seconds else 1
-    limits = [config.steps_per_loop, format_duration, config.num_train_steps - step]
+    """How many updates, of `seconds` each (0: unknown), fit before something else is due."""
+    in_time = max(1, int(LOOP_SECONDS / seconds)) if seconds else 1
+    limits = [config.steps_per_loop, in_time, config.num_train_steps - step]
     first, last = config.profile_steps
     limits += [mark - step for mark in (first - 1, last) if mark > step]
-    for every in (
-        config.save_checkpoints_steps,
-        config.keep_checkpoint_every_steps,
-        config.save_summary_steps,
-        config.eval_every_steps,
-    ):
-        if every:
-            limits.append(every - step % every)
-    return min(limits)
+    saves = (config.save_checkpoints_steps, config.keep_checkpoint_every_steps)
+    intervals = (*saves, config.save_summary_steps, config.eval_every_steps)
+    return min(limits + [every - step % every for every in intervals if every])
 
 
 def _is_multiple(step, *numbers):
@@ -288,13 +257,13 @@ def _is_multiple(step, *numbers):
 
 
 def _make_steps(state, strategy, data, config):
-    """The function that runs the next steps; under --xla=auto without XLA where that fails.
+    """The function that runs the next steps; under --xla=auto without XLA if that fails.
 
-    The first step runs in the same loop as all others: TensorFlow optimizes a step alone
-    otherwise than one in a loop, so a resumed run would differ in its last bits.
+    The first step runs in the same loop as all others: TensorFlow optimizes a single step
+    differently, so a resumed run would differ in its last bits.
 
-    A step that fails to compile has updated nothing, but has consumed its batch: each attempt has
-    an iterator of its own.
+    A step that fails to compile has updated nothing, but has consumed its batch, so each attempt
+    has a new iterator.
     """
 
     def make(compilation):
@@ -317,13 +286,13 @@ def _make_steps(state, strategy, data, config):
 
 
 def weight_norm_function(model):
-    """A function that returns the global norm of all weights."""
+    """A compiled function that returns the global norm of all weights."""
     variables = [v.value for v in model.trainable_variables]
     return tf.function(lambda: tf.linalg.global_norm([tf.convert_to_tensor(v) for v in variables]))
 
 
 def memory_advice(config):
-    """For `explain_out_of_memory` of a step: what may help, and the flags that decide."""
+    """For `explain_out_of_memory`: what may help, and the flags that decide."""
     remedies = ["--gradient_accumulation_steps=2 or more", "a lower --train_batch_size"]
     if config.recompute == "none":
         remedies.insert(0, "--recompute=block")

@@ -36,7 +36,7 @@ class TrainingStep:
         optimizer: a `bert_tf.optimization.DecayOptimizer`, made in the strategy's scope and built
             with the model's trainable variables.
         strategy: a `tf.distribute.Strategy`.
-        seed: with the step and the replica it decides what dropout drops.
+        seed: together with the step and the replica it decides what dropout drops.
         xla: whether XLA compiles the forward and backward pass.
         xla_update: whether XLA compiles the update.
         accumulation_steps: microbatches that a replica's part of the batch is computed in, one
@@ -104,17 +104,14 @@ class TrainingStep:
             stop, seconds: as for `__call__`.
 
         Returns:
-            What `__call__` returns, each a vector with a number for every step, and
-            "input_seconds", how long each waited for its batch.
+            What `__call__` returns, as vectors with a number for each step, and "input_seconds",
+            how long each step waited for its batch.
         """
         return self.run_loop(batches, tf.constant(steps), self._worker_metrics(stop, seconds))
 
     def _worker_metrics(self, stop, seconds):
         """The metrics whose values differ between workers: the step returns their means."""
-        return {
-            "stop": tf.cast(stop, self.dtype),
-            "step_seconds": tf.cast(seconds, self.dtype),
-        }
+        return {"stop": tf.cast(stop, self.dtype), "step_seconds": tf.cast(seconds, self.dtype)}
 
     def _loop(self, batches, steps, worker_metrics):
         def run_step(i, table):
@@ -203,7 +200,7 @@ class TrainingStep:
         return metrics if self.loss_scale is None else {**metrics, "loss_scale": scale}
 
     def _accumulate(self, weights, seeds, batch, divisors, scale):
-        """The loss sums of this replica's part of the batch, and of the gradient.
+        """The loss sums of this replica's part of the batch, and its part of the gradient.
 
         Args:
             weights: a tensor for each variable of `self.weights`.
@@ -241,7 +238,7 @@ class TrainingStep:
         return sums, [gradient if used else None for gradient, used in pairs]
 
     def _microbatch(self, weights, seeds, batch, divisors, scale):
-        """The loss sums of some examples, and their share of the gradient.
+        """The loss sums of some examples, and their part of the gradient.
 
         The model itself is called, not `stateless_call`, which would not pass `training` on to
         nested layers.
@@ -280,10 +277,9 @@ class TrainingStep:
         Args:
             used: the indices in `self.weights` of those that have a gradient.
             strategy: the strategy.
-            gradients, rate, factor, finite: what `_replica_step` computed; the same numbers
-                on all replicas.
+            gradients, rate, factor, finite: what `_replica_step` computed, equal on all replicas.
         """
-        finite = local_values(strategy, finite)[0]  # one tensor, not one a replica
+        finite = local_values(strategy, finite)[0]  # one tensor, not one per replica
 
         def update():
             variables = [self.weights[i] for i in used]
@@ -299,13 +295,13 @@ class TrainingStep:
         done = tf.cond(finite, update, lambda: tf.constant(False))
         # Only then: a step that XLA cannot compile must not count, as it is run again.
         with tf.control_dependencies([done]):
-            # A skipped step counts: its batch is used up, and so is its learning rate.
+            # A skipped step counts: its batch and its learning rate are used up.
             self.optimizer.iterations.assign_add(1)
             if self.loss_scale is not None:
                 self.loss_scale.update(finite)
 
     def _apply_gradients(self, weights, slots, gradients, rate, factor, decayed):
-        """Updates the variables of one device; they are read and written once each.
+        """Updates the variables of one device; each is read and written once.
 
         Args:
             weights: variables, W of them.
@@ -313,7 +309,7 @@ class TrainingStep:
             gradients: W tensors.
             rate: the learning rate.
             factor: what the gradients are multiplied by.
-            decayed: for each weight whether it is decayed.
+            decayed: for each weight, whether it is decayed.
         """
         for i, weight in enumerate(weights):
             old_slots = tuple(of_weights[i] for of_weights in slots)
@@ -331,7 +327,7 @@ def all_reduce(context, values):
 
 
 def local_values(strategy, value):
-    """What each of this worker's replicas has of a distributed value, as a tuple."""
+    """The values of this worker's replicas in a distributed value, as a tuple."""
     return strategy.experimental_local_results(value)
 
 

@@ -1,4 +1,4 @@
-"""Chooses what of a step XLA compiles; the rest TensorFlow computes itself."""
+"""Chooses which parts of a step XLA compiles; TensorFlow computes the others itself."""
 
 import os
 import warnings
@@ -17,7 +17,7 @@ class Compilation(NamedTuple):
 
     Attributes:
         whole: the forward and backward pass, as one computation.
-        auto_clustering: TensorFlow picks what of both passes is compiled, matrix products apart.
+        auto_clustering: TensorFlow chooses what of both passes is compiled, except matrix products.
         update: the optimizer's update.
     """
 
@@ -26,8 +26,9 @@ class Compilation(NamedTuple):
     update: bool
 
     def __str__(self):
-        parts = {"auto-clustering": self.auto_clustering, "off": not self.whole}
-        return next((text for text, applies in parts.items() if applies), "on")
+        if self.auto_clustering:
+            return "auto-clustering"
+        return "on" if self.whole else "off"
 
 
 NOTHING = Compilation(whole=False, auto_clustering=False, update=False)
@@ -49,8 +50,7 @@ def choose_compilation(xla, precision):
 def enable_auto_clustering():
     """Has XLA compile the operations between matrix products in every graph of this process.
 
-    Call it before the first operation: TensorFlow reads these flags once. Called too late, it has
-    no effect.
+    It has no effect after the first operation: TensorFlow reads these flags once.
     """
     given = os.environ.get("TF_XLA_FLAGS", "")
     os.environ["TF_XLA_FLAGS"] = f"{CLUSTERING_FLAGS} {given}".strip()  # the user's flags win
@@ -58,14 +58,14 @@ def enable_auto_clustering():
 
 
 class Compiled:
-    """A function that XLA compiles; under "auto" it runs without XLA where that fails.
+    """A function that XLA compiles; under "auto" it runs without XLA if that fails.
 
     Args:
-        make: a function of a `Compilation` that returns the function. A call that fails because
-            XLA cannot compile it must have changed nothing, as it is repeated without.
+        make: a function of a `Compilation` that returns the function. A call that XLA cannot
+            compile must have changed nothing, as it is repeated without XLA.
         xla: "auto", "on" or "off".
         precision: what the model computes in.
-        what: its name in the warning.
+        what: what it is called in messages.
 
     Attributes:
         function: what `make` returned; None before the first call.

@@ -133,8 +133,8 @@ def test_pretraining_goes_on(tmp_path, capsys, monkeypatch):
     assert job.run(num_train_steps=7, **flags) == 0
     assert spoken_lines(capsys.readouterr().err) == [
         "warning: --train_batch_size was 8 and is 4; --bucket_boundaries was off and is on; the "
-        "training data, or its order, is not the same: the order of examples is another one from "
-        "step 6 on, after the 48 examples seen so far"
+        "training data, or its order, is not the same: the order of examples changes at "
+        "step 6, after the 48 examples seen so far"
     ]
     again = arrays(job.output, 7)["data_order"].tolist()
     assert again[:5] == [6, 48, 4, 12345, 40] and again[6] != order[6]
@@ -157,7 +157,7 @@ def test_fine_tuning_goes_on(tmp_path, capsys, monkeypatch):
     assert spoken_lines(capsys.readouterr().err) == [
         "warning: --train_batch_size was 8 and is 4; --random_seed was 12345 and is 7; "
         "--bucket_boundaries was on and is off; the training data, or its order, is not the same: "
-        "the order of examples is another one from step 6 on, after the 48 examples seen so far"
+        "the order of examples changes at step 6, after the 48 examples seen so far"
     ]
     assert arrays(job.output, 7)["data_order"].tolist()[:6] == [6, 48, 4, 7, 44, 0]
 
