@@ -54,9 +54,8 @@ class PretrainFlags(TrainingFlags):
     )
     do_lower_case: bool = flag(
         None,
-        "Whether the tokenizer of a released model in --model_dir lower-cases. Without it: what "
-        "its name says (uncased_..., multi_cased_...), or false if its vocabulary has capital "
-        "letters.",
+        "Whether the tokenizer of a released model in --model_dir lower-cases. Without it: as its "
+        "name says (uncased_..., multi_cased_...), or false if its vocabulary has capital letters.",
     )
     max_seq_length: int = flag(
         PerModel(128, 512),

@@ -92,8 +92,8 @@ class TrainingFlags(ModelFlags):
     )
     xla: str = flag(
         "auto",
-        "Whether XLA compiles the training step. auto: yes, unless it cannot, or a fine-tuning is "
-        "too short to pay for it; with bfloat16 on a CPU only operations between matrix products.",
+        "Whether XLA compiles the training step. auto: yes, unless it cannot, or fine-tuning is "
+        "too short to benefit; with bfloat16 on a CPU only operations between matrix products.",
         choices=("auto", "on", "off"),
     )
     iterations_per_loop: int = flag(None, "For TPUs; has no effect here.", least=0)
