@@ -152,7 +152,7 @@ def find_tokenizer(model_dir, do_lower_case=None):
         do_lower_case: the value of --do_lower_case, or None.
 
     Returns:
-        A dict from the name of a flag to its value; empty if no tokenizer is there.
+        A dict from the name of a flag to its value; empty if there is no tokenizer.
 
     Raises:
         InputError: there are several vocabularies, the folder's name contradicts --do_lower_case,

@@ -1,6 +1,6 @@
 """Starts the programs: what launchers and console scripts call.
 
-Nothing heavy is imported before Ctrl-C and the standard streams are taken care of.
+Nothing heavy is imported before Ctrl-C and the standard streams are handled.
 
     python -m run_scripts.programs run_classifier --data_dir=...     from wherever it is installed
 """

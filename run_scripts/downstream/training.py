@@ -205,7 +205,7 @@ class FineTuning:
         )
 
     def load(self, state):
-        """Sets the weights to evaluate and predict with; returns which ones they are."""
+        """Loads the weights to evaluate and predict with; returns a description of them."""
         flags = self.job.flags
         best = latest_checkpoint(os.path.join(flags.output_dir, BEST_FOLDER))
         if flags.do_train and not (best and flags.eval_every_steps):

@@ -170,7 +170,7 @@ def resolve_steps(values, given):
 
 
 def training_steps(values, examples):
-    """The number of updates for so many training examples, and how many of them are warm-up."""
+    """The updates for a number of training examples, and how many of them are warm-up."""
     steps = values.train_step
     if steps is None:
         steps = int(examples / values.train_batch_size * values.num_train_epochs)

@@ -114,7 +114,7 @@ def check_training_flags(values):
 
 
 def note_unused(values, names, reason="without effect here"):
-    """Prints which of the named flags were given in vain."""
+    """Prints which of the named flags, all without effect, were given."""
     given = [name for name in names if getattr(values, name) is not None]
     if given:
         print(f"note: --{', --'.join(given)}: {reason}")

@@ -125,7 +125,7 @@ def model_flags(model):
     model_type, _ = find_config(folder)
     if exists(model):
         return model_type, [f"--model_dir={folder}", f"--init_checkpoint={model}"]
-    find_checkpoint(folder)  # raises an error now, before any task has begun
+    find_checkpoint(folder)  # raises an error before the first task begins
     return model_type, [f"--model_dir={folder}"]
 
 
