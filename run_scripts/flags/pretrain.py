@@ -208,13 +208,11 @@ def read_records_tokenizer(config, files):
     return tokenizer
 
 
-LENGTHS = ("max_seq_length", "max_predictions_per_seq")
-
-
 def described_lengths(files):
     """The lengths in the JSON file beside record files, by the names of their flags."""
     described = (read_sidecar(files[0]) or {}).get("record_format", {})
-    return {name: described[name] for name in LENGTHS if name in described}
+    names = ("max_seq_length", "max_predictions_per_seq")
+    return {name: described[name] for name in names if name in described}
 
 
 def check_described_tokenizer(values, tokenizer, files):
