@@ -22,7 +22,7 @@ from create_pretraining_data.instances.pairs import LengthBalance, PairRules, ma
 from create_pretraining_data.instances.sequences import assemble
 from create_pretraining_data.instances.text import tokenize_documents
 from create_pretraining_data.records.record_format import RecordFormat
-from run_scripts.create_data_plan import make_rules
+from run_scripts.create_data_plan import make_settings
 from run_scripts.flags.create_data import CreateDataFlags, choose_objective, resolve_defaults
 from run_scripts.flags.parser import parse
 from tokenization import FullTokenizer, KoreanTokenizer, SentencePieceTokenizer
@@ -62,10 +62,11 @@ def rules(setting):
     )  # ALBERT's defaults
     argv = ["program", "--input_file=x", *script_flags, *GOOGLE[setting]["flags"]]
     flags = parse(CreateDataFlags, argv)
-    plan = choose_objective(flags)
-    flags = resolve_defaults(flags, plan.model_type)
+    defaults = choose_objective(flags)
+    flags = resolve_defaults(flags, defaults.model_type)
     flags = dataclasses.replace(flags, max_seq_length=MAX_SEQ_LENGTH)  # as Google's was run
-    return make_rules(flags, plan.objective, tokenizer)
+    settings = make_settings(flags, defaults, tokenizer)
+    return settings.pair_rules, settings.masking_rules
 
 
 # Settings with the same tokenizer share their sequences.

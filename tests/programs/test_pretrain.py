@@ -31,7 +31,7 @@ def job(tmp_path):
 def test_trains_evaluates_and_goes_on(job, kind, xla, capsys):
     assert job.run(kind, do_eval=True, xla=xla) == 0
     out = capsys.readouterr().out
-    assert "note: no tokenizer lies beside the records" in out
+    assert "note: there is no tokenizer beside the records" in out
     assert "starting from new weights" in out
     assert "steps 1 to 6" in out and "1.2 passes over 40 examples" in out
     assert ("compiling the training step with XLA" in out) == (xla == "auto")

@@ -211,7 +211,7 @@ def test_script_goes_on(tmp_path):
     (tmp_path / "stop").write_text("rte\n")
     first = run_glue(tmp_path, "--learning_rate=3e-5", python=stub)
     assert first.returncode == 1 and "average" not in first.stdout
-    assert "stopped at rte: the same command goes on from there" in first.stderr
+    assert "stopped at rte: the same command continues from there" in first.stderr
     assert "left out, no data in" in first.stderr
     cola, rte = log.read_text().splitlines()
     assert cola.startswith("-m run_scripts.programs run_classifier --flagfile=")
@@ -221,7 +221,7 @@ def test_script_goes_on(tmp_path):
     second = run_glue(tmp_path, python=stub)
     assert second.returncode == 0, second.stderr
     assert len(log.read_text().splitlines()) == 3
-    assert "\nout/cola is there already" in second.stdout
+    assert "\nout/cola exists already" in second.stdout
     assert "GLUE average: 62.50 over 2 tasks, which is not the full GLUE average" in second.stdout
 
 
@@ -252,7 +252,7 @@ def test_script_trains(tmp_path):
     (tmp_path / "out" / "rte" / "eval_results.txt").unlink()
     second = run_glue(tmp_path, *flags)
     assert second.returncode == 0, second.stderr
-    assert "\nout/cola is there already" in second.stdout
+    assert "\nout/cola exists already" in second.stdout
     assert "already at step 4 of 4: nothing to train" in second.stdout
     average = [run.stdout.splitlines()[-2] for run in (first, second)]
     assert average[0].startswith("GLUE average: ") and average[0] == average[1]

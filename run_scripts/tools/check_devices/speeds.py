@@ -21,13 +21,10 @@ PRODUCT_SECONDS, MAX_PRODUCTS = 0.5, 1000
 
 
 def measure_products(task):
-    """Times products of two square matrices.
+    """Times products of two square matrices: "speed" in floating-point operations per second.
 
     Args:
         task: a dict with "device" and "precision".
-
-    Returns:
-        An answer with "speed", in floating-point operations per second.
     """
     import tensorflow as tf
 

@@ -56,13 +56,10 @@ def scope_of(task):
 
 
 def check_step(task):
-    """Compares a training step with the same step on the CPU.
+    """Compares a training step with the same step on the CPU: an answer with "difference".
 
     Args:
         task: as from `check_tasks`.
-
-    Returns:
-        An answer with "difference".
     """
     import tensorflow as tf
 
