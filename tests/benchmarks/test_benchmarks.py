@@ -10,7 +10,7 @@ import keras
 import numpy as np
 import pytest
 from paths import ROOT
-from tiny import SIZES
+from tiny_models import SIZES
 
 BENCHMARKS = ROOT / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))

@@ -14,7 +14,7 @@ import zipfile
 
 import pytest
 from readmes import OWN, PAGES, ROOT, blocks, bring, commands, comment_commands
-from tiny import SIZES, tiny_model
+from tiny_models import SIZES, tiny_model
 
 from bert_tf.checkpoint import save_google_checkpoint
 from run_scripts.build_vocab import BuildVocabFlags

@@ -5,7 +5,7 @@ import collections
 
 import pytest
 from paths import ROOT
-from test_layering import FILES
+from source_files import FILES
 
 LINES_OF_A_FILE = 350
 LINES_OF_A_FUNCTION = 60  # its docstring not counted

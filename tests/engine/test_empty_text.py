@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from data_runs import CHUNK_BYTES, SHARDS, arguments, one_line, records
+from create_data_runs import CHUNK_BYTES, SHARDS, arguments, one_line, records
 
 from run_scripts.create_data import main
 

@@ -5,7 +5,7 @@ import os
 import resource
 
 import pytest
-from data_runs import arguments, one_line, run, start
+from create_data_runs import arguments, one_line, run, start
 
 from run_scripts.create_data import main
 

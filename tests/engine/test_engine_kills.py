@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from data_runs import (
+from create_data_runs import (
     CHUNK_BYTES,
     KILLS,
     SHARDS,

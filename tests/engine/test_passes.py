@@ -7,15 +7,7 @@ import os
 import shutil
 
 import pytest
-from data_runs import (
-    SHARDS,
-    arguments,
-    contents,
-    records,
-    run,
-    start,
-    until,
-)
+from create_data_runs import SHARDS, arguments, contents, records, run, start, until
 
 from bert_common import progress
 from create_pretraining_data.engine import disk_space, splitting, work_plan

@@ -12,7 +12,7 @@ import types
 from pathlib import Path
 
 import pytest
-from data_runs import (
+from create_data_runs import (
     CHUNK_BYTES,
     SHARDS,
     arguments,

@@ -5,7 +5,7 @@ import os
 import shutil
 
 import pytest
-from data_runs import KILLS, arguments, contents, run, start
+from create_data_runs import KILLS, arguments, contents, run, start
 
 from create_pretraining_data.engine.work_folder import MANIFEST, remove_work_folder
 from run_scripts.create_data import main

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from made_questions import write_tokenizer
+from task_data import write_tokenizer
 
 from finetuning.classification.custom_data import FITTING_METRICS
 from finetuning.classification.task import Classification

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from shared import SHARED
+from paths import SHARED
 
 from bert_common.errors import InputError
 from finetuning.datasets import DATASETS, Dataset, SplitSource

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_tokenizers import SPECIAL, TEXTS, full_tokenizers, korean_tokenizers
-from shared import SHARED
+from paths import SHARED
+from tokenizer_cases import SPECIAL, TEXTS, full_tokenizers, korean_tokenizers
 
 from finetuning.inputs import pad_rows
 from finetuning.metrics import score_tags

@@ -4,8 +4,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from test_examples import make_examples
-from tiny import SIZES, strategy_of
+from tiny_models import SIZES, make_examples, strategy_of
 
 from bert_common.errors import InputError
 from bert_tf import BertConfig, BertModel

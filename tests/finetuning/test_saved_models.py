@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 import tensorflow as tf
-from classifier_jobs import Job, read_table, single_rows, write_splits
-from jobs import one_line
+from programs import ClassifierJob, one_line
+from task_data import read_table, single_rows, write_splits
 
 from finetuning.inputs import encode_pairs, pad_rows
 from finetuning.saved_models import interpret_logits
@@ -19,7 +19,7 @@ LENGTH = 16
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory):
     """A model trained for a moment, its predictions, and its export with a threshold."""
-    job = Job(tmp_path_factory.mktemp("exported"))
+    job = ClassifierJob(tmp_path_factory.mktemp("exported"))
     splits = {"train": (0, 16), "test": (16, 24)}
     write_splits(job.data, ["text", "label"], single_rows(24), **splits)
     job.export = job.folder / "served" / "model"
@@ -97,5 +97,5 @@ def test_outputs_of_scores_and_of_several_labels():
     ],
 )
 def test_export_that_cannot_be(tmp_path, capsys, flags, said):
-    assert Job(tmp_path).run(do_eval=True, **flags) == 1
+    assert ClassifierJob(tmp_path).run(do_eval=True, **flags) == 1
     assert said in one_line(capsys)

@@ -4,10 +4,18 @@ import dataclasses
 
 import numpy as np
 import pytest
-from made_records import FORMAT, PACKED, UNMASKED, make_files
-from test_pipeline import LAYOUTS, assert_same_batches, global_batches, workers
-from test_step import CASES, assert_same_training
-from tiny import make_step, split_batch, strategy_of, tiny_model, training_state
+from record_files import (
+    FORMAT,
+    LAYOUTS,
+    PACKED,
+    UNMASKED,
+    assert_same_batches,
+    global_batches,
+    make_files,
+    workers,
+)
+from tiny_models import make_step, split_batch, strategy_of, tiny_model, training_state
+from training_checks import CASES, assert_same_training
 
 from bert_common.errors import InputError
 from bert_tf.input.batch_plan import BatchPlan, step_records

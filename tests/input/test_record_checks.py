@@ -5,8 +5,8 @@ import os
 
 import pytest
 import tensorflow as tf
-from made_records import FORMAT, PACKED, PACKED_UNMASKED, UNMASKED, flip_a_byte, make_files
-from tiny import tiny_model
+from record_files import FORMAT, PACKED, PACKED_UNMASKED, UNMASKED, flip_a_byte, make_files
+from tiny_models import tiny_model
 
 from bert_common.errors import InputError
 from bert_tf.input.batch_plan import BatchPlan

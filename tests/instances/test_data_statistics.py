@@ -10,8 +10,7 @@ import random
 
 import numpy as np
 import pytest
-from paths import TEST_DATA
-from shared import SHARED
+from paths import SHARED, TEST_DATA
 
 from create_pretraining_data.instances import masking
 from create_pretraining_data.instances.counter_based_random import derive_keys

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from made_sequences import Sequence, row_of, sequences_from
+from sequences import Sequence, row_of, sequences_from
 
 from create_pretraining_data.instances.counter_based_random import derive_keys
 from create_pretraining_data.instances.masking import (

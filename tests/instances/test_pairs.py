@@ -4,7 +4,7 @@ import random
 
 import numpy as np
 import pytest
-from made_sequences import Sentence, make_sequences, text_of
+from sequences import Sentence, make_sequences, text_of
 
 from create_pretraining_data.instances import pairs
 from create_pretraining_data.instances.pairs import (

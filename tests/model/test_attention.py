@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from oracle import log_softmax
-from tiny import SIZES, gradients_of, make_step, random_batch, tiny_model
+from tiny_models import SIZES, gradients_of, make_step, random_batch, tiny_model
 
 from albert_tf import AlbertConfig, AlbertModel
 from bert_tf import BertConfig, BertModel

@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 from golden import GOLDEN, arrays, pretraining_model
 from paths import TEST_DATA
-from tiny import ONE_LAYER, make_optimizer, random_batch, tensors, tiny_model
+from tiny_models import ONE_LAYER, make_optimizer, random_batch, tensors, tiny_model
 
 from albert_tf import AlbertConfig, AlbertModel
 from bert_common.errors import InputError

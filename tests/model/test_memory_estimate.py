@@ -4,7 +4,7 @@ import dataclasses
 import math
 
 import pytest
-from tiny import tiny_model
+from tiny_models import tiny_model
 
 from albert_tf import AlbertConfig
 from bert_tf import BertConfig

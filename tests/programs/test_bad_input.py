@@ -2,7 +2,9 @@
 
 import keras
 import pytest
-from bad_input import PROGRAMS, Case, Started, make_world, run_case, run_program
+from bad_input import Case, Started, run_case, run_program
+from bad_input_files import make_world
+from bad_input_programs import PROGRAMS
 
 # How many refused cases of each program are looked at.
 SOME, ALL = 12, 300

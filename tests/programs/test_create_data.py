@@ -1,6 +1,5 @@
 """The program makes records from a command line, or says in one line what is wrong."""
 
-import gzip
 import json
 import re
 import subprocess
@@ -365,19 +364,3 @@ def test_help_and_bad_input_come_without_tensorflow(folder):
         if status == 0:
             for name in ("objective", "max_seq_length", "random_next_sentence", "tokenizer_dir"):
                 assert f"  --{name}=" in done.stdout
-
-
-def test_googles_text_with_googles_flags(tmp_path, capsys):
-    text = tmp_path / "sample.txt"
-    text.write_bytes(gzip.decompress((GOOGLE_DATA / "synth.txt.gz").read_bytes())[:60_000])
-    command = (
-        f"create_pretraining_data.py --input_file={text} --output_file={tmp_path}/a.tfrecord "
-        f"--vocab_file={GOOGLE_DATA}/vocab.txt --do_lower_case=True --max_seq_length=128 "
-        "--max_predictions_per_seq=20 --masked_lm_prob=0.15 --random_seed=12345 --dupe_factor=5"
-    )
-    assert main(command.split()) == 0
-    ours, google = (
-        read_format(str(path))
-        for path in (tmp_path / "a.tfrecord", GOOGLE_DATA / "bert_default_sample.tfrecord")
-    )
-    assert ours == google

@@ -6,7 +6,7 @@ import shlex
 import numpy as np
 import oracle
 import pytest
-from tiny import SIZES, tiny_model
+from tiny_models import SIZES, tiny_model
 
 from bert_tf.checkpoint import google_variables, save_google_checkpoint, write_arrays
 from finetuning import features

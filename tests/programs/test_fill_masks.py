@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from tiny import SIZES, tiny_model
+from tiny_models import SIZES, tiny_model
 
 from bert_tf.checkpoint import save_google_checkpoint
 from bert_tf.checkpoint_files import checkpoint_path

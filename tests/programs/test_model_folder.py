@@ -4,7 +4,7 @@ import dataclasses
 import json
 
 import pytest
-from tiny import SIZES
+from tiny_models import SIZES
 
 from bert_common.errors import InputError
 from bert_tf import BertConfig

@@ -7,6 +7,14 @@ import pytest
 from run_scripts import classifier, extract_features, race, squad
 from run_scripts.flags import create_data as create_data_flags
 from run_scripts.flags import pretrain as pretrain_flags
+from run_scripts.flags.create_data import (
+    CreateDataFlags,
+    choose_objective,
+    resolve_defaults,
+)
+from run_scripts.flags.declaration import PerModel, resolve_model_defaults
+from run_scripts.flags.parser import parse
+from run_scripts.flags.pretrain import PretrainFlags
 
 # Of google-research/bert and google-research/albert together, run_squad_v1 and _v2 in run_squad.
 REFERENCE_FLAGS = {
@@ -72,3 +80,142 @@ OURS = {
 def test_every_flag_is_known(program):
     ours = {field.name for field in dataclasses.fields(OURS[program])}
     assert set(REFERENCE_FLAGS[program].split()) - ours == set()
+
+
+# The flags of google-research/bert and google-research/albert.
+BERT_PRETRAIN = """
+    bert_config_file input_file output_dir init_checkpoint max_seq_length max_predictions_per_seq
+    do_train do_eval train_batch_size eval_batch_size learning_rate num_train_steps
+    num_warmup_steps save_checkpoints_steps iterations_per_loop max_eval_steps use_tpu tpu_name
+    tpu_zone gcp_project master num_tpu_cores
+"""
+ALBERT_PRETRAIN = """
+    albert_config_file optimizer poly_power start_warmup_step keep_checkpoint_max
+    init_from_group0 masked_lm_budget
+"""
+BERT_CREATE_DATA = """
+    input_file output_file vocab_file do_lower_case do_whole_word_mask max_seq_length
+    max_predictions_per_seq random_seed dupe_factor masked_lm_prob short_seq_prob
+"""
+ALBERT_CREATE_DATA = """
+    spm_model_file input_file_mode do_permutation favor_shorter_ngram random_next_sentence ngram
+"""
+
+PRETRAIN_DEFAULTS = {
+    "bert": {
+        "max_seq_length": 128,
+        "max_predictions_per_seq": 20,
+        "do_train": False,
+        "do_eval": False,
+        "train_batch_size": 32,
+        "eval_batch_size": 8,
+        "learning_rate": 5e-5,
+        "num_train_steps": 100000,
+        "num_warmup_steps": 10000,
+        "save_checkpoints_steps": 1000,
+        "optimizer": "adamw",
+    },
+    "albert": {
+        "max_seq_length": 512,
+        "max_predictions_per_seq": 20,
+        "do_train": True,
+        "do_eval": False,
+        "train_batch_size": 4096,
+        "eval_batch_size": 64,
+        "learning_rate": 0.00176,
+        "num_train_steps": 125000,
+        "num_warmup_steps": 3125,
+        "save_checkpoints_steps": 5000,
+        "optimizer": "lamb",
+    },
+}
+PRETRAIN_DEFAULTS_OF_BOTH = {
+    "init_checkpoint": None,
+    "poly_power": 1.0,
+    "start_warmup_step": 0,
+    "keep_checkpoint_max": 5,
+    "max_eval_steps": 100,
+    "use_tpu": False,
+    "tpu_name": None,
+    "tpu_zone": None,
+    "gcp_project": None,
+    "master": None,
+    "masked_lm_budget": 0,
+    "init_from_group0": False,
+}
+CREATE_DATA_DEFAULTS = {
+    "bert": {
+        "max_seq_length": 128,
+        "do_whole_word_mask": False,
+        "dupe_factor": 10,
+        "ngram": 1,  # google-research/bert masks single pieces
+    },
+    "albert": {
+        "max_seq_length": 512,
+        "do_whole_word_mask": True,
+        "dupe_factor": 40,
+        "ngram": 3,
+    },
+}
+CREATE_DATA_DEFAULTS_OF_BOTH = {
+    "max_predictions_per_seq": 20,
+    "masked_lm_prob": 0.15,
+    "short_seq_prob": 0.1,
+    "random_seed": 12345,
+    "favor_shorter_ngram": True,
+    "random_next_sentence": False,
+    "do_permutation": False,
+}
+
+
+def flag_names(flags_class):
+    """The flags that a program declares."""
+    return {field.name for field in dataclasses.fields(flags_class)}
+
+
+def test_every_flag_of_the_reference_programs_exists():
+    assert set((BERT_PRETRAIN + ALBERT_PRETRAIN).split()) <= flag_names(PretrainFlags)
+    assert set((BERT_CREATE_DATA + ALBERT_CREATE_DATA).split()) <= flag_names(CreateDataFlags)
+
+
+@pytest.mark.parametrize("model_type", ("bert", "albert"))
+def test_defaults_of_run_pretraining(model_type):
+    values = parse(PretrainFlags, ["run_pretraining", "--input_file=a", "--output_dir=b"])
+    values = dataclasses.asdict(resolve_model_defaults(values, model_type))
+    expected = {**PRETRAIN_DEFAULTS[model_type], **PRETRAIN_DEFAULTS_OF_BOTH}
+    assert {name: values[name] for name in expected} == expected
+    assert not [name for name, value in values.items() if isinstance(value, PerModel)]
+
+
+@pytest.mark.parametrize("model_type", ("bert", "albert"))
+def test_defaults_of_create_pretraining_data(model_type):
+    values = parse(CreateDataFlags, ["create_pretraining_data", "--input_file=a"])
+    values = dataclasses.asdict(resolve_defaults(values, model_type))
+    expected = {**CREATE_DATA_DEFAULTS[model_type], **CREATE_DATA_DEFAULTS_OF_BOTH}
+    assert {name: values[name] for name in expected} == expected
+    assert not [name for name, value in values.items() if isinstance(value, PerModel)]
+
+
+def test_defaults_that_follow_other_flags():
+    def resolved(*argv, model_type="bert"):
+        values = parse(CreateDataFlags, ["create_pretraining_data", "--input_file=a", *argv])
+        return resolve_defaults(values, model_type)
+
+    assert resolved("--packing").max_predictions_per_seq == 24
+    assert resolved("--packing", model_type="albert").max_predictions_per_seq == 80
+    assert resolved("--packing", "--max_predictions_per_seq=30").max_predictions_per_seq == 30
+    assert resolved("--masking=dynamic").dupe_factor == 1
+    assert resolved("--masking=dynamic", "--dupe_factor=3").dupe_factor == 3
+
+
+def test_flags_of_one_reference_choose_its_column():
+    for arguments, model_type in (
+        (["--vocab_file=v", "--dupe_factor=3"], "bert"),
+        (["--spm_model_file=m"], "albert"),
+        (["--vocab_file=v", "--ngram=3"], "albert"),
+        (["--vocab_file=v", "--norandom_next_sentence"], "albert"),  # given, though a default
+        (["--vocab_file=v", "--objective=sop"], "albert"),
+        (["--spm_model_file=m", "--objective=nsp"], "bert"),
+    ):
+        values = parse(CreateDataFlags, ["create_pretraining_data", "--input_file=a", *arguments])
+        assert choose_objective(values).model_type == model_type

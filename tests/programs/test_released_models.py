@@ -4,12 +4,9 @@ import shutil
 
 import numpy as np
 import pytest
-from classifier_jobs import write_splits
-from jobs import results
-from made_questions import write_questions
+from programs import results
 from released_models import SIZE, WORDS, WRITERS
-from test_race import write_race
-from test_squad import made
+from task_data import number_questions, write_questions, write_race, write_splits
 
 from run_scripts import classifier, create_data, extract_features, ner, pretrain, race, squad
 from run_scripts.tools import fill_masks
@@ -36,7 +33,7 @@ def write_data(folder):
     for split in ("train", "dev"):
         tagged = ["".join(f"{word}\tB-X\n" for word in each.split()) for each in sentences[:8]]
         (folder / "tags" / f"{split}.txt").write_text("\n".join(tagged))
-    write_questions(folder / "questions.json", made(8, 1, words=10))
+    write_questions(folder / "questions.json", number_questions(8, 1, words=10))
     write_race(folder / "race", train=4, dev=2)
 
 

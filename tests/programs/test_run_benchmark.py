@@ -8,7 +8,7 @@ import sys
 
 import pytest
 from paths import ROOT
-from tiny import SIZES, tiny_model
+from tiny_models import SIZES, tiny_model
 
 from bert_common.errors import InputError
 from bert_tf.checkpoint import save_google_checkpoint

@@ -3,9 +3,9 @@
 import json
 
 import pytest
-from classifier_jobs import write_splits
-from jobs import NO_DROPOUT, Job, spoken_lines
-from made_records import FORMAT, PACKED, PACKED_UNMASKED, UNMASKED, make_files
+from programs import NO_DROPOUT, PretrainingJob, spoken_lines
+from record_files import FORMAT, PACKED, PACKED_UNMASKED, UNMASKED, make_files
+from task_data import write_splits
 
 from bert_common.errors import InputError
 from bert_tf.input.record_checks import longest_sequence
@@ -26,7 +26,7 @@ def noted(folder):
 @pytest.fixture(scope="module")
 def job(tmp_path_factory):
     """A model with 32 positions that was pre-trained on 16 pieces, and its export."""
-    job = Job(tmp_path_factory.mktemp("job"), **NO_DROPOUT)
+    job = PretrainingJob(tmp_path_factory.mktemp("job"), **NO_DROPOUT)
     (job.folder / "vocab.txt").write_text("".join(f"{piece}\n" for piece in PIECES))
     (job.folder / "tokenizer_config.json").write_text('{"kind": "full"}')
     flags = {"tokenizer_dir": job.folder, "export_dir": job.folder / "export"}

@@ -4,8 +4,8 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from head_training import assert_split_changes_nothing
-from tiny import ONE_LAYER, tiny_model
+from tiny_models import ONE_LAYER, tiny_model
+from training_checks import assert_split_changes_nothing
 
 from bert_tf import load_google_checkpoint
 from bert_tf.checkpoint import google_variables, save_google_checkpoint

@@ -4,12 +4,10 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from head_training import assert_split_changes_nothing, assert_xla_and_recomputation_change_nothing
-from tiny import (
-    ONE_LAYER,
-    assert_close,
-    computing_in,
-    tiny_model,
+from tiny_models import ONE_LAYER, assert_close, computing_in, tiny_model
+from training_checks import (
+    assert_split_changes_nothing,
+    assert_xla_and_recomputation_change_nothing,
 )
 
 from bert_tf import load_google_checkpoint

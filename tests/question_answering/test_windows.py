@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from made_questions import CONTEXTS, content, write_questions, write_tokenizer
-from shared import SHARED
+from paths import SHARED
+from task_data import CONTEXTS, squad_content, write_questions, write_tokenizer
 
 from bert_common.errors import InputError
 from finetuning.question_answering.data import Answer, Question, read_questions
@@ -32,7 +32,7 @@ def tokenizer(tmp_path):
 
 @pytest.fixture
 def questions(tmp_path):
-    return read_questions(write_questions(tmp_path / "q.json", content()), True)[0]
+    return read_questions(write_questions(tmp_path / "q.json", squad_content()), True)[0]
 
 
 def googles_places(length, room, doc_stride):

@@ -5,7 +5,7 @@ import os
 import shutil
 
 import pytest
-from data_runs import arguments, one_line
+from create_data_runs import arguments, one_line
 
 from create_pretraining_data.records import metadata as sidecar
 from create_pretraining_data.records.metadata import read_sidecar, sidecar_names, sidecar_path

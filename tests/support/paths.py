@@ -1,4 +1,4 @@
-"""Where the tests, their data and the code lie, for tests in any folder."""
+"""Folders that the tests use: the code, the test data, larger reference data."""
 
 import os
 from pathlib import Path
@@ -11,3 +11,7 @@ TEST_DATA = TESTS / "data"
 PYTHONPATH = os.pathsep.join(
     map(str, (ROOT, TESTS, *sorted({path.parent for path in TESTS.glob("*/*.py")})))
 )
+
+# Tests that need this larger data are skipped where it is absent; nothing essential is tested
+# only with it.
+SHARED = Path(os.environ.get("SHARED_DATA", ROOT.parent / "shared"))

@@ -7,7 +7,7 @@ import shlex
 import shutil
 
 from paths import ROOT
-from tiny import SIZES, tiny_model
+from tiny_models import tiny_model, write_config
 
 from bert_tf.checkpoint import save_google_checkpoint
 
@@ -107,9 +107,8 @@ def bring_questions(path):
 def bring_model(path):
     """A released BERT: small, with random weights."""
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "book", "is", "red", "##s"]
-    sizes = {**SIZES, "num_hidden_layers": 1, "max_position_embeddings": 512}
     write(path / "vocab.txt", "\n".join(pieces) + "\n")
-    write(path / "bert_config.json", json.dumps(sizes))
+    write_config(path / "bert_config.json", max_position_embeddings=512)
     model = tiny_model(num_hidden_layers=1, max_position_embeddings=512)
     save_google_checkpoint(model, str(path / "bert_model.ckpt"))
 

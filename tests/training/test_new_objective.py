@@ -4,10 +4,10 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from jobs import curves
 from keras import ops
-from made_records import FORMAT, make_files
-from tiny import ONE_LAYER, random_batch, tensors, tiny_model
+from programs import curves
+from record_files import FORMAT, make_files
+from tiny_models import ONE_LAYER, random_batch, tensors, tiny_model
 
 from bert_tf.encoder import EncoderModel
 from bert_tf.layers import call_block, dense

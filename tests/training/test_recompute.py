@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from tiny import (
+from tiny_models import (
     ProbedStep,
     assert_close,
     gradients_of,

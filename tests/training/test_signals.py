@@ -9,7 +9,7 @@ import threading
 import time
 
 import pytest
-from jobs import ROOT
+from paths import ROOT
 
 from bert_tf.training.interruptions.signals import SIGNALS, StopRequest
 

@@ -5,9 +5,11 @@ import signal
 import time
 
 import numpy as np
+import programs
 import pytest
-from jobs import DROPOUT, NO_DROPOUT, ROOT, Job, arrays, curves, spoken_lines
-from made_records import FORMAT, PACKED_UNMASKED, UNMASKED
+from paths import ROOT
+from programs import DROPOUT, NO_DROPOUT, PretrainingJob, arrays, curves, spoken_lines
+from record_files import FORMAT, PACKED_UNMASKED, UNMASKED
 from workers import start_workers, wait_for
 
 from bert_tf.checkpoint_files import list_checkpoints
@@ -50,7 +52,7 @@ sys.exit(main(sys.argv))
 @pytest.fixture
 def job(tmp_path):
     """A job with dropout."""
-    return Job(tmp_path, **DROPOUT)
+    return PretrainingJob(tmp_path, **DROPOUT)
 
 
 def train(job, name, **flags):
@@ -65,7 +67,7 @@ def signal_to_one(job, name, step):
     """The arguments of two workers, the second of which gets a signal."""
     flags = job.argv(**RUN)[1:]
     return lambda index: [
-        *((ROOT / "tests" / "support" / "jobs.py", name, "step", step) if index else (PROGRAM,)),
+        *((programs.__file__, name, "step", step) if index else (PROGRAM,)),
         *flags,
     ]
 
@@ -73,7 +75,7 @@ def signal_to_one(job, name, step):
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     """The output directory of `RUN` on such a job, never stopped."""
-    job = Job(tmp_path_factory.mktemp("whole"), **DROPOUT)
+    job = PretrainingJob(tmp_path_factory.mktemp("whole"), **DROPOUT)
     train(job, "never_stopped")
     return job.output
 
@@ -91,7 +93,7 @@ def assert_same(output, whole):
 )
 def test_two_workers_are_as_one_device(tmp_path, record_format, boundaries):
     """The same weights, an evaluation and an export too; the second worker says and writes none."""
-    job = Job(tmp_path, record_format, **NO_DROPOUT)
+    job = PretrainingJob(tmp_path, record_format, **NO_DROPOUT)
     flags = {"num_train_steps": 6, "do_eval": True, "export_dir": job.folder / "export"}
     flags |= {
         "max_seq_length": record_format.max_seq_length,
@@ -152,7 +154,7 @@ def test_workers_that_were_started_differently(job):
     """Flags, and configurations of the same name; each worker is told, in the same line."""
     folder = job.folder / "other"
     folder.mkdir()
-    other = Job(folder, hidden_size=64)
+    other = PretrainingJob(folder, hidden_size=64)
     same = {**RUN, "input_file": job.files[0], "output_dir": job.output}
     flags = [job.argv(**same)[1:], other.argv(**same, train_batch_size=6)[1:]]
     with start_workers(lambda index: [PROGRAM, *flags[index]], job.folder / "logs") as workers:

@@ -5,6 +5,7 @@ import json
 import os
 
 import numpy as np
+import tensorflow as tf
 
 from create_pretraining_data.records.encoding import encode_record
 from create_pretraining_data.records.masking_rules import MaskingRules
@@ -148,3 +149,30 @@ def flip_a_byte(path, records, damaged):
         content[len(content) // records * damaged + 50] ^= 0xFF  # beyond its length field
         file.seek(0)
         file.write(content)
+
+
+def workers(count, replicas):
+    """What tells each of so many workers, with so many replicas in all, its part."""
+    return [tf.distribute.InputContext(count, i, replicas) for i in range(count)]
+
+
+def global_batches(datasets, local_replicas, count=None):
+    """The workers' batches put together: a list of dicts of arrays."""
+    taken = [list(d.take(count * local_replicas) if count else d) for d in datasets]
+    assert len({len(batches) for batches in taken}) == 1
+    result = []
+    for start in range(0, len(taken[0]), local_replicas):
+        parts = [b for batches in taken for b in batches[start : start + local_replicas]]
+        result.append({name: np.concatenate([b[name] for b in parts]) for name in parts[0]})
+    return result
+
+
+def assert_same_batches(found, expected):
+    assert len(found) == len(expected) > 0
+    for one, other in zip(found, expected, strict=True):
+        assert list(one) == list(other)
+        for name, values in one.items():
+            np.testing.assert_array_equal(values, other[name], err_msg=name)
+
+
+LAYOUTS = ((1, 1), (1, 2), (2, 2), (2, 4))  # workers, replicas in all

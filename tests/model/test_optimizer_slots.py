@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from keras import ops
-from tiny import (
+from tiny_models import (
     ONE_LAYER,
     assert_close,
     random_batch,
