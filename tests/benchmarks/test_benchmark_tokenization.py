@@ -106,26 +106,14 @@ def test_an_unknown_word_is_counted(treebank):
 
 def test_prints_a_table(treebank):
     sample = PATH.parents[1] / "tests/data/sample_tokenizer"
-    run = subprocess.run(
-        [
-            sys.executable,
-            str(PATH),
-            f"--conllu={treebank}",
-            f"--vocabs={sample},{sample}/vocab.txt",
-        ],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    lines = run.stdout.splitlines()
+    command = [sys.executable, str(PATH), f"--conllu={treebank}"]
+    vocabs = f"--vocabs={sample},{sample}/vocab.txt"
+    run = subprocess.run([*command, vocabs], capture_output=True, text=True, check=True)
+    lines = run.stdout.strip().splitlines()
     assert len(lines) == 4
     assert {line.count("|") for line in lines} == {11}
     assert lines[2].startswith("| sample_tokenizer | WordPiece | 2758 |")
-    bad = subprocess.run(
-        [sys.executable, str(PATH), f"--conllu={treebank}", "--vocabs=none.txt"],
-        capture_output=True,
-        text=True,
-    )
+    bad = subprocess.run([*command, "--vocabs=none.txt"], capture_output=True, text=True)
     assert bad.returncode == 1
     assert bad.stderr == "error: File must exist. Received: none.txt\n"
 

@@ -58,17 +58,10 @@ def filled(row):
 
 def test_an_example_ends_before_it_is_too_long_for_any_vocabulary():
     documents = [["ab", "cd", "ef"], ["gh"]]
-    assert list(vocabulary_text.passages(documents, [ONE, TWO], 6)) == [
-        ["ab", "cd"],
-        ["ef"],
-        ["gh"],
-    ]
+    expected = [["ab", "cd"], ["ef"], ["gh"]]
+    assert list(vocabulary_text.passages(documents, [ONE, TWO], 6)) == expected
     tight = [Limits(6, 0), Limits(99, 0)]  # four pieces of one letter
-    assert list(vocabulary_text.passages(documents, [ONE, TWO], 99, tight)) == [
-        ["ab", "cd"],
-        ["ef"],
-        ["gh"],
-    ]
+    assert list(vocabulary_text.passages(documents, [ONE, TWO], 99, tight)) == expected
 
 
 def test_an_eojeol_that_fits_nowhere_is_left_out():
@@ -259,7 +252,7 @@ def test_shares_by_hand():
     assert shares.unknown == pytest.approx(1 / 3)
 
 
-def test_reviews_are_cut_behind_the_same_eojeol(tmp_path):
+def test_reviews_are_cut_after_the_same_eojeol(tmp_path):
     path = tmp_path / "reviews.txt"
     path.write_text("id\tdocument\tlabel\n1\tab cd ef\t1\n2\t\t0\n3\tg\t0\n", encoding="utf-8")
     reviews = vocabulary_text.read_reviews(path, 2, [ONE, TWO], 6)

@@ -299,7 +299,7 @@ def test_ctrl_c_at_any_moment(tmp_path, times):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("reader", ("| head -1", "2>&1 | true", "<&- >&- 2>&-"))
-def test_training_goes_on_without_a_reader(tmp_path, reader):
+def test_training_continues_without_a_reader(tmp_path, reader):
     job = PretrainingJob(tmp_path)
     command = shlex.join(["PYTHON", *job.argv()])
     shell(f"({command}; echo status $? > {tmp_path}/status) {reader}")

@@ -9,7 +9,7 @@ from run_scripts.create_data import main
 
 pytestmark = pytest.mark.usefixtures("small")
 
-# Each fills a chunk of its own, or the rest of the last one.
+# Each fills a whole chunk, or the rest of the last one.
 EMPTY = {
     "white space": " \n\t\n" * CHUNK_BYTES,
     "byte-order mark": "\ufeff",

@@ -60,7 +60,7 @@ def test_no_other_json_is_written_over(corpus, tmp_path, capsys):
     assert "a file that is read" in one_line(capsys.readouterr().err)
 
 
-def test_bad_text_leaves_nothing_to_go_on_from(corpus, tmp_path, capsys):
+def test_bad_text_leaves_nothing_to_resume_from(corpus, tmp_path, capsys):
     text = tmp_path / "text.txt"
     output = tmp_path / "out"
     text.write_bytes(b"\xff")

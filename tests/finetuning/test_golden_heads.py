@@ -3,16 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from golden import (
-    FORWARD,
-    GOLDEN,
-    GRADIENT,
-    GRADIENT_FLOOR,
-    TRAJECTORY,
-    arrays,
-    encoder,
-    facts,
-)
+from golden import FORWARD, GOLDEN, GRADIENT, GRADIENT_FLOOR, TRAJECTORY, arrays, encoder, facts
 
 from bert_tf import load_google_checkpoint
 from bert_tf.checkpoint import google_variables

@@ -55,7 +55,7 @@ EXPECTED = {
                 "서 울 역 에 서 #",
                 "B-LC I-LC I-LC O O O",
             ),
-            # As it stands: the entity began with the space.
+            # As published: the entity began with the space.
             ("klue-ner-v1_dev_00001-nsmc", " 김 2살", "김 2 살", "B-PS I-QT I-QT"),
         ],
         1,

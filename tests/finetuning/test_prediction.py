@@ -15,7 +15,7 @@ BOUNDARIES = (8, 16, 32)
 
 
 def make_model():
-    """A classifier of three classes, with weights large enough to tell examples apart."""
+    """A classifier of three classes, with weights large enough for examples to differ."""
     keras.utils.set_random_seed(2)
     sizes = {**SIZES, "num_hidden_layers": 1}
     model = SequenceClassifier(BertModel(BertConfig(**sizes)), classes=3)

@@ -1,4 +1,4 @@
-"""A fine-tuned classifier as a SavedModel: its signature, its outputs, what lies beside it."""
+"""A fine-tuned classifier as a SavedModel: its signature, its outputs, the files beside it."""
 
 import json
 
@@ -47,7 +47,7 @@ def test_saved_model_predicts_as_the_program(exported):
     (folder,) = exported.export.iterdir()
     assert folder.name.isdigit()
     serve = tf.saved_model.load(str(folder)).signatures["serving_default"]
-    # What lies beside the model is enough to use it.
+    # The files beside the model are enough to use it.
     extra = folder / "assets.extra"
     labels = json.loads((extra / SETTINGS_FILE).read_text())["labels"].split(",")
     header, *rows = read_table(exported.output / "predictions_test.tsv")
@@ -65,7 +65,7 @@ def test_saved_model_predicts_as_the_program(exported):
     np.testing.assert_allclose(outputs["probabilities"], shares, atol=1e-6)
 
 
-def test_second_export_has_a_folder_of_its_own(exported):
+def test_second_export_gets_another_folder(exported):
     before = set(exported.export.iterdir())
     assert exported.again(export_dir=exported.export) == 0
     (new,) = set(exported.export.iterdir()) - before

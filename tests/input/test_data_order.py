@@ -1,4 +1,4 @@
-"""The order of examples goes on from where it was, whatever the settings are then."""
+"""The order of examples continues where it was, whatever settings have changed."""
 
 import shutil
 import types
@@ -6,13 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from programs import (
-    NO_DROPOUT,
-    ClassifierJob,
-    PretrainingJob,
-    arrays,
-    spoken_lines,
-)
+from programs import NO_DROPOUT, ClassifierJob, PretrainingJob, arrays, spoken_lines
 from record_files import make_files
 from task_data import single_rows, write_splits
 from tiny_models import make_examples
@@ -68,7 +62,7 @@ def test_other_lengths_begin_another_order():
 
 
 def test_an_older_checkpoint_says_less():
-    """It goes on where it was, and knows the rest from then on."""
+    """The order continues where it was, and the missing values are known from then on."""
     order = DataOrder(3, 24, 8, 1, 40)
     assert order[5:] == (UNKNOWN, UNKNOWN)
     assert order.continued(10, *SETTINGS) == (3, 24, *SETTINGS)
@@ -111,7 +105,7 @@ def older_counters(keep):
     return older
 
 
-def assert_goes_on_bit_equal(job, keep, steps, monkeypatch, **flags):
+def assert_continues_bit_equal(job, keep, steps, monkeypatch, **flags):
     """From a checkpoint in the middle of a run of an older version."""
     whole = job.folder / "whole"
     with monkeypatch.context() as patch:
@@ -132,11 +126,11 @@ def assert_goes_on_bit_equal(job, keep, steps, monkeypatch, **flags):
         assert value.tobytes() == two[name].tobytes(), name
 
 
-def test_pretraining_goes_on(tmp_path, capsys, monkeypatch):
+def test_pretraining_continues(tmp_path, capsys, monkeypatch):
     """From an older checkpoint; then with other settings, of which a warning tells."""
     job = PretrainingJob(tmp_path, **NO_DROPOUT)
     flags = {"input_file": ",".join(job.files)}
-    assert_goes_on_bit_equal(job, 5, "num_train_steps", monkeypatch, **flags)
+    assert_continues_bit_equal(job, 5, "num_train_steps", monkeypatch, **flags)
     assert spoken_lines(capsys.readouterr().err) == []
     order = arrays(job.output, 6)["data_order"].tolist()
     assert order[:6] == [0, 0, 8, 12345, 40, 0]
@@ -154,12 +148,12 @@ def test_pretraining_goes_on(tmp_path, capsys, monkeypatch):
 
 
 @pytest.mark.slow
-def test_fine_tuning_goes_on(tmp_path, capsys, monkeypatch):
+def test_fine_tuning_continues(tmp_path, capsys, monkeypatch):
     """Likewise; an older checkpoint holds nothing of the order."""
     job = ClassifierJob(tmp_path)
     write_splits(job.data, ["text", "label"], single_rows(50), train=(0, 44), dev=(44, 50))
     flags = {"bucket_boundaries": "4,6"}
-    assert_goes_on_bit_equal(job, 0, "train_step", monkeypatch, **flags)
+    assert_continues_bit_equal(job, 0, "train_step", monkeypatch, **flags)
     assert spoken_lines(capsys.readouterr().err) == []
     order = arrays(job.output, 6)["data_order"].tolist()
     assert order[:5] == [0, 0, 8, 12345, 44] and order[5] == number_of_boundaries((4, 6, 16))

@@ -92,7 +92,7 @@ def test_windows_share_their_records_out_by_length(tmp_path, record_format):
 
 
 @pytest.mark.parametrize("start_step", (1, WINDOW - 1, WINDOW, 3 * WINDOW + 5))
-def test_the_order_goes_on_from_any_step(tmp_path, start_step):
+def test_the_order_continues_from_any_step(tmp_path, start_step):
     files = files_of_all_lengths(tmp_path, UNMASKED)
     whole = take(dataset(files, record_format=UNMASKED), start_step + 5)[start_step:]
     rest = take(dataset(files, start_step=start_step, record_format=UNMASKED), 5)
@@ -141,7 +141,7 @@ def test_windows_begin_where_the_order_does(tmp_path):
 )
 @pytest.mark.usefixtures("float64")
 def test_cut_batches_train_the_same(tmp_path, devices, kind, optimizer):
-    """What lies after the boundary is padding, which counts for nothing."""
+    """After the boundary there is only padding, which has no effect."""
     batches = take(dataset(files_of_all_lengths(tmp_path)), 8)
     assert len({bucket_of(batch) for batch in batches}) > 2
     results = []

@@ -298,7 +298,7 @@ def test_no_difference_of_lengths_in_100_000_examples(length):
     text = SHARED / "data/kowiki/kowiki_24MB.txt"
     vocabulary = SHARED / "data/vocabs/koelectra.txt"
     if not (text.exists() and vocabulary.exists()):
-        pytest.skip("the Korean Wikipedia sample lies outside the repository")
+        pytest.skip("the Korean Wikipedia sample is not in the repository")
     documents = documents_of(text.read_text(encoding="utf-8"))
     passes = {128: 3, 512: 10}[length]
     made = make_all(documents, KoreanTokenizer(vocabulary), "sop", passes, length)
@@ -324,7 +324,7 @@ def test_lengths_do_not_tell_the_order_of_an_encyclopedia(length):
     text = SHARED / "data/kowiki/kowiki_2MB.txt"
     vocabulary = SHARED / "data/vocabs/koelectra.txt"
     if not (text.exists() and vocabulary.exists()):
-        pytest.skip("the Korean Wikipedia sample lies outside the repository")
+        pytest.skip("the Korean Wikipedia sample is not in the repository")
     tokenizer = KoreanTokenizer(vocabulary)
     documents = documents_of(text.read_text(encoding="utf-8"))
     made = make_all(documents, tokenizer, "sop", 3, length)

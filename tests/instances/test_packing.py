@@ -52,7 +52,7 @@ def test_packed_rows_hold_the_same_sequences(objective, boundary, permutation):
     assert of_packed.sequences == statistics.sequences == len(plain["input_ids"])
     assert of_packed.label_ones == statistics.label_ones
     assert of_packed.examples == len(packed["input_ids"]) < 0.8 * statistics.sequences
-    # No prediction was lost, none is counted twice; nothing lies after a row's end.
+    # No prediction was lost, none is counted twice; nothing is after a row's end.
     assert packed["masked_lm_weights"].sum() == plain["masked_lm_weights"].sum()
     assert (packed["input_mask"] == (packed["segment_index"] > 0)).all()
     assert not packed["input_ids"][packed["input_mask"] == 0].any()

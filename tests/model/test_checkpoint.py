@@ -113,7 +113,7 @@ def test_genuine_saver_checkpoints(folder):
     assert_loaded(model, arrays(folder, "variables.npz"))
 
 
-def test_google_s_optimizer_state_goes_on(tmp_path):
+def test_google_s_optimizer_state_is_continued(tmp_path):
     """The ten-step checkpoint of Google's own LAMB run, moments and step included."""
     model = pretraining_model("albert_optim_lamb")
     optimizer = make_optimizer("lamb", model)
@@ -167,7 +167,7 @@ def test_a_checkpoint_of_ours_round_trips(kind, tmp_path):
     assert_loaded(other, {name: v.numpy() for name, v in google_variables(model).items()})
 
 
-def test_training_goes_on_exactly_where_it_was(tmp_path):
+def test_training_continues_exactly_where_it_was(tmp_path):
     def step_of(model, optimizer):
         strategy = tf.distribute.get_strategy()
         step = TrainingStep(model, optimizer, strategy, xla=False, xla_update=False)

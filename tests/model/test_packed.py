@@ -23,7 +23,7 @@ PLACES = 3
 
 
 def sequences(seed=0):
-    """Each sequence as a row of its own, padded to the longest: features [B, ...]."""
+    """Each sequence in a separate row, padded to the longest: features [B, ...]."""
     rng = np.random.default_rng(seed)
     lengths = np.array(sum(ROWS, ()))
     size = len(lengths)
@@ -155,7 +155,7 @@ def test_other_sequences_do_not_matter_at_all(kind):
     alone["input_ids"][changed] = rng.integers(1, 60, POSITIONS)
     alone["segment_ids"][changed] ^= 1
     rows = packed(alone)
-    rows["input_ids"] += 7 * (1 - rows["input_mask"])  # what stands in the padding as well
+    rows["input_ids"] += 7 * (1 - rows["input_mask"])  # the padding gets other ids
     for i, (one, other) in enumerate(zip(before, by_sequence(outputs(model, rows)), strict=True)):
         for name in one:
             assert np.array_equal(one[name], other[name]) == (i != changed), (i, name)

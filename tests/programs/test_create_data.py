@@ -14,8 +14,6 @@ from create_pretraining_data.records.record_format import RecordFormat
 from run_scripts.create_data import main
 from run_scripts.flags.tokenizer import TokenizerFlags, open_tokenizer
 
-GOOGLE_DATA = ROOT / "tests" / "data" / "pretraining_data"
-
 SENTENCES = [
     "아침 일찍 일어나 강가를 걸었다.",
     "물안개가 천천히 걷히고 있었다.",
@@ -54,8 +52,7 @@ def arguments(folder, *flags):
 
 
 def run(folder, *flags):
-    status = main(arguments(folder, *flags))
-    assert status == 0
+    assert main(arguments(folder, *flags)) == 0
     return folder / "out.tfrecord"
 
 
@@ -70,16 +67,8 @@ def records(path):
     ("flags", "first_line", "token_boundary"),
     [
         ([], "objective: nsp, defaults: BERT's, because neither", False),
-        (
-            ["--objective=nsp"],
-            "objective: nsp, defaults: BERT's, because of --objective=nsp",
-            False,
-        ),
-        (
-            ["--objective=sop"],
-            "objective: sop, defaults: ALBERT's, because of --objective=sop",
-            True,
-        ),
+        (["--objective=nsp"], "objective: nsp, defaults: BERT's, because of --obj.*=nsp", False),
+        (["--objective=sop"], "objective: sop, defaults: ALBERT's, because of --obj.*=sop", True),
         (["--objective=none"], "objective: none, defaults: BERT's, because of", False),
         (["--ngram=2"], "objective: sop, defaults: ALBERT's, because a flag .*--ngram", True),
         (["--favor_shorter_ngram"], "objective: sop, .*--favor_shorter_ngram", True),
@@ -153,11 +142,8 @@ def test_several_inputs_and_outputs(folder, capsys):
     for name in ("part1.txt", "part2.txt"):
         (folder / name).write_text(text)
     outputs = [folder / "deep" / "er" / f"{name}.tfrecord" for name in "ab"]
-    run(
-        folder,
-        f"--input_file={folder}/part*.txt, {folder}/text.txt",
-        f"--output_file={outputs[0]},{outputs[1]}",
-    )
+    inputs = f"--input_file={folder}/part*.txt, {folder}/text.txt"
+    run(folder, inputs, f"--output_file={outputs[0]},{outputs[1]}")
     counts = [len(records(path)) for path in outputs]
     assert abs(counts[0] - counts[1]) <= 1
     assert "30 documents" in capsys.readouterr().out
@@ -225,14 +211,8 @@ def one_line(capsys):
         (["--short_seq_prob=1.5"], ["--short_seq_prob must be at least 0 and at most 1", "1.5"]),
         (["--objective=mlm"], ["objective", "nsp|sop|none"]),
         (["--no_such_flag=1"], ["no_such_flag"]),
-        (
-            ["--objective=sop", "--random_next_sentence"],
-            ["--objective=sop", "--random_next_sentence=true"],
-        ),
-        (
-            ["--objective=nsp", "--norandom_next_sentence"],
-            ["--objective=nsp", "--random_next_sentence=false"],
-        ),
+        (["--objective=sop", "--random_next_sentence"], ["=sop", "--random_next_sentence=true"]),
+        (["--objective=nsp", "--norandom_next_sentence"], ["=nsp", "--random_next_sentence=false"]),
         (["--objective=none", "--random_next_sentence"], ["--objective=none"]),
         (["--tokenizer=sentencepiece"], ["--tokenizer=sentencepiece", "--vocab_file="]),
         (["--spm_model_file=x.model"], ["--spm_model_file=x.model", "--tokenizer=korean"]),
@@ -302,14 +282,11 @@ def test_an_input_is_never_overwritten(folder, capsys):
 
 
 def test_the_vocabulary_is_never_overwritten(folder, capsys):
-    (vocabulary,) = [a for a in arguments(folder) if a.startswith("--vocab_file=")]
-    path = vocabulary.partition("=")[2]
-    with open(path, "rb") as file:
-        before = file.read()
+    path = folder / "vocab.txt"
+    before = path.read_bytes()
     assert main(arguments(folder, f"--output_file={path}")) == 1
     assert "must not be a file that is read" in one_line(capsys)
-    with open(path, "rb") as file:
-        assert file.read() == before
+    assert path.read_bytes() == before
 
 
 def test_a_link_stays_a_link(folder):

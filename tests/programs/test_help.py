@@ -14,9 +14,7 @@ from paths import ROOT
 
 from bert_common.errors import InputError
 from run_scripts.extract_features import ExtractFeaturesFlags
-from run_scripts.flags.create_data import (
-    CreateDataFlags,
-)
+from run_scripts.flags.create_data import CreateDataFlags
 from run_scripts.flags.declaration import PerModel, value_type
 from run_scripts.flags.help_groups import COMPATIBILITY, EXAMPLES, GROUPS, REQUIRED, TPU, group_of
 from run_scripts.flags.parser import help_text, parse

@@ -30,7 +30,7 @@ def write(folder, *names):
 
 
 def found(model_dir, **flags):
-    """What stands for --model_dir: the flags that it fills in, paths from the folder on."""
+    """The flags that --model_dir fills in, with paths below the folder."""
     values = {"input_file": "a", "output_file": "b", "model_dir": model_dir, **flags}
     values = ExtractFeaturesFlags(**values)
     filled = dataclasses.asdict(fill_in_model(values))
@@ -117,7 +117,7 @@ def test_other_flags_win(tmp_path):
     model = str(write(tmp_path / "uncased_L-2", *BERT))
     flags = {"albert_config_file": "c", "init_checkpoint": "i", "tokenizer_dir": "t"}
     assert found(model, **flags) == flags
-    # One flag of a tokenizer stands for all of it.
+    # One tokenizer flag replaces all of the folder's tokenizer.
     flags = {"vocab_file": "v", "do_lower_case": False}
     files = {"bert_config_file": "bert_config.json", "init_checkpoint": "bert_model.ckpt"}
     assert found(model, **flags) == {**files, **flags}

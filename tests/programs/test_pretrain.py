@@ -7,15 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from paths import TEST_DATA
-from programs import (
-    SENTENCE,
-    PretrainingJob,
-    arrays,
-    curves,
-    one_line,
-    results,
-    texts,
-)
+from programs import SENTENCE, PretrainingJob, arrays, curves, one_line, results, texts
 from record_files import FORMAT, PACKED, flip_a_byte, make_files
 
 from bert_tf.checkpoint_files import list_checkpoints
@@ -31,7 +23,7 @@ def job(tmp_path):
 
 
 @pytest.mark.parametrize("kind, xla", (("bert", "auto"), ("albert", "off")))
-def test_trains_evaluates_and_goes_on(job, kind, xla, capsys):
+def test_trains_evaluates_and_continues(job, kind, xla, capsys):
     assert job.run(kind, do_eval=True, xla=xla) == 0
     out = capsys.readouterr().out
     assert "note: no tokenizer lies beside the records" in out

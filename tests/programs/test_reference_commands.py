@@ -145,7 +145,7 @@ def test_bert_s_readme(tmp_path, capsys):
 
 
 def test_albert_s_readme(tmp_path):
-    """The command as it stands but for its paths; its size is cut down by flags after it."""
+    """The command, only its paths changed; flags after it make it smaller."""
     sizes = {"vocab_size": VOCABULARY_SIZE, "max_position_embeddings": 512}
     config = write_config(tmp_path / "albert_config.json", "albert", **sizes)
     model = tiny_model("albert", **sizes, **ONE_LAYER)
@@ -223,7 +223,7 @@ def test_bert_s_readme_of_classification(tmp_path, capsys):
 
 
 def test_albert_s_readme_of_classification(tmp_path):
-    """The command as it stands but for its paths; its size is cut down by flags after it."""
+    """The command, only its paths changed; flags after it make it smaller."""
     size = SentencePieceTokenizer(SPM_MODEL).vocab_size
     sizes = {"vocab_size": size, "max_position_embeddings": 512}
     config = write_config(tmp_path / "albert_config.json", "albert", **sizes)

@@ -1,17 +1,11 @@
-"""Every flag of both reference repositories' programs is known here."""
+"""Every flag of both reference repositories' programs is known here, with its default."""
 
 import dataclasses
 
 import pytest
 
 from run_scripts import classifier, extract_features, race, squad
-from run_scripts.flags import create_data as create_data_flags
-from run_scripts.flags import pretrain as pretrain_flags
-from run_scripts.flags.create_data import (
-    CreateDataFlags,
-    choose_objective,
-    resolve_defaults,
-)
+from run_scripts.flags.create_data import CreateDataFlags, choose_objective, resolve_defaults
 from run_scripts.flags.declaration import PerModel, resolve_model_defaults
 from run_scripts.flags.parser import parse
 from run_scripts.flags.pretrain import PretrainFlags
@@ -70,8 +64,8 @@ OURS = {
     "run_classifier": classifier.ClassifierFlags,
     "run_squad": squad.SquadFlags,
     "extract_features": extract_features.ExtractFeaturesFlags,
-    "create_pretraining_data": create_data_flags.CreateDataFlags,
-    "run_pretraining": pretrain_flags.PretrainFlags,
+    "create_pretraining_data": CreateDataFlags,
+    "run_pretraining": PretrainFlags,
     "run_race": race.RaceFlags,
 }
 
@@ -101,70 +95,43 @@ ALBERT_CREATE_DATA = """
     spm_model_file input_file_mode do_permutation favor_shorter_ngram random_next_sentence ngram
 """
 
+
+# Each default for BERT and for ALBERT.
 PRETRAIN_DEFAULTS = {
-    "bert": {
-        "max_seq_length": 128,
-        "max_predictions_per_seq": 20,
-        "do_train": False,
-        "do_eval": False,
-        "train_batch_size": 32,
-        "eval_batch_size": 8,
-        "learning_rate": 5e-5,
-        "num_train_steps": 100000,
-        "num_warmup_steps": 10000,
-        "save_checkpoints_steps": 1000,
-        "optimizer": "adamw",
-    },
-    "albert": {
-        "max_seq_length": 512,
-        "max_predictions_per_seq": 20,
-        "do_train": True,
-        "do_eval": False,
-        "train_batch_size": 4096,
-        "eval_batch_size": 64,
-        "learning_rate": 0.00176,
-        "num_train_steps": 125000,
-        "num_warmup_steps": 3125,
-        "save_checkpoints_steps": 5000,
-        "optimizer": "lamb",
-    },
-}
-PRETRAIN_DEFAULTS_OF_BOTH = {
-    "init_checkpoint": None,
-    "poly_power": 1.0,
-    "start_warmup_step": 0,
-    "keep_checkpoint_max": 5,
-    "max_eval_steps": 100,
-    "use_tpu": False,
-    "tpu_name": None,
-    "tpu_zone": None,
-    "gcp_project": None,
-    "master": None,
-    "masked_lm_budget": 0,
-    "init_from_group0": False,
+    "max_seq_length": (128, 512),
+    "max_predictions_per_seq": (20, 20),
+    "do_train": (False, True),
+    "do_eval": (False, False),
+    "train_batch_size": (32, 4096),
+    "eval_batch_size": (8, 64),
+    "learning_rate": (5e-5, 0.00176),
+    "num_train_steps": (100000, 125000),
+    "num_warmup_steps": (10000, 3125),
+    "save_checkpoints_steps": (1000, 5000),
+    "optimizer": ("adamw", "lamb"),
+    "poly_power": (1.0, 1.0),
+    "start_warmup_step": (0, 0),
+    "keep_checkpoint_max": (5, 5),
+    "max_eval_steps": (100, 100),
+    "use_tpu": (False, False),
+    "masked_lm_budget": (0, 0),
+    "init_from_group0": (False, False),
+    **dict.fromkeys(
+        ("init_checkpoint", "tpu_name", "tpu_zone", "gcp_project", "master"), (None, None)
+    ),
 }
 CREATE_DATA_DEFAULTS = {
-    "bert": {
-        "max_seq_length": 128,
-        "do_whole_word_mask": False,
-        "dupe_factor": 10,
-        "ngram": 1,  # google-research/bert masks single pieces
-    },
-    "albert": {
-        "max_seq_length": 512,
-        "do_whole_word_mask": True,
-        "dupe_factor": 40,
-        "ngram": 3,
-    },
-}
-CREATE_DATA_DEFAULTS_OF_BOTH = {
-    "max_predictions_per_seq": 20,
-    "masked_lm_prob": 0.15,
-    "short_seq_prob": 0.1,
-    "random_seed": 12345,
-    "favor_shorter_ngram": True,
-    "random_next_sentence": False,
-    "do_permutation": False,
+    "max_seq_length": (128, 512),
+    "do_whole_word_mask": (False, True),
+    "dupe_factor": (10, 40),
+    "ngram": (1, 3),  # google-research/bert masks single pieces
+    "max_predictions_per_seq": (20, 20),
+    "masked_lm_prob": (0.15, 0.15),
+    "short_seq_prob": (0.1, 0.1),
+    "random_seed": (12345, 12345),
+    "favor_shorter_ngram": (True, True),
+    "random_next_sentence": (False, False),
+    "do_permutation": (False, False),
 }
 
 
@@ -178,22 +145,27 @@ def test_every_flag_of_the_reference_programs_exists():
     assert set((BERT_CREATE_DATA + ALBERT_CREATE_DATA).split()) <= flag_names(CreateDataFlags)
 
 
-@pytest.mark.parametrize("model_type", ("bert", "albert"))
+MODEL_TYPES = ("bert", "albert")
+
+
+def check_defaults(values, defaults, model_type):
+    """The values of a command line without these flags are the defaults of the model."""
+    values = dataclasses.asdict(values)
+    expected = {name: both[MODEL_TYPES.index(model_type)] for name, both in defaults.items()}
+    assert {name: values[name] for name in expected} == expected
+    assert not [name for name, value in values.items() if isinstance(value, PerModel)]
+
+
+@pytest.mark.parametrize("model_type", MODEL_TYPES)
 def test_defaults_of_run_pretraining(model_type):
     values = parse(PretrainFlags, ["run_pretraining", "--input_file=a", "--output_dir=b"])
-    values = dataclasses.asdict(resolve_model_defaults(values, model_type))
-    expected = {**PRETRAIN_DEFAULTS[model_type], **PRETRAIN_DEFAULTS_OF_BOTH}
-    assert {name: values[name] for name in expected} == expected
-    assert not [name for name, value in values.items() if isinstance(value, PerModel)]
+    check_defaults(resolve_model_defaults(values, model_type), PRETRAIN_DEFAULTS, model_type)
 
 
-@pytest.mark.parametrize("model_type", ("bert", "albert"))
+@pytest.mark.parametrize("model_type", MODEL_TYPES)
 def test_defaults_of_create_pretraining_data(model_type):
     values = parse(CreateDataFlags, ["create_pretraining_data", "--input_file=a"])
-    values = dataclasses.asdict(resolve_defaults(values, model_type))
-    expected = {**CREATE_DATA_DEFAULTS[model_type], **CREATE_DATA_DEFAULTS_OF_BOTH}
-    assert {name: values[name] for name in expected} == expected
-    assert not [name for name, value in values.items() if isinstance(value, PerModel)]
+    check_defaults(resolve_defaults(values, model_type), CREATE_DATA_DEFAULTS, model_type)
 
 
 def test_defaults_that_follow_other_flags():

@@ -12,7 +12,7 @@ from run_scripts import classifier, create_data, extract_features, ner, pretrain
 from run_scripts.tools import fill_masks
 from tokenization import load_tokenizer
 
-# The folder in each archive, and what lies in it.
+# The folder in each archive, and its contents.
 NAMES = {"bert": "uncased_L-8_H-512_A-8", "albert": "albert_base"}
 CHECKPOINTS = {"bert": "bert_model.ckpt", "albert": "model.ckpt-best"}
 TOKENIZERS = {"bert": "vocab_file=vocab.txt", "albert": "spm_model_file=30k-clean.model"}
@@ -86,7 +86,7 @@ def guess(model):
     return fill_masks.main(["fill_masks", f"--model_dir={model}", "--text=The [MASK] is tall."])
 
 
-def test_pretraining_goes_on(released, capsys):
+def test_pretraining_continues(released, capsys):
     """Records by the model's tokenizer, an update; what is left is a model's folder again."""
     folder, kind, _ = released
     model, records = f"--model_dir={folder}/unpacked", f"{folder}/records.tfrecord"

@@ -200,7 +200,7 @@ printf 'eval_matthews = 0.5\\neval_accuracy = 0.75\\n' > "$out/eval_results.txt"
 """
 
 
-def test_script_goes_on(tmp_path):
+def test_script_continues(tmp_path):
     """A task that was stopped ends the script; started again it leaves out what is done."""
     write_model(tmp_path / "model", "bert", "bert_model.ckpt.index", "vocab.txt")
     write_cola(tmp_path / "glue")

@@ -1,4 +1,4 @@
-"""The program run_classifier: trains, measures, predicts, goes on, remembers what it was."""
+"""The program run_classifier: trains, measures, predicts, continues with its saved settings."""
 
 import json
 import signal

@@ -82,7 +82,7 @@ def test_a_second_phase(job, tmp_path, capsys):
     assert add_trained_positions(None, 8) == 8
     assert add_trained_positions(start, 8) == 16
     assert add_trained_positions(start, 512) == 512
-    # The best checkpoint lies deeper; of a released one nothing is known.
+    # The best checkpoint is in a subfolder; of a released one nothing is known.
     assert read_trained_positions(str(job.output / "best" / "model.ckpt-1")) == 16
     assert add_trained_positions(str(tmp_path / "bert_model.ckpt"), 128) is None
     # Evaluating with longer records trains nothing.

@@ -28,7 +28,7 @@ def choice_batch(size=8, choices=4, length=12):
 
 
 @pytest.mark.parametrize("kind", ("bert", "albert"))
-def test_every_option_is_scored_as_a_row_of_its_own(kind, tmp_path):
+def test_every_option_is_scored_as_a_separate_row(kind, tmp_path):
     """By a regression of the same weights, whose head has Google's names and shapes too."""
     keras.utils.set_random_seed(0)
     scorer = SequenceClassifier(tiny_model(kind).encoder, 1, dropout=0.0)

@@ -8,8 +8,8 @@ import pytest
 from paths import ROOT
 from programs import NO_DROPOUT, results
 from task_data import (
-    NUMBER_WORDS,
     NUMBERS,
+    WORDS,
     number_questions,
     squad_content,
     write_questions,
@@ -29,9 +29,7 @@ SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 def write_vocabulary(folder):
     path = folder / "words.txt"
-    path.write_text(
-        "\n".join([*SPECIAL, *NUMBER_WORDS, *NUMBERS, "what", "number", "?", "."]) + "\n"
-    )
+    path.write_text("\n".join([*SPECIAL, *WORDS, *NUMBERS, "what", "number", "?", "."]) + "\n")
     return path
 
 

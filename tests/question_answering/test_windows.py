@@ -236,7 +236,7 @@ def test_no_room(tokenizer, questions):
 @pytest.mark.parametrize("tokenizer_class", [FullTokenizer, KoreanTokenizer])
 @pytest.mark.parametrize("vocabulary", ["koelectra.txt", "bert_multi_cased.txt"])
 def test_every_answer_of_korquad_by_its_offsets(tokenizer_class, vocabulary):
-    """Its own offsets cut it out as it stands; those of the text leave none of it out.
+    """Its own offsets cut out exactly it; those of the text leave none of it out.
 
     Three of the answers end in a space, which no piece holds and every scorer drops.
     """

@@ -1,4 +1,4 @@
-"""Records of alike names lie side by side, each with a description of its own."""
+"""Records with similar names in one folder each have their own description."""
 
 import json
 import os

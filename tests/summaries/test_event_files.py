@@ -41,7 +41,7 @@ def age(directory):
 
 
 @pytest.mark.parametrize("torn", (0, 3, 60))
-def test_a_killed_run_s_curves_go_on_without_a_gap_or_an_overlap(tmp_path, torn):
+def test_a_killed_run_s_curves_continue_without_a_gap_or_an_overlap(tmp_path, torn):
     """Points every 4 steps and at checkpoints (every 6): killed after 10, again from 6."""
     killed = run_until(tmp_path, 0, 10)
     # After what is resumed from.
@@ -158,7 +158,7 @@ def test_a_flipped_bit_costs_one_event(tmp_path, where, recwarn):
     assert len(recwarn) == 1, "it is whole now"
 
 
-def test_an_evaluation_has_the_training_s_names_in_a_run_of_its_own(tmp_path):
+def test_an_evaluation_has_the_training_s_names_in_a_separate_run(tmp_path):
     results = {
         "loss": 3.0, "masked_lm_loss": 2.0, "masked_lm_accuracy": 0.25,
         "sentence_order_loss": 1.0, "sentence_order_accuracy": 0.5,

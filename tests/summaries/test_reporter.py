@@ -1,4 +1,4 @@
-"""Curves on TensorBoard: what they say, how they go on after a kill, a profile, texts."""
+"""Curves on TensorBoard: their points and rates; texts; a profile."""
 
 import html
 import math
@@ -209,4 +209,4 @@ def test_a_profile_ends_with_the_run(tmp_path):
         profile.before(1)
         raise ZeroDivisionError
     assert list((tmp_path / "plugins" / "profile").rglob("*.xplane.pb"))
-    Profile(tmp_path, 1, 10).before(11)  # a run that goes on later than that
+    Profile(tmp_path, 1, 10).before(11)  # a run that resumes after that

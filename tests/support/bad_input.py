@@ -1,4 +1,4 @@
-"""Bad values and bad files for every program, drawn by a seed; what must come of them.
+"""Bad values and bad files for every program, drawn by a seed; what must follow.
 
 Every case is a good command line on good files with one thing changed. A run that the change does
 no harm to is stopped where its work would begin.
@@ -21,29 +21,19 @@ from run_scripts.tools import glue_plan as benchmark_plan
 
 
 class Started(BaseException):
-    """The work itself would begin."""
+    """Raised where a program's work would begin."""
 
 
 class Case(NamedTuple):
-    """A bad command line.
+    """A bad command line."""
 
-    Attributes:
-        what: for a person.
-        flags: what differs from the program's good flags; None: a flag that is left out.
-        more: arguments after them.
-        path: the file that is changed, below the world's folder, or None.
-        content: its bytes, or a function that is called with its path.
-        must_fail: whether the run must end with an error; else it may also begin to work.
-        about: the line must hold one of these.
-    """
-
-    what: str
-    flags: dict
-    more: tuple = ()
-    path: str | None = None
-    content: object = None
-    must_fail: bool = True
-    about: tuple = ()
+    what: str  # for people
+    flags: dict  # changes to the program's good flags; None: left out
+    more: tuple = ()  # arguments after them
+    path: str | None = None  # of the file that is changed, below the world's folder
+    content: object = None  # its bytes, or a function that is called with its path
+    must_fail: bool = True  # else the run may also begin to work
+    about: tuple = ()  # the error must contain one of these
 
 
 # === Drawing ===
@@ -71,24 +61,15 @@ def bad_text(draw, program, field):
     if name.endswith(("_file", "_dir", "_checkpoint")) and name in program.flags:
         if name.startswith("output") and program.main is not benchmark_plan.main:
             return draw.choice(("{}/text.txt/x", "gs://bucket/x", "/proc/none/x"))
-        return draw.choice(
-            ("s3://bucket/x",)
-            if name.startswith("output")
-            else (
-                "{}/none",
-                "{}/text.txt/x",
-                "s3://bucket/x",
-                "{}/" + "x" * 300,
-                "x" * 5000,
-                "[",
-                "\udcff",
-            )
-        )
+        if name.startswith("output"):
+            return draw.choice(("s3://bucket/x",))
+        texts = ("{}/none", "{}/text.txt/x", "s3://bucket/x", "{}/" + "x" * 300, "x" * 5000)
+        return draw.choice((*texts, "[", "\udcff"))
     return "\udcff\udcfe"
 
 
 def draw_case(name, seed):
-    """The case of a program that a seed stands for."""
+    """The case of a program that belongs to a seed."""
     draw, program = random.Random(f"{name} {seed}"), PROGRAMS[name]
     if draw.random() < 0.4:
         return draw_flag(draw, program)
@@ -147,7 +128,7 @@ def file_with(world, case):
 
 
 def run_case(world, name, seed):
-    """Runs the case that a seed stands for.
+    """Runs the case that belongs to a seed.
 
     Returns:
         Whether it was refused, and what is wrong: None, or a text with the case in it.

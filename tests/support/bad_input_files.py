@@ -10,9 +10,7 @@ from tiny_models import tiny_model, write_config
 
 from bert_tf.checkpoint import save_google_checkpoint
 from finetuning.classification.head import SequenceClassifier
-from run_scripts import (
-    classifier,
-)
+from run_scripts import classifier
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 WORDS = ["나", "##는", "학교", "##에", "갔", "##다", ".", "good", "bad", "the", "film", "red", "?"]

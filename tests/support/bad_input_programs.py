@@ -20,21 +20,13 @@ from run_scripts.tools import glue_table as benchmark_table
 
 
 class Program(NamedTuple):
-    """A program with good flags.
+    """A program with good flags."""
 
-    Attributes:
-        main: takes a command line, returns the exit status.
-        flags_class: its flags.
-        flags: flag -> value; "{}" stands for the world's folder.
-        files: file -> its kind, a key of `DAMAGE`.
-        texts: flag -> values that it does not have.
-    """
-
-    main: object
+    main: object  # takes a command line, returns the exit status
     flags_class: type
-    flags: dict
-    files: dict
-    texts: dict = {}
+    flags: dict  # flag -> value; "{}" is replaced by the folder of the good files
+    files: dict  # file -> its kind, a key of `DAMAGE`
+    texts: dict = {}  # flag -> values that it must refuse
 
 
 MODEL_FILES = {

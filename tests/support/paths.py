@@ -8,9 +8,7 @@ TESTS = ROOT / "tests"
 TEST_DATA = TESTS / "data"
 
 # For programs that tests start, which import what tests import.
-PYTHONPATH = os.pathsep.join(
-    map(str, (ROOT, TESTS, *sorted({path.parent for path in TESTS.glob("*/*.py")})))
-)
+PYTHONPATH = os.pathsep.join(map(str, (ROOT, TESTS, TESTS / "support")))
 
 # Tests that need this larger data are skipped where it is absent; nothing essential is tested
 # only with it.

@@ -1,4 +1,4 @@
-"""The commands of the READMEs and guides: found, and given what a reader brings along."""
+"""The commands of the READMEs and guides: extracted, and given the reader's files."""
 
 import gzip
 import json
@@ -34,10 +34,10 @@ def shell_lines(block):
 
 
 def commands(page):
-    """(words, whether it stands in a block) of every command of this project on a page."""
+    """(words, whether it is in a block) of every command of this project on a page."""
     text = page.read_text(encoding="utf-8")
     for line in (line for block in blocks(page, "bash") for line in shell_lines(block)):
-        # Under Slurm it stands in another command's quotes.
+        # Under Slurm it is in another command's quotes.
         inner = re.search(r"exec (python .*)'$", line)
         words = shlex.split(inner[1] if inner else line, comments=True)
         if words[0] in ("python", "bash", "pip", "tensorboard"):
@@ -124,7 +124,7 @@ JOB = """--bert_config_file=bert_base.json
 --output_dir=output/job
 """
 
-# What stands in the commands and is the reader's own: path -> a function that makes it.
+# The reader's own files in the commands: path -> a function that makes it.
 OWN = {
     "data/*.txt": bring_text,
     "data/*.jsonl.gz": bring_jsonl,

@@ -43,7 +43,7 @@ def write_records(path, rows, record_format):
 
 
 def features(rng, number, record_format=FORMAT, vocab_size=60):
-    """Features of one record; its first id is its number, to tell records apart."""
+    """Features of one record; its first id is its number, so that records differ."""
     if record_format.masking is not None:
         return unmasked_features(rng, number, record_format, vocab_size)
     if record_format.packed_sequences:

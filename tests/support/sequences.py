@@ -134,3 +134,14 @@ def stored_sequences(records):
                 )
             )
     return collections.Counter(found)
+
+
+class CodePoints:
+    """A tokenizer without "##": a word's pieces are its characters, their ids code points."""
+
+    def tokenize_words(self, text):
+        visible = "".join(c for c in text if c >= " ")  # drops control characters
+        return [list(word) for word in visible.split()]
+
+    def convert_tokens_to_ids(self, pieces):
+        return [ord(piece) for piece in pieces]

@@ -90,20 +90,7 @@ def write_race_lines(path, count, labelled=True):
     path.write_text("".join(lines))
 
 
-NUMBER_WORDS = [
-    "red",
-    "green",
-    "blue",
-    "tall",
-    "small",
-    "old",
-    "new",
-    "north",
-    "south",
-    "the",
-    "a",
-    "of",
-]
+WORDS = ["red", "green", "blue", "tall", "small", "old", "new", "north", "south", "the", "a", "of"]
 NUMBERS = ["seven", "nine", "eleven", "twenty"]
 
 
@@ -111,7 +98,7 @@ def number_questions(count, seed, version_2=False, words=20):
     """Questions whose answer is the only number of their text, if there is one."""
     draw, paragraphs = random.Random(seed), []
     for index in range(count):
-        text = draw.choices(NUMBER_WORDS, k=words)
+        text = draw.choices(WORDS, k=words)
         impossible = version_2 and index % 3 == 0
         entry = {"id": f"{seed}-{index}", "question": "what number ?", "answers": []}
         if not impossible:

@@ -12,9 +12,7 @@ from bert_tf import BertConfig, BertModel, PretrainingModel, attention, dropout
 from bert_tf.checkpoint import google_variables
 from bert_tf.optimization import OPTIMIZERS, WarmupPolynomialDecay
 from bert_tf.training.step import TrainingStep
-from finetuning.examples import (
-    Examples,
-)
+from finetuning.examples import Examples
 
 SIZES = {
     "vocab_size": 60,

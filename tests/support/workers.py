@@ -15,11 +15,7 @@ DEADLINE = 180
 
 
 class Worker:
-    """A process with its output.
-
-    Attributes:
-        process: the `subprocess.Popen`.
-    """
+    """A `subprocess.Popen`, `process`, with its output."""
 
     def __init__(self, command, environment, out, err):
         self._out, self._err = out, err

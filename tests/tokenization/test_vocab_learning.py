@@ -1,4 +1,4 @@
-"""The vocabulary learner, part by part: text, marks, choice, file."""
+"""The vocabulary learner: worths of pieces, their choice, the files that are written."""
 
 import dataclasses
 import json
@@ -43,7 +43,7 @@ def test_the_worth_of_a_piece_is_what_its_absence_costs():
     worths = piece_worths(words, starts, rests, set(), {"서"})
     # Without 나라는: 나라 + 는, no boundary missed, one piece more.
     assert worths["나라는"] == pytest.approx(2 * (PIECE_COST - 1))
-    # Without 나라 (나라는 stands): 나 + 라 + 에서, one cut inside a morpheme, one piece more.
+    # Without 나라 (나라는 stays): 나 + 라 + 에서, one cut inside a morpheme, one piece more.
     assert worths["나라"] == pytest.approx(1 + PIECE_COST)
     assert worths["##에서"] == pytest.approx(1 + PIECE_COST)
     assert "##서" not in worths
@@ -136,11 +136,8 @@ def test_the_report_counts_what_is_there(learned):
 
 def test_a_tokenizer_reads_what_was_written(learned, tmp_path):
     write_vocabulary(learned, tmp_path / "out")
-    assert sorted(os.listdir(tmp_path / "out")) == [
-        "report.json",
-        "tokenizer_config.json",
-        "vocab.txt",
-    ]
+    files = sorted(os.listdir(tmp_path / "out"))
+    assert files == ["report.json", "tokenizer_config.json", "vocab.txt"]
     tokenizer = load_tokenizer(tmp_path / "out")
     assert tokenizer.vocab_size == len(learned.pieces)
     assert tokenizer.tokenize("뷁뷁") == ["뷁뷁"]
@@ -231,23 +228,13 @@ def test_pieces_of_32000_are_morphemes_and_leave_no_hangul_unknown(analyser, lea
         pytest.skip("the reference data is not here")
     if analyser == "kiwi":
         pytest.importorskip("kiwipiepy", reason="the extra korean is not installed")
-    write_vocabulary(
-        learn_vocabulary(open_texts([corpus], "text"), LearningSettings(analyser=analyser)),
-        tmp_path,
-    )
-    run = subprocess.run(
-        [
-            sys.executable,
-            str(ROOT / "benchmarks" / "tokenization.py"),
-            f"--conllu={treebank}",
-            f"--vocabs={tmp_path}",
-            "--sentences=odd",
-        ],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    row = run.stdout.splitlines()[-1].split("|")
+    settings = LearningSettings(analyser=analyser)
+    write_vocabulary(learn_vocabulary(open_texts([corpus], "text"), settings), tmp_path)
+    program = ROOT / "benchmarks" / "tokenization.py"
+    flags = (f"--conllu={treebank}", f"--vocabs={tmp_path}", "--sentences=odd")
+    command = [sys.executable, str(program), *flags]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    row = run.stdout.strip().splitlines()[-1].split("|")
     assert float(row[6]) >= least
     assert float(row[8]) <= 2.25
 

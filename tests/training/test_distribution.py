@@ -236,7 +236,7 @@ def test_two_workers(tmp_path, killed):
         wait_for([survivor], status=1, deadline=60)
     assert first.pop("place") == [2, 0, True, "2 workers with 1 CPU each"]
     assert second.pop("place") == [2, 1, False, "2 workers with 1 CPU each"]
-    # The same error in both, so that none goes on alone.
+    # The same error in both, so that neither continues alone.
     assert first == second
     must = "all workers must be started with the same flags and files. Received: "
     assert first == {

@@ -6,12 +6,7 @@ import types
 import numpy as np
 import pytest
 import tensorflow as tf
-from programs import (
-    PretrainingJob,
-    arrays,
-    curves,
-    spoken_lines,
-)
+from programs import PretrainingJob, arrays, curves, spoken_lines
 
 from bert_tf import pretraining
 from bert_tf.checkpoint_files import list_checkpoints
@@ -36,10 +31,10 @@ def with_loss(monkeypatch, change):
     monkeypatch.setattr(pretraining, "loss_sums", changed)
 
 
-def test_a_step_whose_loss_is_no_number_is_left_out(job, capsys, monkeypatch):
+def test_a_step_with_a_nonfinite_loss_is_skipped(job, capsys, monkeypatch):
     """Record 8 of the first file is to blame, once in every pass of five steps.
 
-    The gradient does not know of it: `tf.where` hands none on.
+    The gradient is not affected: `tf.where` passes none on.
     """
 
     def change(loss, batch):
@@ -62,7 +57,7 @@ def test_a_step_whose_loss_is_no_number_is_left_out(job, capsys, monkeypatch):
     assert [value for _, value in curves(job.output)["health/skipped_steps"]] == [1, 2]
     assert arrays(job.output, 10)["skipped_steps"] == 2
     assert all(np.isfinite(value).all() for value in arrays(job.output, 10).values())
-    # A run that goes on from step 5 writes the second of them anew, and counts on.
+    # A run that resumes from step 5 writes the second of them again, and continues the count.
     for path in job.output.glob("model.ckpt-10.*"):
         path.unlink()
     with open(job.output / SKIPPED_FILE, "a") as file:
@@ -81,7 +76,7 @@ def test_damaged_lines_of_skipped_steps_stay(tmp_path):
     assert (tmp_path / SKIPPED_FILE).read_text() == "".join(lines[:2])
 
 
-def test_too_many_steps_without_a_number_stop_the_run(job, capsys, monkeypatch):
+def test_too_many_nonfinite_steps_stop_the_run(job, capsys, monkeypatch):
     assert job.run(num_train_steps=4, xla="off") == 0
     good = arrays(job.output, 4)
     capsys.readouterr()
@@ -97,7 +92,7 @@ def test_too_many_steps_without_a_number_stop_the_run(job, capsys, monkeypatch):
         np.testing.assert_array_equal(value, good[name])
 
 
-def test_a_loss_scale_of_nothing_left_stops_the_run(job, capsys, monkeypatch):
+def test_an_exhausted_loss_scale_stops_the_run(job, capsys, monkeypatch):
     """The loss is fine, its gradient is infinite at every scale."""
 
     @tf.custom_gradient

@@ -7,15 +7,7 @@ import signal
 
 import numpy as np
 import pytest
-from programs import (
-    DROPOUT,
-    NO_DROPOUT,
-    PretrainingJob,
-    arrays,
-    assert_same,
-    curves,
-    one_line,
-)
+from programs import DROPOUT, NO_DROPOUT, PretrainingJob, arrays, assert_same, curves, one_line
 from record_files import UNMASKED
 
 from bert_tf.checkpoint_files import checkpoint_path, list_checkpoints, remove_checkpoint
@@ -45,7 +37,7 @@ def whole(tmp_path_factory):
     return job.output
 
 
-def assert_curves_go_on(directory, whole):
+def assert_curves_continue(directory, whole):
     """Every point is there once, with the values of the run that was never stopped."""
     for name, expected in curves(whole).items():
         if not name.startswith(("throughput/", "memory/")):
@@ -67,12 +59,12 @@ def test_a_killed_run_ends_as_one_that_was_never_stopped(job, whole, capsys):
     out = capsys.readouterr().out
     assert f"resuming from {job.output}/model.ckpt-6," in out and "steps 7 to 20" in out
     assert_ended_as(whole, job.output)
-    assert_curves_go_on(job.output, whole)
+    assert_curves_continue(job.output, whole)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("devices", (1, 2))
-def test_masks_and_lengths_go_on_too(tmp_path, capsys, devices):
+def test_masks_and_lengths_continue_too(tmp_path, capsys, devices):
     """Masks that training draws, batches by length; two devices do as one that never stopped."""
     job = PretrainingJob(tmp_path, UNMASKED, **NO_DROPOUT)
     flags = {**RUN, "bucket_boundaries": "8,12", "steps_per_loop": 3, "train_batch_size": 4}
@@ -90,12 +82,12 @@ def test_masks_and_lengths_go_on_too(tmp_path, capsys, devices):
     assert job.run(**flags) == 0
     assert "steps 7 to 20" in capsys.readouterr().out
     assert_ended_as(whole, job.output)
-    assert_curves_go_on(job.output, whole)
+    assert_curves_continue(job.output, whole)
 
 
 @pytest.mark.usefixtures("optimized_graphs")
 @pytest.mark.parametrize("xla", ("off", pytest.param("auto", marks=pytest.mark.slow)))
-def test_accumulated_gradients_go_on_to_the_last_bit(job, xla):
+def test_accumulated_gradients_resume_to_the_last_bit(job, xla):
     """The first step after a start adds up its parts as the steps after it do."""
     flags = {**RUN, "gradient_accumulation_steps": 4, "xla": xla}
     assert job.run(**flags) == 0
@@ -129,7 +121,7 @@ def test_four_kills(job, name):
     assert 0 < max(list_checkpoints(job.output)) < 40
     assert job.run(**flags) == 0
     assert_ended_as(untouched, job.output)
-    assert_curves_go_on(job.output, untouched)
+    assert_curves_continue(job.output, untouched)
 
 
 @pytest.mark.slow
@@ -150,7 +142,7 @@ def test_five_kills(job):
     assert done > 6
     assert job.run(**flags, steps_per_loop=3) == 0
     assert_ended_as(untouched, job.output)
-    assert_curves_go_on(job.output, untouched)
+    assert_curves_continue(job.output, untouched)
     assert not list(job.output.glob("*.tmp-*"))
 
 

@@ -5,15 +5,7 @@ import os
 import signal
 
 import pytest
-from programs import (
-    DROPOUT,
-    NO_DROPOUT,
-    PretrainingJob,
-    arrays,
-    assert_same,
-    curves,
-    results,
-)
+from programs import DROPOUT, NO_DROPOUT, PretrainingJob, arrays, assert_same, curves, results
 from record_files import make_files
 
 from bert_tf.checkpoint_files import list_checkpoints
@@ -75,7 +67,7 @@ def test_a_kill_beside_an_evaluation_loses_none(job, monkeypatch):
 
 @pytest.fixture
 def held_out(job):
-    """The flags of a run of six steps with three evaluations, on records of its own."""
+    """The flags of a run of six steps with three evaluations on held-out records."""
     folder = job.folder / "held_out"
     folder.mkdir()
     (held_out,) = make_files(folder, (16,), seed=7)
@@ -140,7 +132,7 @@ def test_a_signal_during_an_evaluation(job, evaluated, capsys, monkeypatch):
 
 
 def test_the_best_of_a_run_that_was_removed(job, held_out):
-    """A new run in the same folder, whose checkpoints were removed, has a best of its own."""
+    """A new run in the same folder, whose checkpoints were removed, chooses a new best."""
     assert job.run(**held_out) == 0
     before = results(job.output / "best")
     for path in job.output.glob("model.ckpt*"):
@@ -152,7 +144,7 @@ def test_the_best_of_a_run_that_was_removed(job, held_out):
 
 
 def test_the_best_checkpoint_survives_a_resume(job, monkeypatch):
-    """What lies in best/ has the lowest held-out loss of all evaluations, those before included."""
+    """best/ has the lowest held-out loss of all evaluations, those before the resume included."""
     folder = job.folder / "held_out"
     folder.mkdir()
     (held_out,) = make_files(folder, (16,), seed=7)

@@ -6,12 +6,7 @@ import re
 import pytest
 import tensorflow as tf
 from paths import PYTHONPATH
-from programs import (
-    PretrainingJob,
-    arrays,
-    curves,
-    one_line,
-)
+from programs import PretrainingJob, arrays, curves, one_line
 from workers import start_workers, wait_for
 
 from bert_tf import pretraining
@@ -131,7 +126,7 @@ def job(tmp_path):
     return PretrainingJob(tmp_path)
 
 
-def test_where_xla_cannot_compile_the_run_goes_on_without(job, capsys, monkeypatch):
+def test_where_xla_cannot_compile_the_run_continues_without(job, capsys, monkeypatch):
     sums = pretraining.loss_sums
 
     def with_text(outputs, batch):
