@@ -1,4 +1,4 @@
-"""The benchmark of questions: how it splits a file, what its rules answer."""
+"""The benchmark of questions: its split of a file, the answers of its rules."""
 
 import importlib
 import sys

@@ -1,4 +1,4 @@
-"""The morpheme measures, on words small enough to count by hand."""
+"""The morpheme measures, on few enough words to count by hand."""
 
 import importlib.util
 import subprocess

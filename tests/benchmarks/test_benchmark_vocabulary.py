@@ -1,4 +1,4 @@
-"""The comparison of vocabularies: measures by hand, its examples, a run of a tiny model."""
+"""The comparison of vocabularies: its examples, its measures computed by hand."""
 
 import collections
 import itertools
@@ -91,7 +91,7 @@ def test_shared_spans():
     assert BOTH["abcde"] == ((0, 2), (2, 4), (4, 5))
     assert SharedSpans([ONE, TWO, three])["abcdefgh"] == ((0, 6), (6, 8))
     assert SharedSpans([TWO, three])["abcd"] == ((0, 4),)  # nothing inside is shared
-    # A span holds a piece in every vocabulary: what is no piece to somebody goes with one that is.
+    # A span holds a piece in every vocabulary: a part without a piece in one joins its neighbour.
     assert BOTH["~a~b~c~"] == ((0, 4), (4, 7))
 
 
@@ -315,7 +315,7 @@ def test_fine_tuning_learns_what_can_be_learned():
     train, test = (measures.review_arrays(list(reviews(count)), ONE, 8) for count in (400, 50))
     config = BertConfig(**{**SIZES, "vocab_size": 300})
     settings = contest.Settings(review_batch=20, epochs=8, review_rate=1e-3)
-    # All labels of the test reviews are looked at, once: 7 of the last of three batches are wrong.
+    # Each label of the test reviews counts once: 7 of the last of three batches are wrong.
     labels = test.labels.copy()
     labels[-7:] = 1 - labels[-7:]
     test = test._replace(labels=labels)

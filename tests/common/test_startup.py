@@ -1,4 +1,4 @@
-"""Programs live with closed streams, readers that have gone and Ctrl-C at any moment."""
+"""Programs tolerate closed streams, readers that have exited, and Ctrl-C at any moment."""
 
 import io
 import os

@@ -1,4 +1,4 @@
-"""Text that is empty in parts makes the records of the rest; text that is empty is one line."""
+"""Partly empty text makes the records of the rest; entirely empty text is one line of error."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What a person can set right is one line, and leaves nothing half done."""
+"""A user's mistake is one line of error, and leaves nothing half done."""
 
 import collections
 import os

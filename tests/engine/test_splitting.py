@@ -1,4 +1,4 @@
-"""Text files become chunks of documents, these documents of pieces."""
+"""Text files are split into chunks of documents, and these are tokenized."""
 
 import gzip
 import json

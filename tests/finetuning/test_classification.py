@@ -1,4 +1,4 @@
-"""What run_classifier measures and writes where there is almost nothing to measure."""
+"""run_classifier's measurements and files where there are almost no examples."""
 
 import math
 

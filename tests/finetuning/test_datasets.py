@@ -1,4 +1,4 @@
-"""Every task's files as they are published, small; one line for what is broken."""
+"""Small files in every task's published format; one line of error for broken ones."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Fine-tuning on several devices: the same figures, weights, predictions as on one."""
+"""Fine-tuning on several devices gives the results, weights and predictions of one."""
 
 import json
 

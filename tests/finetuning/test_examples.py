@@ -33,7 +33,7 @@ def order(examples, config, start, end):
 
 
 class Worker:
-    """Stands in for a strategy: hands one worker's dataset out."""
+    """Stands in for a strategy, with the dataset of one worker."""
 
     def __init__(self, context):
         self.context = context

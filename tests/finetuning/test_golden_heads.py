@@ -20,7 +20,7 @@ from finetuning.classification.head import (
 CLASSIFIERS = ("head_bert_classifier", "head_albert_classifier")
 REGRESSION = "head_albert_regression_stsb"
 
-# What Google's program for the goldens was told: info.json has what came of it.
+# The flags of Google's program for the goldens; info.json has the results.
 RATE, STEPS, WARMUP = 2e-3, 20, 0
 
 

@@ -1,4 +1,4 @@
-"""Tagged sentences as they are published, small; one line for what is broken."""
+"""Tagged sentences in their published formats; one line of error for broken ones."""
 
 import pytest
 from paths import SHARED

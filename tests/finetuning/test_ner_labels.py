@@ -1,4 +1,4 @@
-"""Tags through pieces and back: particles, [UNK], taken-apart syllables, windows, decoding."""
+"""Tags through pieces and back: particles, [UNK], decomposed syllables, windows, decoding."""
 
 import itertools
 import unicodedata

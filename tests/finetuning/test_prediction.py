@@ -1,4 +1,4 @@
-"""Prediction: what the model gives for each example, whatever is computed together."""
+"""Prediction: an example's outputs do not depend on the batch that it is in."""
 
 import keras
 import numpy as np

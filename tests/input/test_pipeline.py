@@ -1,4 +1,4 @@
-"""Input: the order of examples is a function of seed and position, bad records are named."""
+"""Input: the order of examples is a function of seed and position, errors name bad records."""
 
 import dataclasses
 
@@ -31,7 +31,7 @@ COUNTS = (7, 20, 13)
 
 
 def first_ids(dataset, batches):
-    """Which records are in the first so many batches, in order."""
+    """The records in the first `batches` batches, in order."""
     return [batch["input_ids"][:, 0].numpy().tolist() for batch in dataset.take(batches)]
 
 

@@ -1,4 +1,4 @@
-"""The made data has the statistics of Google's, apart from the bugs that are fixed."""
+"""The data has the statistics of Google's, except where Google's bugs are fixed."""
 
 import collections
 import dataclasses

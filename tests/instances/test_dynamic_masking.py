@@ -1,4 +1,4 @@
-"""Masks that are drawn while records are read: as static ones, others in every epoch, resumable."""
+"""Dynamic masks: distributed as static ones, different in every epoch, resumable."""
 
 import dataclasses
 import json

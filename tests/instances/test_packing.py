@@ -1,4 +1,4 @@
-"""Packed rows hold the very sequences of ordinary records, apart from each other, and are full."""
+"""Packed rows hold the sequences of ordinary records, kept separate, and are nearly full."""
 
 import collections
 

@@ -1,4 +1,4 @@
-"""Attention as a function: equal to the formula, exchanged for another one in every block."""
+"""Attention as a function: equal to the formula, replaceable in every block."""
 
 import keras
 import numpy as np
@@ -59,7 +59,7 @@ def test_another_function_in_every_block(kind):
     shapes = []
 
     def uniform(query, key, value, bias, dropout_rate, dropout_seed):
-        """Attends to all tokens alike."""
+        """Attends to all tokens equally."""
         shapes.append((query.shape, key.shape, value.shape, bias.shape))
         assert dropout_seed is None
         allowed = tf.cast(bias > MASKED_SCORE / 2, value.dtype)  # [B, 1, 1, T]

@@ -1,4 +1,4 @@
-"""Checkpoints: Google's real name tables load, everything that does not fit is one error."""
+"""Checkpoints: Google's tables of names load; one error lists everything that does not fit."""
 
 import csv
 import json

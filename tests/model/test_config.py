@@ -1,4 +1,4 @@
-"""Configurations: published files load, wrong ones are refused, sizes give published counts."""
+"""Configurations: keys of published files are accepted, wrong values are refused."""
 
 import dataclasses
 import json

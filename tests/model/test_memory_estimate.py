@@ -1,4 +1,4 @@
-"""The estimate of memory: weights are counted exactly, the rest moves as it should."""
+"""The estimate of memory: weights are counted exactly, the rest changes with the settings."""
 
 import dataclasses
 import math

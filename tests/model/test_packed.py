@@ -35,7 +35,7 @@ def sequences(seed=0):
         "segment_ids": (rng.integers(0, 2, (size, POSITIONS)) * mask).astype(np.int32),
         "masked_lm_positions": rng.integers(0, lengths[:, None], (size, PLACES)).astype(np.int32),
         "masked_lm_ids": rng.integers(1, 60, (size, PLACES)).astype(np.int32),
-        # Weights that are no counts: each sequence must keep its own.
+        # Weights that are not counts: each sequence must keep its own.
         "masked_lm_weights": (
             (np.arange(PLACES) < counts[:, None]) * rng.uniform(0.5, 2, (size, PLACES))
         ).astype(np.float32),

@@ -1,4 +1,4 @@
-"""The program makes records from a command line, or says in one line what is wrong."""
+"""create_pretraining_data makes records, or reports in one line what is wrong."""
 
 import json
 import re
@@ -244,7 +244,7 @@ def test_a_vocabulary_whose_folder_describes_another_tokenizer(tmp_path, recwarn
     open_tokenizer(TokenizerFlags(tokenizer_dir=str(tmp_path)))
     (warning,) = recwarn
     assert f"give --tokenizer_dir={tmp_path} instead of --vocab_file" in str(warning.message)
-    # One that says the same, and one of another library.
+    # A file with the same settings, and one of another library.
     for content in ('{"kind": "korean"}', '{"tokenizer_class": "BertTokenizer"}'):
         (tmp_path / "tokenizer_config.json").write_text(content)
         open_tokenizer(alone)

@@ -1,4 +1,4 @@
-"""The program extract_features: Google's lines, arrays, orders, one line for bad input."""
+"""extract_features: Google's format, arrays, the order of lines, one line for bad input."""
 
 import json
 import shlex

@@ -1,4 +1,4 @@
-"""Every number on a command line has bounds, and absurd input is one clear line."""
+"""Every number on a command line has bounds, and absurd input is one line of error."""
 
 import dataclasses
 import json
@@ -51,7 +51,7 @@ def command_line(program, *arguments):
 
 
 def within(value, bounds):
-    """Whether a number is in its bounds, said once more."""
+    """Whether a number is within its bounds."""
     return (
         value >= bounds.get("least", value)
         and value <= bounds.get("most", value)

@@ -1,4 +1,4 @@
-"""Flag files: where they and the files that they name are found."""
+"""Flag files: where they, and the files that they name, are looked for."""
 
 import dataclasses
 import subprocess

@@ -1,4 +1,4 @@
-"""The flag files parse: complete jobs whose two parts fit together, and settings of fine-tuning."""
+"""The shipped flag files parse; the two parts of each pre-training job fit together."""
 
 import pytest
 from paths import ROOT

@@ -1,4 +1,4 @@
-"""What every program says of its flags with --help, and that its examples and paths are right."""
+"""The --help of every program; its launcher; its examples and paths."""
 
 import dataclasses
 import itertools
@@ -21,7 +21,7 @@ from run_scripts.flags.parser import help_text, parse
 from run_scripts.flags.pretrain import PretrainFlags
 from run_scripts.tools.fill_masks import FillMasksFlags
 
-# Headings that are told from the help of a flag.
+# Headings that follow from a flag's own help.
 OUTSIDE = (REQUIRED, COMPATIBILITY, TPU)
 
 
@@ -78,7 +78,7 @@ def launch(*command):
     return subprocess.run([sys.executable, *command], cwd=ROOT, capture_output=True, text=True)
 
 
-# Runs a launcher as Python would, but lives on to tell its status and what it imported.
+# Runs a launcher as Python would, then prints its status and what it imported.
 HELP = """
 import runpy, sys
 sys.argv = [{name!r}, "--help"]

@@ -1,4 +1,4 @@
-"""Command lines: every flag of the reference programs, their defaults, errors in one line."""
+"""Command lines: values, defaults, flag files, help, errors in one line, paths and globs."""
 
 import dataclasses
 import errno

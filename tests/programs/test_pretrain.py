@@ -1,4 +1,4 @@
-"""The program run_pretraining: trains, resumes, evaluates, answers bad input with one line."""
+"""The program run_pretraining: trains, resumes, evaluates, and reports bad input in one line."""
 
 import dataclasses
 import json

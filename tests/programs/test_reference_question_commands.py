@@ -1,4 +1,4 @@
-"""The command lines of both reference READMEs for SQuAD and RACE run as they stand.
+"""The command lines of both reference READMEs for SQuAD and RACE run unchanged.
 
 google-research/albert has a program for each version of SQuAD and starts them as modules; here
 run_squad_v1.py and run_squad_v2.py are launchers of run_squad.py, of which the second is told

@@ -1,4 +1,4 @@
-"""Whole benchmarks: which tasks are run, with which flags, and the table at the end."""
+"""Whole benchmarks: the tasks that are run, their flags, the table at the end."""
 
 import json
 import os
@@ -102,7 +102,7 @@ def test_model(tmp_path):
 
 
 def test_model_without_a_checkpoint(tmp_path):
-    """That is said before the first task begins."""
+    """The error comes before the first task begins."""
     model = write_model(tmp_path / "m", "bert", "vocab.txt")
     with pytest.raises(InputError, match="must hold a checkpoint"):
         model_flags(str(model))

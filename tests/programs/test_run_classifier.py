@@ -70,7 +70,7 @@ def test_single_label(trained):
 
 
 def test_letter_case_of_a_published_checkpoint(job, capsys):
-    """Its folder's name says it, and lower-casing is what happens without --do_lower_case."""
+    """Its folder's name decides, and the default without --do_lower_case is lower-casing."""
     assert job.run(init_checkpoint="models/multi_cased_L-12_H-768_A-12/bert_model.ckpt") == 1
     assert "--do_lower_case must be False for multi_cased_L-12_H-768_A-12" in one_line(capsys)
 

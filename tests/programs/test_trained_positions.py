@@ -1,4 +1,4 @@
-"""How many positions were trained is kept with a model; using more is a warning."""
+"""The number of trained positions is kept with a model; using more causes a warning."""
 
 import json
 
@@ -18,7 +18,7 @@ PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
 
 
 def noted(folder):
-    """What a folder says; None if nothing."""
+    """The number in a folder; None without one."""
     path = folder / "pretraining.json"
     return json.loads(path.read_text())["trained_positions"] if path.exists() else None
 
@@ -94,7 +94,7 @@ def test_a_second_phase(job, tmp_path, capsys):
 
 
 def test_what_is_noted_goes_with_its_model(job, tmp_path):
-    """The folder of another model, of which nothing is known, says nothing."""
+    """The folder of another model, of which nothing is known, has no number."""
     from bert_tf import BertConfig
 
     config = BertConfig.from_json_file(job.output / "bert_config.json")

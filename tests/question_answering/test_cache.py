@@ -1,4 +1,4 @@
-"""The pieces of questions that are kept in a file: taken where they fit, else made anew."""
+"""The cache of tokenized questions: used where it fits, else written again."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Files of questions: what is read, and what is said of those that cannot be."""
+"""Files of questions: what is read, and the errors of those that cannot be."""
 
 import json
 

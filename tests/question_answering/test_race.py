@@ -49,7 +49,7 @@ def test_learns_and_chooses_again(kind, tmp_path):
 
 
 def test_own_lines(tmp_path, capsys):
-    """Files of one's own, of which test has no answers."""
+    """A user's own files, of which test has no answers."""
     write_race_lines(tmp_path / "train.jsonl", 24)
     write_race_lines(tmp_path / "dev.jsonl", 6)
     write_race_lines(tmp_path / "test.jsonl", 3, labelled=False)

@@ -87,7 +87,7 @@ def test_initial_heads():
 
 
 def test_beams_are_the_best_of_all_pairs():
-    """Every start with every end, one by one, by the head that is told the start."""
+    """Every start with every end, one by one, by the head that is given the start."""
     model, batch = span_model(BeamSpanModel), asked_batch(4)
     del batch["start_positions"]
     beams = {name: value.numpy() for name, value in model(batch).items()}

@@ -1,4 +1,4 @@
-"""Windows over long texts: where they are, what they hold, what they are trained for."""
+"""Windows over long texts: their places, their contents, their training targets."""
 
 import numpy as np
 import pytest

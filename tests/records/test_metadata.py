@@ -1,4 +1,4 @@
-"""run_pretraining knows from the JSON file beside the records what they are; reads gzip too."""
+"""run_pretraining reads the format of records from the JSON file beside them; gzip too."""
 
 import gzip
 import json

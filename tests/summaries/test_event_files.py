@@ -13,7 +13,7 @@ from create_pretraining_data.records import tfrecord
 
 
 def run_until(directory, start_step, last_step, loop=2, checkpoints=6):
-    """A run that writes a checkpoint, with an evaluation, every so many steps; not closed."""
+    """A run with a checkpoint and an evaluation every `checkpoints` steps; not closed."""
     reporter = make_reporter(directory, start_step)
     for step in range(start_step + loop, last_step + 1, loop):
         reporter.steps(step, metrics([step] * loop))

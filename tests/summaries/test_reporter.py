@@ -129,7 +129,7 @@ def test_what_a_run_does_not_have_has_no_curve(tmp_path):
 
 
 class OnTheDevice:
-    """Stands in for a tensor that is not computed yet, notes whether somebody wanted it."""
+    """Stands in for a tensor that is not computed yet, and counts how often it is fetched."""
 
     fetched = 0
 

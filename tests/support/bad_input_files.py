@@ -88,7 +88,7 @@ def make_folder(path):
 
 
 def nothing(path):
-    """Leaves the file away."""
+    """Writes no file."""
 
 
 def lost(draw, old):
@@ -274,7 +274,7 @@ DAMAGE = {
     "there": (lost,),
 }
 
-# Damage that the program takes in its stride, or that its good flags do not show.
+# Damage that the program tolerates, or that its good flags do not reveal.
 TAKEN = {
     ("create_pretraining_data", "text.txt", "empty"),  # the work finds no sentence
     ("benchmark_plan", "model/bert_config.json", "a folder"),

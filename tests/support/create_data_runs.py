@@ -1,4 +1,4 @@
-"""Runs of create_pretraining_data on made text that is cut into many small chunks."""
+"""Runs of create_pretraining_data on random text that is cut into many small chunks."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""Reads the arrays in tests/data/golden, which Google's own code computed (SOURCE.md there)."""
+"""Reads what the reference implementations computed (SOURCE.md in tests/data's folders)."""
 
 import json
 

@@ -98,13 +98,7 @@ class PretrainingJob(Job):
         }
 
     def run_apart(self, *arguments, environment=None, **options):
-        """Runs Python with the arguments and returns the `subprocess.CompletedProcess`.
-
-        Args:
-            arguments: for example `*job.argv()`.
-            environment: variables to set.
-            options: of `subprocess.run`.
-        """
+        """Runs Python with the arguments, with `options` of `subprocess.run`; what that returns."""
         paths = [PYTHONPATH, os.environ.get("PYTHONPATH", "")]
         return subprocess.run(
             [sys.executable, *map(str, arguments)],
@@ -116,13 +110,7 @@ class PretrainingJob(Job):
         )
 
     def kill(self, where, step, **flags):
-        """Runs the program in another process that is killed (kill -9).
-
-        Args:
-            where: "step" or "index", as above.
-            step: likewise.
-            flags: as for `argv`.
-        """
+        """Runs the program in another process that is killed (kill -9) at a place as above."""
         flags = self.argv(**flags)[1:]
         same = {"OPTIMIZE_GRAPHS": "" if _graphs_are_plain() else "1"}
         killed = self.run_apart(__file__, "SIGKILL", where, step, *flags, environment=same)

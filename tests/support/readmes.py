@@ -63,7 +63,7 @@ def write(path, text):
 
 
 def bring_text(path):
-    """The sample corpus as a reader's own."""
+    """The sample corpus as the reader's text."""
     path.parent.mkdir(parents=True, exist_ok=True)
     shutil.copy(ROOT / "sample_corpus" / "train.txt", path.parent / "train.txt")
 

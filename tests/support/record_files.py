@@ -1,4 +1,4 @@
-"""Small record files with random contents, for tests of input and training."""
+"""Small record files with random contents, and the batches that workers read of them."""
 
 import dataclasses
 import json
@@ -112,7 +112,7 @@ def packed_features(rng, number, record_format=PACKED, vocab_size=60):
 
 
 def make_files(folder, counts, record_format=FORMAT, seed=0, change=None):
-    """Writes files of so many records each; `change(number, row)` may alter a row."""
+    """Writes files with `counts` records; `change(number, row)` may alter a row."""
     rng = np.random.default_rng(seed)
     paths, number = [], 0
     for i, count in enumerate(counts):
@@ -131,7 +131,7 @@ def make_files(folder, counts, record_format=FORMAT, seed=0, change=None):
 
 
 def describe(path, record_format):
-    """Writes the JSON file beside records, as far as they cannot be read without it."""
+    """Writes the JSON file beside records, with as much as reading them needs."""
     shard = {"file": os.path.basename(path), "size": os.path.getsize(path)}
     description = {
         "kind": KIND,
@@ -152,7 +152,7 @@ def flip_a_byte(path, records, damaged):
 
 
 def workers(count, replicas):
-    """What tells each of so many workers, with so many replicas in all, its part."""
+    """The input context of each of `count` workers with `replicas` replicas in all."""
     return [tf.distribute.InputContext(count, i, replicas) for i in range(count)]
 
 

@@ -20,7 +20,7 @@ def make_reporter(directory, start_step=0, **changes):
 
 
 def metrics(losses, skipped=None, **changes):
-    """What a loop of so many updates returns, on the device; its numbers follow from the losses."""
+    """The tensors that a loop of updates returns, derived from their losses."""
     losses = np.array(losses, np.float32)  # [n]
     values = {
         "masked_lm_loss": losses * 10,

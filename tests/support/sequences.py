@@ -1,4 +1,4 @@
-"""Texts from lists of pieces, sequences as lists again, for tests of pre-training data."""
+"""Small texts, tokenizers for them, and sequences as lists, for tests of pre-training data."""
 
 import collections
 import random

@@ -1,4 +1,4 @@
-"""A small file of questions, a tokenizer for it, and what is true of both."""
+"""Small data sets of the downstream tasks, and tokenizers for them."""
 
 import json
 import random
@@ -70,7 +70,7 @@ def race_article(draw, number, questions=2):
 
 
 def write_race(folder, **articles):
-    """RACE's folders, so many articles in each."""
+    """RACE's folders: split -> how many articles."""
     draw = random.Random(0)
     for split, count in articles.items():
         for number in range(count):

@@ -1,4 +1,4 @@
-"""Tiny models with random batches, for tests of training."""
+"""Tiny models, random batches and examples, and training steps of them."""
 
 import contextlib
 import json
@@ -174,11 +174,7 @@ def gradients_of(step, batch):
 def assert_close(found, expected, share, floor):
     """Arrays by name are equal up to a share of the expected one's largest entry.
 
-    Args:
-        found, expected: dicts of arrays.
-        share: that share.
-        floor: what the largest entry counts as at least: the key bias has a gradient that is
-            zero up to rounding.
+    That entry counts as at least `floor`: the key bias has a gradient of zero up to rounding.
     """
     assert set(found) == set(expected)
     for name, value in expected.items():

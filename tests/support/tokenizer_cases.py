@@ -1,4 +1,4 @@
-"""Tokenizers of every switch on small vocabularies, with texts that are hard for them."""
+"""Tokenizers of every switch, texts that are hard for them, and checks that every one passes."""
 
 import itertools
 import unicodedata

@@ -1,4 +1,4 @@
-"""Trains a tiny model with a head in ways that must all come to the same."""
+"""Trains tiny models in ways that must all give the same result."""
 
 import keras
 import numpy as np
@@ -16,14 +16,9 @@ from bert_tf.training.step import TrainingStep
 
 
 def train(make_model, batch, steps, devices=1, **options):
-    """The state after some steps of AdamW from one seed, and what each step returned.
+    """The state after AdamW's `steps` on a batch of arrays, and what each step returned.
 
-    Args:
-        make_model: called without an argument.
-        batch: arrays.
-        steps: how many.
-        devices: 1 or 2.
-        options: of `TrainingStep`.
+    `make_model` takes no argument; `devices` is 1 or 2; `options` are those of `TrainingStep`.
     """
     strategy = strategy_of(devices)
     keras.utils.set_random_seed(3)
@@ -37,13 +32,10 @@ def train(make_model, batch, steps, devices=1, **options):
 
 
 def assert_split_changes_nothing(make_model, batch, weight, floor=1e-6):
-    """Two devices of two parts each, examples that only fill among them, against one device.
+    """Two devices of two parts each, with examples of weight 0, against one device.
 
-    Args:
-        make_model: called without an argument.
-        batch: arrays of 8 rows, of which the last two only fill the batch.
-        weight: the metric that is the sum of the batch's weights, and that sum.
-        floor: as `assert_close` has it.
+    `batch` has 8 rows, of which the last two have weight 0; `weight` is the metric that is the sum
+    of the weights, and that sum.
     """
     states = []
     for devices, parts, count in ((1, 1, 6), (1, 1, 8), (2, 2, 8)):

@@ -39,7 +39,7 @@ class Worker:
 
 
 def free_ports(count):
-    """Ports that nobody listened on a moment ago, all different."""
+    """Free ports, all different."""
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
         for each in sockets:

@@ -1,4 +1,4 @@
-"""All real text, 50,000 strings of any characters, every code point: minutes, so all is slow."""
+"""All real text, 50,000 random strings, every code point: all slow tests, of minutes."""
 
 import pytest
 

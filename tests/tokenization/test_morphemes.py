@@ -42,7 +42,7 @@ def test_where_grammars_disagree_both_are_right():
 
 @pytest.mark.parametrize("limit", [1_000_000_000, 1_599_999_999])
 def test_too_little_address_space_for_kiwi_is_said_before(monkeypatch, limit):
-    """The analyser's own way is to end the process."""
+    """The analyser itself would end the process."""
     monkeypatch.setattr(resource, "getrlimit", lambda _: (limit, -1))
     message = r"must have 1.6 GB of address space for 1 threads. Received: .* \(ulimit -v\)"
     with pytest.raises(InputError, match=message):

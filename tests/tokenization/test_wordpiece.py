@@ -1,4 +1,4 @@
-"""What the tokenizers promise beyond the recorded outputs: Korean kept whole, errors, files."""
+"""The tokenizers beyond the recorded outputs: Korean kept whole, options, folders."""
 
 import dataclasses
 import os

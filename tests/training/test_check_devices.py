@@ -1,4 +1,4 @@
-"""The program that checks a machine's devices: all right here, and what is not right is told."""
+"""The program that checks a machine's devices passes here, and reports what is wrong."""
 
 import re
 import subprocess

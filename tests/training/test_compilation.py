@@ -1,4 +1,4 @@
-"""What XLA compiles is what was asked for, and on CPUs what is fastest there."""
+"""XLA compiles what --xla asks for; on CPUs auto chooses what is fastest there."""
 
 import json
 import os

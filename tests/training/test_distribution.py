@@ -66,7 +66,7 @@ def test_devices_that_are_not_there(name, monkeypatch):
 
 
 # arguments, devices of the strategy (None: the default one), how many GPUs are left visible
-# (None: nothing was said about it)
+# (None: visibility was not changed)
 GPUS = {
     "auto takes all": ({}, ["GPU:0", "GPU:1", "GPU:2"], None),
     "auto takes two": ({"num_gpus": 2}, ["GPU:0", "GPU:1"], 2),
@@ -95,7 +95,7 @@ def three_gpus(alone, monkeypatch):
 
 
 def visible(count):
-    """What is said to TensorFlow of the first GPUs."""
+    """The call that makes the first GPUs visible."""
     return [] if count is None else [([f"GPU {i}" for i in range(count)], "GPU")]
 
 

@@ -1,4 +1,4 @@
-"""Evaluation during training: what it counts, that it compiles once, the guesses it shows."""
+"""Evaluation during training: its counts, a single compilation, the guesses it shows."""
 
 import dataclasses
 import html

@@ -1,4 +1,4 @@
-"""An objective that nothing but this file knows of is trained, reported, and measured."""
+"""An objective that is defined only in this file is trained, reported, and measured."""
 
 import keras
 import numpy as np

@@ -1,4 +1,4 @@
-"""Memory that runs out, a disk that is full: one line that says what to change."""
+"""Memory that runs out, a disk that is full: one line of error that helps."""
 
 import errno
 

@@ -104,7 +104,7 @@ def test_a_file_system_without_locks_is_a_warning(tmp_path, monkeypatch):
 
 
 def at_step(monkeypatch, step, function):
-    """Calls the function once so many updates are made, before their point is drawn."""
+    """Calls the function after `step` updates, before their point is drawn."""
     steps, waiting = Reporter.steps, [function]
 
     def with_call(self, last_step, metrics):

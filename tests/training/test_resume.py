@@ -1,4 +1,4 @@
-"""Stopped, killed, short of disk, its newest checkpoint damaged: a run ends as it would have."""
+"""A run that was stopped, killed, or lost its newest checkpoint ends as one that was not."""
 
 import os
 import resource

@@ -1,4 +1,4 @@
-"""Memory does not grow: a run of 2,000 steps ends with what it had at step 200."""
+"""Memory does not grow: a run of 2,000 steps ends with as much as it had at step 200."""
 
 import pytest
 from programs import DROPOUT, PretrainingJob, curves

@@ -1,4 +1,4 @@
-"""run_pretraining on two workers of this machine: together, stopped, killed, at odds."""
+"""run_pretraining on two workers of this machine: whole runs, stops, kills, disagreement."""
 
 import os
 import signal
@@ -85,7 +85,7 @@ def whole(tmp_path_factory):
     "record_format, boundaries", ((FORMAT, None), (PACKED_UNMASKED, None), (UNMASKED, "8,12"))
 )
 def test_two_workers_are_as_one_device(tmp_path, record_format, boundaries):
-    """The same weights, an evaluation and an export too; the second worker says and writes none."""
+    """The same weights, evaluation and export; the second worker prints and writes none."""
     job = PretrainingJob(tmp_path, record_format, **NO_DROPOUT)
     flags = {"num_train_steps": 6, "do_eval": True, "export_dir": job.folder / "export"}
     flags |= {
@@ -144,7 +144,7 @@ def test_a_killed_worker_ends_the_other_which_says_why(job, whole):
 
 @pytest.mark.slow
 def test_workers_that_were_started_differently(job):
-    """Flags, and configurations of the same name; each worker is told, in the same line."""
+    """Flags, and configurations of the same name; both workers end with the same line."""
     folder = job.folder / "other"
     folder.mkdir()
     other = PretrainingJob(folder, hidden_size=64)
