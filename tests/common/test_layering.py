@@ -4,8 +4,7 @@ import ast
 import re
 
 import pytest
-from paths import ROOT
-from source_files import FILES, LAYERS, MODULES, OUTSIDE, heavy_imports
+from paths import FILES, LAYERS, MODULES, OUTSIDE, ROOT, heavy_imports
 
 # From the top down, inside a package: a folder may import those after it and, unless it is one of
 # them itself, the package's own files. The model knows of nothing but the packages named here.

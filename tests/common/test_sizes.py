@@ -5,8 +5,7 @@ import collections
 import re
 
 import pytest
-from paths import ROOT
-from source_files import FILES
+from paths import FILES, ROOT
 
 LINES_OF_A_FILE = 350
 LINES_OF_A_FUNCTION = 60  # its docstring not counted

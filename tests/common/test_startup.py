@@ -11,9 +11,8 @@ import time
 from subprocess import PIPE
 
 import pytest
-from paths import ROOT
+from paths import ROOT, heavy_imports
 from programs import PretrainingJob, spoken_lines
-from source_files import heavy_imports
 
 from bert_common import startup
 from run_scripts import programs
