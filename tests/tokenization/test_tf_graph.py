@@ -24,7 +24,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*was made for decomposed text"),
 ]
 
-# The widest of the graph's branches; all others are in test_tokenization_all_text.py.
+# The widest of the graph's branches; all others are in test_all_text.py.
 QUICK = ("character-##-\u2581-eojeol-True", "full-True")
 
 
