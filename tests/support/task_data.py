@@ -7,6 +7,8 @@ import numpy as np
 
 from tokenization import KoreanTokenizer
 
+# === SQuAD ===
+
 CONTEXTS = (
     "임종석은 1989년 2월 15일 서울에서 체포됐다. 그는 학생회관(學生會館) 계단에 있었다.",
     "Ａ대학은  e\u0301tude를\u200b 연주했다…\n끝",
@@ -52,6 +54,8 @@ def write_questions(path, content):
     return path
 
 
+# === RACE ===
+
 RACE_WORDS = ["red", "green", "blue", "tall", "small", "old", "new", "north", "south", "east"]
 
 
@@ -90,6 +94,8 @@ def write_race_lines(path, count, labelled=True):
     path.write_text("".join(lines))
 
 
+# === Questions about numbers ===
+
 WORDS = ["red", "green", "blue", "tall", "small", "old", "new", "north", "south", "the", "a", "of"]
 NUMBERS = ["seven", "nine", "eleven", "twenty"]
 
@@ -112,6 +118,8 @@ def number_questions(count, seed, version_2=False, words=20):
     return {"version": "1", "data": [{"title": "t", "paragraphs": paragraphs}]}
 
 
+# === KLUE's named entities ===
+
 KLUE_HEADER = """## 토큰, 레이블 구분자 : \\t
 ## 토큰 구분자 : \\n
 ## 문장 구분자 : \\n\\n
@@ -127,6 +135,8 @@ def klue_sentence(name, tagged):
     lines += [f"{character}\t{tag}" for character, tag in zip(text, tags.split(), strict=True)]
     return "\n".join(lines) + "\n\n"
 
+
+# === Tables of sentences ===
 
 MNLI = ("index", "sentence1", "sentence2", "label1", "gold_label")
 GOOD, BAD, OTHER = ["good", "nice", "fun"], ["bad", "dull", "sad"], ["the", "film", "is", "a", "so"]
