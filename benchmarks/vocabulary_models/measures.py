@@ -30,17 +30,9 @@ class Bits(NamedTuple):
 
 
 def measure_bits(loss_of, examples, cuts, limit):
-    """Computes bits per character, all pieces at once and one after another.
+    """Computes the `Bits` of examples, all pieces at once and one after another.
 
-    Args:
-        loss_of: a function of a list of `text.row`s that returns the sum of -ln p over their
-            predictions.
-        examples: `Example`s.
-        cuts: the vocabulary's `Cuts`.
-        limit: its `Limits`.
-
-    Returns:
-        `Bits`.
+    `loss_of` takes a list of `text.row`s and returns the sum of -ln p over their predictions.
     """
     most = [  # pieces in a masked span
         max((len(cuts.pieces(example.eojeols, span)) for span in example.masked), default=0)
@@ -59,13 +51,9 @@ def measure_bits(loss_of, examples, cuts, limit):
 
 
 def frequency_bits(counts, symbols, kinds):
-    """The cost in bits of coding symbols by their frequencies.
+    """The bits that symbols cost by their frequencies in the Counter `counts`.
 
-    Args:
-        counts: a Counter of the symbols seen before.
-        symbols: those to code.
-        kinds: how many different symbols there may be; each count is raised by one, so that none
-            is impossible.
+    Each count of the `kinds` of symbols is raised by one, so that none is impossible.
     """
     total = counts.total() + kinds
     return sum(math.log2(total / (counts[symbol] + 1)) for symbol in symbols)
@@ -118,13 +106,7 @@ class Reviews(NamedTuple):
 
 
 def review_arrays(reviews, cuts, length):
-    """Pads reviews.
-
-    Args:
-        reviews: pairs of eojeols and label, truncated so that they fit.
-        cuts: the vocabulary's `Cuts`.
-        length: in pieces, [CLS] and [SEP] included.
-    """
+    """Pads reviews, pairs of eojeols and label, to `length` pieces with [CLS] and [SEP]."""
     tokenizer = cuts.tokenizer
     ids = np.full((len(reviews), length), tokenizer.pad_id, np.int32)
     mask = np.zeros((len(reviews), length), np.int32)
@@ -186,15 +168,9 @@ def finetune(config, checkpoint, train, test, settings, seed):
         # Dense, including that of the embedding table.
         gradients = [tf.convert_to_tensor(gradient) for gradient in gradients]
         gradients, _ = tf.clip_by_global_norm(gradients, CLIP_NORM)
-        rate = optimizer.learning_rate
+        rate = tf.convert_to_tensor(optimizer.learning_rate)
         for variable, gradient in zip(model.trainable_variables, gradients, strict=True):
-            slots = optimizer.slot_variables(variable)
-            values = tuple(slot.value for slot in slots)
-            decayed = optimizer.is_decayed(variable)
-            weight, values = optimizer.updated(variable.value, values, gradient, rate, decayed)
-            variable.assign(weight)
-            for slot, value in zip(slots, values, strict=True):
-                slot.assign(value)
+            optimizer.update_step(gradient, variable, rate)
         optimizer.iterations.assign_add(1)
 
     @tf.function(jit_compile=True)

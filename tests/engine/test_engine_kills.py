@@ -1,4 +1,4 @@
-"""A run that was killed goes on where it was, and writes the same files."""
+"""A killed run resumes where it was, and writes the same files."""
 
 import contextlib
 import errno
@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from data_runs import (
+from create_data_runs import (
     CHUNK_BYTES,
     KILLS,
     SHARDS,
@@ -129,7 +129,7 @@ def is_alive(pid):
 
 
 def test_a_signal_that_is_ignored_changes_nothing(corpus, tmp_path):
-    """A program under nohup goes on when its terminal is closed."""
+    """A program under nohup continues when its terminal is closed."""
     program = start(
         corpus, tmp_path, "--num_workers=2", "--dupe_factor=12", start_new_session=True,
         preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),

@@ -1,4 +1,4 @@
-"""Any number of workers and of tasks writes the same files, and says what they are."""
+"""Any number of workers and of tasks writes the same files, and describes them."""
 
 import collections
 import gzip
@@ -7,15 +7,7 @@ import os
 import shutil
 
 import pytest
-from data_runs import (
-    SHARDS,
-    arguments,
-    contents,
-    records,
-    run,
-    start,
-    until,
-)
+from create_data_runs import SHARDS, arguments, contents, records, run, start, until
 
 from bert_common import progress
 from create_pretraining_data.engine import passes as engine
@@ -57,7 +49,7 @@ def test_shards_are_even_and_whole(whole, corpus, tmp_path):
 
 
 def test_a_shard_holds_records_of_every_chunk_in_random_order(corpus, tmp_path, monkeypatch):
-    """The place of a record says nothing of where its text stood."""
+    """A record's place does not depend on where its text was."""
     documents = [[f"가 {'나' * (1 + i // 20)} 다"] * 2 for i in range(400)]
     (tmp_path / "text.txt").write_text("\n\n".join("\n".join(d) for d in documents))
     output = tmp_path / "out"

@@ -12,7 +12,7 @@ import types
 from pathlib import Path
 
 import pytest
-from data_runs import (
+from create_data_runs import (
     CHUNK_BYTES,
     SHARDS,
     arguments,
@@ -70,7 +70,7 @@ class StandIn:
 
 
 class Sent:
-    """A value that every task gets a copy of its own of."""
+    """A value of which every task gets its own copy."""
 
     def __init__(self, value):
         self.content = pickle.dumps(value)
@@ -232,7 +232,7 @@ def test_signals_are_neither_for_java_nor_for_pyspark(
         def noting(*arguments, **options):
             seen.append(signal.getsignal(signal.SIGINT))
             seen.append(signal.getsignal(signal.SIGTERM))
-            signal.signal(signal.SIGINT, signal.SIG_DFL)  # as pyspark sets a handler of its own
+            signal.signal(signal.SIGINT, signal.SIG_DFL)  # as pyspark sets its own handler
             return wrapped(*arguments, **options)
 
         return noting

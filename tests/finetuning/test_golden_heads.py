@@ -3,16 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from golden import (
-    FORWARD,
-    GOLDEN,
-    GRADIENT,
-    GRADIENT_FLOOR,
-    TRAJECTORY,
-    arrays,
-    encoder,
-    facts,
-)
+from golden import FORWARD, GOLDEN, GRADIENT, GRADIENT_FLOOR, TRAJECTORY, arrays, encoder, facts
 
 from bert_tf import load_google_checkpoint
 from bert_tf.checkpoint import google_variables
@@ -29,7 +20,7 @@ from finetuning.classification.head import (
 CLASSIFIERS = ("head_bert_classifier", "head_albert_classifier")
 REGRESSION = "head_albert_regression_stsb"
 
-# What Google's program for the goldens was told: info.json has what came of it.
+# The flags of Google's program for the goldens; info.json has the results.
 RATE, STEPS, WARMUP = 2e-3, 20, 0
 
 

@@ -5,14 +5,10 @@ import numpy as np
 import oracle
 import pytest
 import tensorflow as tf
-from head_training import assert_split_changes_nothing, assert_xla_and_recomputation_change_nothing
-from tiny import (
-    ONE_LAYER,
-    SIZES,
-    assert_close,
-    computing_in,
-    tensors,
-    tiny_model,
+from tiny_models import ONE_LAYER, SIZES, assert_close, computing_in, tensors, tiny_model
+from training_checks import (
+    assert_split_changes_nothing,
+    assert_xla_and_recomputation_change_nothing,
 )
 
 from bert_tf import BertConfig, BertModel, load_google_checkpoint

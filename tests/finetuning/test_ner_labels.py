@@ -1,4 +1,4 @@
-"""Tags through pieces and back: particles, [UNK], taken-apart syllables, windows, decoding."""
+"""Tags through pieces and back: particles, [UNK], decomposed syllables, windows, decoding."""
 
 import itertools
 import unicodedata
@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_tokenizers import SPECIAL, TEXTS, full_tokenizers, korean_tokenizers
-from shared import SHARED
+from paths import SHARED
+from tokenizer_cases import SPECIAL, TEXTS, full_tokenizers, korean_tokenizers
 
 from finetuning.inputs import pad_rows
 from finetuning.metrics import score_tags
@@ -68,7 +68,7 @@ def made(tmp_path_factory, pieces, **switches):
 # text, the tags of its characters (or words); the pieces; their tags; what comes back where that
 # is not what there was
 CASES = (
-    # A particle with a piece of its own, then one that its noun has swallowed.
+    # A particle that is a piece by itself, then one within its noun's piece.
     ("서울에서", "B-LC I-LC O O", "서울 ##에서", "B-LC O", None),
     ("서울은", "B-LC I-LC O", "서울은", "B-LC", "B-LC I-LC I-LC"),
     (

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from classifier_jobs import Job
-from jobs import one_line
-from made_tokenizers import SPECIAL
+from programs import ClassifierJob, one_line
+from tokenizer_cases import SPECIAL
 
 from finetuning.ner.data import FORMATS, NerDataset, Sentence, tags_of_kinds
 from finetuning.ner.task import NamedEntityRecognition, entities
@@ -62,7 +61,7 @@ def test_sentences_without_an_entity_and_without_a_piece(task):
 
 
 def test_a_file_without_a_piece_is_one_line(tmp_path, capsys):
-    job = Job(tmp_path)
+    job = ClassifierJob(tmp_path)
     job.data.mkdir()
     for name in ("train", "dev"):
         (job.data / f"{name}.txt").write_text("\u200b B-A\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The made data has the statistics of Google's, apart from the bugs that are fixed."""
+"""The data has the statistics of Google's, except where Google's bugs are fixed."""
 
 import collections
 import dataclasses
@@ -10,8 +10,7 @@ import random
 
 import numpy as np
 import pytest
-from paths import TEST_DATA
-from shared import SHARED
+from paths import SHARED, TEST_DATA
 
 from create_pretraining_data.instances import masking
 from create_pretraining_data.instances.counter_based_random import derive_keys
@@ -300,7 +299,7 @@ def test_no_difference_of_lengths_in_100_000_examples(length):
     text = SHARED / "data/kowiki/kowiki_24MB.txt"
     vocabulary = SHARED / "data/vocabs/koelectra.txt"
     if not (text.exists() and vocabulary.exists()):
-        pytest.skip("the Korean Wikipedia sample lies outside the repository")
+        pytest.skip("the Korean Wikipedia sample is not in the repository")
     documents = documents_of(text.read_text(encoding="utf-8"))
     passes = {128: 3, 512: 10}[length]
     made = make_all(documents, KoreanTokenizer(vocabulary), "sop", passes, length)
@@ -326,7 +325,7 @@ def test_lengths_do_not_tell_the_order_of_an_encyclopedia(length):
     text = SHARED / "data/kowiki/kowiki_2MB.txt"
     vocabulary = SHARED / "data/vocabs/koelectra.txt"
     if not (text.exists() and vocabulary.exists()):
-        pytest.skip("the Korean Wikipedia sample lies outside the repository")
+        pytest.skip("the Korean Wikipedia sample is not in the repository")
     tokenizer = KoreanTokenizer(vocabulary)
     documents = documents_of(text.read_text(encoding="utf-8"))
     made = make_all(documents, tokenizer, "sop", 3, length)

@@ -9,7 +9,7 @@ import types
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from shared import SHARED
+from paths import SHARED
 
 from create_pretraining_data.instances import sentences
 from create_pretraining_data.instances.sentences import WINDOW, split_documents, split_line

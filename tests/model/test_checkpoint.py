@@ -1,4 +1,4 @@
-"""Checkpoints: Google's real name tables load, everything that does not fit is one error."""
+"""Checkpoints: Google's tables of names load; one error lists everything that does not fit."""
 
 import csv
 import json
@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 from golden import GOLDEN, arrays, pretraining_model
 from paths import TEST_DATA
-from tiny import ONE_LAYER, make_optimizer, random_batch, tensors, tiny_model
+from tiny_models import ONE_LAYER, make_optimizer, random_batch, tensors, tiny_model
 
 from albert_tf import AlbertConfig, AlbertModel
 from bert_common.errors import InputError
@@ -113,7 +113,7 @@ def test_genuine_saver_checkpoints(folder):
     assert_loaded(model, arrays(folder, "variables.npz"))
 
 
-def test_google_s_optimizer_state_goes_on(tmp_path):
+def test_google_s_optimizer_state_is_continued(tmp_path):
     """The ten-step checkpoint of Google's own LAMB run, moments and step included."""
     model = pretraining_model("albert_optim_lamb")
     optimizer = make_optimizer("lamb", model)
@@ -167,7 +167,7 @@ def test_a_checkpoint_of_ours_round_trips(kind, tmp_path):
     assert_loaded(other, {name: v.numpy() for name, v in google_variables(model).items()})
 
 
-def test_training_goes_on_exactly_where_it_was(tmp_path):
+def test_training_continues_exactly_where_it_was(tmp_path):
     def step_of(model, optimizer):
         strategy = tf.distribute.get_strategy()
         step = TrainingStep(model, optimizer, strategy, xla=False, xla_update=False)

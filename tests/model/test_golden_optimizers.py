@@ -62,7 +62,7 @@ def test_ten_steps(folder, start, optimizer_name, xla):
     for i in range(10):
         metrics = {k: float(v) for k, v in step(batch(batches, i + 1)).items()}
         assert metrics["loss"] == pytest.approx(googles["total_loss"][i], abs=TRAJECTORY)
-        # 0.6 % of the norm tells the true norm from the one with uncounted duplicates.
+        # The true norm and that without duplicates differ by 0.6 %.
         assert metrics["gradient_norm"] == pytest.approx(googles["global_norm"][i], rel=1e-5)
         assert metrics["learning_rate"] == pytest.approx(googles["learning_rate_used"][i], rel=1e-6)
         if i + 1 in (1, 10):

@@ -1,4 +1,4 @@
-"""Whole benchmarks: which tasks are run, with which flags, and the table at the end."""
+"""Whole benchmarks: the tasks that are run, their flags, the table at the end."""
 
 import json
 import os
@@ -8,7 +8,7 @@ import sys
 
 import pytest
 from paths import ROOT
-from tiny import SIZES, tiny_model
+from tiny_models import SIZES, tiny_model
 
 from bert_common.errors import InputError
 from bert_tf.checkpoint import save_google_checkpoint
@@ -102,7 +102,7 @@ def test_model(tmp_path):
 
 
 def test_model_without_a_checkpoint(tmp_path):
-    """That is said before the first task begins."""
+    """The error comes before the first task begins."""
     model = write_model(tmp_path / "m", "bert", "vocab.txt")
     with pytest.raises(InputError, match="must hold a checkpoint"):
         model_flags(str(model))
@@ -200,7 +200,7 @@ printf 'eval_matthews = 0.5\\neval_accuracy = 0.75\\n' > "$out/eval_results.txt"
 """
 
 
-def test_script_goes_on(tmp_path):
+def test_script_continues(tmp_path):
     """A task that was stopped ends the script; started again it leaves out what is done."""
     write_model(tmp_path / "model", "bert", "bert_model.ckpt.index", "vocab.txt")
     write_cola(tmp_path / "glue")

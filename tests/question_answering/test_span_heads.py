@@ -4,12 +4,10 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from head_training import assert_split_changes_nothing, assert_xla_and_recomputation_change_nothing
-from tiny import (
-    ONE_LAYER,
-    assert_close,
-    computing_in,
-    tiny_model,
+from tiny_models import ONE_LAYER, assert_close, computing_in, tiny_model
+from training_checks import (
+    assert_split_changes_nothing,
+    assert_xla_and_recomputation_change_nothing,
 )
 
 from bert_tf import load_google_checkpoint
@@ -89,7 +87,7 @@ def test_initial_heads():
 
 
 def test_beams_are_the_best_of_all_pairs():
-    """Every start with every end, one by one, by the head that is told the start."""
+    """Every start with every end, one by one, by the head that is given the start."""
     model, batch = span_model(BeamSpanModel), asked_batch(4)
     del batch["start_positions"]
     beams = {name: value.numpy() for name, value in model(batch).items()}

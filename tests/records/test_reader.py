@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tensorflow as tf
-from made_records import write_records
-from made_sequences import Sequence, sequences_from
 from paths import TEST_DATA
+from record_files import write_records
+from sequences import Sequence, sequences_from
 
 from bert_common.errors import InputError
 from create_pretraining_data.instances.features import make_features

@@ -1,13 +1,13 @@
-"""An objective that nothing but this file knows of is trained, reported, and measured."""
+"""An objective that is defined only in this file is trained, reported, and measured."""
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from jobs import curves
 from keras import ops
-from made_records import FORMAT, make_files
-from tiny import ONE_LAYER, random_batch, tensors, tiny_model
+from programs import curves
+from record_files import FORMAT, make_files
+from tiny_models import ONE_LAYER, random_batch, tensors, tiny_model
 
 from bert_tf.encoder import EncoderModel
 from bert_tf.layers import call_block, dense

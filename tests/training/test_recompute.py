@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from tiny import (
+from tiny_models import (
     ProbedStep,
     assert_close,
     gradients_of,
@@ -83,7 +83,7 @@ def test_masks_are_drawn_again_and_differ_between_calls(kind):
     # The last layer runs at some positions only: three others have masks of the same shapes.
     sizes = {"num_hidden_layers": 4}
     step = make_step(kind, step_class=ProbedStep, recompute="block", sizes=sizes, dropout=RATE)
-    batch = random_batch(0, padding=False)  # whose attention has zeros of its own
+    batch = random_batch(0, padding=False)  # whose attention contains zeros too
     results = step(tensors(batch))
     masks = [results[f"dropped_{i}"].numpy() for i in range(step.count)]
     # The embeddings' mask, three of each layer; then those again, the last layer's first.

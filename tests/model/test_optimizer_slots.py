@@ -1,11 +1,11 @@
-"""An optimizer with other slots than Adam's trains, is saved, and goes on."""
+"""An optimizer with other slots than Adam's trains, is saved, and continues."""
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 from keras import ops
-from tiny import (
+from tiny_models import (
     ONE_LAYER,
     assert_close,
     random_batch,
@@ -62,7 +62,7 @@ def values_of(state):
 
 
 @pytest.mark.parametrize("devices, xla", ((1, True), (2, False)))
-def test_trains_saves_and_goes_on(tmp_path, devices, xla):
+def test_trains_saves_and_continues(tmp_path, devices, xla):
     strategy, config = strategy_of(devices), TrainingConfig(str(tmp_path), 8, 100)
     state, update = make(strategy, xla)
     before = values_of(state)

@@ -1,6 +1,7 @@
-"""Tiny models with random batches, for tests of training."""
+"""Tiny models, random batches and examples, and training steps of them."""
 
 import contextlib
+import json
 
 import keras
 import numpy as np
@@ -11,6 +12,7 @@ from bert_tf import BertConfig, BertModel, PretrainingModel, attention, dropout
 from bert_tf.checkpoint import google_variables
 from bert_tf.optimization import OPTIMIZERS, WarmupPolynomialDecay
 from bert_tf.training.step import TrainingStep
+from finetuning.examples import Examples
 
 SIZES = {
     "vocab_size": 60,
@@ -36,6 +38,13 @@ def tiny_model(kind="bert", dropout=0.0, **changes):
     if kind == "albert":
         return PretrainingModel(AlbertModel(AlbertConfig(**{"embedding_size": 16, **sizes})))
     return PretrainingModel(BertModel(BertConfig(**sizes)))
+
+
+def write_config(path, kind="bert", **changes):
+    """Writes a configuration of one layer; returns its path."""
+    sizes = {"embedding_size": 16} if kind == "albert" else {}
+    path.write_text(json.dumps({**SIZES, **ONE_LAYER, **sizes, **changes}))
+    return path
 
 
 def make_optimizer(name, model, steps=100):
@@ -165,11 +174,7 @@ def gradients_of(step, batch):
 def assert_close(found, expected, share, floor):
     """Arrays by name are equal up to a share of the expected one's largest entry.
 
-    Args:
-        found, expected: dicts of arrays.
-        share: that share.
-        floor: what the largest entry counts as at least: the key bias has a gradient that is
-            zero up to rounding.
+    That entry counts as at least `floor`: the key bias has a gradient of zero up to rounding.
     """
     assert set(found) == set(expected)
     for name, value in expected.items():
@@ -196,3 +201,19 @@ class ProbedStep(TrainingStep):
             dropout.dropout = attention.dropout = original
         self.count = len(masks)
         return {**sums, **{f"dropped_{i}": mask for i, mask in enumerate(masks)}}, gradients
+
+
+def make_examples(count, seed=0):
+    """Examples whose pieces are their number, of lengths up to 32."""
+    lengths = np.random.default_rng(seed).integers(1, 33, count)
+
+    def make_batch(numbers, length):
+        mask = (np.arange(length) < lengths[numbers, None]).astype(np.int32)
+        return {
+            "input_ids": mask * np.array(numbers, np.int32)[:, None],
+            "input_mask": mask,
+            "label_ids": np.array(numbers, np.int32),
+            "label_weights": np.ones(len(numbers), np.float32),
+        }
+
+    return Examples(lengths, make_batch, [f"example {i}" for i in range(count)])

@@ -1,22 +1,24 @@
-"""Trains a tiny model with a head in ways that must all come to the same."""
+"""Trains tiny models in ways that must all give the same result."""
 
 import keras
 import numpy as np
-from tiny import assert_close, split_batch, strategy_of, training_state
+from tiny_models import (
+    assert_close,
+    make_step,
+    random_batch,
+    split_batch,
+    strategy_of,
+    training_state,
+)
 
 from bert_tf.optimization import OPTIMIZERS
 from bert_tf.training.step import TrainingStep
 
 
 def train(make_model, batch, steps, devices=1, **options):
-    """The state after some steps of AdamW from one seed, and what each step returned.
+    """The state after AdamW's `steps` on a batch of arrays, and what each step returned.
 
-    Args:
-        make_model: called without an argument.
-        batch: arrays.
-        steps: how many.
-        devices: 1 or 2.
-        options: of `TrainingStep`.
+    `make_model` takes no argument; `devices` is 1 or 2; `options` are those of `TrainingStep`.
     """
     strategy = strategy_of(devices)
     keras.utils.set_random_seed(3)
@@ -30,13 +32,10 @@ def train(make_model, batch, steps, devices=1, **options):
 
 
 def assert_split_changes_nothing(make_model, batch, weight, floor=1e-6):
-    """Two devices of two parts each, examples that only fill among them, against one device.
+    """Two devices of two parts each, with examples of weight 0, against one device.
 
-    Args:
-        make_model: called without an argument.
-        batch: arrays of 8 rows, of which the last two only fill the batch.
-        weight: the metric that is the sum of the batch's weights, and that sum.
-        floor: as `assert_close` has it.
+    `batch` has 8 rows, of which the last two have weight 0; `weight` is the metric that is the sum
+    of the weights, and that sum.
     """
     states = []
     for devices, parts, count in ((1, 1, 6), (1, 1, 8), (2, 2, 8)):
@@ -57,3 +56,27 @@ def assert_xla_and_recomputation_change_nothing(make_model, batch, floor=1e-6):
     both, _ = train(make_model, batch, 2, xla=True, recompute="block")
     assert_close(both, plain, 1e-9, floor)
     assert all(np.isfinite(value).all() for value in plain.values())
+
+
+STEPS = 20
+CLOSE = 1e-9
+LAYERS = {"bert": 1, "albert": 2}  # one is traced sooner; that of ALBERT is called twice
+CASES = (("bert", "adamw"), ("albert", "lamb"))
+
+
+def run_steps(kind, optimizer_name, **options):
+    """Losses and gradient norms of every step, then moments and weights by Google's name."""
+    sizes = {"num_hidden_layers": LAYERS[kind]}
+    step = make_step(kind, optimizer_name, sizes=sizes, **options)
+    numbers = []
+    for i in range(STEPS):
+        metrics = step(split_batch(random_batch(i, size=16), step.strategy))
+        # The norm too: clipping hides how long a gradient was.
+        numbers.append([float(metrics["loss"]), float(metrics["gradient_norm"])])
+    return np.array(numbers), {name: values[0] for name, values in training_state(step).items()}
+
+
+def assert_same_training(found, expected):
+    """Losses, norms, weights, moments: equal in float64 up to rounding."""
+    np.testing.assert_allclose(found[0], expected[0], atol=CLOSE, rtol=0)
+    assert_close(found[1], expected[1], CLOSE, floor=1e-4)
