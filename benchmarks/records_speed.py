@@ -90,7 +90,7 @@ def make_step(config):
 
     from bert_tf import BertModel, PretrainingModel, WarmupPolynomialDecay
     from bert_tf.optimization import OPTIMIZERS
-    from bert_tf.training.step import TrainingStep
+    from bert_tf.training.step import StepConfig, TrainingStep
     from bert_tf.training.xla import choose_compilation
 
     keras.utils.set_random_seed(1)
@@ -98,7 +98,7 @@ def make_step(config):
     optimizer = OPTIMIZERS["adamw"](WarmupPolynomialDecay(1e-4, 10_000, 100))
     optimizer.build(model.trainable_variables)
     compiled, strategy = choose_compilation("auto", "float32"), tf.distribute.get_strategy()
-    return TrainingStep(model, optimizer, strategy, xla=compiled.whole, xla_update=compiled.update)
+    return TrainingStep(model, optimizer, strategy, StepConfig(), compiled)
 
 
 def rows(kinds):

@@ -17,12 +17,12 @@ from bert_common.errors import InputError
 from bert_tf.checkpoint_files import exists, remove_checkpoint, rename_checkpoint
 from bert_tf.optimization import OPTIMIZERS
 
-# What a checkpoint may hold beyond a model, as regular expressions: ignored by every model, like
-# the slots of the optimizers.
+# What a checkpoint may hold beyond a model, as regular expressions; a new head's names belong into
+# one of these. Ignored by every model, like the slots of the optimizers:
 COUNTER_NAMES = r"^(global_step|skipped_steps|evaluated_step|data_order)$|^loss_scale"
 TASK_HEAD_NAMES = r"^output_(weights|bias)$|^cls/squad/|^(start_logits|end_logits|answer_class)/"
 
-# Ignored by a model without pre-training heads, such as an encoder.
+# Those of pre-training: ignored by a model that has none of them, such as an encoder.
 HEAD_NAMES = r"^cls/(predictions|seq_relationship)/"
 
 # What TensorFlow's reader raises on a damaged file, depending on where the damage is.
@@ -45,18 +45,12 @@ class DamagedCheckpoint(InputError):
 
 @dataclasses.dataclass(frozen=True)
 class LoadReport:
-    """What loading a checkpoint did, in Google's names.
-
-    Attributes:
-        loaded: variables that were set.
-        missing: variables of the model that the checkpoint lacks, as the caller allowed.
-        ignored: what the checkpoint holds beyond the model.
-    """
+    """What loading a checkpoint did, in Google's names."""
 
     checkpoint: str
-    loaded: tuple
-    missing: tuple
-    ignored: tuple
+    loaded: tuple  # variables that were set
+    missing: tuple  # variables of the model that the checkpoint lacks, as the caller allowed
+    ignored: tuple  # what the checkpoint holds beyond the model
 
     def __str__(self):
         text = f"{self.checkpoint}: {len(self.loaded)} variables loaded"

@@ -161,6 +161,7 @@ class SelfAttention(keras.layers.Layer):
         self.query = dense(config.hidden_size, config, "query", dtype=policy)
         self.key = dense(config.hidden_size, config, "key", dtype=policy)
         self.value = dense(config.hidden_size, config, "value", dtype=policy)
+        # Not called: its rate and its seeds are the attention function's arguments.
         self.dropout = Dropout(rate, name="dropout", dtype=policy)
 
     def build(self, input_shape=None):
@@ -182,8 +183,9 @@ class SelfAttention(keras.layers.Layer):
         batch = ops.shape(x)[0]
 
         def heads(y):
-            y = ops.reshape(y, (batch, y.shape[1], self.num_heads, self.head_size))  # [B, T, N, D]
-            return ops.transpose(y, (0, 2, 1, 3))  # [B, N, T, D]
+            # [B, T, H] -> [B, N, T, D]; Q for T of the queries
+            y = ops.reshape(y, (batch, y.shape[1], self.num_heads, self.head_size))
+            return ops.transpose(y, (0, 2, 1, 3))
 
         context = self.attention_function(
             heads(self.query(queries)),
@@ -248,7 +250,7 @@ class TransformerBlock(keras.layers.Layer):
         y = self.attention_output(self.attention(queries, x, bias, training=training))  # [B, Q, H]
         x = self.attention_layer_norm(queries + self.attention_dropout(y, training=training))
         x = ops.cast(x, self.compute_dtype)
-        y = self.output_dense(self.intermediate(x))  # [B, Q, I] -> [B, Q, H]
+        y = self.output_dense(self.intermediate(x))  # [B, Q, H], over [B, Q, I]
         x = self.output_layer_norm(x + self.output_dropout(y, training=training))
         return ops.cast(x, self.compute_dtype)
 

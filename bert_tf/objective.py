@@ -12,42 +12,33 @@ from keras import ops
 
 @dataclasses.dataclass(frozen=True)
 class Loss:
-    """One of the losses that a model is trained to minimize.
+    """One of the losses that a model is trained to minimize."""
 
-    Attributes:
-        labels: the features that hold what is to be predicted.
-        weights: the feature with the weight of every prediction; 0 for one that only fills a batch.
-        sums: what is added up over the predictions: "loss", "weight", and "correct" if a
-            prediction is either right or wrong.
-        epsilon: added to the sum of weights that the loss is divided by.
-        reported_as: its name in eval_results.txt and on TensorBoard; None for its key in
-            `Objective.losses`.
-        curves: its curves on TensorBoard during training: "loss" or "accuracy" -> description.
-    """
-
-    labels: tuple
+    labels: tuple  # the features that hold what is to be predicted
+    # The feature with the weight of every prediction; 0 for one that only fills a batch.
     weights: str
+    # What is added up over the predictions: "loss", "weight", and "correct" if a prediction is
+    # either right or wrong.
     sums: tuple = ("loss", "correct", "weight")
-    epsilon: float = 0.0
+    epsilon: float = 0.0  # added to the sum of weights that the loss is divided by
+    # Its name in eval_results.txt and on TensorBoard; None for its key in `Objective.losses`.
     reported_as: str | None = None
+    # Its curves on TensorBoard during training: "loss" or "accuracy" -> description.
     curves: dict = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)
 class Objective:
-    """The attribute `objective` of every model that is trained.
+    """The attribute `objective` of every model that is trained."""
 
-    Attributes:
-        losses: name -> `Loss`. The total loss is their sum. The best checkpoint of a pre-training
-            is the one whose first loss is the lowest.
-        loss_sums: (outputs of the model, batch) -> a dict of scalars: NAME_SUM for every loss NAME
-            that the batch has labels of, and each of its `sums`.
-        examples: the loss with one prediction per example: their number is what eval_results.txt
-            calls "examples". None: that is the number of records.
-    """
-
+    # Name -> `Loss`. The total loss is their sum. The best checkpoint of a pre-training is the one
+    # whose first loss is the lowest.
     losses: dict
+    # (outputs of the model, batch) -> a dict of scalars: NAME_SUM for every loss NAME that the
+    # batch has labels of, and each of its `sums`.
     loss_sums: Callable
+    # The loss with one prediction per example: their number is what eval_results.txt calls
+    # "examples". None: that is the number of records.
     examples: str | None = None
 
     def reported_name(self, name):

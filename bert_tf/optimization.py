@@ -65,15 +65,10 @@ class WarmupPolynomialDecay(keras.optimizers.schedules.LearningRateSchedule):
 
 
 class Slot(NamedTuple):
-    """What an optimizer keeps for every weight, in the weight's shape.
+    """What an optimizer keeps for every weight, in the weight's shape."""
 
-    Attributes:
-        suffix: its name in a checkpoint is WEIGHT/SUFFIX, as Google's files have it.
-        initial: its value before the first update.
-    """
-
-    suffix: str
-    initial: float = 0.0
+    suffix: str  # its name in a checkpoint is WEIGHT/SUFFIX, as Google's files have it
+    initial: float = 0.0  # its value before the first update
 
 
 class DecayOptimizer(keras.optimizers.Optimizer):

@@ -20,28 +20,18 @@ CYCLE_LENGTH = 16
 
 @dataclasses.dataclass(frozen=True)
 class BatchPlan:
-    """What decides which records a global batch of a training has.
+    """What decides which records a global batch of a training has."""
 
-    Attributes:
-        files: paths of TFRecord files.
-        record_format: their `RecordFormat`.
-        model_config: the model's configuration, for the checks of ids.
-        examples: how many records the files hold, as `check_records` counts them.
-        batch_size: examples of a global batch.
-        seed: decides the order and, of records without masks, the masks, together with the
-            position.
-        boundaries: lengths that batches are cut to, see `bert_tf.input.length_buckets`; empty: no
-            batch is cut.
-        begins: step and position of the first batch in this order, see `bert_tf.input.data_order`.
-    """
-
-    files: list
-    record_format: object
-    model_config: object
-    examples: int
-    batch_size: int
+    files: list  # paths of TFRecord files
+    record_format: object  # their `RecordFormat`
+    model_config: object  # the model's configuration, for the checks of ids
+    examples: int  # how many records the files hold, as `check_records` counts them
+    batch_size: int  # examples of a global batch
+    # Decides the order and, of records without masks, the masks, together with the position.
     seed: int
+    # Lengths that batches are cut to, see `bert_tf.input.length_buckets`; empty: no batch is cut.
     boundaries: tuple = ()
+    # Step and position of the first batch in this order, see `bert_tf.input.data_order`.
     begins: tuple = (0, 0)
 
     def find(self, step):

@@ -11,25 +11,15 @@ UNKNOWN = -1
 
 
 class DataOrder(NamedTuple):
-    """What decides the order of examples; a checkpoint holds it.
+    """What decides the order of examples; a checkpoint holds it."""
 
-    Attributes:
-        step: updates made before the order's first batch; 0 for a run that begins.
-        position: where that batch begins in the endless order of examples.
-        batch_size: examples of an update.
-        seed: of the shuffle.
-        examples: how many there are.
-        boundaries: the `number_of_boundaries` of the lengths that batches are cut to.
-        data: a number that differs if the examples, or their order, do.
-    """
-
-    step: int
-    position: int
-    batch_size: int
-    seed: int
-    examples: int
-    boundaries: int = UNKNOWN
-    data: int = UNKNOWN
+    step: int  # updates made before the order's first batch; 0 for a run that begins
+    position: int  # where that batch begins in the endless order of examples
+    batch_size: int  # examples of an update
+    seed: int  # of the shuffle
+    examples: int  # how many there are
+    boundaries: int = UNKNOWN  # the `number_of_boundaries` of the lengths that batches are cut to
+    data: int = UNKNOWN  # a number that differs if the examples, or their order, do
 
     def examples_before(self, step):
         """How many examples the updates up to `step` have seen."""

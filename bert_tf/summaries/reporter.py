@@ -28,15 +28,10 @@ UNTIMED_CALLS = 1
 
 
 class Illustrations(NamedTuple):
-    """What TensorBoard shows of an evaluation beside its numbers.
+    """What TensorBoard shows of an evaluation beside its numbers."""
 
-    Attributes:
-        texts: tag -> Markdown.
-        images: tag -> [height, width, 3] uint8.
-    """
-
-    texts: dict
-    images: dict
+    texts: dict  # tag -> Markdown
+    images: dict  # tag -> [height, width, 3] uint8
 
 
 NO_ILLUSTRATIONS = Illustrations({}, {})

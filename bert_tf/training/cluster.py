@@ -20,15 +20,10 @@ ADDRESS = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^\s:/\[\]]+):(\d{1,5})")
 
 @dataclasses.dataclass(frozen=True)
 class Cluster:
-    """The workers of a run.
+    """The workers of a run."""
 
-    Attributes:
-        workers: their addresses, "host:port", the chief's first.
-        index: which of them this process is.
-    """
-
-    workers: tuple
-    index: int
+    workers: tuple  # their addresses, "host:port", the chief's first
+    index: int  # which of them this process is
 
     @property
     def is_chief(self):

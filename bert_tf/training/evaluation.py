@@ -71,7 +71,8 @@ class RecordsEvaluator:
         record_format: their `RecordFormat`.
         batch_size: records of a batch, over all devices.
         max_batches: stop after so many.
-        tokenizer: that of the records, for the masked words that TensorBoard shows, or None.
+        tokenizer: that of the records, for the masked words that TensorBoard shows; None for none,
+            or for a model that predicts no masked words.
 
     Raises:
         InputError: a truncated file.

@@ -19,55 +19,30 @@ from bert_tf.training.interruptions.nonfinite_steps import SkippedSteps
 from bert_tf.training.interruptions.out_of_memory import explain_out_of_memory
 from bert_tf.training.interruptions.signals import StopRequest
 from bert_tf.training.state import BestCheckpoint, TrainingState, save
-from bert_tf.training.step import TrainingStep
+from bert_tf.training.step import StepConfig, TrainingStep
 from bert_tf.training.xla import Compiled
 
 # A signal waits for the loop under way, which should take no longer than this.
 LOOP_SECONDS = 10.0
 
 
-@dataclasses.dataclass(frozen=True)
-class TrainingConfig:
-    """How long to train and what to keep; the fields have the names of their flags.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TrainingConfig(StepConfig):
+    """How long to train and what to keep; the fields have the names of their flags."""
 
-    Attributes:
-        output_dir: where checkpoints and event files go.
-        train_batch_size: examples of an update, over all devices.
-        num_train_steps: updates in all, those before a resume included.
-        gradient_accumulation_steps: microbatches that a device splits its share of a batch into.
-        steps_per_loop: the most updates without returning to Python.
-        recompute: "none" or "block".
-        save_checkpoints_steps: updates between two checkpoints.
-        keep_checkpoint_max: how many of the newest checkpoints are kept; 0 for all.
-        keep_checkpoint_every_steps: steps that are multiples of it are saved and kept; 0 for none.
-        save_summary_steps: updates between two points on TensorBoard.
-        eval_every_steps: updates between two evaluations; 0 for one at the end.
-        patience: training ends after so many evaluations in a row without a new best; 0: never.
-        max_bad_steps: how many steps in a row may have a non-finite loss or gradient.
-        profile_steps: the first and the last update to trace; (0, 0) for none.
-        bucket_boundaries: lengths that batches are cut to, ascending, the last one that of the
-            records; empty: no batch is cut.
-        seed: decides the order of examples, dropout and new weights.
-        xla: "auto", "on" or "off".
-    """
-
-    output_dir: str
-    train_batch_size: int
-    num_train_steps: int
-    gradient_accumulation_steps: int = 1
-    steps_per_loop: int = 1
-    recompute: str = "none"
-    save_checkpoints_steps: int = 1000
-    keep_checkpoint_max: int = 5
-    keep_checkpoint_every_steps: int = 0
-    save_summary_steps: int = 100
-    eval_every_steps: int = 0
-    patience: int = 0
-    max_bad_steps: int = 10
-    profile_steps: tuple = (0, 0)
-    bucket_boundaries: tuple = ()
-    seed: int = 12345
-    xla: str = "auto"
+    output_dir: str  # where checkpoints and event files go
+    train_batch_size: int  # examples of an update, over all devices
+    num_train_steps: int  # updates in all, those before a resume included
+    steps_per_loop: int = 1  # the most updates without returning to Python
+    save_checkpoints_steps: int = 1000  # updates between two checkpoints
+    keep_checkpoint_max: int = 5  # how many of the newest checkpoints are kept; 0 for all
+    keep_checkpoint_every_steps: int = 0  # its multiples are saved and kept; 0 for none
+    save_summary_steps: int = 100  # updates between two points on TensorBoard
+    eval_every_steps: int = 0  # updates between two evaluations; 0 for one at the end
+    patience: int = 0  # evaluations in a row without a new best that end training; 0: never
+    max_bad_steps: int = 10  # how many steps in a row may have a non-finite loss or gradient
+    profile_steps: tuple = (0, 0)  # the first and the last update to trace; (0, 0) for none
+    xla: str = "auto"  # or "on" or "off"
 
 
 def train(
@@ -268,16 +243,7 @@ def _make_steps(state, strategy, data, config):
 
     def make(compilation):
         step = TrainingStep(
-            state.model,
-            state.optimizer,
-            strategy,
-            seed=config.seed,
-            xla=compilation.whole,
-            xla_update=compilation.update,
-            accumulation_steps=config.gradient_accumulation_steps,
-            recompute=config.recompute,
-            loss_scale=state.loss_scale,
-            boundaries=config.bucket_boundaries,
+            state.model, state.optimizer, strategy, config, compilation, state.loss_scale
         )
         batches = iter(data.batches(strategy, config, state.step))
         return functools.partial(step.loop, batches)

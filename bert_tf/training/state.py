@@ -30,25 +30,17 @@ from bert_tf.training.evaluation import read_results, write_results
 
 @dataclasses.dataclass
 class TrainingState:
-    """What changes during training: all of it is in a checkpoint.
+    """What changes during training: all of it is in a checkpoint."""
 
-    Attributes:
-        model: a `PretrainingModel` or another with an `objective`, made in the strategy's scope.
-        optimizer: built for the model, in the same scope.
-        loss_scale: a `LossScale` for float16, or None.
-        step: updates made, including skipped ones.
-        skipped: how many were skipped because loss or gradient was not finite.
-        evaluated: the step of the newest evaluation.
-        order: the `DataOrder`; None before training, and in older checkpoints of fine-tuning,
-            where the order of examples depends on the step alone.
-    """
-
+    # A `PretrainingModel` or another with an `objective`, made in the strategy's scope.
     model: object
-    optimizer: object
-    loss_scale: object = None
-    step: int = 0
-    skipped: int = 0
-    evaluated: int = 0
+    optimizer: object  # built for the model, in the same scope
+    loss_scale: object = None  # a `LossScale` for float16, or None
+    step: int = 0  # updates made, including skipped ones
+    skipped: int = 0  # how many were skipped because loss or gradient was not finite
+    evaluated: int = 0  # the step of the newest evaluation
+    # The `DataOrder`; None before training, and in older checkpoints of fine-tuning, where the
+    # order of examples depends on the step alone.
     order: DataOrder | None = None
 
     def counters(self):

@@ -12,6 +12,7 @@ is clipped by the norm of the whole, then the weights are updated, by a second X
 reads and writes each of them once. A step whose loss or gradient is not finite changes no weight.
 """
 
+import dataclasses
 import functools
 
 import keras
@@ -28,6 +29,20 @@ from bert_tf.training.recompute import recompute_block
 graph = functools.partial(tf.function, autograph=False)
 
 
+@dataclasses.dataclass(frozen=True)
+class StepConfig:
+    """What decides an update; the fields are flags, but for the seed (--random_seed)."""
+
+    # Microbatches that a replica's part of the batch is computed in, one after the other; their
+    # gradients are added up before the one update.
+    gradient_accumulation_steps: int = 1
+    recompute: str = "none"  # or "block", to keep only the input of each block
+    # The lengths that batches with a `BUCKET` are cut to, ascending, the last one that of the
+    # examples; the step is compiled for each of them. Empty: no batch is cut.
+    bucket_boundaries: tuple = ()
+    seed: int = 12345  # together with the step and the replica it decides what dropout drops
+
+
 class TrainingStep:
     """Updates the model by one global batch.
 
@@ -36,45 +51,23 @@ class TrainingStep:
         optimizer: a `bert_tf.optimization.DecayOptimizer`, made in the strategy's scope and built
             with the model's trainable variables.
         strategy: a `tf.distribute.Strategy`.
-        seed: together with the step and the replica it decides what dropout drops.
-        xla: whether XLA compiles the forward and backward pass.
-        xla_update: whether XLA compiles the update.
-        accumulation_steps: microbatches that a replica's part of the batch is computed in, one
-            after the other; their gradients are added up before the one update.
-        recompute: "none", or "block" to keep only the input of each block.
+        config: a `StepConfig`.
+        compilation: what XLA compiles, a `Compilation`.
         loss_scale: a `LossScale` for float16, or None.
-        boundaries: the lengths that batches with a `BUCKET` are cut to; the step is compiled for
-            each of them.
     """
 
-    def __init__(
-        self,
-        model,
-        optimizer,
-        strategy,
-        *,
-        seed=0,
-        xla=True,
-        xla_update=True,
-        accumulation_steps=1,
-        recompute="none",
-        loss_scale=None,
-        boundaries=(),
-    ):
+    def __init__(self, model, optimizer, strategy, config, compilation, loss_scale=None):
         self.model = model
         self.optimizer = optimizer
         self.strategy = strategy
-        self.seed = seed
-        self.accumulation_steps = accumulation_steps
-        self.recompute = recompute
+        self.config = config
         self.loss_scale = loss_scale
-        self.boundaries = boundaries
         self.weights = model.trainable_variables
         self.dtype = self.weights[0].dtype
-        # The states of the dropout layers' seed generators.
+        # Those of the dropout layers' seed generators: the models have no others.
         self.seed_states = model.non_trainable_variables
-        self.forward_backward = graph(self._accumulate, jit_compile=xla)
-        self.apply_gradients = graph(self._apply_gradients, jit_compile=xla_update)
+        self.forward_backward = graph(self._accumulate, jit_compile=compilation.whole)
+        self.apply_gradients = graph(self._apply_gradients, jit_compile=compilation.update)
         self.run = graph(self._distributed_step)
         self.run_loop = graph(self._loop)
 
@@ -142,7 +135,7 @@ class TrainingStep:
         bucket = local_values(self.strategy, batch.pop(BUCKET))[0]
         branches = [
             functools.partial(self._bucketed_step, length, batch, worker_metrics)
-            for length in self.boundaries
+            for length in self.config.bucket_boundaries
         ]
         return tf.switch_case(bucket, branches)
 
@@ -204,7 +197,7 @@ class TrainingStep:
 
         Args:
             weights: a tensor for each variable of `self.weights`.
-            seeds: [accumulation_steps, dropout layers, 2] uint32.
+            seeds: [microbatches, dropout layers, 2] uint32.
             batch: this replica's features.
             divisors: what `Objective.denominators` returns for the global batch.
             scale: what the loss, and with it the gradient, is multiplied by.
@@ -212,7 +205,7 @@ class TrainingStep:
         Returns:
             A dict of scalars, and a list of dense tensors, None for a weight without a gradient.
         """
-        count = self.accumulation_steps
+        count = self.config.gradient_accumulation_steps
         if count == 1:
             return self._microbatch(weights, seeds[0], batch, divisors, scale)
         split = {k: tf.reshape(v, [count, -1, *v.shape[1:]]) for k, v in batch.items()}
@@ -248,7 +241,7 @@ class TrainingStep:
         with tf.GradientTape() as tape, keras.StatelessScope(state_mapping=state) as scope:
             tape.watch(weights)
             run_block = call_block
-            if self.recompute == "block":
+            if self.config.recompute == "block":
                 run_block = functools.partial(recompute_block, scope)
             outputs = self.model(batch, training=True, run_block=run_block)
             sums = self.model.objective.loss_sums(outputs, batch)
@@ -261,12 +254,12 @@ class TrainingStep:
         """New seeds for every dropout layer in every microbatch.
 
         Returns:
-            [accumulation_steps, dropout layers, 2] uint32, a function of (seed, step, replica).
+            [microbatches, dropout layers, 2] uint32, a function of (seed, step, replica).
         """
-        seed = tf.constant([self.seed, 0], tf.int32)
+        seed = tf.constant([self.config.seed, 0], tf.int32)
         for number in (step, replica):
             seed = tf.random.experimental.stateless_fold_in(seed, tf.cast(number, tf.int32))
-        shape = [self.accumulation_steps, len(self.seed_states), 2]
+        shape = [self.config.gradient_accumulation_steps, len(self.seed_states), 2]
         return tf.random.stateless_uniform(shape, seed, minval=None, maxval=None, dtype=tf.uint32)
 
     def _update(self, used, strategy, gradients, rate, factor, finite):

@@ -13,17 +13,12 @@ CLUSTERING_FLAGS = "--tf_xla_cpu_global_jit --tf_xla_ops_to_cluster=FUSIBLE"
 
 
 class Compilation(NamedTuple):
-    """What XLA compiles.
+    """What XLA compiles."""
 
-    Attributes:
-        whole: the forward and backward pass, as one computation.
-        auto_clustering: TensorFlow chooses what of both passes is compiled, except matrix products.
-        update: the optimizer's update.
-    """
-
-    whole: bool
+    whole: bool  # the forward and backward pass, as one computation
+    # TensorFlow chooses what of both passes is compiled, except matrix products.
     auto_clustering: bool
-    update: bool
+    update: bool  # the optimizer's update
 
     def __str__(self):
         if self.auto_clustering:

@@ -19,24 +19,18 @@ HELD_OUT_SHARE = 0.05
 
 
 class Program(NamedTuple):
-    """The parts of the program of one kind of task.
+    """The parts of the program of one kind of task."""
 
-    Attributes:
-        task_flags: the flags that the model's folder records.
-        read_data: (flags) -> a data set with `splits`, a dict split -> whether it has labels.
-        read_split: (dataset, split, data_dir) -> a list of examples, and a dict of how many rows
-            were changed or dropped: for example "left out (short)" -> 3. Needs no TensorFlow.
-        make_task: (flags, dataset, configuration, tokenizer) -> the `DownstreamTask`.
-        changeable: the task flags that may differ from those that the model was trained with.
-        uses_libraries: whether its metrics come from optional libraries.
-    """
-
-    task_flags: tuple
+    task_flags: tuple  # the flags that the model's folder records
+    # (flags) -> a data set with `splits`, a dict split -> whether it has labels.
     read_data: Callable
+    # (dataset, split, data_dir) -> a list of examples, and a dict of how many rows were changed or
+    # dropped: for example "left out (short)" -> 3. Needs no TensorFlow.
     read_split: Callable
-    make_task: Callable
+    make_task: Callable  # (flags, dataset, configuration, tokenizer) -> the `DownstreamTask`
+    # The task flags that may differ from those that the model was trained with.
     changeable: tuple = ("max_seq_length",)
-    uses_libraries: bool = True
+    uses_libraries: bool = True  # whether its metrics come from optional libraries
 
 
 def finetune(given, program):

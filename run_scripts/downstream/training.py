@@ -264,7 +264,7 @@ class FineTuning:
             session.print(f"predictions written to {', '.join(paths)}")
 
     def export(self, state):
-        """Writes a SavedModel into --export_dir."""
+        """Writes a text classifier's SavedModel into --export_dir, a flag of its program alone."""
         flags = self.job.flags
         sizes = flags.max_seq_length, flags.export_dir, flags.threshold_to_export
         self.session.print(f"exported to {export_classifier(state.model, *sizes, self.describe)}")

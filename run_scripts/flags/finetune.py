@@ -17,7 +17,12 @@ from run_scripts.flags.limits import (
     MOST_STEPS,
 )
 from run_scripts.flags.tokenizer import TokenizerFlags
-from run_scripts.flags.training import TrainingFlags, ascending_numbers, check_training_flags
+from run_scripts.flags.training import (
+    OPTIMIZER_NAMES,
+    TrainingFlags,
+    ascending_numbers,
+    check_training_flags,
+)
 from run_scripts.model_folder import find_checkpoint
 
 
@@ -53,7 +58,7 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
     predict_batch_size: int = flag(
         8, "Examples that are predicted together, over all devices.", least=1, most=LARGEST_BATCH
     )
-    optimizer: str = flag("adamw", "Google's AdamW or LAMB.", choices=("adamw", "lamb"))
+    optimizer: str = flag("adamw", "Google's AdamW or LAMB.", choices=OPTIMIZER_NAMES)
     learning_rate: float = flag(
         5e-5, "The learning rate at the end of the warm-up.", above=0, most=HIGHEST_RATE
     )

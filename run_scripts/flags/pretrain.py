@@ -11,6 +11,7 @@ from run_scripts.flags.declaration import PerModel, flag
 from run_scripts.flags.limits import HIGHEST_RATE, LARGEST_BATCH, LONGEST_SEQUENCE
 from run_scripts.flags.tokenizer import TokenizerFlags, open_tokenizer
 from run_scripts.flags.training import (
+    OPTIMIZER_NAMES,
     TrainingFlags,
     ascending_numbers,
     check_checkpoint,
@@ -81,7 +82,7 @@ class PretrainFlags(TrainingFlags):
         most=LARGEST_BATCH,
     )
     optimizer: str = flag(
-        PerModel("adamw", "lamb"), "Google's AdamW or LAMB.", choices=("adamw", "lamb")
+        PerModel("adamw", "lamb"), "Google's AdamW or LAMB.", choices=OPTIMIZER_NAMES
     )
     learning_rate: float = flag(
         PerModel(5e-5, 0.00176),

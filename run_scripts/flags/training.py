@@ -13,6 +13,9 @@ from run_scripts.flags.help_groups import TPU_FLAGS
 from run_scripts.flags.limits import LARGEST_BATCH, MAX_SEED, MOST_DEVICES
 from run_scripts.model_folder import CONFIG_NAMES, find_checkpoint
 
+# The keys of `bert_tf.optimization.OPTIMIZERS`, which is not imported before flags are checked.
+OPTIMIZER_NAMES = ("adamw", "lamb")
+
 CONFIGS = {"bert": BertConfig, "albert": AlbertConfig}
 
 

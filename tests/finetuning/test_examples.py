@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from record_files import workers
-from tiny_models import make_examples, two_devices
+from tiny_models import make_examples, training_config, two_devices
 
 from bert_tf.input.length_buckets import BUCKET, WINDOW, compiling_positions
-from bert_tf.training.loop import TrainingConfig
 from finetuning.examples import (
     LENGTH_STEP,
     MAX_LENGTHS,
@@ -24,7 +23,7 @@ SORTED = UNSORTED_WINDOWS * WINDOW  # the first batch of a sorted window
 
 
 def config(boundaries=(32,), size=4, seed=1):
-    return TrainingConfig("", size, 100, bucket_boundaries=boundaries, seed=seed)
+    return training_config(size=size, bucket_boundaries=boundaries, seed=seed)
 
 
 def order(examples, config, start, end):

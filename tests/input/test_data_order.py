@@ -9,12 +9,11 @@ import pytest
 from programs import NO_DROPOUT, ClassifierJob, PretrainingJob, arrays, spoken_lines
 from record_files import make_files
 from task_data import single_rows, write_splits
-from tiny_models import make_examples
+from tiny_models import make_examples, training_config
 
 from bert_tf.input.batch_plan import BatchPlan, step_records
 from bert_tf.input.data_order import UNKNOWN, DataOrder, number_of_boundaries, sizes_of
 from bert_tf.input.length_buckets import WINDOW
-from bert_tf.training.loop import TrainingConfig
 from bert_tf.training.state import TrainingState
 from create_pretraining_data.records.reader import read_format
 from finetuning.examples import UNSORTED_WINDOWS
@@ -23,7 +22,7 @@ SETTINGS = (8, 1, 40, 0, 77)
 
 
 def examples_config(boundaries, size):
-    return TrainingConfig("", size, 100, bucket_boundaries=boundaries, seed=1)
+    return training_config(size=size, bucket_boundaries=boundaries, seed=1)
 
 
 def test_the_same_settings_keep_the_order():

@@ -88,7 +88,7 @@ def test_replicas_drop_different_units():
 def test_parts_draw_their_own_masks():
     halves = [random_batch(0), random_batch(0)]
     twice = tensors({k: np.concatenate([half[k] for half in halves]) for k in halves[0]})
-    one, two = (make_step(accumulation_steps=n, dropout=RATE) for n in (1, 2))
+    one, two = (make_step(gradient_accumulation_steps=n, dropout=RATE) for n in (1, 2))
     seeds = two._seeds(0, 0)
     rows = seeds.numpy().reshape(-1, 2)
     more = [two._seeds(*place).numpy().reshape(-1, 2) for place in ((1, 0), (0, 1), (1, 1))]

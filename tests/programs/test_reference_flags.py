@@ -76,26 +76,6 @@ def test_every_flag_is_known(program):
     assert set(REFERENCE_FLAGS[program].split()) - ours == set()
 
 
-# The flags of google-research/bert and google-research/albert.
-BERT_PRETRAIN = """
-    bert_config_file input_file output_dir init_checkpoint max_seq_length max_predictions_per_seq
-    do_train do_eval train_batch_size eval_batch_size learning_rate num_train_steps
-    num_warmup_steps save_checkpoints_steps iterations_per_loop max_eval_steps use_tpu tpu_name
-    tpu_zone gcp_project master num_tpu_cores
-"""
-ALBERT_PRETRAIN = """
-    albert_config_file optimizer poly_power start_warmup_step keep_checkpoint_max
-    init_from_group0 masked_lm_budget
-"""
-BERT_CREATE_DATA = """
-    input_file output_file vocab_file do_lower_case do_whole_word_mask max_seq_length
-    max_predictions_per_seq random_seed dupe_factor masked_lm_prob short_seq_prob
-"""
-ALBERT_CREATE_DATA = """
-    spm_model_file input_file_mode do_permutation favor_shorter_ngram random_next_sentence ngram
-"""
-
-
 # Each default for BERT and for ALBERT.
 PRETRAIN_DEFAULTS = {
     "max_seq_length": (128, 512),
@@ -133,16 +113,6 @@ CREATE_DATA_DEFAULTS = {
     "random_next_sentence": (False, False),
     "do_permutation": (False, False),
 }
-
-
-def flag_names(flags_class):
-    """The flags that a program declares."""
-    return {field.name for field in dataclasses.fields(flags_class)}
-
-
-def test_every_flag_of_the_reference_programs_exists():
-    assert set((BERT_PRETRAIN + ALBERT_PRETRAIN).split()) <= flag_names(PretrainFlags)
-    assert set((BERT_CREATE_DATA + ALBERT_CREATE_DATA).split()) <= flag_names(CreateDataFlags)
 
 
 MODEL_TYPES = ("bert", "albert")

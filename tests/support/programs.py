@@ -29,6 +29,15 @@ SENTENCE = {"bert": "next_sentence", "albert": "sentence_order"}
 DROPOUT = {"hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1}
 NO_DROPOUT = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
 
+# The rate depends on num_train_steps: a run that is to be stopped sooner gets the same flags.
+RUN = {
+    "num_train_steps": 20,
+    "save_checkpoints_steps": 6,
+    "save_summary_steps": 3,
+    "keep_checkpoint_max": 0,
+    "xla": "off",  # compiles sooner
+}
+
 
 class Job:
     """A folder with configurations, and ways to run a program on it in this process.

@@ -11,7 +11,9 @@ from albert_tf import AlbertConfig, AlbertModel
 from bert_tf import BertConfig, BertModel, PretrainingModel, attention, dropout
 from bert_tf.checkpoint import google_variables
 from bert_tf.optimization import OPTIMIZERS, WarmupPolynomialDecay
-from bert_tf.training.step import TrainingStep
+from bert_tf.training.loop import TrainingConfig
+from bert_tf.training.step import StepConfig, TrainingStep
+from bert_tf.training.xla import Compilation
 from finetuning.examples import Examples
 
 SIZES = {
@@ -127,8 +129,32 @@ def make_step(
     with strategy.scope(), computing_in(policy):
         model = tiny_model(kind, dropout=dropout, **(sizes or {}))
         optimizer, loss_scale = make_optimizer(optimizer, model), make_loss_scale()
-    options = {"xla": False, "xla_update": False, "loss_scale": loss_scale, **options}
-    return step_class(model, optimizer, strategy, **options)
+    return step_of(
+        model, optimizer, strategy, step_class=step_class, loss_scale=loss_scale, **options
+    )
+
+
+def step_of(
+    model,
+    optimizer,
+    strategy=None,
+    *,
+    step_class=TrainingStep,
+    xla=False,
+    xla_update=False,
+    loss_scale=None,
+    **config,
+):
+    """A training step, without XLA; `config` are fields of `StepConfig`."""
+    strategy = strategy or tf.distribute.get_strategy()
+    compilation = Compilation(whole=xla, auto_clustering=False, update=xla_update)
+    return step_class(model, optimizer, strategy, StepConfig(**config), compilation, loss_scale)
+
+
+def training_config(output_dir="", size=8, **fields):
+    """A `TrainingConfig` of 100 updates of `size` examples."""
+    sizes = {"train_batch_size": size, "num_train_steps": 100}
+    return TrainingConfig(output_dir=str(output_dir), **{**sizes, **fields})
 
 
 def trained_variables(step):

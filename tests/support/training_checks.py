@@ -7,18 +7,18 @@ from tiny_models import (
     make_step,
     random_batch,
     split_batch,
+    step_of,
     strategy_of,
     training_state,
 )
 
 from bert_tf.optimization import OPTIMIZERS
-from bert_tf.training.step import TrainingStep
 
 
 def train(make_model, batch, steps, devices=1, **options):
     """The state after AdamW's `steps` on a batch of arrays, and what each step returned.
 
-    `make_model` takes no argument; `devices` is 1 or 2; `options` are those of `TrainingStep`.
+    `make_model` takes no argument; `devices` is 1 or 2; `options` are those of `step_of`.
     """
     strategy = strategy_of(devices)
     keras.utils.set_random_seed(3)
@@ -26,7 +26,7 @@ def train(make_model, batch, steps, devices=1, **options):
         model = make_model()
         optimizer = OPTIMIZERS["adamw"](1e-2)
         optimizer.build(model.trainable_variables)
-    step = TrainingStep(model, optimizer, strategy, xla_update=False, **options)
+    step = step_of(model, optimizer, strategy, **options)
     metrics = [step(split_batch(batch, strategy)) for _ in range(steps)]
     return {name: values[0] for name, values in training_state(step).items()}, metrics
 
@@ -40,7 +40,7 @@ def assert_split_changes_nothing(make_model, batch, weight, floor=1e-6):
     states = []
     for devices, parts, count in ((1, 1, 6), (1, 1, 8), (2, 2, 8)):
         rows = {name: value[:count] for name, value in batch.items()}
-        options = {"xla": False, "accumulation_steps": parts}
+        options = {"xla": False, "gradient_accumulation_steps": parts}
         state, metrics = train(make_model, rows, 3, devices, **options)
         name, expected = weight
         assert [float(each[name]) for each in metrics] == [expected] * 3

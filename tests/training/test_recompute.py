@@ -45,7 +45,7 @@ def both(kind, sizes=SIZES, **options):
     ),
 )
 def test_equal_gradients_in_float64(float64, kind, parts):
-    kept, again = both(kind, accumulation_steps=parts)
+    kept, again = both(kind, gradient_accumulation_steps=parts)
     assert again[0] == pytest.approx(kept[0], rel=1e-12)
     assert_close(again[1], kept[1], 1e-10, floor=1e-3)
 
@@ -148,7 +148,7 @@ def test_whole_steps_on_two_devices():
             "lamb",
             strategy=two_devices(),
             recompute=recompute,
-            accumulation_steps=2,
+            gradient_accumulation_steps=2,
             dropout=RATE,
         )
         for i in range(2):

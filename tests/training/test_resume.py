@@ -7,20 +7,12 @@ import signal
 
 import numpy as np
 import pytest
-from programs import DROPOUT, NO_DROPOUT, PretrainingJob, arrays, assert_same, curves, one_line
+from programs import DROPOUT, NO_DROPOUT, RUN, PretrainingJob, arrays, assert_same, curves, one_line
 from record_files import UNMASKED
+from tiny_models import training_config
 
 from bert_tf.checkpoint_files import checkpoint_path, list_checkpoints, remove_checkpoint
 from bert_tf.training import loop as training
-
-# The rate depends on num_train_steps: a run that is to be stopped sooner gets the same flags.
-RUN = {
-    "num_train_steps": 20,
-    "save_checkpoints_steps": 6,
-    "save_summary_steps": 3,
-    "keep_checkpoint_max": 0,
-    "xla": "off",  # compiles sooner
-}
 
 
 @pytest.fixture
@@ -268,7 +260,7 @@ def test_two_devices_resume_as_one(job):
 
 def test_few_steps_at_a_time_where_a_step_is_slow():
     """A signal waits for the steps under way."""
-    config = training.TrainingConfig("", 8, 1000, steps_per_loop=10, save_checkpoints_steps=500)
+    config = training_config(num_train_steps=1000, steps_per_loop=10, save_checkpoints_steps=500)
     known = {0: 1, 0.001: 10, 1.0: 10, 2.0: 5, 60.0: 1}
     for seconds, count in known.items():
         assert training.steps_until_stop(100, config, seconds) == count, seconds

@@ -5,21 +5,12 @@ import os
 import signal
 
 import pytest
-from programs import DROPOUT, NO_DROPOUT, PretrainingJob, arrays, assert_same, curves, results
+from programs import DROPOUT, NO_DROPOUT, RUN, PretrainingJob, arrays, assert_same, curves, results
 from record_files import make_files
 
 from bert_tf.checkpoint_files import list_checkpoints
 from bert_tf.training import loop as training
 from bert_tf.training.evaluation import RecordsEvaluator
-
-# The rate depends on num_train_steps: a run that is to be stopped sooner gets the same flags.
-RUN = {
-    "num_train_steps": 20,
-    "save_checkpoints_steps": 6,
-    "save_summary_steps": 3,
-    "keep_checkpoint_max": 0,
-    "xla": "off",  # compiles sooner
-}
 
 
 @pytest.fixture

@@ -44,8 +44,8 @@ def one_device(kind, optimizer_name):
 SPLITS = {
     "XLA": {"xla": True, "xla_update": True},
     "two devices": {"strategy": two_devices},
-    "two parts": {"accumulation_steps": 2, "xla": True},
-    "two parts on two devices": {"strategy": two_devices, "accumulation_steps": 2},
+    "two parts": {"gradient_accumulation_steps": 2, "xla": True},
+    "two parts on two devices": {"strategy": two_devices, "gradient_accumulation_steps": 2},
 }
 
 
@@ -76,7 +76,7 @@ def test_parts_have_different_weights():
 @pytest.mark.parametrize("kind", (pytest.param("bert", marks=pytest.mark.slow), "albert"))
 def test_gradients_in_float32(kind):
     whole, parts = (
-        gradients_of(make_step(kind, accumulation_steps=n), random_batch(0, size=16))
+        gradients_of(make_step(kind, gradient_accumulation_steps=n), random_batch(0, size=16))
         for n in (1, 2)
     )
     assert parts[0] == pytest.approx(whole[0], rel=1e-5)
