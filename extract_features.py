@@ -1,4 +1,4 @@
-"""Launcher: texts in, what the layers of a model make of them out."""
+"""Launcher: texts in, the outputs of a model's layers out."""
 
 import sys
 

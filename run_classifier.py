@@ -1,4 +1,4 @@
-"""Launcher: a pre-trained model in, one that tells texts apart out."""
+"""Launcher: a pre-trained model in, a fine-tuned text classifier out."""
 
 import sys
 

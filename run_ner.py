@@ -1,4 +1,4 @@
-"""Launcher: a pre-trained model in, one that finds named entities out."""
+"""Launcher: a pre-trained model in, one fine-tuned to find named entities out."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Launcher: a pre-trained model in, one that chooses between options out."""
+"""Launcher: a pre-trained model in, one fine-tuned to answer multiple-choice questions out."""
 
 import sys
 

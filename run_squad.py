@@ -1,4 +1,4 @@
-"""Launcher: a pre-trained model in, one that answers questions about texts out."""
+"""Launcher: a pre-trained model in, one fine-tuned to answer questions about texts out."""
 
 import sys
 

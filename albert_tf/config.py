@@ -3,7 +3,13 @@
 import dataclasses
 
 from bert_common.errors import InputError
-from bert_tf.config import COMMON_KEYS, check_sizes, config_from_dict, config_from_json_file
+from bert_tf.config import (
+    COMMON_KEYS,
+    check_sizes,
+    config_from_dict,
+    config_from_json_file,
+    config_from_preset,
+)
 
 # Keys that published files hold beyond the fields, with the value that means this model: Google's
 # released code reads none of them.
@@ -18,8 +24,8 @@ PUBLISHED_KEYS = {
     "num_memory_blocks": 0,
 }
 
-# layers, hidden size, heads, intermediate size (arXiv:1909.11942, table 1, and the version 2
-# files of google-research/albert, which train without dropout).
+# arXiv:1909.11942, table 1, and the version 2 files of google-research/albert, which train without
+# dropout; the columns are `bert_tf.config.PRESET_SIZES`.
 PRESETS = {
     "base": (12, 768, 12, 3072),
     "large": (24, 1024, 16, 4096),
@@ -62,7 +68,7 @@ class AlbertConfig:
 
     @property
     def num_blocks(self):
-        """How many blocks there are, each with weights of its own: layers share them."""
+        """How many blocks have their own weights: layers share them."""
         return self.num_hidden_groups * self.inner_group_num
 
     @property
@@ -83,13 +89,4 @@ class AlbertConfig:
     @classmethod
     def from_preset(cls, name, vocab_size, **changes):
         """One of the published sizes: base, large, xlarge, xxlarge."""
-        if name not in PRESETS:
-            raise InputError(f"The preset must be one of {', '.join(PRESETS)}. Received: {name!r}")
-        layers, hidden, heads, intermediate = PRESETS[name]
-        sizes = {
-            "hidden_size": hidden,
-            "num_hidden_layers": layers,
-            "num_attention_heads": heads,
-            "intermediate_size": intermediate,
-        }
-        return cls(vocab_size=vocab_size, **{**sizes, **changes})
+        return config_from_preset(cls, PRESETS, name, vocab_size=vocab_size, **changes)

@@ -16,33 +16,23 @@ from bert_tf.layers import Embeddings, TransformerBlock, call_block, dense
 _INNER = "bert/encoder/transformer/group_{g}/inner_group_{k}"
 
 # Our variables (path below the model's own name) and Google's (google-research/albert, where
-# the down-projection sits inside "intermediate", and LayerNorm_1 is the second of two).
+# the down-projection sits inside "intermediate", and LayerNorm_1 is the second of two); {w} is
+# kernel or bias, of a layer norm gamma or beta.
 GOOGLE_NAMES = {
     "embeddings/word_embeddings": "bert/embeddings/word_embeddings",
     "embeddings/token_type_embeddings": "bert/embeddings/token_type_embeddings",
     "embeddings/position_embeddings": "bert/embeddings/position_embeddings",
-    "embeddings/layer_norm/gamma": "bert/embeddings/LayerNorm/gamma",
-    "embeddings/layer_norm/beta": "bert/embeddings/LayerNorm/beta",
-    "embedding_projection/kernel": "bert/encoder/embedding_hidden_mapping_in/kernel",
-    "embedding_projection/bias": "bert/encoder/embedding_hidden_mapping_in/bias",
-    "group_{g}_inner_{k}/attention/query/kernel": f"{_INNER}/attention_1/self/query/kernel",
-    "group_{g}_inner_{k}/attention/query/bias": f"{_INNER}/attention_1/self/query/bias",
-    "group_{g}_inner_{k}/attention/key/kernel": f"{_INNER}/attention_1/self/key/kernel",
-    "group_{g}_inner_{k}/attention/key/bias": f"{_INNER}/attention_1/self/key/bias",
-    "group_{g}_inner_{k}/attention/value/kernel": f"{_INNER}/attention_1/self/value/kernel",
-    "group_{g}_inner_{k}/attention/value/bias": f"{_INNER}/attention_1/self/value/bias",
-    "group_{g}_inner_{k}/attention_output/kernel": f"{_INNER}/attention_1/output/dense/kernel",
-    "group_{g}_inner_{k}/attention_output/bias": f"{_INNER}/attention_1/output/dense/bias",
-    "group_{g}_inner_{k}/attention_layer_norm/gamma": f"{_INNER}/LayerNorm/gamma",
-    "group_{g}_inner_{k}/attention_layer_norm/beta": f"{_INNER}/LayerNorm/beta",
-    "group_{g}_inner_{k}/intermediate/kernel": f"{_INNER}/ffn_1/intermediate/dense/kernel",
-    "group_{g}_inner_{k}/intermediate/bias": f"{_INNER}/ffn_1/intermediate/dense/bias",
-    "group_{g}_inner_{k}/output/kernel": f"{_INNER}/ffn_1/intermediate/output/dense/kernel",
-    "group_{g}_inner_{k}/output/bias": f"{_INNER}/ffn_1/intermediate/output/dense/bias",
-    "group_{g}_inner_{k}/output_layer_norm/gamma": f"{_INNER}/LayerNorm_1/gamma",
-    "group_{g}_inner_{k}/output_layer_norm/beta": f"{_INNER}/LayerNorm_1/beta",
-    "pooler/kernel": "bert/pooler/dense/kernel",
-    "pooler/bias": "bert/pooler/dense/bias",
+    "embeddings/layer_norm/{w}": "bert/embeddings/LayerNorm/{w}",
+    "embedding_projection/{w}": "bert/encoder/embedding_hidden_mapping_in/{w}",
+    "group_{g}_inner_{k}/attention/query/{w}": f"{_INNER}/attention_1/self/query/{{w}}",
+    "group_{g}_inner_{k}/attention/key/{w}": f"{_INNER}/attention_1/self/key/{{w}}",
+    "group_{g}_inner_{k}/attention/value/{w}": f"{_INNER}/attention_1/self/value/{{w}}",
+    "group_{g}_inner_{k}/attention_output/{w}": f"{_INNER}/attention_1/output/dense/{{w}}",
+    "group_{g}_inner_{k}/attention_layer_norm/{w}": f"{_INNER}/LayerNorm/{{w}}",
+    "group_{g}_inner_{k}/intermediate/{w}": f"{_INNER}/ffn_1/intermediate/dense/{{w}}",
+    "group_{g}_inner_{k}/output/{w}": f"{_INNER}/ffn_1/intermediate/output/dense/{{w}}",
+    "group_{g}_inner_{k}/output_layer_norm/{w}": f"{_INNER}/LayerNorm_1/{{w}}",
+    "pooler/{w}": "bert/pooler/dense/{w}",
 }
 
 
@@ -64,22 +54,17 @@ class AlbertModel(keras.Model):
         self.config = config
         policy = self.dtype_policy
         self.embeddings = Embeddings(config, name="embeddings", dtype=policy)
+        hidden = config.hidden_size
         # As Google: no projection where the widths are equal.
         self.projection = None
-        if config.embedding_size != config.hidden_size:
-            self.projection = dense(
-                config.hidden_size, config, "embedding_projection", dtype=policy
-            )
+        if config.embedding_size != hidden:
+            self.projection = dense(hidden, config, "embedding_projection", dtype=policy)
+        block = functools.partial(TransformerBlock, config, attention_function, dtype=policy)
         self.groups = [
-            [
-                TransformerBlock(
-                    config, attention_function, name=f"group_{g}_inner_{k}", dtype=policy
-                )
-                for k in range(config.inner_group_num)
-            ]
+            [block(name=f"group_{g}_inner_{k}") for k in range(config.inner_group_num)]
             for g in range(config.num_hidden_groups)
         ]
-        self.pooler = dense(config.hidden_size, config, "pooler", activation="tanh", dtype=policy)
+        self.pooler = dense(hidden, config, "pooler", activation="tanh", dtype=policy)
         self.build()
 
     def build(self, input_shape=None):
@@ -92,12 +77,7 @@ class AlbertModel(keras.Model):
         self.pooler.build((None, self.config.hidden_size))
 
     def call(
-        self,
-        inputs,
-        training=None,
-        return_all_layers=False,
-        positions=None,
-        run_block=call_block,
+        self, inputs, training=None, return_all_layers=False, positions=None, run_block=call_block
     ):
         """As `BertModel.call`, but "embedding_output" is [B, T, E].
 

@@ -1,5 +1,6 @@
-"""What the benchmarks share: configurations, batches, contenders in processes, tables."""
+"""Shared by the benchmarks: configurations, batches, contenders in processes, tables."""
 
+import argparse
 import contextlib
 import dataclasses
 import functools
@@ -40,14 +41,11 @@ def refuse_mixed_cuda(*folders):
     """Ends the program if CUDA libraries of two releases are installed into the same paths.
 
     TensorFlow's extra "and-cuda" installs those of one release, PyPI's torch those of another;
-    both then load those that were installed last.
-
-    Args:
-        folders: where to look for packages; none: all of `sys.path`.
+    both then load those that were installed last. Packages are looked for in `folders`, or in all
+    of `sys.path`.
     """
-    where = {"path": list(folders)} if folders else {}
     releases = {}
-    for distribution in importlib.metadata.distributions(**where):
+    for distribution in importlib.metadata.distributions(path=list(folders) or sys.path):
         name = distribution.metadata["Name"] or ""
         if match := re.fullmatch(r"(nvidia-.+)-cu\d+", name.lower()):
             releases.setdefault(match[1], set()).add(name)
@@ -63,13 +61,18 @@ def refuse_mixed_cuda(*folders):
 def run(program, *flags):
     """Runs one of the project's programs, which must succeed."""
     refuse_mixed_cuda()
-    done = subprocess.run(
-        [sys.executable, str(ROOT / program), *flags], capture_output=True, text=True
-    )
+    command = [sys.executable, str(ROOT / program), *flags]
+    done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         sys.exit(
             f"error: {program} {' '.join(flags)}\n{done.stdout[-1000:]}\n{done.stderr[-2000:]}"
         )
+
+
+def argument_parser(description):
+    """A parser whose --help shows the description as it is written."""
+    formatter = argparse.RawDescriptionHelpFormatter
+    return argparse.ArgumentParser(description=description, formatter_class=formatter)
 
 
 def one_of(*choices):
@@ -128,7 +131,7 @@ def random_batch(config, batch, length, predictions):
 
 
 class Contender:
-    """A contender in a process of its own, or in several that work together.
+    """A contender in a separate process, or in several that work together.
 
     The process builds, compiles and warms up, and then computes only when `run` is called, so that
     several contenders can be alive and take turns. It ends when its standard input is closed.

@@ -71,7 +71,7 @@ def run(arguments, text, objective):
             *arguments.flags.split(),
         ]
         start, peak = time.perf_counter(), 0
-        # In a process group of its own, by which its workers are found.
+        # In a new process group, by which its workers are found.
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, process_group=0)
         while process.poll() is None:
             peak = max(peak, memory_of_group(process.pid))

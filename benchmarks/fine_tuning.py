@@ -32,29 +32,35 @@ LENGTH = 128
 RATE = "throughput/examples_per_second"
 
 
+def common_flags(arguments, output, pretrained):
+    """The flags that every training gets: model, folder, and those after `--`."""
+    return [
+        f"--bert_config_file={arguments.model_dir}/bert_config.json",
+        f"--tokenizer_dir={arguments.model_dir}",
+        f"--output_dir={output}",
+        "--do_train",
+        "--do_eval",
+        "--keep_checkpoint_max=1",
+        *([f"--init_checkpoint={find_checkpoint(arguments.model_dir)}"] if pretrained else []),
+        *arguments.flags,
+    ]
+
+
 def train(arguments, task, output, seed, *flags, pretrained=True):
-    """Fine-tunes and measures unless that is done; returns what is in eval_results.txt."""
+    """Fine-tunes and measures unless that is done; returns the numbers in eval_results.txt."""
     if not read_results(output):
-        start = [f"--init_checkpoint={find_checkpoint(arguments.model_dir)}"] if pretrained else []
         run(
             PROGRAMS[task],
             f"--task_name={task}",
             f"--data_dir={arguments.data_dir}",
-            f"--bert_config_file={arguments.model_dir}/bert_config.json",
-            f"--tokenizer_dir={arguments.model_dir}",
-            f"--output_dir={output}",
-            "--do_train",
-            "--do_eval",
             f"--learning_rate={arguments.learning_rate}",
             f"--num_train_epochs={arguments.epochs}",
             f"--random_seed={seed}",
             f"--max_seq_length={LENGTH}",
             "--eval_batch_size=64",
             "--save_summary_steps=20",
-            "--keep_checkpoint_max=1",
-            *start,
             *flags,
-            *arguments.flags,
+            *common_flags(arguments, output, pretrained),
         )
     return read_results(output)
 
@@ -74,24 +80,16 @@ def compare_buckets(arguments, work_dir):
     for seed in arguments.seeds:
         for way in rates:
             output = work_dir / f"buckets_{way}_{seed}"
-            found = train(arguments, "nsmc", output, seed, f"--bucket_boundaries={way}")
+            results = train(arguments, "nsmc", output, seed, f"--bucket_boundaries={way}")
             rates[way].append(rate_of(output))
-            scores[way].append(found["eval_accuracy"])
+            scores[way].append(results["eval_accuracy"])
     rows = []
-    for way in rates:
+    for way, name in (("auto", "by length"), ("none", "padded")):
         mean, error = mean_and_error(scores[way])
         middle = statistics.median(rates[way])
         spread = (max(rates[way]) - min(rates[way])) / middle
-        rows.append(
-            {
-                "batches": {"auto": "by length", "none": "padded"}[way],
-                "reviews/s": f"{middle:.0f}",
-                "spread": f"{spread:.0%}",
-                "accuracy": f"{mean:.4f}",
-                "standard error": f"{error:.4f}",
-            }
-        )
-    print_table(list(rows[0]), [list(row.values()) for row in rows])
+        rows.append([name, f"{middle:.0f}", f"{spread:.0%}", f"{mean:.4f}", f"{error:.4f}"])
+    print_table(["batches", "reviews/s", "spread", "accuracy", "standard error"], rows)
     pairs = zip(rates["auto"], rates["none"], strict=True)
     ratios = ", ".join(f"{fast / slow:.2f}" for fast, slow in pairs)
     print(f"\nreviews/s, by length over padded, for each seed: {ratios}")
@@ -109,27 +107,27 @@ def compare_cost(arguments, work_dir):
     """Prints a row for each number of updates: the medians over the seeds, run in turn."""
     rows = []
     for steps in arguments.updates:
-        found = {"auto": [], "none": []}
+        seconds = {"auto": [], "none": []}
         for seed in arguments.seeds:
-            for way in found:
+            for way in seconds:
                 output = work_dir / f"cost_{way}_{steps}_{seed}"
                 flags = (f"--bucket_boundaries={way}", f"--train_step={steps}", "--nodo_eval")
                 before = cpu_seconds()
                 train(arguments, "nsmc", output, seed, *flags)
-                found[way].append(cpu_seconds() - before)
-        auto, none = (statistics.median(found[way]) for way in ("auto", "none"))
-        spread = max((max(times) - min(times)) / min(times) for times in found.values())
+                seconds[way].append(cpu_seconds() - before)
+        auto, none = (statistics.median(seconds[way]) for way in ("auto", "none"))
+        spread = max((max(times) - min(times)) / min(times) for times in seconds.values())
         rows.append(
             [f"{steps:,}", f"{auto:.1f}", f"{none:.1f}", f"{auto / none:.2f}", f"{spread:.0%}"]
         )
     print_table(["updates", "by length, CPU s", "padded, CPU s", "ratio", "spread"], rows)
 
 
-def show(found, prefix):
+def show(results, prefix):
     """The results whose names begin with `prefix`, as text."""
     return "; ".join(
         f"{name.removeprefix(prefix)} {value:.4f}"
-        for name, value in found.items()
+        for name, value in results.items()
         if name.startswith(prefix) and name != "eval_loss"
     )
 
@@ -138,15 +136,13 @@ def compare_pretraining(arguments, work_dir):
     """Prints a row for each task: its metrics for each way of starting."""
     rows = []
     for task in arguments.tasks:
-        row = {"task": task}
-        for name, pretrained in (("pre-trained", True), ("random weights", False)):
-            output = work_dir / f"{task}_{'pretrained' if pretrained else 'random'}"
-            found = train(arguments, task, output, arguments.seeds[0], pretrained=pretrained)
-            row[name] = show(found, "eval_")
-        row["no model"] = show(found, "baseline_")
-        row["measured on"] = f"{int(found['examples']):,}"
-        rows.append(row)
-    print_table(list(rows[0]), [list(row.values()) for row in rows])
+        row = [task]
+        for start in ("pretrained", "random"):
+            output, pretrained = work_dir / f"{task}_{start}", start == "pretrained"
+            results = train(arguments, task, output, arguments.seeds[0], pretrained=pretrained)
+            row.append(show(results, "eval_"))
+        rows.append([*row, show(results, "baseline_"), f"{int(results['examples']):,}"])
+    print_table(["task", "pre-trained", "random weights", "no model", "measured on"], rows)
 
 
 COMPARE = {"buckets": compare_buckets, "cost": compare_cost, "pretraining": compare_pretraining}
@@ -163,7 +159,7 @@ def main():
     parser.add_argument("--updates", type=whole_numbers, default=[6, 937])
     parser.add_argument("--epochs", type=float, default=1.0)
     parser.add_argument("--learning_rate", type=float, default=5e-4)
-    parser.add_argument("--work_dir", type=Path, help="kept, to go on; else a temporary folder")
+    parser.add_argument("--work_dir", type=Path, help="to resume from; else a temporary folder")
     parser.add_argument("flags", nargs="*", help="of run_classifier or run_ner, after --")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:

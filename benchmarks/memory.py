@@ -12,7 +12,6 @@ run too, and the result is the largest batch that did fit. The estimate is that 
 `bert_tf.memory_estimate`, which run_pretraining prints before it trains.
 """
 
-import argparse
 import dataclasses
 import math
 
@@ -21,6 +20,7 @@ from common import (
     Contender,
     ContenderFailed,
     add_model_flags,
+    argument_parser,
     one_of,
     print_table,
     read_config,
@@ -129,9 +129,7 @@ def estimated_rows(lengths, config, limit):
 
 def main():
     """Measures, prints the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argument_parser(__doc__)
     add_model_flags(parser)
     parser.add_argument("--recompute", type=one_of("none", "block"), default=["none"])
     parser.add_argument("--xla", choices=("auto", "on", "off"), default="auto")

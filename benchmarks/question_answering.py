@@ -15,6 +15,7 @@ import tempfile
 from pathlib import Path
 
 from common import print_table
+from fine_tuning import common_flags
 
 from bert_tf.training.evaluation import read_results
 from finetuning.question_answering.data import QuestionDataset, read_questions
@@ -22,7 +23,6 @@ from finetuning.question_answering.scores import score_answers
 from finetuning.question_answering.task import character_pairs, nearest_sentence
 from run_scripts.downstream.program import finetune
 from run_scripts.flags.parser import parse
-from run_scripts.model_folder import find_checkpoint
 from run_scripts.squad import PROGRAM, SquadFlags
 
 HELD_OUT = 5  # every fifth article is held out
@@ -73,24 +73,12 @@ RULES = {
 
 
 def train(arguments, splits, output, pretrained):
-    """Fine-tunes and measures unless that is done; returns what is in eval_results.txt."""
+    """Fine-tunes and measures unless that is done; returns the numbers in eval_results.txt."""
     if not read_results(output):
-        start = [f"--init_checkpoint={find_checkpoint(arguments.model_dir)}"] if pretrained else []
-        flags = [
-            "--task_name=korquad",
-            "--train_file=in memory",
-            "--predict_file=in memory",
-            f"--bert_config_file={arguments.model_dir}/bert_config.json",
-            f"--tokenizer_dir={arguments.model_dir}",
-            f"--output_dir={output}",
-            "--do_train",
-            "--do_eval",
-            "--keep_checkpoint_max=1",
-            *start,
-            *arguments.flags,
-        ]
-        files = {split: (questions, 0) for split, questions in splits.items()}
-        dataset = QuestionDataset("korquad", False, files)
+        files = ["--train_file=in memory", "--predict_file=in memory"]
+        flags = ["--task_name=korquad", *files, *common_flags(arguments, output, pretrained)]
+        in_memory = {split: (questions, 0) for split, questions in splits.items()}
+        dataset = QuestionDataset("korquad", False, in_memory)
         program = PROGRAM._replace(read_data=lambda _: dataset)
         finetune(parse(SquadFlags, ["run_squad", *flags]), program)
     return read_results(output)
@@ -101,7 +89,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--model_dir", required=True, help="an --output_dir of run_pretraining")
     parser.add_argument("--input_file", required=True, help="KorQuAD 1.0")
-    parser.add_argument("--work_dir", type=Path, help="kept, to go on; else a temporary folder")
+    parser.add_argument("--work_dir", type=Path, help="to resume from; else a temporary folder")
     parser.add_argument("flags", nargs="*", help="of run_squad, after --")
     arguments = parser.parse_args()
     splits = split_by_article(arguments.input_file)
@@ -113,10 +101,10 @@ def main():
     with tempfile.TemporaryDirectory() as temporary:
         work_dir = arguments.work_dir or Path(temporary)
         for name, pretrained in (("pre-trained", True), ("random weights", False)):
-            found = train(arguments, splits, work_dir / name.replace(" ", "_"), pretrained)
-            rows.append((name, found["eval_exact"], found["eval_f1"]))
-    best = found["eval_reachable_exact"], found["eval_reachable_f1"]
-    rows.append(("the best that can be cut out", *best))
+            results = train(arguments, splits, work_dir / name.replace(" ", "_"), pretrained)
+            rows.append((name, results["eval_exact"], results["eval_f1"]))
+    best = results["eval_reachable_exact"], results["eval_reachable_f1"]
+    rows.append(("the best span of the text", *best))
     cells = [[name, f"{exact:.2f}", f"{f1:.2f}"] for name, exact, f1 in rows]
     print_table(["answers", "exact match", "F1"], cells)
     print(f"\n{len(splits['train']):,} questions to train on, {len(splits['dev']):,} held out")

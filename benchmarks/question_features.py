@@ -15,13 +15,12 @@ the median), questions per second, windows.
 
 import argparse
 import os
-import time
 
 # Before the import of the libraries that read it.
 os.environ["RAYON_NUM_THREADS"] = "2"
 
 from common import median_and_spread, print_table
-from tokenization_speed import hugging_face
+from tokenization_speed import hugging_face, take_turns
 
 from finetuning.question_answering.data import read_questions
 from finetuning.question_answering.windows import SPECIALS, encode_questions, make_windows
@@ -79,18 +78,6 @@ def theirs(tokenizer, questions, threads):
         return count
 
     return run
-
-
-def take_turns(runs, rounds):
-    """The seconds of each run in every round after a first one, which warms up; its windows."""
-    seconds, windows = {name: [] for name in runs}, {}
-    for round_ in range(rounds + 1):
-        for name, run in runs.items():
-            start = time.perf_counter()
-            windows[name] = run()
-            if round_:
-                seconds[name].append(time.perf_counter() - start)
-    return seconds, windows
 
 
 def report(path, folder, rounds):

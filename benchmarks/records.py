@@ -14,14 +14,13 @@ by the same command. Prints a Markdown table with the masked-LM loss on the held
 mean over the seeds, with its standard error.
 """
 
-import argparse
 import dataclasses
 import json
 import math
 import statistics
 from pathlib import Path
 
-from common import print_table, run, whole_numbers
+from common import argument_parser, print_table, run, whole_numbers
 
 from bert_common.progress import with_progress
 from bert_tf.config import BertConfig
@@ -157,9 +156,7 @@ def compare(arguments, comparison):
 
 def main():
     """Trains what is missing, and prints a table for each comparison."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argument_parser(__doc__)
     parser.add_argument("--text", required=True)
     parser.add_argument("--tokenizer_dir", required=True)
     parser.add_argument("--work_dir", required=True, type=Path)

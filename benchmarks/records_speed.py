@@ -9,11 +9,10 @@ Real tokens are those that are not padding; as batches differ, the mean over all
 The pipeline alone reads and parses batches, and masks them if masks are dynamic.
 """
 
-import argparse
 import time
 from pathlib import Path
 
-from common import DROPOUT, median_and_spread, print_table
+from common import DROPOUT, argument_parser, median_and_spread, print_table
 from records import create, real_tokens
 
 from bert_tf.config import PRESETS, BertConfig
@@ -60,7 +59,7 @@ class RecordKind:
         self.tokens = self.batch * real_tokens(self.description)
         self.seconds, self.pipeline = [], []
         self.batches = iter(self._dataset())
-        self.step = make_step(config, arguments) if trains else None
+        self.step = make_step(config) if trains else None
         for _ in range(WARM_UP if trains else 0):
             self.step(next(self.batches))
 
@@ -84,28 +83,22 @@ class RecordKind:
         self.pipeline.append(count / (time.perf_counter() - start))
 
 
-def make_step(config, arguments):
+def make_step(config):
     """A training step as in run_pretraining, on one device."""
     import keras
     import tensorflow as tf
 
     from bert_tf import BertModel, PretrainingModel, WarmupPolynomialDecay
     from bert_tf.optimization import OPTIMIZERS
-    from bert_tf.training.step import TrainingStep
+    from bert_tf.training.step import StepConfig, TrainingStep
     from bert_tf.training.xla import choose_compilation
 
     keras.utils.set_random_seed(1)
     model = PretrainingModel(BertModel(config))
     optimizer = OPTIMIZERS["adamw"](WarmupPolynomialDecay(1e-4, 10_000, 100))
     optimizer.build(model.trainable_variables)
-    compiled = choose_compilation("auto", "float32")
-    return TrainingStep(
-        model,
-        optimizer,
-        tf.distribute.get_strategy(),
-        xla=compiled.whole,
-        xla_update=compiled.update,
-    )
+    compiled, strategy = choose_compilation("auto", "float32"), tf.distribute.get_strategy()
+    return TrainingStep(model, optimizer, strategy, StepConfig(), compiled)
 
 
 def rows(kinds):
@@ -133,9 +126,7 @@ def rows(kinds):
 
 def main():
     """Measures, and prints the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argument_parser(__doc__)
     parser.add_argument("--text", required=True)
     parser.add_argument("--tokenizer_dir", required=True)
     parser.add_argument("--work_dir", required=True, type=Path)

@@ -24,7 +24,7 @@ import unicodedata
 from pathlib import Path
 from typing import NamedTuple
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+from common import print_table
 
 from bert_common.errors import InputError
 from tokenization.comparison import boundaries, open_vocabulary
@@ -32,9 +32,13 @@ from tokenization.comparison import boundaries, open_vocabulary
 # Halves to tune on and to report: every second sentence.
 HALVES = {"all": slice(None), "even": slice(0, None, 2), "odd": slice(1, None, 2)}
 
-
 # With so many lines each contender takes about a second; the rounds are enough for a median.
 SPEED_TEXTS, SPEED_ROUNDS = 20_000, 5
+
+HEADINGS = [
+    "vocabulary", "kind", "pieces", "precision", "recall", "F1", "contracted F1",
+    "pieces per word", "words with [UNK]", "of Hangul",
+]  # fmt: skip
 
 
 class Word(NamedTuple):
@@ -142,15 +146,7 @@ class Scores(NamedTuple):
 
 
 def score(cutter, sentences):
-    """Tokenizes every word, and compares its pieces with its morphemes.
-
-    Args:
-        cutter: a `OpenedVocabulary`.
-        sentences: lists of `Word`.
-
-    Returns:
-        `Scores`.
-    """
+    """Tokenizes every word with an `OpenedVocabulary`; the `Scores` against its morphemes."""
     counts = {False: [0, 0, 0], True: [0, 0, 0]}  # contracted -> hits, wrong, missed
     pieces_seen = words_seen = unknown = unknown_hangul = 0
     for word in (word for sentence in sentences for word in sentence):
@@ -171,15 +167,8 @@ def score(cutter, sentences):
         for i, count in enumerate((hits, len(cut) - hits, len(gold.boundaries) - hits)):
             counts[gold.contracted][i] += count
     precision, recall, f1 = _f1(*counts[False])
-    return Scores(
-        precision,
-        recall,
-        f1,
-        _f1(*counts[True])[2],
-        pieces_seen / words_seen,
-        unknown / words_seen,
-        unknown_hangul,
-    )
+    per_word = pieces_seen / words_seen, unknown / words_seen
+    return Scores(precision, recall, f1, _f1(*counts[True])[2], *per_word, unknown_hangul)
 
 
 def _f1(hits, wrong, missed):
@@ -188,14 +177,21 @@ def _f1(hits, wrong, missed):
     return precision, recall, 2 * hits / (2 * hits + wrong + missed) if hits else 0.0
 
 
+def rows(cutters, sentences):
+    """Yields a row of the table for each vocabulary."""
+    for cutter in cutters:
+        *shares, contracted_f1, pieces, unknown, unknown_hangul = score(cutter, sentences)
+        shares = [f"{share:.3f}" for share in (*shares, contracted_f1)]
+        words = [f"{pieces:.2f}", f"{unknown:.2%}", str(unknown_hangul)]
+        yield [cutter.name, cutter.kind, str(cutter.size), *shares, *words]
+
+
 def main():
     """Measures, and prints the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--conllu", required=True, help="a treebank with morphemes as lemmas")
     parser.add_argument("--vocabs", required=True, help="vocabularies, separated by commas")
-    parser.add_argument(
-        "--sentences", choices=HALVES, default="all", help="every second one, or all"
-    )
+    parser.add_argument("--sentences", choices=HALVES, default="all", help="every second, or all")
     parser.add_argument("--speed", metavar="TEXT", help="UTF-8, one text a line")
     arguments = parser.parse_args()
     vocabs = arguments.vocabs.split(",")
@@ -204,26 +200,12 @@ def main():
         cutters = [open_vocabulary(path) for path in vocabs]
     except (InputError, OSError) as error:
         sys.exit(f"error: {error}")
-    print(
-        "| vocabulary | kind | pieces | precision | recall | F1 | contracted F1 | pieces per word "
-        "| words with [UNK] | of Hangul |"
-    )
-    print("|---|---|---|---|---|---|---|---|---|---|")
-    for cutter in cutters:
-        scores = score(cutter, sentences)
-        print(
-            f"| {cutter.name} | {cutter.kind} | {cutter.size} | {scores.precision:.3f} | "
-            f"{scores.recall:.3f} | {scores.f1:.3f} | {scores.contracted_f1:.3f} | "
-            f"{scores.pieces_per_word:.2f} | {scores.unknown_words:.2%} | "
-            f"{scores.unknown_hangul_words} |",
-            flush=True,
-        )
+    print_table(HEADINGS, rows(cutters, sentences))
     if arguments.speed:
         import tokenization_speed as speed  # here: it imports TensorFlow
 
         texts = speed.read_texts(arguments.speed, None, SPEED_TEXTS)
         wordpiece = [path for path, c in zip(vocabs, cutters, strict=True) if c.kind == "WordPiece"]
-        print()
         speed.report(wordpiece, texts, SPEED_ROUNDS)
 
 

@@ -127,15 +127,15 @@ def contenders(vocabulary, tokenizers, texts):
 
 
 def take_turns(runs, rounds):
-    """The seconds of each run in every round after a first one, which warms up."""
-    seconds = {name: [] for name in runs}
-    for round_ in range(rounds + 1):
+    """The seconds of each run in every round after a first one, which warms up; its last result."""
+    seconds, results = {name: [] for name in runs}, {}
+    for number in range(rounds + 1):
         for name, run in runs.items():
             start = time.perf_counter()
-            run()
-            if round_:
+            results[name] = run()
+            if number:
                 seconds[name].append(time.perf_counter() - start)
-    return seconds
+    return seconds, results
 
 
 def rows_of(path, texts, rounds):
@@ -143,7 +143,7 @@ def rows_of(path, texts, rounds):
     megabytes = sum(len(text.encode("utf-8")) for text in texts) / 1e6
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        seconds = take_turns(dict(contenders(*tokenizers_of(path, folder), texts)), rounds)
+        seconds, _ = take_turns(dict(contenders(*tokenizers_of(path, folder), texts)), rounds)
     for name, taken in seconds.items():
         median, spread = median_and_spread(taken)
         ratios = [theirs / ours for theirs, ours in zip(seconds[REFERENCE], taken, strict=True)]

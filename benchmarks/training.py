@@ -10,11 +10,11 @@ installed is left out. All compute the same: forward with dropout, the losses of
 of sentence pairs, backward, clipping by the global norm, one AdamW update (ALBERT:
 LAMB), on the same batch.
 
-The speed of a shared machine drifts, so every contender stays alive in a process of its own, they
+The speed of a shared machine drifts, so every contender stays alive in a separate process, they
 take turns, and the median of the ratios within a round is reported.
 """
 
-import argparse
+import contextlib
 import dataclasses
 import importlib.util
 import json
@@ -27,6 +27,7 @@ from common import (
     Contender,
     ContenderFailed,
     add_model_flags,
+    argument_parser,
     median_and_spread,
     one_of,
     print_table,
@@ -142,13 +143,12 @@ def share_of_products(task, own, variants, rounds, steps):
     """A note: which share of the step its matrix products and its update take alone."""
     products, _ = best_of("products", variants, TRIAL_ROUNDS, steps)
     update, _ = best_of("update", variants, TRIAL_ROUNDS, steps)
-    matrices = [
-        Contender("matrix", {**task, "precision": name}) for name in ("float32", "bfloat16")
-    ]
+    kinds = ("float32", "bfloat16")
+    matrices = [Contender("matrix", {**task, "precision": kind}) for kind in kinds]
     group = [own, products, update, *matrices]
     times = take_turns(group, rounds, steps)
     shares = [(p + u) / s for s, p, u in zip(*times[:3], strict=True)]
-    (step, products_s, update_s, *matrices_s) = (statistics.median(seconds) for seconds in times)
+    step, products_s, update_s, *matrices_s = map(statistics.median, times)
     share, spread = median_and_spread(shares)
     for contender in group[1:]:
         contender.close()
@@ -166,20 +166,12 @@ def compare_devices(task, rounds, steps):
     cores = sorted(os.sched_getaffinity(0))[:2]
     task = {**task, "cores": cores, "environment": {"CUDA_VISIBLE_DEVICES": "-1"}}
     workers = [f"localhost:{port}" for port in free_ports(2)]
-    worker_tasks = [
-        {
-            **task,
-            "devices": "multi_worker",
-            "cores": cores[i : i + 1],
-            "environment": {
-                **task["environment"],
-                "TF_CONFIG": json.dumps(
-                    {"cluster": {"worker": workers}, "task": {"type": "worker", "index": i}}
-                ),
-            },
-        }
-        for i in range(2)
-    ]
+    worker_tasks = []
+    for i in range(2):
+        tf_config = {"cluster": {"worker": workers}, "task": {"type": "worker", "index": i}}
+        environment = {**task["environment"], "TF_CONFIG": json.dumps(tf_config)}
+        changes = {"cores": cores[i : i + 1], "environment": environment}
+        worker_tasks.append({**task, "devices": "multi_worker", **changes})
     contests = {
         "two logical CPUs, MirroredStrategy": {**task, "devices": "mirrored"},
         "two processes, MultiWorkerMirroredStrategy": worker_tasks,
@@ -190,8 +182,7 @@ def compare_devices(task, rounds, steps):
         two = Contender("project", tasks)
         times = take_turns([one, two], rounds, steps)
         two.close()
-        relative = ratios(times[1], times[0])
-        rows.append([name, *numbers(times[1]), *numbers(relative)])
+        rows.append([name, *numbers(times[1]), *numbers(ratios(times[1], times[0]))])
     one.close()
     return [["one device", *numbers(one.seconds), "1", ""], *rows]
 
@@ -203,21 +194,15 @@ def numbers(values):
 
 
 def free_ports(count):
-    """Free ports of this machine."""
-    sockets = [socket.socket() for _ in range(count)]
-    for one in sockets:
-        one.bind(("localhost", 0))
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
+    """Free ports of this machine, all different."""
+    with contextlib.ExitStack() as stack:
+        servers = [socket.create_server(("localhost", 0)) for _ in range(count)]
+        return [stack.enter_context(server).getsockname()[1] for server in servers]
 
 
 def main():
     """Measures, prints the table and the note under it."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argument_parser(__doc__)
     add_model_flags(parser)
     parser.add_argument("--batch", type=int, default=8)
     parser.add_argument("--length", type=int, default=128)

@@ -25,8 +25,7 @@ TRAINER = {"min_frequency": 2, "limit_alphabet": ALPHABET, "wordpieces_prefix": 
 def learn(files, output_dir, vocab_size):
     """Learns a vocabulary; writes vocab.txt and tokenizer_config.json.
 
-    Returns:
-        The `FullTokenizer` of the vocabulary.
+    Returns the `FullTokenizer` of the vocabulary.
 
     Raises:
         InputError: tokenizers is not installed.

@@ -38,7 +38,6 @@ never masked; the shares of such eojeols are printed. This leaves out words that
 vocabularies that can represent them.
 """
 
-import argparse
 import dataclasses
 import hashlib
 import json
@@ -47,9 +46,7 @@ import statistics
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
-from common import ENVIRONMENT, print_table, whole_numbers
+from common import ENVIRONMENT, argument_parser, print_table, whole_numbers
 
 os.environ.update(ENVIRONMENT)  # before TensorFlow is imported
 
@@ -186,11 +183,9 @@ def digests(paths):
 
 def parse(arguments=None):
     """The command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argument_parser(__doc__)
     parser.add_argument("--vocabs", required=True, help="tokenizers' folders, comma-separated")
-    parser.add_argument("--text", required=True, help="to pre-train on, documents apart")
+    parser.add_argument("--text", required=True, help="to pre-train on; blank lines part documents")
     parser.add_argument("--held_out", required=True, help="text; lines of --text are left out")
     parser.add_argument("--reviews", required=True)
     parser.add_argument("--test_reviews", required=True)

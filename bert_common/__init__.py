@@ -1,1 +1,1 @@
-"""A few small files that every package may use: errors, files, locks, processes, progress."""
+"""Helpers that every package may use: errors, files, locks, processes, progress."""

@@ -41,21 +41,16 @@ def atomic_write(path):
 
 
 def write_json(path, value):
-    """Writes a value as a JSON file, atomically.
-
-    Raises:
-        InputError: the file cannot be written.
-    """
+    """Writes a value as a JSON file with `atomic_write`."""
     text = json.dumps(value, indent=1, ensure_ascii=False) + "\n"
     with atomic_write(path) as file:
         file.write(text.encode("utf-8"))
 
 
 def remove_partial_files(paths):
-    """Removes the partial files that a killed process left for these paths, if there are any.
+    """Removes what killed processes left of files that they wrote with `atomic_write`.
 
-    Args:
-        paths: as given to `atomic_write`; their folders need not exist any more.
+    The folders of the paths need not exist any more.
     """
     folders = filter(os.path.isdir, {os.path.dirname(path) or "." for path in paths})
     names = {os.path.basename(path) for path in paths}

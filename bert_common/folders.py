@@ -1,4 +1,4 @@
-"""Creates the folders that programs write to, and checks the names that they read."""
+"""Checks folders that programs write to, and names that they read."""
 
 import os
 import tempfile
@@ -9,12 +9,8 @@ from bert_common.errors import InputError
 def make_writable(folder: str | os.PathLike, requirement: str) -> None:
     """Creates a folder if it is missing, and checks that a file can be written to it.
 
-    Args:
-        folder: its path.
-        requirement: what must hold, in the words of the error message.
-
     Raises:
-        InputError: the folder cannot be created or written to.
+        InputError: it cannot be created or written to; the message begins with the requirement.
     """
     try:
         os.makedirs(folder, exist_ok=True)

@@ -13,10 +13,7 @@ def parse_json(text):
 
     JSON can express half of a surrogate pair ("\\ud83d", an emoji that was cut in two), UTF-8
     cannot: no string that holds one can be written to a file. One character replaces one
-    character, so offsets into a text stay valid.
-
-    Args:
-        text: str or bytes.
+    character, so offsets into a text stay valid. The text is str or bytes.
 
     Raises:
         ValueError: the text is not JSON; the message gives the reason.
@@ -28,15 +25,7 @@ def parse_json(text):
 
 
 def read_json(text, where):
-    """Parses JSON text as `parse_json` does.
-
-    Args:
-        text: str or bytes.
-        where: the file, with the line if there is one, for the message.
-
-    Raises:
-        InputError: the text is not JSON.
-    """
+    """Parses JSON text as `parse_json` does; an InputError names `where`, the file and the line."""
     try:
         return parse_json(text)
     except ValueError as error:

@@ -14,6 +14,7 @@ import traceback
 from typing import NamedTuple
 
 from bert_common.errors import InputError
+from bert_common.startup import redirect_standard_error
 from bert_common.stop_signals import block_signals
 
 # What `Process.start` raises when the system cannot create another process, or when the server
@@ -52,7 +53,8 @@ def start_workers(plan, tokenizer, count, remedy, preload=()):
     with tempfile.TemporaryFile() as errors:
         try:
             try:
-                with _redirect_standard_error(errors):
+                # A worker that cannot start, or dies, prints many lines; the last gives the reason.
+                with redirect_standard_error(errors):
                     _start(workers, count, preload, (plan, tokenizer, remedy))
             except _START_ERRORS as error:
                 raise InputError(
@@ -61,7 +63,7 @@ def start_workers(plan, tokenizer, count, remedy, preload=()):
                 ) from None
             yield functools.partial(_run, workers, errors, remedy)
         finally:
-            # Without this process, or after an error, their work is of no use.
+            # After an error, or without this process, their work is of no use.
             with block_signals():
                 for worker in workers:
                     worker.process.kill()
@@ -84,25 +86,6 @@ def _start(workers, count, preload, arguments):
                 process = context.Process(target=_work, args=(end, *arguments), daemon=True)
                 process.start()
             workers.append(_Worker(process, pipe))
-
-
-@contextlib.contextmanager
-def _redirect_standard_error(file):
-    """Redirects the standard error of processes started in the block to a file.
-
-    A process that cannot start, or dies, prints many lines, of which the last one gives the reason.
-    """
-    try:
-        standard_error = os.dup(2)
-    except OSError:  # it is closed
-        yield
-        return
-    try:
-        os.dup2(file.fileno(), 2)
-        yield
-    finally:
-        os.dup2(standard_error, 2)
-        os.close(standard_error)
 
 
 def _run(workers, errors, remedy, task, numbers):

@@ -24,11 +24,6 @@ def progress(what, total, unit, done=0, shown=True):
     a pipe) it is a line a minute, the first after a minute, and a last one when the work is done if
     it took that long.
 
-        with progress("encoding", len(texts), "texts") as bar:
-            for text in texts:
-                ...
-                bar.update()
-
     Args:
         what: what is being done, for example "encoding".
         total: how many units there are to do.

@@ -8,6 +8,7 @@ import io
 import os
 import signal
 import sys
+import threading
 
 # The descriptor that `_exit` writes to, as descriptor 2 is discarded while TensorFlow is imported;
 # None before `begin`, that is in a process that is not one of the programs.
@@ -73,6 +74,22 @@ def open_missing_descriptors():
             os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # the lowest free number
 
 
+@contextlib.contextmanager
+def redirect_standard_error(file):
+    """Redirects descriptor 2 to a file, for C++ code and for processes started in the block."""
+    try:
+        standard_error = os.dup(2)
+    except OSError:  # it is closed
+        yield
+        return
+    try:
+        os.dup2(file.fileno(), 2)
+        yield
+    finally:
+        os.dup2(standard_error, 2)
+        os.close(standard_error)
+
+
 class _Output(io.FileIO):
     """A file that discards everything written after its reader has gone."""
 
@@ -108,21 +125,25 @@ def _replace_streams():
 def interruptible():
     """A context in which Ctrl-C raises KeyboardInterrupt, so that resources are closed.
 
-    Outside it, while modules are imported and while the interpreter shuts down, there is nothing to
-    close, and the exception could surface as another one or as a traceback: there the process exits
-    at once. Changes nothing in a process that did not `begin`.
+    Outside it, while modules are imported or the interpreter shuts down, there is nothing to close,
+    and the exception could surface as another one or as a traceback, so the process exits at once.
+    Changes nothing in a process that did not `begin`.
     """
-    return _handling_interrupts(signal.default_int_handler, instead_of=_exit)
+    return replace_interrupt_handler(signal.default_int_handler, instead_of=_exit)
 
 
 def exit_on_interrupt():
     """The opposite of `interruptible`, for imports inside it."""
-    return _handling_interrupts(_exit, instead_of=signal.default_int_handler)
+    if _messages is None:
+        return contextlib.nullcontext()
+    return replace_interrupt_handler(_exit, instead_of=signal.default_int_handler)
 
 
 @contextlib.contextmanager
-def _handling_interrupts(handler, instead_of):
-    ours = _messages is not None and signal.getsignal(signal.SIGINT) is instead_of
+def replace_interrupt_handler(handler, instead_of):
+    """A context with another handler of SIGINT, if the present one is `instead_of`."""
+    main = threading.current_thread() is threading.main_thread()
+    ours = main and signal.getsignal(signal.SIGINT) == instead_of
     if ours:
         signal.signal(signal.SIGINT, handler)
     try:

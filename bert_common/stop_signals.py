@@ -10,10 +10,10 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @contextlib.contextmanager
 def interrupt_once():
-    """Lets the first of the signals raise KeyboardInterrupt, and ignores later ones.
+    """Lets the first of the signals raise KeyboardInterrupt; ignores others during the clean-up.
 
-    So the clean-up is never cut short. A signal that was ignored when the process started (nohup)
-    stays ignored. Outside the main thread nothing changes.
+    A signal that was ignored when the process started (nohup) stays ignored. Outside the main
+    thread nothing changes.
     """
     handlers, stopped = {}, []
 
@@ -47,7 +47,7 @@ def block_signals():
 
 @contextlib.contextmanager
 def block_signals_for_java():
-    """Like `block_signals`, for starting a Java, which unblocks the signals and sets handlers."""
+    """Like `block_signals`, for starting Java, which unblocks the signals and sets handlers."""
     with block_signals():
         handlers = {number: signal.signal(number, signal.SIG_IGN) for number in SIGNALS}
         try:

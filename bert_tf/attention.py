@@ -31,8 +31,8 @@ def attention(
         bias: what `attention_bias` returns, the rows of these queries: [B, 1, 1 or Q, T].
         dropout_rate: the share of the probabilities that is dropped.
         dropout_seed: two integers, as `bert_tf.dropout.dropout` takes them; None for no dropout.
-        return_probabilities: whether to return the probabilities too. No layer asks for them: a
-            function that stands in for this one need not have this argument.
+        return_probabilities: whether to return the probabilities too. No layer asks for them, so
+            a replacement for this function need not take this argument.
 
     Returns:
         The context [B, N, Q, D]; with the probabilities [B, N, Q, T], before dropout, if asked for.
@@ -50,12 +50,12 @@ def attention(
 
 
 def attention_bias(input_mask, segment_index=None):
-    """What is added to the scores so that a token attends to its own sequence alone.
+    """What is added to the scores so that a token attends only to tokens of its own sequence.
 
     Args:
         input_mask: [B, T] integers, 1 for a token and 0 for padding.
-        segment_index: [B, T] integers for packed rows: which of the row's sequences a token
-            belongs to. None for a row that is one sequence.
+        segment_index: [B, T] integers: which sequence of a packed row a token belongs to; None
+            for rows of one sequence.
 
     Returns:
         [B, 1, 1, T] float32, or [B, 1, T, T] for packed rows: 0 where a query may attend to a

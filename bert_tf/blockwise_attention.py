@@ -2,9 +2,9 @@
 
 `blockwise_attention` takes the arguments of `bert_tf.attention.attention` and returns the same
 numbers, dropout included. That one keeps arrays of B x N x Q x T for its gradient; this one keeps
-query, key and value, and computes each block's scores again (Rabe and Staats, arXiv:2112.05682,
-section 3, and FlashAttention, arXiv:2205.14135, section 3.1). A block has whole rows of scores, so its
-softmax is exact: no running maximum, as blocks of keys would need.
+query, key and value, and computes the scores of each block again (Rabe and Staats,
+arXiv:2112.05682, section 3; FlashAttention, arXiv:2205.14135, section 3.1). A block has whole rows
+of scores, so its softmax needs no running maximum, as it would with blocks of keys.
 
 Shapes: B batch, T tokens (keys), Q queries, N heads, D head size, S blocks, C queries of a block.
 """

@@ -17,12 +17,12 @@ from bert_common.errors import InputError
 from bert_tf.checkpoint_files import exists, remove_checkpoint, rename_checkpoint
 from bert_tf.optimization import OPTIMIZERS
 
-# What a checkpoint may hold beyond a model, as regular expressions: ignored by every model, like
-# the slots of the optimizers.
+# What a checkpoint may hold beyond a model, as regular expressions; a new head's names belong into
+# one of these. Ignored by every model, like the slots of the optimizers:
 COUNTER_NAMES = r"^(global_step|skipped_steps|evaluated_step|data_order)$|^loss_scale"
 TASK_HEAD_NAMES = r"^output_(weights|bias)$|^cls/squad/|^(start_logits|end_logits|answer_class)/"
 
-# Ignored by a model without pre-training heads, such as an encoder.
+# Those of pre-training: ignored by a model that has none of them, such as an encoder.
 HEAD_NAMES = r"^cls/(predictions|seq_relationship)/"
 
 # What TensorFlow's reader raises on a damaged file, depending on where the damage is.
@@ -45,24 +45,18 @@ class DamagedCheckpoint(InputError):
 
 @dataclasses.dataclass(frozen=True)
 class LoadReport:
-    """What loading a checkpoint did, all in Google's names.
-
-    Attributes:
-        loaded: variables that were set.
-        missing: variables of the model that the checkpoint lacks, as the caller allowed.
-        ignored: what the checkpoint holds beyond the model.
-    """
+    """What loading a checkpoint did, in Google's names."""
 
     checkpoint: str
-    loaded: tuple
-    missing: tuple
-    ignored: tuple
+    loaded: tuple  # variables that were set
+    missing: tuple  # variables of the model that the checkpoint lacks, as the caller allowed
+    ignored: tuple  # what the checkpoint holds beyond the model
 
     def __str__(self):
         text = f"{self.checkpoint}: {len(self.loaded)} variables loaded"
         if self.missing:
             text += f", {len(self.missing)} keep their initial values ({', '.join(self.missing)})"
-        return text + f", {len(self.ignored)} in the file left alone"
+        return text + f", {len(self.ignored)} in the file ignored"
 
 
 def google_variables(model):
@@ -70,7 +64,7 @@ def google_variables(model):
 
     Args:
         model: a model with a table `google_names` (our path below the model's name -> Google's
-            name, `{...}` standing for a number), and perhaps an `encoder` with a table too.
+            name; `{...}` stands for text without a slash), and perhaps an `encoder` with one too.
 
     Returns:
         A dict: Google's name -> Keras variable, in the order of the model's weights.
@@ -83,14 +77,13 @@ def google_variables(model):
     variables = {}
     for variable in model.trainable_variables:
         owner, path = variable.path.split("/", 1)
-        variables[google_name(tables[owner], path)] = variable
+        variables[_google_name(tables[owner], path)] = variable
     return variables
 
 
-def google_name(table, path):
-    """Google's name of the variable at `path`; a path that no row matches is a KeyError."""
+def _google_name(table, path):
     for ours, googles in table.items():
-        pattern = re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>\\d+)", re.escape(ours))
+        pattern = re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>[^/]+)", re.escape(ours))
         match = re.fullmatch(pattern, path)
         if match:
             return googles.format(**match.groupdict())
@@ -122,13 +115,8 @@ def read_tensor(reader, prefix, name):
         ) from None
 
 
-def ignored_names(variables, optimizers):
-    """What a checkpoint may hold that is no weight of the model, as regular expressions.
-
-    Args:
-        variables: Google's names of the model's weights.
-        optimizers: those that may have written the checkpoint.
-    """
+def _ignored_patterns(variables, optimizers):
+    """Regular expressions for what the optimizers and other models may add to a checkpoint."""
     suffixes = {slot.suffix for optimizer in optimizers for slot in optimizer.slots.values()}
     patterns = [COUNTER_NAMES, TASK_HEAD_NAMES, *(f"/{re.escape(suffix)}$" for suffix in suffixes)]
     if not any(re.search(HEAD_NAMES, name) for name in variables):
@@ -137,7 +125,7 @@ def ignored_names(variables, optimizers):
 
 
 def load_google_checkpoint(model, checkpoint_prefix, allow_missing=(), *, optimizer=None):
-    """Sets a model's weights from a checkpoint of Google's, or from one of this project.
+    """Sets a model's weights from a checkpoint that Google or this project made.
 
     Args:
         model: a BertModel, an AlbertModel, or a model around one of them.
@@ -150,36 +138,30 @@ def load_google_checkpoint(model, checkpoint_prefix, allow_missing=(), *, optimi
         A `LoadReport`.
 
     Raises:
-        InputError: no such checkpoint; or variables that are missing, unexpected, or of
-            another shape, listed in one message (the first 20 of them, with the number of
-            the rest), before any weight is changed; or an `allow_missing` that matches no name.
+        InputError: no such checkpoint; variables that are missing, unexpected, or of another
+            shape, listed in one message (`SHOWN_PROBLEMS` of them) before any weight is changed;
+            or an `allow_missing` that matches no name.
     """
     reader = open_checkpoint(checkpoint_prefix)
     shapes = reader.get_variable_to_shape_map()
     variables = google_variables(model)
-    missing = [name for name in variables if name not in shapes]
     for beginning in allow_missing:
         if not any(name.startswith(beginning) for name in variables):
             raise InputError(
-                "what may be missing must be the beginning of a variable's name. "
-                f"Received: {beginning!r}, which none of {', '.join(list(variables)[-2:])}, ... has"
+                "allow_missing must hold beginnings of variable names. Received: "
+                f"{beginning!r}, but the names are {', '.join(list(variables)[-2:])}, ..."
             )
     optimizers = [*OPTIMIZERS.values(), *([optimizer] if optimizer else [])]
-    patterns = ignored_names(variables, optimizers)
-    ignored = [
-        name
-        for name in sorted(shapes)
-        if name not in variables and any(re.search(pattern, name) for pattern in patterns)
-    ]
-    problems = [
-        f"- {name}: missing" for name in missing if not name.startswith(tuple(allow_missing))
-    ]
-    problems += [
-        f"+ {name} {shapes[name]}: not part of the model"
-        for name in sorted(shapes)
-        if name not in variables and name not in ignored
-    ]
+    patterns = _ignored_patterns(variables, optimizers)
     loaded = [name for name in variables if name in shapes]
+    missing = [name for name in variables if name not in shapes]
+    others = [name for name in sorted(shapes) if name not in variables]
+    ignored = [name for name in others if any(re.search(pattern, name) for pattern in patterns)]
+    needed = [name for name in missing if not name.startswith(tuple(allow_missing))]
+    problems = [f"- {name}: missing" for name in needed]
+    problems += [
+        f"+ {name} {shapes[name]}: not part of the model" for name in others if name not in ignored
+    ]
     problems += [
         f"! {name}: the model has {list(variables[name].shape)}, the file {shapes[name]}"
         for name in loaded
@@ -243,8 +225,7 @@ def save_training_state(prefix, model, optimizer, step, counters=None):
 
     Args:
         prefix: the checkpoint's name, usually OUTPUT_DIR/model.ckpt-STEP.
-        model: the model that is trained.
-        optimizer: a `bert_tf.optimization.DecayOptimizer`, built.
+        model, optimizer: the model, and a `bert_tf.optimization.DecayOptimizer` built for it.
         step: updates made so far.
         counters: a dict of numbers or arrays under names of `COUNTERS`, or None.
     """

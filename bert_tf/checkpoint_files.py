@@ -49,7 +49,7 @@ def latest_checkpoint(directory):
 
 
 def list_other_checkpoints(directory):
-    """The checkpoints whose names are not this project's, in the order of their names."""
+    """The checkpoints whose names are not this project's, sorted."""
     indexes = glob.glob(os.path.join(glob.escape(str(directory)), "*.index"))
     ours = re.compile(rf"{re.escape(EXPORTED_NAME)}(-\d+)?|{_ASIDE}.*|.*\.tmp-\d+")
     prefixes = [path.removesuffix(".index") for path in sorted(indexes)]
@@ -84,17 +84,16 @@ def remove_unfinished(directory):
 
 
 def keep_newest(directory, count, every=0):
-    """Removes all but the newest checkpoints, and lists the others with `note_checkpoints`.
+    """Removes all but the newest checkpoints, and lists these with `note_checkpoints`.
 
     Args:
         directory: the run's directory.
-        count: how many stay; 0 for all.
-        every: checkpoints whose step is a multiple of it stay too, and are not counted; 0 for
-            none.
+        count: how many to keep; 0 for all.
+        every: checkpoints at its multiples are kept too, and are not counted; 0 for none.
     """
     if count:
-        passing = [step for step in list_checkpoints(directory) if not every or step % every]
-        for step in passing[:-count]:
+        counted = [step for step in list_checkpoints(directory) if not every or step % every]
+        for step in counted[:-count]:
             remove_checkpoint(checkpoint_path(directory, step))
     note_checkpoints(directory)
 

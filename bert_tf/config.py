@@ -43,15 +43,18 @@ LARGEST_SIZE = 2**31 - 1
 
 ACTIVATION_NAMES = ("linear", "relu", "gelu", "tanh")  # as bert/modeling.py get_activation
 
-# layers, hidden size, heads (google-research/bert README; the small ones are of
-# "Well-Read Students Learn Better", arXiv:1908.08962, table 2). Intermediate is 4 x hidden.
+# The columns of a table of published sizes.
+PRESET_SIZES = ("num_hidden_layers", "hidden_size", "num_attention_heads", "intermediate_size")
+
+# google-research/bert README; the small ones are of "Well-Read Students Learn Better",
+# arXiv:1908.08962, table 2.
 PRESETS = {
-    "tiny": (2, 128, 2),
-    "mini": (4, 256, 4),
-    "small": (4, 512, 8),
-    "medium": (8, 512, 8),
-    "base": (12, 768, 12),
-    "large": (24, 1024, 16),
+    "tiny": (2, 128, 2, 512),
+    "mini": (4, 256, 4, 1024),
+    "small": (4, 512, 8, 2048),
+    "medium": (8, 512, 8, 2048),
+    "base": (12, 768, 12, 3072),
+    "large": (24, 1024, 16, 4096),
 }
 
 
@@ -85,7 +88,7 @@ class BertConfig:
 
     @property
     def num_blocks(self):
-        """How many blocks there are, each with weights of its own: one a layer."""
+        """How many blocks have their own weights: one per layer."""
         return self.num_hidden_layers
 
     @property
@@ -106,17 +109,16 @@ class BertConfig:
     @classmethod
     def from_preset(cls, name, vocab_size, **changes):
         """One of the published sizes: tiny, mini, small, medium, base, large."""
-        if name not in PRESETS:
-            raise InputError(f"The preset must be one of {', '.join(PRESETS)}. Received: {name!r}")
-        layers, hidden, heads = PRESETS[name]
-        sizes = {
-            "hidden_size": hidden,
-            "num_hidden_layers": layers,
-            "num_attention_heads": heads,
-            "intermediate_size": 4 * hidden,
-            "type_vocab_size": 2,
-        }
-        return cls(vocab_size=vocab_size, **{**sizes, **changes})
+        return config_from_preset(
+            cls, PRESETS, name, vocab_size=vocab_size, **{"type_vocab_size": 2, **changes}
+        )
+
+
+def config_from_preset(cls, presets, name, **values):
+    """Makes a `cls` of a published size; `values` are other sizes, and replace published ones."""
+    if name not in presets:
+        raise InputError(f"The preset must be one of {', '.join(presets)}. Received: {name!r}")
+    return cls(**{**dict(zip(PRESET_SIZES, presets[name], strict=True)), **values})
 
 
 def config_from_json_file(cls, path, published_keys):
@@ -138,7 +140,7 @@ def config_from_json_file(cls, path, published_keys):
 
 
 def config_from_dict(cls, values, published_keys, source):
-    """Makes a `cls` from a dict; an unknown key is an error.
+    """Makes a `cls` from a dict.
 
     Args:
         cls: the configuration's class.
@@ -148,7 +150,7 @@ def config_from_dict(cls, values, published_keys, source):
 
     Raises:
         InputError: an unknown key, no vocab_size, or values that mean another model or that `cls`
-            refuses.
+            rejects.
     """
     known = {field.name for field in dataclasses.fields(cls)}
     unknown = sorted(set(values) - known - set(published_keys))
@@ -171,11 +173,7 @@ def config_from_dict(cls, values, published_keys, source):
 
 
 def check_sizes(config):
-    """Checks what BERT's and ALBERT's configurations have in common.
-
-    Raises:
-        InputError: a value out of its range, or sizes that contradict each other.
-    """
+    """Raises the InputErrors that `BertConfig` and `AlbertConfig` have in common."""
     for field in dataclasses.fields(config):
         value = getattr(config, field.name)
         if field.type is int and (not isinstance(value, int) or value is True or value < 1):

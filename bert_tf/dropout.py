@@ -1,4 +1,4 @@
-"""Dropout whose random numbers are an integer hash of each unit's index."""
+"""Dropout whose random numbers are integer hashes of the units' indices."""
 
 import math
 
@@ -15,10 +15,8 @@ class Dropout(keras.layers.Layer):
         self.seed_generator = keras.random.SeedGenerator()
 
     def next_seed(self, training):
-        """The seed of the next call, two integers; None where dropout is off."""
-        if not training or self.rate == 0:
-            return None
-        return self.seed_generator.next()
+        """The seed of the next call, two integers; None if dropout is off."""
+        return self.seed_generator.next() if training and self.rate else None
 
     def call(self, x, training=None):
         """Applies `dropout` to `x` while training."""

@@ -14,8 +14,7 @@ from bert_tf.layers import gather_positions
 class EncoderInputs(NamedTuple):
     """An encoder's inputs with every optional one filled in.
 
-    Attributes: [B, T] integers each, sequence_starts [B, S]; the last three are None unless the
-        rows are packed.
+    [B, T] integers, sequence_starts [B, S]; the last three are None unless the rows are packed.
     """
 
     input_ids: object
@@ -30,14 +29,7 @@ PACKED_INPUTS = ("segment_index", "position_ids", "sequence_starts")
 
 
 def encoder_inputs(inputs, config):
-    """Fills in what `inputs` leaves out, as Google's models do.
-
-    Args:
-        inputs: as `BertModel.call` takes them.
-        config: the encoder's configuration.
-
-    Returns:
-        An `EncoderInputs`.
+    """The `EncoderInputs` of what `BertModel.call` takes, filled in as by Google's models.
 
     Raises:
         ValueError: sequences longer than the configuration has positions, or of unknown length;
@@ -57,8 +49,7 @@ def encoder_inputs(inputs, config):
             "Sequences must have a fixed length of at most max_position_embeddings. Received: "
             f"length={length}, max_position_embeddings={config.max_position_embeddings}"
         )
-    input_mask = inputs.get("input_mask")
-    segment_ids = inputs.get("segment_ids")
+    input_mask, segment_ids = inputs.get("input_mask"), inputs.get("segment_ids")
     if input_mask is None:
         input_mask = ops.ones_like(input_ids)
     if segment_ids is None:

@@ -128,16 +128,14 @@ class Embeddings(keras.layers.Layer):
 
     def call(self, input_ids, segment_ids, position_ids=None, training=None):
         """[B, T] each -> [B, T, E]; without position_ids they are 0, 1, 2, ..."""
-        length = input_ids.shape[1]
         words = ops.take(self.word_embeddings, input_ids, axis=0)  # [B, T, E]
         # A product with one-hot rows: as bert/modeling.py, an id outside the table adds
         # nothing, and the gradient is a dense sum instead of a scatter into two rows.
-        one_hot = ops.one_hot(
-            segment_ids, self.config.type_vocab_size, dtype=self.variable_dtype
-        )  # [B, T, types]
+        count = self.config.type_vocab_size
+        one_hot = ops.one_hot(segment_ids, count, dtype=self.variable_dtype)  # [B, T, types]
         types = ops.matmul(one_hot, self.token_type_embeddings)  # [B, T, E]
         if position_ids is None:
-            positions = self.position_embeddings[:length]  # [T, E]
+            positions = self.position_embeddings[: input_ids.shape[1]]  # [T, E]
         else:
             positions = ops.take(self.position_embeddings, position_ids, axis=0)  # [B, T, E]
         x = words + types + positions  # [B, T, E]
@@ -155,16 +153,16 @@ class SelfAttention(keras.layers.Layer):
 
     def __init__(self, config, attention_function=attention, **kwargs):
         super().__init__(**kwargs)
+        policy, rate = self.dtype_policy, config.attention_probs_dropout_prob
         self.hidden_size = config.hidden_size
         self.num_heads = config.num_attention_heads
         self.head_size = config.hidden_size // config.num_attention_heads
         self.attention_function = attention_function
-        self.query = dense(config.hidden_size, config, "query", dtype=self.dtype_policy)
-        self.key = dense(config.hidden_size, config, "key", dtype=self.dtype_policy)
-        self.value = dense(config.hidden_size, config, "value", dtype=self.dtype_policy)
-        self.dropout = Dropout(
-            config.attention_probs_dropout_prob, name="dropout", dtype=self.dtype_policy
-        )
+        self.query = dense(config.hidden_size, config, "query", dtype=policy)
+        self.key = dense(config.hidden_size, config, "key", dtype=policy)
+        self.value = dense(config.hidden_size, config, "value", dtype=policy)
+        # Not called: its rate and its seeds are the attention function's arguments.
+        self.dropout = Dropout(rate, name="dropout", dtype=policy)
 
     def build(self, input_shape=None):
         for projection in (self.query, self.key, self.value):
@@ -185,8 +183,9 @@ class SelfAttention(keras.layers.Layer):
         batch = ops.shape(x)[0]
 
         def heads(y):
-            y = ops.reshape(y, (batch, y.shape[1], self.num_heads, self.head_size))  # [B, T, N, D]
-            return ops.transpose(y, (0, 2, 1, 3))  # [B, N, T, D]
+            # [B, T, H] -> [B, N, T, D]; Q for T of the queries
+            y = ops.reshape(y, (batch, y.shape[1], self.num_heads, self.head_size))
+            return ops.transpose(y, (0, 2, 1, 3))
 
         context = self.attention_function(
             heads(self.query(queries)),
@@ -203,32 +202,23 @@ class SelfAttention(keras.layers.Layer):
 class TransformerBlock(keras.layers.Layer):
     """Attention, then the feed-forward part; after each: dropout, residual, layer norm.
 
-    Args:
-        config: a `BertConfig` or an `AlbertConfig`.
-        attention_function: as `SelfAttention` takes it.
+    The arguments are those of `SelfAttention`.
     """
 
     def __init__(self, config, attention_function=attention, **kwargs):
         super().__init__(**kwargs)
-        policy = self.dtype_policy
+        policy, rate = self.dtype_policy, config.hidden_dropout_prob
         self.config = config
         self.attention = SelfAttention(config, attention_function, name="attention", dtype=policy)
         self.attention_output = dense(config.hidden_size, config, "attention_output", dtype=policy)
-        self.attention_dropout = Dropout(
-            config.hidden_dropout_prob, name="attention_dropout", dtype=policy
-        )
+        self.attention_dropout = Dropout(rate, name="attention_dropout", dtype=policy)
         self.attention_layer_norm = LayerNorm(policy, "attention_layer_norm")
+        activation = activation_function(config.hidden_act)
         self.intermediate = dense(
-            config.intermediate_size,
-            config,
-            "intermediate",
-            activation=activation_function(config.hidden_act),
-            dtype=policy,
+            config.intermediate_size, config, "intermediate", activation, policy
         )
         self.output_dense = dense(config.hidden_size, config, "output", dtype=policy)
-        self.output_dropout = Dropout(
-            config.hidden_dropout_prob, name="output_dropout", dtype=policy
-        )
+        self.output_dropout = Dropout(rate, name="output_dropout", dtype=policy)
         self.output_layer_norm = LayerNorm(policy, "output_layer_norm")
 
     def build(self, input_shape=None):
@@ -260,19 +250,11 @@ class TransformerBlock(keras.layers.Layer):
         y = self.attention_output(self.attention(queries, x, bias, training=training))  # [B, Q, H]
         x = self.attention_layer_norm(queries + self.attention_dropout(y, training=training))
         x = ops.cast(x, self.compute_dtype)
-        y = self.output_dense(self.intermediate(x))  # [B, Q, I] -> [B, Q, H]
+        y = self.output_dense(self.intermediate(x))  # [B, Q, H], over [B, Q, I]
         x = self.output_layer_norm(x + self.output_dropout(y, training=training))
         return ops.cast(x, self.compute_dtype)
 
 
 def call_block(block, x, bias, positions=None, training=None):
-    """Calls a block, keeping what its gradient needs: the default `run_block` of the models.
-
-    Args:
-        block: a `TransformerBlock`.
-        x, bias, positions, training: as `TransformerBlock.call` takes them.
-
-    Returns:
-        [B, Q, H].
-    """
+    """Calls a `TransformerBlock`, keeping what its gradient needs: the default `run_block`."""
     return block(x, bias, positions, training=training)

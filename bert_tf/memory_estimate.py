@@ -1,4 +1,4 @@
-"""Estimates the memory that training takes, before anything is spent."""
+"""Estimates the memory that training takes before it begins."""
 
 import bisect
 
@@ -23,8 +23,8 @@ SCORE_ARRAYS = 3  # [B, N, T, T]
 # in a block that keeps its arrays for the gradient (XLA recomputes some of them), and in the one
 # block at a time that is recomputed, where scores count separately (their softmax is in float32).
 KEPT_BYTES = {"float32": 3.3, "bfloat16": 2.6, "float16": 2.6}
-AGAIN_BYTES = {"float32": 4.0, "bfloat16": 1.5, "float16": 1.5}
-SCORE_BYTES_AGAIN = {"float32": 4.0, "bfloat16": 8.1, "float16": 8.1}
+RECOMPUTED_BYTES = {"float32": 4.0, "bfloat16": 1.5, "float16": 1.5}
+RECOMPUTED_SCORE_BYTES = {"float32": 4.0, "bfloat16": 8.1, "float16": 8.1}
 
 # The logits [B, P, V], their softmax and their gradient; in float32.
 LOGIT_ARRAYS = 3
@@ -45,12 +45,7 @@ def count_weights(config):
 
 
 def update_bytes(config, slots=ADAM_SLOTS):
-    """The memory of an update: weights, gradients and slots; XLA writes new values beside old ones.
-
-    Args:
-        config: the model's configuration.
-        slots: how many numbers the optimizer keeps for each weight.
-    """
+    """The memory of an update: weights, gradients, slots; XLA writes new values beside old ones."""
     return WEIGHT_BYTES * (1 + 2 * (1 + slots)) * count_weights(config)
 
 
@@ -63,35 +58,32 @@ def estimate_bytes(
 
     Args:
         config: the model's configuration.
-        batch: examples that it computes at a time.
+        batch: examples that it computes at once.
         length: tokens of an example.
-        predictions: places for masked words of an example.
+        predictions: masked positions of an example.
         precision: "float32", "bfloat16" or "float16".
         recompute: "none" or "block".
         slots: how many numbers the optimizer keeps for each weight.
 
     Returns:
-        Bytes; an estimate, in most cases within a fifth.
+        Bytes: an estimate, in most cases within 20 %.
     """
     c = config
-    size = 4 if precision == "float32" else 2
     hidden = batch * length * c.hidden_size
-    scores = batch * c.num_attention_heads * length * length
-    intermediate = batch * length * c.intermediate_size
-    block = HIDDEN_ARRAYS * hidden + INTERMEDIATE_ARRAYS * intermediate
-    scores *= SCORE_ARRAYS
+    block = HIDDEN_ARRAYS * hidden + INTERMEDIATE_ARRAYS * batch * length * c.intermediate_size
+    scores = SCORE_ARRAYS * batch * c.num_attention_heads * length * length
     if recompute == "none":
         kept = c.num_block_calls * (block + scores) * KEPT_BYTES[precision]
     else:
-        kept = c.num_block_calls * hidden * size + block * AGAIN_BYTES[precision]
-        kept += scores * SCORE_BYTES_AGAIN[precision]
+        kept = c.num_block_calls * hidden * (4 if precision == "float32" else 2)
+        kept += block * RECOMPUTED_BYTES[precision] + scores * RECOMPUTED_SCORE_BYTES[precision]
     logits = LOGIT_ARRAYS * batch * predictions * c.vocab_size * 4
-    held = WEIGHT_BYTES * (2 + slots) * count_weights(config)
-    return max(held + kept + logits, update_bytes(config, slots)) + RUNTIME_BYTES
+    weights = WEIGHT_BYTES * (2 + slots) * count_weights(config)  # with gradients and slots
+    return max(weights + kept + logits, update_bytes(config, slots)) + RUNTIME_BYTES
 
 
 def largest_batch(limit, config, length, predictions, precision="float32", recompute="none"):
-    """The largest batch that is estimated to fit; `limit` is in bytes, the rest as above."""
+    """The largest batch that should fit into `limit` bytes; the rest as for `estimate_bytes`."""
     return bisect.bisect_right(
         range(1, MAX_BATCH),
         limit,

@@ -13,33 +13,22 @@ from bert_tf.config import BertConfig
 from bert_tf.encoder import encoder_inputs, run_last_block
 from bert_tf.layers import Embeddings, TransformerBlock, call_block, dense
 
-# Our variables (path below the model's own name) and Google's (google-research/bert).
+# Our variables (path below the model's own name) and Google's (google-research/bert); {w} is
+# kernel or bias, of a layer norm gamma or beta.
 GOOGLE_NAMES = {
     "embeddings/word_embeddings": "bert/embeddings/word_embeddings",
     "embeddings/token_type_embeddings": "bert/embeddings/token_type_embeddings",
     "embeddings/position_embeddings": "bert/embeddings/position_embeddings",
-    "embeddings/layer_norm/gamma": "bert/embeddings/LayerNorm/gamma",
-    "embeddings/layer_norm/beta": "bert/embeddings/LayerNorm/beta",
-    "layer_{i}/attention/query/kernel": "bert/encoder/layer_{i}/attention/self/query/kernel",
-    "layer_{i}/attention/query/bias": "bert/encoder/layer_{i}/attention/self/query/bias",
-    "layer_{i}/attention/key/kernel": "bert/encoder/layer_{i}/attention/self/key/kernel",
-    "layer_{i}/attention/key/bias": "bert/encoder/layer_{i}/attention/self/key/bias",
-    "layer_{i}/attention/value/kernel": "bert/encoder/layer_{i}/attention/self/value/kernel",
-    "layer_{i}/attention/value/bias": "bert/encoder/layer_{i}/attention/self/value/bias",
-    "layer_{i}/attention_output/kernel": "bert/encoder/layer_{i}/attention/output/dense/kernel",
-    "layer_{i}/attention_output/bias": "bert/encoder/layer_{i}/attention/output/dense/bias",
-    "layer_{i}/attention_layer_norm/gamma": (
-        "bert/encoder/layer_{i}/attention/output/LayerNorm/gamma"
-    ),
-    "layer_{i}/attention_layer_norm/beta": "bert/encoder/layer_{i}/attention/output/LayerNorm/beta",
-    "layer_{i}/intermediate/kernel": "bert/encoder/layer_{i}/intermediate/dense/kernel",
-    "layer_{i}/intermediate/bias": "bert/encoder/layer_{i}/intermediate/dense/bias",
-    "layer_{i}/output/kernel": "bert/encoder/layer_{i}/output/dense/kernel",
-    "layer_{i}/output/bias": "bert/encoder/layer_{i}/output/dense/bias",
-    "layer_{i}/output_layer_norm/gamma": "bert/encoder/layer_{i}/output/LayerNorm/gamma",
-    "layer_{i}/output_layer_norm/beta": "bert/encoder/layer_{i}/output/LayerNorm/beta",
-    "pooler/kernel": "bert/pooler/dense/kernel",
-    "pooler/bias": "bert/pooler/dense/bias",
+    "embeddings/layer_norm/{w}": "bert/embeddings/LayerNorm/{w}",
+    "layer_{i}/attention/query/{w}": "bert/encoder/layer_{i}/attention/self/query/{w}",
+    "layer_{i}/attention/key/{w}": "bert/encoder/layer_{i}/attention/self/key/{w}",
+    "layer_{i}/attention/value/{w}": "bert/encoder/layer_{i}/attention/self/value/{w}",
+    "layer_{i}/attention_output/{w}": "bert/encoder/layer_{i}/attention/output/dense/{w}",
+    "layer_{i}/attention_layer_norm/{w}": "bert/encoder/layer_{i}/attention/output/LayerNorm/{w}",
+    "layer_{i}/intermediate/{w}": "bert/encoder/layer_{i}/intermediate/dense/{w}",
+    "layer_{i}/output/{w}": "bert/encoder/layer_{i}/output/dense/{w}",
+    "layer_{i}/output_layer_norm/{w}": "bert/encoder/layer_{i}/output/LayerNorm/{w}",
+    "pooler/{w}": "bert/pooler/dense/{w}",
 }
 
 
@@ -82,12 +71,7 @@ class BertModel(keras.Model):
         self.pooler.build((None, self.config.hidden_size))
 
     def call(
-        self,
-        inputs,
-        training=None,
-        return_all_layers=False,
-        positions=None,
-        run_block=call_block,
+        self, inputs, training=None, return_all_layers=False, positions=None, run_block=call_block
     ):
         """Runs the encoder.
 

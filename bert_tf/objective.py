@@ -1,6 +1,6 @@
-"""What a model is trained for: the features its losses read, their sums, the names they go by.
+"""Declares what a model is trained for: the features its losses read, their sums and their names.
 
-Losses are sums over sums of weights, so that they add up however a batch is split.
+A loss is a sum divided by a sum of weights, so that it adds up however a batch is split.
 """
 
 import dataclasses
@@ -12,42 +12,33 @@ from keras import ops
 
 @dataclasses.dataclass(frozen=True)
 class Loss:
-    """One of the losses that a model is trained to minimize.
+    """One of the losses that a model is trained to minimize."""
 
-    Attributes:
-        labels: the features with what is to be predicted.
-        weights: the feature with the weight of every prediction; 0 for one that only fills a batch.
-        sums: what is added up over the predictions: "loss", "weight", and "correct" if a
-            prediction is either right or wrong.
-        epsilon: added to the sum of weights that the loss is divided by.
-        reported_as: its name in eval_results.txt and on TensorBoard; None for its key in
-            `Objective.losses`.
-        curves: what TensorBoard draws of it during training: "loss" or "accuracy" -> what that is.
-    """
-
-    labels: tuple
+    labels: tuple  # the features that hold what is to be predicted
+    # The feature with the weight of every prediction; 0 for one that only fills a batch.
     weights: str
+    # What is added up over the predictions: "loss", "weight", and "correct" if a prediction is
+    # either right or wrong.
     sums: tuple = ("loss", "correct", "weight")
-    epsilon: float = 0.0
+    epsilon: float = 0.0  # added to the sum of weights that the loss is divided by
+    # Its name in eval_results.txt and on TensorBoard; None for its key in `Objective.losses`.
     reported_as: str | None = None
+    # Its curves on TensorBoard during training: "loss" or "accuracy" -> description.
     curves: dict = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)
 class Objective:
-    """The attribute `objective` of every model that is trained.
+    """The attribute `objective` of every model that is trained."""
 
-    Attributes:
-        losses: name -> `Loss`. The total loss is their sum. The best checkpoint of a pre-training
-            is the one whose first loss is the lowest.
-        loss_sums: (outputs of the model, batch) -> a dict of scalars: NAME_SUM for every loss NAME
-            that the batch has labels of, and each of its `sums`.
-        examples: the loss whose predictions are one for each example: their number is what
-            eval_results.txt calls "examples". None: that is the number of records.
-    """
-
+    # Name -> `Loss`. The total loss is their sum. The best checkpoint of a pre-training is the one
+    # whose first loss is the lowest.
     losses: dict
+    # (outputs of the model, batch) -> a dict of scalars: NAME_SUM for every loss NAME that the
+    # batch has labels of, and each of its `sums`.
     loss_sums: Callable
+    # The loss with one prediction per example: their number is what eval_results.txt calls
+    # "examples". None: that is the number of records.
     examples: str | None = None
 
     def reported_name(self, name):
@@ -57,11 +48,8 @@ class Objective:
     def weight_sums(self, batch):
         """The sum of the weights of each loss in one part of a batch, in float32 at least.
 
-        Args:
-            batch: features.
-
         Returns:
-            A dict: name -> scalar, of the losses whose labels and weights the batch has.
+            A dict: name -> scalar, for the losses whose labels and weights the batch has.
         """
         dtype = keras.backend.result_type(keras.config.floatx(), "float32")
         return {
@@ -71,19 +59,16 @@ class Objective:
         }
 
     def denominators(self, weights):
-        """What the sum of each loss is divided by: its sum of weights, plus its epsilon.
+        """What the sum of each loss is divided by, a dict: its sum of weights plus its epsilon.
 
         Args:
             weights: what `weight_sums` returned, added up over the parts of the global batch.
-
-        Returns:
-            A dict with the same keys.
         """
         return {name: weight + self.losses[name].epsilon for name, weight in weights.items()}
 
 
 def total_loss(sums, divisors):
-    """The share that a part of a global batch has in its loss: the shares of all parts add up.
+    """The share of one part of a global batch in its loss; the shares of all parts add up.
 
     Args:
         sums: what `Objective.loss_sums` returned for the part.

@@ -22,9 +22,9 @@ CLIP_NORM = 1.0
 class WarmupPolynomialDecay(keras.optimizers.schedules.LearningRateSchedule):
     """Linear warm-up, then polynomial decay to zero, as google-research/albert optimization.py.
 
-    The decay is counted from step 0, so at the end of the warm-up the rate jumps to what the decay
-    has left of it: these are Google's rates exactly. But before `start_warmup_step` Google's rate
-    is negative, and this one 0.
+    The decay is counted from step 0, so at the end of the warm-up the rate drops to what the decay
+    leaves of it. These are Google's rates, but 0 before `start_warmup_step`, where Google's are
+    negative.
 
     Args:
         initial_learning_rate: the rate that warm-up aims at.
@@ -64,22 +64,17 @@ class WarmupPolynomialDecay(keras.optimizers.schedules.LearningRateSchedule):
 
 
 class Slot(NamedTuple):
-    """What an optimizer keeps for every weight, in the weight's shape.
+    """What an optimizer keeps for every weight, in the weight's shape."""
 
-    Attributes:
-        suffix: its name in a checkpoint is WEIGHT/SUFFIX, as Google's files have it.
-        initial: its value before the first update.
-    """
-
-    suffix: str
-    initial: float = 0.0
+    suffix: str  # its name in a checkpoint is WEIGHT/SUFFIX, as Google's files have it
+    initial: float = 0.0  # its value before the first update
 
 
 class DecayOptimizer(keras.optimizers.Optimizer):
     """An optimizer whose update is a function of values, with decay of some of the weights.
 
-    A subclass has the table `slots` and the function `updated`: training, checkpoints and the
-    estimate of memory ask for no more.
+    A subclass has the table `slots` and the method `updated`: training, checkpoints and the
+    estimate of memory need nothing else.
 
     Args:
         learning_rate: a float or a `LearningRateSchedule`.
@@ -94,10 +89,9 @@ class DecayOptimizer(keras.optimizers.Optimizer):
         learning_rate,
         weight_decay_rate=0.01,
         exclude_from_weight_decay=EXCLUDE_FROM_WEIGHT_DECAY,
-        name=None,
         **kwargs,
     ):
-        super().__init__(learning_rate=learning_rate, name=name, **kwargs)
+        super().__init__(learning_rate=learning_rate, **kwargs)
         self.weight_decay_rate = weight_decay_rate
         self.exclude_from_weight_decay_patterns = tuple(exclude_from_weight_decay)
 
@@ -120,7 +114,7 @@ class DecayOptimizer(keras.optimizers.Optimizer):
         ]
 
     def slot_variables(self, variable):
-        """What is kept for a variable: a tuple of variables, in the order of `slots`."""
+        """The slots of a variable: a tuple of variables, in the order of `slots`."""
         index = self._get_variable_index(variable)
         return tuple(variables[index] for variables in self._slot_variables)
 
@@ -129,7 +123,7 @@ class DecayOptimizer(keras.optimizers.Optimizer):
         return self._decayed[self._get_variable_index(variable)]
 
     def updated(self, weight, slots, gradient, learning_rate, decayed):
-        """One update of one variable, as values: nothing is assigned.
+        """One update of one variable as a function of values: nothing is assigned.
 
         Args:
             weight: its value.
@@ -144,7 +138,7 @@ class DecayOptimizer(keras.optimizers.Optimizer):
         raise NotImplementedError
 
     def update_step(self, gradient, variable, learning_rate):
-        """One update of one variable, for those who call Keras's `apply`."""
+        """One update of one variable, for callers of Keras's `apply`."""
         slots = self.slot_variables(variable)
         # Keras calls this with TensorFlow's variables, whose `value` is a method.
         weight, *values = map(ops.convert_to_tensor, (variable, *slots))
@@ -166,9 +160,8 @@ class _GoogleAdam(DecayOptimizer):
     """The moments that AdamWeightDecay and Lamb have in common.
 
     Args:
-        learning_rate, weight_decay_rate, exclude_from_weight_decay: as for `DecayOptimizer`.
-        beta_1: what the first moment keeps of itself.
-        beta_2: what the second moment keeps of itself.
+        learning_rate, weight_decay_rate, kwargs: as for `DecayOptimizer`.
+        beta_1, beta_2: the decay rates of the first and the second moment.
         epsilon: added to the root of the second moment.
     """
 
@@ -181,28 +174,21 @@ class _GoogleAdam(DecayOptimizer):
         beta_1=0.9,
         beta_2=0.999,
         epsilon=1e-6,
-        *,
-        exclude_from_weight_decay=EXCLUDE_FROM_WEIGHT_DECAY,
-        name=None,
         **kwargs,
     ):
-        super().__init__(
-            learning_rate, weight_decay_rate, exclude_from_weight_decay, name=name, **kwargs
-        )
+        super().__init__(learning_rate, weight_decay_rate, **kwargs)
         self.beta_1 = beta_1
         self.beta_2 = beta_2
         self.epsilon = epsilon
 
     def updated(self, weight, slots, gradient, learning_rate, decayed):
-        """As `DecayOptimizer.updated`."""
         first, second = slots
         gradient = ops.cast(gradient, weight.dtype)
         first = self.beta_1 * first + (1.0 - self.beta_1) * gradient
         second = self.beta_2 * second + (1.0 - self.beta_2) * ops.square(gradient)
         update = first / (ops.sqrt(second) + self.epsilon)
         if decayed:
-            update = update + self.weight_decay_rate * weight
-            update = self.scaled(update, weight)
+            update = self.scaled(update + self.weight_decay_rate * weight, weight)
         return weight - ops.cast(learning_rate, weight.dtype) * update, (first, second)
 
     def scaled(self, update, weight):
@@ -210,12 +196,8 @@ class _GoogleAdam(DecayOptimizer):
         return update
 
     def get_config(self):
-        return {
-            **super().get_config(),
-            "beta_1": self.beta_1,
-            "beta_2": self.beta_2,
-            "epsilon": self.epsilon,
-        }
+        own = {"beta_1": self.beta_1, "beta_2": self.beta_2, "epsilon": self.epsilon}
+        return {**super().get_config(), **own}
 
 
 @keras.saving.register_keras_serializable(package="bert_tf")
@@ -232,24 +214,20 @@ class Lamb(_GoogleAdam):
     """
 
     def scaled(self, update, weight):
-        """The update times the trust ratio."""
-        return update * trust_ratio(weight, update)
+        """The update times the trust ratio, which is 1 where either norm is 0."""
+        weight_norm = ops.sqrt(ops.sum(ops.square(ops.convert_to_tensor(weight))))
+        update_norm = ops.sqrt(ops.sum(ops.square(update)))
+        both = ops.logical_and(weight_norm > 0, update_norm > 0)
+        ratio = ops.where(both, weight_norm / ops.where(both, update_norm, 1.0), 1.0)
+        return update * ratio
 
 
-def trust_ratio(variable, update):
-    """|variable| / |update|, 1 where either norm is 0."""
-    variable_norm = ops.sqrt(ops.sum(ops.square(ops.convert_to_tensor(variable))))
-    update_norm = ops.sqrt(ops.sum(ops.square(update)))
-    both = ops.logical_and(variable_norm > 0, update_norm > 0)
-    return ops.where(both, variable_norm / ops.where(both, update_norm, 1.0), 1.0)
+def clip_factor(norm):
+    """The factor that shortens a gradient of this global norm to `CLIP_NORM`, if it is longer.
 
-
-def clip_factor(norm, clip_norm=CLIP_NORM):
-    """The factor that shortens a gradient of this global norm to `clip_norm`, if it is longer.
-
-    The norm is that of the sum over all replicas: that of one replica's part says nothing of it.
+    The norm must be that of the gradient summed over all replicas.
     """
-    return clip_norm * ops.minimum(1.0 / norm, 1.0 / clip_norm)
+    return CLIP_NORM * ops.minimum(1.0 / norm, 1.0 / CLIP_NORM)
 
 
 OPTIMIZERS = {"adamw": AdamWeightDecay, "lamb": Lamb}

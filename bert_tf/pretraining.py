@@ -13,12 +13,11 @@ from bert_tf.encoder import EncoderModel
 from bert_tf.layers import LayerNorm, activation_function, call_block, dense, initializer
 from bert_tf.objective import Loss, Objective
 
-# Our variables (path below the model's own name) and Google's, for BERT and ALBERT alike.
+# Our variables (path below the model's own name) and Google's, for BERT and ALBERT alike; {w} as
+# in `bert_tf.model`.
 GOOGLE_NAMES = {
-    "masked_lm/transform/kernel": "cls/predictions/transform/dense/kernel",
-    "masked_lm/transform/bias": "cls/predictions/transform/dense/bias",
-    "masked_lm/layer_norm/gamma": "cls/predictions/transform/LayerNorm/gamma",
-    "masked_lm/layer_norm/beta": "cls/predictions/transform/LayerNorm/beta",
+    "masked_lm/transform/{w}": "cls/predictions/transform/dense/{w}",
+    "masked_lm/layer_norm/{w}": "cls/predictions/transform/LayerNorm/{w}",
     "masked_lm/output_bias": "cls/predictions/output_bias",
     "next_sentence/output_weights": "cls/seq_relationship/output_weights",
     "next_sentence/output_bias": "cls/seq_relationship/output_bias",
@@ -54,14 +53,9 @@ class MaskedLmHead(keras.layers.Layer):
     def __init__(self, config, **kwargs):
         super().__init__(**kwargs)
         self.config = config
-        self.transform = dense(
-            config.embedding_size,
-            config,
-            "transform",
-            activation=activation_function(config.hidden_act),
-            dtype=self.dtype_policy,
-        )
-        self.layer_norm = LayerNorm(self.dtype_policy)
+        policy, activation = self.dtype_policy, activation_function(config.hidden_act)
+        self.transform = dense(config.embedding_size, config, "transform", activation, policy)
+        self.layer_norm = LayerNorm(policy)
 
     def build(self, input_shape=None):
         self.transform.build((None, self.config.hidden_size))
@@ -103,25 +97,20 @@ class NextSentenceHead(keras.layers.Layer):
 
 @keras.saving.register_keras_serializable(package="bert_tf")
 class PretrainingModel(EncoderModel):
-    """An encoder with both pre-training heads.
-
-    Args:
-        encoder: a `BertModel` or an `AlbertModel`.
-    """
+    """An encoder, a `BertModel` or an `AlbertModel`, with both pre-training heads."""
 
     google_names = GOOGLE_NAMES
 
     def __init__(self, encoder, name="pretraining", **kwargs):
         super().__init__(encoder, name, **kwargs)
-        self.masked_lm = MaskedLmHead(self.config, name="masked_lm", dtype=self.dtype_policy)
-        self.next_sentence = NextSentenceHead(
-            self.config, name="next_sentence", dtype=self.dtype_policy
-        )
+        policy = self.dtype_policy
+        self.masked_lm = MaskedLmHead(self.config, name="masked_lm", dtype=policy)
+        self.next_sentence = NextSentenceHead(self.config, name="next_sentence", dtype=policy)
         self.build()
 
     @property
     def objective(self):
-        """Masked words, and sentence pairs where the batch has labels of them."""
+        """Masked words, and sentence pairs where the batch has labels for them."""
         return pretraining_objective(self.encoder.sentence_objective)
 
     def build(self, input_shape=None):
@@ -140,16 +129,10 @@ class PretrainingModel(EncoderModel):
             A dict: "masked_lm_logits" [B, P, V], "next_sentence_logits" [B, 2] (packed rows:
             [B, S, 2]).
         """
-        encoded = self.encoder(
-            inputs,
-            training=training,
-            positions=inputs["masked_lm_positions"],
-            run_block=run_block,
-        )
+        positions, table = inputs["masked_lm_positions"], self.encoder.embeddings.word_embeddings
+        encoded = self.encoder(inputs, training=training, positions=positions, run_block=run_block)
         return {
-            "masked_lm_logits": self.masked_lm(
-                encoded["sequence_output"], self.encoder.embeddings.word_embeddings
-            ),
+            "masked_lm_logits": self.masked_lm(encoded["sequence_output"], table),
             "next_sentence_logits": self.next_sentence(encoded["pooled_output"]),
         }
 
@@ -184,9 +167,9 @@ def loss_sums(outputs, batch):
 
     Args:
         outputs: what `PretrainingModel` returns.
-        batch: masked_lm_ids, masked_lm_weights [B, P]; next_sentence_labels [B, 1] or [B] if
-            there are any, with next_sentence_weights [B] (0 for an example that only fills
-            a batch); packed rows: both [B, S].
+        batch: as for `example_losses`, with masked_lm_weights [B, P], and with the labels
+            next_sentence_weights [B] (packed rows: [B, S]), 0 for an example that only fills a
+            batch.
 
     Returns:
         A dict of scalars: for each of "masked_lm" and "next_sentence" its "_loss", "_correct"
@@ -208,10 +191,6 @@ def loss_sums(outputs, batch):
 
 
 def pretraining_objective(sentence_objective):
-    """Masked words and sentence pairs.
-
-    Args:
-        sentence_objective: what the sentence pairs are reported as, for example "next_sentence".
-    """
+    """Masked words, and sentence pairs, which are reported as `sentence_objective`."""
     pairs = dataclasses.replace(LOSSES["next_sentence"], reported_as=sentence_objective)
     return Objective({**LOSSES, "next_sentence": pairs}, loss_sums, examples="next_sentence")

@@ -9,49 +9,33 @@ from typing import NamedTuple
 
 
 class SplitSource(NamedTuple):
-    """Where the examples of one split are: files of one format, and their columns.
+    """Where the examples of one split are: files of one format, and their columns."""
 
-    Attributes:
-        files: their names in the data set's folder. A .json file holds a list of objects, a .jsonl
-            file an object a line, any other file tab-separated columns without quoting.
-        text: the column of the sentence.
-        second: the column of the second sentence, or None.
-        label: the column of the label; None where labels are not published.
-        id: the column of the example's name; None: it is named after file and line.
-        row_filter: (column, value): rows with another value in that column are skipped; () for
-            none.
-        left_out: known defects of the published files; such rows are left out and counted.
-            "short": a row with too few columns; "NS": a sentence "NS", which was not translated.
-    """
-
+    # Their names in the data set's folder. A .json file holds a list of objects, a .jsonl file an
+    # object a line, any other file tab-separated columns without quoting.
     files: tuple
-    text: str | int
-    second: str | int | None = None
-    label: str | int | None = None
-    id: str | int | None = None
-    row_filter: tuple = ()
+    text: str | int  # the column of the sentence
+    second: str | int | None = None  # the column of the second sentence
+    label: str | int | None = None  # the column of the label; None where labels are not published
+    id: str | int | None = None  # of the example's name; None: it is named after file and line
+    row_filter: tuple = ()  # (column, value): rows with another value in that column are skipped
+    # Known defects of the published files; such rows are left out and counted. "short": a row with
+    # too few columns; "NS": a sentence "NS", which was not translated.
     left_out: tuple = ()
 
 
 class Dataset(NamedTuple):
-    """A data set: a row of the table.
+    """A data set: a row of the table."""
 
-    Attributes:
-        folder: the usual name of the folder that holds its files.
-        sources: split -> `SplitSource`.
-        labels: the labels as the files spell them, in the order of the classes; empty for
-            regression, where the label is a number.
-        metrics: keys of `finetuning.metrics.METRICS`; the first chooses the best checkpoint.
-        aliases: other spellings of labels: alias -> label.
-        multi_label: whether an example may have any number of labels.
-    """
-
-    folder: str
-    sources: dict
+    folder: str  # the usual name of the folder that holds its files
+    sources: dict  # split -> `SplitSource`
+    # The labels as the files spell them, in the order of the classes; empty for regression, where
+    # the label is a number.
     labels: tuple
-    metrics: tuple
-    aliases: dict = {}
-    multi_label: bool = False
+    # Keys of `finetuning.metrics.METRICS`; the first chooses the best checkpoint.
+    metrics: tuple = ("accuracy",)
+    aliases: dict = {}  # other spellings of labels -> label
+    multi_label: bool = False  # whether an example may have any number of labels
 
     @property
     def splits(self):
@@ -89,6 +73,23 @@ def _with_test(sources, **changes):
     return {**sources, "test": sources["test"]._replace(**changes)}
 
 
+def _klue(name, text, second, label):
+    """The splits of a KLUE task, whose test was not published."""
+    source = SplitSource((), text, second, label, "guid")
+    return _splits(source, train=f"{name}-v1.1_train.json", dev=f"{name}-v1.1_dev.json")
+
+
+_MNLI = _splits(
+    SplitSource((), "sentence1", "sentence2", "gold_label", "index"),
+    ("test", "test_mismatched"),
+    train="train.tsv",
+    dev="dev_matched.tsv",
+    dev_mismatched="dev_mismatched.tsv",
+    test="test_matched.tsv",
+    test_mismatched="test_mismatched.tsv",
+)
+
+
 DATASETS = {
     # GLUE as published on gluebenchmark.com. Of CoLA's files only the test has a header.
     "cola": Dataset(
@@ -97,7 +98,7 @@ DATASETS = {
         _BINARY,
         ("matthews", "accuracy"),
     ),
-    "sst-2": Dataset("SST-2", _with_test(_glue("sentence"), id="index"), _BINARY, ("accuracy",)),
+    "sst-2": Dataset("SST-2", _with_test(_glue("sentence"), id="index"), _BINARY),
     "mrpc": Dataset(
         "MRPC",
         _with_test(_glue("#1 String", "#2 String", "Quality"), id="index"),
@@ -117,36 +118,20 @@ DATASETS = {
         _BINARY,
         ("accuracy", "f1"),
     ),
-    "mnli": Dataset(
-        "MNLI",
-        _splits(
-            SplitSource((), "sentence1", "sentence2", "gold_label", "index"),
-            ("test", "test_mismatched"),
-            train="train.tsv",
-            dev="dev_matched.tsv",
-            dev_mismatched="dev_mismatched.tsv",
-            test="test_matched.tsv",
-            test_mismatched="test_mismatched.tsv",
-        ),
-        _NLI,
-        ("accuracy",),
-    ),
+    "mnli": Dataset("MNLI", _MNLI, _NLI),
     # MNLI evaluated on genres that it was not trained on; the name is google-research/albert's.
     "mismnli": Dataset(
         "MNLI",
-        _splits(
-            SplitSource((), "sentence1", "sentence2", "gold_label", "index"),
-            ("test",),
-            train="train.tsv",
-            dev="dev_mismatched.tsv",
-            test="test_mismatched.tsv",
-        ),
+        {
+            "train": _MNLI["train"],
+            "dev": _MNLI["dev_mismatched"],
+            "test": _MNLI["test_mismatched"],
+        },
         _NLI,
-        ("accuracy",),
     ),
-    "qnli": Dataset("QNLI", _glue("question", "sentence", id="index"), _ENTAILMENT, ("accuracy",)),
-    "rte": Dataset("RTE", _glue("sentence1", "sentence2", id="index"), _ENTAILMENT, ("accuracy",)),
-    "wnli": Dataset("WNLI", _glue("sentence1", "sentence2", id="index"), _BINARY, ("accuracy",)),
+    "qnli": Dataset("QNLI", _glue("question", "sentence", id="index"), _ENTAILMENT),
+    "rte": Dataset("RTE", _glue("sentence1", "sentence2", id="index"), _ENTAILMENT),
+    "wnli": Dataset("WNLI", _glue("sentence1", "sentence2", id="index"), _BINARY),
     # In Chinese, as in google-research/bert; kornli is the Korean one.
     "xnli": Dataset(
         "XNLI",
@@ -161,8 +146,7 @@ DATASETS = {
             ),
         },
         _NLI,
-        ("accuracy",),
-        {"contradictory": "contradiction"},
+        aliases={"contradictory": "contradiction"},
     ),
     # Korean
     "nsmc": Dataset(
@@ -173,36 +157,22 @@ DATASETS = {
             test="ratings_test.txt",
         ),
         _BINARY,
-        ("accuracy",),
     ),
     "klue-tc": Dataset(
         "klue-tc-v1.1",
-        _splits(
-            SplitSource((), "title", None, "label", "guid"),
-            train="ynat-v1.1_train.json",
-            dev="ynat-v1.1_dev.json",
-        ),
+        _klue("ynat", "title", None, "label"),
         _TOPICS,
         ("macro_f1", "accuracy"),
     ),
     "klue-nli": Dataset(
         "klue-nli-v1.1",
-        _splits(
-            SplitSource((), "premise", "hypothesis", "gold_label", "guid"),
-            train="klue-nli-v1.1_train.json",
-            dev="klue-nli-v1.1_dev.json",
-        ),
+        _klue("klue-nli", "premise", "hypothesis", "gold_label"),
         ("entailment", "neutral", "contradiction"),
-        ("accuracy",),
     ),
     # Of an example's three labels KLUE's program uses the mean, not the one rounded to a tenth.
     "klue-sts": Dataset(
         "klue-sts-v1.1",
-        _splits(
-            SplitSource((), "sentence1", "sentence2", "labels.real-label", "guid"),
-            train="klue-sts-v1.1_train.json",
-            dev="klue-sts-v1.1_dev.json",
-        ),
+        _klue("klue-sts", "sentence1", "sentence2", "labels.real-label"),
         (),
         ("pearson", "paraphrase_f1"),
     ),
@@ -215,7 +185,6 @@ DATASETS = {
             test="xnli.test.ko.tsv",
         ),
         _NLI,
-        ("accuracy",),
     ),
     "korsts": Dataset(
         "KorSTS",
@@ -237,7 +206,6 @@ DATASETS = {
             test="test_2k.tsv",
         ),
         _BINARY,
-        ("accuracy",),
     ),
     # Fragment, statement, question, command, rhetorical question, rhetorical command, and
     # utterances that depend on intonation.

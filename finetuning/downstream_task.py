@@ -85,7 +85,7 @@ class DownstreamTask(Protocol):
         """Computes metrics of `measure` for a trivial baseline, which needs no model."""
 
     def illustrations(self, model, examples, outputs) -> Illustrations:
-        """Makes what TensorBoard shows of an evaluation beside its numbers."""
+        """Makes what TensorBoard shows of an evaluation in addition to its numbers."""
 
     def write_predictions(self, directory, split, examples, outputs) -> list:
         """Writes the predictions for a split into files.

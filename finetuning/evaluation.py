@@ -1,33 +1,27 @@
 """Measures a fine-tuned model on one split by the metrics of its task."""
 
+import dataclasses
+
 from bert_tf.summaries.reporter import NO_ILLUSTRATIONS
+from finetuning.downstream_task import DownstreamTask
+from finetuning.examples import Examples
+from finetuning.prediction import Predictor
 
 
+@dataclasses.dataclass(eq=False)
 class TaskEvaluator:
-    """Measures a model on a split of its downstream task, whenever it is asked to.
+    """Measures a model on a split of its downstream task."""
 
-    Args:
-        task: a `finetuning.downstream_task.DownstreamTask`.
-        predictor: a `Predictor` of the model.
-        examples: the split's `Examples`.
-        batch_size: examples per batch, over all devices.
-        boundaries: the lengths that batches may have.
-
-    Attributes:
-        outputs: the model's outputs in the last evaluation.
-    """
-
-    def __init__(self, task, predictor, examples, batch_size, boundaries):
-        self.task = task
-        self.predictor = predictor
-        self.examples = examples
-        self.batch_size = batch_size
-        self.boundaries = boundaries
-        self.outputs = None
+    task: DownstreamTask
+    predictor: Predictor  # of the model
+    examples: Examples  # of the split
+    batch_size: int  # examples per batch, over all devices
+    boundaries: tuple  # the lengths that batches may have
+    outputs: dict | None = None  # the model's, in the last evaluation
 
     @property
     def best_by(self):
-        """(name, higher is better): the result that chooses the best checkpoint."""
+        """The result that chooses the best checkpoint, as `DownstreamTask.best_by`."""
         return self.task.best_by
 
     def run(self):

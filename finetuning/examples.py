@@ -33,43 +33,32 @@ UNSORTED_WINDOWS = 6
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Examples:
-    """The encoded examples of a split, in memory.
+    """The encoded examples of a split, in memory."""
 
-    Attributes:
-        lengths: how many tokens each example has, [N].
-        make_batch: (indices of examples [B], T) -> a dict of arrays [B, ...]; those with an entry
-            per token are padded to T.
-        ids: the name of each example, [N].
-        raw: the examples of the split before they were encoded, as they were read.
-        windowing: how `raw` was cut into windows, for the task's own use; None where each raw
-            example is encoded as one.
-        epoch_size: how many examples a pass counts as, such as questions of which examples are
-            windows; None: N.
-        order_start: the step and the position at which their `DataOrder` begins.
-    """
-
-    lengths: np.ndarray
+    lengths: np.ndarray  # how many tokens each example has, [N]
+    # (indices of examples [B], T) -> a dict of arrays [B, ...]; those with an entry per token are
+    # padded to T.
     make_batch: Callable
-    ids: list
-    raw: list = ()
+    ids: list  # the name of each example, [N]
+    raw: list = ()  # the examples of the split before they were encoded, as they were read
+    # How `raw` was cut into windows, for the task alone; None where each raw example is encoded as
+    # one.
     windowing: object = None
+    # How many examples an epoch has, where examples are windows of them; None: N.
     epoch_size: int | None = None
-    order_start: tuple = (0, 0)
+    order_start: tuple = (0, 0)  # the step and the position at which their `DataOrder` begins
 
     @property
     def count(self):
-        """How many examples a pass has; --num_train_epochs and this decide how many updates."""
+        """How many examples an epoch has, from which --num_train_epochs gives the updates."""
         return len(self.lengths) if self.epoch_size is None else self.epoch_size
 
     def in_order(self, state, config):
-        """These examples in the order of a run that starts, or resumes from a checkpoint.
+        """These `Examples` in the order of a run that starts, or resumes from a checkpoint.
 
         Args:
             state: the restored `TrainingState`, in which the order is stored.
             config: the `TrainingConfig`.
-
-        Returns:
-            `Examples`.
         """
         lengths = hashlib.sha256(self.lengths.astype("<i8").tobytes())
         order_start = take_over_order(
@@ -111,11 +100,10 @@ class Examples:
             def load(step):
                 types = [*(sample[name].dtype for name in names), np.int32]
                 *values, bucket = tf.numpy_function(draw, [step], types)
-                values = [
-                    tf.ensure_shape(value, [None, size, *sample[name].shape[1:]])
+                batch = {
+                    name: tf.ensure_shape(value, [None, size, *sample[name].shape[1:]])
                     for name, value in zip(names, values, strict=True)
-                ]
-                batch = dict(zip(names, values, strict=True))
+                }
                 return {**batch, BUCKET: tf.ensure_shape(bucket, [None])}
 
             steps = tf.data.Dataset.counter(start=start_step)
@@ -194,7 +182,7 @@ def choose_boundaries(lengths, longest, price=0.0):
         At most `MAX_LENGTHS` ascending multiples of `LENGTH_STEP` (the last one may be
         `longest`).
     """
-    # The longest example of each batch of a window, were the window large.
+    # The longest example of each batch of a window of sorted examples, were all windows alike.
     shares = np.arange(1, WINDOW + 1) / WINDOW  # [W]
     needed = np.quantile(lengths, shares, method="inverted_cdf")
     needed = np.minimum(-(-needed // LENGTH_STEP) * LENGTH_STEP, longest).astype(int)  # [W]

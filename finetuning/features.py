@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from bert_common.progress import progress
 from finetuning.examples import LENGTH_STEP
-from finetuning.inputs import pad_rows
+from finetuning.inputs import ROW_INPUTS, pad_rows
 
 # Rows are sorted by length within groups whose output has at most this many values (512 MiB),
 # because a group is held in memory.
@@ -89,9 +89,8 @@ def _groups(rows, size, every_piece, max_values):
 def _compile(encoder, layers, pooling, length):
     """A graph that pools layers of a batch; layers above the requested ones are not computed."""
     spec = tf.TensorSpec([None, length], tf.int32)
-    names = ("input_ids", "input_mask", "segment_ids")
 
-    @tf.function(input_signature=[dict.fromkeys(names, spec)])
+    @tf.function(input_signature=[dict.fromkeys(ROW_INPUTS, spec)])
     def run(batch):
         outputs = encoder(batch, training=False, return_all_layers=True)["encoder_outputs"]
         values = tf.stack([tf.cast(outputs[i], tf.float32) for i in layers], axis=2)  # [B, T, L, H]

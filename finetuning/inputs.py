@@ -19,12 +19,16 @@ _PAIR = re.compile(r"(.*) \|\|\| (.*)")
 # Texts tokenized per call.
 TEXTS_PER_CALL = 2000
 
-# With this many examples a tokenizer's graph form pays off: building it takes about 8 s on one
-# core, in which as many sentences of film reviews are tokenized without it.
+# From this many examples on, a tokenizer's graph form pays off: building it takes about 8 s on one
+# core, the time in which this many sentences of film reviews are tokenized without it.
 GRAPH_FROM = 200_000
 
 # [CLS] A [SEP] B [SEP]: a shorter row has no room for a piece of a pair.
 SHORTEST = 3
+
+
+# The encoder's inputs, for which rows are padded.
+ROW_INPUTS = ("input_ids", "input_mask", "segment_ids")
 
 
 class InputRow(NamedTuple):
@@ -64,7 +68,7 @@ def read_pairs(path):
 
 
 def encode_pairs(tokenizer, pairs, max_length):
-    """Encodes many pairs as `encode_pair` does; very many by the tokenizer's graph form, if any.
+    """Encodes many pairs as `encode_pair` does; very many with the tokenizer's graph form, if any.
 
     Args:
         tokenizer: a tokenizer that has [CLS] and [SEP].
@@ -100,18 +104,15 @@ def _encode(texts, tokenizer, graph):
 
 
 def encode_pair(tokenizer, text, second, max_length):
-    """Makes [CLS] A [SEP] or [CLS] A [SEP] B [SEP], truncated as google-research/bert does.
+    """Makes an `InputRow`: [CLS] A [SEP] or [CLS] A [SEP] B [SEP].
 
-    While a pair is too long, its longer sentence loses its last piece.
+    While a pair is too long, its longer sentence loses its last piece, as in google-research/bert.
 
     Args:
         tokenizer: a tokenizer that has [CLS] and [SEP].
         text: the sentence A.
         second: the sentence B, or None.
         max_length: the largest T, at least 3.
-
-    Returns:
-        An `InputRow`.
     """
     first, other = tokenizer.encode(text), tokenizer.encode(second) if second else []
     return _join(tokenizer, first, other, max_length)
@@ -137,11 +138,8 @@ def pad_rows(rows, length, pad_id):
     Returns:
         A dict of int32 arrays [B, length]: input_ids, input_mask, segment_ids.
     """
-    batch = {
-        "input_ids": np.full((len(rows), length), pad_id, np.int32),
-        "input_mask": np.zeros((len(rows), length), np.int32),
-        "segment_ids": np.zeros((len(rows), length), np.int32),
-    }
+    batch = {name: np.zeros((len(rows), length), np.int32) for name in ROW_INPUTS}
+    batch["input_ids"][:] = pad_id
     for number, row in enumerate(rows):
         batch["input_ids"][number, : len(row.ids)] = row.ids
         batch["input_mask"][number, : len(row.ids)] = 1

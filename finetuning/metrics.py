@@ -18,6 +18,7 @@ from bert_common.errors import InputError
 
 # The libraries of the extra "finetune".
 LIBRARIES = ("sklearn", "scipy", "matplotlib")
+_NEEDS = f"evaluation needs {', '.join(LIBRARIES)}: pip install -e '.[finetune]'"
 
 # In KLUE, sentence pairs with at least this score, of 0 to 5, count as paraphrases.
 PARAPHRASE_SCORE = 3.0
@@ -27,7 +28,7 @@ def _scikit(name, **options):
     """Makes a metric of sklearn.metrics a function of labels and predictions [N]."""
 
     def metric(labels, predictions):
-        return getattr(_imported("sklearn.metrics"), name)(labels, predictions, **options)
+        return getattr(imported("sklearn.metrics"), name)(labels, predictions, **options)
 
     return metric
 
@@ -38,13 +39,13 @@ def _correlation(name):
     def metric(labels, predictions):
         if len(labels) < 2:  # a correlation needs two examples
             return math.nan
-        return getattr(_imported("scipy.stats"), name)(labels, predictions)[0]
+        return getattr(imported("scipy.stats"), name)(labels, predictions)[0]
 
     return metric
 
 
 def _paraphrase_f1(labels, predictions):
-    """F1 of scores [N] of at least `PARAPHRASE_SCORE`: KLUE-STS's metric beside Pearson's r."""
+    """F1 of scores [N] of at least `PARAPHRASE_SCORE`: KLUE-STS's second metric."""
     at_least = [np.asarray(scores) >= PARAPHRASE_SCORE for scores in (labels, predictions)]
     return _scikit("f1_score", zero_division=0.0)(*at_least)
 
@@ -80,11 +81,7 @@ def score(names, labels, predictions):
     """
     with warnings.catch_warnings(action="ignore"):  # the libraries warn of undefined metrics
         results = {name: float(METRICS[name](labels, predictions)) for name in names}
-    return {name: _zero_if_undefined(value) for name, value in results.items()}
-
-
-def _zero_if_undefined(value):
-    return value if math.isfinite(value) else 0.0
+    return {name: value if math.isfinite(value) else 0.0 for name, value in results.items()}
 
 
 def score_tags(labels, predictions, tags):
@@ -98,8 +95,8 @@ def score_tags(labels, predictions, tags):
     Returns:
         A dict: what `score_entities` returns, and "character_macro_f1", the mean F1 over `tags`.
         The macro scores are KLUE's. As in its program, "O" is one of the tags, each sentence has
-        an "O" more for [CLS] and for [SEP], which count as correct here, and a tag in neither
-        labels nor predictions has an F1 of 1.
+        two more "O", for [CLS] and [SEP], which count as correct here, and a tag in neither labels
+        nor predictions has an F1 of 1.
 
     Raises:
         InputError: scikit-learn is not installed.
@@ -116,14 +113,14 @@ def score_tags(labels, predictions, tags):
 
 
 def entities(tags):
-    """(first unit, last unit, kind) of each entity of IOB2 tags; an I- without a B- is none."""
-    found = []
+    """(first unit, last unit, kind) of each entity; an I- that continues none is not an entity."""
+    spans = []
     for unit, tag in enumerate(tags):
         if tag[0] == "B":
-            found.append((unit, unit, tag[2:]))
-        elif tag[0] == "I" and found and found[-1][1:] == (unit - 1, tag[2:]):
-            found[-1] = (found[-1][0], unit, tag[2:])
-    return found
+            spans.append((unit, unit, tag[2:]))
+        elif tag[0] == "I" and spans and spans[-1][1:] == (unit - 1, tag[2:]):
+            spans[-1] = (spans[-1][0], unit, tag[2:])
+    return spans
 
 
 def score_entities(labels, predictions):
@@ -169,17 +166,12 @@ def check_installed():
     """
     missing = [name for name in LIBRARIES if importlib.util.find_spec(name) is None]
     if missing:
-        raise InputError(
-            f"evaluation needs {', '.join(LIBRARIES)}: pip install -e '.[finetune]'. Received: "
-            f"no {', '.join(missing)}"
-        )
+        raise InputError(f"{_NEEDS}. Received: no {', '.join(missing)}")
 
 
-def _imported(name):
-    """Imports a module of the extra "finetune"."""
+def imported(name):
+    """Imports a module of the extra "finetune"; an `InputError` says how to install it."""
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        raise InputError(
-            f"metrics need scikit-learn and scipy: pip install -e '.[finetune]'. Received: {error}"
-        ) from None
+        raise InputError(f"{_NEEDS}. Received: {error}") from None

@@ -3,11 +3,9 @@
 Shapes: C classes.
 """
 
-import importlib
-
 import numpy as np
 
-from bert_common.errors import InputError
+from finetuning.metrics import imported
 
 # Longer labels, and labels with letters that matplotlib's own fonts lack, are drawn as the number
 # of their class.
@@ -32,17 +30,10 @@ def draw_confusion_matrix(matrix, labels):
     Raises:
         InputError: matplotlib is not installed.
     """
-    try:
-        agg = importlib.import_module("matplotlib.backends.backend_agg")
-        figures = importlib.import_module("matplotlib.figure")
-    except ImportError as error:
-        raise InputError(
-            "plots need matplotlib: pip install -e '.[finetune]'. Received: " + str(error)
-        ) from None
     count = len(labels)
     side = max(4.0, 1.5 + 0.6 * count)  # inches
-    figure = figures.Figure(figsize=(side, side), dpi=80, layout="constrained")
-    canvas = agg.FigureCanvasAgg(figure)
+    figure = imported("matplotlib.figure").Figure((side, side), dpi=80, layout="constrained")
+    canvas = imported("matplotlib.backends.backend_agg").FigureCanvasAgg(figure)
     axes = figure.add_subplot()
     shares = matrix / np.maximum(matrix.sum(axis=1, keepdims=True), 1)  # [C, C]
     axes.imshow(shares, cmap="Blues", vmin=0, vmax=1)

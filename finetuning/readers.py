@@ -1,4 +1,4 @@
-"""Reads the raw examples of a data set from its published files."""
+"""Reads data sets' files: tables, JSON objects, and the examples of classification."""
 
 import math
 import os
@@ -125,7 +125,7 @@ def _text(value, where):
 
 
 def read_rows(path, source):
-    """Yields, for every row of a file, where it is and a function from a column to its value.
+    """Yields the place of every row of a file, and a function from a column to its value.
 
     Args:
         path: the file.
@@ -140,10 +140,10 @@ def read_rows(path, source):
         if not isinstance(entries, list):
             raise InputError(f"{path} must hold a list of objects. Received: {shortened(entries)}")
         for number, entry in enumerate(entries, 1):
-            yield _object(entry, f"{path} entry {number}")
+            yield _row_of_object(entry, f"{path} entry {number}")
     elif path.endswith(".jsonl"):
         for where, line in read_lines(path):
-            yield _object(read_json(line, where), where)
+            yield _row_of_object(read_json(line, where), where)
     else:
         lines = read_lines(path)
         columns = {}
@@ -162,7 +162,7 @@ def read_rows(path, source):
 
 
 def read_lines(path):
-    """Yields, for every line, where it is and its text; lines end in "\\n" or "\\r\\n"."""
+    """Yields the place of every line and its text; lines end in "\\n" or "\\r\\n"."""
     lines = read_bytes(path).removeprefix(b"\xef\xbb\xbf").split(b"\n")
     for number, line in enumerate(lines if lines[-1] else lines[:-1], 1):
         where = f"{path} line {number}"
@@ -184,10 +184,9 @@ def _field_of_columns(fields, columns):
     return field
 
 
-def _object(entry, where):
-    """Where a JSON object is, with a function from a key, or keys joined by ".", to its value."""
-    if not isinstance(entry, dict):
-        raise InputError(f"{where} must be an object. Received: {shortened(entry)}")
+def _row_of_object(entry, where):
+    """The place of a JSON object, and a function from a key, or keys joined by ".", to a value."""
+    check_object(entry, where)
 
     def field(column):
         value = entry
@@ -198,6 +197,29 @@ def _object(entry, where):
         return value
 
     return where, field
+
+
+_KINDS = {str: "a string", int: "a whole number", list: "a list"}
+
+
+def json_field(entry, name, kind, where):
+    """A value of a JSON object, which must exist and be of a type, or of one of several."""
+    check_object(entry, where)
+    if name not in entry:
+        raise InputError(f"{where} must have {name!r}. Received: {', '.join(entry)}")
+    if not isinstance(entry[name], kind) or isinstance(entry[name], bool):
+        kinds = kind if isinstance(kind, tuple) else (kind,)
+        raise InputError(
+            f"{where}: {name!r} must be {' or '.join(_KINDS[k] for k in kinds)}. "
+            f"Received: {shortened(entry[name])}"
+        )
+    return entry[name]
+
+
+def check_object(entry, where):
+    """Raises an `InputError` that names the place, unless a JSON value is an object."""
+    if not isinstance(entry, dict):
+        raise InputError(f"{where} must be an object. Received: {shortened(entry)}")
 
 
 def shortened(value):

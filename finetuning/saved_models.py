@@ -14,6 +14,8 @@ import time
 import tensorflow as tf
 from keras import ops
 
+from finetuning.inputs import ROW_INPUTS
+
 
 def export_classifier(model, length, directory, threshold=None, describe=None):
     """Writes the model below `directory`, in a new folder named after the time, as Google does.
@@ -23,8 +25,7 @@ def export_classifier(model, length, directory, threshold=None, describe=None):
         length: T, the same for all examples.
         directory: where the folder is made.
         threshold: a number that is returned to callers as the output "threshold"; None for none.
-        describe: a function of a folder that writes the model's configuration and so on, here into
-            the folder assets.extra; or None.
+        describe: writes files about the model into a given folder, here assets.extra; or None.
 
     Returns:
         The new folder's path.
@@ -32,7 +33,7 @@ def export_classifier(model, length, directory, threshold=None, describe=None):
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="input")])
     def serve(input):
-        features = {name: tf.io.FixedLenFeature([length], tf.int64) for name in INPUTS}
+        features = {name: tf.io.FixedLenFeature([length], tf.int64) for name in ROW_INPUTS}
         parsed = tf.io.parse_example(input, features)  # [B, T] each
         inputs = {name: tf.cast(value, tf.int32) for name, value in parsed.items()}
         outputs = interpret_logits(model, model(inputs, training=False)["logits"])
@@ -61,9 +62,6 @@ def export_classifier(model, length, directory, threshold=None, describe=None):
     return finished
 
 
-INPUTS = ("input_ids", "input_mask", "segment_ids")
-
-
 def interpret_logits(model, logits):
     """Turns logits [B, C] into the outputs of a served model.
 
@@ -74,13 +72,8 @@ def interpret_logits(model, logits):
     """
     logits = ops.cast(logits, "float32")
     if model.multi_label:
-        return {
-            "probabilities": ops.sigmoid(logits),
-            "predictions": ops.cast(logits > 0, "int32"),
-        }
+        predictions = ops.cast(logits > 0, "int32")
+        return {"probabilities": ops.sigmoid(logits), "predictions": predictions}
     if model.classes == 1:
         return {"probabilities": logits, "predictions": logits[:, 0]}
-    return {
-        "probabilities": ops.softmax(logits),
-        "predictions": ops.argmax(logits, axis=-1),
-    }
+    return {"probabilities": ops.softmax(logits), "predictions": ops.argmax(logits, axis=-1)}

@@ -2,7 +2,7 @@
 #
 #   run_benchmark NAME MODEL DATA_DIR OUTPUT_DIR [--flag=value ...]
 #
-# PYTHON names an interpreter that has what the project needs; else that is installed into .venv.
+# PYTHON names an interpreter that has the dependencies; without it they are installed into .venv.
 
 finished() { [ -e "$1/eval_results.txt" ] || [ -e "$1/seeds.tsv" ]; }
 
@@ -22,7 +22,7 @@ run_benchmark() {
     popd > /dev/null
     PYTHON="$root/$PYTHON"
   fi
-  if [ -e "$root/setup.py" ]; then  # a checkout, not what pip installed
+  if [ -e "$root/setup.py" ]; then  # a checkout, not an installed package
     export PYTHONPATH="$root${PYTHONPATH:+:$PYTHONPATH}"
   fi
   plan="$("$PYTHON" -m run_scripts.tools.glue_plan --benchmark="$name" --model="$model" \
@@ -31,12 +31,12 @@ run_benchmark() {
     task="${line[0]}"
     printf '\n== %s\n' "$task"
     if finished "$output/$task"; then
-      echo "$output/$task is there already"
+      echo "$output/$task exists already"
       continue
     fi
     "$PYTHON" -m run_scripts.programs "${line[@]:1}" "$@" < /dev/null
-    if ! finished "$output/$task"; then  # Ctrl-C: the program has saved and ended well
-      echo "stopped at $task: the same command goes on from there" >&2
+    if ! finished "$output/$task"; then  # after Ctrl-C the program saves and ends with status 0
+      echo "stopped at $task: the same command continues from there" >&2
       exit 1
     fi
   done <<< "$plan"

@@ -1,4 +1,4 @@
-"""Learns a vocabulary from text, or compares how several cut sentences (python build_vocab.py)."""
+"""The program build_vocab: learns a vocabulary from text, or compares several on sentences."""
 
 import dataclasses
 import importlib.util
@@ -54,7 +54,7 @@ class BuildVocabFlags:
         "Pieces to keep whole whatever the text, comma-separated; ##X for one inside words.",
     )
     character_coverage: float = flag(
-        0.9995, "The share of the text's characters that get pieces of their own.", above=0, most=1
+        0.9995, "The share of the text's characters that are pieces by themselves.", above=0, most=1
     )
     do_lower_case: bool = flag(False, "Lower-case the text, here and in the tokenizer.")
     most_megabytes: int = flag(
@@ -94,19 +94,12 @@ SENTENCES = (
 
 
 def main(argv=None):
-    """The console script; returns the exit status."""
+    """The console script and the launcher; returns the exit status."""
     return run_program(build_vocab, BuildVocabFlags, argv)
 
 
 def build_vocab(flags):
-    """Learns and writes a vocabulary, or compares vocabularies.
-
-    Args:
-        flags: `BuildVocabFlags` as parsed.
-
-    Raises:
-        InputError: anything that the user can correct.
-    """
+    """Learns and writes a vocabulary, or compares vocabularies."""
     if flags.compare:
         return compare(flags)
     for name in LEARNING_FLAGS:
@@ -153,11 +146,7 @@ def make_settings(flags):
 
 
 def check_not_read(output_dir, files):
-    """Checks that no file of the text would be overwritten.
-
-    Raises:
-        InputError: one would be; the message names it.
-    """
+    """Refuses to overwrite a file of the text."""
     from tokenization.vocab_learning.learn import CONFIG_FILE, REPORT_FILE, VOCABULARY_FILE
 
     for name in (VOCABULARY_FILE, CONFIG_FILE, REPORT_FILE):

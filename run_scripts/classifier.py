@@ -5,24 +5,21 @@ import sys
 
 from bert_common.errors import InputError
 from bert_common.folders import make_writable
-from finetuning.classification.custom_data import (
-    FILE_TYPES,
-    TASK_TYPES,
-    Columns,
-    custom_dataset,
-)
+from finetuning.classification.custom_data import FILE_TYPES, TASK_TYPES, Columns, custom_dataset
 from finetuning.datasets import DATASETS
 from finetuning.readers import read_split
 from run_scripts.downstream.program import Program, finetune
 from run_scripts.flags.declaration import flag
-from run_scripts.flags.finetune import FinetuneFlags, read_feature_layers
+from run_scripts.flags.finetune import FinetuneFlags, head_options
 from run_scripts.flags.parser import run_program
 
-# What the folder of a fine-tuned model remembers.
-TASK_FLAGS = (
-    "task_name", "task_type", "text_column", "second_column", "label_column", "id_column",
-    "labels", "metrics", "feature_layers", "max_seq_length",
+# The flags that describe the user's own files.
+CUSTOM_FLAGS = (
+    "task_type", "text_column", "second_column", "label_column", "id_column", "labels", "metrics",
 )  # fmt: skip
+
+# The flags that a fine-tuned model's folder records.
+TASK_FLAGS = ("task_name", *CUSTOM_FLAGS, "feature_layers", "max_seq_length")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,12 +27,12 @@ class ClassifierFlags(FinetuneFlags):
     """Fine-tunes BERT or ALBERT to classify sentences or pairs, or to predict a number for them.
 
     With --do_eval or --do_predict alone, only --output_dir (of an earlier training) and --data_dir
-    must be given: task, sizes and tokenizer lie beside the weights."""
+    must be given: task, sizes and tokenizer are stored beside the weights."""
 
     task_name: str = flag(
         None,
         f"One of {', '.join(DATASETS)}; or tsv or jsonl for files of your own in --data_dir: "
-        "train, dev and test, which need not all be there.",
+        "train, dev and test, not all of which need exist.",
     )
     task_type: str = flag(
         None, "For your own files: the type of task. Without it: single_label.", choices=TASK_TYPES
@@ -60,8 +57,8 @@ class ClassifierFlags(FinetuneFlags):
     )
     export_dir: str = flag(
         None,
-        "Write a SavedModel into a new folder in this one, of the weights that are evaluated and "
-        "predicted with. It takes tf.Examples of max_seq_length pieces, as ALBERT's does.",
+        "Write a SavedModel of the final weights (the best, if evaluations chose them) into a new "
+        "folder in this one. It takes tf.Examples of max_seq_length pieces, as ALBERT's does.",
     )
     threshold_to_export: float = flag(
         None,
@@ -77,7 +74,7 @@ def main(argv=None):
 
 
 def classify(values):
-    """The program."""
+    """Checks the flags that are run_classifier's own, and runs the program."""
     if values.task_name:
         values = dataclasses.replace(values, task_name=values.task_name.lower())
     check_export(values)
@@ -85,7 +82,7 @@ def classify(values):
 
 
 def check_export(values):
-    """Refuses what cannot be exported, before anything is spent."""
+    """Refuses what cannot be exported, before any work is done."""
     if values.threshold_to_export is not None and not values.export_dir:
         raise InputError(
             "--threshold_to_export must come with --export_dir. Received: "
@@ -101,7 +98,7 @@ def check_export(values):
 
 
 def read_examples(dataset, split, data_dir):
-    """The examples of a split, and how many rows were left out."""
+    """Reads the examples of a split, and counts the rows that were left out."""
     examples, left_out = read_split(dataset, split, data_dir)
     return examples, {f"left out ({why})": count for why, count in left_out.items()}
 
@@ -110,23 +107,13 @@ def make_task(values, dataset, config, tokenizer):
     """The task of the flags as a `Classification`."""
     from finetuning.classification.task import Classification
 
-    layers = read_feature_layers(values, config)
-    return Classification(
-        dataset,
-        tokenizer,
-        values.max_seq_length,
-        values.classifier_dropout,
-        values.freeze_encoder,
-        layers,
-    )
+    return Classification(dataset, tokenizer, *head_options(values, config))
 
 
 def read_data(values):
-    """A row of the table of data sets, or one made of the flags for the user's own files."""
-    custom = ("task_type", "text_column", "second_column", "label_column", "id_column", "labels",
-           "metrics")  # fmt: skip
+    """The data set that --task_name names, or one of the user's own files."""
     if values.task_name in DATASETS:
-        given = [name for name in custom if getattr(values, name)]
+        given = [name for name in CUSTOM_FLAGS if getattr(values, name)]
         if given:
             raise InputError(
                 f"--{given[0]} is for --task_name=tsv and jsonl. Received: "

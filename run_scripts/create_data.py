@@ -1,4 +1,4 @@
-"""Creates pre-training records from text files (python create_pretraining_data.py)."""
+"""The program create_pretraining_data: text files in, pre-training records out."""
 
 import contextlib
 import os
@@ -43,7 +43,6 @@ from run_scripts.flags.create_data import (
     MODEL_NAMES,
     CreateDataFlags,
     check_engine,
-    check_task_index,
     choose_objective,
     choose_output_files,
     is_given,
@@ -62,20 +61,13 @@ FEWER_WORKERS = "the same command resumes from here, and needs less with fewer -
 
 
 def main(argv=None):
-    """Runs the program; returns its exit status."""
+    """The console script and the launcher; returns the exit status."""
     with interrupt_once():
         return run_program(create_data, CreateDataFlags, argv)
 
 
 def create_data(flags):
-    """Creates the records.
-
-    Args:
-        flags: `CreateDataFlags` as parsed.
-
-    Raises:
-        InputError: anything that the user can correct.
-    """
+    """Creates the records; `flags` are `CreateDataFlags` as parsed."""
     started = time.monotonic()
     defaults = choose_objective(flags)
     print(
@@ -126,13 +118,6 @@ def create_data(flags):
 def resolve_flags(flags, defaults):
     """Checks the flags and fills in those that are not given.
 
-    Args:
-        flags: `CreateDataFlags` as parsed.
-        defaults: `ObjectiveDefaults`.
-
-    Returns:
-        `CreateDataFlags` without `PerModel` values.
-
     Raises:
         InputError: flags contradict each other, or a package that they need is not installed.
     """
@@ -142,7 +127,6 @@ def resolve_flags(flags, defaults):
     flags = fill_in_tokenizer(flags)
     check_tokenizer_flags(flags)
     flags = resolve_defaults(flags, defaults.model_type)
-    check_task_index(flags)
     check_engine(flags)
     if flags.engine == "spark":
         spark_engine.check_installed()
@@ -164,7 +148,7 @@ def warn_of_few_predictions(flags):
 
 
 def choose_engine(flags, plan, tokenizer):
-    """Chooses where tasks run: a context manager as `start_workers`, and its name for the log."""
+    """Chooses where tasks run: a context manager like `start_workers`, and its name to print."""
     if flags.engine == "spark":
         return spark_engine.start_executors(plan, tokenizer, flags.spark_master), "Spark"
     cores = flags.num_workers or available_cores()
@@ -179,7 +163,7 @@ def run_passes(flags, plan, manifest, tokenizer):
     Args:
         flags: `CreateDataFlags`, resolved.
         plan: a `WorkPlan`.
-        manifest: the settings that determine the records, for the JSON file beside them.
+        manifest: as from `make_manifest`, for the JSON file beside the records.
         tokenizer: cuts the text into pieces.
 
     Returns:
@@ -241,11 +225,10 @@ def run_passes(flags, plan, manifest, tokenizer):
 
 
 def check_text(flags, plan, statistics, expected):
-    """Checks that the text gave useful records, and warns of problems with its layout.
+    """Checks that the text gives useful records, and warns of problems with its layout.
 
     Args:
-        flags: `CreateDataFlags`, resolved.
-        plan: a `WorkPlan`.
+        flags, plan: as for `run_passes`.
         statistics: the `CorpusStatistics` of the whole text.
         expected: for each shard (records, bytes).
 

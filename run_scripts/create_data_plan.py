@@ -1,6 +1,5 @@
-"""Turns the flags of create_pretraining_data into settings, manifest and plan."""
+"""Turns the resolved flags of create_pretraining_data into settings, manifest and plan."""
 
-import dataclasses
 import datetime
 import os
 import warnings
@@ -18,11 +17,10 @@ from create_pretraining_data.engine.splitting import (
 )
 from create_pretraining_data.engine.work_plan import WorkPlan, count_buckets, estimate_records_size
 from create_pretraining_data.instances.make_instances import VERSION, InstanceSettings
-from create_pretraining_data.instances.packing import MOST_SEQUENCES
+from create_pretraining_data.instances.packing import MAX_SEQUENCES
 from create_pretraining_data.instances.pairs import PairRules
 from create_pretraining_data.instances.sentences import describe_splitter
-from create_pretraining_data.records.masking_rules import MaskingRules
-from create_pretraining_data.records.record_format import RecordFormat
+from create_pretraining_data.records.record_format import MaskingRules, RecordFormat
 
 # Flags that do not determine the bytes, or that another entry of the manifest covers.
 NOT_IN_MANIFEST = (
@@ -33,42 +31,15 @@ NOT_IN_MANIFEST = (
 
 
 def make_settings(flags, defaults, tokenizer):
-    """Creates the settings that determine the records.
+    """Creates `InstanceSettings`: how documents become sequences, these are masked and stored.
 
     Args:
         flags: `CreateDataFlags`, resolved.
         defaults: `ObjectiveDefaults`.
         tokenizer: cuts the text into pieces.
-
-    Returns:
-        `InstanceSettings`.
-    """
-    pair_rules, masking_rules = make_rules(flags, defaults.objective, tokenizer)
-    record_format = RecordFormat(
-        max_seq_length=flags.max_seq_length,
-        max_predictions_per_seq=masking_rules.max_predictions,
-        sentence_label=defaults.objective != "none",
-        # As in ALBERT's script, whose training program reads it.
-        token_boundary=defaults.model_type == "albert",
-        packed_sequences=MOST_SEQUENCES if flags.packing else 0,
-        masking=masking_rules if flags.masking == "dynamic" else None,
-    )
-    return InstanceSettings(pair_rules, masking_rules, record_format, flags.dupe_factor)
-
-
-def make_rules(flags, objective, tokenizer):
-    """Creates the rules for cutting documents into sequences, and for masking these.
-
-    Args:
-        flags: `CreateDataFlags`, resolved.
-        objective: "nsp", "sop" or "none".
-        tokenizer: cuts the text into pieces.
-
-    Returns:
-        `PairRules`, `MaskingRules`.
     """
     pair_rules = PairRules(
-        objective=objective,
+        objective=defaults.objective,
         max_seq_length=flags.max_seq_length,
         short_seq_prob=flags.short_seq_prob,
         cls_id=tokenizer.cls_id,
@@ -84,26 +55,30 @@ def make_rules(flags, objective, tokenizer):
         mask_id=tokenizer.mask_id,
         vocab_size=tokenizer.vocab_size,
     )
-    return pair_rules, masking_rules
+    record_format = RecordFormat(
+        max_seq_length=flags.max_seq_length,
+        max_predictions_per_seq=masking_rules.max_predictions,
+        sentence_label=defaults.objective != "none",
+        # As in ALBERT's script, whose training program reads it.
+        token_boundary=defaults.model_type == "albert",
+        packed_sequences=MAX_SEQUENCES if flags.packing else 0,
+        masking=masking_rules if flags.masking == "dynamic" else None,
+    )
+    return InstanceSettings(pair_rules, masking_rules, record_format, flags.dupe_factor)
 
 
 def make_manifest(flags, defaults, tokenizer, input_files, output_files):
     """Lists everything that determines the bytes of the record files.
 
     Args:
-        flags: `CreateDataFlags`, resolved.
-        defaults: `ObjectiveDefaults`.
-        tokenizer: cuts the text into pieces.
-        input_files: paths.
-        output_files: paths.
+        flags, defaults, tokenizer: as for `make_settings`.
+        input_files, output_files: paths.
 
     Returns:
         A flat dict; its keys appear in messages about differences.
     """
     deciding_flags = {
-        f"--{name}": value
-        for name, value in dataclasses.asdict(flags).items()
-        if name not in NOT_IN_MANIFEST
+        f"--{name}": value for name, value in vars(flags).items() if name not in NOT_IN_MANIFEST
     }
     inputs = {}
     for path in input_files:
@@ -127,7 +102,7 @@ def make_manifest(flags, defaults, tokenizer, input_files, output_files):
 
 
 def inflate_once(path, plain):
-    """Decompresses a gzip file unless an earlier run did; a JSON file beside it has its size."""
+    """Decompresses a gzip file unless an earlier run did; a JSON file beside it has the size."""
     marker = f"{plain}.json"
     try:
         with open(marker, encoding="utf-8") as file:
@@ -140,17 +115,13 @@ def inflate_once(path, plain):
 
 
 def make_plan(flags, settings, input_files, output_files, folder):
-    """Divides the work into chunks, buckets and shards.
+    """Divides the work into chunks, buckets and shards: a `WorkPlan`.
 
     Args:
         flags: `CreateDataFlags`, resolved.
         settings: `InstanceSettings`.
-        input_files: paths.
-        output_files: paths.
+        input_files, output_files: paths.
         folder: the work folder, into which gzip files are decompressed.
-
-    Returns:
-        A `WorkPlan`.
 
     Raises:
         InputError: a gzip file is damaged.

@@ -1,4 +1,4 @@
-"""The program extract_features: texts in, what the layers of a model make of them out."""
+"""The program extract_features: texts in, the outputs of a model's layers out."""
 
 import dataclasses
 import os
@@ -8,12 +8,11 @@ from bert_common.errors import InputError
 from bert_common.folders import make_writable
 from bert_common.import_tensorflow import import_tensorflow
 from bert_common.progress import with_progress
-from bert_tf.checkpoint_files import exists
 from finetuning.feature_files import write_arrays, write_json_lines
 from finetuning.inputs import SHORTEST, encode_pair, read_pairs
 from run_scripts.flags.declaration import flag
 from run_scripts.flags.finetune import read_layers
-from run_scripts.flags.limits import LARGEST_BATCH, LONGEST_SEQUENCE, MOST_STEPS
+from run_scripts.flags.limits import LARGEST_BATCH, LONGEST_SEQUENCE
 from run_scripts.flags.parser import run_program
 from run_scripts.flags.tokenizer import (
     TokenizerFlags,
@@ -21,12 +20,14 @@ from run_scripts.flags.tokenizer import (
     open_tokenizer,
     source_of,
 )
-from run_scripts.flags.training import MODEL_DIR_HELP, choose_model_type, read_config
-from run_scripts.model_folder import (
-    check_table,
-    fill_in_model,
-    warn_of_untrained_positions,
+from run_scripts.flags.training import (
+    ModelFlags,
+    check_checkpoint,
+    check_length,
+    choose_model_type,
+    read_config,
 )
+from run_scripts.model_folder import check_table, fill_in_model, warn_of_untrained_positions
 
 ARRAYS = ".npz"
 
@@ -35,8 +36,8 @@ UNUSED = ("bert/pooler/",)
 
 
 @dataclasses.dataclass(frozen=True)
-class ExtractFeaturesFlags(TokenizerFlags):
-    """Writes what the layers of BERT or ALBERT make of texts.
+class ExtractFeaturesFlags(TokenizerFlags, ModelFlags):
+    """Writes the outputs of the layers of BERT or ALBERT for texts.
 
     --input_file has a sentence a line, or two with " ||| " between them. The output is Google's
     JSON lines, or arrays where --output_file ends in .npz."""
@@ -56,25 +57,22 @@ class ExtractFeaturesFlags(TokenizerFlags):
         "[CLS]; none: a vector for each piece. Without it: mean.",
         choices=("mean", "cls", "max", "none"),
     )
-    bert_config_file: str = flag(None, "BERT's sizes, a bert_config.json.", is_input=True)
-    albert_config_file: str = flag(None, "ALBERT's sizes, an albert_config.json.", is_input=True)
     init_checkpoint: str = flag(
         None,
         "The weights: a checkpoint of Google's or of this project, fine-tuned or not.",
         is_input=True,
     )
-    model_dir: str = flag(None, MODEL_DIR_HELP, is_input=True)
     max_seq_length: int = flag(
         128,
-        "Most pieces of a line, specials included; more are cut off.",
+        "The most pieces of a line, special tokens included; the rest is cut off.",
         least=SHORTEST,
         most=LONGEST_SEQUENCE,
     )
-    batch_size: int = flag(32, "Lines that are computed together.", least=1, most=LARGEST_BATCH)
+    batch_size: int = flag(32, "Lines that are processed together.", least=1, most=LARGEST_BATCH)
     use_tpu: bool = flag(False, "Accepted while off: this program runs on GPUs and CPUs.")
-    master: str = flag(None, "For TPUs; means nothing here.")
-    num_tpu_cores: int = flag(None, "For TPUs; means nothing here.", least=0, most=MOST_STEPS)
-    use_one_hot_embeddings: bool = flag(False, "For TPUs; means nothing here.")
+    master: str = flag(None, "For TPUs; has no effect here.")
+    num_tpu_cores: int = flag(None, "For TPUs; has no effect here.", least=0)
+    use_one_hot_embeddings: bool = flag(False, "For TPUs; has no effect here.")
 
 
 def main(argv=None):
@@ -83,17 +81,13 @@ def main(argv=None):
 
 
 def extract_features(values):
-    """Checks everything that can be checked, then computes, then writes."""
+    """Checks flags and files, then computes, then writes."""
     values = fill_in_model(values)
     check_flags(values)
     model_type = choose_model_type(values)
     config = read_config(values, model_type)
     layers = read_layers("layers", values.layers, config)
-    if values.max_seq_length > config.max_position_embeddings:
-        raise InputError(
-            "--max_seq_length must be at most max_position_embeddings of the configuration. "
-            f"Received: {values.max_seq_length} and {config.max_position_embeddings}"
-        )
+    check_length(values, config)
     tokenizer = open_tokenizer(values)
     check_table(config, tokenizer.vocab_size, source_of(values))
     lines = read_pairs(values.input_file)
@@ -126,7 +120,7 @@ def check_flags(values):
     """Refuses values that cannot work, whatever the files hold."""
     check_tokenizer_flags(values)
     if values.use_tpu:
-        raise InputError("--use_tpu must be off: GPUs and CPUs are what this runs on")
+        raise InputError("--use_tpu must be off: this program runs on GPUs and CPUs")
     if values.pooling and not values.output_file.endswith(ARRAYS):
         raise InputError(
             f"--pooling is for an --output_file that ends in {ARRAYS}. Received: "
@@ -134,14 +128,9 @@ def check_flags(values):
         )
     if os.path.isdir(values.output_file):
         raise InputError(f"--output_file must be a file. Received: {values.output_file}, a folder")
-    prefix = values.init_checkpoint
-    if not prefix:
+    if not values.init_checkpoint:
         raise InputError("one of --init_checkpoint, --model_dir must be given. Received: none")
-    if not exists(prefix):
-        raise InputError(
-            f"--init_checkpoint must name a checkpoint, that is a file {prefix}.index. "
-            "Received: no such file"
-        )
+    check_checkpoint(values.init_checkpoint)
 
 
 if __name__ == "__main__":

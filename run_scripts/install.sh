@@ -2,7 +2,7 @@
 #
 #   install_project [EXTRA]     afterwards $PYTHON is the environment's interpreter
 #
-# What was installed before, by the same setup.py, is not installed again.
+# Nothing is installed again unless setup.py has changed.
 # PYTHON3 names another interpreter than python3.
 
 install_project() {
@@ -14,7 +14,7 @@ install_project() {
       "Received: $("$base" --version 2>&1)" >&2
     exit 1
   fi
-  if ! "$PYTHON" -m pip --version > /dev/null 2>&1; then  # none, or half of one
+  if ! "$PYTHON" -m pip --version > /dev/null 2>&1; then  # missing or incomplete
     rm -rf .venv
     "$base" -m venv .venv || {
       echo "error: python3 -m venv must work (on Debian and Ubuntu: apt install python3-venv)" >&2

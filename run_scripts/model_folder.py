@@ -1,6 +1,6 @@
 """Writes and finds what a model's folder holds: configuration, checkpoint, tokenizer.
 
-It is one that this project wrote, or a released model as it is unpacked: Google's BERT
+The folder is one that this project wrote, or a released model, unpacked: Google's BERT
 (bert_config.json, bert_model.ckpt, vocab.txt), its ALBERT (albert_config.json, model.ckpt-best,
 30k-clean.model), or an ALBERT of TensorFlow Hub (folders "assets" and "variables").
 """
@@ -22,21 +22,21 @@ from bert_tf.checkpoint_files import (
     latest_checkpoint,
     list_other_checkpoints,
 )
-from run_scripts.flags.tokenizer import TokenizerFlags
+from run_scripts.flags.tokenizer import TokenizerFlags, source_of
 from tokenization import save_tokenizer
 from tokenization.loading import CONFIG_FILE
 from tokenization.vocabulary import read_bytes
 
-# What a fine-tuned model's folder remembers of its task.
+# Where a fine-tuned model's folder records its task flags.
 SETTINGS_FILE = "finetuning.json"
 
 CONFIG_NAMES = {"bert": "bert_config.json", "albert": "albert_config.json"}
 
-# Where a model's folder records how many positions were trained: a file of its own, as some tools
+# Where a model's folder records how many positions were trained: a separate file, as some tools
 # refuse configurations with unknown keys.
 POSITIONS_FILE, POSITIONS_KEY = "pretraining.json", "trained_positions"
 
-# What google-research/albert calls the best of its checkpoints, and its released ones.
+# google-research/albert's name for its best checkpoint, and for its released ones.
 BEST_NAME = "model.ckpt-best"
 
 # Where a module of TensorFlow Hub has its configuration and vocabulary, and its checkpoint.
@@ -47,18 +47,15 @@ def fill_in_model(values):
     """Fills in what --model_dir holds where no other flag names it.
 
     Args:
-        values: a program's flags, with those of the configuration, the checkpoint, and perhaps the
-            tokenizer.
+        values: a program's flags, with those of `ModelFlags` and perhaps of `TokenizerFlags`.
 
     Raises:
-        InputError: no model is there, or several.
+        InputError: the folder holds no model, or several.
     """
     if not values.model_dir:
         return values
-    folder, filled = find_folder(values.model_dir), {}
-    if not any(getattr(values, f"{model_type}_config_file") for model_type in CONFIG_NAMES):
-        model_type, path = find_config(folder)
-        filled[f"{model_type}_config_file"] = path
+    folder = find_folder(values.model_dir)
+    filled = config_flag(values, folder)
     if not values.init_checkpoint:
         filled["init_checkpoint"] = find_checkpoint(folder)
     if isinstance(values, TokenizerFlags):
@@ -66,17 +63,21 @@ def fill_in_model(values):
     return dataclasses.replace(values, **filled)
 
 
+def config_flag(values, folder):
+    """The flag and path of a folder's configuration, as a dict; empty where a flag names one."""
+    if any(getattr(values, f"{model_type}_config_file") for model_type in CONFIG_NAMES):
+        return {}
+    model_type, path = find_config(folder)
+    return {f"{model_type}_config_file": path}
+
+
 def fill_in_tokenizer(values):
     """Fills in the tokenizer that --model_dir holds where no flag names one.
-
-    Args:
-        values: `TokenizerFlags` of a program that has --model_dir too.
 
     Raises:
         InputError: there are several, or --do_lower_case contradicts the folder's name.
     """
-    given = values.tokenizer_dir or values.vocab_file or values.spm_model_file
-    if given or not values.model_dir:
+    if source_of(values) or not values.model_dir:
         return values
     return dataclasses.replace(values, **find_tokenizer(values.model_dir, values.do_lower_case))
 
@@ -147,11 +148,11 @@ def find_tokenizer(model_dir, do_lower_case=None):
     """The values of `TokenizerFlags` for the tokenizer of a model's folder.
 
     Args:
-        model_dir: the folder, as it was named.
-        do_lower_case: what --do_lower_case says, or None.
+        model_dir: the folder, as the user named it.
+        do_lower_case: the value of --do_lower_case, or None.
 
     Returns:
-        A dict from the name of a flag to its value; empty if no tokenizer is there.
+        A dict from the name of a flag to its value; empty if there is no tokenizer.
 
     Raises:
         InputError: there are several vocabularies, the folder's name contradicts --do_lower_case,
@@ -188,7 +189,7 @@ def _check_described(folder, path, flag):
 
 
 def _choose_case(model_dir, folder, do_lower_case):
-    """Whether the tokenizer lower-cases, by flag and folder name; None if neither tells.
+    """Whether the tokenizer lower-cases, by flag and folder name; None if neither decides.
 
     Raises:
         InputError: they contradict each other.
@@ -208,7 +209,7 @@ def _choose_case(model_dir, folder, do_lower_case):
 
 
 def _named_case(name):
-    """Whether a released model lower-cases, by its name; None if that does not tell.
+    """Whether a released model lower-cases, by its name; None if that does not decide.
 
     For example uncased_L-12_H-768_A-12, multi_cased_L-12_H-768_A-12, chinese_L-12_H-768_A-12: as
     google-research/bert's validate_case_matches_checkpoint, for models of all sizes.
@@ -220,19 +221,13 @@ def _named_case(name):
 
 
 def _has_capitals(vocab_file):
-    """Whether there is a piece that a lower-casing tokenizer never produces."""
+    """Whether a vocabulary has a piece that a lower-casing tokenizer never produces."""
     pieces = read_bytes(vocab_file).splitlines()
     return any(re.search(b"[A-Z]", piece) for piece in pieces if not piece.startswith(b"["))
 
 
 def check_table(config, size, where):
-    """Refuses a vocabulary that is larger than the model's embedding table.
-
-    Args:
-        config: the model's configuration.
-        size: of the vocabulary.
-        where: the vocabulary's file or folder.
-    """
+    """Refuses a vocabulary of `size` pieces, from the path `where`, too large for the model."""
     if size > config.vocab_size:
         raise InputError(
             "vocab_size of the configuration must be at least the vocabulary's size. Received: "
@@ -241,13 +236,13 @@ def check_table(config, size, where):
 
 
 def folder_of(checkpoint):
-    """The folder that describes a checkpoint; the best one lies in a folder inside it."""
+    """The folder that describes a checkpoint; the best checkpoint has a folder inside it."""
     folder = os.path.dirname(os.path.abspath(checkpoint))
     return os.path.dirname(folder) if os.path.basename(folder) == BEST_FOLDER else folder
 
 
 def read_trained_positions(checkpoint):
-    """How many positions a checkpoint's model was trained with; None if its folder does not say.
+    """The number of positions a checkpoint was trained with; None if its folder has no record.
 
     Raises:
         InputError: the file holds something else.
@@ -263,14 +258,11 @@ def read_trained_positions(checkpoint):
 
 
 def add_trained_positions(checkpoint, longest):
-    """How many positions are trained after a training on sequences.
+    """The number of trained positions after a training; None if that of its start is unknown.
 
     Args:
         checkpoint: what the training starts from, or None for new weights.
         longest: the pieces of its longest sequence.
-
-    Returns:
-        Their number; None where it is not known what the checkpoint was trained with.
     """
     if checkpoint is None:
         return longest
@@ -282,9 +274,9 @@ def warn_of_untrained_positions(checkpoint, longest, what):
     """Warns if a sequence is longer than those that a checkpoint's model was trained with.
 
     Args:
-        checkpoint: its name.
-        longest: the pieces of the sequence.
-        what: what the sequence is.
+        checkpoint: its prefix.
+        longest: the number of the sequence's pieces.
+        what: the sequence, for the message.
     """
     known = read_trained_positions(checkpoint)
     if known is not None and longest > known:
@@ -300,11 +292,11 @@ def describe(directory, model_type, config, tokenizer, positions):
     """Writes configuration and tokenizer beside the checkpoints, so that the folder is complete.
 
     Args:
-        directory: where the checkpoints are.
+        directory: the folder of the checkpoints.
         model_type: "bert" or "albert".
         config: the model's configuration.
         tokenizer: the model's, or None.
-        positions: how many positions are trained, or None if that is not known.
+        positions: the number of trained positions, or None if unknown.
     """
     with atomic_write(os.path.join(directory, CONFIG_NAMES[model_type])) as file:
         file.write(json.dumps(dataclasses.asdict(config), indent=2).encode("utf-8") + b"\n")

@@ -8,10 +8,10 @@ from bert_common.errors import InputError
 from finetuning.ner.data import FORMATS, make_ner_dataset, read_dataset_split
 from run_scripts.downstream.program import Program, finetune
 from run_scripts.flags.declaration import flag
-from run_scripts.flags.finetune import FinetuneFlags, read_feature_layers
+from run_scripts.flags.finetune import FinetuneFlags, head_options
 from run_scripts.flags.parser import run_program
 
-# What the folder of a fine-tuned model remembers.
+# The flags that a fine-tuned model's folder records.
 TASK_FLAGS = ("task_name", "labels", "feature_layers", "max_seq_length")
 
 
@@ -20,7 +20,7 @@ class NerFlags(FinetuneFlags):
     """Fine-tunes BERT or ALBERT to find named entities, or to tag tokens in any other way.
 
     With --do_eval or --do_predict alone, only --output_dir (of an earlier training) and --data_dir
-    must be given: task, sizes and tokenizer lie beside the weights."""
+    must be given: task, sizes and tokenizer are stored beside the weights."""
 
     task_name: str = flag(
         None,
@@ -39,7 +39,7 @@ def main(argv=None):
 
 
 def find_entities(values):
-    """The program."""
+    """Runs the program."""
     finetune(values, Program(TASK_FLAGS, read_data, read_dataset_split, make_task))
 
 
@@ -63,15 +63,7 @@ def make_task(values, dataset, config, tokenizer):
     """The task as a `NamedEntityRecognition`."""
     from finetuning.ner.task import NamedEntityRecognition
 
-    layers = read_feature_layers(values, config)
-    return NamedEntityRecognition(
-        dataset,
-        tokenizer,
-        values.max_seq_length,
-        values.classifier_dropout,
-        values.freeze_encoder,
-        layers,
-    )
+    return NamedEntityRecognition(dataset, tokenizer, *head_options(values, config))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from bert_tf.checkpoint_files import EXPORTED_NAME, latest_checkpoint
 from bert_tf.input.data_order import sizes_of
 from bert_tf.training.cluster import Cluster, read_cluster, shorten_lost_worker_errors
 from bert_tf.training.interruptions.output_folder import training_folders
-from run_scripts.flags.declaration import resolve_model_defaults
+from run_scripts.flags.declaration import PerModel, resolve_model_defaults
 from run_scripts.flags.parser import run_program
 from run_scripts.flags.paths import expand_globs
 from run_scripts.flags.pretrain import (
@@ -21,11 +21,10 @@ from run_scripts.flags.pretrain import (
     check_flags,
     check_vocabulary,
     described_lengths,
-    evaluation_shape,
     read_bucket_boundaries,
     read_records_tokenizer,
 )
-from run_scripts.flags.training import choose_model_type, read_config
+from run_scripts.flags.training import check_length, choose_model_type, read_config
 from run_scripts.model_folder import add_trained_positions, describe, fill_in_model
 
 
@@ -35,7 +34,7 @@ def main(argv=None):
 
 
 def pretrain(given):
-    """Checks everything that can be checked, then trains, then evaluates."""
+    """Checks flags and files, then trains, then evaluates."""
     job = make_job(given)
     flags = job.flags
     for name in ("output_dir", "export_dir"):
@@ -53,34 +52,19 @@ def pretrain(given):
 
 @dataclasses.dataclass(frozen=True)
 class PretrainingJob:
-    """What the flags of a pre-training mean, checked as far as possible without TensorFlow.
+    """What the flags of a pre-training mean, checked as far as possible without TensorFlow."""
 
-    Attributes:
-        flags: `PretrainFlags`, with every default resolved.
-        model_type: "bert" or "albert".
-        config: the model's configuration.
-        files, eval_files: record files.
-        tokenizer: that of the records, or None.
-        cluster: the workers, or None.
-    """
-
-    flags: PretrainFlags
-    model_type: str
-    config: object
-    files: list
+    flags: PretrainFlags  # with every default resolved
+    model_type: str  # "bert" or "albert"
+    config: object  # the model's
+    files: list  # record files
     eval_files: list
-    tokenizer: object
+    tokenizer: object  # that of the records, or None
     cluster: Cluster | None
 
 
 def make_job(given):
-    """Resolves the flags of a command line, and checks them with the files that they name.
-
-    Args:
-        given: `PretrainFlags`.
-
-    Returns:
-        A `PretrainingJob`.
+    """Resolves `PretrainFlags`, and checks them with the files that they name.
 
     Raises:
         InputError: a flag or a file that cannot work.
@@ -91,7 +75,9 @@ def make_job(given):
     check_flags(flags)
     config = read_config(flags, model_type)
     files = expand_globs(flags.input_file, "input_file")
-    flags = dataclasses.replace(flags, **described_lengths(filled, files))
+    described = described_lengths(files)
+    default = [name for name in described if isinstance(getattr(filled, name), PerModel)]
+    flags = dataclasses.replace(flags, **{name: described[name] for name in default})
     eval_files = files
     if flags.eval_input_file:
         eval_files = expand_globs(flags.eval_input_file, "eval_input_file")
@@ -102,7 +88,7 @@ def make_job(given):
         tokenizer = read_records_tokenizer(config, files)
     if tokenizer is None and flags.do_train and (cluster is None or cluster.is_chief):
         print(
-            "note: no tokenizer lies beside the records, so none is saved with the model "
+            "note: there is no tokenizer beside the records, so none is saved with the model "
             "(--tokenizer_dir names one)"
         )
     check_checkpoints(flags)
@@ -117,9 +103,13 @@ def run(job, session, folder):
         session: a `Session`.
         folder: the `TrainingFolder` of --output_dir; None in workers that write nothing.
     """
-    flags = job.flags
+    flags, replicas = job.flags, session.strategy.num_replicas_in_sync
     session.check_flags(flags, job.config)
-    check_eval_batch(flags, session.strategy.num_replicas_in_sync)
+    if (flags.do_eval or flags.eval_input_file) and flags.eval_batch_size % replicas:
+        raise InputError(
+            "--eval_batch_size must be a multiple of the number of devices. Received: "
+            f"--eval_batch_size={flags.eval_batch_size}, {replicas} devices"
+        )
     records, held_out = load_records(job, session)
     source = latest_checkpoint(flags.output_dir) or flags.init_checkpoint
     state = build(job, session)
@@ -139,48 +129,32 @@ def run(job, session, folder):
         evaluate(job, session, state, evaluator, held_out)
 
 
-def check_eval_batch(flags, replicas):
-    """Every device must get the same number of examples."""
-    if (flags.do_eval or flags.eval_input_file) and flags.eval_batch_size % replicas:
-        raise InputError(
-            "--eval_batch_size must be a multiple of the number of devices. Received: "
-            f"--eval_batch_size={flags.eval_batch_size}, {replicas} devices"
-        )
-
-
 def load_records(job, session):
-    """The records to train on and those to evaluate on, checked: two `TrainingRecords`."""
+    """Checks the records to train on and those to evaluate on; returns two `TrainingRecords`."""
     from bert_tf.input.record_checks import check_records
     from bert_tf.input.training_records import TrainingRecords
 
     flags, config = job.flags, job.config
 
-    def load(files, *shape):
+    def load(files, lengths):
+        shape = lengths.max_seq_length, lengths.max_predictions_per_seq
         record_format, examples = check_records(files, *shape, config)
-        check_length(config, record_format)
+        if not record_format.packed_sequences:  # whose positions start at 0 in each sequence
+            check_length(record_format, config, ", unless rows are packed")
         return TrainingRecords(files, record_format, examples, config)
 
-    records = held_out = load(job.files, flags.max_seq_length, flags.max_predictions_per_seq)
+    records = held_out = load(job.files, flags)
     read_bucket_boundaries(flags, records.record_format)
     if flags.eval_input_file:
-        held_out = load(job.eval_files, *evaluation_shape(flags, job.eval_files))
+        held_out = load(
+            job.eval_files, dataclasses.replace(flags, **described_lengths(job.eval_files))
+        )
     session.check_agreement({"records": records.examples, "record files": sizes_of(job.files)})
     return records, held_out
 
 
-def check_length(config, record_format):
-    """The model's positions must cover the sequences; those of a packed row count from 0 again."""
-    length = record_format.max_seq_length
-    if not record_format.packed_sequences and length > config.max_position_embeddings:
-        raise InputError(
-            "--max_seq_length must be at most max_position_embeddings of the configuration, "
-            f"unless rows are packed. Received: {length} and "
-            f"{config.max_position_embeddings}"
-        )
-
-
 def build(job, session):
-    """The model with its optimizer, from a checkpoint if there is one: a `TrainingState`."""
+    """Builds model and optimizer, from a checkpoint if there is one; returns a `TrainingState`."""
     from bert_tf import PretrainingModel, WarmupPolynomialDecay
 
     flags = job.flags
@@ -209,7 +183,7 @@ def make_describe(job, state, source, records):
         job: the `PretrainingJob`.
         state: the restored `TrainingState`.
         source: the checkpoint that training starts from, or None.
-        records: what is trained on.
+        records: the `TrainingRecords` to train on.
     """
     from bert_tf.input.record_checks import longest_sequence
 
@@ -225,7 +199,7 @@ def make_describe(job, state, source, records):
 
 
 def make_evaluator(job, session, state, held_out):
-    """Evaluates the pre-training heads on the held-out records."""
+    """The evaluator of the pre-training heads on the held-out records."""
     from bert_tf.training.evaluation import RecordsEvaluator
 
     return RecordsEvaluator(
@@ -246,16 +220,14 @@ def train(job, session, state, records, evaluator, **options):
     from run_scripts.session import Workload
 
     flags, record_format = job.flags, records.record_format
-    config = session.training_config(
-        flags,
-        bucket_boundaries=read_bucket_boundaries(flags, record_format),
-    )
+    boundaries = read_bucket_boundaries(flags, record_format)
+    config = session.training_config(flags, bucket_boundaries=boundaries)
     workload = Workload(
         job.config, records.examples, flags.max_seq_length, flags.max_predictions_per_seq
     )
     command = [f"    --{name}={value}" for name, value in vars(flags).items() if value is not None]
     texts = {
-        "configuration": as_markdown_table(dataclasses.asdict(job.config)),
+        "configuration": as_markdown_table(dataclasses.asdict(job.config).items()),
         "command": "\n".join(["    run_pretraining", *command]),
     }
     return session.train(state, records, config, workload, evaluator, texts=texts, **options)
@@ -271,7 +243,7 @@ def export(flags, session, state, describe_folder):
 
 
 def evaluate(job, session, state, evaluator, held_out):
-    """Evaluates, writes and prints the results beside those of a trivial baseline."""
+    """Evaluates; writes and prints the results beside those of a trivial baseline."""
     from bert_tf.input.pipeline import most_frequent_share
     from bert_tf.summaries.reporter import write_evaluation
     from bert_tf.training.evaluation import write_results
@@ -287,12 +259,7 @@ def evaluate(job, session, state, evaluator, held_out):
         write_evaluation(flags.output_dir, results, state.step)
     path = write_results(flags.output_dir, results)
     session.print_results(results)
-    share = most_frequent_share(
-        held_out.files,
-        held_out.record_format,
-        job.config,
-        flags.eval_batch_size,
-        flags.max_eval_steps,
-    )
+    batches = flags.eval_batch_size, flags.max_eval_steps
+    share = most_frequent_share(held_out.files, held_out.record_format, job.config, *batches)
     session.print(f"  (always predicting the most frequent masked piece: accuracy {share:.4f})")
     session.print(f"written to {path}")

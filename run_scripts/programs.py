@@ -1,10 +1,11 @@
 """Starts the programs: what launchers and console scripts call.
 
-Nothing heavy is imported before Ctrl-C and the standard streams are taken care of.
+Nothing heavy is imported before Ctrl-C and the standard streams are handled.
 
     python -m run_scripts.programs run_classifier --data_dir=...     from wherever it is installed
 """
 
+import functools
 import importlib
 import os
 import sys
@@ -12,63 +13,15 @@ import sys
 from bert_common.startup import begin
 
 
-def build_vocab():
-    """Text in, a vocabulary out; returns the exit status, as all of these do."""
-    return _start("build_vocab")
-
-
-def create_pretraining_data():
-    """Text in, pre-training records out."""
-    return _start("create_data")
-
-
-def run_pretraining():
-    """Records in, a trained BERT or ALBERT out."""
-    return _start("pretrain")
-
-
-def fill_masks():
-    """A model and texts in, guesses for their masks out."""
-    return _start("tools.fill_masks")
-
-
-def extract_features():
-    """A model and texts in, vectors out."""
-    return _start("extract_features")
-
-
-def run_classifier():
-    """A pre-trained model in, a fine-tuned text classifier out."""
-    return _start("classifier")
-
-
-def run_ner():
-    """A pre-trained model in, one that finds named entities out."""
-    return _start("ner")
-
-
-def run_squad(argv=None):
-    """A pre-trained model in, one that answers questions about texts out.
+def _start(module, argv=None):
+    """Runs a program of this package; returns its exit status.
 
     Args:
+        module: the program's file, as a module of this package.
         argv: the command line, where it is not `sys.argv`.
     """
-    return _start("squad", argv)
-
-
-def run_race():
-    """A pre-trained model in, one that chooses between options out."""
-    return _start("race")
-
-
-def run_glue():
-    """A pre-trained model in, its results on all of GLUE out."""
-    _run_script("run_glue.sh")
-
-
-def run_korean():
-    """A pre-trained model in, its results on Korean tasks out."""
-    _run_script("run_korean.sh")
+    begin()
+    return importlib.import_module(f"run_scripts.{module}").main(argv)
 
 
 def _run_script(name):
@@ -78,9 +31,17 @@ def _run_script(name):
     os.execvpe("bash", ["bash", path, *sys.argv[1:]], environment)
 
 
-def _start(module, argv=None):
-    begin()
-    return importlib.import_module(f"run_scripts.{module}").main(argv)
+build_vocab = functools.partial(_start, "build_vocab")
+create_pretraining_data = functools.partial(_start, "create_data")
+run_pretraining = functools.partial(_start, "pretrain")
+fill_masks = functools.partial(_start, "tools.fill_masks")
+extract_features = functools.partial(_start, "extract_features")
+run_classifier = functools.partial(_start, "classifier")
+run_ner = functools.partial(_start, "ner")
+run_squad = functools.partial(_start, "squad")
+run_race = functools.partial(_start, "race")
+run_glue = functools.partial(_run_script, "run_glue.sh")
+run_korean = functools.partial(_run_script, "run_korean.sh")
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@
 #
 #   bash run_scripts/quickstart.sh
 #
-# Started again it does only what is left. Everything it makes is in .venv and output/quickstart.
+# Started again, it does only what is left to do. All its files are in .venv and output/quickstart.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source run_scripts/install.sh
@@ -15,10 +15,10 @@ OUTPUT=output/quickstart
 
 step() { printf '\n== %s\n' "$1"; }
 
-# make_records NAME PASSES: a file of records appears under its name only when it is whole.
+# make_records NAME PASSES: a record file gets its name only once it is complete.
 make_records() {
   if [ -e "$OUTPUT/$1.json" ]; then  # the last file that is written
-    echo "$OUTPUT/$1.tfrecord is there already"
+    echo "$OUTPUT/$1.tfrecord exists already"
     return
   fi
   "$PYTHON" create_pretraining_data.py \
@@ -28,7 +28,7 @@ make_records() {
 
 step "1/6 a vocabulary: the morphemes of the training part of the sample corpus"
 if [ -e "$OUTPUT/tokenizer/report.json" ]; then  # the last file that is written
-  echo "$OUTPUT/tokenizer is there already"
+  echo "$OUTPUT/tokenizer exists already"
 else
   "$PYTHON" build_vocab.py --input_file=sample_corpus/train.txt --vocab_size=3000 \
     --output_dir="$OUTPUT/tokenizer"

@@ -1,4 +1,4 @@
-"""The program run_race: fine-tunes a pre-trained model to choose between options."""
+"""The program run_race: fine-tunes a pre-trained model to answer multiple-choice questions."""
 
 import dataclasses
 import os
@@ -17,13 +17,13 @@ from finetuning.multiple_choice.data import (
 )
 from run_scripts.downstream.program import Program, finetune
 from run_scripts.flags.declaration import both, flag
-from run_scripts.flags.finetune import FinetuneFlags
-from run_scripts.flags.limits import HIGHEST_RATE, LONGEST_SEQUENCE, MOST_EPOCHS, MOST_STEPS
+from run_scripts.flags.finetune import FinetuneFlags, refuse_feature_flags
+from run_scripts.flags.limits import HIGHEST_RATE, LONGEST_SEQUENCE, MOST_EPOCHS
 from run_scripts.flags.parser import run_program
+from run_scripts.flags.training import note_unused
 
-# What the folder of a fine-tuned model remembers.
-CHANGEABLE = ("task_name", "max_seq_length", "max_qa_length")
-TASK_FLAGS = CHANGEABLE
+# The flags that a fine-tuned model's folder records; a later run may give other values.
+TASK_FLAGS = ("task_name", "max_seq_length", "max_qa_length")
 
 NO_EFFECT = ("train_file", "eval_file", "predict_file")
 
@@ -34,7 +34,7 @@ class RaceFlags(FinetuneFlags):
     Without --do_train, --do_eval and --do_predict it trains and evaluates.
 
     With --do_eval or --do_predict alone, only --output_dir (of an earlier training) and --data_dir
-    must be given: sizes and tokenizer lie beside the weights."""
+    must be given: sizes and tokenizer are stored beside the weights."""
 
     task_name: str = flag(
         both("race"),
@@ -56,7 +56,7 @@ class RaceFlags(FinetuneFlags):
     )
     max_qa_length: int = flag(
         both(128),
-        "The most pieces of a question with an option; their beginning is cut off.",
+        "The most pieces of a question with an option; the beginning of a longer one is cut off.",
         least=1,
         most=LONGEST_SEQUENCE,
     )
@@ -66,20 +66,16 @@ class RaceFlags(FinetuneFlags):
     num_train_epochs: float = flag(
         both(None), "Passes over the questions, in place of train_step.", above=0, most=MOST_EPOCHS
     )
-    train_step: int = flag(both(12000), "Updates in all.", least=1, most=MOST_STEPS)
+    train_step: int = flag(both(12000), "Updates in all.", least=1)
     warmup_proportion: float = flag(
         both(None),
         "The share of all updates that is warm-up, in place of warmup_step.",
         least=0,
         below=1,
     )
-    warmup_step: int = flag(both(1000), "Updates of warm-up.", least=0, most=MOST_STEPS)
-    save_checkpoints_steps: int = flag(
-        100, "Updates between two checkpoints.", least=1, most=MOST_STEPS
-    )
-    num_keep_checkpoint: int = flag(
-        None, "Another name of keep_checkpoint_max.", least=0, most=MOST_STEPS
-    )
+    warmup_step: int = flag(both(1000), "Updates of warm-up.", least=0)
+    save_checkpoints_steps: int = flag(100, "Updates between two checkpoints.", least=1)
+    num_keep_checkpoint: int = flag(None, "Another name of keep_checkpoint_max.", least=0)
     dropout_prob: float = flag(None, "Another name of classifier_dropout.", least=0, below=1)
     train_file: str = flag(None, "Has no effect here: rows are made in memory.")
     eval_file: str = flag(None, "Has no effect here.")
@@ -92,7 +88,7 @@ def main(argv=None):
 
 
 def choose(values):
-    """The program."""
+    """Resolves the flags that are run_race's own, and runs the program."""
     if values.do_train is values.do_eval is values.do_predict is None:
         values = dataclasses.replace(values, do_train=True, do_eval=True)
     names = {"num_keep_checkpoint": "keep_checkpoint_max", "dropout_prob": "classifier_dropout"}
@@ -101,21 +97,14 @@ def choose(values):
             values = dataclasses.replace(values, **{meant: getattr(values, name)})
     if values.high_only and values.middle_only:
         raise InputError("--high_only and --middle_only: only one may be on. Received: both")
-    if values.freeze_encoder or values.feature_layers:
-        raise InputError(
-            "--freeze_encoder and --feature_layers must not be given: this head reads the pooled "
-            "vector and trains with the encoder. Received: "
-            f"--freeze_encoder={values.freeze_encoder}, --feature_layers={values.feature_layers}"
-        )
-    unused = [name for name in NO_EFFECT if getattr(values, name) is not None]
-    if unused:
-        print(f"note: --{', --'.join(unused)}: without effect here")
-    program = Program(TASK_FLAGS, read_data, read_dataset_split, make_task, CHANGEABLE, False)
+    refuse_feature_flags(values, "pooled vector")
+    note_unused(values, NO_EFFECT)
+    program = Program(TASK_FLAGS, read_data, read_dataset_split, make_task, TASK_FLAGS, False)
     finetune(values, program)
 
 
 def read_data(values):
-    """The questions that the flags name, of the splits that are there."""
+    """Reads the questions that the flags name, of the splits that exist."""
     check_lengths(values.max_seq_length, values.max_qa_length)
     needed = ["train"] if values.do_train else []
     if values.do_eval or values.do_predict or values.eval_every_steps:
@@ -129,7 +118,7 @@ def read_data(values):
 
 
 def find(values, split):
-    """Where a split is, or None."""
+    """The path of a split, or None."""
     if values.task_name == "race":
         return find_race(values.data_dir, split)
     path = os.path.join(values.data_dir, f"{split}.jsonl")
@@ -137,7 +126,7 @@ def find(values, split):
 
 
 def read_split(values, split):
-    """The questions of a split."""
+    """Reads the questions of a split."""
     if values.task_name != "race":
         return read_choices(os.path.join(values.data_dir, f"{split}.jsonl"))
     levels = [

@@ -7,7 +7,7 @@
 # it. DATA_DIR holds the tasks' folders as they are published: nsmc, klue-tc-v1.1, klue-nli-v1.1,
 # klue-sts-v1.1, klue-ner-v1.1, KorNLI, KorSTS, ko (PAWS-X), 3i4k, labeled (Korean hate speech);
 # tasks without one are left out. Settings: flagfiles/korean*.flags; flags at the end win.
-# Started again it goes on where it was; a task with results is not run again.
+# Started again, it continues where it stopped; a task with results is not run again.
 set -euo pipefail
 source "$(dirname "$0")/benchmark.sh"
 run_benchmark korean "$@"

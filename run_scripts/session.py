@@ -1,4 +1,4 @@
-"""What the training programs share: devices, precision, XLA, state, batches, the lines they print.
+"""What the training programs share: devices, precision, XLA, state, batches, printed lines.
 
 It imports TensorFlow: programs import it once their flags and files have been checked.
 """
@@ -36,12 +36,12 @@ ENCODERS = {"bert": BertModel, "albert": AlbertModel}
 
 @contextlib.contextmanager
 def open_session(flags, xla, cluster, refusal):
-    """Opens the devices that the flags name, around all that computes.
+    """Opens the devices that the flags name, for the part of a program that uses TensorFlow.
 
     Args:
         flags: `TrainingFlags` of a program, resolved.
         xla: "auto", "on" or "off".
-        cluster: what `read_cluster` returned.
+        cluster: the `Cluster`, or None.
         refusal: why this worker must not train, as `training_folders` yielded it, or None.
 
     Yields:
@@ -60,25 +60,18 @@ def open_session(flags, xla, cluster, refusal):
     with explain_lost_worker(strategy), explain_out_of_memory(MEMORY_REMEDIES, {}):
         raise_together(strategy, refusal)
         yield Session(strategy, precision, xla, compilation)
-        # To the others, a worker that ends sooner looks lost.
+        # To the others, a worker that ends earlier looks lost.
         barrier(strategy)
 
 
 @dataclasses.dataclass(frozen=True)
 class Session:
-    """The devices that a program runs on, and how they compute.
-
-    Attributes:
-        strategy: a `tf.distribute.Strategy`.
-        precision: a key of `POLICIES`.
-        xla: "auto", "on" or "off".
-        compilation: what that means here.
-    """
+    """The devices that a program runs on, and how they compute."""
 
     strategy: tf.distribute.Strategy
-    precision: str
-    xla: str
-    compilation: Compilation
+    precision: str  # a key of `POLICIES`
+    xla: str  # "auto", "on" or "off"
+    compilation: Compilation  # what `xla` means on these devices
 
     @property
     def chief(self):
@@ -97,7 +90,7 @@ class Session:
             self.print(f"  {name} = {as_shown(results[name])}")
 
     def check_agreement(self, settings):
-        """Refuses workers that do not agree: a dict of name -> number or text."""
+        """Refuses workers that differ in a setting: a dict of name -> number or text."""
         check_agreement(self.strategy, settings)
 
     def check_flags(self, flags, config):
@@ -110,11 +103,10 @@ class Session:
         Raises:
             InputError: names what differs or cannot be divided.
         """
-        given = {f"--{name}": value for name, value in dataclasses.asdict(flags).items()}
-        sizes = dataclasses.asdict(config).items()
-        sizes = {f"{name} of the configuration": value for name, value in sizes}
+        settings = {f"--{name}": value for name, value in vars(flags).items()}
+        settings |= {f"{name} of the configuration": size for name, size in vars(config).items()}
         # First of all: to the others, a worker that alone refuses something looks lost.
-        self.check_agreement({**given, **sizes, "precision": self.precision})
+        self.check_agreement({**settings, "precision": self.precision})
         replicas, parts = self.strategy.num_replicas_in_sync, flags.gradient_accumulation_steps
         if flags.do_train and flags.train_batch_size % (replicas * parts):
             raise InputError(
@@ -129,15 +121,12 @@ class Session:
         return ENCODERS[model_type](config, dtype=POLICIES[self.precision])
 
     def build(self, flags, make_model, schedule=None):
-        """A new model with its optimizer, at step 0.
+        """Builds a model with its optimizer: a `TrainingState` at step 0.
 
         Args:
             flags: as for `open_session`.
             make_model: a function without arguments that makes the model.
             schedule: the learning rate; None for a model that is not trained.
-
-        Returns:
-            A `TrainingState`.
         """
         keras.utils.set_random_seed(library_seed(flags))
         with self.strategy.scope():
@@ -150,12 +139,9 @@ class Session:
             return TrainingState(model, optimizer, loss_scale)
 
     def restore(self, state, flags, **options):
-        """Sets the state to the newest checkpoint, or to --init_checkpoint, and prints which.
+        """Restores a new state from the newest checkpoint or --init_checkpoint; prints which.
 
-        Args:
-            state: a `TrainingState` at step 0.
-            flags: as for `open_session`.
-            options: those of `bert_tf.training.state.restore`.
+        `options` are those of `bert_tf.training.state.restore`.
         """
         line = restore(state, self.strategy, flags.output_dir, flags.init_checkpoint, **options)
         # A worker that does not see the others' checkpoints would start from new weights.
@@ -163,12 +149,7 @@ class Session:
         self.print(line)
 
     def training_config(self, flags, **others):
-        """The `TrainingConfig` of the flags that have the names of its fields.
-
-        Args:
-            flags: as for `open_session`.
-            others: fields that are no flag, or have another value.
-        """
+        """The `TrainingConfig` of the flags with the names of its fields, and of `others`."""
         # On a CPU a step takes so long that a signal should not have to wait for ten.
         loop = 10 if tf.config.list_physical_devices("GPU") else 1
         names = {field.name for field in dataclasses.fields(TrainingConfig)}
@@ -182,7 +163,7 @@ class Session:
         return TrainingConfig(**(given | others))
 
     def train(self, state, data, config, workload, evaluator=None, **options):
-        """Trains; prints what is trained before and what ended it early afterwards.
+        """Announces a training and trains; returns whether a signal ended it.
 
         Args:
             state: the restored `TrainingState`.
@@ -191,9 +172,6 @@ class Session:
             workload: the `Workload`.
             evaluator: the `HeldOutEvaluator`, or None.
             options: the keyword arguments of `bert_tf.training.loop.train`.
-
-        Returns:
-            Whether a signal ended it.
         """
         steps = config.num_train_steps
         finished = state.step >= steps
@@ -203,7 +181,7 @@ class Session:
                 "continue from here)"
             )
             return False
-        if not finished:  # else a signal prevented the last evaluation
+        if not finished:  # otherwise a signal prevented the last evaluation
             self._announce(state, config, workload)
         data = data.in_order(state, config)
         stopped = train(state, self.strategy, data, config, evaluator, **options)
@@ -215,7 +193,7 @@ class Session:
         return bool(stopped)
 
     def _announce(self, state, config, workload):
-        """Prints devices, batches and steps, then the memory, then what is compiled."""
+        """Prints devices, batches and steps, then the memory, then whether XLA compiles."""
         batch, examples = config.train_batch_size, workload.examples
         on_device = batch // self.strategy.num_replicas_in_sync
         parts, lengths = config.gradient_accumulation_steps, config.bucket_boundaries
@@ -244,18 +222,10 @@ def _listed(lengths):
 
 @dataclasses.dataclass(frozen=True)
 class Workload:
-    """What a training computes, for the lines about it.
-
-    Attributes:
-        model_config: the model's configuration.
-        examples: how many there are.
-        length: the most tokens of a sequence.
-        predictions: masked places of a sequence.
-        rows: sequences of an example.
-    """
+    """What a training computes, for the lines about it."""
 
     model_config: object
-    examples: int
-    length: int
-    predictions: int = 1
-    rows: int = 1
+    examples: int  # their number
+    length: int  # the most tokens of a sequence
+    predictions: int = 1  # masked positions of a sequence
+    rows: int = 1  # sequences of an example

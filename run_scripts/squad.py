@@ -18,12 +18,13 @@ from finetuning.question_answering.scores import BENCHMARKS
 from finetuning.question_answering.windows import SPECIALS
 from run_scripts.downstream.program import Program, finetune
 from run_scripts.flags.declaration import both, flag
-from run_scripts.flags.finetune import FinetuneFlags
-from run_scripts.flags.limits import LONGEST_SEQUENCE, MOST_EPOCHS, MOST_SHOWN, MOST_STEPS
+from run_scripts.flags.finetune import FinetuneFlags, refuse_feature_flags
+from run_scripts.flags.limits import LONGEST_SEQUENCE, MOST_EPOCHS, MOST_SHOWN
 from run_scripts.flags.parser import run_program
+from run_scripts.flags.training import note_unused
 from tokenization import FullTokenizer
 
-# What the folder of a fine-tuned model remembers; these may be given another value later.
+# The flags that a fine-tuned model's folder records; a later run may give other values of these.
 CHANGEABLE = (
     "task_name", "max_seq_length", "doc_stride", "max_query_length", "n_best_size",
     "max_answer_length", "null_score_diff_threshold",
@@ -42,14 +43,14 @@ class SquadFlags(FinetuneFlags):
     KorQuAD 1.0, KLUE-MRC, or files of your own in their format.
 
     With --do_predict alone, only --output_dir (of an earlier training) and --predict_file must be
-    given: task, sizes and tokenizer lie beside the weights."""
+    given: task, sizes and tokenizer are stored beside the weights."""
 
     data_dir: str = flag(
         None, "The folder of both files. Without it: their names are paths.", is_input=True
     )
     train_file: str = flag(None, "The questions to train on, JSON in SQuAD's format.")
     predict_file: str = flag(
-        None, "The questions to answer; if the file has answers too, ours are scored."
+        None, "The questions to answer; if the file has answers, the model's are scored."
     )
     task_name: str = flag(
         both("squad"),
@@ -101,14 +102,15 @@ class SquadFlags(FinetuneFlags):
     )
     start_n_top: int = flag(
         None,
-        "With ALBERT's head for SQuAD 2.0, which it has with --version_2_with_negative, and BERT "
-        f"where this is given: how many starts are followed. Without it there: {START_N_TOP}.",
+        "The number of starts to follow, with ALBERT's head for SQuAD 2.0: that of ALBERT with "
+        "--version_2_with_negative, and of BERT where this is given. Without it: "
+        f"{START_N_TOP}.",
         least=1,
         most=MOST_SHOWN,
     )
     end_n_top: int = flag(
         None,
-        f"Likewise how many ends of each start. Without it: {END_N_TOP}.",
+        f"Likewise the number of ends of each start. Without it: {END_N_TOP}.",
         least=1,
         most=MOST_SHOWN,
     )
@@ -117,14 +119,12 @@ class SquadFlags(FinetuneFlags):
     num_train_epochs: float = flag(
         both(3.0), "Passes, counted in questions, not in windows.", above=0, most=MOST_EPOCHS
     )
-    train_step: int = flag(
-        both(None), "Updates in all, in place of num_train_epochs.", least=1, most=MOST_STEPS
-    )
+    train_step: int = flag(both(None), "Updates in all, in place of num_train_epochs.", least=1)
     warmup_proportion: float = flag(
         both(0.1), "The share of all updates that is warm-up.", least=0, below=1
     )
     warmup_step: int = flag(
-        both(None), "Updates of warm-up, in place of warmup_proportion.", least=0, most=MOST_STEPS
+        both(None), "Updates of warm-up, in place of warmup_proportion.", least=0
     )
     train_feature_file: str = flag(
         None,
@@ -146,7 +146,7 @@ def main(argv=None):
 
 
 def answer(values):
-    """The program."""
+    """Checks the flags that are run_squad's own, and runs the program."""
     check(values)
     if not values.do_train and values.init_checkpoint and latest_checkpoint(values.output_dir):
         print(
@@ -160,18 +160,13 @@ def answer(values):
 
 
 def check(values):
-    """Refuses flags that cannot work, whatever the model's folder remembers."""
+    """Refuses flags that cannot work, whatever settings the model's folder has saved."""
     if values.export_dir:
         raise InputError(
             "--export_dir must not be given: checkpoints are what this program writes. Received: "
             f"{values.export_dir}"
         )
-    if values.freeze_encoder or values.feature_layers:
-        raise InputError(
-            "--freeze_encoder and --feature_layers must not be given: this head reads the last "
-            "layer and trains with the encoder. Received: "
-            f"--freeze_encoder={values.freeze_encoder}, --feature_layers={values.feature_layers}"
-        )
+    refuse_feature_flags(values, "last layer")
     needed = {"train_file": "--do_train"} if values.do_train else {}
     if values.do_eval or values.do_predict:
         needed["predict_file"] = "--do_predict" if values.do_predict else "--do_eval"
@@ -184,9 +179,7 @@ def check(values):
             raise InputError(
                 f"--{name} must be a file that this program wrote, or a new one. Received: {path}"
             )
-    unused = [name for name in NO_EFFECT if getattr(values, name) is not None]
-    if unused:
-        print(f"note: --{', --'.join(unused)}: without effect here")
+    note_unused(values, NO_EFFECT)
 
 
 def is_archive(path):
@@ -196,12 +189,12 @@ def is_archive(path):
 
 
 def path_of(values, name):
-    """Where a file of questions is."""
+    """The path of a file of questions, by the name of its flag."""
     return os.path.join(values.data_dir or "", getattr(values, name))
 
 
 def read_data(values):
-    """The questions that the flags name."""
+    """Reads the questions that the flags name."""
     if values.max_seq_length <= values.max_query_length + SPECIALS:
         raise InputError(
             f"--max_seq_length must be greater than --max_query_length + {SPECIALS}. Received: "
@@ -222,8 +215,8 @@ def make_task(values, dataset, config, tokenizer):
     """The task as a `QuestionAnswering`."""
     from finetuning.question_answering.task import QuestionAnswering
 
-    albert_2 = isinstance(config, AlbertConfig) and values.version_2_with_negative
     beams = None
+    albert_2 = isinstance(config, AlbertConfig) and values.version_2_with_negative
     if albert_2 or values.start_n_top or values.end_n_top:
         beams = values.start_n_top or START_N_TOP, values.end_n_top or END_N_TOP
     if values.google_answers and (beams or not isinstance(tokenizer, FullTokenizer)):

@@ -10,12 +10,12 @@ os.environ["CUDA_VISIBLE_DEVICES"] = ""
 import keras
 import pytest
 import tensorflow as tf
-from data_runs import corpus, small, whole  # noqa: F401 (fixtures of several files)
+from create_data_runs import corpus, small, whole  # noqa: F401 (fixtures of several files)
 from tensorflow.python.framework import ops
-from tiny import optimize_graphs
+from tiny_models import optimize_graphs
 
-# A job in the background, or under nohup, hands on to its children that these are ignored; the
-# programs that tests send them to must not. A handler is not handed on.
+# A job in the background, or under nohup, passes on to its children that these are ignored; the
+# programs that tests send them to must not ignore them. A handler is not passed on.
 for number in (signal.SIGINT, signal.SIGHUP):
     if signal.getsignal(number) == signal.SIG_IGN:
         signal.signal(number, lambda *_: None)

@@ -21,6 +21,7 @@ class TokenizerInterface:
         options_type: a frozen dataclass, which declares the tokenizer's options.
         options: an instance of it.
         vocab: the id of each token.
+        inv_vocab: the token of each id.
         vocab_size: the largest id + 1, the number of rows that an embedding table needs.
         vocabulary_bytes: the contents of the vocabulary file, unchanged.
         pad_id, unk_id, cls_id, sep_id, mask_id: None where the vocabulary has no such token.
@@ -39,7 +40,7 @@ class TokenizerInterface:
         self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = (
             vocab.get(token) for token in special_tokens
         )
-        self._tokens_by_id = {index: token for token, index in vocab.items()}
+        self.inv_vocab = {index: token for token, index in vocab.items()}
         self._unknown_becomes_id = unknown_becomes_id
         self._written_unknown = None
         self._graph_tokenizer = None
@@ -85,46 +86,37 @@ class TokenizerInterface:
     def convert_ids_to_tokens(self, ids: Iterable[int]) -> list[str]:
         """Looks up the tokens of ids; raises KeyError for an id that no token has."""
         try:
-            return [self._tokens_by_id[index] for index in ids]
+            return [self.inv_vocab[index] for index in ids]
         except KeyError as error:
             raise KeyError(
                 f"Id must belong to a token, below {self.vocab_size}. Received: {error}"
             ) from None
 
     def encode_batch(self, texts: Iterable[str]):
+        """Encodes texts as `encode_words` does, without its grouping.
+
+        Returns:
+            int32 tf.RaggedTensor [B, (pieces)], each row as from `encode`.
+        """
+        return self.encode_words(texts).merge_dims(1, 2)
+
+    def encode_words(self, texts: Iterable[str]):
         """Encodes texts with the TensorFlow graph, which is built at the first call.
 
         Args:
             texts: an iterable of texts as for `encode`, or a string tensor [B].
 
         Returns:
-            int32 tf.RaggedTensor [B, (pieces)], each row as from `encode`.
+            int32 tf.RaggedTensor [B, (words), (pieces)], grouped as by `tokenize_words`.
 
         Raises:
             InputError: this tokenizer has no graph form (`tf_graph.graph.GraphTokenizer`).
         """
-        return self._graph().encode_batch(_as_utf8(texts))
-
-    def encode_words(self, texts: Iterable[str]):
-        """Encodes texts with the TensorFlow graph, the pieces grouped as by `tokenize_words`.
-
-        Args:
-            texts: an iterable of texts as for `encode`, or a string tensor [B].
-
-        Returns:
-            int32 tf.RaggedTensor [B, (words), (pieces)].
-
-        Raises:
-            InputError: this tokenizer has no graph form.
-        """
-        return self._graph().encode_words(_as_utf8(texts))
-
-    def _graph(self):
         if self._graph_tokenizer is None:
             from tokenization.tf_graph.graph import GraphTokenizer  # here: it imports TensorFlow
 
             self._graph_tokenizer = GraphTokenizer(self)
-        return self._graph_tokenizer
+        return self._graph_tokenizer.encode_words(_as_utf8(texts))
 
     def __getstate__(self) -> dict:
         return self.__dict__ | {"_graph_tokenizer": None}  # a graph cannot be pickled

@@ -64,7 +64,7 @@ def is_punctuation(character: str) -> bool:
 
 
 def is_chinese(character: str) -> bool:
-    """True for the ideographs (Hanja too) of which Google makes words of their own."""
+    """True for the ideographs (Hanja too) that Google splits off as separate words."""
     code_point = ord(character)
     return any(first <= code_point <= last for first, last in CHINESE_BLOCKS)
 

@@ -10,29 +10,20 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bert_common.errors import InputError
+from tokenization.decoding import UNKNOWN_TOKEN
 from tokenization.korean import KoreanTokenizer
 from tokenization.loading import CONFIG_FILE, load_tokenizer
-
-UNKNOWN = "[UNK]"
-WORD_START = "\u2581"  # SentencePiece's mark for a space
+from tokenization.sentencepiece import WORD_START
 
 
 class OpenedVocabulary(NamedTuple):
-    """A vocabulary with the functions that use it.
+    """A vocabulary with the functions that use it."""
 
-    Attributes:
-        name: the file's or folder's name.
-        kind: the usual name of the algorithm.
-        size: the number of pieces.
-        pieces: cuts a text into pieces, as the vocabulary spells them.
-        plain: returns the text that a piece stands for, "" if it stands for none.
-    """
-
-    name: str
-    kind: str
-    size: int
-    pieces: Callable[[str], list[str]]
-    plain: Callable[[str], str]
+    name: str  # of the file or folder
+    kind: str  # the usual name of the algorithm
+    size: int  # the number of pieces
+    pieces: Callable[[str], list[str]]  # cuts a text into pieces, as the vocabulary spells them
+    plain: Callable[[str], str]  # returns the text that a piece represents, "" if none
 
 
 def open_vocabulary(path: str | os.PathLike) -> OpenedVocabulary:
@@ -115,10 +106,7 @@ def _open_sentencepiece(path):
     # The scores of BPE are the ranks of its merges, those of a unigram model are logarithms.
     size = processor.get_piece_size()
     kind = "BPE" if all(map(float.is_integer, map(processor.get_score, range(size)))) else "unigram"
-
-    def pieces(text):
-        return processor.encode(text, out_type=str)
-
+    pieces = functools.partial(processor.encode, out_type=str)
     return OpenedVocabulary(path.name, kind, size, pieces, _plain_sentencepiece)
 
 
@@ -127,7 +115,7 @@ def _open_hugging_face(path):
         from tokenizers import Tokenizer
     except ImportError:
         raise InputError(
-            "a tokenizer.json needs the package tokenizers (pip install -e '.[compare]'). "
+            "a tokenizer.json requires the package tokenizers (pip install -e '.[compare]'). "
             f"Received: {path}, without that package"
         ) from None
     try:
@@ -155,7 +143,7 @@ OPENERS = {".txt": _open_wordpiece, ".model": _open_sentencepiece, ".json": _ope
 
 
 def _plain_wordpiece(piece, prefix="##"):
-    return "" if piece == UNKNOWN else piece.removeprefix(prefix)
+    return "" if piece == UNKNOWN_TOKEN else piece.removeprefix(prefix)
 
 
 def _plain_sentencepiece(piece):

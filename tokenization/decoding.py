@@ -26,8 +26,8 @@ def unknown_character(tokens, candidates=UNKNOWN_WORD) -> str:
 def words_by_prefix(wordpiece, unknown: str, tokens: list[str], marker: str = "") -> list[str]:
     """Joins pieces into words as WordPiece received them, including markers at their ends.
 
-    A word begins at each piece without the prefix. An [UNK] that stands for one character is joined
-    to the word before it, whose pieces are the same either way, unless that ends with its marker.
+    A word begins at each piece without the prefix. An [UNK] for a single character is joined to
+    the word before it, whose pieces are the same either way, unless that ends with its marker.
 
     Args:
         wordpiece: the `WordPiece` that cut the words.

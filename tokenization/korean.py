@@ -16,19 +16,10 @@ from tokenization.decoding import (
     words_by_marker,
     words_by_prefix,
 )
-from tokenization.normalization import (
-    ISOLATING,
-    korean_cleaner,
-    remove_ranges,
-    surplus_of_runs,
-)
+from tokenization.normalization import ISOLATING, korean_cleaner, remove_ranges, surplus_of_runs
 from tokenization.offsets import AlignedText
 from tokenization.options import KoreanTokenizerOptions
-from tokenization.vocabulary import (
-    count_hangul_entries,
-    load_strict_vocabulary,
-    load_vocabulary,
-)
+from tokenization.vocabulary import count_hangul_entries, load_strict_vocabulary, load_vocabulary
 from tokenization.wordpiece import WordPiece
 
 
@@ -112,16 +103,10 @@ class KoreanTokenizer(TokenizerInterface):
         return [list(pieces(word)) for word in words]
 
     def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
-        """Cuts a text into pieces and locates each of them in it.
+        """Returns the ids, as from `encode`, and for each its (start, end) in the original text.
 
-        Args:
-            text: any string.
-
-        Returns:
-            The ids, as from `encode`, and for each its (start, end) in `text` itself, before any
-            normalization. The span of an [UNK] is that of the unknown characters, the span of a
-            jamo that of its syllable; a piece that is only the marker has an empty span after its
-            word.
+        The span of an [UNK] is that of the unknown characters, the span of a jamo that of its
+        syllable; a piece that is only the marker has an empty span after its word.
         """
         options = self.options
         aligned = AlignedText(text).translate(self._cleaner)
@@ -192,12 +177,9 @@ class KoreanTokenizer(TokenizerInterface):
 
     def _words_marked_at_eojeol_ends(self, text: str) -> list[str]:
         eojeols, marker = self.normalize(text).split(), self.options.word_end_marker
-        marked = self._count_marked(eojeols)
-        if self._isolating is None:
-            return [eojeol + marker for eojeol in eojeols[:marked]] + eojeols[marked:]
-        words = []
+        words, marked, isolating = [], self._count_marked(eojeols), self._isolating
         for number, eojeol in enumerate(eojeols):
-            words += eojeol.translate(self._isolating).split()
+            words += [eojeol] if isolating is None else eojeol.translate(isolating).split()
             if number < marked:
                 words[-1] += marker
         return words
@@ -225,7 +207,7 @@ class KoreanTokenizer(TokenizerInterface):
         for token in reversed(tokens):
             continues = prefix and token != prefix and token.startswith(prefix)
             if token == UNKNOWN_TOKEN:
-                # If a word begins after it, it was a word of its own.
+                # If a word begins after it, it was a separate word.
                 parts.append(self._unknown_word if next_begins else self.written_unknown)
                 next_begins = False
             else:
@@ -235,6 +217,6 @@ class KoreanTokenizer(TokenizerInterface):
 
     @functools.cached_property
     def _unknown_word(self) -> str:
-        """The character that `decode` writes for an unknown one that was a word of its own."""
+        """The character that `decode` writes for an unknown one that was a separate word."""
         candidates = UNKNOWN_PUNCTUATION if self.options.split_punctuation else UNKNOWN_CHINESE
         return unknown_character(self.vocab, candidates)

@@ -39,7 +39,9 @@ def load_tokenizer(directory: str | os.PathLike) -> Tokenizer:
     """
     directory = Path(directory)
     path = directory / CONFIG_FILE
-    config = _read_json_object(path)
+    config = read_json(read_bytes(path), str(path))
+    if not isinstance(config, dict):
+        raise InputError(f"File must hold a JSON object. Received: {path}: {config!r}")
     kind = config.pop("kind", None)
     if not isinstance(kind, str) or kind not in KINDS:
         raise InputError(f"{path}: kind must be one of {', '.join(KINDS)}. Received: {kind!r}")
@@ -66,10 +68,3 @@ def save_tokenizer(tokenizer: Tokenizer, directory: str | os.PathLike) -> None:
     for name, content in contents.items():
         with atomic_write(directory / name) as file:
             file.write(content)
-
-
-def _read_json_object(path: Path) -> dict:
-    config = read_json(read_bytes(path), str(path))
-    if not isinstance(config, dict):
-        raise InputError(f"File must hold a JSON object. Received: {path}: {config!r}")
-    return config

@@ -56,16 +56,8 @@ def _clean_or_space_chinese(character: str) -> str:
     return f" {character} " if is_chinese(character) else _clean(character)
 
 
-def _space_punctuation(character: str) -> str:
-    return f" {character} " if is_punctuation(character) else character
-
-
-def _space_chinese(character: str) -> str:
-    return f" {character} " if is_chinese(character) else character
-
-
-def _space_punctuation_and_chinese(character: str) -> str:
-    return _space_chinese(character) if is_chinese(character) else _space_punctuation(character)
+def _space_around(tests: tuple, character: str) -> str:
+    return f" {character} " if any(test(character) for test in tests) else character
 
 
 def _strip_accent(character: str) -> str:
@@ -74,14 +66,14 @@ def _strip_accent(character: str) -> str:
 
 CLEAN = CharacterMap(_clean)
 CLEAN_AND_SPACE_CHINESE = CharacterMap(_clean_or_space_chinese)
-SPACE_PUNCTUATION = CharacterMap(_space_punctuation)
+SPACE_PUNCTUATION = CharacterMap(functools.partial(_space_around, (is_punctuation,)))
 STRIP_ACCENTS = CharacterMap(_strip_accent)
 
 # (split_punctuation, split_chinese_characters) -> the table that puts spaces around such characters
 ISOLATING = {
-    (True, True): CharacterMap(_space_punctuation_and_chinese),
+    (True, True): CharacterMap(functools.partial(_space_around, (is_punctuation, is_chinese))),
     (True, False): SPACE_PUNCTUATION,
-    (False, True): CharacterMap(_space_chinese),
+    (False, True): CharacterMap(functools.partial(_space_around, (is_chinese,))),
     (False, False): None,
 }
 

@@ -16,12 +16,9 @@ LARGEST_COUNT = 2**31 - 1
 
 @dataclasses.dataclass(frozen=True)
 class FullTokenizerOptions:
-    """The options of FullTokenizer.
+    """The options of FullTokenizer."""
 
-    Attributes:
-        do_lower_case: lower-case, decompose (NFD), drop accents; False keeps the text as it is.
-    """
-
+    # Lower-case, decompose (NFD), drop accents; False keeps the text as it is.
     do_lower_case: bool = True
 
     def __post_init__(self):
@@ -41,16 +38,16 @@ class KoreanTokenizerOptions:
             that the pieces determine all spaces. That needs unknown="character", and a marker in
             the text is then read as a space.
         mark_final_word: False leaves the text's last word without `word_end_marker`.
-        split_punctuation: make each punctuation mark a word of its own; False also lets a text
+        split_punctuation: make each punctuation mark a separate word; False also lets a text
             that spells "[MASK]" produce that special token.
-        split_chinese_characters: make each Hanja a word of its own.
+        split_chinese_characters: make each Hanja a separate word.
         unknown: "word" turns a word into one [UNK] if any part of it has no piece, or if it is
             longer than 200 characters, as google-research/bert does. "character" does so only
             with the character at which greedy longest match finds no piece, and continues after
             it; words may have any length. A `word_end_marker` must then be a single character,
             which the vocabulary holds by itself as a continuation.
         jamo_fallback: a syllable at which no piece begins becomes its two or three conjoining
-            jamo (initial, vowel, final), each a piece. Finals have code points of their own, so
+            jamo (initial, vowel, final), each a piece. Finals have separate code points, so
             composing (NFC) restores exactly the original syllables. The vocabulary must hold all
             of these jamo; needs normalization "NFC".
         fold_width: replace full-width forms by the usual ones ("Ａ" by "A", "￦" by "₩");
@@ -109,7 +106,7 @@ class KoreanTokenizerOptions:
 
     @property
     def marks_eojeols(self) -> bool:
-        """Whether the word-end marker stands for whitespace."""
+        """Whether the word-end marker represents whitespace."""
         return self.word_end_marker_at == "eojeol"
 
     @property
@@ -121,12 +118,9 @@ class KoreanTokenizerOptions:
 
 @dataclasses.dataclass(frozen=True)
 class SentencePieceTokenizerOptions:
-    """The options of SentencePieceTokenizer.
+    """The options of SentencePieceTokenizer."""
 
-    Attributes:
-        do_lower_case: lower-case during preprocessing; None skips preprocessing altogether.
-    """
-
+    # Lower-case during preprocessing; None skips preprocessing altogether.
     do_lower_case: Literal[True, False, None] = True
 
     def __post_init__(self):

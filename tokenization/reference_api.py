@@ -11,13 +11,7 @@ import unicodedata
 from collections import OrderedDict
 
 from bert_common.errors import InputError
-from tokenization.characters import (
-    MAX_WORD_CHARACTERS,
-    is_chinese,
-    is_control,
-    is_punctuation,
-    is_whitespace,
-)
+from tokenization.characters import MAX_WORD_CHARACTERS, is_chinese
 from tokenization.decoding import UNKNOWN_TOKEN
 from tokenization.normalization import CLEAN, ISOLATING, SPACE_PUNCTUATION, STRIP_ACCENTS
 from tokenization.sentencepiece import (
@@ -56,10 +50,6 @@ LOWER_CASE_MODELS = (
 )  # fmt: skip
 CASED_MODELS = ("cased_L-12_H-768_A-12", "cased_L-24_H-1024_A-16", "multi_cased_L-12_H-768_A-12")
 
-_is_whitespace = is_whitespace
-_is_control = is_control
-_is_punctuation = is_punctuation
-
 
 class FullTokenizer(WordPieceTokenizer):
     """google-research/bert's tokenizer, with the constructors and attributes of both modules.
@@ -77,7 +67,7 @@ class FullTokenizer(WordPieceTokenizer):
 
     def __new__(cls, vocab_file=None, do_lower_case=True, spm_model_file=None):
         if spm_model_file:
-            return _AlbertTokenizer(spm_model_file, do_lower_case=None)
+            return SentencePieceTokenizer(spm_model_file, do_lower_case=None)
         return super().__new__(cls)
 
     def __init__(
@@ -107,15 +97,7 @@ class FullTokenizer(WordPieceTokenizer):
         file, lower = _read_hub_module(hub_module)
         return cls(*(None, lower, file) if use_spm else (file, lower))
 
-    @property
-    def inv_vocab(self) -> dict[int, str]:
-        """The token of each id."""
-        return self._tokens_by_id
-
-    @property
-    def sp_model(self):
-        """None, as there is no SentencePiece model."""
-        return None
+    sp_model = None  # a SentencePieceTokenizer has one
 
     @property
     def basic_tokenizer(self):
@@ -126,20 +108,6 @@ class FullTokenizer(WordPieceTokenizer):
     def wordpiece_tokenizer(self):
         """The second half of this tokenizer."""
         return WordpieceTokenizer(self.vocab)
-
-
-class _AlbertTokenizer(SentencePieceTokenizer):
-    """The equivalent of ALBERT's FullTokenizer with a SentencePiece model."""
-
-    @property
-    def sp_model(self):
-        """The SentencePieceProcessor."""
-        return self._model
-
-    @property
-    def inv_vocab(self) -> dict[int, str]:
-        """The piece of each id."""
-        return self._tokens_by_id
 
 
 class BasicTokenizer:

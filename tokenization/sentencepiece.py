@@ -30,13 +30,9 @@ DECOMPOSE_WITHOUT_MARKS = CharacterMap(_decompose_without_marks)
 def preprocess_text(inputs: str, remove_space: bool = True, lower: bool = False) -> str:
     """Decomposes a text (NFKD) and drops combining marks, as google-research/albert does.
 
-    Decomposed Hangul is composed again by the model's own NFKC. Combining marks here are those
-    with a combining class, so kana lose their voicing marks.
-
-    Args:
-        inputs: a text.
-        remove_space: whether to collapse whitespace first.
-        lower: whether to lower-case last.
+    `remove_space` collapses whitespace first, `lower` lower-cases last. Decomposed Hangul is
+    composed again by the model's own NFKC. Combining marks here are those with a combining class,
+    so kana lose their voicing marks.
 
     Source: google-research/albert tokenization.py.
     """
@@ -59,6 +55,9 @@ class SentencePieceTokenizer(TokenizerInterface):
     Raises:
         InputError: the model cannot be read, or the sentencepiece library is missing.
 
+    Attributes:
+        sp_model: the SentencePieceProcessor.
+
     Source: google-research/albert tokenization.py.
     """
 
@@ -68,7 +67,7 @@ class SentencePieceTokenizer(TokenizerInterface):
     def __init__(self, spm_model_file: str | os.PathLike, do_lower_case: bool | None = True):
         self.options = SentencePieceTokenizerOptions(do_lower_case)
         model_bytes = read_bytes(spm_model_file)
-        self._model = model = _load_model(model_bytes, spm_model_file)
+        self.sp_model = model = _load_model(model_bytes, spm_model_file)
         vocab = {model.id_to_piece(index): index for index in range(model.get_piece_size())}
         # ALBERT's models have <pad>, others [PAD]: the model knows which piece has this role.
         pad = model.id_to_piece(model.pad_id()) if model.pad_id() >= 0 else "[PAD]"
@@ -78,37 +77,23 @@ class SentencePieceTokenizer(TokenizerInterface):
     def tokenize_words(self, text: str) -> list[list[str]]:
         """Cuts a text into pieces, grouped by eojeol, with punctuation marks as separate words.
 
-        A word begins at "▁"; a piece of punctuation only is a word of its own. A lone "▁" belongs
-        to the piece after it, whatever that is.
+        A word begins at "▁"; a piece of punctuation only is a separate word. A lone "▁" belongs
+        to whatever piece follows it.
         """
         return group_words(self._pieces(text))
 
-    def encode_batch(self, texts):
-        """Encodes texts with the library's own batch call.
-
-        Args:
-            texts: an iterable of texts as for `encode`.
-
-        Returns:
-            int32 tf.RaggedTensor [B, (pieces)], each row as from `encode`.
-        """
-        return self.encode_words(texts).merge_dims(1, 2)
-
     def encode_words(self, texts):
-        """Encodes texts with the library's own batch call, grouped as by `tokenize_words`.
-
-        Args:
-            texts: an iterable of texts as for `encode`.
+        """Encodes texts, not a tensor, with the library's own batch call.
 
         Returns:
-            int32 tf.RaggedTensor [B, (words), (pieces)].
+            int32 tf.RaggedTensor [B, (words), (pieces)], grouped as by `tokenize_words`.
         """
         import tensorflow as tf  # here: the other methods work without it
 
         preprocessed = [self._preprocess(text) for text in texts]
         rows = [
-            group_words(split_numbers(self._model, pieces))
-            for pieces in self._model.encode(preprocessed, out_type=str)
+            group_words(split_numbers(self.sp_model, pieces))
+            for pieces in self.sp_model.encode(preprocessed, out_type=str)
         ]
         words = [word for row in rows for word in row]
         ids = self.convert_tokens_to_ids(piece for word in words for piece in word)
@@ -116,14 +101,9 @@ class SentencePieceTokenizer(TokenizerInterface):
         return tf.RaggedTensor.from_row_lengths(ids, list(map(len, rows)))
 
     def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
-        """Cuts a text into pieces and locates each of them in it.
+        """Returns the ids, as from `encode`, and for each its (start, end) in the original text.
 
-        Args:
-            text: any string.
-
-        Returns:
-            The ids, as from `encode`, and for each its (start, end) in `text` itself. The span of a
-            "▁" is the space before its word, if there is one.
+        The span of a "▁" is the space before its word, if there is one.
         """
         aligned = AlignedText(SURROGATE.sub("\ufffd", text))
         if self.do_lower_case is not None:
@@ -133,9 +113,9 @@ class SentencePieceTokenizer(TokenizerInterface):
         sizes = (len(character.encode("utf-8")) for character in aligned.text)
         character_at = {place: i for i, place in enumerate(accumulate(sizes, initial=0))}
         pieces, spans = [], []
-        for piece in self._model.encode(aligned.text, out_type="proto").pieces:
+        for piece in self.sp_model.encode(aligned.text, out_type="proto").pieces:
             start, end = character_at[piece.begin], character_at[piece.end]
-            parts = split_numbers(self._model, [piece.piece])
+            parts = split_numbers(self.sp_model, [piece.piece])
             pieces += parts
             # The parts of a number have one character a digit, counted from its end; other pieces
             # are a single part.
@@ -165,7 +145,9 @@ class SentencePieceTokenizer(TokenizerInterface):
         return preprocess_text(text, lower=self.do_lower_case)
 
     def _pieces(self, text: str) -> list[str]:
-        return split_numbers(self._model, self._model.encode(self._preprocess(text), out_type=str))
+        return split_numbers(
+            self.sp_model, self.sp_model.encode(self._preprocess(text), out_type=str)
+        )
 
 
 def split_numbers(model, pieces: list[str]) -> list[str]:

@@ -8,7 +8,7 @@ from bert_common.errors import InputError
 
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
-# A warning names so many lines of each kind: enough to find the cause, and still one line long.
+# The number of lines of each kind that a warning names: enough to find the cause, in one line.
 LINES_NAMED = 5
 
 
@@ -78,7 +78,7 @@ def load_strict_vocabulary(path: str | os.PathLike) -> tuple[dict[str, int], byt
             )
         if token in vocab:
             raise InputError(
-                f"Every token must stand on one line only. Received: {where}: "
+                f"A token must be on one line only. Received: {where}: "
                 f"{token!r}, as on line {vocab[token] + 1}"
             )
         vocab[token] = index

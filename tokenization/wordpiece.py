@@ -10,11 +10,7 @@ from tokenization.decoding import UNKNOWN_TOKEN, words_by_prefix
 from tokenization.normalization import CLEAN_AND_SPACE_CHINESE, SPACE_PUNCTUATION, STRIP_ACCENTS
 from tokenization.offsets import AlignedText
 from tokenization.options import FullTokenizerOptions
-from tokenization.vocabulary import (
-    count_hangul_entries,
-    describe_hangul_mismatch,
-    load_vocabulary,
-)
+from tokenization.vocabulary import count_hangul_entries, describe_hangul_mismatch, load_vocabulary
 
 # Distinct words in the cache, about 40 MB of memory; natural text repeats most of its words.
 MAX_CACHED_WORDS = 100_000
@@ -34,7 +30,7 @@ class WordPiece:
 
     Attributes:
         begin: from a string that can begin a word to its token.
-        inside: from a string that can stand later in a word to its token.
+        inside: from a string that can continue a word to its token.
     """
 
     def __init__(
@@ -80,14 +76,10 @@ class WordPiece:
         return tuple(piece for piece, _, _ in self.match(word, continues=True))
 
     def match(self, word: str, continues: bool = False) -> list[tuple[str, int, int]]:
-        """Returns the pieces of a word with their positions in it.
+        """Returns the pieces of a word with their positions in it, as (piece, start, end).
 
-        Args:
-            word: the word to cut.
-            continues: whether the first piece is a continuation too.
-
-        Returns:
-            A list of (piece, start, end). All jamo of a syllable have the syllable's position.
+        All jamo of a syllable have the syllable's position. With `continues`, the first piece is a
+        continuation too.
         """
         if self.unknown == "word" and len(word) > MAX_WORD_CHARACTERS and not continues:
             return [(UNKNOWN_TOKEN, 0, len(word))]
@@ -160,14 +152,14 @@ class FullTokenizer(TokenizerInterface):
         if do_lower_case and 10 * jamo < syllables:
             warnings.warn(
                 f"{os.fspath(vocab_file)} holds {syllables} tokens with Hangul syllables, {jamo} "
-                "with conjoining jamo: lower-casing here takes Hangul apart, so nearly all Korean "
+                "with conjoining jamo: lower-casing here decomposes Hangul, so nearly all Korean "
                 "will become [UNK] or single jamo. Use KoreanTokenizer (--tokenizer=korean) or "
                 "do_lower_case=False",
                 stacklevel=2,
             )
 
     def basic_tokens(self, text: str) -> list[str]:
-        """Splits a text into words; each punctuation mark and each Hanja is a word of its own."""
+        """Splits a text into words; each punctuation mark and each Hanja is a separate word."""
         text = text.translate(CLEAN_AND_SPACE_CHINESE)
         if self.do_lower_case:
             # After lower(), whose dot above a Turkish İ is dropped with the accents.
@@ -179,20 +171,14 @@ class FullTokenizer(TokenizerInterface):
         return [list(self.wordpiece.pieces(token)) for token in self.basic_tokens(text)]
 
     def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
-        """Cuts a text into pieces and locates each of them in it.
+        """Returns the ids, as from `encode`, and for each its (start, end) in the original text.
 
-        Args:
-            text: any string.
-
-        Returns:
-            The ids, as from `encode`, and for each its (start, end) in `text` itself. The span of
-            an [UNK] is that of its word.
+        The span of an [UNK] is that of its word.
         """
         aligned = AlignedText(text).translate(CLEAN_AND_SPACE_CHINESE)
         if self.do_lower_case:
             aligned = aligned.lower().normalize("NFD").translate(STRIP_ACCENTS)
-        words = aligned.translate(SPACE_PUNCTUATION).split()
-        return self._ids_and_spans(words)
+        return self._ids_and_spans(aligned.translate(SPACE_PUNCTUATION).split())
 
     def decode(self, ids) -> str:
         """Returns a text that `encode` turns into the same ids, its words separated by spaces.

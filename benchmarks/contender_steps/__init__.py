@@ -1,1 +1,1 @@
-"""What the contenders of benchmarks/training.py compute; project is the file to open first."""
+"""The training steps of the contenders of benchmarks/training.py; open project.py first."""

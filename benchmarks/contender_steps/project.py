@@ -28,7 +28,7 @@ def project(task):
     import tensorflow as tf
 
     from bert_tf.training.distribution import make_strategy
-    from bert_tf.training.step import TrainingStep
+    from bert_tf.training.step import StepConfig, TrainingStep
     from bert_tf.training.xla import choose_compilation, enable_auto_clustering
 
     devices = task.get("devices", "one_device")
@@ -45,14 +45,8 @@ def project(task):
     config, batch = task_config(task)
     with strategy.scope():
         model, optimizer = project_model(task, config)
-    step = TrainingStep(
-        model,
-        optimizer,
-        strategy,
-        xla=compiled.whole,
-        xla_update=compiled.update,
-        recompute=task.get("recompute", "none"),
-    )
+    step_config = StepConfig(recompute=task.get("recompute", "none"))
+    step = TrainingStep(model, optimizer, strategy, step_config, compiled)
 
     def part(context):
         replicas, replica = context.num_replicas_in_sync, context.replica_id_in_sync_group

@@ -1,4 +1,4 @@
-"""What the contenders share: hyper-parameters, the task's configuration and batch, timing."""
+"""Shared by the contenders: hyper-parameters, the task's configuration and batch, timing."""
 
 import time
 

@@ -1,1 +1,1 @@
-"""Models that differ in their vocabulary, for benchmarks/vocabulary.py; contest comes first."""
+"""Models that differ in their vocabulary, for benchmarks/vocabulary.py; open contest.py first."""

@@ -50,32 +50,21 @@ class Settings:
     was that masked pieces cost less than by frequency alone: after 300 steps they did; with AdamW,
     or with examples of 80 characters in batches of 32, they did not.
 
-    Attributes:
-        preset: a name of `BertConfig.from_preset`; without dropout, as hardly anything is read
-            twice.
-        characters: the most in an example, spaces included.
-        batch: examples per update.
-        steps: updates of pre-training.
-        rate: LAMB's peak learning rate, after a warm-up of a tenth of the steps.
-        held_out: how many examples bits per character are measured on.
-        reviews: how many non-empty reviews of the file to fine-tune on, from the first.
-        test_reviews: how many to measure accuracy on, likewise.
-        review_batch, epochs, review_rate: of fine-tuning, with AdamW.
-        review_length: the most pieces of a review, in every vocabulary.
+    There is no dropout, as hardly anything is read twice. Fine-tuning is with AdamW.
     """
 
-    preset: str = "tiny"
-    characters: int = 32
-    batch: int = 64
-    steps: int = 2000
-    rate: float = 1e-2
-    held_out: int = 6000
-    reviews: int = 30_000
-    test_reviews: int = 30_000
+    preset: str = "tiny"  # of `BertConfig.from_preset`
+    characters: int = 32  # the most in an example, spaces included
+    batch: int = 64  # examples per update
+    steps: int = 2000  # updates of pre-training
+    rate: float = 1e-2  # LAMB's peak learning rate, after a warm-up of a tenth of the steps
+    held_out: int = 6000  # examples on which bits per character are measured
+    reviews: int = 30_000  # non-empty reviews to fine-tune on, the first of the file
+    test_reviews: int = 30_000  # likewise, to measure accuracy on
     review_batch: int = 64
     epochs: int = 2
     review_rate: float = 5e-4
-    review_length: int = 48
+    review_length: int = 48  # the most pieces of a review, in every vocabulary
 
 
 class Contest:
@@ -95,13 +84,9 @@ class Contest:
         spans = SharedSpans(all_cuts)
         documents = read_eojeols(files["text"])
         self.limits = find_limits(documents, spans, settings.characters)
+        count = settings.steps * settings.batch
         self.examples = training_examples(
-            documents,
-            spans,
-            settings.characters,
-            self.limits,
-            settings.steps * settings.batch,
-            TEXT_SEED,
+            documents, spans, settings.characters, self.limits, count, TEXT_SEED
         )
         seen = frozenset(Path(files["text"]).read_text(encoding="utf-8").split("\n"))
         others = read_eojeols(files["held_out"], without=seen)

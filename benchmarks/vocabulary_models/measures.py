@@ -17,6 +17,7 @@ from bert_tf.dropout import Dropout
 from bert_tf.layers import dense
 from bert_tf.optimization import CLIP_NORM, OPTIMIZERS
 from bert_tf.training.evaluation import EvaluationStep
+from bert_tf.training.xla import choose_compilation
 from vocabulary_models.text import masked_characters, row
 
 FAST_QUANTILE = 0.1  # of the times of steps: on a shared machine most steps are slowed down
@@ -30,17 +31,9 @@ class Bits(NamedTuple):
 
 
 def measure_bits(loss_of, examples, cuts, limit):
-    """Computes bits per character, all pieces at once and one after another.
+    """Computes the `Bits` of examples, all pieces at once and one after another.
 
-    Args:
-        loss_of: a function of a list of `text.row`s that returns the sum of -ln p over their
-            predictions.
-        examples: `Example`s.
-        cuts: the vocabulary's `Cuts`.
-        limit: its `Limits`.
-
-    Returns:
-        `Bits`.
+    `loss_of` takes a list of `text.row`s and returns the sum of -ln p over their predictions.
     """
     most = [  # pieces in a masked span
         max((len(cuts.pieces(example.eojeols, span)) for span in example.masked), default=0)
@@ -59,13 +52,9 @@ def measure_bits(loss_of, examples, cuts, limit):
 
 
 def frequency_bits(counts, symbols, kinds):
-    """The cost in bits of coding symbols by their frequencies.
+    """The bits that symbols cost by their frequencies in the Counter `counts`.
 
-    Args:
-        counts: a Counter of the symbols seen before.
-        symbols: those to code.
-        kinds: how many different symbols there may be; each count is raised by one, so that none
-            is impossible.
+    Each count of the `kinds` of symbols is raised by one, so that none is impossible.
     """
     total = counts.total() + kinds
     return sum(math.log2(total / (counts[symbol] + 1)) for symbol in symbols)
@@ -75,7 +64,9 @@ def checkpoint_loss(config, checkpoint, batch_size):
     """The `loss_of` of a pre-trained model, computed by the project's evaluation step."""
     model = PretrainingModel(BertModel(config))
     load_google_checkpoint(model, str(checkpoint))
-    step = EvaluationStep(model, tf.distribute.get_strategy(), xla="auto")
+    step = EvaluationStep(
+        model, tf.distribute.get_strategy(), choose_compilation("auto", "float32")
+    )
 
     def loss_of(rows):
         total = 0.0
@@ -118,13 +109,7 @@ class Reviews(NamedTuple):
 
 
 def review_arrays(reviews, cuts, length):
-    """Pads reviews.
-
-    Args:
-        reviews: pairs of eojeols and label, truncated so that they fit.
-        cuts: the vocabulary's `Cuts`.
-        length: in pieces, [CLS] and [SEP] included.
-    """
+    """Pads reviews, pairs of eojeols and label, to `length` pieces with [CLS] and [SEP]."""
     tokenizer = cuts.tokenizer
     ids = np.full((len(reviews), length), tokenizer.pad_id, np.int32)
     mask = np.zeros((len(reviews), length), np.int32)
@@ -186,15 +171,9 @@ def finetune(config, checkpoint, train, test, settings, seed):
         # Dense, including that of the embedding table.
         gradients = [tf.convert_to_tensor(gradient) for gradient in gradients]
         gradients, _ = tf.clip_by_global_norm(gradients, CLIP_NORM)
-        rate = optimizer.learning_rate
+        rate = tf.convert_to_tensor(optimizer.learning_rate)
         for variable, gradient in zip(model.trainable_variables, gradients, strict=True):
-            slots = optimizer.slot_variables(variable)
-            values = tuple(slot.value for slot in slots)
-            decayed = optimizer.is_decayed(variable)
-            weight, values = optimizer.updated(variable.value, values, gradient, rate, decayed)
-            variable.assign(weight)
-            for slot, value in zip(slots, values, strict=True):
-                slot.assign(value)
+            optimizer.update_step(gradient, variable, rate)
         optimizer.iterations.assign_add(1)
 
     @tf.function(jit_compile=True)

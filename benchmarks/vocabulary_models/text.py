@@ -252,8 +252,7 @@ def row(example, cuts, limit, rng=None, asked=None):
 
     Args:
         example: an `Example`.
-        cuts: the vocabulary's `Cuts`.
-        limit: its `Limits`.
+        cuts, limit: the vocabulary's `Cuts` and `Limits`.
         rng: a `random.Random` for the pieces of the treatment "random".
         asked: None to predict all pieces of the masked spans at once; a number k to predict only
             piece k of each, with those before it shown.

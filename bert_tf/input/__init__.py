@@ -1,1 +1,1 @@
-"""Records on disk to batches on the devices; open pipeline first, then batch_plan."""
+"""Turns records on disk into batches on the devices; open pipeline first, then batch_plan."""

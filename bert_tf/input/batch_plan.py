@@ -1,7 +1,6 @@
-"""Plans which records are in which batch of a training; only seed and position decide.
+"""Plans which records are in which batch: one endless order of records, cut into global batches.
 
-There is one endless global order of records, cut into global batches. Shapes: G records of a global
-batch.
+The order depends on the seed and on the position alone. Shapes: G records of a global batch.
 """
 
 import dataclasses
@@ -21,35 +20,24 @@ CYCLE_LENGTH = 16
 
 @dataclasses.dataclass(frozen=True)
 class BatchPlan:
-    """What decides which records a global batch of a training has.
+    """What decides which records a global batch of a training has."""
 
-    Attributes:
-        files: paths of TFRecord files.
-        record_format: their `RecordFormat`.
-        model_config: the model's configuration, for the checks of ids.
-        examples: how many records the files hold, as `check_records` counts them.
-        batch_size: examples of a global batch.
-        seed: decides the order and, of records without masks, the masks, together with the
-            position.
-        boundaries: lengths that batches are cut to, see `bert_tf.input.length_buckets`; empty: no
-            batch is cut.
-        begins: step and position of the first batch in this order, see `bert_tf.input.data_order`.
-    """
-
-    files: list
-    record_format: object
-    model_config: object
-    examples: int
-    batch_size: int
+    files: list  # paths of TFRecord files
+    record_format: object  # their `RecordFormat`
+    model_config: object  # the model's configuration, for the checks of ids
+    examples: int  # how many records the files hold, as `check_records` counts them
+    batch_size: int  # examples of a global batch
+    # Decides the order and, of records without masks, the masks, together with the position.
     seed: int
+    # Lengths that batches are cut to, see `bert_tf.input.length_buckets`; empty: no batch is cut.
     boundaries: tuple = ()
+    # Step and position of the first batch in this order, see `bert_tf.input.data_order`.
     begins: tuple = (0, 0)
 
     def find(self, step):
-        """Where the batch that follows `step` batches is.
+        """Where the batch after `step` batches is: its window's position, and its index there.
 
-        Returns:
-            The position of the batch, or of its window, and the batch's index in the window.
+        Without boundaries, each batch is a window.
         """
         first_step, first_position = self.begins
         batches = step - first_step
@@ -57,14 +45,11 @@ class BatchPlan:
         return first_position + (batches - index) * self.batch_size, index
 
     def in_order(self, read, position):
-        """The endless order of training, from a position on.
+        """A dataset of the endless order of training, from a position on.
 
         Args:
             read: from the index of a file to a dataset with an element for each of its records.
-            position: how many elements to skip.
-
-        Returns:
-            A dataset of the elements of `read`.
+            position: how many of these elements to skip.
         """
         count = len(self.files)
 
@@ -86,7 +71,7 @@ class BatchPlan:
         return tf.data.Dataset.counter(start=epoch).flat_map(one_epoch).skip(rest)
 
     def numbered_records(self, position):
-        """The same of serialized records: a dataset of (position, record)."""
+        """The serialized records in this order: a dataset of (position, record)."""
         paths, compression = tf.constant(self.files), compression_of(self.files[0])
 
         def read(file):
@@ -95,22 +80,15 @@ class BatchPlan:
         return self.in_order(read, position).enumerate(start=position)
 
     def sorted_windows(self, position):
-        """The same in batches: a dataset of what `sort_windows` gives, from a window's position."""
+        """What `sort_windows` makes of these records, from the position of a window on."""
+        records = self.numbered_records(position)
         return sort_windows(
-            self.numbered_records(position),
-            self.record_format,
-            self.batch_size,
-            self.boundaries,
-            self.seed,
+            records, self.record_format, self.batch_size, self.boundaries, self.seed
         )
 
 
 def step_records(plan, step):
-    """Which records are in the global batch of `training_dataset` that follows `step` batches.
-
-    Args:
-        plan: the `BatchPlan`.
-        step: how many global batches came before.
+    """The records of the global batch that follows `step` batches of a `BatchPlan`.
 
     Returns:
         A list of (file, number of the record from 1), in the order of the batch.

@@ -1,4 +1,4 @@
-"""Which examples come next in a run, also in one that resumes with other settings."""
+"""Keeps track of which examples come next in a run, even if it resumes with other settings."""
 
 import hashlib
 import json
@@ -11,32 +11,18 @@ UNKNOWN = -1
 
 
 class DataOrder(NamedTuple):
-    """What decides the order of examples; a checkpoint holds it.
+    """What decides the order of examples; a checkpoint holds it."""
 
-    The batch after `step` updates begins at `position` of the endless order of examples; later
-    batches follow. A run begins at (0, 0). Where it resumes with other settings, a new order begins
-    at the position that was reached.
-
-    Attributes:
-        step: updates made before the order's first batch.
-        position: examples seen before it.
-        batch_size: examples of an update.
-        seed: of the shuffle.
-        examples: how many there are.
-        boundaries: the `number_of_boundaries` of the lengths that batches are cut to.
-        data: a number that differs where the examples, or their order, do.
-    """
-
-    step: int
-    position: int
-    batch_size: int
-    seed: int
-    examples: int
-    boundaries: int = UNKNOWN
-    data: int = UNKNOWN
+    step: int  # updates made before the order's first batch; 0 for a run that begins
+    position: int  # where that batch begins in the endless order of examples
+    batch_size: int  # examples of an update
+    seed: int  # of the shuffle
+    examples: int  # how many there are
+    boundaries: int = UNKNOWN  # the `number_of_boundaries` of the lengths that batches are cut to
+    data: int = UNKNOWN  # a number that differs if the examples, or their order, do
 
     def examples_before(self, step):
-        """How many examples were seen in the updates up to `step`."""
+        """How many examples the updates up to `step` have seen."""
         return self.position + (step - self.step) * self.batch_size
 
     def changes(self, *settings):
@@ -67,9 +53,9 @@ class DataOrder(NamedTuple):
 
 
 def number_of_boundaries(boundaries):
-    """A number for the lengths that batches are cut to: 0 where none is cut.
+    """A number for the lengths that batches are cut to: 0 if none is cut.
 
-    Older checkpoints have 1 for any lengths: their examples were sorted by exact length.
+    Older checkpoints have 1 for all lengths: their examples were sorted by exact length.
     """
     if len(boundaries) < 2:
         return 0
@@ -81,14 +67,10 @@ def _on_or_off(number):
 
 
 def take_over_order(state, *settings):
-    """Sets the order of a run that begins, or resumes from a checkpoint.
+    """Sets the order of a restored `TrainingState`; `settings` as for `DataOrder.changes`.
 
-    Where settings are not those of the checkpoint it warns, and another order begins at the
+    If the settings are not those of the checkpoint, it warns, and a new order begins at the
     position that was reached.
-
-    Args:
-        state: the restored `TrainingState`.
-        *settings: those of `DataOrder`, from batch_size on.
 
     Returns:
         The step and the position at which the order begins.
@@ -98,14 +80,14 @@ def take_over_order(state, *settings):
     changes = before.changes(*settings)
     if changes:
         warnings.warn(
-            f"{'; '.join(changes)}: the order of examples is another one from step {state.step} "
-            f"on, after the {state.order.position:,} examples seen so far",
+            f"{'; '.join(changes)}: the order of examples changes at step {state.step}, after the "
+            f"{state.order.position:,} examples seen so far",
             stacklevel=3,
         )
     return state.order[:2]
 
 
 def sizes_of(files):
-    """A short text (hexadecimal) that differs where names or sizes of files, or their order, do."""
+    """A hexadecimal number that differs if the names, the sizes or the order of files do."""
     sizes = [(os.path.basename(path), os.path.getsize(path)) for path in files]
     return hashlib.sha256(json.dumps(sizes).encode()).hexdigest()[:12]

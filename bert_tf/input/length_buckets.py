@@ -1,11 +1,10 @@
 """Batches records of about equal length, so that batches can be cut to that length.
 
-Where records are of all lengths, a batch in the global order is as long as its longest record. Here
-consecutive batches form a window, whose records are grouped by the boundary that each fits into;
-then the window's batches are shuffled. A window begins and ends where batches do, so every record
-comes as often as it would otherwise, none is delayed by more than a window, and a run can resume at
-any step. Records of one boundary stay mixed: sorted by their exact lengths they would be padded no
-less, but fine-tuning lost accuracy (README.md, "What was measured, on what").
+A batch in the global order is as long as its longest record. Here consecutive batches form a
+window, whose records are grouped by the boundary that each fits into; then the window's batches are
+shuffled. So every record comes as often as before, none is delayed by more than a window, and a run
+can resume at any step. Records of one boundary stay mixed: sorting them by their exact lengths
+would not save padding, but fine-tuning lost accuracy (README.md, "What was measured, on what").
 
 Legend: G records of a global batch, W batches of a window, T positions.
 """
@@ -32,24 +31,21 @@ COMPILING = {"CPU": 4e11, "GPU": 1.2e14}
 
 
 def compiling_positions(hidden_size, rows, device):
-    """What it costs to compile a step for another length, in positions computed in the same time.
+    """By how many positions one batch could be longer in the time of compiling another length.
 
-    Both grow alike with the number of layers, forward alone as well as forward and backward.
+    Both times grow alike with the number of layers, forward alone as well as forward and backward.
 
     Args:
         hidden_size: of the encoder.
         rows: of a batch, on all devices.
         device: a key of `COMPILING`.
-
-    Returns:
-        By how many positions all rows of one batch could be longer instead.
     """
     # Forward and backward: 6 operations a weight; 12 H^2 weights a layer.
     return COMPILING[device] / (72 * hidden_size**2 * rows)
 
 
 def record_lengths(records, record_format):
-    """The length of each serialized record [G], without padding."""
+    """The lengths [G] of serialized records, without padding."""
     name = "input_mask" if record_format.masking is None else "segment_lengths"
     spec = {name: parsing_spec(record_format)[name]}
     return tf.reduce_sum(tf.io.parse_example(records, spec)[name], axis=1)

@@ -1,8 +1,8 @@
 """Parses records into batches and feeds them to the devices.
 
-A `BatchPlan` says which records a global batch has. The batch is cut into equal consecutive parts,
-one for every replica: the first worker's replicas have the first ones. Every worker reads all
-records, because their order is shuffled, but parses only those of its replicas.
+A `BatchPlan` decides which records a global batch has. The batch is cut into equal parts, one
+for every replica, in the order of the workers. Every worker reads all records, because their order
+is shuffled, but parses only those of its replicas.
 
 Shapes: G examples of a global batch, B of a replica's, T tokens, P predictions, S sequences of a
 packed row.
@@ -32,7 +32,6 @@ MODEL_FEATURES = (
     "next_sentence_labels",
     "next_sentence_weights",
 )
-
 
 # Held-out records without masks get the same masks each time, whatever the run's seed is.
 EVALUATION_SEED = 0
@@ -99,7 +98,7 @@ def _parser(record_format, config, batch_size, mask_seed):
                 tf.reduce_all((checked[name] >= 0) & (checked[name] < limit)),
                 [f"{name} must be in 0..{limit - 1}"],
             )
-            for name, limit in below.items()
+            for name, (limit, _) in below.items()
         ]
         with tf.control_dependencies(checks):
             features = {name: tf.identity(value) for name, value in features.items()}
@@ -142,7 +141,7 @@ def _draw_masks(stored, positions, record_format, batch_size, seed):
 
 
 def training_dataset(plan, start_step=0, shard=None):
-    """Endless shuffled batches; after `start_step` global batches it is where it would have been.
+    """The endless shuffled batches of a plan, without the first `start_step` ones.
 
     Args:
         plan: a `bert_tf.input.batch_plan.BatchPlan`.
@@ -163,8 +162,8 @@ def training_dataset(plan, start_step=0, shard=None):
     batches = _replica_batches(
         batches, plan.record_format, plan.model_config, plan.batch_size, plan.seed, shard
     )
-    # Of a dataset that may end several workers would ask one another before every step whether
-    # it has, and forget the size of a batch.
+    # If the dataset could end, several workers would ask one another before every step whether it
+    # has, and forget the size of a batch.
     endless = tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY)
     return batches.apply(endless)
 
@@ -174,8 +173,7 @@ def evaluation_dataset(files, record_format, config, batch_size, max_batches, sh
 
     Args:
         files: paths of TFRecord files.
-        record_format: their `RecordFormat`; of records without masks the same masks are drawn
-            each time.
+        record_format: their `RecordFormat`; records without masks get the same ones each time.
         config: the model's configuration, for the checks of ids.
         batch_size: examples of a global batch.
         max_batches: stop after so many global batches.
@@ -189,18 +187,10 @@ def evaluation_dataset(files, record_format, config, batch_size, max_batches, sh
 
 
 def distribute_training(strategy, plan, start_step=0):
-    """The batches of `training_dataset`, distributed to the replicas.
-
-    Args:
-        strategy: a `tf.distribute.Strategy` of one or several workers.
-        plan, start_step: as for `training_dataset`.
-
-    Returns:
-        What can be iterated over, also in a `tf.function`: dicts of what `strategy.run` takes.
-    """
+    """The batches of `training_dataset`, distributed to the replicas: dicts for `strategy.run`."""
     # The workers' pipelines keep batches ready in host memory (`prefetch`, as many as tf.data
-    # finds useful); a strategy copies one batch ahead to each of its devices. The default
-    # strategy does not: its step copies its own batch.
+    # finds useful); a strategy copies one batch ahead to each of its devices, except the default
+    # strategy, whose step copies its own batch.
     return strategy.distribute_datasets_from_function(
         lambda context: training_dataset(plan, start_step, context)
     )
@@ -216,13 +206,9 @@ def distribute_evaluation(strategy, files, record_format, config, batch_size, ma
 
 
 def most_frequent_share(files, record_format, config, batch_size, max_batches):
-    """The unigram baseline: the accuracy of always predicting the most frequent masked piece.
+    """The unigram baseline: the accuracy, in 0..1, of predicting the most frequent masked piece.
 
-    Args:
-        files, record_format, config, batch_size, max_batches: as for `evaluation_dataset`.
-
-    Returns:
-        A number in 0..1: the share of the most frequent id among the masked pieces.
+    The arguments are those of `evaluation_dataset`.
     """
     counts = np.zeros(0, np.int64)  # [at most V]
     dataset = evaluation_dataset(files, record_format, config, batch_size, max_batches)

@@ -1,4 +1,4 @@
-"""Checks records before training, and finds the damaged one after it has failed."""
+"""Checks records before training, and finds the damaged one after training has failed on it."""
 
 import tensorflow as tf
 
@@ -20,12 +20,11 @@ CHECKED_RECORDS = 32
 
 
 def check_records(files, max_seq_length, max_predictions_per_seq, config):
-    """Checks the beginning of every file before anything is spent.
+    """Checks the beginning of every file before the model is built.
 
     Args:
         files: paths of TFRecord files.
-        max_seq_length: what the records must have, as the flags say.
-        max_predictions_per_seq: likewise.
+        max_seq_length, max_predictions_per_seq: what the flags say, and the records must have.
         config: the model's configuration.
 
     Returns:
@@ -41,8 +40,8 @@ def check_records(files, max_seq_length, max_predictions_per_seq, config):
     }
     first, examples = None, 0
     for path in with_progress(files, "checking records", "files"):
-        record_format, count = _summarize(path)
-        examples += count
+        record_format = read_format(path)
+        examples += count_records(path)
         for name, value in wanted.items():
             if getattr(record_format, name) != value:
                 raise InputError(
@@ -62,7 +61,7 @@ def check_records(files, max_seq_length, max_predictions_per_seq, config):
 
 
 def _check_alike(one_path, one, path, other):
-    """Refuses files of two formats: paths and `RecordFormat`s."""
+    """Rejects files with different `RecordFormat`s."""
     if other.sentence_label != one.sentence_label:
         raise InputError(
             "all files must have sentence labels, or none. Received: "
@@ -87,85 +86,49 @@ def _check_alike(one_path, one, path, other):
 
 
 def longest_sequence(files, record_format):
-    """The most pieces of a sequence, that is how many positions the records train.
+    """The most pieces of a sequence, which is how many positions the records train.
 
-    For ordinary records that is their length, but not for packed rows, each sequence of which
-    begins at position 0. Of packed files only the first records are read.
-
-    Args:
-        files: paths of TFRecord files.
-        record_format: their format.
+    It is the length of ordinary records, but not of packed rows, whose sequences each begin at
+    position 0. Of packed files only the first records are read.
     """
     if not record_format.packed_sequences:
         return record_format.max_seq_length
-    spec = parsing_spec(record_format)
     highest = 0
     for path in files:
-        dataset = open_records(path).take(CHECKED_RECORDS)
-        parsed = dataset.map(lambda r: with_implied(tf.io.parse_single_example(r, spec)))
+        parsed = _parse(open_records(path).take(CHECKED_RECORDS), record_format)
         for record in parsed.as_numpy_iterator():
             highest = max(highest, int(record["position_ids"].max()))
     return highest + 1
 
 
-def _summarize(path):
-    """The `RecordFormat` of a file, and how many records it holds.
-
-    Nothing else reads a whole file before training.
-    """
-    return read_format(path), count_records(path)
-
-
-def _check_ids(path, dataset, record_format, config):
-    """Raises an InputError that names the first record with an id out of range."""
+def _parse(records, record_format):
     spec = parsing_spec(record_format)
-    parsed = dataset.map(lambda r: with_implied(tf.io.parse_single_example(r, spec)))
-    for number, record in enumerate(_whole_records(path, parsed), start=1):
-        for name, limit in limits(config, record_format).items():
-            if not 0 <= record[name].min() <= record[name].max() < limit:
-                bad = record[name].max() if record[name].max() >= limit else record[name].min()
-                raise InputError(
-                    f"{path}, record {number}: {name} must be in 0..{limit - 1} "
-                    f"({_REASONS[name]}). Received: {bad}"
-                )
+    return records.map(lambda r: with_implied(tf.io.parse_single_example(r, spec)))
 
 
-def _whole_records(path, parsed):
-    """The parsed records of one file; a damaged one is an InputError that names the file."""
-    records, number = parsed.as_numpy_iterator(), 0
-    while True:
-        try:
-            yield next(records)
-        except StopIteration:
-            return
-        except tf.errors.DataLossError:
-            raise InputError(_describe(Corruption(path, number))) from None
-        except tf.errors.InvalidArgumentError as error:
-            raise InputError(
-                f"{path}, record {number + 1} must be like the first. Received: {error.message}"
-            ) from None
-        number += 1
-
-
-_REASONS = {
-    "input_ids": "vocab_size of the configuration file",
-    "masked_lm_ids": "vocab_size of the configuration file",
-    "segment_ids": "type_vocab_size of the configuration file",
-    "masked_lm_positions": "the sequence length",
-    "segment_index": "the sequences of a packed row",
-    "position_ids": "max_position_embeddings of the configuration file",
-    "sequence_starts": "the sequence length",
-    "next_sentence_labels": "two classes",
-    "word_starts": "yes or no",
-    "segment_lengths": "the sequence length",
-}
+def _check_ids(path, records, record_format, config):
+    """Raises an InputError for the first record that is damaged or has an id out of range."""
+    number = 0
+    try:
+        for record in _parse(records, record_format).as_numpy_iterator():
+            number += 1
+            for name, (limit, reason) in limits(config, record_format).items():
+                if not 0 <= record[name].min() <= record[name].max() < limit:
+                    bad = record[name].max() if record[name].max() >= limit else record[name].min()
+                    raise InputError(
+                        f"{path}, record {number}: {name} must be in 0..{limit - 1} ({reason}). "
+                        f"Received: {bad}"
+                    )
+    except tf.errors.DataLossError:
+        raise InputError(_describe(Corruption(path, number))) from None
+    except tf.errors.InvalidArgumentError as error:
+        raise InputError(
+            f"{path}, record {number + 1} must be like the first. Received: {error.message}"
+        ) from None
 
 
 def with_implied(features):
-    """Adds to records without masks the features that masking will derive from `segment_lengths`.
-
-    Args:
-        features: of one record or of several, as they are parsed.
+    """Adds to parsed records without masks the features that masking derives from their lengths.
 
     Returns:
         A dict; its "segment_ids" and "position_ids" are vectors of the highest one of each
@@ -182,36 +145,37 @@ def with_implied(features):
 
 
 def limits(config, record_format):
-    """The exclusive upper limit of the values of each feature of records `with_implied`."""
-    below = {
-        "input_ids": config.vocab_size,
-        "masked_lm_ids": config.vocab_size,
-        "segment_ids": config.type_vocab_size,
-        "masked_lm_positions": record_format.max_seq_length,
-        "segment_index": record_format.packed_sequences + 1,
-        "position_ids": config.max_position_embeddings,
-        "sequence_starts": record_format.max_seq_length,
-        "next_sentence_labels": 2,
-        "word_starts": 2,
-        "segment_lengths": record_format.max_seq_length + 1,
-    }
+    """The limits of the features of records `with_implied`.
+
+    Returns:
+        A dict: name -> the exclusive upper limit of its values, and where that comes from.
+    """
+    length = record_format.max_seq_length
+    table = {
+        "input_ids": (config.vocab_size, "vocab_size of the configuration file"),
+        "masked_lm_ids": (config.vocab_size, "vocab_size of the configuration file"),
+        "segment_ids": (config.type_vocab_size, "type_vocab_size of the configuration file"),
+        "masked_lm_positions": (length, "the sequence length"),
+        "segment_index": (record_format.packed_sequences + 1, "the sequences of a packed row"),
+        "position_ids": (
+            config.max_position_embeddings, "max_position_embeddings of the configuration file",
+        ),
+        "sequence_starts": (length, "the sequence length"),
+        "next_sentence_labels": (2, "two classes"),
+        "word_starts": (2, "yes or no"),
+        "segment_lengths": (length + 1, "the sequence length"),
+    }  # fmt: skip
     present = set(record_format.features())
     if record_format.masking is not None:
         present |= {"segment_ids", "position_ids"}
-    return {name: limit for name, limit in below.items() if name in present}
+    return {name: limit for name, limit in table.items() if name in present}
 
 
 def explain_failure(files, record_format, config):
-    """Finds the file that TensorFlow failed on; reads all of them again.
-
-    Args:
-        files: the files that were being read when `tf.errors.DataLossError` or
-            `tf.errors.InvalidArgumentError` was raised.
-        record_format: their format.
-        config: the model's configuration.
+    """Reads all files again to find the record on which TensorFlow failed.
 
     Returns:
-        An InputError that names file and record, or None if all files are whole.
+        An InputError that names file and record, or None if all files are intact.
     """
     corruption = find_corruption(files)
     if corruption is not None:

@@ -1,4 +1,4 @@
-"""The records of create_pretraining_data as what a model is trained on."""
+"""Feeds the records of create_pretraining_data to the training loop."""
 
 import dataclasses
 
@@ -10,15 +10,7 @@ from bert_tf.input.record_checks import explain_failure
 
 @dataclasses.dataclass(frozen=True)
 class TrainingRecords:
-    """Records to train on, as `check_records` found them: `TrainingData` for pre-training.
-
-    Attributes:
-        files: paths of TFRecord files.
-        record_format: their `RecordFormat`.
-        examples: how many records they hold.
-        model_config: the model's configuration, for the checks of ids.
-        begins: the step and the position at which their `DataOrder` begins.
-    """
+    """The `TrainingData` of pre-training: the fields that a `BatchPlan` has before training."""
 
     files: list
     record_format: object
@@ -27,15 +19,7 @@ class TrainingRecords:
     begins: tuple = (0, 0)
 
     def in_order(self, state, config):
-        """These records in the order of a run that begins, or resumes from a checkpoint.
-
-        Args:
-            state: the restored `TrainingState`; its `order` is set.
-            config: the `TrainingConfig`.
-
-        Returns:
-            `TrainingRecords`.
-        """
+        """As `TrainingData.in_order`."""
         begins = take_over_order(
             state,
             config.train_batch_size,

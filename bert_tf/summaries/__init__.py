@@ -1,1 +1,1 @@
-"""What TensorBoard shows of a training; reporter is the file to open first."""
+"""Writes what TensorBoard shows of a training; open reporter first."""

@@ -9,7 +9,7 @@ from google.protobuf.message import DecodeError
 
 from create_pretraining_data.records.tfrecord import find_frames
 
-# Where an evaluation's curves go: a run of its own beside the training's, with the same tags.
+# Where an evaluation's curves go: a run beside the training's, with the same tags.
 EVALUATION_RUN = "eval"
 
 
@@ -19,12 +19,7 @@ def event_files(folder):
 
 
 def drop_later_events(directory, step):
-    """Removes what a run wrote after `step`, which the resumed run will write again.
-
-    Args:
-        directory: where the run's event files are, and in "eval" those of its evaluations.
-        step: the last one that is kept.
-    """
+    """Removes what a run and its evaluations wrote after `step`; the resumed run repeats it."""
     for folder in (directory, os.path.join(directory, EVALUATION_RUN)):
         rewrite_events(folder, lambda earlier: earlier <= step)
 
@@ -32,9 +27,8 @@ def drop_later_events(directory, step):
 def rewrite_events(folder, keeps):
     """Removes events from the event files of a run that has ended.
 
-    The truncated end of a file whose run was killed is removed as well. So is what is damaged, with
-    a warning, since TensorBoard reads no further; the original file is kept under another name. A
-    file with nothing to remove is not touched.
+    Also removes the truncated end of a file whose run was killed, and, with a warning, damaged
+    parts, beyond which TensorBoard does not read; the damaged file is kept under another name.
 
     Args:
         folder: where the event files are.
@@ -60,7 +54,7 @@ def rewrite_events(folder, keeps):
 
 
 def _event(frame):
-    """The event in a TFRecord; None if it is something else."""
+    """The event in a TFRecord; None if it holds something else."""
     try:
         return tf.compat.v1.Event.FromString(frame[12:-4])
     except DecodeError:
@@ -77,6 +71,6 @@ def _keep_damaged(path, content, damaged):
         file.write(content)
     warnings.warn(
         f"{path} is damaged ({damaged} bytes), and TensorBoard would show nothing after that: all "
-        f"other events are kept, and the damaged file as {aside}",
+        f"other events are kept, and the damaged file is now {aside}",
         stacklevel=3,
     )

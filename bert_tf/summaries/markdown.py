@@ -10,16 +10,7 @@ def escape_markdown(text):
     return "".join(f"&#{ord(c)};" if c in MARKUP else c for c in text)
 
 
-def as_markdown_table(values, header=("name", "value")):
-    """A table of two columns.
-
-    Args:
-        values: a dict; the keys are the first column.
-        header: the columns' names.
-
-    Returns:
-        Markdown.
-    """
-    rows = [header, *values.items()]
-    lines = ["| " + " | ".join(map(escape_markdown, row)) + " |" for row in rows]
-    return "\n".join([lines[0], "|---|---|", *lines[1:]])
+def as_markdown_table(rows, header=("name", "value")):
+    """A table in Markdown, from rows of cells and the names of the columns."""
+    lines = ["| " + " | ".join(map(escape_markdown, row)) + " |" for row in (header, *rows)]
+    return "\n".join([lines[0], "|" + "---|" * len(header), *lines[1:]])

@@ -1,4 +1,4 @@
-"""A pre-trained model's best guesses for masked words."""
+"""Shows a pre-trained model's best guesses for masked words."""
 
 import numpy as np
 import tensorflow as tf
@@ -16,8 +16,8 @@ def best_guesses(model, ids, positions, candidates, count, segment_ids=None):
         ids: the sequence, special tokens included.
         positions: the masked ones.
         candidates: the ids that may be guessed; an embedding table may have rows without a piece.
-        count: how many guesses for each, at most.
-        segment_ids: 0 or 1 for every id; zeros without it.
+        count: how many guesses for each position, at most.
+        segment_ids: 0 or 1 for every id; None for zeros.
 
     Returns:
         For every position a list of (id, probability), the most probable first.
@@ -47,14 +47,13 @@ def guesses_as_markdown(model, tokenizer, records, count=5):
     Args:
         model: a `PretrainingModel`; its weights are read, nothing is changed.
         tokenizer: that of the records.
-        records: dicts of arrays, as `first_records` gives them. Of packed rows their sequences
-            are shown, as many in all as there are records; those without a masked piece are
-            left out.
+        records: dicts of arrays, as `first_records` returns them. As many sequences are shown as
+            there are records: packed rows have several, and those without masks are left out.
         count: how many guesses for each piece.
 
     Returns:
         Markdown: for each sequence its text with the masked pieces in bold brackets, then a
-        table of the true pieces and the guesses, the right ones bold.
+        table of the true pieces and the guesses, the correct ones in bold.
     """
     pieces = sorted(set(tokenizer.vocab.values()))  # the embedding table may have more rows
     parts = []
@@ -71,11 +70,7 @@ def guesses_as_markdown(model, tokenizer, records, count=5):
 
 
 def _masked_sequences(record):
-    """The sequences of a record that have a masked piece: one, or those of a packed row.
-
-    Returns:
-        A list of (ids, segment ids, positions of the masked pieces, the ids that were there).
-    """
+    """(ids, segment ids, masked positions, ids there) of each sequence that has a masked piece."""
     # In packed rows the sequences are numbered from 1, 0 is padding.
     index = record.get("segment_index", record["input_mask"])  # [T]
     within = record.get("position_ids", np.arange(len(index)))  # [T]
@@ -102,13 +97,7 @@ def _show_piece(tokenizer, piece):
 
 
 def _show_text(tokenizer, ids, truth):
-    """The original text, a line for each segment, with the masked pieces marked.
-
-    Args:
-        tokenizer: that of the records.
-        ids: [T], special tokens included.
-        truth: position -> the id that was there, for the masked ones.
-    """
+    """The original text, a line for each segment, with the pieces at the keys of `truth` marked."""
     tokens = tokenizer.convert_ids_to_tokens(
         int(truth.get(position, piece)) for position, piece in enumerate(ids)
     )
@@ -127,16 +116,16 @@ def _show_text(tokenizer, ids, truth):
 
 def _without_markers(tokenizer, tokens):
     """For every token whether it begins a word, and its text without word markers."""
-    # Only SentencePiece has no basic tokens; it marks where a word begins, the others where it
-    # goes on, or where it ends.
+    # Only SentencePiece has no basic tokens; it marks where a word begins, the other tokenizers
+    # mark where it continues or where it ends.
     if not hasattr(tokenizer, "basic_tokens"):
         return [(t.startswith(WORD_START), t.removeprefix(WORD_START) or t) for t in tokens]
     prefix = tokenizer.wordpiece.continuation_prefix
     end = getattr(tokenizer.options, "word_end_marker", "")
     parts, ended = [], True
     for token in tokens:
-        goes_on = token.startswith(prefix) if prefix else not ended
-        bare = (token.removeprefix(prefix) if goes_on else token).removesuffix(end)
-        parts.append((not goes_on, bare or token))
+        continues = token.startswith(prefix) if prefix else not ended
+        bare = (token.removeprefix(prefix) if continues else token).removesuffix(end)
+        parts.append((not continues, bare or token))
         ended = token.endswith(end)  # always, where nothing marks the end
     return parts

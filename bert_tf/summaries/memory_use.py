@@ -8,24 +8,18 @@ import tensorflow as tf
 
 
 def process_gib():
-    """The process's resident memory in GiB, or None if the system does not tell."""
-    release_free_memory()
+    """The process's resident memory in GiB; None if the system does not report it."""
+    # The C library keeps memory that was freed, after compiling tens of MB for hours, which would
+    # count as used.
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:  # glibc
+        trim(0)
     try:
         with open("/proc/self/statm", encoding="ascii") as file:
             pages = int(file.read().split()[1])
     except OSError:  # not Linux
         return None
     return pages * resource.getpagesize() / 2**30
-
-
-def release_free_memory():
-    """Returns memory to the system that the C library keeps after it was freed.
-
-    Otherwise it would count as used: after compiling, tens of MB for hours.
-    """
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-    if trim is not None:  # glibc
-        trim(0)
 
 
 def process_peak_gib():

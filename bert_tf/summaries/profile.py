@@ -26,14 +26,14 @@ class Profile:
             self._stop()
 
     def before(self, step):
-        """Starts the trace if it is due; called before update `step`, the first of a loop."""
+        """Starts the trace if it is due; call it before update `step`, the first of a loop."""
         if not self.running and self.first <= step <= self.last:
             tf.test.experimental.sync_devices()  # earlier updates must not be traced
             tf.profiler.experimental.start(self.directory)
             self.running = True
 
     def after(self, step):
-        """Ends the trace if it is due; called after update `step`, the last of a loop."""
+        """Ends the trace if it is due; call it after update `step`, the last of a loop."""
         if self.running and step >= self.last:
             self._stop()
 

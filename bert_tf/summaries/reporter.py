@@ -1,4 +1,4 @@
-"""Shows training's progress on the terminal, and its curves on TensorBoard.
+"""Shows the progress of training on the terminal, and its curves on TensorBoard.
 
 Shapes: n updates of one call of the compiled loop, N updates between two points of a curve.
 """
@@ -28,15 +28,10 @@ UNTIMED_CALLS = 1
 
 
 class Illustrations(NamedTuple):
-    """What TensorBoard shows of an evaluation beside its numbers.
+    """What TensorBoard shows of an evaluation beside its numbers."""
 
-    Attributes:
-        texts: tag -> Markdown.
-        images: tag -> [height, width, 3] uint8.
-    """
-
-    texts: dict
-    images: dict
+    texts: dict  # tag -> Markdown
+    images: dict  # tag -> [height, width, 3] uint8
 
 
 NO_ILLUSTRATIONS = Illustrations({}, {})
@@ -45,7 +40,7 @@ NO_ILLUSTRATIONS = Illustrations({}, {})
 class Reporter:
     """Writes TensorBoard's scalars by global step, and shows the progress with the time left.
 
-    Points that an earlier run drew after `start_step` are removed.
+    Points that an earlier run wrote after `start_step` are removed.
 
     Args:
         directory: where the event file goes.
@@ -54,7 +49,7 @@ class Reporter:
         num_train_steps: the last step.
         batch_size: examples of a step, for examples/s.
         summary_steps: updates between two points of a curve.
-        writes: whether there are files and progress; off on all workers but the first.
+        writes: whether to write files and show progress; False on all workers but the first.
         skipped_before: updates skipped before `start_step`.
         weight_norm: a function without arguments, called once for every point; or None.
 
@@ -118,7 +113,7 @@ class Reporter:
         return not all(map(os.path.exists, self.files))
 
     def begin_again(self):
-        """Goes on in a new event file."""
+        """Continues in a new event file."""
         self._end()
         self._begin()
 
@@ -127,8 +122,8 @@ class Reporter:
 
         Args:
             last_step: the number of the last of them.
-            metrics: a dict name -> [n], left on the device until a line or a point needs it: what
-                `TrainingStep.loop` returns. An update with "skipped" 1 is left out of every mean.
+            metrics: what `TrainingStep.loop` returns, name -> [n]; left on the device until a
+                line or a point needs it. An update with "skipped" 1 is left out of every mean.
         """
         self.waiting.append(metrics)
         count = len(metrics["loss"])
@@ -155,11 +150,9 @@ class Reporter:
             return
         seconds = self._seconds()
         self._show()
+        names, parts = self.fetched[0], self.fetched
         window = MetricsWindow(
-            columns={
-                name: np.concatenate([metrics[name] for metrics in self.fetched])  # [N]
-                for name in self.fetched[0]
-            },
+            columns={name: np.concatenate([part[name] for part in parts]) for name in names},  # [N]
             timed=self.timed_steps,
             seconds=seconds,
             batch_size=self.batch_size,
@@ -176,9 +169,9 @@ class Reporter:
         self.restart_clock()
 
     def restart_clock(self):
-        """Keeps the time of what is not training, such as writing a checkpoint, out of the rates.
+        """Keeps time that is not training, such as writing a checkpoint, out of the rates.
 
-        To be called right after `flush`: updates since then are no longer timed.
+        Call it right after `flush`: updates since then are no longer timed.
         """
         self.timed_steps = 0
         self.window_start = time.perf_counter()
@@ -191,13 +184,7 @@ class Reporter:
         self.writer.flush()
 
     def evaluation(self, step, results, illustrations=NO_ILLUSTRATIONS):
-        """Writes an evaluation's points, to a run named "eval".
-
-        Args:
-            step: updates made before it.
-            results: what the evaluator's `run` returned.
-            illustrations: what its `illustrations` returned.
-        """
+        """Writes an evaluation's points to the run `EVALUATION_RUN`, as `write_evaluation` does."""
         if self.evaluation_writer is None:
             folder = os.path.join(self.directory, EVALUATION_RUN)
             if self.writes:  # the same step may have been evaluated before a resume
@@ -206,12 +193,11 @@ class Reporter:
         _write_results(self.evaluation_writer, step, results, illustrations)
 
     def _open(self, folder):
-        if self.writes:
-            return tf.summary.create_file_writer(folder)
-        return tf.summary.create_noop_writer()
+        summary = tf.summary
+        return summary.create_file_writer(folder) if self.writes else summary.create_noop_writer()
 
     def _fetch(self):
-        """Fetches the metrics that wait, which waits for the device."""
+        """Copies the waiting metrics from the device, once it has computed them."""
         for metrics in self.waiting:
             arrays = {name: np.asarray(value, np.float64) for name, value in metrics.items()}
             self.skipped += int(arrays["skipped"].sum())
@@ -238,7 +224,7 @@ class Reporter:
 
 
 def write_evaluation(directory, results, step, illustrations=NO_ILLUSTRATIONS):
-    """Adds an evaluation's numbers to TensorBoard, in a run of their own named "eval".
+    """Adds an evaluation to TensorBoard, as the separate run `EVALUATION_RUN`.
 
     Args:
         directory: that of the training's curves.
@@ -267,7 +253,7 @@ def _write_results(writer, step, results, illustrations):
 
 
 def _tag(name):
-    """A name of eval_results.txt -> TensorBoard's tag; None for what has no curve."""
+    """TensorBoard's tag for a name of eval_results.txt; None if it has no curve."""
     if name in ("loss", "examples"):
         return {"loss": "loss/total", "examples": "data/examples"}[name]
     if name.startswith("eval_"):  # of a downstream task: beside the training's accuracy/label

@@ -22,9 +22,7 @@ class MetricsWindow:
         columns: the metrics of `Reporter.steps`, name -> [N].
         timed: how many of the newest updates were timed.
         seconds: how long those took.
-        batch_size: examples of an update.
-        skipped: updates skipped since the run began.
-        weight_norm: a function without arguments, or None.
+        batch_size, skipped, weight_norm: as for `Reporter`.
     """
 
     columns: dict
@@ -36,15 +34,15 @@ class MetricsWindow:
 
     def mean(self, name):
         """The mean over the updates that were not skipped."""
-        values = self._made(name)  # [at most N]
+        values = self._not_skipped(name)  # [at most N]
         return values.mean() if len(values) else None
 
     def ratio(self, numerator, denominator):
         """One sum over another, both over the updates that were not skipped."""
-        below = self._made(denominator)
+        below = self._not_skipped(denominator)
         if not len(below):
             return None
-        return self._made(numerator).sum() / max(below.sum(), SMALLEST_WEIGHT)
+        return self._not_skipped(numerator).sum() / max(below.sum(), SMALLEST_WEIGHT)
 
     def last(self, name):
         """The newest update's value."""
@@ -59,21 +57,18 @@ class MetricsWindow:
         values = self.columns[name]  # [N]
         return values[len(values) - self.timed :].sum()
 
-    def _made(self, name):
+    def _not_skipped(self, name):
         if name not in self.columns:
             return np.zeros(0)
         return self.columns[name][self.columns["skipped"] == 0]
 
 
-# TensorBoard's tag -> what it means, and how it follows from a window; None for no point.
+# TensorBoard's tag -> its description, and its value from a window; None for no point.
 SCALARS = {
     "loss/total": ("what training minimizes", lambda w: w.mean("loss")),
     "learning_rate": ("of the newest update", lambda w: w.last("learning_rate")),
     "gradient_norm": ("before clipping, over all devices", lambda w: w.mean("gradient_norm")),
-    "weight_norm": (
-        "of all trainable weights",
-        lambda w: w.weight_norm and float(w.weight_norm()),
-    ),
+    "weight_norm": ("of all trainable weights", lambda w: w.weight_norm and float(w.weight_norm())),
     "loss_scale": ("what float16 losses are multiplied by", lambda w: w.last("loss_scale")),
     "throughput/examples_per_second": (
         "over all devices",
@@ -100,12 +95,9 @@ SCALARS = {
         lambda w: w.skipped,
     ),
     "memory/process_gib": ("of main memory, now", lambda w: process_gib()),
-    "memory/process_peak_gib": ("of main memory, at most so far", lambda w: process_peak_gib()),
+    "memory/process_peak_gib": ("of main memory, the peak", lambda w: process_peak_gib()),
     "memory/device_gib": ("of the fullest GPU, now", lambda w: device_gib("current")),
-    "memory/device_peak_gib": (
-        "of the fullest GPU, at most so far",
-        lambda w: device_gib("peak"),
-    ),
+    "memory/device_peak_gib": ("of the fullest GPU, the peak", lambda w: device_gib("peak")),
 }
 
 # A curve of a loss -> the sum that is divided by the sum of weights.

@@ -1,4 +1,4 @@
-"""Reads the workers that train together from TF_CONFIG."""
+"""Reads from TF_CONFIG which workers train together."""
 
 import dataclasses
 import os
@@ -20,19 +20,14 @@ ADDRESS = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^\s:/\[\]]+):(\d{1,5})")
 
 @dataclasses.dataclass(frozen=True)
 class Cluster:
-    """The workers of a run.
+    """The workers of a run."""
 
-    Attributes:
-        workers: their addresses, "host:port", the chief's first.
-        index: which of them this process is.
-    """
-
-    workers: tuple
-    index: int
+    workers: tuple  # their addresses, "host:port", the chief's first
+    index: int  # which of them this process is
 
     @property
     def is_chief(self):
-        """Whether this is the worker that writes checkpoints and curves."""
+        """Whether this worker writes checkpoints and curves."""
         return self.index == 0
 
 
@@ -46,7 +41,7 @@ def read_cluster(environment):
         A `Cluster`, or None where TF_CONFIG is not set or empty.
 
     Raises:
-        InputError: TF_CONFIG is not what the strategy could work with.
+        InputError: the strategy could not use this TF_CONFIG.
     """
     text = environment.get("TF_CONFIG", "").strip()
     if not text:
@@ -67,10 +62,9 @@ def read_cluster(environment):
 
 
 def shorten_lost_worker_errors(cluster):
-    """Silences TensorFlow's many lines about a lost worker; `explain_lost_worker` has one.
+    """Silences TensorFlow's many lines about a lost worker; `explain_lost_worker` prints one.
 
-    Args:
-        cluster: what `read_cluster` returned. Call it before TensorFlow is imported.
+    Call it before TensorFlow is imported, with what `read_cluster` returned.
     """
     if cluster:
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -97,18 +91,18 @@ def _read_jobs(cluster):
                 )
     if len(cluster.get("chief", ())) > 1:
         raise InputError(f"TF_CONFIG may name one chief. Received: {', '.join(cluster['chief'])}")
-    every = [address for addresses in cluster.values() for address in addresses]
-    twice = sorted({address for address in every if every.count(address) > 1})
+    workers = [address for addresses in cluster.values() for address in addresses]
+    twice = sorted({address for address in workers if workers.count(address) > 1})
     if twice:
         raise InputError(
-            "every worker in TF_CONFIG must have an address of its own. Received: "
+            "the addresses of the workers in TF_CONFIG must differ. Received: "
             f"{', '.join(twice)} more than once"
         )
     return cluster
 
 
 def _read_index(task, jobs):
-    """This process's place among the workers, the chief's being 0."""
+    """The index of this process among the workers, the chief's being 0."""
     if not isinstance(task, dict) or not {"type", "index"} <= set(task):
         raise InputError(
             "TF_CONFIG must say which worker this is, for example "

@@ -1,16 +1,14 @@
-"""Chooses the devices that train together, and lets workers agree.
+"""Chooses the devices that train together, and checks that all workers agree.
 
-What happens when a worker dies was measured with two processes. The others learn of it within a
-second if they wait for an all-reduce (its connections are reset), and after ten seconds of missed
+What happens when a worker dies was measured with two processes. The others notice within a second
+if they wait for an all-reduce (its connections are reset), and after ten seconds of missed
 heartbeats if its machine is unreachable. The error is UnavailableError, or AbortedError if that
-worker has been restarted already. A survivor that is busy otherwise, writing a checkpoint for
-example, gets it at the next all-reduce. The interpreter then ends as usual, without a hang or an
-abort. TF_CPP_MIN_LOG_LEVEL=3, set before TensorFlow is imported, hides TensorFlow's own lines about
-it (E0000). The worker that is started first waits for the others, so workers may be restarted in
-any order.
+worker has been restarted already; a survivor that is busy, for example writing a checkpoint, gets
+it at the next all-reduce. The interpreter then exits normally. TF_CPP_MIN_LOG_LEVEL=3, set before
+TensorFlow is imported, hides TensorFlow's own lines about it (E0000). The first worker to start
+waits for the others, so workers may be restarted in any order.
 
-To the others, a worker that ends early looks as if it had died: hence a `barrier` at the end of a
-program.
+A worker that ends early looks dead to the others: hence a `barrier` at the end of a program.
 
 Shapes: W workers, N the bytes of the longest text.
 """
@@ -20,11 +18,11 @@ import functools
 import json
 import os
 import signal
-import threading
 
 import tensorflow as tf
 
 from bert_common.errors import InputError
+from bert_common.startup import replace_interrupt_handler
 from bert_tf.training.cluster import JOBS, read_cluster
 
 STRATEGIES = ("auto", "one_device", "mirrored", "multi_worker")
@@ -39,7 +37,7 @@ def make_strategy(name="auto", num_gpus=None):
     GPUs that are not used are hidden from TensorFlow, which would take their memory. For that,
     and for several workers, call this before TensorFlow computes anything or lists logical devices;
     if no GPU is hidden, it may be called at any time. With several workers it returns once all of
-    them have started: print a line before.
+    them have started.
 
     Args:
         name: "one_device": the first GPU, or the CPU; "mirrored": the GPUs of this machine
@@ -70,9 +68,12 @@ def make_strategy(name="auto", num_gpus=None):
     workers = len(cluster.workers) if cluster else 1
     if name == "auto":
         name = "multi_worker" if workers > 1 else "mirrored" if count > 1 else "one_device"
-    if name == "multi_worker":
-        return _multi_worker(cluster, gpus, count)
-    if workers > 1:
+    if name == "multi_worker" and cluster is None:
+        raise InputError(
+            "the distribution strategy multi_worker needs TF_CONFIG, which names the workers. "
+            "Received: TF_CONFIG is not set"
+        )
+    if name != "multi_worker" and workers > 1:
         raise InputError(
             "when TF_CONFIG names several workers the distribution strategy must be "
             f"multi_worker (or unset TF_CONFIG). Received: {name}, {workers} workers"
@@ -83,20 +84,16 @@ def make_strategy(name="auto", num_gpus=None):
                 "--num_gpus must be 1 for the distribution strategy one_device. Received: "
                 f"--num_gpus={num_gpus}"
             )
-        _hide_gpus(gpus, 1)
-        return tf.distribute.get_strategy()
-    _hide_gpus(gpus, count)
-    return _mirrored(count)
-
-
-def _hide_gpus(gpus, count):
-    """Leaves TensorFlow the first `count` of the GPUs."""
+        count = min(count, 1)
     if count < len(gpus):
         tf.config.set_visible_devices(gpus[:count], "GPU")
+    if name == "multi_worker":
+        return _multi_worker(cluster)
+    return _mirrored(count) if name == "mirrored" else tf.distribute.get_strategy()
 
 
 def _mirrored(count):
-    """The first `count` GPUs, or where there is none all logical CPUs."""
+    """The first `count` GPUs; if there are none, all logical CPUs."""
     if count:
         return tf.distribute.MirroredStrategy([f"GPU:{i}" for i in range(count)])
     cpus = tf.config.list_logical_devices("CPU")
@@ -108,39 +105,18 @@ def _mirrored(count):
     )
 
 
-def _multi_worker(cluster, gpus, count):
-    if cluster is None:
-        raise InputError(
-            "the distribution strategy multi_worker needs TF_CONFIG, which names the workers. "
-            "Received: TF_CONFIG is not set"
-        )
-    _hide_gpus(gpus, count)
+def _multi_worker(cluster):
     try:
-        with _interruptible():
+        # Ctrl-C must end the process: TensorFlow does not return to Python while it waits for
+        # workers, so Python's own handler would never run.
+        with replace_interrupt_handler(signal.SIG_DFL, instead_of=signal.default_int_handler):
             return tf.distribute.MultiWorkerMirroredStrategy()
     except tf.errors.OpError as error:  # above all: "Could not start gRPC server"
         raise InputError(
-            "a worker must be able to listen at its port in TF_CONFIG, which must be free, and "
+            "a worker must be able to listen on its port in TF_CONFIG, which must be free, and "
             f"to reach the others. Received: {cluster.workers[cluster.index]}: "
             f"{error.message.splitlines()[0]}"
         ) from None
-
-
-@contextlib.contextmanager
-def _interruptible():
-    """Ctrl-C ends the process: TensorFlow does not come back to Python while it waits for
-    workers, so Python's own handler would never run."""
-    ours = (
-        threading.current_thread() is threading.main_thread()
-        and signal.getsignal(signal.SIGINT) == signal.default_int_handler
-    )
-    if ours:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-    try:
-        yield
-    finally:
-        if ours:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def describe_devices(strategy):
@@ -156,12 +132,12 @@ def describe_devices(strategy):
 
 
 def worker_count(strategy):
-    """How many processes train together."""
+    """The number of processes that train together."""
     return len(_workers(strategy)) or 1
 
 
 def worker_index(strategy):
-    """Which of them this process is, from 0."""
+    """The index of this process among the workers, from 0."""
     workers = _workers(strategy)
     if not workers:
         return 0
@@ -170,12 +146,12 @@ def worker_index(strategy):
 
 
 def is_chief(strategy):
-    """Whether this process is the one that writes checkpoints and curves."""
+    """Whether this process writes checkpoints and curves."""
     return worker_index(strategy) == 0
 
 
 def _workers(strategy):
-    """(job, index) of every worker, the chief first; empty without several of them."""
+    """(job, index) of every worker, the chief first; empty for a strategy of one worker."""
     if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
         return []
     jobs = strategy.cluster_resolver.cluster_spec().as_dict()
@@ -183,12 +159,11 @@ def _workers(strategy):
 
 
 def check_agreement(strategy, settings):
-    """Returns if every worker was given the same settings; all workers must call it.
+    """Checks that every worker was given the same settings; all workers must call it.
 
     Args:
         strategy: a `tf.distribute.Strategy`.
-        settings: a dict of what must not differ: names as people know them, for example
-            "--train_batch_size", with strings or numbers.
+        settings: a dict: name for the message, such as "--train_batch_size" -> string or number.
 
     Raises:
         InputError: in every worker, with the same message, which names what differs.
@@ -198,20 +173,20 @@ def check_agreement(strategy, settings):
     mine = {name: str(value) for name, value in settings.items()}
     # With its index: TensorFlow sorts the workers by name, the tenth before the second.
     texts = gather_texts(strategy, json.dumps([worker_index(strategy), mine]))
-    every = [given for _, given in sorted(map(json.loads, texts), key=lambda pair: pair[0])]
-    names = sorted(set().union(*every))
-    differences = [name for name in names if len({given.get(name) for given in every}) > 1]
+    workers = [given for _, given in sorted(map(json.loads, texts), key=lambda pair: pair[0])]
+    names = sorted(set().union(*workers))
+    differences = [name for name in names if len({given.get(name) for given in workers}) > 1]
     if differences:
-        shown = "; ".join(_show_difference(name, every) for name in differences)
+        shown = "; ".join(_show_difference(name, workers) for name in differences)
         raise InputError(
             f"all workers must be started with the same flags and files. Received: {shown}"
         )
 
 
-def _show_difference(name, every):
+def _show_difference(name, workers):
     """For example "--seed is 1 at worker 0, 2 at worker 1"."""
     places = {}
-    for index, given in enumerate(every):
+    for index, given in enumerate(workers):
         places.setdefault(given.get(name), []).append(str(index))
     values = ", ".join(
         f"{'not given' if value is None else value[:SHOWN_CHARACTERS]} at worker {'+'.join(where)}"
@@ -221,14 +196,11 @@ def _show_difference(name, every):
 
 
 def raise_together(strategy, refusal):
-    """Raises in every worker the reason for which one of them must not train; all must call it.
+    """Raises an InputError in every worker if one has a `refusal`; all workers must call it.
 
     Args:
         strategy: a `tf.distribute.Strategy`.
-        refusal: this worker's reason, or None.
-
-    Raises:
-        InputError: there is a reason.
+        refusal: why this worker must not train, or None.
     """
     texts = gather_texts(strategy, refusal or "")
     if any(texts):
@@ -257,11 +229,11 @@ def gather_texts(strategy, text):
 
 
 def _gather(strategy, numbers):
-    """The numbers of every worker, as many of each: an int64 array [W, count]."""
+    """The numbers of every worker, equally many from each: an int64 array [W, count]."""
     # int64: of the integers, NCCL and the CPU's ring can both gather it.
     numbers = tf.constant([numbers], tf.int64)  # [1, count]
     rows = _gather_function(strategy)(numbers).numpy()  # [replicas, count]
-    # Each of a worker's replicas gave the same.
+    # All replicas of a worker gave the same.
     return rows[:: strategy.num_replicas_in_sync // worker_count(strategy)]
 
 
@@ -282,11 +254,9 @@ def _gather_function(strategy):
 
 
 def lost_worker(error):
-    """Whether TensorFlow raised the error because another worker is lost.
+    """Whether TensorFlow raised the error because another worker of several is lost.
 
-    Args:
-        error: an exception of a run with several workers; in a run with one, an unavailable
-            file system raises the same.
+    In a run with one worker, an unavailable file system raises the same errors.
     """
     if isinstance(error, tf.errors.UnavailableError | tf.errors.AbortedError):
         return True
@@ -300,10 +270,7 @@ def lost_worker(error):
 def explain_lost_worker(strategy):
     """Turns the errors of a lost worker into one line.
 
-    Wrap all that follows `make_strategy` in it: making a variable communicates too.
-
-    Args:
-        strategy: the run's `tf.distribute.Strategy`.
+    Wrap all that follows `make_strategy` in it: creating a variable communicates too.
 
     Raises:
         InputError: another worker has stopped.

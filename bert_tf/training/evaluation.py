@@ -1,4 +1,4 @@
-"""Measures a pre-training model on held-out records."""
+"""Evaluates a pre-training model on held-out records."""
 
 import functools
 import os
@@ -77,22 +77,16 @@ class EvaluationStep:
 
 
 class RecordsEvaluator:
-    """Measures a model on held-out records, without dropout, as often as it is asked to.
-
-    It is compiled once, and reads nothing but the weights: training goes on unchanged.
+    """A `HeldOutEvaluator` on records: measures a model without dropout, and compiles once.
 
     Args:
-        model: a `PretrainingModel`, or another with an `objective`, made in the strategy's scope.
-        strategy: a `tf.distribute.Strategy`.
+        model, strategy, xla: as for `EvaluationStep`.
         files: TFRecord files.
         record_format: their `RecordFormat`.
-        batch_size: records at a time, over all devices.
-        max_batches: stop after as many.
-        tokenizer: that of the records, for the masked words that TensorBoard shows, or None.
-        xla: "auto", "on" or "off": whether XLA compiles the step.
-
-    Attributes:
-        best_by: what the best checkpoint is chosen by: a result, and whether more of it is better.
+        batch_size: records of a batch, over all devices.
+        max_batches: stop after so many.
+        tokenizer: that of the records, for the masked words that TensorBoard shows; None for none,
+            or for a model that predicts no masked words.
 
     Raises:
         InputError: a truncated file.
@@ -129,7 +123,6 @@ class RecordsEvaluator:
             "the evaluation",
         )
         self.records = min(sum(map(count_records, files)), batch_size * max_batches)
-        self.number_of_batches = -(-self.records // batch_size)
 
     @property
     def best_by(self):
@@ -141,25 +134,25 @@ class RecordsEvaluator:
         """Runs over the records once.
 
         Returns:
-            A dict as google-research/bert's estimator gives it: "loss", and NAME_loss and
-            NAME_accuracy of each loss, for example "masked_lm_loss"; with "examples", the number
-            of sentence pairs that counted (of records, where they have no sentence labels).
-            Unlike there every record counts once, and the loss is over all predictions alike.
+            A dict like that of google-research/bert's estimator: "loss", NAME_loss and
+            NAME_accuracy of each loss, for example "masked_lm_loss", and "examples", the number
+            of sentence pairs (of records, if they have no sentence labels). Unlike there, every
+            record counts once, and the loss is the mean over all predictions.
 
         Raises:
-            InputError: a damaged record, or more memory needed than there is.
+            InputError: a damaged record, or out of memory.
         """
         sums, received = [], {"--eval_batch_size": self.batch_size}
-        shown = is_chief(self.strategy)
+        shown, batches = is_chief(self.strategy), -(-self.records // self.batch_size)
         try:
             with (
-                progress("evaluating", self.number_of_batches, "batches", shown=shown) as bar,
+                progress("evaluating", batches, "batches", shown=shown) as bar,
                 explain_out_of_memory(["a lower --eval_batch_size"], received),
             ):
                 for batch in self.batches:
                     sums.append(self.step(batch))
                     bar.update()
-                # Only now does anything wait for the device.
+                # Nothing waits for the device before this line.
                 total = {name: sum(float(part[name]) for part in sums) for name in sums[0]}
         except (tf.errors.DataLossError, tf.errors.InvalidArgumentError) as error:
             explained = explain_failure(self.files, self.record_format, self.model.config)
@@ -190,23 +183,13 @@ class RecordsEvaluator:
 
 
 def first_records(files, record_format, config, count):
-    """The first records of some files, to show the model's predictions for.
-
-    Args:
-        files: TFRecord files.
-        record_format: their `RecordFormat`.
-        config: the model's configuration.
-        count: how many.
-
-    Returns:
-        A list of dicts: feature's name -> NumPy array.
-    """
+    """The first `count` records, dicts feature -> array; the rest as for `evaluation_dataset`."""
     dataset = evaluation_dataset(files, record_format, config, 1, count)
-    return [{k: v[0] for k, v in each.items()} for each in dataset.as_numpy_iterator()]
+    return [{k: v[0] for k, v in batch.items()} for batch in dataset.as_numpy_iterator()]
 
 
 def as_shown(value):
-    """A result, rounded for people to read; the file has all its digits."""
+    """A result, rounded for display; the file has all its digits."""
     return str(value) if isinstance(value, int) else f"{value:.4f}"
 
 

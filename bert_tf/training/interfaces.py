@@ -1,4 +1,4 @@
-"""What the training loop asks of the data that it trains on and of the evaluator that it calls."""
+"""Declares what the training loop expects of its data and of its evaluator."""
 
 from typing import Protocol
 
@@ -25,11 +25,11 @@ class TrainingData(Protocol):
         """The names of the examples in the batch that follows `step` batches."""
 
     def explain_failure(self) -> InputError | None:
-        """Names the damaged record after TensorFlow has failed on one; None if there is none."""
+        """An error that names the damaged record TensorFlow failed on; None if there is none."""
 
 
 class HeldOutEvaluator(Protocol):
-    """Measures the model on held-out examples as often as it is called.
+    """Evaluates the model on held-out examples.
 
     Attributes:
         best_by: the name of the result that chooses the best checkpoint, and whether a higher

@@ -1,4 +1,4 @@
-"""The training loop: batches in, checkpoints and curves out."""
+"""The training loop: trains on batches, writes checkpoints and curves."""
 
 import contextlib
 import dataclasses
@@ -19,55 +19,30 @@ from bert_tf.training.interruptions.nonfinite_steps import SkippedSteps
 from bert_tf.training.interruptions.out_of_memory import explain_out_of_memory
 from bert_tf.training.interruptions.signals import StopRequest
 from bert_tf.training.state import BestCheckpoint, TrainingState, save
-from bert_tf.training.step import TrainingStep
+from bert_tf.training.step import StepConfig, TrainingStep
 from bert_tf.training.xla import compiled_by_all
 
 # A signal waits for the loop under way, which should take no longer than this.
 LOOP_SECONDS = 10.0
 
 
-@dataclasses.dataclass(frozen=True)
-class TrainingConfig:
-    """How long to train and what to keep; the fields have the names of their flags.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TrainingConfig(StepConfig):
+    """How long to train and what to keep; the fields have the names of their flags."""
 
-    Attributes:
-        output_dir: where checkpoints and event files go.
-        train_batch_size: examples of an update, over all devices.
-        num_train_steps: updates in all, those before a resume included.
-        gradient_accumulation_steps: microbatches that a device splits its share of a batch into.
-        steps_per_loop: the most updates without returning to Python.
-        recompute: "none" or "block".
-        save_checkpoints_steps: updates between two checkpoints.
-        keep_checkpoint_max: how many of the newest checkpoints are kept; 0 for all.
-        keep_checkpoint_every_steps: steps that are multiples of it are saved and kept; 0 for none.
-        save_summary_steps: updates between two points on TensorBoard.
-        eval_every_steps: updates between two evaluations; 0 for one at the end.
-        patience: training ends after so many evaluations in a row without a new best; 0: never.
-        max_bad_steps: how many steps in a row may have a non-finite loss or gradient.
-        profile_steps: the first and the last update to trace; (0, 0) for none.
-        bucket_boundaries: lengths that batches are cut to, ascending, the last one that of the
-            records; empty: no batch is cut.
-        seed: decides the order of examples, dropout and new weights.
-        xla: "auto", "on" or "off".
-    """
-
-    output_dir: str
-    train_batch_size: int
-    num_train_steps: int
-    gradient_accumulation_steps: int = 1
-    steps_per_loop: int = 1
-    recompute: str = "none"
-    save_checkpoints_steps: int = 1000
-    keep_checkpoint_max: int = 5
-    keep_checkpoint_every_steps: int = 0
-    save_summary_steps: int = 100
-    eval_every_steps: int = 0
-    patience: int = 0
-    max_bad_steps: int = 10
-    profile_steps: tuple = (0, 0)
-    bucket_boundaries: tuple = ()
-    seed: int = 12345
-    xla: str = "auto"
+    output_dir: str  # where checkpoints and event files go
+    train_batch_size: int  # examples of an update, over all devices
+    num_train_steps: int  # updates in all, those before a resume included
+    steps_per_loop: int = 1  # the most updates without returning to Python
+    save_checkpoints_steps: int = 1000  # updates between two checkpoints
+    keep_checkpoint_max: int = 5  # how many of the newest checkpoints are kept; 0 for all
+    keep_checkpoint_every_steps: int = 0  # its multiples are saved and kept; 0 for none
+    save_summary_steps: int = 100  # updates between two points on TensorBoard
+    eval_every_steps: int = 0  # updates between two evaluations; 0 for one at the end
+    patience: int = 0  # evaluations in a row without a new best that end training; 0: never
+    max_bad_steps: int = 10  # how many steps in a row may have a non-finite loss or gradient
+    profile_steps: tuple = (0, 0)  # the first and the last update to trace; (0, 0) for none
+    xla: str = "auto"  # or "on" or "off"
 
 
 def train(
@@ -92,16 +67,16 @@ def train(
         texts: a dict name -> Markdown for TensorBoard.
         folder: the `TrainingFolder` of `config.output_dir`, entered; None in workers that write
             nothing.
-        describe: a function of a folder that writes what lies beside the checkpoints; it is
-            called where that has been removed.
+        describe: a function of a folder that writes the other files beside the checkpoints; it is
+            called if these were removed.
 
     Returns:
         The name of the signal that ended training early, or None.
 
     Raises:
         InputError: a damaged record, non-finite losses, or out of memory; earlier checkpoints
-            are kept. Or the folder was removed, and is another training's now.
-        OSError: a file that cannot be written whole; likewise.
+            are kept. Or the folder was removed, and another training now uses that name.
+        OSError: a file cannot be written completely; earlier checkpoints are kept.
     """
     chief = is_chief(strategy)
     with (
@@ -148,45 +123,26 @@ def train(
 
 @dataclasses.dataclass
 class _Training:
-    """A training under way: its steps, and what is due between them.
-
-    Attributes:
-        state, config, evaluator, texts, folder, describe: as for `train`.
-        reporter: the `Reporter`, entered.
-        stop: the `StopRequest`, entered.
-        chief: whether this worker writes checkpoints.
-        skipped_steps: the `SkippedSteps`.
-        best: the `BestCheckpoint`; None without an evaluator.
-        evaluation_compiled: whether the first evaluation is over.
-    """
+    """A training under way: its steps, and what is due between them; the fields as in `train`."""
 
     state: TrainingState
     config: TrainingConfig
     evaluator: HeldOutEvaluator | None
     reporter: Reporter
     stop: StopRequest
-    chief: bool
+    chief: bool  # whether this worker writes checkpoints
     texts: dict
     folder: object
     describe: Callable | None
     skipped_steps: SkippedSteps
     best: BestCheckpoint | None
-    evaluation_compiled: bool = False
+    evaluation_compiled: bool = False  # whether the first evaluation is over
 
     def run(self, run_steps, profile, alone):
-        """Trains until it is over.
-
-        Args:
-            run_steps: what `_make_steps` returned.
-            profile: the `Profile`, entered.
-            alone: whether this is the only worker.
-
-        Returns:
-            The name of the signal that ended training early, or None.
-        """
+        """Trains and returns what `train` returns; `alone`: whether this is the only worker."""
         state, config = self.state, self.config
         saves = (config.save_checkpoints_steps, config.keep_checkpoint_every_steps)
-        local_seconds = seconds = 0.0  # of a step: in this worker, and the mean of all of them
+        local_seconds = seconds = 0.0  # of a step: in this worker, and the mean over all workers
         while not self.is_over():
             count = steps_until_stop(state.step, config, seconds)
             profile.before(state.step + 1)
@@ -232,7 +188,7 @@ class _Training:
             self.save()
 
     def evaluate(self):
-        """Evaluates; the first time after a checkpoint, so that no signal waits for XLA."""
+        """Evaluates; saves before the first time, so that no signal waits for XLA to compile."""
         if not self.evaluation_compiled and not self.stop.nothing_to_save:
             self.save()
             self.stop.nothing_to_save = True
@@ -252,7 +208,7 @@ class _Training:
         self.reporter.restart_clock()
 
     def restore_folder(self):
-        """Makes the output directory again, with new curves, if somebody has removed it."""
+        """Makes the output directory again, with new curves, if it was removed."""
         if self.folder is not None and self.reporter.is_lost():
             make_again(self.folder, self.describe, self.state, self.config)
             self.reporter.begin_again()
@@ -260,26 +216,14 @@ class _Training:
 
 
 def steps_until_stop(step, config, seconds):
-    """How many updates may follow `step` before something else is due.
-
-    Args:
-        step: updates made before.
-        config: a `TrainingConfig`.
-        seconds: how long one takes; 0 while that is unknown.
-    """
-    format_duration = max(1, int(LOOP_SECONDS / seconds)) if seconds else 1
-    limits = [config.steps_per_loop, format_duration, config.num_train_steps - step]
+    """How many updates, of `seconds` each (0: unknown), fit before something else is due."""
+    in_time = max(1, int(LOOP_SECONDS / seconds)) if seconds else 1
+    limits = [config.steps_per_loop, in_time, config.num_train_steps - step]
     first, last = config.profile_steps
     limits += [mark - step for mark in (first - 1, last) if mark > step]
-    for every in (
-        config.save_checkpoints_steps,
-        config.keep_checkpoint_every_steps,
-        config.save_summary_steps,
-        config.eval_every_steps,
-    ):
-        if every:
-            limits.append(every - step % every)
-    return min(limits)
+    saves = (config.save_checkpoints_steps, config.keep_checkpoint_every_steps)
+    intervals = (*saves, config.save_summary_steps, config.eval_every_steps)
+    return min(limits + [every - step % every for every in intervals if every])
 
 
 def _is_multiple(step, *numbers):
@@ -288,24 +232,15 @@ def _is_multiple(step, *numbers):
 
 
 def _make_steps(state, strategy, data, config):
-    """The function that runs the next steps; under --xla=auto without XLA where that fails.
+    """The function that runs the next steps; under --xla=auto without XLA if that fails.
 
-    The first step runs in the same loop as all others: TensorFlow optimizes a step alone
-    otherwise than one in a loop, so a resumed run would differ in its last bits.
+    The first step runs in the same loop as all others: TensorFlow optimizes a single step
+    differently, so a resumed run would differ in its last bits.
     """
 
     def make(compilation):
         return TrainingStep(
-            state.model,
-            state.optimizer,
-            strategy,
-            seed=config.seed,
-            xla=compilation.whole,
-            xla_update=compilation.update,
-            accumulation_steps=config.gradient_accumulation_steps,
-            recompute=config.recompute,
-            loss_scale=state.loss_scale,
-            boundaries=config.bucket_boundaries,
+            state.model, state.optimizer, strategy, config, compilation, state.loss_scale
         )
 
     batches = data.batches(strategy, config, state.step)
@@ -322,13 +257,13 @@ def _make_steps(state, strategy, data, config):
 
 
 def weight_norm_function(model):
-    """A function that returns the global norm of all weights."""
+    """A compiled function that returns the global norm of all weights."""
     variables = [v.value for v in model.trainable_variables]
     return tf.function(lambda: tf.linalg.global_norm([tf.convert_to_tensor(v) for v in variables]))
 
 
 def memory_advice(config):
-    """For `explain_out_of_memory` of a step: what may help, and the flags that decide."""
+    """For `explain_out_of_memory`: what may help, and the flags that decide."""
     remedies = ["--gradient_accumulation_steps=2 or more", "a lower --train_batch_size"]
     if config.recompute == "none":
         remedies.insert(0, "--recompute=block")

@@ -1,6 +1,6 @@
 """Mixed precision: the type that the model computes in, and the loss scale of float16.
 
-Weights, moments and losses are float32 always. The loss scale is that of arXiv:1710.03740,
+Weights, moments and losses are always float32. The loss scale is that of arXiv:1710.03740,
 section 3.2.
 """
 
@@ -19,12 +19,11 @@ BFLOAT16_CAPABILITY = (8, 0)
 # Linux's names of the CPU instructions that do.
 BFLOAT16_FLAGS = ("avx512_bf16", "amx_bf16")
 
-
-# float16 holds nothing above 65,504; the gradient is scaled up so that its small numbers are not
-# rounded to 0, and the scale is halved whenever that goes too far.
+# The gradient is scaled up so that its small numbers are not rounded to 0, and the scale is halved
+# whenever the gradient overflows: float16 holds nothing above 65,504.
 INITIAL_SCALE = 2.0**15
 
-# Good updates until the scale is doubled; as Micikevicius et al. and every mixed-precision library.
+# Finite updates until the scale is doubled; as in the paper and in other libraries.
 GROWTH_INTERVAL = 2000
 
 # Below this the gradient is not just too large for float16, but broken.
@@ -32,17 +31,11 @@ MINIMUM_SCALE = 1.0
 
 
 def choose_precision(name):
-    """The precision that a flag stands for: "auto" is bfloat16 if the hardware supports it.
+    """The precision, a key of `POLICIES`, that one of `PRECISIONS` stands for.
 
-    Otherwise a GPU emulates bfloat16, and on a CPU TensorFlow's own kernels accumulate in float32
-    but truncate the sum to bfloat16, which the hardware's instructions round: twice the error,
-    towards zero, in more time than float32 takes.
-
-    Args:
-        name: one of `PRECISIONS`; bfloat16 by name warns where the hardware does not multiply it.
-
-    Returns:
-        A key of `POLICIES`.
+    "auto" is bfloat16 if the hardware multiplies it; "bfloat16" warns if it does not. Then a GPU
+    emulates it, and on a CPU TensorFlow's own kernels truncate sums to bfloat16, which the
+    hardware's instructions round: twice the error, towards zero, and slower than float32.
     """
     if name in ("float32", "float16"):
         return name
@@ -50,27 +43,22 @@ def choose_precision(name):
     if gpus:
         details = [tf.config.experimental.get_device_details(gpu) for gpu in gpus]
         fast = all(d.get("compute_capability", (0, 0)) >= BFLOAT16_CAPABILITY for d in details)
+        problem = "a GPU older than Ampere"
     else:
-        fast = _uses_onednn() and bool(_cpu_flags() & set(BFLOAT16_FLAGS))
+        # Of TensorFlow's kernels, only oneDNN's use those instructions.
+        onednn = os.environ.get("TF_ENABLE_ONEDNN_OPTS", "1").lower() not in ("0", "false")
+        fast = onednn and bool(_cpu_flags() & set(BFLOAT16_FLAGS))
+        problem = "a CPU without them" if onednn else "TF_ENABLE_ONEDNN_OPTS=0, which hides them"
     if name == "auto":
         return "bfloat16" if fast else "float32"
     if not fast:
         warnings.warn(
             "--precision=bfloat16 is slow and less exact without bfloat16 instructions. Found: "
-            f"{'a GPU older than Ampere' if gpus else _cpu_problem()}; it needs less memory, but "
-            "--precision=float32 is the better choice where memory allows",
+            f"{problem}; it needs less memory, but --precision=float32 is the better choice where "
+            "memory allows",
             stacklevel=2,
         )
     return name
-
-
-def _cpu_problem():
-    return "a CPU without them" if _uses_onednn() else "TF_ENABLE_ONEDNN_OPTS=0, which hides them"
-
-
-def _uses_onednn():
-    """Whether TensorFlow may use oneDNN's kernels, the only ones with those instructions."""
-    return os.environ.get("TF_ENABLE_ONEDNN_OPTS", "1").lower() not in ("0", "false")
 
 
 def _cpu_flags():
@@ -84,7 +72,7 @@ def _cpu_flags():
 
 
 class LossScale:
-    """A scale that halves when a gradient overflows and doubles after many that did not.
+    """A scale that is halved when a gradient overflows and doubled after many that did not.
 
     Make it in the strategy's scope.
 

@@ -1,7 +1,7 @@
-"""Runs blocks again for the gradient, so that only their inputs are kept.
+"""Recomputes blocks for the gradient, so that only their inputs are kept (arXiv:1604.06174).
 
-Rematerialisation (arXiv:1604.06174): a block's activations are about thirty times its input,
-at the price of a second forward pass.
+A block's activations are about thirty times the size of its input; this saves them at the price
+of a second forward pass.
 """
 
 import keras
@@ -9,20 +9,16 @@ import tensorflow as tf
 
 
 def recompute_block(scope, block, x, bias, positions=None, training=None):
-    """Runs a block like `bert_tf.layers.call_block`, but keeps its input alone.
+    """Runs a block like `bert_tf.layers.call_block`, with equal results, but keeps only its input.
 
     Everything that the block depends on becomes an explicit argument of the recomputed function:
     inside a stateless scope gradients of captured weights would be None, and dropout would draw
-    another mask the second time. A block that is called several times, as ALBERT's is, has its
-    seeds moved on between the calls, as they are without recomputation.
+    another mask the second time. The seeds advance with every call, as they do without
+    recomputation: ALBERT calls its blocks several times.
 
     Args:
         scope: the `keras.StatelessScope` that holds the weights and the seeds.
-        block: a `TransformerBlock`.
-        x, bias, positions, training: as `bert_tf.layers.TransformerBlock.call` has them.
-
-    Returns:
-        What `call_block` returns, the same numbers.
+        block, x, bias, positions, training: as for `call_block`.
     """
     # The scope's own values: a variable's `value` would be cast to the precision of the caller.
     weights = [scope.get_current_value(v) for v in block.trainable_variables]

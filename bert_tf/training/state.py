@@ -1,4 +1,4 @@
-"""The state of a training, and its checkpoints: resuming from one, writing the next."""
+"""Keeps the state of a training, resumes it from a checkpoint and writes the next one."""
 
 import dataclasses
 import math
@@ -30,31 +30,21 @@ from bert_tf.training.evaluation import read_results, write_results
 
 @dataclasses.dataclass
 class TrainingState:
-    """What changes while training: all of it is in a checkpoint.
+    """What changes during training: all of it is in a checkpoint."""
 
-    Learning rate and dropout are functions of the step.
-
-    Attributes:
-        model: a `PretrainingModel` or another with an `objective`, made in the strategy's scope.
-        optimizer: built for the model, in the same scope.
-        loss_scale: a `LossScale` for float16, or None.
-        step: updates made, including skipped ones.
-        skipped: how many were skipped because loss or gradient was not finite.
-        evaluated: the step of the newest evaluation.
-        order: the `DataOrder`; None before training, and of older checkpoints of fine-tuning,
-            where the order of examples follows from the step alone.
-    """
-
+    # A `PretrainingModel` or another with an `objective`, made in the strategy's scope.
     model: object
-    optimizer: object
-    loss_scale: object = None
-    step: int = 0
-    skipped: int = 0
-    evaluated: int = 0
+    optimizer: object  # built for the model, in the same scope
+    loss_scale: object = None  # a `LossScale` for float16, or None
+    step: int = 0  # updates made, including skipped ones
+    skipped: int = 0  # how many were skipped because loss or gradient was not finite
+    evaluated: int = 0  # the step of the newest evaluation
+    # The `DataOrder`; None before training, and in older checkpoints of fine-tuning, where the
+    # order of examples depends on the step alone.
     order: DataOrder | None = None
 
     def counters(self):
-        """What a checkpoint holds besides weights and moments."""
+        """The `counters` of `save_training_state`."""
         counters = {"skipped_steps": self.skipped, "evaluated_step": self.evaluated}
         if self.order is not None:
             counters["data_order"] = np.array(self.order, np.int64)
@@ -87,16 +77,16 @@ def restore(state, strategy, output_dir, init_checkpoint=None, allow_missing=(),
     Args:
         state: a `TrainingState`.
         strategy: a `tf.distribute.Strategy`.
-        output_dir: the run's directory; of several workers all must see the same files there.
+        output_dir: the run's directory; all workers must see the same files there.
         init_checkpoint: a checkpoint's name, or None.
         allow_missing: as `load_google_checkpoint` has it, for `init_checkpoint`.
         into: the part of the model that `init_checkpoint` is for; None for the whole model.
 
     Returns:
-        A line that tells which file was used and why.
+        A line that says which file was used and why.
 
     Raises:
-        InputError: a checkpoint that does not fit the model, or none of several can be read.
+        InputError: a checkpoint does not fit the model, or none can be read.
     """
     if is_chief(strategy):
         remove_unfinished(output_dir)
@@ -124,12 +114,7 @@ def restore(state, strategy, output_dir, init_checkpoint=None, allow_missing=(),
 
 
 def save(state, config):
-    """Writes a checkpoint, then removes those beyond `keep_checkpoint_max`.
-
-    Args:
-        state: a `TrainingState`.
-        config: a `TrainingConfig`.
-    """
+    """Writes a checkpoint of a `TrainingState`, then removes those that `config` does not keep."""
     os.makedirs(config.output_dir, exist_ok=True)
     path = checkpoint_path(config.output_dir, state.step)
     save_training_state(path, state.model, state.optimizer, state.step, state.counters())
@@ -142,14 +127,14 @@ def save(state, config):
 
 
 class BestCheckpoint:
-    """Keeps the weights that were the best in an evaluation, in a folder of their own.
+    """Keeps the weights that were best in an evaluation, in a separate folder.
 
     Args:
-        folder: the folder; results of an earlier part of the run count.
+        folder: the folder; results from before a resume count.
         measure: the name of the result that decides.
         higher: whether a higher value is better.
-        start_step: updates made before; results of a later step will be repeated, or are of
-            another run.
+        start_step: updates made before; results of later steps do not count, as they will be
+            repeated, or belong to another run.
         writes: whether this worker writes.
 
     Attributes:
@@ -181,6 +166,6 @@ class BestCheckpoint:
         save_google_checkpoint(state.model, checkpoint_path(self.folder, state.step))
         write_results(self.folder, {**results, "global_step": state.step})
         for step in list_checkpoints(self.folder):
-            if step != state.step:  # a run that started over may have left later ones
+            if step != state.step:  # an earlier run may have left later ones
                 remove_checkpoint(checkpoint_path(self.folder, step))
         note_checkpoints(self.folder)

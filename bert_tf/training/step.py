@@ -14,6 +14,7 @@ tensors and returns plain tensors; sums, not means, leave it. They are added up 
 the loss or the gradient is not finite it writes what was there before.
 """
 
+import dataclasses
 import functools
 
 import keras
@@ -32,6 +33,20 @@ from bert_tf.training.recompute import recompute_block
 graph = functools.partial(tf.function, autograph=False)
 
 
+@dataclasses.dataclass(frozen=True)
+class StepConfig:
+    """What decides an update; the fields are flags, but for the seed (--random_seed)."""
+
+    # Microbatches that a replica's part of the batch is computed in, one after the other; their
+    # gradients are added up before the one update.
+    gradient_accumulation_steps: int = 1
+    recompute: str = "none"  # or "block", to keep only the input of each block
+    # The lengths that batches with a `BUCKET` are cut to, ascending, the last one that of the
+    # examples; the step is compiled for each of them. Empty: no batch is cut.
+    bucket_boundaries: tuple = ()
+    seed: int = 12345  # together with the step and the replica it decides what dropout drops
+
+
 class TrainingStep:
     """Updates the model by one global batch.
 
@@ -40,45 +55,23 @@ class TrainingStep:
         optimizer: a `bert_tf.optimization.DecayOptimizer`, made in the strategy's scope and built
             with the model's trainable variables.
         strategy: a `tf.distribute.Strategy`.
-        seed: with the step and the replica it decides what dropout drops.
-        xla: whether XLA compiles the forward and backward pass.
-        xla_update: whether XLA compiles the update.
-        accumulation_steps: microbatches that a replica's part of the batch is computed in, one
-            after the other; their gradients are added up before the one update.
-        recompute: "none", or "block" to keep only the input of each block.
+        config: a `StepConfig`.
+        compilation: what XLA compiles, a `Compilation`.
         loss_scale: a `LossScale` for float16, or None.
-        boundaries: the lengths that batches with a `BUCKET` are cut to; the step is compiled for
-            each of them.
     """
 
-    def __init__(
-        self,
-        model,
-        optimizer,
-        strategy,
-        *,
-        seed=0,
-        xla=True,
-        xla_update=True,
-        accumulation_steps=1,
-        recompute="none",
-        loss_scale=None,
-        boundaries=(),
-    ):
+    def __init__(self, model, optimizer, strategy, config, compilation, loss_scale=None):
         self.model = model
         self.optimizer = optimizer
         self.strategy = strategy
-        self.seed = seed
-        self.accumulation_steps = accumulation_steps
-        self.recompute = recompute
+        self.config = config
         self.loss_scale = loss_scale
-        self.boundaries = boundaries
         self.weights = model.trainable_variables
         self.dtype = self.weights[0].dtype
-        # The states of the dropout layers' seed generators.
+        # Those of the dropout layers' seed generators: the models have no others.
         self.seed_states = model.non_trainable_variables
-        self.forward_backward = graph(self._accumulate, jit_compile=xla)
-        self.update = graph(self._update, jit_compile=xla_update)
+        self.forward_backward = graph(self._accumulate, jit_compile=compilation.whole)
+        self.update = graph(self._update, jit_compile=compilation.update)
         self.run = graph(self._distributed_step)
         self.run_loop = graph(self._loop)
 
@@ -108,17 +101,14 @@ class TrainingStep:
             stop, seconds: as for `__call__`.
 
         Returns:
-            What `__call__` returns, each a vector with a number for every step, and
-            "input_seconds", how long each waited for its batch.
+            What `__call__` returns, as vectors with a number for each step, and "input_seconds",
+            how long each step waited for its batch.
         """
         return self.run_loop(batches, tf.constant(steps), self._worker_metrics(stop, seconds))
 
     def _worker_metrics(self, stop, seconds):
         """The metrics whose values differ between workers: the step returns their means."""
-        return {
-            "stop": tf.cast(stop, self.dtype),
-            "step_seconds": tf.cast(seconds, self.dtype),
-        }
+        return {"stop": tf.cast(stop, self.dtype), "step_seconds": tf.cast(seconds, self.dtype)}
 
     def _loop(self, batches, steps, worker_metrics):
         def run_step(i, table):
@@ -149,7 +139,7 @@ class TrainingStep:
         bucket = local_values(self.strategy, batch.pop(BUCKET))[0]
         branches = [
             functools.partial(self._bucketed_step, length, batch, worker_metrics)
-            for length in self.boundaries
+            for length in self.config.bucket_boundaries
         ]
         return tf.switch_case(bucket, branches)
 
@@ -217,7 +207,7 @@ class TrainingStep:
             tf.errors.OpError: XLA cannot compile it, or memory ran out.
         """
         specs = feature_specs(self.strategy, spec)
-        lengths = self.boundaries if specs.pop(BUCKET, None) else (None,)
+        lengths = self.config.bucket_boundaries if specs.pop(BUCKET, None) else (None,)
         for length in reversed(lengths):
             graph(functools.partial(self._try_step, specs, rows, length))()
 
@@ -246,7 +236,7 @@ class TrainingStep:
         Returns:
             A dict of scalars, and a list of dense tensors, None for a weight without a gradient.
         """
-        count, seeds = self.accumulation_steps, self._seeds(step, replica)
+        count, seeds = self.config.gradient_accumulation_steps, self._seeds(step, replica)
         if count == 1:
             return self._microbatch(weights, seeds[0], batch, divisors, scale)
         split = {k: tf.reshape(v, [count, -1, *v.shape[1:]]) for k, v in batch.items()}
@@ -272,7 +262,7 @@ class TrainingStep:
         return sums, [gradient if used else None for gradient, used in pairs]
 
     def _microbatch(self, weights, seeds, batch, divisors, scale):
-        """The loss sums of some examples, and their share of the gradient.
+        """The loss sums of some examples, and their part of the gradient.
 
         The model itself is called, not `stateless_call`, which would not pass `training` on to
         nested layers.
@@ -282,7 +272,7 @@ class TrainingStep:
         with tf.GradientTape() as tape, keras.StatelessScope(state_mapping=state) as scope:
             tape.watch(weights)
             run_block = call_block
-            if self.recompute == "block":
+            if self.config.recompute == "block":
                 run_block = functools.partial(recompute_block, scope)
             outputs = self.model(batch, training=True, run_block=run_block)
             sums = self.model.objective.loss_sums(outputs, batch)
@@ -295,12 +285,12 @@ class TrainingStep:
         """New seeds for every dropout layer in every microbatch.
 
         Returns:
-            [accumulation_steps, dropout layers, 2] uint32, a function of (seed, step, replica).
+            [microbatches, dropout layers, 2] uint32, a function of (seed, step, replica).
         """
-        seed = tf.constant([self.seed, 0], tf.uint32)
+        seed = tf.constant([self.config.seed, 0], tf.uint32)
         for number in (step, replica):
             seed = random_bits(tf.cast(number, tf.int32), 2, seed)
-        count, layers = self.accumulation_steps, len(self.seed_states)
+        count, layers = self.config.gradient_accumulation_steps, len(self.seed_states)
         return tf.reshape(random_bits(tf.range(count * layers), 2, seed), [count, layers, 2])
 
     def _merged_update(self, context, used, permitted, values):
@@ -371,7 +361,7 @@ class TrainingStep:
         Returns:
             A dict of scalars.
         """
-        scale = loss_scale[0] if loss_scale else 1.0
+        scale = tf.convert_to_tensor(loss_scale[0] if loss_scale else 1.0, self.dtype)
         loss = total_loss(sums, divisors)
         norm = tf.linalg.global_norm(gradients) / scale
         finite = tf.math.is_finite(loss) & tf.math.is_finite(norm)
@@ -382,7 +372,7 @@ class TrainingStep:
             "skipped": 1.0 - tf.cast(finite, self.dtype),
         }
         if loss_scale:
-            metrics["loss_scale"] = tf.convert_to_tensor(scale)
+            metrics["loss_scale"] = scale
         # Not a branch: a GPU's host would have to wait for the decision.
         factor, good = clip_factor(norm) / scale, finite & permitted
         for i, weight, old_slots, gradient in zip(used, weights, slots, gradients, strict=True):
@@ -406,7 +396,7 @@ def all_reduce(context, values):
 
 
 def local_values(strategy, value):
-    """What each of this worker's replicas has of a distributed value, as a tuple."""
+    """The values of this worker's replicas in a distributed value, as a tuple."""
     return strategy.experimental_local_results(value)
 
 

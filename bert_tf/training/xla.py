@@ -1,4 +1,4 @@
-"""Chooses what of a step XLA compiles; the rest TensorFlow computes itself."""
+"""Chooses which parts of a step XLA compiles; TensorFlow computes the others itself."""
 
 import os
 import warnings
@@ -14,21 +14,17 @@ CLUSTERING_FLAGS = "--tf_xla_cpu_global_jit --tf_xla_ops_to_cluster=FUSIBLE"
 
 
 class Compilation(NamedTuple):
-    """What XLA compiles.
+    """What XLA compiles."""
 
-    Attributes:
-        whole: the forward and backward pass, as one computation.
-        auto_clustering: TensorFlow picks what of both passes is compiled, matrix products apart.
-        update: the optimizer's update.
-    """
-
-    whole: bool
+    whole: bool  # the forward and backward pass, as one computation
+    # TensorFlow chooses what of both passes is compiled, except matrix products.
     auto_clustering: bool
-    update: bool
+    update: bool  # the optimizer's update
 
     def __str__(self):
-        parts = {"auto-clustering": self.auto_clustering, "off": not self.whole}
-        return next((text for text, applies in parts.items() if applies), "on")
+        if self.auto_clustering:
+            return "auto-clustering"
+        return "on" if self.whole else "off"
 
 
 NOTHING = Compilation(whole=False, auto_clustering=False, update=False)
@@ -50,8 +46,7 @@ def choose_compilation(xla, precision):
 def enable_auto_clustering():
     """Has XLA compile the operations between matrix products in every graph of this process.
 
-    Call it before the first operation: TensorFlow reads these flags once. Called too late, it has
-    no effect.
+    It has no effect after the first operation: TensorFlow reads these flags once.
     """
     given = os.environ.get("TF_XLA_FLAGS", "")
     os.environ["TF_XLA_FLAGS"] = f"{CLUSTERING_FLAGS} {given}".strip()  # the user's flags win
@@ -70,7 +65,7 @@ def compiled_by_all(make, compile, xla, precision, strategy, what):
         xla: "auto", "on" or "off".
         precision: what the model computes in.
         strategy: a `tf.distribute.Strategy`.
-        what: its name in messages.
+        what: what it is called in messages.
 
     Returns:
         What `make` returned.
@@ -98,16 +93,16 @@ def compiled_by_all(make, compile, xla, precision, strategy, what):
 
 
 class Compiled:
-    """A function that XLA compiles; under "auto" it runs without XLA where that fails.
+    """A function that XLA compiles; under "auto" it runs without XLA if that fails.
 
     For functions without communication: each worker decides for itself.
 
     Args:
-        make: a function of a `Compilation` that returns the function. A call that fails because
-            XLA cannot compile it must have changed nothing, as it is repeated without.
+        make: a function of a `Compilation` that returns the function. A call that XLA cannot
+            compile must have changed nothing, as it is repeated without XLA.
         xla: "auto", "on" or "off".
         precision: what the model computes in.
-        what: its name in messages.
+        what: what it is called in messages.
 
     Attributes:
         function: what `make` returned; None before the first call.

@@ -5,19 +5,15 @@ import shutil
 
 from bert_common.errors import InputError
 from bert_common.progress import format_bytes
-from create_pretraining_data.engine.shards import read_finished_shard
+from create_pretraining_data.engine.shards import find_unfinished_shards
 from create_pretraining_data.engine.work_plan import DEFLATED
 
 
 def check_free_space(plan, estimated_bytes):
-    """Checks the free space of every disk that the run writes to.
+    """Checks the free space of every disk that the run of a `WorkPlan` writes to.
 
-    While the last shard is written, all records exist twice: in the chunk files and in the shards.
-    Files of an earlier start are taken into account.
-
-    Args:
-        plan: a `WorkPlan`.
-        estimated_bytes: as from `estimate_records_size`.
+    While the last shard is written, all records, of `estimated_bytes`, exist twice: in the chunk
+    files and in the shards. Files of an earlier start are taken into account.
 
     Raises:
         InputError: a disk is too full; the message names a folder, the space needed and the space
@@ -35,9 +31,9 @@ def check_free_space(plan, estimated_bytes):
 
     need(plan.folder, max(0, estimated_bytes - done))
     ratio = DEFLATED if plan.compression == "GZIP" else 1
-    for shard, path in enumerate(plan.output_files):
-        if plan.shard_marker_path(shard) not in existing or not read_finished_shard(plan, shard):
-            need(os.path.dirname(path) or ".", ratio * estimated_bytes / len(plan.output_files))
+    for shard in find_unfinished_shards(plan):
+        folder = os.path.dirname(plan.output_files[shard]) or "."
+        need(folder, ratio * estimated_bytes / len(plan.output_files))
     for device, size in needed.items():
         free = shutil.disk_usage(folders[device]).free
         if free < size:

@@ -101,14 +101,7 @@ def _add_checksum(content):
 
 
 def read_chunk_summary(path):
-    """Reads the description of a chunk from its file.
-
-    Args:
-        path: the file, which need not exist.
-
-    Returns:
-        A `ChunkSummary`, or None if there is no complete file.
-    """
+    """Reads the `ChunkSummary` of a chunk from its file; None if there is no complete file."""
     try:
         with open(path, "rb") as file:
             footer = _read_footer(file)
@@ -139,14 +132,9 @@ def _read_footer(file):
 
 
 def read_bucket(path, bucket):
-    """Reads the records of one bucket, of all passes.
+    """Yields the framed records of one bucket of a chunk file, pass by pass, as bytes.
 
-    Args:
-        path: a file written by `write_chunk_file`.
-        bucket: the bucket's number, counted over all shards.
-
-    Yields:
-        Bytes, framed records.
+    Buckets are numbered over all shards.
 
     Raises:
         InputError: the file is incomplete, or its index is damaged.
@@ -163,8 +151,7 @@ def read_bucket(path, bucket):
         extents = row[: -_CHECKSUM.size]
         if row != _add_checksum(extents):
             raise InputError(
-                f"{path} must be as it was written. Received: a damaged index; delete it and "
-                "start again"
+                f"{path} must be unchanged. Received: a damaged index; delete it and start again"
             )
         for offset, size in _EXTENT.iter_unpack(extents):
             if size:

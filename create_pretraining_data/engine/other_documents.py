@@ -16,13 +16,9 @@ EXCERPTS, EXCERPT_CHARACTERS = 8, 30_000
 
 
 def read_other_documents(plan, number):
-    """Reads excerpts of documents other than the one that a chunk belongs to.
+    """Reads excerpts of documents other than the single one that a `WorkPlan`'s chunk belongs to.
 
     Only one chunk is in memory at a time. The excerpts depend on nothing but the plan.
-
-    Args:
-        plan: a `WorkPlan`.
-        number: the number of a chunk with a single document.
 
     Returns:
         A list of documents, as from `read_chunk`; empty if there is no other document.

@@ -4,11 +4,17 @@ A task depends on nothing but the plan and its number, so the result depends nei
 of workers nor on the assignment of tasks to them.
 """
 
+import functools
+
 from bert_common.errors import InputError
 from bert_common.progress import progress
 from create_pretraining_data.engine.intermediate_file import read_chunk_summary, write_chunk_file
 from create_pretraining_data.engine.other_documents import read_other_documents
-from create_pretraining_data.engine.shards import read_finished_shard, write_shard
+from create_pretraining_data.engine.shards import (
+    find_unfinished_shards,
+    make_shard_file,
+    read_finished_shard,
+)
 from create_pretraining_data.engine.splitting import read_chunk
 from create_pretraining_data.engine.work_plan import derive_seed
 from create_pretraining_data.instances.make_instances import CorpusStatistics, make_records
@@ -21,22 +27,12 @@ def make_chunk_file(plan, tokenizer, number):
     if plan.split_sentences:
         documents = split_documents(documents)
     seed = derive_seed("chunk", plan.seed, number)
+    read_others = functools.partial(read_other_documents, plan, number)
+    passes = make_records(documents, tokenizer, plan.settings, seed, read_others)
+    first = derive_seed("first bucket", plan.seed, number)
     path = plan.chunk_path(number)
-    write_chunk_file(
-        path,
-        make_records(
-            documents, tokenizer, plan.settings, seed, lambda: read_other_documents(plan, number)
-        ),
-        len(plan.output_files),
-        plan.buckets_per_shard,
-        derive_seed("first bucket", plan.seed, number),
-    )
+    write_chunk_file(path, passes, len(plan.output_files), plan.buckets_per_shard, first)
     return read_chunk_summary(path)
-
-
-def make_shard_file(plan, tokenizer, shard):
-    """Creates one shard; a task of pass 2."""
-    write_shard(plan, shard)
 
 
 def make_chunk_files(plan, run, numbers, inspect_first):
@@ -65,18 +61,14 @@ def make_chunk_files(plan, run, numbers, inspect_first):
 
 
 def read_summaries(plan):
-    """Adds up the summaries of all chunks.
-
-    Args:
-        plan: a `WorkPlan`.
+    """Adds up the summaries of all chunks of a `WorkPlan`.
 
     Returns:
         The `CorpusStatistics` of the whole text, and for each shard (records, bytes); None while
         chunks are missing.
     """
     statistics = CorpusStatistics()
-    records = [0] * len(plan.output_files)
-    sizes = [0] * len(plan.output_files)
+    records = sizes = [0] * len(plan.output_files)
     for number in range(len(plan.chunks)):
         summary = read_chunk_summary(plan.chunk_path(number))
         if summary is None:
@@ -101,19 +93,13 @@ def make_shard_files(plan, run, expected):
     Raises:
         InputError: a shard does not hold the records that the chunks hold.
     """
-    shards = range(len(plan.output_files))
-    existing = plan.existing_files()
-    missing = [
-        shard
-        for shard in shards
-        if plan.shard_marker_path(shard) not in existing or not read_finished_shard(plan, shard)
-    ]
+    missing = find_unfinished_shards(plan)
     total = sum(size for _, size in expected)
     done = total - sum(expected[shard][1] for shard in missing)
     with progress("shuffling records", total, "B", done=done) as bar:
         for shard, _ in run(make_shard_file, missing):
             bar.update(expected[shard][1])
-    finished = [read_finished_shard(plan, shard) for shard in shards]
+    finished = [read_finished_shard(plan, shard) for shard in range(len(expected))]
     for path, shard, (records, size) in zip(plan.output_files, finished, expected, strict=True):
         if shard is None or shard["records"] != records:
             raise InputError(f"{path} must hold {records} records. Received: {shard}")

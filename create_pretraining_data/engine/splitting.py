@@ -37,7 +37,7 @@ _GZIP_MAGIC = b"\x1f\x8b"
 
 
 class InputFile(NamedTuple):
-    """An input file."""
+    """An input file, as text."""
 
     name: str  # as given by the user, for messages
     path: str  # the file with its plain text
@@ -152,7 +152,7 @@ def cut_into_chunks(sources, input_format):
 
 
 def _document_end(source, offset, input_format):
-    """Finds the first end of a document after an offset; says whether it had to be cut there."""
+    """Finds the first end of a document after an offset, and whether it had to be cut there."""
     if offset == 0:
         return 0, False
     with open(source.path, "rb") as file:
@@ -194,11 +194,7 @@ def _check_length(part):
 
 
 def read_chunk(ranges, input_format):
-    """Reads the documents of one chunk.
-
-    Args:
-        ranges: a list of `TextRange`.
-        input_format: one of `FORMATS`.
+    """Reads the documents of one chunk, a list of `TextRange` in one of the `FORMATS`.
 
     Returns:
         A list of documents, each a non-empty list of sentences, which are not empty.
@@ -251,7 +247,7 @@ def _read_text(part):
         content = file.read(part.end - part.start)
     if len(content) != part.end - part.start:
         raise InputError(
-            f"{part.source.name} must stay as it is while it is read. Received: only "
+            f"{part.source.name} must not change while it is read. Received: only "
             f"{part.start + len(content)} bytes of {part.source.size}"
         )
     # A byte-order mark is not part of the first word.
@@ -306,7 +302,7 @@ def document_text(line, place):
     """Returns the text of a document from its line of JSON.
 
     Args:
-        line: str.
+        line: the line, a str.
         place: a function without arguments that returns the file and line, for the message.
 
     Raises:

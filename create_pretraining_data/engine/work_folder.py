@@ -65,14 +65,14 @@ def _differences(old, manifest):
     """Describes the differences between two manifests in phrases."""
     new = json.loads(json.dumps(manifest))  # tuples become lists
     names = [name for name in {**new, **old} if new.get(name) != old.get(name)]
-    phrases = [_difference(name, old.get(name), new.get(name)) for name in names[:_MOST_NAMED]]
-    if len(names) > _MOST_NAMED:
-        phrases.append(f"{len(names) - _MOST_NAMED} more")
+    phrases = [_difference(name, old.get(name), new.get(name)) for name in names[:_MAX_DIFFERENCES]]
+    if len(names) > _MAX_DIFFERENCES:
+        phrases.append(f"{len(names) - _MAX_DIFFERENCES} more")
     return phrases
 
 
 # The number of differences in a message, which is one line.
-_MOST_NAMED = 3
+_MAX_DIFFERENCES = 3
 
 
 def _difference(name, old, new):

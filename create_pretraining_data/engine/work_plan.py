@@ -26,31 +26,18 @@ DEFLATED = 0.35
 
 @dataclasses.dataclass(frozen=True)
 class WorkPlan:
-    """Everything but the tokenizer that determines the files of a run.
+    """Everything but the tokenizer that determines the files of a run."""
 
-    Attributes:
-        chunks: for each chunk, its ranges of the input.
-        continued: the numbers of the chunks that begin inside a document that had to be cut.
-        input_format: "text" or "jsonl".
-        split_sentences: whether lines are running text, to be split into sentences.
-        settings: `InstanceSettings`.
-        seed: the seed of the run.
-        output_files: the files to write, one for each shard.
-        compression: one of `COMPRESSIONS`.
-        buckets_per_shard: the number of parts in which a shard is shuffled.
-        folder: the work folder.
-    """
-
-    chunks: list[list[TextRange]]
-    continued: set[int]
-    input_format: str
-    split_sentences: bool
+    chunks: list[list[TextRange]]  # for each chunk, its ranges of the input
+    continued: set[int]  # the chunks that begin inside a document that had to be cut
+    input_format: str  # one of `splitting.FORMATS`
+    split_sentences: bool  # whether lines are running text, to be split into sentences
     settings: InstanceSettings
     seed: int
-    output_files: list[str]
-    compression: str
-    buckets_per_shard: int
-    folder: str
+    output_files: list[str]  # one for each shard
+    compression: str  # one of `COMPRESSIONS`
+    buckets_per_shard: int  # the number of parts in which a shard is shuffled
+    folder: str  # the work folder
 
     def chunk_size(self, number):
         """The size of a chunk's text in bytes."""
@@ -79,15 +66,10 @@ def derive_seed(*parts):
 
 
 def estimate_records_size(text_bytes, settings):
-    """Estimates the uncompressed size of a text's records.
+    """Estimates the uncompressed size, in bytes, of the records of a text of `text_bytes`.
 
-    Args:
-        text_bytes: the size of the text in bytes.
-        settings: `InstanceSettings`.
-
-    Returns:
-        A number of bytes; good for planning, but wrong by a factor of two if the tokenizer's pieces
-        are unusually long or short.
+    Good for planning, but wrong by a factor of two if the tokenizer's pieces are unusually long or
+    short.
     """
     record_format = settings.record_format
     pieces = settings.dupe_factor * text_bytes / _BYTES_PER_PIECE

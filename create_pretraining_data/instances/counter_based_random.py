@@ -24,28 +24,17 @@ def _bits(keys, counters):
 
 
 def derive_keys(keys, numbers):
-    """Derives keys that are independent of the given ones and of each other.
+    """Derives keys, uint64, that are independent of the given ones and of each other.
 
     Args:
         keys: uint64, of any shape.
         numbers: non-negative integers, which are broadcast with the keys.
-
-    Returns:
-        uint64 of the common shape.
     """
     with np.errstate(over="ignore"):  # wrapping is intended, but NumPy warns of it for scalars
         return _bits(_bits(keys, numbers), 0)
 
 
 def uniform(keys, counters):
-    """Draws random numbers in [0, 1).
-
-    Args:
-        keys: uint64, of any shape.
-        counters: non-negative integers, which are broadcast with the keys.
-
-    Returns:
-        float64 of the common shape.
-    """
+    """Draws random numbers in [0, 1), float64, for keys and counters as for `derive_keys`."""
     with np.errstate(over="ignore"):
         return (_bits(keys, counters) >> np.uint64(11)) * 2.0**-53  # the precision of float64

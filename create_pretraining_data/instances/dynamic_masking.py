@@ -1,15 +1,14 @@
 """Stores sequences without masks, and masks them anew whenever they are read.
 
-Legend: R records, T positions of a record, S slots for sequences in a record, N sequences of all
-records, C pieces of all sequences.
+Legend: R records, N sequences, T positions of either, S slots for sequences in a record.
 """
 
 import numpy as np
 
 from create_pretraining_data.instances.counter_based_random import derive_keys
-from create_pretraining_data.instances.features import make_features
+from create_pretraining_data.instances.features import by_piece, by_slot, make_features
 from create_pretraining_data.instances.masking import mask_sequences
-from create_pretraining_data.instances.packing import Layout, by_slot, make_packed_features
+from create_pretraining_data.instances.packing import Layout
 from create_pretraining_data.instances.sequences import Sequences
 
 
@@ -25,24 +24,15 @@ def make_dynamic_features(sequences, layout, record_format, pad_id=0):
     Returns:
         A dict from feature name to an integer array [R, values of the feature].
     """
-    which, inside = np.nonzero(
-        np.arange(sequences.ids.shape[1]) < sequences.lengths[:, None]
-    )  # [C]
-    place = layout.rows[which], layout.starts[which] + inside
-    shape = (layout.num_rows, record_format.max_seq_length)
-    ids, word_starts = np.full(shape, pad_id, np.int32), np.zeros(shape, np.int32)  # [R, T]
-    ids[place] = sequences.ids[which, inside]
-    word_starts[place] = sequences.word_starts[which, inside]
-    slots = record_format.packed_sequences or 1
     segments = (sequences.borders, sequences.lengths - sequences.borders)  # [N] each
-    lengths = np.stack([by_slot(s, layout, slots) for s in segments], axis=2)  # [R, S, 2]
+    lengths = np.stack([by_slot(s, layout, record_format) for s in segments], axis=2)  # [R, S, 2]
     features = {
-        "input_ids": ids,
-        "word_starts": word_starts,
+        "input_ids": by_piece(sequences.ids, sequences, layout, record_format, pad_id),
+        "word_starts": by_piece(sequences.word_starts, sequences, layout, record_format),
         "segment_lengths": lengths.reshape(layout.num_rows, -1),  # [R, 2 S]
     }
     if record_format.sentence_label:
-        features["next_sentence_labels"] = by_slot(sequences.labels, layout, slots)
+        features["next_sentence_labels"] = by_slot(sequences.labels, layout, record_format)
     return features
 
 
@@ -61,11 +51,7 @@ def mask_records(stored, record_format, keys):
     sequences, layout = _read_sequences(stored, record_format)
     sequence_keys = derive_keys(keys[layout.rows], layout.slots)  # [N]
     masked = mask_sequences(sequences, record_format.masking, sequence_keys)
-    masked_format = record_format.with_masks()
-    if masked_format.packed_sequences:
-        features = make_packed_features(sequences, masked, layout, masked_format)
-    else:
-        features = make_features(sequences, masked, masked_format)
+    features = make_features(sequences, masked, layout, record_format.with_masks())
     # Keeps the padding of the stored records.
     ids = np.where(features["input_mask"], features["input_ids"], stored["input_ids"])
     return {**features, "input_ids": ids}

@@ -1,40 +1,81 @@
 """Creates the features of records from masked sequences.
 
-Legend: B sequences, T positions, P predictions.
+Legend: R records, N sequences, T positions of either, P places for predictions in a record, S slots
+for sequences in a record, C predictions of all sequences.
 """
+
+import functools
 
 import numpy as np
 
 
-def make_features(sequences, masked, record_format, pad_id=0):
-    """Pads sequences and creates the features of records, one sequence in each.
+def make_features(sequences, masked, layout, record_format, pad_id=0):
+    """Creates the features of records that hold their masks.
 
     Args:
         sequences: `Sequences`.
         masked: the same sequences as `MaskedSequences`.
-        record_format: a `RecordFormat`.
+        layout: their `Layout`; one sequence per record if records are not packed.
+        record_format: a `RecordFormat` whose masking is None.
         pad_id: the id that pads the ids.
 
     Returns:
-        A dict from feature name to an array [B, values of the feature].
+        A dict from feature name to an array [R, values of the feature].
     """
-    position = np.arange(record_format.max_seq_length)
-    lengths, borders = sequences.lengths[:, None], sequences.borders[:, None]  # [B, 1] each
-    mask = position < lengths  # [B, T]
-    place = np.arange(record_format.max_predictions_per_seq)
-    predictions = place < masked.counts[:, None]  # [B, P]
+    spread = functools.partial(
+        by_piece, sequences=sequences, layout=layout, record_format=record_format
+    )
+    position = np.arange(sequences.ids.shape[1])
+    borders, lengths = sequences.borders[:, None], sequences.lengths[:, None]  # [N, 1] each
     features = {
-        "input_ids": np.where(mask, masked.ids, pad_id),
-        "input_mask": mask,
-        "segment_ids": mask & (position >= borders),
-        "masked_lm_positions": masked.positions,
-        "masked_lm_ids": masked.labels,
-        "masked_lm_weights": predictions,
+        "input_ids": spread(masked.ids, empty=pad_id),
+        "input_mask": spread(True),
+        "segment_ids": spread(position >= borders),
+        **_predictions(masked, layout, record_format),
     }
+    if record_format.packed_sequences:
+        features["segment_index"] = spread(layout.slots[:, None] + 1)
+        features["position_ids"] = spread(position)
+        features["sequence_starts"] = by_slot(layout.starts, layout, record_format)
     if record_format.sentence_label:
-        features["next_sentence_labels"] = sequences.labels[:, None]  # [B, 1]
+        features["next_sentence_labels"] = by_slot(sequences.labels, layout, record_format)
+    if record_format.sentence_label and record_format.packed_sequences:
+        features["next_sentence_weights"] = by_slot(1, layout, record_format)
     if record_format.token_boundary:
         # At the beginning of words, and at [CLS] and [SEP].
         special = (position == 0) | (position == borders - 1) | (position == lengths - 1)
-        features["token_boundary"] = sequences.word_starts | special
+        features["token_boundary"] = spread(sequences.word_starts | special)
     return features
+
+
+def by_piece(values, sequences, layout, record_format, empty=0):
+    """Arranges values of pieces, broadcast to [N, T], by position, int32 [R, T]."""
+    in_sequences = np.arange(sequences.ids.shape[1]) < sequences.lengths[:, None]  # [N, T]
+    table = np.full((layout.num_rows, record_format.max_seq_length), empty, np.int32)  # [R, T]
+    filled = np.bincount(layout.rows, sequences.lengths, layout.num_rows)  # [R]
+    # Rows are filled from the left, in the order of the sequences.
+    in_rows = np.arange(record_format.max_seq_length) < filled[:, None]  # [R, T]
+    table[in_rows] = np.broadcast_to(values, in_sequences.shape)[in_sequences]
+    return table
+
+
+def by_slot(values, layout, record_format):
+    """Arranges values of sequences [N] by slot, [R, S], with 0 in empty slots."""
+    table = np.zeros((layout.num_rows, record_format.packed_sequences or 1), np.int64)  # [R, S]
+    table[layout.rows, layout.slots] = values
+    return table
+
+
+def _predictions(masked, layout, record_format):
+    """Concatenates the predictions of the sequences in each record."""
+    shape = 3, layout.num_rows, record_format.max_predictions_per_seq
+    table = np.zeros(shape, np.int32)  # [3, R, P]
+    which, place = np.nonzero(np.arange(masked.labels.shape[1]) < masked.counts[:, None])  # [C]
+    row = layout.rows[which]
+    of_row = np.bincount(row, minlength=layout.num_rows)
+    rank = np.arange(len(row)) - (np.cumsum(of_row) - of_row)[row]
+    table[0, row, rank] = masked.positions[which, place] + layout.starts[which]
+    table[1, row, rank] = masked.labels[which, place]
+    table[2, row, rank] = 1
+    names = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")  # [R, P] each
+    return dict(zip(names, table, strict=True))

@@ -2,15 +2,7 @@
 
 
 def find_layout_problems(statistics, objective):
-    """Describes problems of a text's layout that make a sentence objective meaningless.
-
-    Args:
-        statistics: the `CorpusStatistics` of the whole text.
-        objective: "nsp", "sop" or "none".
-
-    Returns:
-        A list of warnings, one line each.
-    """
+    """Describes such problems of the text that has these `CorpusStatistics`, one line each."""
     problems = []
     if not statistics.documents:  # only blank lines
         return problems

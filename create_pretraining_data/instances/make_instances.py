@@ -10,7 +10,7 @@ from create_pretraining_data.instances.counter_based_random import derive_keys
 from create_pretraining_data.instances.dynamic_masking import make_dynamic_features
 from create_pretraining_data.instances.features import make_features
 from create_pretraining_data.instances.masking import mask_sequences, prediction_counts
-from create_pretraining_data.instances.packing import lay_out, make_packed_features, pack
+from create_pretraining_data.instances.packing import lay_out, pack
 from create_pretraining_data.instances.pairs import (
     LengthBalance,
     Pair,
@@ -21,8 +21,7 @@ from create_pretraining_data.instances.pairs import (
 from create_pretraining_data.instances.sequences import assemble, lengths_and_borders
 from create_pretraining_data.instances.text import concatenate, tokenize_documents
 from create_pretraining_data.records.encoding import encode_records
-from create_pretraining_data.records.masking_rules import MaskingRules
-from create_pretraining_data.records.record_format import RecordFormat
+from create_pretraining_data.records.record_format import MaskingRules, RecordFormat
 
 # To be increased whenever the same settings give other records, so that a run begun before the
 # change is not resumed.
@@ -38,51 +37,31 @@ ONE_WORD = "one word"
 
 @dataclasses.dataclass(frozen=True)
 class InstanceSettings:
-    """The settings that, with text, tokenizer and seed, determine the records.
-
-    Attributes:
-        pair_rules: `PairRules`.
-        masking_rules: `MaskingRules`.
-        record_format: `RecordFormat`.
-        dupe_factor: the number of passes over the documents, each with other cuts and masks.
-    """
+    """The settings that, with text, tokenizer and seed, determine the records."""
 
     pair_rules: PairRules
     masking_rules: MaskingRules
     record_format: RecordFormat
-    dupe_factor: int
+    dupe_factor: int  # the number of passes over the documents, each with other cuts and masks
 
 
 @dataclasses.dataclass
 class CorpusStatistics:
-    """Counts of a text and its records, of a chunk or the whole corpus; instances can be added.
+    """Counts of a text and its records, of a chunk or the whole corpus; instances can be added."""
 
-    Attributes:
-        documents: documents with at least one piece.
-        single_sentence_documents: those of a single sentence.
-        sentences: sentences with at least one piece.
-        words: words, as the tokenizer splits them.
-        pieces: pieces of all sentences.
-        unknown_pieces: those that are [UNK].
-        sequences: sequences, of all passes.
-        label_ones: sequences with sentence label 1.
-        from_same_document: random next sentences drawn from their own document.
-        examples: records; equal to sequences unless rows are packed.
-        lengths: from a length in pieces, without padding, to the number of records of that length.
-        left_out: from a reason to the number of documents without a record.
-    """
-
-    documents: int = 0
+    documents: int = 0  # with at least one piece
     single_sentence_documents: int = 0
-    sentences: int = 0
-    words: int = 0
-    pieces: int = 0
-    unknown_pieces: int = 0
-    sequences: int = 0
-    label_ones: int = 0
-    from_same_document: int = 0
-    examples: int = 0
+    sentences: int = 0  # with at least one piece
+    words: int = 0  # as the tokenizer splits them
+    pieces: int = 0  # of all sentences
+    unknown_pieces: int = 0  # those that are [UNK]
+    sequences: int = 0  # of all passes
+    label_ones: int = 0  # sequences with sentence label 1
+    from_same_document: int = 0  # random next sentences drawn from their own document
+    examples: int = 0  # records; equal to sequences unless rows are packed
+    # From a length in pieces, without padding, to the number of records of that length.
     lengths: collections.Counter = dataclasses.field(default_factory=collections.Counter)
+    # From a reason to the number of documents without a record.
     left_out: collections.Counter = dataclasses.field(default_factory=collections.Counter)
 
     def __add__(self, other):
@@ -128,6 +107,7 @@ def make_records(documents, tokenizer, settings, seed, read_others=list):
         )
     statistics.left_out += collections.Counter()  # drops reasons with a count of 0
     num_documents, is_random = text.num_documents, settings.pair_rules.objective == "nsp"
+    record_format, pad_id = settings.record_format, tokenizer.pad_id or 0
     if is_random and num_documents == 1:
         text = concatenate(text, tokenize_documents(read_others(), tokenizer))
     rng, balance = random.Random(seed), LengthBalance()
@@ -147,10 +127,12 @@ def make_records(documents, tokenizer, settings, seed, read_others=list):
         records = []
         for part, layout in _batches(pairs, settings, row_order):
             sequences = assemble(text, pairs[part], settings.pair_rules)
-            features = _make_features(
-                sequences, layout, keys[part], settings, tokenizer.pad_id or 0
-            )
-            records += encode_records(features, settings.record_format)
+            if record_format.masking is not None:
+                features = make_dynamic_features(sequences, layout, record_format, pad_id)
+            else:
+                masked = mask_sequences(sequences, settings.masking_rules, keys[part])
+                features = make_features(sequences, masked, layout, record_format, pad_id)
+            records += encode_records(features, record_format)
             _count_records(sequences, layout, statistics)
         statistics.sequences += len(pairs)
         ones = int(pairs[:, -1].sum())
@@ -162,10 +144,17 @@ def make_records(documents, tokenizer, settings, seed, read_others=list):
 
 def _batches(pairs, settings, row_order):
     """Assigns pairs to records; yields some records at a time, as (indices of pairs, `Layout`)."""
+    record_format, rules = settings.record_format, settings.masking_rules
     lengths, _ = lengths_and_borders(pairs)
     rows = np.arange(len(pairs))
-    if settings.record_format.packed_sequences:
-        rows = _pack(lengths, settings)
+    if record_format.packed_sequences:
+        rows = pack(
+            lengths,
+            prediction_counts(lengths, rules) * (1 + rules.do_permutation),
+            record_format.max_seq_length,
+            record_format.max_predictions_per_seq,
+            record_format.packed_sequences,
+        )
         # Packing sorts them by how full they are.
         rows = row_order.permutation(rows.max(initial=-1) + 1)[rows]
     by_row = np.argsort(rows, kind="stable")
@@ -177,29 +166,6 @@ def _batches(pairs, settings, row_order):
         part = by_row[first:last]
         yield part, lay_out(rows[part], lengths[part])
         first = last
-
-
-def _pack(lengths, settings):
-    """Chooses the row of each sequence."""
-    record_format, rules = settings.record_format, settings.masking_rules
-    return pack(
-        lengths,
-        prediction_counts(lengths, rules) * (1 + rules.do_permutation),
-        record_format.max_seq_length,
-        record_format.max_predictions_per_seq,
-        record_format.packed_sequences,
-    )
-
-
-def _make_features(sequences, layout, keys, settings, pad_id):
-    """Creates the features of records in the format of the settings."""
-    record_format = settings.record_format
-    if record_format.masking is not None:
-        return make_dynamic_features(sequences, layout, record_format, pad_id)
-    masked = mask_sequences(sequences, settings.masking_rules, keys)
-    if record_format.packed_sequences:
-        return make_packed_features(sequences, masked, layout, record_format, pad_id)
-    return make_features(sequences, masked, record_format, pad_id)
 
 
 def _count_text(text, unk_id):

@@ -27,20 +27,15 @@ class MaskedSequences(NamedTuple):
     counts: np.ndarray  # int64 [B] the number of predictions
 
 
-# The purposes of random numbers, each with a key of its own.
+# The purposes of random numbers, each with a separate key.
 _FIRST_CHOICE, _SECOND_CHOICE, _TREATMENT, _PIECE, _SHUFFLE = range(5)
 
 
 def mask_sequences(sequences, rules, keys):
-    """Masks sequences.
+    """Masks `Sequences` by `MaskingRules`; returns `MaskedSequences`.
 
-    Args:
-        sequences: `Sequences`.
-        rules: `MaskingRules`.
-        keys: uint64 [B], for `counter_based_random`; each determines the masks of its sequence.
-
-    Returns:
-        `MaskedSequences`, without predictions if masked_lm_prob is 0.
+    Each of the `keys`, uint64 [B] for `counter_based_random`, determines its sequence's masks.
+    There are no predictions if masked_lm_prob is 0.
     """
     ids = sequences.ids.copy()
     chosen = np.zeros(ids.shape, bool)  # [B, T]

@@ -41,19 +41,11 @@ class Pair(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class PairRules:
-    """The rules for cutting documents into sequences.
+    """The rules for cutting documents into sequences."""
 
-    Attributes:
-        objective: "nsp", "sop" or "none".
-        max_seq_length: the maximum number of pieces in a sequence, including [CLS] and [SEP].
-        short_seq_prob: the probability of a shorter target length in a pass over a document.
-        cls_id: the id of [CLS].
-        sep_id: the id of [SEP].
-    """
-
-    objective: str
-    max_seq_length: int
-    short_seq_prob: float
+    objective: str  # "nsp", "sop" or "none"
+    max_seq_length: int  # the maximum number of pieces in a sequence, including [CLS] and [SEP]
+    short_seq_prob: float  # the probability of a shorter target length in a pass over a document
     cls_id: int
     sep_id: int
 
@@ -79,14 +71,11 @@ class LengthBalance:
         self._surplus = collections.Counter()
 
     def choose(self, differences, rng):
-        """Chooses one of the possible splits.
+        """Chooses one of the possible splits; returns its index.
 
         Args:
             differences: for each split, the first segment's length minus the second's.
             rng: a `random.Random`.
-
-        Returns:
-            The index of the split.
         """
         choice = rng.randrange(len(differences))
         effects = [self._effect(difference) for difference in differences]
@@ -97,7 +86,7 @@ class LengthBalance:
         return choice
 
     def _effect(self, difference):
-        """Positive if a split with this difference increases a surplus, negative if it reduces."""
+        """Positive if a split of this difference increases a surplus, negative if it lowers one."""
         return self._surplus[abs(difference) // self.BIN] * _sign(difference)
 
 
@@ -268,12 +257,8 @@ def _length_differences(bounds, room):
 def truncated_lengths(first, second, room):
     """The lengths of two segments after truncating the longer one, piece by piece, until both fit.
 
-    Of two equally long segments the second is truncated, as in google-research/bert.
-
-    Args:
-        first: the number of pieces of the first segment.
-        second: that of the second.
-        room: the maximum of their sum.
+    Of two equally long segments the second is truncated, as in google-research/bert. Lengths are
+    in pieces; `room` is the maximum of their sum.
     """
     kept = min(second, max(room // 2, room - first))
     return min(first, room - kept), kept

@@ -16,14 +16,10 @@ WINDOW = 4000
 
 
 def check_installed():
-    """Checks that kiwipiepy is installed and can run.
-
-    Raises:
-        InputError: it is not installed, or the system's limits are too low for it.
-    """
+    """Raises InputError if kiwipiepy is not installed or the system's limits are too low for it."""
     if importlib.util.find_spec("kiwipiepy") is None:
         raise InputError(
-            "--split_sentences must have kiwipiepy (pip install -e '.[korean]'). Received: not "
+            "--split_sentences requires kiwipiepy (pip install -e '.[korean]'). Received: not "
             "installed"
         )
     check_limits(1)
@@ -36,29 +32,16 @@ def describe_splitter():
 
 
 def split_documents(documents):
-    """Splits every line of documents.
-
-    Args:
-        documents: a list of documents, each a list of lines.
-
-    Returns:
-        A list of documents, each a list of sentences.
-    """
+    """Turns documents, each a list of lines, into lists of sentences."""
     return [[s for line in document for s in split_line(line)] for document in documents]
 
 
 def split_line(line):
-    """Splits one line.
+    """Splits one line into non-empty sentences: joined, they are the line without some whitespace.
 
     A long line is analysed in windows, and the last sentence of a window again in the next one, so
     that the time is linear in the length. A sentence longer than half a window may be cut between
     two words; a word longer than a window is cut.
-
-    Args:
-        line: text.
-
-    Returns:
-        A list of non-empty sentences: joined, they are the line without some whitespace.
     """
     sentences, start = [], 0
     while start < len(line):

@@ -43,11 +43,9 @@ def assemble(text, pairs, rules):
     position = np.arange(rules.max_seq_length)
     in_first = (position >= 1) & (position <= first[:, None])  # [B, T]
     in_second = (position >= borders[:, None]) & (position < (borders + second)[:, None])
-    offset = np.where(
-        in_first, (first_start - 1)[:, None], (second_start - borders)[:, None]
-    )  # [B, T]
+    offsets = (first_start - 1)[:, None], (second_start - borders)[:, None]  # [B, 1] each
     inside = in_first | in_second
-    source = np.where(inside, offset + position, 0)  # [B, T]
+    source = np.where(inside, np.where(in_first, *offsets) + position, 0)  # [B, T]
     ids = np.where(inside, text.ids[source], 0).astype(np.int32)
     word_starts = text.word_starts[source] & inside
     rows = np.arange(len(pairs))

@@ -43,17 +43,10 @@ def concatenate(first, second):
 
 
 def tokenize_documents(documents, tokenizer):
-    """Tokenizes documents.
+    """Tokenizes documents, each an iterable of sentences as strings; returns a `TokenizedText`.
 
     Sentences without a piece (of control characters only) are left out, and so are documents
-    without any other sentence.
-
-    Args:
-        documents: an iterable of documents, each an iterable of sentences as strings.
-        tokenizer: has `tokenize_words`, which determines the words, and `convert_tokens_to_ids`.
-
-    Returns:
-        A `TokenizedText`.
+    without any other sentence. The tokenizer's `tokenize_words` determines the words.
     """
     ids, lengths, sentences, bounds = [], [], [0], [0]
     for document in documents:

@@ -22,15 +22,12 @@ MORE_BYTES = np.uint64(1) << np.arange(7, 64, 7, dtype=np.uint64)
 
 
 def encode_records(features, record_format):
-    """Serializes records.
+    """Serializes records; returns a list of bytes, each a serialized `tf.train.Example`.
 
     Args:
         features: a dict from name to an array [B, L], with exactly the names and lengths of
             `record_format.features()`.
         record_format: a `RecordFormat`.
-
-    Returns:
-        A list of bytes, each a serialized `tf.train.Example`.
 
     Raises:
         ValueError: names or lengths differ from those of the format.
@@ -58,11 +55,9 @@ def _encode_feature(name, values, kind):
         data, sizes = values.astype("<f4").tobytes(), np.full(len(values), 4 * values.shape[1])
     else:
         data, sizes = encode_varints(values)
-    ends = np.cumsum(sizes).tolist()
-    sizes = sizes.tolist()
     return [
         _before_payload(name, kind, size) + data[end - size : end]
-        for size, end in zip(sizes, ends, strict=True)
+        for size, end in zip(sizes.tolist(), np.cumsum(sizes).tolist(), strict=True)
     ]
 
 
@@ -88,13 +83,9 @@ def _varint(number):
 
 
 def encode_varints(values):
-    """Encodes the integers of many records as varints.
+    """Encodes integers [B, L] as varints, negative ones as two's complements of 64 bits.
 
-    Args:
-        values: integers [B, L]; negative ones are encoded as two's complements of 64 bits.
-
-    Returns:
-        The bytes of all records, one after another, and their number for each record, [B].
+    Returns the bytes of all records, one after another, and their number for each record, [B].
     """
     flat = values.astype(np.int64).view(np.uint64).reshape(-1)  # [N]
     if not flat.size or flat.max() < 0x80:

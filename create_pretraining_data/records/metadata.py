@@ -9,8 +9,7 @@ import os
 from bert_common.atomic_write import remove_partial_files, write_json
 from bert_common.errors import InputError
 from bert_common.json_text import parse_json
-from create_pretraining_data.records.masking_rules import MaskingRules
-from create_pretraining_data.records.record_format import RecordFormat
+from create_pretraining_data.records.record_format import MaskingRules, RecordFormat
 from create_pretraining_data.records.shard_names import collapse_output_file, without_shard
 from tokenization.loading import CONFIG_FILE, save_tokenizer
 
@@ -50,17 +49,14 @@ def tokenizer_beside(record_file):
 
 
 def describe_records(plan, manifest, tokenizer, statistics, shards):
-    """Creates the description of a data set.
+    """Creates the description of a data set, a dict of JSON values.
 
     Args:
         plan: its `WorkPlan`.
         manifest: a flat dict of the settings that determined its bytes.
         tokenizer: its tokenizer.
         statistics: the `CorpusStatistics` of the whole text.
-        shards: for each shard, a dict of its records and its size.
-
-    Returns:
-        A dict of JSON values.
+        shards: for each shard, a dict of its records and its size in bytes.
     """
     record_format = plan.settings.record_format
     positions = statistics.examples * record_format.max_seq_length
@@ -97,15 +93,10 @@ def _share(part, whole):
 
 
 def choose_sidecars(output_files):
-    """Chooses where to write the description of a data set.
+    """Chooses where to write the description of a data set, given all of its record files.
 
-    It replaces neither records nor the description of other existing records.
-
-    Args:
-        output_files: all record files of the data set.
-
-    Returns:
-        A list of paths, several if the record files have different names.
+    It replaces neither records nor the description of other existing records. Returns a list of
+    paths, several if the record files have different names.
 
     Raises:
         InputError: both names are taken.
@@ -146,13 +137,7 @@ def remove_sidecars(output_files):
 
 
 def read_sidecar(record_file):
-    """Reads the description of a record file.
-
-    Args:
-        record_file: a path.
-
-    Returns:
-        A dict as from `describe_records`; None if there is no description of this file.
+    """Reads the description of a record file, as from `describe_records`; None if there is none.
 
     Raises:
         InputError: the description has been damaged.
@@ -163,7 +148,7 @@ def read_sidecar(record_file):
         masking = values.get("masking") if isinstance(values, dict) else None
         if not (_fits(values) and (masking is None or _fits(masking))):
             raise InputError(
-                f'{path} must be as it was written. Received: "{part}" is {json.dumps(values)}'
+                f'{path} must be unchanged. Received: "{part}" is {json.dumps(values)}'
             )
     return description
 

@@ -10,9 +10,8 @@ import tensorflow as tf
 from google.protobuf.message import DecodeError
 
 from bert_common.errors import InputError
-from create_pretraining_data.records.masking_rules import MaskingRules
 from create_pretraining_data.records.metadata import read_sidecar, sidecar_path
-from create_pretraining_data.records.record_format import RecordFormat
+from create_pretraining_data.records.record_format import MaskingRules, RecordFormat
 from create_pretraining_data.records.tfrecord import FRAME
 
 # A record with any of these is packed.
@@ -31,13 +30,10 @@ def parsing_spec(record_format):
 
 
 def open_records(files):
-    """Returns a dataset of the serialized records of files.
+    """Returns a `tf.data.TFRecordDataset` of the serialized records of files.
 
     Args:
         files: a path, or several paths of files that are all compressed or all not.
-
-    Returns:
-        A `tf.data.TFRecordDataset`.
     """
     first = files if isinstance(files, str) else files[0]
     return tf.data.TFRecordDataset(files, compression_type=compression_of(first))
@@ -55,9 +51,6 @@ def compression_of(path):
 
 def inspect_record(serialized):
     """Lists the features of one serialized record.
-
-    Args:
-        serialized: bytes.
 
     Returns:
         A dict from feature name to (length, kind), the kind "int", "float" or "bytes".
@@ -78,13 +71,7 @@ def inspect_record(serialized):
 
 
 def read_format(path):
-    """Infers the `RecordFormat` of a file from its first record.
-
-    Args:
-        path: a TFRecord file, written by this project or by Google's scripts.
-
-    Returns:
-        A `RecordFormat`.
+    """Infers the `RecordFormat` of a file, of this project or of Google's, from its first record.
 
     Raises:
         InputError: the file is missing or empty, or its first record is damaged or not a
@@ -139,7 +126,7 @@ def _described_format(path):
     description = read_sidecar(path)
     if description is None:
         raise InputError(
-            f"{path} must have {sidecar_path(path)} beside it, as it was written: the records hold "
+            f"{path} must have {sidecar_path(path)} beside it, unchanged: the records hold "
             "no masks, and the JSON file has the rules for masking. Received: no such file, or one "
             "that describes other records"
         )
@@ -151,7 +138,7 @@ def _described_format(path):
         described = None
     if described is None or described.max_predictions_per_seq != rules.max_predictions:
         raise InputError(
-            f"{sidecar_path(path)} must have the rules for masking, as it was written. Received: "
+            f"{sidecar_path(path)} must have the rules for masking, unchanged. Received: "
             f'"record_format" is {json.dumps(description.get("record_format"))}'
         )
     return described
@@ -168,13 +155,7 @@ def find_corruption(files):
     """Finds the first file with a truncated or corrupted record.
 
     It reads all files, so it is meant for after TensorFlow has raised a DataLossError, which does
-    not name the place.
-
-    Args:
-        files: paths of TFRecord files.
-
-    Returns:
-        A `Corruption`, or None if all files are intact.
+    not name the place. Returns a `Corruption`, or None if all files are intact.
     """
     for path in files:
         good = size = 0
@@ -205,13 +186,6 @@ def count_records(path):
     """Counts the records of a file by their lengths, which also shows whether it is complete.
 
     About a million records a second, as the contents are skipped; a compressed file is inflated.
-    (To TensorFlow, a file that ends inside the length of a record is complete.)
-
-    Args:
-        path: a TFRecord file.
-
-    Returns:
-        The number of records.
 
     Raises:
         InputError: the file ends inside a record; the message names the file.

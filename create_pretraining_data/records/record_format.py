@@ -1,8 +1,37 @@
-"""Declares the format of pre-training records."""
+"""Declares the format of pre-training records, and the rules for masking them."""
 
 import dataclasses
+import functools
 
-from create_pretraining_data.records.masking_rules import MaskingRules
+import numpy as np
+
+
+@dataclasses.dataclass(frozen=True)
+class MaskingRules:
+    """The rules for choosing and replacing pieces."""
+
+    masked_lm_prob: float  # the share of a sequence's pieces, with [CLS] and [SEP], to predict
+    max_predictions_per_seq: (
+        int  # the maximum number of predictions (twice that with do_permutation)
+    )
+    do_whole_word_mask: bool  # whether units are words rather than single pieces
+    ngram: int  # the maximum number of consecutive units to choose at once
+    favor_shorter_ngram: bool  # whether lengths n have weights 1/n, or these reversed
+    do_permutation: bool  # whether as many pieces again are chosen, which are shuffled
+    mask_id: int  # the id of [MASK]
+    vocab_size: int  # random pieces are drawn from 0 to vocab_size - 1
+
+    @property
+    def max_predictions(self):
+        """The maximum number of predictions in a sequence, including those of do_permutation."""
+        return self.max_predictions_per_seq * (1 + self.do_permutation)
+
+    @functools.cached_property
+    def ngram_cdf(self):
+        """The cumulative probabilities of the lengths 1, 2, ..., ngram."""
+        weights = 1.0 / np.arange(1, self.ngram + 1)
+        weights = weights if self.favor_shorter_ngram else weights[::-1]
+        return np.cumsum(weights) / weights.sum()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -12,21 +41,14 @@ class RecordFormat:
     An ordinary record is one sequence. A packed record is a row of several sequences, one after
     another, which must not attend to each other; additional features locate them. Either may be
     stored without masks, to be masked whenever it is read.
-
-    Attributes:
-        max_seq_length: the number of positions in a record.
-        max_predictions_per_seq: the number of places for predictions in a record.
-        sentence_label: whether records have next_sentence_labels (not with --objective=none).
-        token_boundary: whether records have token_boundary (as in google-research/albert).
-        packed_sequences: the number of slots for sequences in a packed record; 0 for ordinary ones.
-        masking: the rules for masking records when they are read; None if records hold their masks.
     """
 
-    max_seq_length: int
-    max_predictions_per_seq: int
-    sentence_label: bool
-    token_boundary: bool
-    packed_sequences: int = 0
+    max_seq_length: int  # the number of positions in a record
+    max_predictions_per_seq: int  # the number of places for predictions in a record
+    sentence_label: bool  # whether records have next_sentence_labels (not with --objective=none)
+    token_boundary: bool  # whether records have token_boundary (as in google-research/albert)
+    packed_sequences: int = 0  # the slots for sequences in a packed record; 0 for ordinary ones
+    # The rules for masking records when they are read; None if records hold their masks.
     masking: MaskingRules | None = None
 
     def with_masks(self):

@@ -7,13 +7,9 @@ from bert_common.errors import InputError
 
 
 def expand_output_file(path):
-    """Lists the files that a name with "@" and a number of shards stands for.
+    """Lists the files that a name with "@" and a number of shards means; a plain name by itself.
 
-    Args:
-        path: for example "dir/ko.tfrecord@64", or a plain name.
-
-    Returns:
-        A list, for example "dir/ko-00000-of-00064.tfrecord" and so on; a plain name by itself.
+    "dir/ko.tfrecord@64" means "dir/ko-00000-of-00064.tfrecord" and so on.
 
     Raises:
         InputError: the number is 0, or has more than five digits.

@@ -22,10 +22,7 @@ def frame(record):
 
 
 def split_frames(frames):
-    """Splits a part of a TFRecord file into frames, and verifies their checksums.
-
-    Args:
-        frames: bytes-like, complete frames.
+    """Splits a part of a TFRecord file (bytes-like) into frames, and verifies their checksums.
 
     Returns:
         A list of (start, end) of the frames.
@@ -52,13 +49,10 @@ def split_frames(frames):
 
 
 def find_frames(content):
-    """Finds the frames in a file that may be damaged.
+    """Finds the frames in a file's contents (bytes-like) that may be damaged.
 
     Where a length is damaged, or points past the end, it searches for the next length that matches
     its checksum.
-
-    Args:
-        content: bytes-like.
 
     Yields:
         (start, end, intact): the frame's place, and whether the record matches its checksum.

@@ -28,7 +28,7 @@ FITTING_METRICS = {
 # Python refuses to parse very long numbers.
 _WHOLE_NUMBER = r"\d{1,18}"
 
-# With more labels than that, the column probably holds numbers or texts.
+# A column with more labels than this probably holds numbers or texts.
 MAX_LABELS = 10_000
 
 
@@ -53,7 +53,7 @@ def custom_dataset(file_type, data_dir, task_type, columns, labels=None, metrics
         data_dir: holds train, dev and test; some of them may be missing.
         task_type: one of `TASK_TYPES`.
         columns: `Columns`.
-        labels: all labels, in the order of the classes; None to find them in the training file.
+        labels: all labels, in the order of the classes; None: those of the training file.
         metrics: names of `FITTING_METRICS`; None for `DEFAULT_METRICS`.
 
     Returns:
@@ -95,13 +95,9 @@ def custom_dataset(file_type, data_dir, task_type, columns, labels=None, metrics
             "--metrics=f1 is for two labels; for more there are macro_f1 and micro_f1. "
             f"Received: {len(labels)} labels"
         )
-    return Dataset(
-        "",
-        sources,
-        tuple(labels),
-        tuple(metrics or DEFAULT_METRICS[task_type]),
-        multi_label=task_type == "multi_label",
-    )
+    metrics = tuple(metrics or DEFAULT_METRICS[task_type])
+    multi_label = task_type == "multi_label"
+    return Dataset("", sources, tuple(labels), metrics, multi_label=multi_label)
 
 
 def _column(name, file_type):

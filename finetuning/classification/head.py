@@ -44,10 +44,11 @@ REGRESSION_LOSSES = {
 }
 
 
-class ClassificationHead(keras.layers.Layer):
+class ProjectionHead(keras.layers.Layer):
     """Dropout, then a projection whose weights are [C, W], as in Google's checkpoints.
 
-    It computes in float32 at least: in bfloat16 neighbouring scores around 4 are 0.03 apart.
+    It computes in float32 at least: in bfloat16 neighbouring scores around 4 are 0.03 apart. If
+    `dropout` is None, it has no dropout layer.
     """
 
     def __init__(self, width, classes, dropout, dtype_policy, name):
@@ -55,7 +56,7 @@ class ClassificationHead(keras.layers.Layer):
         super().__init__(name=name, dtype=dtype_policy.variable_dtype)
         self.width = width
         self.classes = classes
-        self.dropout = Dropout(dropout, name="dropout")
+        self.dropout = None if dropout is None else Dropout(dropout, name="dropout")
 
     def build(self, input_shape=None):
         # autocast=False: these keep their precision inside a model that computes in bfloat16.
@@ -71,7 +72,9 @@ class ClassificationHead(keras.layers.Layer):
 
     def call(self, vectors, training=None):
         """[..., W] -> [..., C] in the precision of the weights."""
-        x = self.dropout(ops.cast(vectors, self.variable_dtype), training=training)
+        x = ops.cast(vectors, self.variable_dtype)
+        if self.dropout is not None:
+            x = self.dropout(x, training=training)
         return ops.matmul(x, ops.transpose(self.output_weights)) + self.output_bias
 
 
@@ -118,7 +121,7 @@ class SequenceClassifier(EncoderModel):
         self.freeze_encoder = freeze_encoder
         self.feature_layers = tuple(feature_layers)
         width = self.config.hidden_size * max(1, len(self.feature_layers))
-        self.head = ClassificationHead(width, classes, dropout, self.dtype_policy, name="head")
+        self.head = ProjectionHead(width, classes, dropout, self.dtype_policy, name="head")
         self.build()
 
     @property
@@ -134,7 +137,7 @@ class SequenceClassifier(EncoderModel):
         self.head.build()
 
     def losses(self, outputs, batch):
-        """The loss of every example, [B]: the one that the model is trained with."""
+        """The training loss of every example, [B]."""
         if self.multi_label:
             return multi_label_losses(outputs, batch)
         losses = regression_losses if self.classes == 1 else classification_losses
@@ -145,13 +148,23 @@ class SequenceClassifier(EncoderModel):
 
         Args:
             inputs: the encoder's inputs, a dict of [B, T] integers; rows must not be packed.
-            training: whether dropout is on.
-            run_block: see `bert_tf.layers`.
+            training, run_block: as for the encoder.
 
         Returns:
             A dict: "logits" [B, C] in float32 at least; for regression the score itself, [B, 1].
         """
-        vectors = sequence_vectors(self, inputs, training, run_block)  # [B, W]
+        trained = training and not self.freeze_encoder
+        encode = functools.partial(self.encoder, inputs, training=trained, run_block=run_block)
+        if self.feature_layers:
+            layers = concatenated_layers(encode, self.feature_layers)  # [B, T, L * H]
+            mask = ops.cast(inputs["input_mask"], layers.dtype)[:, :, None]  # [B, T, 1]
+            vectors = ops.sum(layers * mask, axis=1) / ops.sum(mask, axis=1)  # [B, L * H]
+        else:
+            # The head reads nothing but [CLS], so the last block runs at that position alone.
+            first = ops.zeros_like(inputs["input_ids"][:, :1])  # [B, 1]
+            vectors = encode(positions=first)["pooled_output"]  # [B, H]
+        # A weight without a gradient is neither updated nor decayed.
+        vectors = ops.stop_gradient(vectors) if self.freeze_encoder else vectors
         return {"logits": self.head(vectors, training=training)}
 
     def get_config(self):
@@ -165,70 +178,27 @@ class SequenceClassifier(EncoderModel):
         }
 
 
-def sequence_vectors(model, inputs, training, run_block):
-    """Computes the input of a model's head for each sequence, [B, W]."""
-    encode = functools.partial(
-        model.encoder, inputs, training=training and not model.freeze_encoder, run_block=run_block
-    )
-    if model.feature_layers:
-        layers = concatenated_layers(encode, model.feature_layers)  # [B, T, L * H]
-        mask = ops.cast(inputs["input_mask"], layers.dtype)[:, :, None]  # [B, T, 1]
-        vectors = ops.sum(layers * mask, axis=1) / ops.sum(mask, axis=1)  # [B, L * H]
-    else:
-        # The head reads nothing but [CLS], so the last block runs at that position alone.
-        first = ops.zeros_like(inputs["input_ids"][:, :1])  # [B, 1]
-        vectors = encode(positions=first)["pooled_output"]
-    # A weight without a gradient is neither updated nor decayed.
-    return ops.stop_gradient(vectors) if model.freeze_encoder else vectors
-
-
 def concatenated_layers(encode, indices):
-    """Concatenates the vectors of some layers, [B, T, L * H].
-
-    Args:
-        encode: runs an encoder, given its remaining arguments.
-        indices: of the layers, L of them.
-    """
+    """The vectors of L layers of the encoder that `encode` runs, [B, T, L * H]."""
     layers = encode(return_all_layers=True)["encoder_outputs"]  # of all layers [B, T, H]
     return ops.concatenate([layers[i] for i in indices], axis=-1)
 
 
 def classification_losses(outputs, batch):
-    """The cross entropy of every example, in float32 at least.
-
-    Args:
-        outputs: what `SequenceClassifier` returns.
-        batch: label_ids [B], the index of each example's class.
-
-    Returns:
-        [B].
-    """
+    """The cross entropy of every example, [B] in float32 at least; label_ids are classes [B]."""
     return cross_entropy(batch["label_ids"], outputs["logits"])
 
 
 def regression_losses(outputs, batch):
-    """The squared error of every example, in float32 at least.
-
-    Args:
-        outputs: what `SequenceClassifier` with one class returns.
-        batch: label_ids [B], the true score of each example.
-
-    Returns:
-        [B].
-    """
+    """The squared error of every example, [B] in float32 at least; label_ids are scores [B]."""
     logits = outputs["logits"][:, 0]  # [B, 1] -> [B]
     return ops.square(logits - ops.cast(batch["label_ids"], logits.dtype))
 
 
 def multi_label_losses(outputs, batch):
-    """The mean binary cross entropy over the classes of every example, in float32 at least.
+    """The mean binary cross entropy over the classes of every example, [B] in float32 at least.
 
-    Args:
-        outputs: what `SequenceClassifier` returns.
-        batch: label_ids [B, C], 1 for the classes that an example has, 0 for the others.
-
-    Returns:
-        [B].
+    label_ids are [B, C], 1 for the classes that an example has, 0 for the others.
     """
     logits = outputs["logits"]
     labels = ops.cast(batch["label_ids"], logits.dtype)
@@ -236,42 +206,40 @@ def multi_label_losses(outputs, batch):
     return ops.mean(losses, axis=-1)
 
 
-def multi_label_sums(outputs, batch):
-    """As `classification_sums`; an example is correct if all its classes are."""
-    losses = multi_label_losses(outputs, batch)
-    weights = ops.cast(batch["label_weights"], losses.dtype)
-    right = ops.equal(outputs["logits"] > 0, batch["label_ids"] > 0)  # [B, C]
-    correct = ops.cast(ops.all(right, axis=-1), losses.dtype)
-    return {
-        "label_loss": ops.sum(losses * weights),
-        "label_correct": ops.sum(correct * weights),
-        "label_weight": ops.sum(weights),
-    }
-
-
 def classification_sums(outputs, batch):
-    """Sums from which loss and accuracy follow, no matter how a batch is split.
-
-    Args:
-        outputs: what `SequenceClassifier` returns.
-        batch: label_ids [B] with label_weights [B].
-
-    Returns:
-        A dict of scalars: "label_loss", "label_correct", "label_weight".
-    """
-    losses = classification_losses(outputs, batch)
-    weights = ops.cast(batch["label_weights"], losses.dtype)
+    """`weighted_sums` of `classification_losses`; label_ids and label_weights are [B]."""
     predictions = ops.argmax(outputs["logits"], axis=-1)  # [B]
     correct = ops.equal(predictions, ops.cast(batch["label_ids"], predictions.dtype))
-    return {
-        "label_loss": ops.sum(losses * weights),
-        "label_correct": ops.sum(ops.cast(correct, losses.dtype) * weights),
-        "label_weight": ops.sum(weights),
-    }
+    losses = classification_losses(outputs, batch)
+    return weighted_sums("label", losses, batch["label_weights"], correct)
+
+
+def multi_label_sums(outputs, batch):
+    """`weighted_sums` of `multi_label_losses`; an example is correct if all its classes are."""
+    right = ops.equal(outputs["logits"] > 0, batch["label_ids"] > 0)  # [B, C]
+    losses = multi_label_losses(outputs, batch)
+    return weighted_sums("label", losses, batch["label_weights"], ops.all(right, axis=-1))
 
 
 def regression_sums(outputs, batch):
-    """Sums from which the loss follows: "label_loss", "label_weight"."""
-    losses = regression_losses(outputs, batch)
-    weights = ops.cast(batch["label_weights"], losses.dtype)
-    return {"label_loss": ops.sum(losses * weights), "label_weight": ops.sum(weights)}
+    """`weighted_sums` of `regression_losses`, without "label_correct"."""
+    return weighted_sums("label", regression_losses(outputs, batch), batch["label_weights"])
+
+
+def weighted_sums(name, losses, weights, correct=None):
+    """Sums from which loss and accuracy follow, no matter how a batch is split.
+
+    Args:
+        name: the name of the loss.
+        losses: the loss of each prediction.
+        weights: its weight, of the same shape.
+        correct: whether it is correct, of the same shape; None if there is no accuracy.
+
+    Returns:
+        A dict of scalars: NAME_loss, NAME_correct unless that is None, and NAME_weight.
+    """
+    weights = ops.cast(weights, losses.dtype)
+    sums = {f"{name}_loss": ops.sum(losses * weights)}
+    if correct is not None:
+        sums[f"{name}_correct"] = ops.sum(ops.cast(correct, losses.dtype) * weights)
+    return {**sums, f"{name}_weight": ops.sum(weights)}

@@ -10,10 +10,10 @@ import numpy as np
 import tensorflow as tf
 
 from bert_common.atomic_write import atomic_write
-from bert_tf.summaries.markdown import as_markdown_table, escape_markdown
+from bert_tf.summaries.markdown import as_markdown_table
 from bert_tf.summaries.reporter import Illustrations
 from finetuning.classification.head import DROPOUT, SequenceClassifier
-from finetuning.datasets import DATASETS
+from finetuning.datasets import DATASETS, Dataset
 from finetuning.examples import Examples
 from finetuning.inputs import encode_pairs, pad_rows
 from finetuning.metrics import score
@@ -23,24 +23,18 @@ from finetuning.prediction import softmax
 # How many of the examples with the highest loss TensorBoard shows.
 SHOWN_MISTAKES = 10
 
-# How many characters of each.
+# How many characters of each of them.
 SHOWN_CHARACTERS = 200
 
 
 @dataclasses.dataclass(frozen=True)
 class Classification:
-    """The `finetuning.downstream_task.DownstreamTask` of run_classifier.
+    """The `finetuning.downstream_task.DownstreamTask` of run_classifier."""
 
-    Attributes:
-        dataset: a `finetuning.datasets.Dataset`.
-        tokenizer: the model's.
-        max_length: the most pieces of an example.
-        dropout, freeze_encoder, feature_layers: as for `SequenceClassifier`.
-    """
-
-    dataset: object
-    tokenizer: object
-    max_length: int
+    dataset: Dataset
+    tokenizer: object  # the model's
+    max_length: int  # the most pieces of an example
+    # As for `SequenceClassifier`:
     dropout: float = DROPOUT
     freeze_encoder: bool = False
     feature_layers: tuple = ()
@@ -49,7 +43,6 @@ class Classification:
 
     @property
     def best_by(self):
-        """(name, higher is better): the result that chooses the best checkpoint."""
         return f"eval_{self.dataset.metrics[0]}", True
 
     def make_model(self, encoder):
@@ -64,7 +57,7 @@ class Classification:
         )
 
     def encode(self, raw, training):
-        """Encodes `finetuning.readers.Example`s, the same whether for training or not."""
+        """Encodes `finetuning.readers.Example`s, for training as for evaluation."""
         pairs = [(example.text, example.second) for example in raw]
         rows = encode_pairs(self.tokenizer, pairs, self.max_length)
         labels, known = self.labels(raw), np.array([e.label is not None for e in raw])
@@ -94,9 +87,7 @@ class Classification:
     def probabilities(self, outputs):
         """The probability of each class, [N, C]; they are independent if multi-label."""
         logits = np.stack(outputs["logits"]).astype(np.float64)  # [N, C]
-        if self.dataset.multi_label:
-            return 1 / (1 + np.exp(-logits))
-        return softmax(logits)
+        return 1 / (1 + np.exp(-logits)) if self.dataset.multi_label else softmax(logits)
 
     def measure(self, model, examples, outputs):
         """Computes the data set's metrics and "loss"."""
@@ -118,7 +109,7 @@ class Classification:
 
     @property
     def settings(self):
-        """The labels of a custom data set, which were perhaps found in its training file."""
+        """The labels of a custom data set, which may have been collected from its training file."""
         custom = self.dataset.labels and self.dataset not in DATASETS.values()
         return {"labels": ",".join(self.dataset.labels)} if custom else {}
 
@@ -132,21 +123,19 @@ class Classification:
         raw = examples.raw
         predicted, true = self.predictions(outputs), self.labels(raw)
         losses = self._losses(model, true, outputs)
-        lines = ["| text | true | predicted | loss |", "|---|---|---|---|"]
+        rows = []
         for i in np.argsort(-losses, kind="stable")[:SHOWN_MISTAKES]:
             text = " ||| ".join(filter(None, (raw[i].text, raw[i].second)))[:SHOWN_CHARACTERS]
-            cells = (text, self.format(true[i]), self.format(predicted[i]), f"{losses[i]:.3f}")
-            lines.append(f"| {' | '.join(map(escape_markdown, cells))} |")
-        texts = {"most_wrong": "\n".join(lines)}
+            rows.append((text, *map(self.format, (true[i], predicted[i])), f"{losses[i]:.3f}"))
+        texts = {"most_wrong": as_markdown_table(rows, ("text", "true", "predicted", "loss"))}
         if self.dataset.multi_label or not 0 < len(self.dataset.labels) <= MAX_DRAWN_CLASSES:
             return Illustrations(texts, {})
-        numbered = {str(i): label for i, label in enumerate(self.dataset.labels)}
+        numbered = enumerate(self.dataset.labels)
         texts["classes"] = as_markdown_table(numbered, ("number in the plot", "class"))
         matrix = np.zeros((len(self.dataset.labels),) * 2, np.int64)
         np.add.at(matrix, (true, predicted), 1)
-        return Illustrations(
-            texts, {"confusion": draw_confusion_matrix(matrix, self.dataset.labels)}
-        )
+        plot = draw_confusion_matrix(matrix, self.dataset.labels)
+        return Illustrations(texts, {"confusion": plot})
 
     def format(self, prediction):
         """A label or a prediction as text: a class, comma-separated classes, or a score."""
@@ -162,9 +151,6 @@ class Classification:
 
         The columns of the first: id, text, second and label if there are any, prediction, and
         the probability of each class.
-
-        Returns:
-            The paths.
         """
         raw = examples.raw
         second = any(example.second is not None for example in raw)
@@ -174,8 +160,7 @@ class Classification:
         shares = self.probabilities(outputs) if classes else np.stack(outputs["logits"])  # [N, C]
         paths = [os.path.join(directory, f"predictions_{split}.tsv")]
         with atomic_write(paths[0]) as file:
-            columns = [*header, *self.dataset.labels]
-            file.write(_line(columns))
+            file.write(_line([*header, *self.dataset.labels]))
             predictions, labels = self.predictions(outputs), self.labels(raw)
             for i, example in enumerate(raw):
                 cells = [example.id, example.text, *[example.second or ""] * second]

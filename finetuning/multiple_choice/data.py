@@ -14,7 +14,7 @@ from bert_common.errors import InputError
 from bert_common.json_text import read_json
 from finetuning.inputs import InputRow, pad_rows
 from finetuning.question_answering.windows import encode_groups
-from finetuning.readers import shortened
+from finetuning.readers import check_object, json_field, shortened
 from tokenization.vocabulary import read_bytes
 
 # The folders of each of RACE's splits: the examinations of middle and of high schools.
@@ -68,7 +68,7 @@ def read_dataset_split(dataset, split, data_dir):
 
 
 def read_race(data_dir, split, levels=RACE_LEVELS):
-    """Reads a split of RACE: for each level a folder with .txt files of an article each.
+    """Reads a split of RACE: a folder for each level, with a .txt file for each article.
 
     If the folder has a file all.txt, that holds all articles of the level, one a line.
 
@@ -100,7 +100,7 @@ def read_race(data_dir, split, levels=RACE_LEVELS):
             for file in files:
                 # File names need not be UTF-8, but the predictions file must be.
                 name = os.fsencode(os.path.basename(file)).decode("utf-8", "replace")
-                choices += _race_article(_object(read_bytes(file), file), file, name)
+                choices += _race_article(read_json(read_bytes(file), file), file, name)
     return _check_option_counts(choices, folder)
 
 
@@ -110,27 +110,22 @@ def find_race(data_dir, split):
 
 
 def _race_folders(data_dir, split):
-    return [os.path.join(data_dir, *beside, split) for beside in ((), ("RACE",))]
+    return [os.path.join(data_dir, split), os.path.join(data_dir, "RACE", split)]
 
 
 def _race_lines(path):
     """The questions about all articles of a file."""
     for number, line in enumerate(_lines(path), 1):
         where = f"{path} line {number}"
-        entry = _object(line, where)
+        entry = read_json(line, where)
+        check_object(entry, where)
         yield from _race_article(entry, where, str(entry.get("id", number)))
 
 
 def _race_article(entry, where, name):
-    """The questions about one article.
-
-    Args:
-        entry: the article, a JSON object.
-        where: file and line, for messages.
-        name: of the article; questions are named NAME-NUMBER.
-    """
-    article = _field(entry, "article", str, where)
-    lists = [_field(entry, key, list, where) for key in ("questions", "options", "answers")]
+    """The questions about an article, a JSON object; they are named after it, NAME-NUMBER."""
+    article = json_field(entry, "article", str, where)
+    lists = [json_field(entry, key, list, where) for key in ("questions", "options", "answers")]
     if len({len(values) for values in lists}) != 1:
         raise InputError(
             f"{where} must have as many questions as options and answers. Received: "
@@ -157,34 +152,18 @@ def read_choices(path):
     choices = []
     for number, line in enumerate(_lines(path), 1):
         where = f"{path} line {number}"
-        entry = _object(line, where)
-        context, question = (_field(entry, name, str, where) for name in ("context", "question"))
-        options = _field(entry, "options", list, where)
+        entry = read_json(line, where)
+        texts = (json_field(entry, name, str, where) for name in ("context", "question"))
+        options = json_field(entry, "options", list, where)
         name = str(entry.get("id", number))
-        choices.append(_choice(name, context, question, options, entry.get("label"), where))
+        choices.append(_choice(name, *texts, options, entry.get("label"), where))
     return _check_option_counts(choices, path)
 
 
 def _lines(path):
-    """The lines of a file, without a blank one at the end."""
+    """The lines of a file, except for a blank one at the end."""
     lines = read_bytes(path).removeprefix(b"\xef\xbb\xbf").split(b"\n")
     return lines if lines[-1].strip() else lines[:-1]
-
-
-def _object(text, where):
-    entry = read_json(text, where)
-    if not isinstance(entry, dict):
-        raise InputError(f"{where} must be an object. Received: {shortened(entry)}")
-    return entry
-
-
-def _field(entry, name, kind, where):
-    if not isinstance(entry.get(name), kind):
-        kind = "a string" if kind is str else "a list"
-        raise InputError(
-            f"{where}: {name!r} must be {kind}. Received: {shortened(entry.get(name))}"
-        )
-    return entry[name]
 
 
 def _choice(name, context, question, options, label, where):
@@ -207,7 +186,7 @@ def _choice(name, context, question, options, label, where):
 
 
 def _check_option_counts(choices, where):
-    """Returns the questions, of which all must have equally many options."""
+    """Returns the questions, all of which must have the same number of options."""
     counts = sorted({len(choice.options) for choice in choices})
     if len(counts) != 1:
         raise InputError(
@@ -222,20 +201,19 @@ def fill_in(question, option):
     return question.replace("_", option) if "_" in question else f"{question} {option}"
 
 
-def encode_choices(tokenizer, choices, max_qa_length, workers=1):
-    """Tokenizes texts, questions and options; each text once.
+def encode_choices(tokenizer, choices, max_qa_length):
+    """Tokenizes questions and options, and each text once.
 
     Args:
         tokenizer: has `encode`.
         choices: `ChoiceQuestion`s; those about the same text are neighbours.
         max_qa_length: the most pieces of question and option, which are cut at the beginning.
-        workers: how many processes share the work; with one it is done in this process.
 
     Returns:
-        A list of `EncodedChoiceQuestion`s, one for each question.
+        A list of `EncodedChoiceQuestion`s.
     """
     groups = [list(group) for _, group in itertools.groupby(choices, lambda choice: choice.context)]
-    return encode_groups(_encode_task, groups, max_qa_length, tokenizer, workers)
+    return encode_groups(_encode_task, groups, max_qa_length, tokenizer)
 
 
 def _encode_task(plan, tokenizer, number):

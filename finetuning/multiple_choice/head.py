@@ -16,20 +16,15 @@ from finetuning.classification.head import (
     CLASSIFICATION_LOSSES,
     DROPOUT,
     GOOGLE_NAMES,
-    ClassificationHead,
+    ProjectionHead,
     classification_sums,
 )
-
-# The inputs with a row for each option.
-ROW_INPUTS = ("input_ids", "input_mask", "segment_ids")
+from finetuning.inputs import ROW_INPUTS
 
 
 @keras.saving.register_keras_serializable(package="finetuning")
 class MultipleChoiceModel(EncoderModel):
-    """An encoder with a head that scores options.
-
-    `load_google_checkpoint(model.encoder, prefix)` loads a pre-trained encoder and leaves the head
-    new, `load_google_checkpoint(model, prefix)` loads the head too.
+    """An encoder with a head that scores options; loads checkpoints as `SequenceClassifier` does.
 
     Args:
         encoder: a `BertModel` or an `AlbertModel`.
@@ -44,9 +39,8 @@ class MultipleChoiceModel(EncoderModel):
 
     def __init__(self, encoder, dropout=DROPOUT, name="multiple_choice", **kwargs):
         super().__init__(encoder, name, **kwargs)
-        self.head = ClassificationHead(
-            self.config.hidden_size, 1, dropout, self.dtype_policy, name="head"
-        )
+        width = self.config.hidden_size
+        self.head = ProjectionHead(width, 1, dropout, self.dtype_policy, name="head")
         self.build()
 
     @property
@@ -62,8 +56,7 @@ class MultipleChoiceModel(EncoderModel):
 
         Args:
             inputs: the encoder's inputs, a dict of [B, C, T] integers.
-            training: whether dropout is on.
-            run_block: see `bert_tf.layers`.
+            training, run_block: as for the encoder.
 
         Returns:
             A dict: "logits" [B, C] in float32 at least.

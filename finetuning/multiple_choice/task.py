@@ -4,20 +4,18 @@ Legend: N questions, C options.
 """
 
 import dataclasses
-import itertools
 import os
 
 import numpy as np
 
 from bert_common.atomic_write import atomic_write
-from bert_tf.summaries.markdown import escape_markdown
+from bert_tf.summaries.markdown import as_markdown_table
 from bert_tf.summaries.reporter import Illustrations
 from finetuning.classification.head import DROPOUT
 from finetuning.examples import Examples
-from finetuning.multiple_choice.data import encode_choices, make_rows, pad_choices
+from finetuning.multiple_choice.data import ChoiceDataset, encode_choices, make_rows, pad_choices
 from finetuning.multiple_choice.head import MultipleChoiceModel
 from finetuning.prediction import softmax
-from finetuning.question_answering.windows import count_workers
 
 # How many of the questions with the least probable true option TensorBoard shows.
 SHOWN_MISTAKES = 10
@@ -25,28 +23,20 @@ SHOWN_MISTAKES = 10
 
 @dataclasses.dataclass(frozen=True)
 class MultipleChoice:
-    """The `finetuning.downstream_task.DownstreamTask` of run_race.
+    """The `finetuning.downstream_task.DownstreamTask` of run_race."""
 
-    Attributes:
-        dataset: a `data.ChoiceDataset`.
-        tokenizer: the model's.
-        max_length: the most pieces of a row.
-        max_qa_length: the most pieces of question and option.
-        dropout: the rate of dropout before the head.
-    """
-
-    dataset: object
-    tokenizer: object
-    max_length: int
-    max_qa_length: int
-    dropout: float = DROPOUT
+    dataset: ChoiceDataset
+    tokenizer: object  # the model's
+    max_length: int  # the most pieces of a row
+    max_qa_length: int  # the most pieces of question and option
+    dropout: float = DROPOUT  # the rate of dropout before the head
 
     best_by = ("eval_accuracy", True)
     settings = {}
 
     @property
     def rows(self):
-        """How many rows an example takes: one per option."""
+        """One per option."""
         return max(len(raw[0].options) for raw in self.dataset.questions.values())
 
     def make_model(self, encoder):
@@ -54,10 +44,8 @@ class MultipleChoice:
         return MultipleChoiceModel(encoder, dropout=self.dropout)
 
     def encode(self, raw, training):
-        """Encodes `data.ChoiceQuestion`s, the same whether for training or not."""
-        contexts = sum(1 for _ in itertools.groupby(raw, lambda choice: choice.context))
-        workers = count_workers(contexts)
-        encoded = encode_choices(self.tokenizer, raw, self.max_qa_length, workers)
+        """Encodes `data.ChoiceQuestion`s, for training as for evaluation."""
+        encoded = encode_choices(self.tokenizer, raw, self.max_qa_length)
         known = np.array([choice.label is not None for choice in raw], np.float32)
         labels = labels_of(raw)
 
@@ -87,22 +75,19 @@ class MultipleChoice:
         """A table of wrong answers, those first whose true option is the least probable."""
         labels, shares = labels_of(examples.raw), probabilities(outputs)
         of_true = shares[np.arange(len(labels)), labels]  # [N]
-        lines = ["| question | true | predicted | its probability |", "|---|---|---|---|"]
+        rows = []
         for i in np.argsort(of_true, kind="stable")[:SHOWN_MISTAKES]:
             choice, predicted = examples.raw[i], shares[i].argmax()
             if predicted != labels[i]:
-                cells = (choice.question, choice.options[labels[i]], choice.options[predicted],
-                         f"{shares[i][predicted]:.3f}")  # fmt: skip
-                lines.append(f"| {' | '.join(map(escape_markdown, cells))} |")
-        return Illustrations({"most_wrong": "\n".join(lines)}, {})
+                options = choice.options[labels[i]], choice.options[predicted]
+                rows.append((choice.question, *options, f"{shares[i][predicted]:.3f}"))
+        header = ("question", "true", "predicted", "its probability")
+        return Illustrations({"most_wrong": as_markdown_table(rows, header)}, {})
 
     def write_predictions(self, directory, split, examples, outputs):
         """Writes predictions_SPLIT.tsv: id, label if known, prediction, each option's probability.
 
         Options are written as letters from A.
-
-        Returns:
-            The paths.
         """
         path = os.path.join(directory, f"predictions_{split}.tsv")
         labelled, shares = self.dataset.splits[split], probabilities(outputs)

@@ -13,34 +13,22 @@ from finetuning.readers import find_file, read_lines
 
 
 class TaggedFileFormat(NamedTuple):
-    """The format of a data set's files: a row of the table.
+    """The format of a data set's files: a row of the table."""
 
-    Attributes:
-        folder: the usual name of the folder that holds its files.
-        files: split -> the name of its file.
-        separator: a pattern of what separates columns.
-        columns: how many there are; None: as many as in the file's first line.
-        token: the index of the column with the token; the last column is the tag.
-        glue: what joins tokens to a text; with "" tokens are single characters.
-        tag: how a tag is spelled; `place` is B or I.
-        outside: how "O" is spelled.
-        comment: a pattern of lines without a token, which end a sentence; its group `id`, if it
-            has one, is the name of the next sentence.
-        tags: all tags, in the order of the classes; empty: those of the training file.
-        strict: whether an I- that continues no entity stays as it is, and is no entity, as in data
-            that are scored as strict IOB2; otherwise it becomes B-.
-    """
-
-    folder: str
-    files: dict
-    separator: str = "[ \t]+"
-    columns: int | None = None
-    token: int = 0
-    glue: str = " "
-    tag: str = "{place}-{kind}"
-    outside: str = "O"
+    folder: str  # the usual name of the folder that holds its files
+    files: dict  # split -> the name of its file
+    separator: str = "[ \t]+"  # a pattern of what separates columns
+    columns: int | None = None  # how many there are; None: as many as in the file's first line
+    token: int = 0  # the index of the column with the token; the last column is the tag
+    glue: str = " "  # what joins tokens to a text; with "" tokens are single characters
+    tag: str = "{place}-{kind}"  # how a tag is spelled; `place` is B or I
+    outside: str = "O"  # how "O" is spelled
+    # A pattern of lines without a token, which end a sentence; its group `id`, if it has one, is
+    # the name of the next sentence.
     comment: str | None = None
-    tags: tuple = ()
+    tags: tuple = ()  # all tags, in the order of the classes; empty: those of the training file
+    # Whether an I- that continues no entity remains and is no entity, as in data that are scored
+    # as strict IOB2; otherwise it becomes B-.
     strict: bool = False
 
 
@@ -121,7 +109,7 @@ def read_tagged(file_format, split, data_dir, tags=()):
         raise InputError(f"the task has {', '.join(file_format.files)}. Received: {split}")
     path = find_file(file_format.files[split], data_dir, file_format.folder)
     known = {spell(file_format, tag): tag for tag in tags or file_format.tags}
-    edges = " \t" if file_format.glue else "\t"  # a space may be a token of its own
+    edges = " \t" if file_format.glue else "\t"  # a space may be a token
     sentences, loose, name, columns, rows = [], 0, None, file_format.columns, []
     for where, line in read_lines(path):
         comment = file_format.comment and re.fullmatch(file_format.comment, line)
@@ -198,17 +186,11 @@ def find_tags(sentences):
 
 
 class NerDataset(NamedTuple):
-    """The data of a run: files of a format, with their tags and splits.
+    """The data of a run: files of a format, with their tags and splits."""
 
-    Attributes:
-        file_format: a row of `FORMATS`.
-        tags: in the order of the classes.
-        splits: each split whose file exists -> True, as all have labels.
-    """
-
-    file_format: TaggedFileFormat
-    tags: tuple
-    splits: dict
+    file_format: TaggedFileFormat  # a row of `FORMATS`
+    tags: tuple  # in the order of the classes
+    splits: dict  # each split whose file exists -> True, as all have labels
 
 
 def make_ner_dataset(file_format, data_dir, tags=()):
@@ -220,7 +202,7 @@ def make_ner_dataset(file_format, data_dir, tags=()):
         tags: in the order of the classes; empty: the format's, or those of the training file.
 
     Raises:
-        InputError: there is no file, or no training file to find the tags in, or it has no
+        InputError: there is no file, or no training file to collect the tags from, or it has no
             entity; and those of `read_tagged`.
     """
     splits = {}

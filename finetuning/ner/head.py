@@ -16,7 +16,7 @@ from bert_tf.objective import Loss, Objective
 from finetuning.classification.head import (
     DROPOUT,
     GOOGLE_NAMES,
-    ClassificationHead,
+    ProjectionHead,
     classification_sums,
     concatenated_layers,
 )
@@ -40,8 +40,7 @@ class TokenClassifier(EncoderModel):
     Args:
         encoder: a `BertModel` or an `AlbertModel`.
         classes: how many classes there are, at least 2.
-        dropout: the rate of dropout on the head's input.
-        freeze_encoder: whether only the head is trained; the encoder then runs without dropout.
+        dropout, freeze_encoder: as for `SequenceClassifier`.
         feature_layers: indices of layers, 0 the first, -1 the last: the head reads their
             concatenated vectors, [B, T, L * H], instead of the last layer's, [B, T, H].
 
@@ -69,7 +68,7 @@ class TokenClassifier(EncoderModel):
         self.freeze_encoder = freeze_encoder
         self.feature_layers = tuple(feature_layers)
         width = self.config.hidden_size * max(1, len(self.feature_layers))
-        self.head = ClassificationHead(width, classes, dropout, self.dtype_policy, name="head")
+        self.head = ProjectionHead(width, classes, dropout, self.dtype_policy, name="head")
         self.build()
 
     @property
@@ -89,18 +88,13 @@ class TokenClassifier(EncoderModel):
 
         Args:
             inputs: the encoder's inputs, a dict of [B, T] integers.
-            training: whether dropout is on.
-            run_block: see `bert_tf.layers`.
+            training, run_block: as for the encoder.
 
         Returns:
             A dict: "logits" [B, T, C] in float32 at least.
         """
-        encode = functools.partial(
-            self.encoder,
-            inputs,
-            training=training and not self.freeze_encoder,
-            run_block=run_block,
-        )
+        trained = training and not self.freeze_encoder
+        encode = functools.partial(self.encoder, inputs, training=trained, run_block=run_block)
         if self.feature_layers:
             vectors = concatenated_layers(encode, self.feature_layers)  # [B, T, L * H]
         else:
@@ -124,11 +118,6 @@ class TokenClassifier(EncoderModel):
 
 
 def token_sums(outputs, batch):
-    """As `classification_sums`, over tokens.
-
-    Args:
-        outputs: what `TokenClassifier` returns.
-        batch: token_label_ids [B, T] and token_label_weights [B, T].
-    """
+    """`classification_sums` over tokens, whose token_label_ids and _weights are [B, T]."""
     labels = {name: batch[f"token_{name}"] for name in ("label_ids", "label_weights")}
     return classification_sums(outputs, labels)

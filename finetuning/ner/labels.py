@@ -1,4 +1,4 @@
-"""Converts tags of units to labels of pieces by the tokenizer's offsets, and back.
+"""Converts tags of units to labels of pieces by the tokenizer's offsets, and scores back to tags.
 
 Shapes: U units of a sentence, P pieces of it, T pieces of a window with [CLS] and [SEP],
 C classes, B windows of a batch.
@@ -9,27 +9,21 @@ from typing import NamedTuple
 import numpy as np
 
 from finetuning.inputs import InputRow
-from finetuning.ner.decoding import decode
 
 
 class Alignment(NamedTuple):
     """Which pieces of a sentence represent which units.
 
     A unit belongs to the first piece that shares a character with it.
-
-    Attributes:
-        ids: [P] int32.
-        owners: for each of U units the index of the piece that it belongs to; -1 for none.
-        units: for each of P pieces a unit: the first that belongs to it, or, if none does (a later
-            piece of a word, a later jamo of a syllable), the first that shares a character with
-            it; -1 for none (a word-end marker, a space).
-        begins: for each of P pieces whether that unit belongs to it.
     """
 
-    ids: np.ndarray
-    owners: list
+    ids: np.ndarray  # [P] int32
+    owners: list  # for each of U units the index of the piece that it belongs to; -1 for none
+    # For each of P pieces a unit: the first that belongs to it, or, if none does (a later piece of
+    # a word, a later jamo of a syllable), the first that shares a character with it; -1 for none (a
+    # word-end marker, a space).
     units: list
-    begins: list
+    begins: list  # for each of P pieces whether that unit belongs to it
 
 
 class SentenceWindow(NamedTuple):
@@ -43,15 +37,7 @@ class SentenceWindow(NamedTuple):
 
 
 def align(tokenizer, sentence):
-    """Finds the pieces of each unit, even if the tokenizer normalises the text.
-
-    Args:
-        tokenizer: one of `tokenization`.
-        sentence: a `finetuning.ner.data.Sentence`.
-
-    Returns:
-        An `Alignment`.
-    """
+    """Makes the `Alignment` of a `data.Sentence`, even if the tokenizer normalises its text."""
     ids, spans = tokenizer.encode_with_offsets(sentence.text)
     unit_at = [-1] * len(sentence.text)
     for unit, (start, end) in enumerate(sentence.units):
@@ -68,15 +54,7 @@ def align(tokenizer, sentence):
 
 
 def piece_tags(alignment, tags):
-    """Converts tags of units to tags of pieces: each gets that of its unit.
-
-    Args:
-        alignment: an `Alignment`.
-        tags: U tags.
-
-    Returns:
-        P tags, "O" where a piece has no unit.
-    """
+    """Converts U tags of units to P tags of pieces; "O" where a piece has no unit."""
     converted = []
     for unit, begins in zip(alignment.units, alignment.begins, strict=True):
         tag = tags[unit] if unit >= 0 else "O"
@@ -85,16 +63,9 @@ def piece_tags(alignment, tags):
 
 
 def unit_tags(alignment, tags):
-    """Converts tags of pieces back to tags of units.
+    """Converts P tags of pieces back to U tags of units.
 
     If several units belong to a piece, those after the first continue its entity: B-X, I-X, I-X.
-
-    Args:
-        alignment: an `Alignment`.
-        tags: P tags.
-
-    Returns:
-        U tags.
     """
     converted = []
     for unit, piece in enumerate(alignment.owners):
@@ -133,8 +104,7 @@ def make_windows(tokenizer, alignments, sentences, tags, max_length, overlap=Fal
             for training.
 
     Returns:
-        A list of `SentenceWindow`s, in the order of the sentences; none of a sentence without
-        pieces.
+        `SentenceWindow`s in the order of the sentences; none of a sentence without pieces.
     """
     classes = {tag: number for number, tag in enumerate(tags)}
     windows = []
@@ -193,55 +163,29 @@ def pad_labels(windows, length):
     return {"token_label_ids": labels, "token_label_weights": weights}
 
 
-def piece_scores(alignments, windows, logits, classes):
-    """Collects the logits of each sentence's pieces from its windows.
+def decode(scores, tags):
+    """Finds the valid sequence of tags with the highest sum of scores (Viterbi's algorithm).
 
     Args:
-        alignments: an `Alignment` for each sentence.
-        windows: their `SentenceWindow`s.
-        logits: an array [T or more, C] for each window.
-        classes: C.
+        scores: [P, C], logits or log probabilities; the result is the same for both.
+        tags: the tags of the classes, "B-X", "I-X" or "O".
 
     Returns:
-        An array [P, C] for each sentence.
+        [P] indices of classes; I-X follows only B-X or I-X.
     """
-    parts = [[np.zeros((0, classes))] for _ in alignments]
-    for window, scores in zip(windows, logits, strict=True):
-        parts[window.sentence].append(scores[window.kept])
-    return [np.concatenate(scores) for scores in parts]
-
-
-def decode_pieces(alignment, scores, tags):
-    """Decodes the tags of a sentence's pieces.
-
-    Args:
-        alignment: the sentence's `Alignment`.
-        scores: [P, C], as `piece_scores` returns them.
-        tags: the tags of the classes.
-
-    Returns:
-        [P] indices of classes, that of "O" where no unit belongs to the piece.
-    """
-    # Pieces to which no unit belongs are ignored.
-    begins = np.array(alignment.begins, bool)  # [P]
-    indices = np.full(len(begins), tags.index("O"), np.int32)
-    indices[begins] = decode(scores[begins], tags)
-    return indices
-
-
-def predict_tags(alignments, windows, logits, tags):
-    """Predicts the tags of every unit.
-
-    Args:
-        alignments, windows, logits: as for `piece_scores`.
-        tags: the tags of the classes.
-
-    Returns:
-        For each sentence U tags, valid IOB2.
-    """
-    predictions = []
-    sentences = piece_scores(alignments, windows, logits, len(tags))
-    for alignment, scores in zip(alignments, sentences, strict=True):
-        indices = decode_pieces(alignment, scores, tags)
-        predictions.append(unit_tags(alignment, [tags[i] for i in indices]))
-    return predictions
+    kinds = np.array([tag[1:] for tag in tags])
+    inside = np.array([tag[0] == "I" for tag in tags])
+    # The score of each transition [from, to].
+    transitions = np.where(inside & (kinds[:, None] != kinds), -np.inf, 0.0)  # [C, C]
+    # The score of the best sequence that ends in each tag [C], and the tag before it at each place.
+    best, before = np.where(inside, -np.inf, 0.0), []
+    for place, row in enumerate(np.asarray(scores, np.float64)):
+        if place:
+            sums = best[:, None] + transitions  # [C, C]
+            best = sums.max(axis=0)
+            before.append(sums.argmax(axis=0))
+        best = best + row
+    path = [best.argmax()]
+    for choices in reversed(before):
+        path.append(choices[path[-1]])
+    return np.array(path[::-1], np.int32)[: len(scores)]  # empty without pieces

@@ -10,22 +10,15 @@ import numpy as np
 
 from bert_common.atomic_write import atomic_write
 from bert_common.progress import with_progress
-from bert_tf.summaries.markdown import escape_markdown
+from bert_tf.summaries.markdown import as_markdown_table
 from bert_tf.summaries.reporter import Illustrations
 from finetuning.classification.head import DROPOUT
 from finetuning.examples import Examples
 from finetuning.inputs import pad_rows
 from finetuning.metrics import entities, score_tags
+from finetuning.ner.data import NerDataset
 from finetuning.ner.head import TokenClassifier
-from finetuning.ner.labels import (
-    align,
-    decode_pieces,
-    make_windows,
-    pad_labels,
-    piece_scores,
-    predict_tags,
-    unit_tags,
-)
+from finetuning.ner.labels import align, decode, make_windows, pad_labels, unit_tags
 from finetuning.plots import draw_confusion_matrix
 from finetuning.prediction import softmax
 
@@ -35,18 +28,12 @@ SHOWN_MISTAKES = 10
 
 @dataclasses.dataclass(frozen=True)
 class NamedEntityRecognition:
-    """The `finetuning.downstream_task.DownstreamTask` of run_ner.
+    """The `finetuning.downstream_task.DownstreamTask` of run_ner."""
 
-    Attributes:
-        dataset: a `data.NerDataset`.
-        tokenizer: the model's.
-        max_length: the most pieces of a window; longer sentences are cut into several.
-        dropout, freeze_encoder, feature_layers: as for `TokenClassifier`.
-    """
-
-    dataset: object
-    tokenizer: object
-    max_length: int
+    dataset: NerDataset
+    tokenizer: object  # the model's
+    max_length: int  # the most pieces of a window; longer sentences are cut into several
+    # As for `TokenClassifier`:
     dropout: float = DROPOUT
     freeze_encoder: bool = False
     feature_layers: tuple = ()
@@ -56,7 +43,7 @@ class NamedEntityRecognition:
 
     @property
     def settings(self):
-        """The tags, which were perhaps found in the training file."""
+        """The tags, which may have been collected from the training file."""
         return {"labels": ",".join(self.dataset.tags)}
 
     def make_model(self, encoder):
@@ -83,10 +70,8 @@ class NamedEntityRecognition:
         def make_batch(indices, length):
             chosen = [windows[i] for i in indices]
             rows = [window.row for window in chosen]
-            return {
-                **pad_rows(rows, length, self.tokenizer.pad_id or 0),
-                **pad_labels(chosen, length),
-            }
+            batch = pad_rows(rows, length, self.tokenizer.pad_id or 0)
+            return {**batch, **pad_labels(chosen, length)}
 
         lengths = np.array([len(window.row.ids) for window in windows])
         ids = [raw[window.sentence].id for window in windows]
@@ -94,24 +79,11 @@ class NamedEntityRecognition:
 
     def predictions(self, examples, outputs):
         """For each sentence U tags, and the probability of each."""
-        alignments, windows = examples.windowing
-        sentences = piece_scores(alignments, windows, outputs["logits"], len(self.dataset.tags))
-        predictions = []
-        for alignment, scores in zip(alignments, sentences, strict=True):  # scores: [P, C]
-            chosen = decode_pieces(alignment, scores, self.dataset.tags)  # [P]
-            tags = unit_tags(alignment, [self.dataset.tags[i] for i in chosen])
-            shares = softmax(scores)  # [P, C]
-            probabilities = [
-                # All units of a piece have the probability of the piece's tag.
-                shares[piece, chosen[piece]] if piece >= 0 else 1.0
-                for piece in alignment.owners
-            ]
-            predictions.append((tags, probabilities))
-        return predictions
+        return predict_tags(*examples.windowing, outputs["logits"], self.dataset.tags)
 
     def measure(self, model, examples, outputs):
         """Computes the scores of entities and of single units, and "loss"."""
-        predicted = predict_tags(*examples.windowing, outputs["logits"], self.dataset.tags)
+        predicted = [tags for tags, _ in self.predictions(examples, outputs)]
         results = score_tags([list(s.tags) for s in examples.raw], predicted, self.dataset.tags)
         loss = weight = 0.0
         for window, logits in zip(examples.windowing[1], outputs["logits"], strict=True):
@@ -131,23 +103,23 @@ class NamedEntityRecognition:
     def illustrations(self, model, examples, outputs):
         """A plot of the tags' confusion matrix, and a table of the sentences with most errors."""
         tags = {tag: number for number, tag in enumerate(self.dataset.tags)}
-        matrix, rows = np.zeros((len(tags),) * 2, np.int64), []
-        predictions = predict_tags(*examples.windowing, outputs["logits"], self.dataset.tags)
-        for sentence, predicted in zip(examples.raw, predictions, strict=True):
+        matrix, mistakes = np.zeros((len(tags),) * 2, np.int64), []
+        predictions = self.predictions(examples, outputs)
+        for sentence, (predicted, _) in zip(examples.raw, predictions, strict=True):
             pairs = list(zip(sentence.tags, predicted, strict=True))
             for true_tag, predicted_tag in pairs:
                 matrix[tags[true_tag], tags[predicted_tag]] += 1
             errors = sum(true_tag != predicted_tag for true_tag, predicted_tag in pairs)
-            rows.append((errors, sentence, predicted))
-        rows.sort(key=lambda row: -row[0])
-        lines = ["| sentence | true | predicted |", "|---|---|---|"]
-        for errors, sentence, predicted in rows[:SHOWN_MISTAKES]:
             if errors:
-                tagged = (list_entities(sentence, each) for each in (sentence.tags, predicted))
-                cells = (sentence.text, *tagged)
-                lines.append(f"| {' | '.join(map(escape_markdown, cells))} |")
+                mistakes.append((errors, sentence, predicted))
+        mistakes.sort(key=lambda mistake: -mistake[0])
+        rows = [
+            (sentence.text, *(list_entities(sentence, each) for each in (sentence.tags, predicted)))
+            for _, sentence, predicted in mistakes[:SHOWN_MISTAKES]
+        ]
+        texts = {"most_wrong": as_markdown_table(rows, ("sentence", "true", "predicted"))}
         plot = draw_confusion_matrix(matrix, self.dataset.tags)
-        return Illustrations({"most_wrong": "\n".join(lines)}, {"confusion": plot})
+        return Illustrations(texts, {"confusion": plot})
 
     def write_predictions(self, directory, split, examples, outputs):
         """Writes predictions_SPLIT.tsv, a line per entity, and tags_SPLIT.tsv, a line per unit.
@@ -155,9 +127,6 @@ class NamedEntityRecognition:
         The columns of the first: id, start and end in the text (characters from 0), kind, text of
         the entity, mean probability of its tags. Those of the second: unit, true tag, predicted
         tag, its probability; a line "## id" precedes each sentence.
-
-        Returns:
-            The paths.
         """
         paths = [os.path.join(directory, f"{name}_{split}.tsv") for name in ("predictions", "tags")]
         predictions = self.predictions(examples, outputs)
@@ -188,3 +157,33 @@ def list_entities(sentence, tags):
         f"{sentence.text[sentence.units[first][0] : sentence.units[last][1]]} {kind}"
         for first, last, kind in entities(tags)
     )
+
+
+def predict_tags(alignments, windows, logits, tags):
+    """Predicts the tags of every unit, with their probabilities.
+
+    Args:
+        alignments: an `Alignment` for each sentence.
+        windows: their `SentenceWindow`s.
+        logits: an array [T or more, C] for each window.
+        tags: the tags of the classes.
+
+    Returns:
+        For each sentence U tags, valid IOB2, and U probabilities. All units of a piece have the
+        probability of the piece's tag, units without a piece have 1.
+    """
+    parts = [[np.zeros((0, len(tags)))] for _ in alignments]
+    for window, scores in zip(windows, logits, strict=True):
+        parts[window.sentence].append(scores[window.kept])
+    predictions = []
+    for alignment, scores in zip(alignments, map(np.concatenate, parts), strict=True):
+        begins = np.array(alignment.begins, bool)  # [P]
+        # Pieces to which no unit belongs are ignored.
+        classes = np.full(len(begins), tags.index("O"), np.int32)  # [P]
+        classes[begins] = decode(scores[begins], tags)
+        shares = softmax(scores)  # [P, C]
+        probabilities = [
+            shares[piece, classes[piece]] if piece >= 0 else 1.0 for piece in alignment.owners
+        ]
+        predictions.append((unit_tags(alignment, [tags[i] for i in classes]), probabilities))
+    return predictions

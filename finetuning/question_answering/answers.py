@@ -43,41 +43,21 @@ class Candidate(NamedTuple):
 
 
 class PredictedAnswers(NamedTuple):
-    """The predicted answers to all questions.
+    """The predicted answers to all questions."""
 
-    Attributes:
-        texts: id -> the best answer, "" only if there is no valid span.
-        nbest: id -> the best `Candidate`s, the best first.
-        null_odds: id -> how much higher "no answer" scores than that answer; empty if every
-            question has an answer.
-    """
-
-    texts: dict
-    nbest: dict
+    texts: dict  # id -> the best answer, "" only if there is no valid span
+    nbest: dict  # id -> the best `Candidate`s, the best first
+    # id -> how much higher "no answer" scores than that answer; empty if every question has one.
     null_odds: dict
 
 
-def all_spans(window, start_logits, end_logits, max_answer_length):
-    """Finds every valid span of a window: not too long, its start with maximal context here.
+def allowed_spans(window, max_answer_length):
+    """The first and the last piece, [N] each, of every valid span of a window.
 
+    A valid span is not too long, and its start has its maximal context in this window.
     google-research/bert considers only the n_best_size best starts and ends, so its best answer
     never scores higher than the best of these.
-
-    Args:
-        window: a `finetuning.question_answering.windows.ContextWindow`.
-        start_logits, end_logits: [T or more].
-        max_answer_length: the most pieces of an answer.
-
-    Returns:
-        `Spans`.
     """
-    begin, end = allowed_spans(window, max_answer_length)
-    first = window.first
-    return Spans(begin, end, start_logits[first + begin], end_logits[first + end])
-
-
-def allowed_spans(window, max_answer_length):
-    """The first and the last piece of every valid span of a window, [N] each."""
     count = len(window.spans)
     lengths = np.arange(min(max_answer_length, count))  # [L], each less one
     last = np.arange(count)[:, None] + lengths  # [W, L]
@@ -90,7 +70,7 @@ def beam_spans(window, beams, max_answer_length):
     """Finds the valid spans of a window's beam, as google-research/albert run_squad_v2.py.
 
     Args:
-        window: a `finetuning.question_answering.windows.ContextWindow`.
+        window: a `windows.ContextWindow`.
         beams: a dict: start_top_log_probs and start_top_index [K], end_top_log_probs and
             end_top_index [K * J].
         max_answer_length: the most pieces of an answer.
@@ -115,8 +95,8 @@ def best_candidates(context, windows, spans, n_best_size):
 
     Args:
         context: the text that the windows are parts of.
-        windows: `finetuning.question_answering.windows.ContextWindow`s.
-        spans: `Spans` of each.
+        windows: `windows.ContextWindow`s.
+        spans: the `Spans` of each.
         n_best_size: the most answers.
 
     Returns:
@@ -156,8 +136,8 @@ def answer_by_spans(
     """Computes answers from the logits of a `SpanModel`.
 
     Args:
-        questions: `finetuning.question_answering.data.Question`s.
-        windows: all their `finetuning.question_answering.windows.ContextWindow`s.
+        questions: `data.Question`s.
+        windows: all their `windows.ContextWindow`s.
         outputs: (start logits, end logits) of each window, arrays [T or more].
         n_best_size: the most candidates of each question, in addition to "no answer".
         max_answer_length: the most pieces of an answer.
@@ -169,7 +149,11 @@ def answer_by_spans(
     """
     answered = PredictedAnswers({}, {}, {})
     for question, group in by_question(questions, windows, outputs):
-        spans = [all_spans(window, *logits, max_answer_length) for window, logits in group]
+        spans = []
+        for window, (starts, ends) in group:
+            begin, end = allowed_spans(window, max_answer_length)  # [N] each
+            scores = starts[window.first + begin], ends[window.first + end]
+            spans.append(Spans(begin, end, *scores))
         nbest = best_candidates(question.context, [w for w, _ in group], spans, n_best_size)
         best = nbest[0] if nbest else Candidate("", NO_ANSWER_SCORE, NO_ANSWER_SCORE)
         if version_2_with_negative:
@@ -186,11 +170,8 @@ def answer_by_beams(questions, windows, outputs, n_best_size, max_answer_length)
     """Computes answers from the beams of a `BeamSpanModel`.
 
     Args:
-        questions: `finetuning.question_answering.data.Question`s.
-        windows: all their `finetuning.question_answering.windows.ContextWindow`s.
+        questions, windows, n_best_size, max_answer_length: as for `answer_by_spans`.
         outputs: for each window the beams that `beam_spans` takes, with cls_logits, a scalar.
-        n_best_size: the most candidates of each question.
-        max_answer_length: the most pieces of an answer.
 
     Returns:
         `PredictedAnswers`; null_odds are the lowest cls_logits of all windows.
@@ -215,14 +196,9 @@ def by_question(questions, windows, outputs):
 
 
 def with_threshold(answered, threshold):
-    """The answers, "" where null_odds are above a threshold.
+    """The answers of `PredictedAnswers`, id -> text: "" where null_odds are above the threshold.
 
-    Args:
-        answered: `PredictedAnswers`.
-        threshold: a number; None: every question is answered.
-
-    Returns:
-        A dict from ids to texts.
+    If the threshold is None, every question is answered.
     """
     if threshold is None or not answered.null_odds:
         return dict(answered.texts)
@@ -260,12 +236,8 @@ def write_answers(folder, answered, threshold=None, score_name="logit"):
         contents["null_odds"] = answered.null_odds
     paths = [os.path.join(folder, f"{name}.json") for name in contents]
     for path, content in zip(paths, contents.values(), strict=True):
-        _write_json(path, content)
+        text = json.dumps(content, indent=4, ensure_ascii=False) + "\n"
+        with atomic_write(path) as file:
+            # Python's escape of a lone surrogate is valid JSON too.
+            file.write(text.encode("utf-8", "backslashreplace"))
     return paths
-
-
-def _write_json(path, content):
-    """Writes readable JSON; Python's escape of a lone surrogate is valid JSON too."""
-    text = json.dumps(content, indent=4, ensure_ascii=False) + "\n"
-    with atomic_write(path) as file:
-        file.write(text.encode("utf-8", "backslashreplace"))

@@ -12,7 +12,8 @@ from bert_tf.dropout import Dropout
 from bert_tf.encoder import EncoderModel
 from bert_tf.layers import LayerNorm, call_block, gather_positions, initializer
 from bert_tf.objective import Loss, Objective
-from finetuning.question_answering.span_head import SPAN_LOSSES, span_sums, weighted_sums
+from finetuning.classification.head import weighted_sums
+from finetuning.question_answering.span_head import SPAN_LOSSES, span_sums
 
 # Our variables (paths below the model's own name) -> Google's.
 BEAM_NAMES = {
@@ -168,8 +169,7 @@ class BeamSpanModel(EncoderModel):
             inputs: the encoder's inputs with p_mask, a dict of [B, T] integers; p_mask is 1 where
                 no answer may be. With start_positions [B], ends are computed for these starts;
                 without it for the best starts.
-            training: whether dropout is on.
-            run_block: see `bert_tf.layers`.
+            training, run_block: as for the encoder.
 
         Returns:
             A dict in float32 at least: "cls_logits" [B]; the higher, the less likely an answer
@@ -216,7 +216,8 @@ def answerable_losses(outputs, batch):
 
 
 def beam_sums(outputs, batch):
-    """As `span_sums`, for a batch with is_impossible [B]; also "answerable_loss" and so on."""
+    """`span_sums`, and the `weighted_sums` "answerable_..." of `answerable_losses`."""
     correct = ops.equal(outputs["cls_logits"] > 0, ops.cast(batch["is_impossible"], "bool"))
     losses = answerable_losses(outputs, batch)
-    return {**span_sums(outputs, batch), **weighted_sums("answerable", losses, correct, batch)}
+    answerable = weighted_sums("answerable", losses, batch["span_weights"], correct)
+    return {**span_sums(outputs, batch), **answerable}

@@ -10,7 +10,7 @@ import zipfile
 import numpy as np
 
 from bert_common.atomic_write import atomic_write
-from finetuning.question_answering.windows import EncodedQuestion, count_workers, encode_questions
+from finetuning.question_answering.windows import EncodedQuestion, encode_questions
 
 # To be raised when the same questions would be tokenized, or stored, differently.
 CACHE_VERSION = 1
@@ -30,8 +30,7 @@ def load_or_encode(path, tokenizer, questions, max_query_length):
     encoded = _load(path, fingerprint)
     if encoded is not None:
         return encoded, True
-    contexts = sum(1 for _ in itertools.groupby(questions, lambda entry: entry.context))
-    encoded = encode_questions(tokenizer, questions, max_query_length, count_workers(contexts))
+    encoded = encode_questions(tokenizer, questions, max_query_length)
     _save(path, fingerprint, encoded)
     return encoded, False
 

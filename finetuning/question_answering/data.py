@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from bert_common.errors import InputError
 from bert_common.json_text import read_json
-from finetuning.readers import shortened
+from finetuning.readers import json_field, shortened
 from tokenization.vocabulary import read_bytes
 
 
@@ -28,17 +28,11 @@ class Question(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class QuestionDataset:
-    """The questions of a run, and the benchmark whose rules score the answers.
+    """The questions of a run, and the benchmark whose rules score the answers."""
 
-    Attributes:
-        benchmark: a key of `finetuning.question_answering.scores.BENCHMARKS`.
-        version_2_with_negative: whether there may be questions without an answer.
-        files: split -> what `read_questions` returned for its file.
-    """
-
-    benchmark: str
-    version_2_with_negative: bool
-    files: dict
+    benchmark: str  # a key of `finetuning.question_answering.scores.BENCHMARKS`
+    version_2_with_negative: bool  # whether there may be questions without an answer
+    files: dict  # split -> what `read_questions` returned for its file
 
     @property
     def splits(self):
@@ -65,8 +59,8 @@ def read_questions(path, version_2_with_negative=False, with_answers=True):
             then have them.
 
     Returns:
-        A list of `Question`s, and how many answers were not where the file says; for those the
-        nearest occurrence in the text was taken.
+        A list of `Question`s, and how many answers were not where the file says; these were
+        replaced by the nearest occurrence in the text.
 
     Raises:
         InputError: the file is missing, empty, not JSON or of another format; two questions share
@@ -76,20 +70,20 @@ def read_questions(path, version_2_with_negative=False, with_answers=True):
     content = read_json(read_bytes(path), path)
     questions, places, moved = [], {}, 0
     for paragraph, where in _paragraphs(content, path):
-        context = _field(paragraph, "context", str, where)
-        for number, entry in enumerate(_field(paragraph, "qas", list, where), 1):
+        context = json_field(paragraph, "context", str, where)
+        for number, entry in enumerate(json_field(paragraph, "qas", list, where), 1):
             here = f"{where} question {number}"
             name = "guid" if isinstance(entry, dict) and "id" not in entry else "id"  # KLUE-MRC
-            key = str(_field(entry, name, (str, int), here))
+            key = str(json_field(entry, name, (str, int), here))
             here = f"{path} question {key!r}"
             if key in places:
                 raise InputError(f"{here} must be there once. Received: {places[key]}, {where}")
             places[key] = where
-            text = _field(entry, "question", str, here)
+            text = json_field(entry, "question", str, here)
             impossible = bool(entry.get("is_impossible", False))
             answers = ()
             if with_answers:
-                entries = _field(entry, "answers", list, here)
+                entries = json_field(entry, "answers", list, here)
                 answers, more = _answers(entries, context, here)
                 moved += more
                 _check_answered(answers, impossible, version_2_with_negative, here)
@@ -123,34 +117,16 @@ def _paragraphs(content, path):
         )
     for number, article in enumerate(content["data"], 1):
         where = f"{path} article {number}"
-        for index, paragraph in enumerate(_field(article, "paragraphs", list, where), 1):
+        for index, paragraph in enumerate(json_field(article, "paragraphs", list, where), 1):
             yield paragraph, f"{where} paragraph {index}"
-
-
-def _field(entry, name, kind, where):
-    """A value of a JSON object, which must exist and be of a type."""
-    if not isinstance(entry, dict):
-        raise InputError(f"{where} must be an object. Received: {shortened(entry)}")
-    if name not in entry:
-        raise InputError(f"{where} must have {name!r}. Received: {', '.join(entry)}")
-    if not isinstance(entry[name], kind) or isinstance(entry[name], bool):
-        kinds = kind if isinstance(kind, tuple) else (kind,)
-        raise InputError(
-            f"{where}: {name!r} must be {' or '.join(_KINDS[k] for k in kinds)}. "
-            f"Received: {shortened(entry[name])}"
-        )
-    return entry[name]
-
-
-_KINDS = {str: "a string", int: "a whole number", list: "a list"}
 
 
 def _answers(entries, context, where):
     """The `Answer`s, and how many of them were not where the file says."""
     answers, moved = [], 0
     for entry in entries:
-        text = _field(entry, "text", str, where)
-        start = _field(entry, "answer_start", int, where)
+        text = json_field(entry, "text", str, where)
+        start = json_field(entry, "answer_start", int, where)
         if not text.strip():
             raise InputError(f"{where}: an answer must have a text. Received: {text!r}")
         if start < 0 or not context.startswith(text, start):

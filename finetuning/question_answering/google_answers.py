@@ -43,11 +43,11 @@ def answer_as_google(
         tokenizer: the `FullTokenizer` that the windows were made with.
 
     Returns:
-        `finetuning.question_answering.answers.PredictedAnswers`.
+        `answers.PredictedAnswers`.
     """
     answered = PredictedAnswers({}, {}, {})
     for question, group in by_question(questions, windows, outputs):
-        words = ContextWords(question.context)
+        words = split_words(question.context)
         spans = []  # (score, window, first piece in the row, last piece, start, end logit)
         for window, logits in group:
             spans += _spans(window, *logits, n_best_size, max_answer_length)
@@ -82,10 +82,8 @@ def _spans(window, start_logits, end_logits, n_best_size, max_answer_length):
     for start in _best(start_logits, n_best_size):
         for end in _best(end_logits, n_best_size):
             first, last = start - window.first, end - window.first
-            if (
-                0 <= first <= last < min(count, first + max_answer_length)
-                and (window.is_max_context[first])
-            ):
+            valid = 0 <= first <= last < min(count, first + max_answer_length)
+            if valid and window.is_max_context[first]:
                 scores = float(start_logits[start]), float(end_logits[end])
                 yield sum(scores), window, first, last, *scores
 
@@ -95,32 +93,27 @@ def _best(logits, count):
     return np.argsort(-logits, kind="stable")[:count].tolist()
 
 
-class ContextWords:
-    """The words of a context.
-
-    Attributes:
-        words: the parts between `WORD_SEPARATORS`.
-        index_at: for each character the index of its word.
-    """
-
-    def __init__(self, context):
-        self.words, self.index_at = [], []
-        inside = False
-        for character in context:
-            if character in WORD_SEPARATORS:
-                inside = False
-            elif inside:
-                self.words[-1] += character
-            else:
-                self.words.append(character)
-                inside = True
-            self.index_at.append(len(self.words) - 1)
+def split_words(context):
+    """The words of a context, and for each of its characters the index of the word."""
+    words, index_at = [], []
+    inside = False
+    for character in context:
+        if character in WORD_SEPARATORS:
+            inside = False
+        elif inside:
+            words[-1] += character
+        else:
+            words.append(character)
+            inside = True
+        index_at.append(len(words) - 1)
+    return words, index_at
 
 
 def _text(window, first, last, words, tokenizer):
-    """The answer between two pieces of a window."""
-    indices = [words.index_at[window.spans[piece][0]] for piece in (first, last)]
-    original = " ".join(words.words[indices[0] : indices[1] + 1])
+    """The answer between two pieces of a window; `words` is what `split_words` returned."""
+    words, index_at = words
+    begin, end = (index_at[window.spans[piece][0]] for piece in (first, last))
+    original = " ".join(words[begin : end + 1])
     ids = window.ids[window.first + first : window.first + last + 1].tolist()
     joined = " ".join(tokenizer.convert_ids_to_tokens(ids))
     predicted = " ".join(joined.replace(" ##", "").replace("##", "").split())
@@ -130,7 +123,7 @@ def _text(window, first, last, words, tokenizer):
 def find_original_text(predicted, original, tokenizer):
     """Finds the part of the original words that was tokenized to the predicted text.
 
-    Google's get_final_text.
+    As Google's get_final_text.
 
     Args:
         predicted: pieces, joined to a text.
@@ -144,15 +137,12 @@ def find_original_text(predicted, original, tokenizer):
     tokenized = " ".join(tokenizer.basic_tokens(original))
     start = tokenized.find(predicted)
     # The positions of non-space characters: the i-th of one text is the i-th of the other.
-    ours = [place for place, character in enumerate(original) if character != " "]
-    theirs = {
-        place: number
-        for number, place in enumerate(
-            p for p, character in enumerate(tokenized) if character != " "
-        )
-    }
+    ours, theirs = (
+        [place for place, character in enumerate(text) if character != " "]
+        for text in (original, tokenized)
+    )
     ends = start, start + len(predicted) - 1
-    if start < 0 or len(ours) != len(theirs) or not all(end in theirs for end in ends):
+    if start < 0 or len(ours) != len(theirs) or not set(ends) <= set(theirs):
         return original
-    first, last = (ours[theirs[end]] for end in ends)
+    first, last = (ours[theirs.index(end)] for end in ends)
     return original[first : last + 1]

@@ -56,9 +56,7 @@ def _f1(answer, gold):
 
 def rouge_w(answer, gold):
     """F1 of the longest substring that two normalised texts have in common."""
-    match = difflib.SequenceMatcher(None, answer, gold).find_longest_match(
-        0, len(answer), 0, len(gold)
-    )
+    match = difflib.SequenceMatcher(None, answer, gold).find_longest_match()
     return _harmonic_mean(match.size, len(answer), len(gold))
 
 
@@ -93,7 +91,7 @@ def score_each(questions, answers, benchmark, version_2_with_negative):
     """Computes two scores of every question, each the best over its true answers.
 
     Args:
-        questions: `finetuning.question_answering.data.Question`s.
+        questions: `data.Question`s.
         answers: a dict from ids to texts.
         benchmark: a key of `BENCHMARKS`.
         version_2_with_negative: whether "" is the true answer of questions that have none, and
@@ -114,11 +112,9 @@ def score_each(questions, answers, benchmark, version_2_with_negative):
         )
     exact, overlap = {}, {}
     for question in questions:
+        golds = gold_texts(question, rules, version_2_with_negative)
         exact[question.id], overlap[question.id] = score_text(
-            answers[question.id],
-            gold_texts(question, rules, version_2_with_negative),
-            rules,
-            version_2_with_negative,
+            answers[question.id], golds, rules, version_2_with_negative
         )
     return exact, overlap
 
@@ -135,26 +131,18 @@ def score_text(text, golds, rules, version_2_with_negative):
     """Computes exact match and overlap of an answer, each the best over the true ones."""
     answer = rules.normalize(text)
     exact = max((float(answer == gold) for gold in golds), default=0.0)
-    overlap = max(
-        (
-            float(answer == gold)
-            if version_2_with_negative and not (answer and gold)
-            else rules.overlap(answer, gold)
-            for gold in golds
-        ),
-        default=0.0,
-    )
+    overlap = 0.0
+    for gold in golds:
+        empty = version_2_with_negative and not (answer and gold)
+        overlap = max(overlap, float(answer == gold) if empty else rules.overlap(answer, gold))
     return exact, overlap
 
 
 def score_answers(questions, answers, benchmark="squad"):
     """Scores answers where every question has one, as in SQuAD 1.1 and KorQuAD 1.0.
 
-    Args:
-        questions, answers, benchmark: as for `score_each`.
-
-    Returns:
-        A dict: "exact_match" and "f1" ("rouge_w" for KLUE-MRC), in per cent.
+    The arguments are those of `score_each`. Returns a dict: "exact_match" and "f1" ("rouge_w" for
+    KLUE-MRC), in per cent.
     """
     exact, overlap = score_each(questions, answers, benchmark, False)
     name = BENCHMARKS[benchmark].overlap_name
@@ -203,7 +191,7 @@ def best_threshold(questions, answers, scores, null_odds):
     the threshold is 0 if it is best to answer none.
 
     Args:
-        questions: `finetuning.question_answering.data.Question`s.
+        questions: `data.Question`s.
         answers: a dict from ids to texts.
         scores: id -> the score of that answer, from 0 to 1.
         null_odds: id -> number.

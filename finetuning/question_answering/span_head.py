@@ -13,6 +13,7 @@ from bert_tf.encoder import EncoderModel
 from bert_tf.layers import call_block
 from bert_tf.objective import Loss, Objective
 from bert_tf.pretraining import cross_entropy
+from finetuning.classification.head import ProjectionHead, weighted_sums
 
 # Our variables (paths below the model's own name) -> Google's.
 SPAN_NAMES = {
@@ -20,49 +21,16 @@ SPAN_NAMES = {
     "head/output_bias": "cls/squad/output_bias",
 }
 
-# As in both reference repositories: not the configuration's initializer_range.
-INITIAL_STDDEV = 0.02
-
 # The losses of the objective, by name.
 SPAN_LOSSES = {"span": Loss(labels=("start_positions", "end_positions"), weights="span_weights")}
-
-
-class SpanHead(keras.layers.Layer):
-    """A projection to a start and an end logit per token; its weights are [2, H], as Google's.
-
-    It computes in float32 at least: in bfloat16 neighbouring logits around 4 are 0.03 apart.
-    """
-
-    def __init__(self, hidden_size, dtype_policy, name):
-        # The precision of the weights, which is float32 under a mixed policy.
-        super().__init__(name=name, dtype=dtype_policy.variable_dtype)
-        self.hidden_size = hidden_size
-
-    def build(self, input_shape=None):
-        # autocast=False: these keep their precision inside a model that computes in bfloat16.
-        self.output_weights = self.add_weight(
-            name="output_weights",
-            shape=(2, self.hidden_size),
-            initializer=keras.initializers.TruncatedNormal(stddev=INITIAL_STDDEV),
-            autocast=False,
-        )
-        self.output_bias = self.add_weight(
-            name="output_bias", shape=(2,), initializer="zeros", autocast=False
-        )
-
-    def call(self, x):
-        """[B, T, H] -> start logits [B, T] and end logits [B, T]."""
-        x = ops.cast(x, self.variable_dtype)
-        logits = ops.matmul(x, ops.transpose(self.output_weights)) + self.output_bias  # [B, T, 2]
-        return logits[..., 0], logits[..., 1]  # [B, T] each
 
 
 @keras.saving.register_keras_serializable(package="finetuning")
 class SpanModel(EncoderModel):
     """An encoder with BERT's head for SQuAD, which is also ALBERT's for SQuAD 1.1.
 
-    `load_google_checkpoint(model.encoder, prefix)` loads a pre-trained encoder and leaves the head
-    new, `load_google_checkpoint(model, prefix)` loads the head too.
+    The head is a projection to a start and an end logit per token. Checkpoints are loaded as for
+    `finetuning.classification.head.SequenceClassifier`.
 
     Args:
         encoder: a `BertModel` or an `AlbertModel`.
@@ -76,7 +44,7 @@ class SpanModel(EncoderModel):
 
     def __init__(self, encoder, name="spans", **kwargs):
         super().__init__(encoder, name, **kwargs)
-        self.head = SpanHead(self.config.hidden_size, self.dtype_policy, name="head")
+        self.head = ProjectionHead(self.config.hidden_size, 2, None, self.dtype_policy, name="head")
         self.build()
 
     def build(self, input_shape=None):
@@ -92,57 +60,32 @@ class SpanModel(EncoderModel):
 
         Args:
             inputs: the encoder's inputs, a dict of [B, T] integers; rows must not be packed.
-            training: whether dropout is on.
-            run_block: see `bert_tf.layers`.
+            training, run_block: as for the encoder.
 
         Returns:
             A dict: "start_logits" and "end_logits" [B, T] in float32 at least.
         """
         x = self.encoder(inputs, training=training, run_block=run_block)["sequence_output"]
-        start_logits, end_logits = self.head(x)  # [B, T] each
-        return {"start_logits": start_logits, "end_logits": end_logits}
+        logits = self.head(x)  # [B, T, 2]
+        return {"start_logits": logits[..., 0], "end_logits": logits[..., 1]}  # [B, T] each
 
 
 def span_losses(outputs, batch):
-    """The loss of every example's answer, in float32 at least.
+    """The loss of every example's answer, [B] in float32 at least.
 
     Args:
         outputs: what `SpanModel` returns, or `BeamSpanModel` with start_positions.
         batch: start_positions and end_positions [B].
-
-    Returns:
-        [B].
     """
     start = cross_entropy(batch["start_positions"], outputs["start_logits"])
     return (start + cross_entropy(batch["end_positions"], outputs["end_logits"])) * 0.5
 
 
 def span_sums(outputs, batch):
-    """Sums from which loss and accuracy follow, no matter how a batch is split.
-
-    Args:
-        outputs: as for `span_losses`.
-        batch: start_positions, end_positions and span_weights [B].
-
-    Returns:
-        A dict of scalars: "span_loss", "span_correct" (both ends are correct), "span_weight".
-    """
-    correct = [
-        ops.equal(ops.cast(batch[f"{end}_positions"], "int32"), _argmax(outputs[f"{end}_logits"]))
-        for end in ("start", "end")
-    ]
-    return weighted_sums("span", span_losses(outputs, batch), ops.logical_and(*correct), batch)
-
-
-def _argmax(logits):
-    return ops.cast(ops.argmax(logits, axis=-1), "int32")
-
-
-def weighted_sums(name, losses, correct, batch):
-    """Sums over the examples of a batch: NAME_loss, NAME_correct and NAME_weight."""
-    weights = ops.cast(batch["span_weights"], losses.dtype)
-    return {
-        f"{name}_loss": ops.sum(losses * weights),
-        f"{name}_correct": ops.sum(ops.cast(correct, losses.dtype) * weights),
-        f"{name}_weight": ops.sum(weights),
-    }
+    """The `weighted_sums` "span_..." of `span_losses`; correct answers have both ends correct."""
+    correct = True
+    for end in ("start", "end"):
+        predictions = ops.argmax(outputs[f"{end}_logits"], axis=-1)  # [B]
+        positions = ops.cast(batch[f"{end}_positions"], predictions.dtype)
+        correct = ops.logical_and(correct, ops.equal(predictions, positions))
+    return weighted_sums("span", span_losses(outputs, batch), batch["span_weights"], correct)

@@ -8,7 +8,7 @@ import re
 
 import numpy as np
 
-from bert_tf.summaries.markdown import escape_markdown
+from bert_tf.summaries.markdown import as_markdown_table
 from bert_tf.summaries.reporter import Illustrations
 from finetuning.examples import Examples
 from finetuning.question_answering.answers import (
@@ -19,6 +19,7 @@ from finetuning.question_answering.answers import (
 )
 from finetuning.question_answering.beam_head import DROPOUT, BeamSpanModel
 from finetuning.question_answering.cache import load_or_encode
+from finetuning.question_answering.data import QuestionDataset
 from finetuning.question_answering.google_answers import answer_as_google
 from finetuning.question_answering.scores import (
     BENCHMARKS,
@@ -39,34 +40,21 @@ _SENTENCE_ENDS = re.compile(r"(?<=[.?!…。])\s+|\n+")
 
 @dataclasses.dataclass(frozen=True)
 class QuestionAnswering:
-    """The `finetuning.downstream_task.DownstreamTask` of run_squad.
+    """The `finetuning.downstream_task.DownstreamTask` of run_squad."""
 
-    Attributes:
-        dataset: a `data.QuestionDataset`.
-        tokenizer: the model's.
-        max_length: the most pieces of a window.
-        doc_stride, max_query_length: as for `finetuning.question_answering.windows`.
-        n_best_size, max_answer_length: as for `finetuning.question_answering.answers`.
-        threshold: the answer is "" if null_odds are above it.
-        beams: how many starts, and ends of each, a `BeamSpanModel` keeps; None: a `SpanModel`.
-        train_cache, predict_cache: files for the tokenized questions; see `cache`.
-        dropout: the rate of dropout in the head of a `BeamSpanModel`.
-        google_answers: whether answers are chosen and extracted by `google_answers`.
-    """
-
-    dataset: object
-    tokenizer: object
-    max_length: int
-    doc_stride: int
-    max_query_length: int
-    n_best_size: int
-    max_answer_length: int
-    threshold: float
-    beams: tuple | None
-    train_cache: str
+    dataset: QuestionDataset
+    tokenizer: object  # the model's
+    max_length: int  # the most pieces of a window
+    doc_stride: int  # by how many pieces a window begins after the previous one
+    max_query_length: int  # the most pieces of a question; more are cut off
+    n_best_size: int  # the most candidates of each question, in addition to "no answer"
+    max_answer_length: int  # the most pieces of an answer
+    threshold: float  # the answer is "" if null_odds are above it
+    beams: tuple | None  # how many starts, and ends of each, a beam keeps; None: a `SpanModel`
+    train_cache: str  # files for the tokenized questions; see `cache`
     predict_cache: str
-    dropout: float = DROPOUT
-    google_answers: bool = False
+    dropout: float = DROPOUT  # in the head of a `BeamSpanModel`
+    google_answers: bool = False  # whether answers are chosen and extracted by `google_answers`
     # The last outputs that were turned into answers, and these answers.
     _answered: list = dataclasses.field(default_factory=list, init=False, repr=False)
     # The last examples whose reachable scores were computed, and these scores.
@@ -81,7 +69,6 @@ class QuestionAnswering:
 
     @property
     def best_by(self):
-        """(name, higher is better): the result that chooses the best checkpoint."""
         best = "best_" if self.dataset.version_2_with_negative else ""
         return f"eval_{best}{self.overlap_name}", True
 
@@ -126,10 +113,8 @@ class QuestionAnswering:
 
         lengths = np.array([len(window.ids) for window in windows])
         ids = [raw[window.question].id for window in windows]
-        return Examples(
-            lengths, make_batch, ids, raw,
-            windowing=(encoded, windows), epoch_size=len(raw) - left_out,
-        )  # fmt: skip
+        windowing, questions = (encoded, windows), len(raw) - left_out
+        return Examples(lengths, make_batch, ids, raw, windowing=windowing, epoch_size=questions)
 
     def answers(self, examples, outputs):
         """The `finetuning.question_answering.answers.PredictedAnswers` for a model's outputs."""
@@ -211,23 +196,16 @@ class QuestionAnswering:
         )
         wrong = [entry for entry in examples.raw if overlap[entry.id] < 1]
         wrong.sort(key=lambda entry: (overlap[entry.id], -answered.nbest[entry.id][0].score))
-        lines = [
-            f"| question | true | predicted | {self.overlap_name} | text |",
-            "|---|---|---|---|---|",
-        ]
+        rows = []
         for entry in wrong[:SHOWN_MISTAKES]:
             true = " / ".join(dict.fromkeys(answer.text for answer in entry.answers))
-            cells = (entry.question, true, texts[entry.id], f"{overlap[entry.id]:.2f}",
-                     surroundings(entry))  # fmt: skip
-            lines.append(f"| {' | '.join(map(escape_markdown, cells))} |")
-        return Illustrations({"most_wrong": "\n".join(lines)}, {})
+            score, text = f"{overlap[entry.id]:.2f}", surroundings(entry)
+            rows.append((entry.question, true, texts[entry.id], score, text))
+        header = ("question", "true", "predicted", self.overlap_name, "text")
+        return Illustrations({"most_wrong": as_markdown_table(rows, header)}, {})
 
     def write_predictions(self, directory, split, examples, outputs):
-        """Writes predictions.json, nbest_predictions.json and, for SQuAD 2.0, null_odds.json.
-
-        Returns:
-            The paths.
-        """
+        """Writes predictions.json, nbest_predictions.json and, for SQuAD 2.0, null_odds.json."""
         answered = self.answers(examples, outputs)
         threshold = self.threshold if self.dataset.version_2_with_negative else None
         return write_answers(

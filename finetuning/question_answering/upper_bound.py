@@ -21,8 +21,8 @@ def best_scores(questions, windows, max_answer_length, benchmark, version_2_with
     scores is the highest that any model can reach.
 
     Args:
-        questions: `finetuning.question_answering.data.Question`s.
-        windows: all their `finetuning.question_answering.windows.ContextWindow`s.
+        questions: `data.Question`s.
+        windows: all their `windows.ContextWindow`s.
         max_answer_length: the most pieces of an answer.
         benchmark, version_2_with_negative: as for `scores.score_each`.
 
@@ -88,10 +88,10 @@ def _bounds(context, spans, gold, rules):
         context: the text of the spans.
         spans: [N, 2].
         gold: a true answer, normalised.
-        rules: `finetuning.question_answering.scores.Rules`.
+        rules: `scores.Rules`.
 
     Returns:
-        [N]
+        [N].
     """
     units = rules.units(gold)
     wanted = collections.Counter(unit.casefold() for unit in units)

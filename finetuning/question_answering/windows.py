@@ -37,25 +37,15 @@ class EncodedQuestion(NamedTuple):
 
 
 class ContextWindow(NamedTuple):
-    """A row: [CLS] question [SEP] part of the context [SEP].
+    """A row: [CLS] question [SEP] part of the context [SEP]."""
 
-    Attributes:
-        question: the index of its question.
-        ids: [T] int32.
-        first: where the context begins in the row, Q + 2.
-        spans: [W, 2] int32, first character and end of each of its pieces in the context.
-        is_max_context: [W] bool: whether of all windows this one shows the piece with the most
-            context on both sides.
-        start_position, end_position: the first and the last piece of the answer in the row; both
-            0, that is [CLS], if the answer is not in this window, or not known.
-        is_impossible: whether it is not.
-    """
-
-    question: int
-    ids: np.ndarray
-    first: int
-    spans: np.ndarray
-    is_max_context: np.ndarray
+    question: int  # the index of its question
+    ids: np.ndarray  # [T] int32
+    first: int  # where the context begins in the row, Q + 2
+    spans: np.ndarray  # [W, 2] int32, first character and end of each of its pieces in the context
+    is_max_context: np.ndarray  # [W] bool: whether no window shows more of a piece's context
+    # The first and the last piece of the answer in the row; both 0, that is [CLS], and
+    # `is_impossible` true, if the answer is not in this window or not known.
     start_position: int
     end_position: int
     is_impossible: bool
@@ -74,19 +64,14 @@ class ContextWindow(NamedTuple):
         return mask
 
 
-def count_workers(contexts):
-    """How many worker processes pay off for tokenizing so many contexts."""
-    return min(available_cores(), 1 + contexts // CONTEXTS_PER_WORKER)
-
-
-def encode_questions(tokenizer, questions, max_query_length, workers=1):
+def encode_questions(tokenizer, questions, max_query_length, workers=None):
     """Tokenizes questions and contexts; each context once.
 
     Args:
         tokenizer: has `encode` and `encode_with_offsets`.
         questions: `data.Question`s; those about the same text are neighbours.
         max_query_length: the most pieces of a question; more are cut off.
-        workers: how many processes share the work; with one it is done in this process.
+        workers: as for `encode_groups`.
 
     Returns:
         A list of `EncodedQuestion`s, one for each question.
@@ -98,24 +83,25 @@ def encode_questions(tokenizer, questions, max_query_length, workers=1):
     return encode_groups(_encode_task, groups, max_query_length, tokenizer, workers)
 
 
-def encode_groups(encode, groups, limit, tokenizer, workers):
+def encode_groups(encode, groups, limit, tokenizer, workers=None):
     """Encodes groups of texts in worker processes.
 
     Args:
         encode: a task of `start_workers`, whose plan is (lists of groups, `limit`); returns a list.
         groups: each a context with the questions about it.
-        limit: how many pieces of a question `encode` keeps.
+        limit: the most pieces of a question that `encode` keeps.
         tokenizer: what `encode` tokenizes with.
-        workers: how many processes share the work; with one it is done in this process.
+        workers: how many processes share the work, which one does without starting another; None:
+            as many as pay off.
 
     Returns:
         The concatenated lists that `encode` returned, in order.
     """
     tasks = [groups[i : i + CONTEXTS_PER_TASK] for i in range(0, len(groups), CONTEXTS_PER_TASK)]
+    workers = workers or min(available_cores(), 1 + len(groups) // CONTEXTS_PER_WORKER)
+    workers = min(workers, len(tasks))
     with (
-        start_workers(
-            (tasks, limit), tokenizer, min(workers, len(tasks)), FEWER_CORES, (__name__,)
-        ) as run,
+        start_workers((tasks, limit), tokenizer, workers, FEWER_CORES, (__name__,)) as run,
         progress("encoding", len(groups), "contexts") as bar,
     ):
         done = {}
@@ -142,7 +128,7 @@ def make_windows(questions, encoded, tokenizer, max_seq_length, doc_stride, trai
     """Makes the windows of all questions, as google-research/bert run_squad.py.
 
     Args:
-        questions: `finetuning.question_answering.data.Question`s.
+        questions: `data.Question`s.
         encoded: an `EncodedQuestion` for each question.
         tokenizer: has [CLS] and [SEP].
         max_seq_length: the largest T.
@@ -150,8 +136,8 @@ def make_windows(questions, encoded, tokenizer, max_seq_length, doc_stride, trai
         training: whether to locate the first answer of every question.
 
     Returns:
-        A list of `ContextWindow`s, in the order of the questions, and how many questions were left
-        out of it: in training those whose answer has no piece, such as control characters.
+        A list of `ContextWindow`s, in the order of the questions, and how many questions have
+        none: in training those whose answer has no piece, such as control characters.
 
     Raises:
         InputError: a question leaves no room for the context, or the stride is below 1.
@@ -214,9 +200,7 @@ def max_context_windows(starts, lengths, length):
 
     As google-research/bert: a window's score is the number of pieces before the piece or after it,
     whichever is smaller, plus a hundredth of the window's length; of equal ones the first wins.
-
-    Returns:
-        [C] indices of windows.
+    Returns their indices, [C].
     """
     places = np.arange(length)
     scores = np.full((len(starts), length), -np.inf)  # [windows, C]
@@ -227,12 +211,7 @@ def max_context_windows(starts, lengths, length):
 
 
 def answer_pieces(spans, answer):
-    """The first and the last piece that share a character with the answer; None if none does.
-
-    Args:
-        spans: [C, 2].
-        answer: a `finetuning.question_answering.data.Answer`.
-    """
+    """The first and the last piece, of `spans` [C, 2], in a `data.Answer`; None without any."""
     end = answer.start + len(answer.text)
     pieces = np.flatnonzero((spans[:, 0] < end) & (spans[:, 1] > answer.start))
     return (int(pieces[0]), int(pieces[-1])) if len(pieces) else None

@@ -1,4 +1,4 @@
-"""Chooses how much a fine-tuning compiles, by the work ahead of it."""
+"""Chooses how much of a fine-tuning to compile, by the work that it has to do."""
 
 import math
 
@@ -17,9 +17,9 @@ def compiling_cost(values, config, task, split, counts):
     Args:
         values: `FinetuneFlags`.
         config: the model's configuration.
-        task: what the model learns.
+        task: the `DownstreamTask`.
         split: a key of `counts`.
-        counts: split -> how many examples it has.
+        counts: split -> number of examples.
     """
     steps = _updates(values, counts) if values.do_train else 0
     if split == "train" and values.do_train:
@@ -47,12 +47,8 @@ def lengths_of_batches(values, config, task, split, lengths, counts):
     A training that ends before its batches are sorted has one.
 
     Args:
-        values: `FinetuneFlags`.
-        config: the model's configuration.
-        task: what the model learns.
-        split: a key of `counts`.
-        lengths: of the split's examples.
-        counts: split -> how many examples it has.
+        values, config, task, split, counts: as for `compiling_cost`.
+        lengths: those of the split's examples, in pieces.
     """
     cost = compiling_cost(values, config, task, split, counts)
     trained = split == "train" and values.do_train
@@ -65,10 +61,8 @@ def compile_less_if_short(values, config, task, counts):
     """Leaves out what takes longer than it saves: XLA, and on a CPU TensorFlow's graph optimizer.
 
     Args:
-        values: `FinetuneFlags`.
-        config: the model's configuration.
-        task: what the model learns.
-        counts: split -> how many examples it has; empty where a model is only exported.
+        values, config, task: as for `compiling_cost`.
+        counts: split -> number of examples; empty where a model is only exported.
 
     Returns:
         What --xla means: "off" instead of "auto" in a short job.
@@ -80,6 +74,6 @@ def compile_less_if_short(values, config, task, counts):
     if values.xla == "on" or cost <= XLA_GAIN * values.max_seq_length:
         return values.xla
     if not tf.config.list_physical_devices("GPU"):
-        # It takes about a second for a step's graph, and changes little in what a CPU computes.
+        # It takes about a second for a step's graph, and hardly speeds up a CPU.
         tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
     return "off"

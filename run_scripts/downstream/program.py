@@ -1,4 +1,4 @@
-"""What a downstream task's program consists of, and what it does up to TensorFlow's import."""
+"""Runs the program of a downstream task up to the import of TensorFlow."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -19,33 +19,22 @@ HELD_OUT_SHARE = 0.05
 
 
 class Program(NamedTuple):
-    """What the program of one kind of task consists of.
+    """The parts of the program of one kind of task."""
 
-    Attributes:
-        task_flags: the flags that the model's folder remembers.
-        read_data: (flags) -> a data set with `splits`, a dict split -> whether it has labels.
-        read_split: (dataset, split, data_dir) -> a list of examples, and a dict of how many rows
-            were changed or dropped: for example "left out (short)" -> 3. Needs no TensorFlow.
-        make_task: (flags, dataset, configuration, tokenizer) -> the task.
-        changeable: the task flags that may differ from those that the model was trained with.
-        uses_libraries: whether its metrics come from optional libraries.
-    """
-
-    task_flags: tuple
+    task_flags: tuple  # the flags that the model's folder records
+    # (flags) -> a data set with `splits`, a dict split -> whether it has labels.
     read_data: Callable
+    # (dataset, split, data_dir) -> a list of examples, and a dict of how many rows were changed or
+    # dropped: for example "left out (short)" -> 3. Needs no TensorFlow.
     read_split: Callable
-    make_task: Callable
+    make_task: Callable  # (flags, dataset, configuration, tokenizer) -> the `DownstreamTask`
+    # The task flags that may differ from those that the model was trained with.
     changeable: tuple = ("max_seq_length",)
-    uses_libraries: bool = True
+    uses_libraries: bool = True  # whether its metrics come from optional libraries
 
 
 def finetune(given, program):
-    """The whole program: checks what can be checked, then trains, evaluates, predicts.
-
-    Args:
-        given: the program's `FinetuneFlags`, as parsed.
-        program: a `Program`.
-    """
+    """Runs a `Program` with `FinetuneFlags` as parsed: checks, trains, evaluates, predicts."""
     job = make_job(given, program)
     flags = job.flags
     make_writable(flags.output_dir, "--output_dir must be a directory that can be written")
@@ -61,15 +50,7 @@ def finetune(given, program):
 
 
 def read_splits(job, read_split):
-    """Reads every split that is needed.
-
-    Args:
-        job: the `DownstreamJob`.
-        read_split: as `Program` has it.
-
-    Returns:
-        A dict: split -> a list of examples.
-    """
+    """Reads every split that a `DownstreamJob` needs: a dict split -> a list of examples."""
     flags, dataset, splits = job.flags, job.dataset, job.dataset.splits
     measured = measured_splits(dataset)
     chief = job.cluster is None or job.cluster.is_chief
@@ -101,7 +82,7 @@ def read_splits(job, read_split):
 
 
 def hold_out(examples):
-    """Splits a list of training examples: those to train on, and `HELD_OUT_SHARE` of them."""
+    """Splits a list of examples into those to train on and `HELD_OUT_SHARE` of them."""
     if len(examples) < 2:
         raise InputError(
             "--eval_every_steps holds out training examples where a task has no dev split: "

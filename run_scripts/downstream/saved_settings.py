@@ -1,4 +1,4 @@
-"""What the folder of a fine-tuned model remembers of its flags, and how a later run uses it."""
+"""Fills in flags from the settings that a fine-tuned model's folder has saved."""
 
 import dataclasses
 import os
@@ -7,11 +7,11 @@ from bert_common.errors import InputError
 from bert_common.json_text import read_json
 from bert_tf.checkpoint_files import latest_checkpoint
 from run_scripts.flags.declaration import PerModel, value_type
+from run_scripts.flags.tokenizer import source_of
 from run_scripts.model_folder import (
-    CONFIG_NAMES,
     SETTINGS_FILE,
+    config_flag,
     fill_in_model,
-    find_config,
     find_folder,
     folder_of,
 )
@@ -19,12 +19,11 @@ from tokenization.vocabulary import read_bytes
 
 
 def fill_in_saved_model(given, task_flags, changeable):
-    """Fills in what --model_dir holds, then what --output_dir remembers, where no flag was given.
+    """Fills in what --model_dir holds, then what --output_dir has saved, where no flag was given.
 
     Args:
         given: `FinetuneFlags` of a program, as parsed.
-        task_flags: the flags that a model's folder remembers.
-        changeable: those of them that may differ from what the model was trained with.
+        task_flags, changeable: as in `Program`.
 
     Returns:
         `FinetuneFlags`.
@@ -55,10 +54,8 @@ def fill_in_saved_model(given, task_flags, changeable):
                 f"--{name} must be what the model in {folder} was trained with: {saved[name]}. "
                 f"Received: {value}"
             )
-    if not any(getattr(values, f"{model_type}_config_file") for model_type in CONFIG_NAMES):
-        model_type, config = find_config(folder)
-        filled[f"{model_type}_config_file"] = config
-    if not (values.tokenizer_dir or values.vocab_file or values.spm_model_file):
+    filled |= config_flag(values, folder)
+    if not source_of(values):
         filled["tokenizer_dir"] = folder
     return dataclasses.replace(values, **filled)
 
@@ -66,8 +63,8 @@ def fill_in_saved_model(given, task_flags, changeable):
 def _fill_in_model_dir(given):
     """Fills in what --model_dir holds where no other flag names it.
 
-    Without --do_train that is the fine-tuned model, unless the folder is a pre-trained model's and
-    --output_dir holds a fine-tuned one: the command of a training works without its --do_train.
+    Not the weights of a pre-trained model without --do_train, if --output_dir holds a fine-tuned
+    one: a training's command works without its --do_train.
     """
     filled = fill_in_model(given)
     if given.do_train or not given.model_dir or not latest_checkpoint(given.output_dir):
@@ -78,14 +75,7 @@ def _fill_in_model_dir(given):
 
 
 def _check_types(values, names, saved, path):
-    """Refuses values of another type than their flags have: somebody has edited the file.
-
-    Args:
-        values: `FinetuneFlags` of a program.
-        names: the flags that a model's folder remembers.
-        saved: their values.
-        path: the file.
-    """
+    """Refuses saved values of another type than their flags have: somebody has edited the file."""
     for field in dataclasses.fields(values):
         value = saved.get(field.name)
         if field.name not in names or value is None:
@@ -95,15 +85,15 @@ def _check_types(values, names, saved, path):
             choices and value not in choices
         ):
             raise InputError(
-                f"{path} must be as it was written: {field.name} must be "
+                f"{path} must not be edited: {field.name} must be "
                 f"{' or '.join(choices or [kind.__name__])}. Received: {value!r}"
             )
 
 
 def read_settings(values):
-    """The folder of the fine-tuned model and what it remembers; None and None if there is none.
+    """The folder of the fine-tuned model and its saved settings; None and None if there is none.
 
-    Without --do_train that is the folder of the weights, if --init_checkpoint names any.
+    Without --do_train that is the folder of --init_checkpoint, if it is given.
     """
     folders = [values.output_dir]
     if values.init_checkpoint and not values.do_train:

@@ -39,12 +39,12 @@ from run_scripts.session import Session, Workload, open_session
 
 
 def run(job, task, splits, folders, refusal):
-    """Everything that computes: one training, or several with different seeds.
+    """Trains once, or several times with different seeds; or evaluates and predicts only.
 
     Args:
         job: a `DownstreamJob`.
-        task: what the model learns.
-        splits: split -> its examples, as they were read.
+        task: the `DownstreamTask`.
+        splits: split -> its examples, as `read_splits` returned them.
         folders, refusal: what `training_folders` yielded.
     """
     flags = job.flags
@@ -75,23 +75,19 @@ def run(job, task, splits, folders, refusal):
 
 
 def encode(task, splits):
-    """The `Examples` of each split, made of those that were read."""
+    """Encodes the examples of each split as `Examples`."""
     examples = {}
     for split, read in splits.items():
         examples[split] = task.encode(read, split == "train")
         if not len(examples[split].lengths):
             raise InputError(
-                f"{split} must hold an example that the tokenizer makes pieces of. Received: "
-                f"{len(read)} without any"
+                f"{split} must hold an example that gives pieces. Received: {len(read)} without any"
             )
     return examples
 
 
 def boundaries_of_splits(job, task, examples):
-    """The lengths that the batches of each split are cut to.
-
-    Each split has its own: its results must not depend on which other splits are read.
-    """
+    """The lengths that a split's batches are cut to, whichever other splits are read."""
     counts = {split: e.count for split, e in examples.items()}
     return {
         split: job.boundaries
@@ -101,7 +97,7 @@ def boundaries_of_splits(job, task, examples):
 
 
 def run_seeds(fine_tuning):
-    """Trains with several seeds, each in a folder of its own; writes mean and deviation."""
+    """Trains with several seeds, each in its own folder; writes mean and standard deviation."""
     job, results = fine_tuning.job, []
     for number, folder in enumerate(output_dirs(job.flags)):
         os.makedirs(folder, exist_ok=True)
@@ -109,7 +105,7 @@ def run_seeds(fine_tuning):
         flags = dataclasses.replace(job.flags, random_seed=seed, output_dir=folder)
         one_seed = dataclasses.replace(job, flags=flags)
         results.append(dataclasses.replace(fine_tuning, job=one_seed).run())
-        if results[-1] is None:  # a signal: the same command continues from there
+        if results[-1] is None:  # after a signal
             return
     if fine_tuning.session.chief:
         show_seeds(job.flags, results)
@@ -132,27 +128,15 @@ def show_seeds(flags, results):
 
 @dataclasses.dataclass(frozen=True)
 class FineTuning:
-    """A model's training on a task with one seed, or the use of a trained one.
+    """A model's training on a task with one seed, or the use of a trained model."""
 
-    Attributes:
-        job: the `DownstreamJob`; its flags name seed and folder.
-        session: the `Session`.
-        task: what the model learns.
-        examples: split -> its `Examples`.
-        boundaries: split -> the lengths that its batches are cut to.
-        folders: those that are trained in: path -> its `TrainingFolder`; empty in workers that
-            write nothing.
-        positions: how many positions are trained, for the folder to remember; None if that is not
-            known.
-    """
-
-    job: DownstreamJob
+    job: DownstreamJob  # its flags name seed and folder
     session: Session
-    task: object
-    examples: dict
-    boundaries: dict
-    folders: dict
-    positions: int | None
+    task: object  # the `DownstreamTask`
+    examples: dict  # split -> its `Examples`
+    boundaries: dict  # split -> the lengths that its batches are cut to
+    folders: dict  # path -> `TrainingFolder`; empty in workers that write nothing
+    positions: int | None  # how many positions are trained; None if unknown
 
     def run(self):
         """Trains, evaluates, predicts, exports; returns the results, or None after a signal."""
@@ -183,7 +167,7 @@ class FineTuning:
         return results
 
     def build(self, steps, warmup):
-        """The model, with an optimizer where it is trained: a `TrainingState` at step 0."""
+        """Builds the model, with an optimizer if it is trained; returns a `TrainingState`."""
         job, schedule = self.job, None
         if steps is not None:
             schedule = WarmupPolynomialDecay(job.flags.learning_rate, steps, warmup)
@@ -197,9 +181,8 @@ class FineTuning:
 
     def train(self, state, steps, predictor):
         """Trains to the last step; returns whether a signal ended it."""
-        flags, config, examples = self.job.flags, self.job.config, self.examples["train"]
-        boundaries = self.boundaries["train"]
-        evaluator = None
+        flags, config, evaluator = self.job.flags, self.job.config, None
+        examples, boundaries = self.examples["train"], self.boundaries["train"]
         if flags.eval_every_steps:
             split = "dev" if "dev" in self.examples else "held_out"
             evaluator = self.evaluator(predictor, split)
@@ -214,40 +197,34 @@ class FineTuning:
             Workload(config, len(examples.lengths), boundaries[-1], rows=self.task.rows),
             evaluator,
             texts={
-                "configuration": as_markdown_table(dataclasses.asdict(config)),
-                "flags": as_markdown_table(given),
+                "configuration": as_markdown_table(dataclasses.asdict(config).items()),
+                "flags": as_markdown_table(given.items()),
             },
             folder=self.folders.get(flags.output_dir),
             describe=self.describe,
         )
 
     def load(self, state):
-        """Sets the weights to evaluate and predict with; returns which ones they are."""
+        """Loads the weights to evaluate and predict with; returns a description of them."""
         flags = self.job.flags
-        folder = flags.output_dir
-        best = latest_checkpoint(os.path.join(folder, BEST_FOLDER))
+        best = latest_checkpoint(os.path.join(flags.output_dir, BEST_FOLDER))
         if flags.do_train and not (best and flags.eval_every_steps):
-            return f"step {state.step}, {latest_checkpoint(folder)}"
+            return f"step {state.step}, {latest_checkpoint(flags.output_dir)}"
         source = best if flags.do_train else find_fine_tuned(flags)
         report = load_google_checkpoint(state.model, source)
         state.step = step_of(source)
         return str(report)
 
     def evaluator(self, predictor, split):
-        """Evaluates the model on a split."""
-        return TaskEvaluator(
-            self.task,
-            predictor,
-            self.examples[split],
-            self.job.flags.eval_batch_size,
-            self.boundaries[split],
-        )
+        """The evaluator of the model on a split."""
+        examples, batch_size = self.examples[split], self.job.flags.eval_batch_size
+        return TaskEvaluator(self.task, predictor, examples, batch_size, self.boundaries[split])
 
     def evaluate(self, state, predictor):
-        """Evaluates the model on every split with labels; the first one's results lead.
+        """Evaluates the model on every split with labels, the main one first.
 
         Returns:
-            The results, and the model's outputs: split -> them.
+            The results by name, and a dict split -> the model's outputs.
         """
         flags, session, results, outputs = self.job.flags, self.session, {}, {}
         first, *others = measured_splits(self.task.dataset)
@@ -267,14 +244,14 @@ class FineTuning:
                     if name.startswith("eval_")
                 }
         session.print_results(results)
-        session.print(f"  (eval: on {first}; baseline: a trivial prediction, the same for all)")
+        session.print(f"  (eval: on {first}; baseline: the same prediction for every example)")
         if session.chief:
             write_evaluation(flags.output_dir, results, state.step, illustrations)
             session.print(f"written to {write_results(flags.output_dir, results)}")
         return results, outputs
 
     def predict(self, predictor, outputs):
-        """Writes the predictions for a split; those of its evaluation if there was one."""
+        """Writes the predictions for a split, reusing the outputs of its evaluation."""
         flags, session = self.job.flags, self.session
         split = split_to_predict(flags, self.task.dataset.splits)
         predicted = outputs.get(split) or predictor(
@@ -287,16 +264,10 @@ class FineTuning:
             session.print(f"predictions written to {', '.join(paths)}")
 
     def export(self, state):
-        """Writes a SavedModel into --export_dir."""
+        """Writes a text classifier's SavedModel into --export_dir, a flag of its program alone."""
         flags = self.job.flags
-        path = export_classifier(
-            state.model,
-            flags.max_seq_length,
-            flags.export_dir,
-            flags.threshold_to_export,
-            self.describe,
-        )
-        self.session.print(f"exported to {path}")
+        sizes = flags.max_seq_length, flags.export_dir, flags.threshold_to_export
+        self.session.print(f"exported to {export_classifier(state.model, *sizes, self.describe)}")
 
     def describe(self, folder):
         """Writes configuration, tokenizer and task beside the checkpoints."""

@@ -1,4 +1,4 @@
-"""Declares the flags of create_pretraining_data, and checks them as far as no text is needed."""
+"""The flags of create_pretraining_data, with the checks that need no text."""
 
 import dataclasses
 import glob
@@ -100,7 +100,7 @@ class CreateDataFlags(TokenizerFlags):
     )
     ngram: int = flag(
         PerModel(1, 3),
-        "Mask up to so many consecutive words (or pieces).",
+        "The most consecutive words (or pieces) to mask together.",
         least=1,
         most=LONGEST_NGRAM,
     )
@@ -190,13 +190,10 @@ def is_given(flags, name):
 
 
 def choose_objective(flags):
-    """Chooses the objective, and the defaults that go with it, by the flags that are given.
+    """Chooses the objective and its defaults by the flags that are given: `ObjectiveDefaults`.
 
     Args:
         flags: `CreateDataFlags` as parsed, with `PerModel` values.
-
-    Returns:
-        `ObjectiveDefaults`.
 
     Raises:
         InputError: --objective and --random_next_sentence contradict each other.
@@ -230,19 +227,10 @@ def choose_objective(flags):
 
 
 def resolve_defaults(flags, model_type):
-    """Fills in the flags that are not given, by the model and by other flags.
-
-    Args:
-        flags: `CreateDataFlags` as parsed.
-        model_type: "bert" or "albert".
-
-    Returns:
-        `CreateDataFlags` without `PerModel` values.
-    """
-    chosen = {}
+    """Fills in the flags that are not given, by the model type and by other flags."""
     if flags.masking == "dynamic" and not is_given(flags, "dupe_factor"):
-        chosen["dupe_factor"] = 1
-    flags = dataclasses.replace(resolve_model_defaults(flags, model_type), **chosen)
+        flags = dataclasses.replace(flags, dupe_factor=1)
+    flags = resolve_model_defaults(flags, model_type)
     if flags.max_predictions_per_seq is not None:
         return flags
     number = GOOGLES_PREDICTIONS
@@ -251,25 +239,18 @@ def resolve_defaults(flags, model_type):
     return dataclasses.replace(flags, max_predictions_per_seq=number)
 
 
-def check_task_index(flags):
-    """Checks that --task_index is below --num_tasks.
+def check_engine(flags):
+    """Checks that the flags of engines and tasks suit each other.
 
     Raises:
-        InputError: it is not.
+        InputError: a flag of the other engine is given, --spark_master is missing, or --task_index
+            is not below --num_tasks.
     """
     if flags.task_index >= flags.num_tasks:
         raise InputError(
             "--task_index must be below --num_tasks. Received: "
             f"--task_index={flags.task_index}, --num_tasks={flags.num_tasks}"
         )
-
-
-def check_engine(flags):
-    """Checks that the flags suit the engine.
-
-    Raises:
-        InputError: a flag of the other engine is given, or --spark_master is missing.
-    """
     if flags.engine == "spark" and not flags.spark_master:
         raise InputError("--engine=spark must come with --spark_master. Received: no address")
     if flags.engine != "spark" and flags.spark_master:

@@ -11,6 +11,7 @@ import types
 import typing
 
 from bert_common.errors import InputError
+from run_scripts.flags.limits import MOST_STEPS
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,7 +23,7 @@ class PerModel:
 
 
 def both(value):
-    """A `PerModel` of one value, which unlike a plain default can be told from a given value."""
+    """A `PerModel` of one value: unlike a plain default it differs from every given value."""
     return PerModel(value, value)
 
 
@@ -48,8 +49,10 @@ def flag(
             working folder too.
         choices: the allowed values, for a string flag.
         least, above: the lower bound, included or excluded; every number has one of the two.
-        most, below: the upper bound, included or excluded; likewise.
+        most, below: the upper bound, included or excluded. Without either: `MOST_STEPS`.
     """
+    if below is None and (least, above) != (None, None):
+        most = MOST_STEPS if most is None else most
     bounds = {"least": least, "above": above, "most": most, "below": below}
     given = {name: bound for name, bound in bounds.items() if bound is not None}
     return dataclasses.field(

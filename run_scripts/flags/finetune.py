@@ -2,10 +2,9 @@
 
 import dataclasses
 import os
-import re
 
 from bert_common.errors import InputError
-from bert_tf.checkpoint_files import exists, latest_checkpoint
+from bert_tf.checkpoint_files import exists
 from finetuning.inputs import SHORTEST
 from run_scripts.flags.declaration import PerModel, check_bounds, flag
 from run_scripts.flags.limits import (
@@ -18,13 +17,18 @@ from run_scripts.flags.limits import (
     MOST_STEPS,
 )
 from run_scripts.flags.tokenizer import TokenizerFlags
-from run_scripts.flags.training import TrainingFlags, check_training_flags
+from run_scripts.flags.training import (
+    OPTIMIZER_NAMES,
+    TrainingFlags,
+    ascending_numbers,
+    check_training_flags,
+)
 from run_scripts.model_folder import find_checkpoint
 
 
 @dataclasses.dataclass(frozen=True)
 class FinetuneFlags(TokenizerFlags, TrainingFlags):
-    """Everything but the task: see the flags of each program."""
+    """The flags of all fine-tuning programs, which add those of their task."""
 
     data_dir: str = flag(None, "The folder with the task's files.", required=True, is_input=True)
     init_checkpoint: str = flag(
@@ -54,7 +58,7 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
     predict_batch_size: int = flag(
         8, "Examples that are predicted together, over all devices.", least=1, most=LARGEST_BATCH
     )
-    optimizer: str = flag("adamw", "Google's AdamW or LAMB.", choices=("adamw", "lamb"))
+    optimizer: str = flag("adamw", "Google's AdamW or LAMB.", choices=OPTIMIZER_NAMES)
     learning_rate: float = flag(
         5e-5, "The learning rate at the end of the warm-up.", above=0, most=HIGHEST_RATE
     )
@@ -62,48 +66,38 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
         PerModel(3.0, None), "Passes over the training examples.", above=0, most=MOST_EPOCHS
     )
     train_step: int = flag(
-        PerModel(None, 1000),
-        "Updates in all, in place of num_train_epochs.",
-        least=1,
-        most=MOST_STEPS,
+        PerModel(None, 1000), "Updates in all, in place of num_train_epochs.", least=1
     )
     warmup_proportion: float = flag(
         PerModel(0.1, None), "The share of all updates that is warm-up.", least=0, below=1
     )
     warmup_step: int = flag(
-        PerModel(None, 0),
-        "Updates of warm-up, in place of warmup_proportion.",
-        least=0,
-        most=MOST_STEPS,
+        PerModel(None, 0), "Updates of warm-up, in place of warmup_proportion.", least=0
     )
-    save_checkpoints_steps: int = flag(
-        1000, "Updates between two checkpoints.", least=1, most=MOST_STEPS
-    )
+    save_checkpoints_steps: int = flag(1000, "Updates between two checkpoints.", least=1)
     eval_every_steps: int = flag(
         0,
         "Updates between two evaluations while training, which choose the best checkpoint; 0: the "
         "last checkpoint is used. Where a task has no dev split, a twentieth of the training "
         "examples is held out for them.",
         least=0,
-        most=MOST_STEPS,
     )
     patience: int = flag(
         0,
-        "End training after so many evaluations in a row without a better result; 0: never.",
+        "End training after this many evaluations in a row without a better result; 0: never.",
         least=0,
-        most=MOST_STEPS,
     )
     num_seeds: int = flag(
         1,
-        "Train so many times, with --random_seed and the seeds after it, each in its own folder "
-        "in --output_dir; prints mean and standard deviation.",
+        "The number of trainings, with --random_seed and the seeds after it, each in its own "
+        "folder in --output_dir; prints mean and standard deviation.",
         least=1,
         most=MOST_SEEDS,
     )
     bucket_boundaries: str = flag(
         "auto",
         "Lengths that batches are padded to: batches are made of examples of about equal length. "
-        "auto: one to seven, chosen by the examples and by the work ahead, as each is compiled; "
+        "auto: one to seven, chosen by the examples and the amount of work, as each is compiled; "
         "none: all are padded to max_seq_length; or numbers separated by commas.",
     )
     classifier_dropout: float = flag(
@@ -126,8 +120,7 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
 
 def check_finetune_flags(values):
     """Refuses values that cannot work with any files."""
-    # Only some programs have --export_dir.
-    exports = getattr(values, "export_dir", None)
+    exports = getattr(values, "export_dir", None)  # which only some programs have
     if not (values.do_train or values.do_eval or values.do_predict or exports):
         raise InputError("--do_train, --do_eval or --do_predict must be on. Received: all off")
     check_training_flags(values)
@@ -137,7 +130,7 @@ def check_finetune_flags(values):
             "checkpoint in its folder variables, for --init_checkpoint. Received: "
             f"{values.albert_hub_module_handle}"
         )
-    check_bounds(values)  # again, for values that a model's folder remembers
+    check_bounds(values)  # again, for values from a model's folder
     if values.random_seed + values.num_seeds - 1 > MAX_SEED:
         raise InputError(
             f"--random_seed + --num_seeds must be at most {MAX_SEED + 1}. Received: "
@@ -154,12 +147,22 @@ def check_finetune_flags(values):
         )
 
 
+def refuse_feature_flags(values, head_input):
+    """Refuses --freeze_encoder and --feature_layers, for a head whose input is fixed."""
+    if values.freeze_encoder or values.feature_layers:
+        raise InputError(
+            "--freeze_encoder and --feature_layers must not be given: this head reads the "
+            f"{head_input} and trains with the encoder. Received: "
+            f"--freeze_encoder={values.freeze_encoder}, --feature_layers={values.feature_layers}"
+        )
+
+
 def resolve_steps(values, given):
-    """Sets the other one of two flags with the same meaning to None where one was given.
+    """Where one of two flags with the same meaning was given, sets the other to None.
 
     Args:
-        values: `FinetuneFlags`, its `PerModel` resolved.
-        given: the same as parsed.
+        values: `FinetuneFlags`, its `PerModel` values resolved.
+        given: the same, as parsed.
     """
     for one, other in (("num_train_epochs", "train_step"), ("warmup_proportion", "warmup_step")):
         chosen = [name for name in (one, other) if not isinstance(getattr(given, name), PerModel)]
@@ -172,12 +175,7 @@ def resolve_steps(values, given):
 
 
 def training_steps(values, examples):
-    """How many updates a training makes, and how many of them are warm-up.
-
-    Args:
-        values: `FinetuneFlags` of `resolve_steps`.
-        examples: how many there are to train on.
-    """
+    """The updates for a number of training examples, and how many of them are warm-up."""
     steps = values.train_step
     if steps is None:
         steps = int(examples / values.train_batch_size * values.num_train_epochs)
@@ -193,14 +191,13 @@ def training_steps(values, examples):
 
 
 def read_boundaries(text, longest):
-    """The lengths of --bucket_boundaries, ascending, `longest` the last; None for "auto"."""
+    """The lengths of --bucket_boundaries, ascending up to `longest`; None for "auto"."""
     if text == "auto":
         return None
     if text in ("none", ""):
         return (longest,)
-    parts = [part.strip() for part in text.split(",")]
-    lengths = [int(part) if re.fullmatch(r"\d{1,5}", part) else 0 for part in parts]
-    if lengths != sorted(set(lengths)) or not 1 <= lengths[0] <= lengths[-1] <= longest:
+    lengths = ascending_numbers(text)
+    if not lengths or lengths[-1] > longest:
         raise InputError(
             "--bucket_boundaries must be auto, none, or ascending lengths up to --max_seq_length. "
             f"Received: {text}, --max_seq_length={longest}"
@@ -208,15 +205,20 @@ def read_boundaries(text, longest):
     return tuple(sorted({*lengths, longest}))
 
 
-def read_feature_layers(values, config):
-    """The numbers of --feature_layers; none without it."""
-    if not values.feature_layers:
-        return ()
-    return read_layers("feature_layers", values.feature_layers, config)
+def head_options(values, config):
+    """The maximum length, the dropout rate, whether the encoder is frozen, the layers to read."""
+    layers = ()
+    if values.feature_layers:
+        layers = read_layers("feature_layers", values.feature_layers, config)
+    return values.max_seq_length, values.classifier_dropout, values.freeze_encoder, layers
 
 
 def read_layers(name, text, config):
-    """The numbers of the flag --NAME, each a layer that the model has."""
+    """The layers that a flag lists; `name` is the flag's.
+
+    Raises:
+        InputError: one is not a layer of the model.
+    """
     number = config.num_hidden_layers * getattr(config, "inner_group_num", 1)
     try:
         layers = [int(part) for part in text.split(",")]
@@ -231,7 +233,7 @@ def read_layers(name, text, config):
 
 
 def find_fine_tuned(values):
-    """The checkpoint to evaluate or predict with when nothing is trained."""
+    """The checkpoint to evaluate, predict or export with when nothing is trained."""
     source = values.init_checkpoint or values.output_dir
     if exists(source):
         return source
@@ -243,17 +245,6 @@ def find_fine_tuned(values):
     )
 
 
-def check_initial(values):
-    """Refuses an --init_checkpoint that is not there."""
-    prefix = values.init_checkpoint
-    if prefix and not exists(prefix) and not latest_checkpoint(values.output_dir):
-        inside = find_checkpoint(prefix) if os.path.isdir(prefix) else None
-        raise InputError(
-            f"--init_checkpoint must name a checkpoint, that is a file {prefix}.index. "
-            f"Received: no such file{f'; did you mean {inside} ?' if inside else ''}"
-        )
-
-
 def output_dirs(values):
     """The folders that are trained in: one, or one for each of several seeds."""
     if values.num_seeds == 1:
@@ -263,10 +254,10 @@ def output_dirs(values):
 
 
 def measured_splits(dataset):
-    """The splits that a model can be evaluated on; the first one's results lead."""
+    """The splits that a model can be evaluated on, the main one first."""
     return [name for name, labelled in dataset.splits.items() if labelled and name != "train"]
 
 
 def split_to_predict(values, splits):
-    """What --predict_split says, or test, or dev."""
+    """The split to predict: that of --predict_split, else test, else dev."""
     return values.predict_split or ("test" if "test" in splits else "dev")

@@ -23,20 +23,19 @@ def expand(arguments, inputs):
         inputs: the names of the flags whose values are files or folders to read.
 
     Returns:
-        A list of arguments without --flagfile, with paths as they were found.
+        A list of arguments without --flagfile, with the paths at which files were found.
 
     Raises:
         InputError: a flag file is missing, malformed, or names itself.
     """
-    return list(_expand(list(arguments), inputs, None, ()))
+    return list(_expand(arguments, inputs, None, ()))
 
 
 def _expand(arguments, inputs, folder, outer):
-    """Yields arguments.
+    """Yields the arguments of a command line or a flag file.
 
     Args:
-        arguments: those of the command line, or the lines of a flag file.
-        inputs: as `expand` has it.
+        arguments, inputs: as for `expand`.
         folder: the flag file's; None for the command line.
         outer: the flag files that are being read.
     """
@@ -57,7 +56,7 @@ def _expand(arguments, inputs, folder, outer):
 
 
 def _split(argument):
-    """The dashes of an argument, its flag's name, whether it has a value, the value."""
+    """Splits an argument: its dashes, its flag's name, whether it has a value, the value."""
     name = argument.lstrip("-")
     dashes = argument[: len(argument) - len(name)]
     name, equals, value = name.partition("=")
@@ -89,14 +88,11 @@ def _read(named, inputs, folder, outer):
 
 
 def find_input(value, folder=None):
-    """Where files to read lie.
+    """Finds files to read; a path that exists nowhere is returned unchanged.
 
     Args:
         value: a path, or paths, globs or checkpoint prefixes separated by commas.
         folder: that of the flag file that names them, or None.
-
-    Returns:
-        The value, each part of it as it was found; a part that exists nowhere is unchanged.
     """
     if _exists(value):
         return value

@@ -44,20 +44,19 @@ GROUPS = {
     GENERAL: ("random_seed",),
 }  # fmt: skip
 
-# How the help of a flag begins that is only there for Google's command lines.
+# How the help begins of a flag that exists only for Google's command lines.
 COMPATIBILITY = "For command lines of Google's programs"
 _COMPATIBLE = ("Accepted ", "Has no effect ", "Another name ", "Refused:")
 
-# Shown only by --helpfull.
+# Flags of the reference programs that have an effect only on a TPU; shown only by --helpfull.
 TPU = "For TPUs, without effect here"
-_TPU_FLAGS = (
-    "use_tpu", "tpu_name", "tpu_zone", "gcp_project", "master", "num_tpu_cores",
-    "iterations_per_loop", "use_one_hot_embeddings",
+TPU_FLAGS = (
+    "tpu_name", "tpu_zone", "gcp_project", "master", "num_tpu_cores", "iterations_per_loop",
 )  # fmt: skip
 
 REQUIRED = "Required"
 
-# program's flags -> a command line, without the program
+# Class of flags -> a command line, without the program.
 EXAMPLES = {
     "BuildVocabFlags": "--input_file='data/*.txt' --output_dir=data/vocab --vocab_size=32000",
     "CreateDataFlags": "--input_file='data/*.txt' --output_file=output/train.tfrecord "
@@ -88,16 +87,10 @@ EXAMPLES = {
 
 
 def group_of(name, help, required):
-    """The heading that a flag is shown under.
-
-    Args:
-        name: the flag's.
-        help: its help text.
-        required: whether a run without it is refused.
-    """
+    """The heading for a flag with this name and help text, required or not."""
     if required:
         return REQUIRED
-    if name in _TPU_FLAGS:
+    if name in ("use_tpu", *TPU_FLAGS, "use_one_hot_embeddings"):
         return TPU
     if help.startswith(_COMPATIBLE):
         return COMPATIBILITY

@@ -3,7 +3,8 @@
 Anything larger is a typing error, and would fill the memory or take forever.
 """
 
-# Updates, evaluations, checkpoints: what an int32 holds, more than any training has.
+# Updates, evaluations, checkpoints: what an int32 holds, more than any training has. The upper
+# bound of every flag that declares no other.
 MOST_STEPS = 2**31 - 1
 
 # The largest batches that BERT was trained with have 65,536 examples.
@@ -21,7 +22,7 @@ MOST_PROCESSES = 4096
 # GPUs of a machine.
 MOST_DEVICES = 1024
 
-# What the seeds of TensorFlow and of the training step have room for.
+# The seeds of TensorFlow and of the training step are int32.
 MAX_SEED = 2**31 - 1
 
 # More passes over the examples teach a model nothing.
@@ -30,7 +31,7 @@ MOST_EPOCHS = 1_000_000
 # A rate of 1 is too high for both optimizers.
 HIGHEST_RATE = 1000
 
-# Seeds to average over: more tell nothing new.
+# Seeds to average over: more add nothing.
 MOST_SEEDS = 1000
 
 # Answers to a question: nobody reads more.

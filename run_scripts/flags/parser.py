@@ -36,14 +36,15 @@ from run_scripts.flags.help_groups import (
     TPU,
     group_of,
 )
+from run_scripts.flags.limits import MOST_STEPS
 from run_scripts.flags.paths import check_paths
 
 
 def run_program(program, flags_class, argv=None):
-    """Parses the command line, calls `program(values)`, turns bad input into one line.
+    """Parses the command line and calls `program(values)`.
 
     Returns:
-        The exit status: 0, or 1 after one line on standard error.
+        The exit status: 0, or 1 after one line about bad input on standard error.
     """
     try:
         values = parse(flags_class, sys.argv if argv is None else argv)
@@ -64,8 +65,8 @@ def run_program(program, flags_class, argv=None):
         return status
 
 
-# Errors that the user can fix: no such file, no permission, a full or failing disk, a folder for a
-# file, a name that is too long.
+# Errors that the user can fix: no such file, no permission, a full or failing disk, a folder in
+# place of a file, a name that is too long.
 _ORDINARY_ERRNO = {
     errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT, errno.EROFS,
     errno.EISDIR, errno.ENOTDIR, errno.EFBIG, errno.EIO, errno.ENAMETOOLONG, errno.ELOOP,
@@ -90,6 +91,7 @@ _LONGEST_MESSAGE = 1500
 
 
 def _complain(message):
+    """Prints a message as one line on standard error; returns the exit status."""
     line = " ".join(str(message).split())
     if len(line) > _LONGEST_MESSAGE:
         line = f"{line[:1200]} [...] {line[-200:]}"
@@ -109,7 +111,7 @@ LOGGING_FLAGS = ("logtostderr", "alsologtostderr", "verbosity", "v", "stderrthre
 
 
 def _with_values(argv):
-    """Gives logging flags without a value one, as they are declared with values and not read."""
+    """Gives logging flags without a value one: they are declared with values, and never read."""
     alone = {f"{dashes}{name}" for dashes in ("-", "--") for name in LOGGING_FLAGS}
     return [f"{argument}=true" if argument in alone else argument for argument in argv]
 
@@ -165,23 +167,18 @@ def define_flags(flags_class, values):
     for field in dataclasses.fields(flags_class):
         default = None if isinstance(field.default, PerModel) else field.default
         arguments = {"default": default, "help": field.metadata["help"], "flag_values": values}
-        kind = value_type(field)
+        define = _DEFINITIONS[value_type(field)]
         if field.metadata["choices"]:
-            absl_flags.DEFINE_enum(
-                field.name, enum_values=list(field.metadata["choices"]), **arguments
-            )
-        elif kind is bool:
-            absl_flags.DEFINE_boolean(field.name, **arguments)
-        elif kind is int:
-            absl_flags.DEFINE_integer(field.name, **arguments)
-        elif kind is float:
-            absl_flags.DEFINE_float(field.name, **arguments)
-        else:
-            absl_flags.DEFINE_string(field.name, **arguments)
+            define, arguments["enum_values"] = absl_flags.DEFINE_enum, field.metadata["choices"]
+        define(field.name, **arguments)
 
 
-# `--help` does not show bounds from here on.
-_NO_LIMIT = 2**31 - 1
+_DEFINITIONS = {
+    bool: absl_flags.DEFINE_boolean,
+    int: absl_flags.DEFINE_integer,
+    float: absl_flags.DEFINE_float,
+    str: absl_flags.DEFINE_string,
+}
 
 _PACKAGE = __name__.split(".")[0]
 
@@ -242,7 +239,7 @@ def _help_lines(field):
         shown = "not set" if default is None else f"default: {_shown(default)}"
     kind = field.metadata["choices"] or [value_type(field).__name__]
     bounds = field.metadata["bounds"].values()
-    if kind == ["int"] and bounds and max(bounds) < _NO_LIMIT:
+    if kind == ["int"] and bounds and max(bounds) < MOST_STEPS:
         kind = [" to ".join(map(str, bounds))]
     return _described(f"{field.name}=<{'|'.join(kind)}>  ({shown})", field.metadata["help"])
 

@@ -40,7 +40,7 @@ def check_paths(values):
 
 
 def split_list(text):
-    """The parts of a list separated by commas; "\\," is a comma that belongs to its part."""
+    """The parts of a comma-separated list; "\\," is a comma inside a part."""
     parts = re.split(r"(?<!\\),", text)
     return [part.strip().replace("\\,", ",") for part in parts if part.strip()]
 
@@ -49,9 +49,9 @@ def expand_globs(patterns, flag_name):
     """The files that a comma-separated list of paths and globs names, in sorted order.
 
     Args:
-        patterns: for example "a.txt,more/*.txt". A path that exists as it stands is that file,
-            whatever characters it holds; elsewhere "\\," stands for a comma in a name.
-        flag_name: the flag it came from, for the error.
+        patterns: for example "a.txt,more/*.txt". A path that exists is that file, whatever
+            characters it holds; elsewhere "\\," is a comma in a name.
+        flag_name: the flag that holds the patterns, for the error.
 
     Raises:
         InputError: one of the patterns matches no file.

@@ -2,18 +2,22 @@
 
 import dataclasses
 import hashlib
-import os
-import re
 import warnings
 
 from bert_common.errors import InputError
-from bert_tf.checkpoint_files import exists, latest_checkpoint
+from bert_tf.checkpoint_files import latest_checkpoint
 from create_pretraining_data.records.metadata import read_sidecar, sidecar_path, tokenizer_beside
 from run_scripts.flags.declaration import PerModel, flag
-from run_scripts.flags.limits import HIGHEST_RATE, LARGEST_BATCH, LONGEST_SEQUENCE, MOST_STEPS
+from run_scripts.flags.limits import HIGHEST_RATE, LARGEST_BATCH, LONGEST_SEQUENCE
 from run_scripts.flags.tokenizer import TokenizerFlags, open_tokenizer
-from run_scripts.flags.training import TrainingFlags, check_training_flags
-from run_scripts.model_folder import check_table, find_checkpoint, find_tokenizer
+from run_scripts.flags.training import (
+    OPTIMIZER_NAMES,
+    TrainingFlags,
+    ascending_numbers,
+    check_checkpoint,
+    check_training_flags,
+)
+from run_scripts.model_folder import check_table, find_tokenizer
 from tokenization import load_tokenizer
 from tokenization.vocabulary import load_vocabulary, read_bytes
 
@@ -51,9 +55,8 @@ class PretrainFlags(TrainingFlags):
     )
     do_lower_case: bool = flag(
         None,
-        "Whether the tokenizer of a released model in --model_dir lower-cases. Without it: what "
-        "its name says (uncased_..., multi_cased_...), or false if its vocabulary has capital "
-        "letters.",
+        "Whether the tokenizer of a released model in --model_dir lower-cases. Without it: as its "
+        "name says (uncased_..., multi_cased_...), or false if its vocabulary has capital letters.",
     )
     max_seq_length: int = flag(
         PerModel(128, 512),
@@ -79,7 +82,7 @@ class PretrainFlags(TrainingFlags):
         most=LARGEST_BATCH,
     )
     optimizer: str = flag(
-        PerModel("adamw", "lamb"), "Google's AdamW or LAMB.", choices=("adamw", "lamb")
+        PerModel("adamw", "lamb"), "Google's AdamW or LAMB.", choices=OPTIMIZER_NAMES
     )
     learning_rate: float = flag(
         PerModel(5e-5, 0.00176),
@@ -90,17 +93,11 @@ class PretrainFlags(TrainingFlags):
     poly_power: float = flag(
         1.0, "The power of the polynomial decay of the learning rate.", above=0, most=100
     )
-    num_train_steps: int = flag(
-        PerModel(100000, 125000), "Updates in all.", least=1, most=MOST_STEPS
-    )
-    num_warmup_steps: int = flag(
-        PerModel(10000, 3125), "Updates of linear warm-up.", least=0, most=MOST_STEPS
-    )
-    start_warmup_step: int = flag(
-        0, "The update at which the warm-up begins.", least=0, most=MOST_STEPS
-    )
+    num_train_steps: int = flag(PerModel(100000, 125000), "Updates in all.", least=1)
+    num_warmup_steps: int = flag(PerModel(10000, 3125), "Updates of linear warm-up.", least=0)
+    start_warmup_step: int = flag(0, "The update at which the warm-up begins.", least=0)
     save_checkpoints_steps: int = flag(
-        PerModel(1000, 5000), "Updates between two checkpoints.", least=1, most=MOST_STEPS
+        PerModel(1000, 5000), "Updates between two checkpoints.", least=1
     )
     eval_input_file: str = flag(
         None,
@@ -108,12 +105,9 @@ class PretrainFlags(TrainingFlags):
         is_input=True,
     )
     eval_every_steps: int = flag(
-        0,
-        "Updates between two evaluations on --eval_input_file; 0: only one, at the end.",
-        least=0,
-        most=MOST_STEPS,
+        0, "Updates between two evaluations on --eval_input_file; 0: only one, at the end.", least=0
     )
-    max_eval_steps: int = flag(100, "The most batches to evaluate.", least=1, most=MOST_STEPS)
+    max_eval_steps: int = flag(100, "The most batches to evaluate.", least=1)
     bucket_boundaries: str = flag(
         None,
         "Shorter lengths that batches may be cut to, separated by commas, for example 128,256: "
@@ -152,18 +146,12 @@ def check_flags(values):
 
 
 def read_bucket_boundaries(values, record_format):
-    """The lengths that batches may have, ascending; none without --bucket_boundaries.
-
-    Args:
-        values: `PretrainFlags`.
-        record_format: the records' `RecordFormat`.
-    """
+    """The lengths that batches may have, ascending; none without --bucket_boundaries."""
     if not values.bucket_boundaries:
         return ()
     longest = record_format.max_seq_length
-    parts = [part.strip() for part in values.bucket_boundaries.split(",")]
-    lengths = [int(part) if re.fullmatch(r"\d{1,5}", part) else 0 for part in parts]
-    if lengths != sorted(set(lengths)) or not 1 <= lengths[0] <= lengths[-1] < longest:
+    lengths = ascending_numbers(values.bucket_boundaries)
+    if not lengths or lengths[-1] >= longest:
         raise InputError(
             "--bucket_boundaries must be ascending lengths below --max_seq_length. Received: "
             f"{values.bucket_boundaries}, --max_seq_length={longest}"
@@ -200,11 +188,7 @@ def check_vocabulary(values, config):
 
 
 def read_records_tokenizer(config, files):
-    """The tokenizer that lies beside the records, or None.
-
-    Args:
-        config: the model's configuration.
-        files: the record files.
+    """The tokenizer that is stored beside the record files, or None.
 
     Raises:
         InputError: it is not what the records were made with, or larger than the model's table.
@@ -225,39 +209,11 @@ def read_records_tokenizer(config, files):
     return tokenizer
 
 
-LENGTHS = ("max_seq_length", "max_predictions_per_seq")
-
-
-def described_lengths(given, files):
-    """The lengths that the JSON file beside the records says, where no flag was given.
-
-    Args:
-        given: `PretrainFlags`, its `PerModel` not resolved.
-        files: the record files.
-
-    Returns:
-        A dict: flag -> value.
-    """
+def described_lengths(files):
+    """The lengths in the JSON file beside record files, by the names of their flags."""
     described = (read_sidecar(files[0]) or {}).get("record_format", {})
-    return {
-        name: described[name]
-        for name in LENGTHS
-        if name in described and isinstance(getattr(given, name), PerModel)
-    }
-
-
-def evaluation_shape(values, files):
-    """The lengths of held-out records, which may differ from those of the training records.
-
-    Args:
-        values: `PretrainFlags`, resolved.
-        files: the held-out record files.
-
-    Returns:
-        max_seq_length and max_predictions_per_seq: of the JSON file beside them, else of the flags.
-    """
-    described = (read_sidecar(files[0]) or {}).get("record_format", {})
-    return tuple(described.get(name, getattr(values, name)) for name in LENGTHS)
+    names = ("max_seq_length", "max_predictions_per_seq")
+    return {name: described[name] for name in names if name in described}
 
 
 def check_described_tokenizer(values, tokenizer, files):
@@ -266,7 +222,7 @@ def check_described_tokenizer(values, tokenizer, files):
     Args:
         values: `PretrainFlags`.
         tokenizer: that of --tokenizer_dir or --model_dir, or None.
-        files: the record files; those without a JSON file beside them are not checked.
+        files: the record files; one without a JSON file beside it is not checked.
     """
     made_with = {path: (read_sidecar(path) or {}).get("tokenizer", {}) for path in files}
     known = {
@@ -299,15 +255,11 @@ def check_described_tokenizer(values, tokenizer, files):
 
 
 def check_checkpoints(values):
-    """Refuses a checkpoint that is not there, or an evaluation without one."""
-    prefix, newest = values.init_checkpoint, latest_checkpoint(values.output_dir)
-    if prefix and not newest and not exists(prefix):  # a run that resumes does not read it
-        inside = find_checkpoint(prefix) if os.path.isdir(prefix) else None
-        raise InputError(
-            f"--init_checkpoint must name a checkpoint, that is a file {prefix}.index. "
-            f"Received: no such file{f'; did you mean {inside} ?' if inside else ''}"
-        )
-    if not (values.do_train or prefix or newest):
+    """Refuses a checkpoint that does not exist, or an evaluation without one."""
+    newest = latest_checkpoint(values.output_dir)
+    if not newest:  # a run that resumes does not read --init_checkpoint
+        check_checkpoint(values.init_checkpoint)
+    if not (values.do_train or values.init_checkpoint or newest):
         raise InputError(
             "to evaluate there must be a checkpoint in --output_dir, or --init_checkpoint. "
             f"Received: none in {values.output_dir}"

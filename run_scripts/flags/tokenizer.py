@@ -1,4 +1,4 @@
-"""The flags that name a tokenizer, their checks, and the tokenizer itself."""
+"""The flags that name a tokenizer: checks them and opens the tokenizer."""
 
 import dataclasses
 import os
@@ -6,12 +6,7 @@ import warnings
 
 from bert_common.errors import InputError
 from run_scripts.flags.declaration import flag
-from tokenization import (
-    FullTokenizer,
-    KoreanTokenizer,
-    SentencePieceTokenizer,
-    load_tokenizer,
-)
+from tokenization import FullTokenizer, KoreanTokenizer, SentencePieceTokenizer, load_tokenizer
 from tokenization.loading import CONFIG_FILE
 
 
@@ -34,7 +29,7 @@ class TokenizerFlags:
     )
     do_lower_case: bool = flag(
         None,
-        "Lower-case the text. Without it: for a released model in --model_dir what its name says "
+        "Lower-case the text. Without it: for a released model in --model_dir as its name says "
         "(uncased_..., multi_cased_...), or false if its vocabulary has capital letters; else "
         "true for full and sentencepiece, false for korean.",
     )
@@ -76,7 +71,7 @@ def check_tokenizer_flags(flags):
 
 
 def source_of(flags):
-    """The folder or file that the tokenizer is read from."""
+    """The folder or file that the flags name for the tokenizer, or None."""
     return flags.tokenizer_dir or flags.spm_model_file or flags.vocab_file
 
 

@@ -1,61 +1,66 @@
-"""The flags that every training program has, with the checks that need no files."""
+"""The flags that every training program has, with the checks that programs share."""
 
 import dataclasses
+import os
 import re
 
 from albert_tf.config import AlbertConfig
 from bert_common.errors import InputError
+from bert_tf.checkpoint_files import exists
 from bert_tf.config import BertConfig
 from run_scripts.flags.declaration import flag
-from run_scripts.flags.limits import LARGEST_BATCH, MAX_SEED, MOST_DEVICES, MOST_STEPS
-from run_scripts.model_folder import CONFIG_NAMES
+from run_scripts.flags.help_groups import TPU_FLAGS
+from run_scripts.flags.limits import LARGEST_BATCH, MAX_SEED, MOST_DEVICES
+from run_scripts.model_folder import CONFIG_NAMES, find_checkpoint
 
-# Flags of the reference programs that have an effect only on a TPU.
-TPU_FLAGS = (
-    "tpu_name", "tpu_zone", "gcp_project", "master", "num_tpu_cores", "iterations_per_loop",
-)  # fmt: skip
+# The keys of `bert_tf.optimization.OPTIMIZERS`, which is not imported before flags are checked.
+OPTIMIZER_NAMES = ("adamw", "lamb")
 
-
-MODEL_DIR_HELP = (
-    "A model's folder, written by this project or released and unpacked: the configuration, the "
-    "checkpoint (the best, else the newest) and the tokenizer, where no other flag names them."
-)
+CONFIGS = {"bert": BertConfig, "albert": AlbertConfig}
 
 
 @dataclasses.dataclass(frozen=True)
-class TrainingFlags:
-    """Model, devices, checkpoints, curves: what does not depend on the task."""
+class ModelFlags:
+    """The flags that name a model."""
 
-    model_dir: str = flag(None, MODEL_DIR_HELP, is_input=True)
+    model_dir: str = flag(
+        None,
+        "A model's folder, written by this project or released and unpacked: the configuration, "
+        "the checkpoint (the best, else the newest) and the tokenizer, where no other flag names "
+        "them.",
+        is_input=True,
+    )
     bert_config_file: str = flag(None, "BERT's sizes, a bert_config.json.", is_input=True)
     albert_config_file: str = flag(None, "ALBERT's sizes, an albert_config.json.", is_input=True)
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainingFlags(ModelFlags):
+    """Devices, checkpoints, curves: what does not depend on the task."""
+
     output_dir: str = flag(
         None, "Where checkpoints, TensorBoard curves and results are written.", required=True
     )
     keep_checkpoint_max: int = flag(
-        5, "How many of the newest checkpoints are kept; 0 keeps all.", least=0, most=MOST_STEPS
+        5, "How many of the newest checkpoints are kept; 0 keeps all.", least=0
     )
-    save_summary_steps: int = flag(
-        100, "Updates between two points on TensorBoard.", least=1, most=MOST_STEPS
-    )
+    save_summary_steps: int = flag(100, "Updates between two points on TensorBoard.", least=1)
     keep_checkpoint_every_steps: int = flag(
         0,
         "Checkpoints at multiples of this are saved, and kept besides the newest; 0 for none.",
         least=0,
-        most=MOST_STEPS,
     )
     max_bad_steps: int = flag(
         10,
         "How many steps in a row may have a non-finite loss or gradient, and so change no weight, "
         "before the run stops.",
         least=0,
-        most=MOST_STEPS,
     )
     profile_steps: str = flag(
         None, "The first and the last update to trace for TensorBoard's profiler: FROM,TO."
     )
     random_seed: int = flag(
-        12345, "Decides new weights, the order of examples and dropout.", least=0, most=MAX_SEED
+        12345, "Determines new weights, the order of examples and dropout.", least=0, most=MAX_SEED
     )
     distribution_strategy: str = flag(
         "auto",
@@ -75,7 +80,6 @@ class TrainingFlags:
         None,
         "The most updates without returning to Python. Without it: 10 on GPUs, 1 on a CPU.",
         least=1,
-        most=MOST_STEPS,
     )
     precision: str = flag(
         "float32",
@@ -91,34 +95,65 @@ class TrainingFlags:
     )
     xla: str = flag(
         "auto",
-        "Whether XLA compiles the training step. auto: yes, unless it cannot, or a fine-tuning is "
-        "too short to pay for it; with bfloat16 on a CPU only operations between matrix products.",
+        "Whether XLA compiles the training step. auto: yes, unless it cannot, or fine-tuning is "
+        "too short to benefit; with bfloat16 on a CPU only operations between matrix products.",
         choices=("auto", "on", "off"),
     )
-    iterations_per_loop: int = flag(None, "For TPUs; has no effect here.", least=0, most=MOST_STEPS)
+    iterations_per_loop: int = flag(None, "For TPUs; has no effect here.", least=0)
     use_tpu: bool = flag(False, "Accepted while off: this program trains on GPUs and CPUs.")
     tpu_name: str = flag(None, "For TPUs; has no effect here.")
     tpu_zone: str = flag(None, "For TPUs; has no effect here.")
     gcp_project: str = flag(None, "For TPUs; has no effect here.")
     master: str = flag(None, "For TPUs; has no effect here.")
-    num_tpu_cores: int = flag(None, "For TPUs; has no effect here.", least=0, most=MOST_STEPS)
+    num_tpu_cores: int = flag(None, "For TPUs; has no effect here.", least=0)
 
 
 def check_training_flags(values):
     """Refuses values that cannot work with any files; notes those without effect."""
     if values.use_tpu:
-        raise InputError("--use_tpu must be off: GPUs and CPUs are what this trains on")
+        raise InputError("--use_tpu must be off: this program trains on GPUs and CPUs")
     read_profile_steps(values)
-    unused = [name for name in TPU_FLAGS if getattr(values, name) is not None]
-    if unused:
-        print(f"note: --{', --'.join(unused)}: for TPUs, without effect here")
+    note_unused(values, TPU_FLAGS, "for TPUs, without effect here")
+
+
+def note_unused(values, names, reason="without effect here"):
+    """Prints which of the named flags, all without effect, were given."""
+    given = [name for name in names if getattr(values, name) is not None]
+    if given:
+        print(f"note: --{', --'.join(given)}: {reason}")
+
+
+def check_checkpoint(prefix):
+    """Refuses an --init_checkpoint that names no checkpoint; suggests the one in its folder."""
+    if not prefix or exists(prefix):
+        return
+    inside = find_checkpoint(prefix) if os.path.isdir(prefix) else None
+    raise InputError(
+        f"--init_checkpoint must name a checkpoint, that is a file {prefix}.index. "
+        f"Received: no such file{f'; did you mean {inside} ?' if inside else ''}"
+    )
+
+
+def check_length(values, config, unless=""):
+    """Refuses a --max_seq_length, of flags or of records, that exceeds the model's positions."""
+    if values.max_seq_length > config.max_position_embeddings:
+        raise InputError(
+            "--max_seq_length must be at most max_position_embeddings of the configuration"
+            f"{unless}. Received: {values.max_seq_length} and {config.max_position_embeddings}"
+        )
+
+
+def ascending_numbers(text):
+    """The numbers of a comma-separated list; none unless they ascend, the first at least 1."""
+    parts = [part.strip() for part in text.split(",")]
+    numbers = [int(part) if re.fullmatch(r"\d{1,5}", part) else 0 for part in parts]
+    return numbers if numbers == sorted(set(numbers)) and numbers[0] else []
 
 
 def library_seed(values):
     """The seed of Keras and TensorFlow: --random_seed, unless that is a multiple of 2^31 - 1.
 
-    TensorFlow treats such a seed as 0, and with 0 tf.data's shuffles cannot take a seed from the
-    graph.
+    TensorFlow treats such a seed as 0, with which tf.data's shuffles take no seed from the graph.
     """
     return values.random_seed % MAX_SEED or MAX_SEED - 1
 
@@ -135,10 +170,8 @@ def choose_model_type(values):
 
 
 def read_config(values, model_type):
-    """The model's configuration."""
-    if model_type == "bert":
-        return BertConfig.from_json_file(values.bert_config_file)
-    return AlbertConfig.from_json_file(values.albert_config_file)
+    """The model's configuration, from the file that the flags name."""
+    return CONFIGS[model_type].from_json_file(getattr(values, f"{model_type}_config_file"))
 
 
 def read_profile_steps(values):

@@ -1,12 +1,10 @@
-"""Fills in [MASK] with a pre-trained model's guesses (the program fill-masks)."""
+"""The program fill-masks: fills in [MASK] with a pre-trained model's guesses."""
 
 import dataclasses
 import sys
 
-from albert_tf.config import AlbertConfig
 from bert_common.errors import InputError
 from bert_common.import_tensorflow import import_tensorflow
-from bert_tf.config import BertConfig
 from run_scripts.flags.declaration import flag
 from run_scripts.flags.limits import LARGEST_VOCABULARY
 from run_scripts.flags.parser import run_program
@@ -16,6 +14,7 @@ from run_scripts.flags.tokenizer import (
     open_tokenizer,
     source_of,
 )
+from run_scripts.flags.training import CONFIGS
 from run_scripts.model_folder import (
     check_table,
     fill_in_tokenizer,
@@ -67,7 +66,7 @@ def fill_masks(values):
     check_tokenizer_flags(values)
     tokenizer = open_tokenizer(values)
     model_type, path = find_config(folder)
-    config = (BertConfig if model_type == "bert" else AlbertConfig).from_json_file(path)
+    config = CONFIGS[model_type].from_json_file(path)
     check_table(config, tokenizer.vocab_size, source_of(values))
     checkpoint = find_checkpoint(folder)
     sequences = [encode_with_masks(tokenizer, text) for text in texts]

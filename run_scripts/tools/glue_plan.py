@@ -30,21 +30,13 @@ BENCHMARKS = {
 
 
 class BenchmarkTask(NamedTuple):
-    """A task of a benchmark.
+    """A task of a benchmark."""
 
-    Attributes:
-        program: the program that fine-tunes a model on it, a function of `run_scripts.programs`.
-        folder: the name of the folder with its files.
-        files: split -> the names of its files, for the splits that must exist.
-        splits: the splits on which models are evaluated; the first one is the main one.
-        metrics: the names of its metrics.
-    """
-
-    program: str
-    folder: str
-    files: dict
-    splits: tuple
-    metrics: tuple
+    program: str  # that fine-tunes a model on it, a name of `run_scripts.programs`
+    folder: str  # the name of the folder with its files
+    files: dict  # split -> the names of its files, for the splits that must exist
+    splits: tuple  # those on which models are evaluated; the first one is the main one
+    metrics: tuple  # their names
 
 
 def find_task(name):
@@ -102,7 +94,7 @@ def has_data(data_dir, task):
     """Whether the folder of a `BenchmarkTask` exists.
 
     Raises:
-        InputError: the folder exists but a file is missing; raised now, before any task has begun.
+        InputError: the folder exists but a file is missing.
     """
     folder = os.path.join(data_dir, task.folder)
     if not os.path.isdir(folder):
@@ -121,13 +113,10 @@ def find_flagfile(benchmark, model_type, task):
 
 
 def model_flags(model):
-    """Returns the flags for a pre-trained model.
+    """Returns the type of a pre-trained model, "bert" or "albert", and a list of flags for it.
 
     Args:
         model: a checkpoint, or a folder with one, beside its configuration and tokenizer.
-
-    Returns:
-        "bert" or "albert", and a list of flags.
 
     Raises:
         InputError: the checkpoint or the configuration is missing.
@@ -136,7 +125,7 @@ def model_flags(model):
     model_type, _ = find_config(folder)
     if exists(model):
         return model_type, [f"--model_dir={folder}", f"--init_checkpoint={model}"]
-    find_checkpoint(folder)  # raises an error now, before any task has begun
+    find_checkpoint(folder)  # raises an error before the first task begins
     return model_type, [f"--model_dir={folder}"]
 
 

@@ -96,11 +96,7 @@ def parse_result_line(line):
 
 
 def find_score(task, scores, name):
-    """Looks up one of the results of a task.
-
-    Raises:
-        InputError: it is missing.
-    """
+    """Looks up one of the results of a task; refuses results without it."""
     if name not in scores:
         raise InputError(f"the results of {task} must hold {name}. Received: {', '.join(scores)}")
     return scores[name]
@@ -134,15 +130,12 @@ def print_rows(rows):
 
 
 def glue_average(results):
-    """Computes GLUE's average: the mean over tasks of the mean over a task's scores.
+    """Describes GLUE's average: the mean over tasks of the mean over a task's scores.
 
     MNLI's matched and mismatched are two scores of one task, as on gluebenchmark.com.
 
     Args:
         results: name of a task -> its scores, as from `read_results`.
-
-    Returns:
-        Lines to print.
     """
     counted = [name for name in BENCHMARKS["glue"] if name not in GLUE_NOT_COUNTED]
     means = [mean_score(name, results[name]) for name in counted if name in results]

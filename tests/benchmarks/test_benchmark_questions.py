@@ -1,11 +1,11 @@
-"""The benchmark of questions: how it splits a file, what its rules answer."""
+"""The benchmark of questions: its split of a file, the answers of its rules."""
 
 import importlib
 import sys
 
 import pytest
-from made_questions import entry, write_questions
 from paths import ROOT
+from task_data import squad_entry, write_questions
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
 question_answering = importlib.import_module("question_answering")
@@ -18,7 +18,7 @@ def test_articles_are_not_shared(tmp_path):
     for article in range(7):
         paragraphs = []
         for text in (f"글 {article} 하나", f"글 {article} 둘"):
-            qas = [entry(f"{article} {text[-1]} {number}", text, "글") for number in range(2)]
+            qas = [squad_entry(f"{article} {text[-1]} {number}", text, "글") for number in range(2)]
             paragraphs.append({"context": text, "qas": qas})
         articles.append({"title": str(article), "paragraphs": paragraphs})
     path = write_questions(tmp_path / "q.json", {"version": "1", "data": articles})

@@ -1,4 +1,4 @@
-"""The morpheme measures, on words small enough to count by hand."""
+"""The morpheme measures, on few enough words to count by hand."""
 
 import importlib.util
 import subprocess
@@ -11,6 +11,7 @@ from tokenization import InputError
 from tokenization.comparison import OpenedVocabulary
 
 PATH = ROOT / "benchmarks" / "tokenization.py"
+sys.path.insert(0, str(PATH.parent))  # for its import of common
 # Under another name: "tokenization" is the package.
 SPEC = importlib.util.spec_from_file_location("benchmark_of_tokenization", PATH)
 benchmark = importlib.util.module_from_spec(SPEC)
@@ -106,26 +107,14 @@ def test_an_unknown_word_is_counted(treebank):
 
 def test_prints_a_table(treebank):
     sample = PATH.parents[1] / "tests/data/sample_tokenizer"
-    run = subprocess.run(
-        [
-            sys.executable,
-            str(PATH),
-            f"--conllu={treebank}",
-            f"--vocabs={sample},{sample}/vocab.txt",
-        ],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    lines = run.stdout.splitlines()
+    command = [sys.executable, str(PATH), f"--conllu={treebank}"]
+    vocabs = f"--vocabs={sample},{sample}/vocab.txt"
+    run = subprocess.run([*command, vocabs], capture_output=True, text=True, check=True)
+    lines = run.stdout.strip().splitlines()
     assert len(lines) == 4
     assert {line.count("|") for line in lines} == {11}
     assert lines[2].startswith("| sample_tokenizer | WordPiece | 2758 |")
-    bad = subprocess.run(
-        [sys.executable, str(PATH), f"--conllu={treebank}", "--vocabs=none.txt"],
-        capture_output=True,
-        text=True,
-    )
+    bad = subprocess.run([*command, "--vocabs=none.txt"], capture_output=True, text=True)
     assert bad.returncode == 1
     assert bad.stderr == "error: File must exist. Received: none.txt\n"
 

@@ -1,8 +1,7 @@
-"""The comparison of vocabularies: measures by hand, its examples, a run of a tiny model."""
+"""The comparison of vocabularies: its examples, its measures computed by hand."""
 
 import collections
 import itertools
-import json
 import math
 import random
 import sys
@@ -11,7 +10,7 @@ import unicodedata
 import numpy as np
 import pytest
 from paths import ROOT
-from tiny import SIZES, tiny_model
+from tiny_models import SIZES, tiny_model
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
@@ -59,17 +58,10 @@ def filled(row):
 
 def test_an_example_ends_before_it_is_too_long_for_any_vocabulary():
     documents = [["ab", "cd", "ef"], ["gh"]]
-    assert list(vocabulary_text.passages(documents, [ONE, TWO], 6)) == [
-        ["ab", "cd"],
-        ["ef"],
-        ["gh"],
-    ]
+    expected = [["ab", "cd"], ["ef"], ["gh"]]
+    assert list(vocabulary_text.passages(documents, [ONE, TWO], 6)) == expected
     tight = [Limits(6, 0), Limits(99, 0)]  # four pieces of one letter
-    assert list(vocabulary_text.passages(documents, [ONE, TWO], 99, tight)) == [
-        ["ab", "cd"],
-        ["ef"],
-        ["gh"],
-    ]
+    assert list(vocabulary_text.passages(documents, [ONE, TWO], 99, tight)) == expected
 
 
 def test_an_eojeol_that_fits_nowhere_is_left_out():
@@ -99,14 +91,14 @@ def test_shared_spans():
     assert BOTH["abcde"] == ((0, 2), (2, 4), (4, 5))
     assert SharedSpans([ONE, TWO, three])["abcdefgh"] == ((0, 6), (6, 8))
     assert SharedSpans([TWO, three])["abcd"] == ((0, 4),)  # nothing inside is shared
-    # A span holds a piece in every vocabulary: what is no piece to somebody goes with one that is.
+    # A span holds a piece in every vocabulary: a part without a piece in one joins its neighbour.
     assert BOTH["~a~b~c~"] == ((0, 4), (4, 7))
 
 
 def test_spans_are_whole_pieces_of_every_vocabulary(tmp_path):
     """Jamo, markers after words, unknown characters, runs that are shortened."""
     pytest.importorskip("hypothesis", reason="hypothesis is not installed")
-    from made_tokenizers import TEXTS, full_tokenizers, korean_tokenizers
+    from tokenizer_cases import TEXTS, full_tokenizers, korean_tokenizers
 
     made = dict([*korean_tokenizers(tmp_path), *full_tokenizers(tmp_path)])
     names = (
@@ -260,7 +252,7 @@ def test_shares_by_hand():
     assert shares.unknown == pytest.approx(1 / 3)
 
 
-def test_reviews_are_cut_behind_the_same_eojeol(tmp_path):
+def test_reviews_are_cut_after_the_same_eojeol(tmp_path):
     path = tmp_path / "reviews.txt"
     path.write_text("id\tdocument\tlabel\n1\tab cd ef\t1\n2\t\t0\n3\tg\t0\n", encoding="utf-8")
     reviews = vocabulary_text.read_reviews(path, 2, [ONE, TWO], 6)
@@ -323,72 +315,9 @@ def test_fine_tuning_learns_what_can_be_learned():
     train, test = (measures.review_arrays(list(reviews(count)), ONE, 8) for count in (400, 50))
     config = BertConfig(**{**SIZES, "vocab_size": 300})
     settings = contest.Settings(review_batch=20, epochs=8, review_rate=1e-3)
-    # All labels of the test reviews are looked at, once: 7 of the last of three batches are wrong.
+    # Each label of the test reviews counts once: 7 of the last of three batches are wrong.
     labels = test.labels.copy()
     labels[-7:] = 1 - labels[-7:]
     test = test._replace(labels=labels)
     accuracy = measures.finetune(config, None, train, test, settings, seed=1)
     assert accuracy == pytest.approx(43 / 50)
-
-
-WORDS = ["나라", "사람", "학교", "우리", "바다", "하늘", "마을", "친구", "노래", "이야기"]
-PARTICLES = ("는", "가", "를", "에서", "")
-
-
-def made_text(seed, documents):
-    rng = random.Random(seed)
-
-    def sentence():
-        return " ".join(rng.choice(WORDS) + rng.choice(PARTICLES) for _ in range(8))
-
-    return "\n\n".join("\n".join(sentence() for _ in range(4)) for _ in range(documents))
-
-
-@pytest.mark.slow
-def test_a_whole_run(tmp_path, monkeypatch, capsys):
-    pytest.importorskip("tokenizers", reason="the package tokenizers is not installed")
-    import usual_vocabulary
-
-    texts = {"text": made_text(1, 30), "held_out": made_text(2, 6)}
-    lines = [f"{i}\t{made_text(i, 1)[:20].strip()}\t{i % 2}" for i in range(40)]
-    for name in ("reviews", "test_reviews"):
-        texts[name] = "\n".join(["id\tdocument\tlabel", *lines])
-    for name, text in texts.items():
-        (tmp_path / name).write_text(text, encoding="utf-8")
-    usual = usual_vocabulary.learn([str(tmp_path / "text")], tmp_path / "usual", 60)
-    assert usual.tokenize("나라는 학교") != ["[UNK]", "[UNK]"]
-    (tmp_path / "fine").mkdir()
-    characters = sorted({c for word in (*WORDS, *PARTICLES) for c in word})
-    pieces = [*SPECIAL, *characters, *(f"##{c}" for c in characters)]
-    (tmp_path / "fine" / "vocab.txt").write_text("\n".join(pieces), encoding="utf-8")
-    (tmp_path / "fine" / "tokenizer_config.json").write_text('{"kind": "korean"}')
-    flags = {
-        "vocabs": f"{tmp_path}/fine,{tmp_path}/usual",
-        **{name: tmp_path / name for name in texts},
-        "work_dir": tmp_path / "runs",
-        "seeds": "1",
-        "characters": 60,
-        "batch": 4,
-        "steps": 10,
-        "held_out_used": 5,
-        "reviews_used": 16,
-        "test_reviews_used": 10,
-        "review_batch": 8,
-    }
-    arguments = ["vocabulary", *(f"--{name}={value}" for name, value in flags.items())]
-    monkeypatch.setattr(sys, "argv", arguments)
-    vocabulary.main()
-    first = capsys.readouterr().out
-    rows = [line.strip("| ").split(" | ") for line in first.splitlines()[2:4]]
-    assert [row[0] for row in rows] == ["fine", "usual"]
-    for row in rows:
-        assert 1 < float(row[2].split(" ± ")[0]) < 20  # bits per character
-    numbers = (tmp_path / "runs" / "results.jsonl").read_text().splitlines()
-    parts = [(line["part"], line["vocabulary"]) for line in map(json.loads, numbers[1:])]
-    assert sorted(parts) == sorted(
-        (part, name)
-        for part in ("pretraining", "reviews", "from_new")
-        for name in ("fine", "usual")
-    )
-    vocabulary.main()  # nothing is left to do
-    assert capsys.readouterr().out == first

@@ -10,7 +10,7 @@ import keras
 import numpy as np
 import pytest
 from paths import ROOT
-from tiny import SIZES
+from tiny_models import SIZES
 
 BENCHMARKS = ROOT / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))
@@ -261,7 +261,7 @@ def test_a_contender_that_fails_says_why():
 
 
 @pytest.mark.slow
-def test_memory_of_a_step_in_a_process_of_its_own(monkeypatch, capsys, config_file):
+def test_memory_of_a_step_in_a_separate_process(monkeypatch, capsys, config_file):
     out = call_main(
         memory, monkeypatch, capsys, f"--config={config_file}", "--length=16", "--batch=2",
         "--precision=float32", "--recompute=block", "--steps=1", "--xla=off",

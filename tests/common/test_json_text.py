@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_questions import content, write_questions, write_tokenizer
+from task_data import squad_content, write_questions, write_tokenizer
 
 from bert_common.errors import InputError
 from bert_common.json_text import parse_json
@@ -68,7 +68,7 @@ def test_classification_writes_what_it_read(tmp_path):
 
 
 def test_answers_stay_where_they_are(tmp_path):
-    made = content()
+    made = squad_content()
     paragraph = made["data"][0]["paragraphs"][0]
     paragraph["context"] = HALF + paragraph["context"]
     for each in paragraph["qas"]:

@@ -2,22 +2,10 @@
 
 import ast
 import re
-import subprocess
-import sys
 
 import pytest
-from paths import ROOT
+from paths import FILES, LAYERS, MODULES, OUTSIDE, ROOT, heavy_imports
 
-# From the top down: a package may import those after it.
-LAYERS = (
-    "run_scripts",
-    "finetuning",
-    "albert_tf",
-    "bert_tf",
-    "create_pretraining_data",
-    "tokenization",
-    "bert_common",
-)
 # From the top down, inside a package: a folder may import those after it and, unless it is one of
 # them itself, the package's own files. The model knows of nothing but the packages named here.
 FLOORS = {
@@ -26,21 +14,8 @@ FLOORS = {
     "tokenization": ("vocab_learning", ""),
 }
 MODEL_IMPORTS = ("bert_common", "bert_tf")
-# Beside the packages, not below them: nothing in a package may import these.
-OUTSIDE = ("tests", "benchmarks", "build_vocab", "extract_features", "run_pretraining", "setup")
 
 FLAG_LIBRARY, FLAG_PACKAGE = "absl", "run_scripts"
-
-MODULES = sorted(
-    path.relative_to(ROOT) for layer in LAYERS for path in (ROOT / layer).rglob("*.py")
-)
-FILES = sorted(
-    [
-        *MODULES,
-        *(path.relative_to(ROOT) for path in ROOT.glob("*.py")),
-        *(path.relative_to(ROOT) for name in OUTSIDE for path in (ROOT / name).rglob("*.py")),
-    ]
-)
 
 
 def imported_names(source):
@@ -119,7 +94,7 @@ UPWARD = {
         "albert_tf.model"
     ),
     "HOMES = {'AlbertModel': 'albert_tf.model'}": "albert_tf.model",
-    "from tests.tiny import tiny_model": "tests.tiny",
+    "from tests.tiny_models import tiny_model": "tests.tiny_models",
     "from ..albert_tf import model": "..albert_tf",
     "from absl import flags": "absl",
     "def f():\n    import absl.flags": "absl.flags",
@@ -259,15 +234,6 @@ LIGHT = (
     "tokenization.comparison",
     "tokenization.vocab_learning.learn",
 )
-
-
-def heavy_imports(module):
-    """Which of TensorFlow and Keras a fresh interpreter holds after importing `module`."""
-    code = f"import sys, {module}; print(sorted({{'keras', 'tensorflow'}} & set(sys.modules)))"
-    run = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    return run.stdout.strip()
 
 
 @pytest.mark.parametrize("module", LIGHT)

@@ -1,4 +1,4 @@
-"""Progress: a bar on a terminal, lines that a log can hold elsewhere."""
+"""Progress: a bar on a terminal, plain lines elsewhere."""
 
 import io
 import sys
@@ -27,7 +27,7 @@ def clock(monkeypatch):
 
 
 def open_terminal(monkeypatch):
-    """A standard error that says that it is a terminal."""
+    """A standard error that claims to be a terminal."""
     screen = io.StringIO()
     screen.isatty = lambda: True
     monkeypatch.setattr(sys, "stderr", screen)

@@ -14,7 +14,7 @@ import zipfile
 
 import pytest
 from readmes import OWN, PAGES, ROOT, blocks, bring, commands, comment_commands
-from tiny import SIZES, tiny_model
+from tiny_models import SIZES, tiny_model
 
 from bert_tf.checkpoint import save_google_checkpoint
 from run_scripts.build_vocab import BuildVocabFlags
@@ -129,7 +129,7 @@ def test_commands_in_flag_files(path, tmp_path, monkeypatch):
             continue
         program, *arguments = words[1:]
         own = f"--flagfile=run_scripts/flagfiles/{path.stem}"
-        # One that goes on from another job shows that job's command too.
+        # One that continues another job shows that job's command too.
         assert arguments[0].startswith(own) or program == "run_pretraining.py"
         values = parse(PROGRAMS[program], [program, *arguments])
         checkpoint = getattr(values, "init_checkpoint", None) or ""
@@ -188,7 +188,7 @@ NOT_RUN = (
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
-    """The wheel of this checkout in an environment of its own; its folder of commands.
+    """The wheel of this checkout in a new environment; its folder of commands.
 
     What the wheel depends on comes from the environment of the tests; its packages do not.
     """

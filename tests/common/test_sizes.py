@@ -2,10 +2,10 @@
 
 import ast
 import collections
+import re
 
 import pytest
-from paths import ROOT
-from test_layering import FILES
+from paths import FILES, ROOT
 
 LINES_OF_A_FILE = 350
 LINES_OF_A_FUNCTION = 60  # its docstring not counted
@@ -13,10 +13,12 @@ POSITIONAL_PARAMETERS = 6  # beside self or cls
 FILES_OF_A_FOLDER, FILES_OF_A_TEST_FOLDER = 14, 20
 
 CODE = [path for path in FILES if path.parts[0] != "tests"]
+TESTS = [path for path in FILES if path.parts[0] == "tests"]
+IMPORT_OF_A_TEST = re.compile(r"^\s*(from|import) test_", re.MULTILINE)
 
 
 def too_large(source):
-    """What of a file's text is larger than it may be, one line each."""
+    """Yields a line for each part of a file that is larger than it may be."""
     if (lines := source.count("\n")) > LINES_OF_A_FILE:
         yield f"{lines} lines"
     for node in ast.walk(ast.parse(source)):
@@ -36,6 +38,14 @@ def too_large(source):
 @pytest.mark.parametrize("path", CODE, ids=str)
 def test_files_and_functions_are_short(path):
     assert list(too_large((ROOT / path).read_text(encoding="utf-8"))) == []
+
+
+@pytest.mark.parametrize("path", TESTS, ids=str)
+def test_test_files_are_short_and_import_no_other(path):
+    """What several test files need is in tests/support."""
+    source = (ROOT / path).read_text(encoding="utf-8")
+    assert source.count("\n") <= LINES_OF_A_FILE
+    assert not IMPORT_OF_A_TEST.search(source)
 
 
 def test_what_is_too_large():

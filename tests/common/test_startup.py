@@ -1,4 +1,4 @@
-"""Programs live with closed streams, readers that have gone and Ctrl-C at any moment."""
+"""Programs tolerate closed streams, readers that have exited, and Ctrl-C at any moment."""
 
 import io
 import os
@@ -11,9 +11,8 @@ import time
 from subprocess import PIPE
 
 import pytest
-from jobs import Job, spoken_lines
-from paths import ROOT
-from test_layering import heavy_imports
+from paths import ROOT, heavy_imports
+from programs import PretrainingJob, spoken_lines
 
 from bert_common import startup
 from run_scripts import programs
@@ -273,7 +272,7 @@ def has_begun(process):
 @pytest.mark.parametrize("times", (1, 5))
 def test_ctrl_c_at_any_moment(tmp_path, times):
     """Of a training run: its imports, its first steps, its end."""
-    job = Job(tmp_path)
+    job = PretrainingJob(tmp_path)
     command = [sys.executable, *job.argv(num_train_steps=3, num_warmup_steps=1)]
     moments = random.Random(times)
     for _ in range(20):
@@ -299,8 +298,8 @@ def test_ctrl_c_at_any_moment(tmp_path, times):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("reader", ("| head -1", "2>&1 | true", "<&- >&- 2>&-"))
-def test_training_goes_on_without_a_reader(tmp_path, reader):
-    job = Job(tmp_path)
+def test_training_continues_without_a_reader(tmp_path, reader):
+    job = PretrainingJob(tmp_path)
     command = shlex.join(["PYTHON", *job.argv()])
     shell(f"({command}; echo status $? > {tmp_path}/status) {reader}")
     deadline = time.monotonic() + 120

@@ -43,11 +43,11 @@ def without_tensorflow_text(monkeypatch):
 
 def test_a_graph_without_tensorflow_text_is_one_line(without_tensorflow_text):
     tokenizer = KoreanTokenizer(SAMPLE / "vocab.txt")
-    with pytest.raises(InputError, match="needs tensorflow-text of TensorFlow's own version"):
+    with pytest.raises(InputError, match="requires the tensorflow-text of TensorFlow's version"):
         tokenizer.encode_batch(["한국어"])
 
 
-def test_fine_tuning_goes_on_without_tensorflow_text(without_tensorflow_text, monkeypatch):
+def test_fine_tuning_works_without_tensorflow_text(without_tensorflow_text, monkeypatch):
     tokenizer = KoreanTokenizer(SAMPLE / "vocab.txt")
     monkeypatch.setattr(inputs, "GRAPH_FROM", 1)
     rows = inputs.encode_pairs(tokenizer, [("바다를 보고", None), ("싶었다", "비가")], 16)

@@ -1,15 +1,15 @@
-"""Text that is empty in parts makes the records of the rest; text that is empty is one line."""
+"""Partly empty text makes the records of the rest; entirely empty text is one line of error."""
 
 import json
 
 import pytest
-from data_runs import CHUNK_BYTES, SHARDS, arguments, one_line, records
+from create_data_runs import CHUNK_BYTES, SHARDS, arguments, one_line, records
 
 from run_scripts.create_data import main
 
 pytestmark = pytest.mark.usefixtures("small")
 
-# Each fills a chunk of its own, or the rest of the last one.
+# Each fills a whole chunk, or the rest of the last one.
 EMPTY = {
     "white space": " \n\t\n" * CHUNK_BYTES,
     "byte-order mark": "\ufeff",

@@ -1,11 +1,11 @@
-"""What a person can set right is one line, and leaves nothing half done."""
+"""A user's mistake is one line of error, and leaves nothing half done."""
 
 import collections
 import os
 import resource
 
 import pytest
-from data_runs import arguments, one_line, run, start
+from create_data_runs import arguments, one_line, run, start
 
 from run_scripts.create_data import main
 
@@ -60,7 +60,7 @@ def test_no_other_json_is_written_over(corpus, tmp_path, capsys):
     assert "a file that is read" in one_line(capsys.readouterr().err)
 
 
-def test_bad_text_leaves_nothing_to_go_on_from(corpus, tmp_path, capsys):
+def test_bad_text_leaves_nothing_to_resume_from(corpus, tmp_path, capsys):
     text = tmp_path / "text.txt"
     output = tmp_path / "out"
     text.write_bytes(b"\xff")

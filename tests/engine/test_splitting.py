@@ -1,4 +1,4 @@
-"""Text files become chunks of documents, these documents of pieces."""
+"""Text files are split into chunks of documents, and these are tokenized."""
 
 import gzip
 import json
@@ -8,6 +8,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from sequences import CodePoints
 
 from bert_common.errors import InputError
 from create_pretraining_data.engine import splitting
@@ -21,17 +22,6 @@ from create_pretraining_data.engine.splitting import (
 from create_pretraining_data.instances.layout_checks import find_layout_problems
 from create_pretraining_data.instances.make_instances import CorpusStatistics
 from create_pretraining_data.instances.text import tokenize_documents
-
-
-class Syllables:
-    """A tokenizer without "##": a word's pieces are its characters, their ids code points."""
-
-    def tokenize_words(self, text):
-        visible = "".join(c for c in text if c >= " ")  # drops control characters
-        return [list(word) for word in visible.split()]
-
-    def convert_tokens_to_ids(self, pieces):
-        return [ord(piece) for piece in pieces]
 
 
 def write(tmp_path, content, name="text.txt"):
@@ -52,7 +42,7 @@ def texts(files, input_format="text"):
 
 
 def test_where_documents_sentences_and_words_begin():
-    text = tokenize_documents([["나는 학교에", "간다"], ["가"]], Syllables())
+    text = tokenize_documents([["나는 학교에", "간다"], ["가"]], CodePoints())
     assert "".join(map(chr, text.ids)) == "나는학교에간다가"
     assert np.flatnonzero(text.word_starts).tolist() == [0, 2, 5, 7]
     assert (text.sentences, text.documents, text.num_documents) == ([0, 5, 7, 8], [0, 2, 3], 2)
@@ -71,7 +61,7 @@ def test_the_end_of_a_file_ends_its_document(tmp_path):
 
 
 def test_what_has_no_piece_is_left_out():
-    text = tokenize_documents([["가", "\x01\x02", "나"], ["\x01"]], Syllables())
+    text = tokenize_documents([["가", "\x01\x02", "나"], ["\x01"]], CodePoints())
     assert text.ids.tolist() == [ord("가"), ord("나")]
     assert (text.sentences, text.documents) == ([0, 1, 2], [0, 2])
 

@@ -1,11 +1,11 @@
-"""What a removed run has left in its folder never gets into another one."""
+"""Files left by a removed run never get into another run."""
 
 import contextlib
 import os
 import shutil
 
 import pytest
-from data_runs import KILLS, arguments, contents, run, start
+from create_data_runs import KILLS, arguments, contents, run, start
 
 from create_pretraining_data.engine.work_folder import MANIFEST, remove_work_folder
 from run_scripts.create_data import main
@@ -60,7 +60,7 @@ class Death(BaseException):
 
 
 def test_killed_while_the_folder_is_removed(corpus, whole, tmp_path, monkeypatch, killed):
-    """At every file of it: the manifest is there as long as anything that it tells of."""
+    """At each of its files: the manifest outlives everything that it lists."""
     work = tmp_path / "work"
     for last in range(1, 1 + len(os.listdir(killed / ".ko.tfrecord.work"))):
         shutil.copytree(killed / ".ko.tfrecord.work", work)

@@ -1,10 +1,10 @@
-"""What run_classifier measures and writes where there is almost nothing to measure."""
+"""run_classifier's measurements and files where there are almost no examples."""
 
 import math
 
 import numpy as np
 import pytest
-from made_questions import write_tokenizer
+from task_data import write_tokenizer
 
 from finetuning.classification.custom_data import FITTING_METRICS
 from finetuning.classification.task import Classification

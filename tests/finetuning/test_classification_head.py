@@ -4,13 +4,10 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from head_training import assert_split_changes_nothing, assert_xla_and_recomputation_change_nothing
-from tiny import (
-    ONE_LAYER,
-    SIZES,
-    assert_close,
-    computing_in,
-    tiny_model,
+from tiny_models import ONE_LAYER, SIZES, assert_close, computing_in, tiny_model
+from training_checks import (
+    assert_split_changes_nothing,
+    assert_xla_and_recomputation_change_nothing,
 )
 
 from bert_common.errors import InputError
@@ -53,7 +50,7 @@ def test_only_the_head_is_new_after_pre_training(kind, tmp_path):
     assert_close(weights_of(model), expected, 0, 0)
 
 
-def test_a_head_of_another_task_stays_behind_or_does_not_fit(tmp_path):
+def test_a_head_of_another_task_is_left_out_or_does_not_fit(tmp_path):
     prefix = str(tmp_path / "model.ckpt")
     trained = classifier(classes=3)
     trained.head.output_bias.assign([1.0, 2.0, 3.0])

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from classifier_jobs import write_table
+from task_data import write_table
 
 from bert_common.errors import InputError
 from finetuning.classification.custom_data import DEFAULT_METRICS, Columns, custom_dataset

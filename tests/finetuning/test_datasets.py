@@ -1,9 +1,9 @@
-"""Every task's files as they are published, small; one line for what is broken."""
+"""Small files in every task's published format; one line of error for broken ones."""
 
 import json
 
 import pytest
-from shared import SHARED
+from paths import SHARED
 
 from bert_common.errors import InputError
 from finetuning.datasets import DATASETS, Dataset, SplitSource

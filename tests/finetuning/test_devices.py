@@ -1,11 +1,12 @@
-"""Fine-tuning on several devices: the same figures, weights, predictions as on one."""
+"""Fine-tuning on several devices gives the results, weights and predictions of one."""
 
 import json
 
 import numpy as np
 import pytest
-from jobs import NO_DROPOUT, ROOT, arrays, spoken_lines
-from tiny import SIZES
+from paths import ROOT
+from programs import NO_DROPOUT, arrays, spoken_lines
+from tiny_models import SIZES
 from workers import start_workers, wait_for
 
 from bert_tf.training.evaluation import read_results

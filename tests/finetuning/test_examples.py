@@ -6,16 +6,14 @@ import itertools
 import numpy as np
 import pytest
 import tensorflow as tf
-from test_pipeline import workers
-from tiny import two_devices
+from record_files import workers
+from tiny_models import make_examples, training_config, two_devices
 
 from bert_tf.input.length_buckets import BUCKET, WINDOW, compiling_positions
-from bert_tf.training.loop import TrainingConfig
 from finetuning.examples import (
     LENGTH_STEP,
     MAX_LENGTHS,
     UNSORTED_WINDOWS,
-    Examples,
     batch_indices,
     choose_boundaries,
 )
@@ -24,24 +22,8 @@ BOUNDARIES = (8, 16, 24, 32)
 SORTED = UNSORTED_WINDOWS * WINDOW  # the first batch of a sorted window
 
 
-def make_examples(count, seed=0):
-    """Examples whose pieces are their number, of lengths up to 32."""
-    lengths = np.random.default_rng(seed).integers(1, 33, count)
-
-    def make_batch(numbers, length):
-        mask = (np.arange(length) < lengths[numbers, None]).astype(np.int32)
-        return {
-            "input_ids": mask * np.array(numbers, np.int32)[:, None],
-            "input_mask": mask,
-            "label_ids": np.array(numbers, np.int32),
-            "label_weights": np.ones(len(numbers), np.float32),
-        }
-
-    return Examples(lengths, make_batch, [f"example {i}" for i in range(count)])
-
-
 def config(boundaries=(32,), size=4, seed=1):
-    return TrainingConfig("", size, 100, bucket_boundaries=boundaries, seed=seed)
+    return training_config(size=size, bucket_boundaries=boundaries, seed=seed)
 
 
 def order(examples, config, start, end):
@@ -50,7 +32,7 @@ def order(examples, config, start, end):
 
 
 class Worker:
-    """Stands in for a strategy: hands one worker's dataset out."""
+    """Stands in for a strategy, with the dataset of one worker."""
 
     def __init__(self, context):
         self.context = context

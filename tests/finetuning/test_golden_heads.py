@@ -3,23 +3,14 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from golden import (
-    FORWARD,
-    GOLDEN,
-    GRADIENT,
-    GRADIENT_FLOOR,
-    TRAJECTORY,
-    arrays,
-    encoder,
-    facts,
-)
+from golden import FORWARD, GOLDEN, GRADIENT, GRADIENT_FLOOR, TRAJECTORY, arrays, encoder, facts
+from tiny_models import step_of
 
 from bert_tf import load_google_checkpoint
 from bert_tf.checkpoint import google_variables
 from bert_tf.objective import total_loss
 from bert_tf.optimization import AdamWeightDecay, WarmupPolynomialDecay
 from bert_tf.training.evaluation import EvaluationStep
-from bert_tf.training.step import TrainingStep
 from finetuning.classification.head import (
     SequenceClassifier,
     classification_losses,
@@ -29,7 +20,7 @@ from finetuning.classification.head import (
 CLASSIFIERS = ("head_bert_classifier", "head_albert_classifier")
 REGRESSION = "head_albert_regression_stsb"
 
-# What Google's program for the goldens was told: info.json has what came of it.
+# The flags of Google's program for the goldens; info.json has the results.
 RATE, STEPS, WARMUP = 2e-3, 20, 0
 
 
@@ -104,7 +95,7 @@ def test_five_steps_of_fine_tuning(folder):
     model = google_classifier(folder)
     optimizer = AdamWeightDecay(WarmupPolynomialDecay(RATE, STEPS, WARMUP))
     optimizer.build(model.trainable_variables)
-    step = TrainingStep(model, optimizer, tf.distribute.get_strategy(), xla=False)
+    step = step_of(model, optimizer)
     batch = {name: tf.constant(value) for name, value in google_batch(folder).items()}
     googles = facts(folder, "info.json")["finetune"]["onehot"]
     for i in range(5):

@@ -1,4 +1,4 @@
-"""Metrics: equal to their libraries' on random labels, and to what a hand counts."""
+"""Metrics: equal to scikit-learn's and seqeval's on random labels, and to counts by hand."""
 
 import itertools
 import math
@@ -84,7 +84,7 @@ def test_metrics_of_scores(seed):
 
 
 def test_what_is_not_defined_is_zero():
-    """A model that says the same of everything, at the start of a training."""
+    """A model that predicts the same for everything, at the start of training."""
     labels = np.array([0.0, 1.0, 2.0, 4.0])
     assert score(("pearson", "spearman"), labels, np.ones(4)) == {"pearson": 0.0, "spearman": 0.0}
     assert score(("f1", "matthews"), np.array([0, 1, 1]), np.zeros(3, int)) == {

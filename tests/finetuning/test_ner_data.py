@@ -1,7 +1,8 @@
-"""Tagged sentences as they are published, small; one line for what is broken."""
+"""Tagged sentences in their published formats; one line of error for broken ones."""
 
 import pytest
-from shared import SHARED
+from paths import SHARED
+from task_data import KLUE_HEADER, klue_sentence
 
 from bert_common.errors import InputError
 from finetuning.ner.data import (
@@ -14,21 +15,6 @@ from finetuning.ner.data import (
     to_iob2,
 )
 
-KLUE_HEADER = """## 토큰, 레이블 구분자 : \\t
-## 토큰 구분자 : \\n
-## 문장 구분자 : \\n\\n
-## 주석 : ##
-## 컬럼명 : CHAR\tNE_TAG
-"""
-
-
-def klue(name, tagged):
-    """A sentence of KLUE's file; `tagged` is the characters, a "|", their tags."""
-    text, tags = tagged.split("|")
-    lines = [f"## klue-ner-v1_dev_{name}\t<{text}>"]
-    lines += [f"{character}\t{tag}" for character, tag in zip(text, tags.split(), strict=True)]
-    return "\n".join(lines) + "\n\n"
-
 
 def columns(*rows):
     return "".join("\t".join(row.split()) + "\n" for row in rows)
@@ -38,8 +24,8 @@ def columns(*rows):
 FILES = {
     "klue-ner": {
         "dev": KLUE_HEADER
-        + klue("00000-wikitree", "서울 역에서#|B-LC I-LC I-LC I-LC O O O")
-        + klue("00001-nsmc", " 김 2살|O B-PS B-QT I-QT I-QT")
+        + klue_sentence("00000-wikitree", "서울 역에서#|B-LC I-LC I-LC I-LC O O O")
+        + klue_sentence("00001-nsmc", " 김 2살|O B-PS B-QT I-QT I-QT")
     },
     "naver-ner": {
         "train": columns(
@@ -69,7 +55,7 @@ EXPECTED = {
                 "서 울 역 에 서 #",
                 "B-LC I-LC I-LC O O O",
             ),
-            # As it stands: the entity began with the space.
+            # As published: the entity began with the space.
             ("klue-ner-v1_dev_00001-nsmc", " 김 2살", "김 2 살", "B-PS I-QT I-QT"),
         ],
         1,

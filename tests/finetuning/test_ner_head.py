@@ -5,21 +5,24 @@ import numpy as np
 import oracle
 import pytest
 import tensorflow as tf
-from head_training import assert_split_changes_nothing, assert_xla_and_recomputation_change_nothing
-from tiny import (
+from tiny_models import (
     ONE_LAYER,
     SIZES,
     assert_close,
     computing_in,
+    step_of,
     tensors,
     tiny_model,
+)
+from training_checks import (
+    assert_split_changes_nothing,
+    assert_xla_and_recomputation_change_nothing,
 )
 
 from bert_tf import BertConfig, BertModel, load_google_checkpoint
 from bert_tf.checkpoint import google_variables, save_google_checkpoint
 from bert_tf.layers import call_block
 from bert_tf.optimization import OPTIMIZERS
-from bert_tf.training.step import TrainingStep
 from finetuning.ner.head import TokenClassifier
 
 CLASSES = 5
@@ -96,7 +99,7 @@ def test_the_pooler_stays():
     before = weights_of(model)
     optimizer = OPTIMIZERS["adamw"](1e-2)
     optimizer.build(model.trainable_variables)
-    step = TrainingStep(model, optimizer, tf.distribute.get_strategy(), xla=False)
+    step = step_of(model, optimizer)
     step(tensors(labelled_batch()))
     for name, value in weights_of(model).items():
         assert (value == before[name]).all() == name.startswith("bert/pooler/"), name

@@ -1,4 +1,4 @@
-"""Tags through pieces and back: particles, [UNK], taken-apart syllables, windows, decoding."""
+"""Tags through pieces and back: particles, [UNK], decomposed syllables, windows, decoding."""
 
 import itertools
 import unicodedata
@@ -7,22 +7,22 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_tokenizers import SPECIAL, TEXTS, full_tokenizers, korean_tokenizers
-from shared import SHARED
+from paths import SHARED
+from tokenizer_cases import SPECIAL, TEXTS, full_tokenizers, korean_tokenizers
 
 from finetuning.inputs import pad_rows
 from finetuning.metrics import score_tags
 from finetuning.ner.data import FORMATS, Sentence, read_tagged, tags_of_kinds, to_iob2
-from finetuning.ner.decoding import decode
 from finetuning.ner.labels import (
     align,
+    decode,
     make_windows,
     pad_labels,
     piece_tags,
-    predict_tags,
     unit_tags,
     window_bounds,
 )
+from finetuning.ner.task import predict_tags
 from tokenization import FullTokenizer, KoreanTokenizer
 
 TAGS = FORMATS["klue-ner"].tags
@@ -68,7 +68,7 @@ def made(tmp_path_factory, pieces, **switches):
 # text, the tags of its characters (or words); the pieces; their tags; what comes back where that
 # is not what there was
 CASES = (
-    # A particle with a piece of its own, then one that its noun has swallowed.
+    # A particle that is a piece by itself, then one within its noun's piece.
     ("서울에서", "B-LC I-LC O O", "서울 ##에서", "B-LC O", None),
     ("서울은", "B-LC I-LC O", "서울은", "B-LC", "B-LC I-LC I-LC"),
     (
@@ -184,7 +184,7 @@ def test_every_tokenizer_gives_every_character_a_tag(tokenizers):
         assert len(alignment.ids) == len(each.encode(text))
         windows = make_windows(each, [alignment], [sentence], TAGS, 9, overlap=True)
         logits = [np.eye(len(TAGS))[window.label_ids] for window in windows]
-        (found,) = predict_tags([alignment], windows, logits, TAGS)
+        ((found, _),) = predict_tags([alignment], windows, logits, TAGS)
         covered = [i for i, piece in enumerate(alignment.owners) if piece >= 0]
         assert len(found) == len(units) and to_iob2(found) == found
         if covered and covered[0] == 0:
@@ -244,7 +244,7 @@ def test_windows_and_back(tokenizer, max_length, overlap):
     logits = np.eye(len(TAGS))[batch["token_label_ids"]]
     logits[batch["token_label_weights"] == 0] = 9 * np.eye(len(TAGS))[0]  # must not be looked at
     found = predict_tags(alignments, windows, logits, TAGS)
-    assert found == [list(sentence.tags) for sentence in sentences]
+    assert [tags for tags, _ in found] == [list(sentence.tags) for sentence in sentences]
 
 
 def test_a_marker_of_a_words_end_has_no_weight_and_no_say(tmp_path):
@@ -259,7 +259,8 @@ def test_a_marker_of_a_words_end_has_no_weight_and_no_say(tmp_path):
     assert window.label_weights.tolist() == [0, 1, 0, 1, 0, 0]
     found = ("O", "B-PS", "O", "I-PS", "O", "O")
     logits = np.eye(len(TAGS))[[TAGS.index(tag) for tag in found]]
-    assert predict_tags([alignment], windows, [logits], TAGS) == [["B-PS", "I-PS"]]
+    ((tags, _),) = predict_tags([alignment], windows, [logits], TAGS)
+    assert tags == ["B-PS", "I-PS"]
 
 
 FEW = tags_of_kinds("AB")  # B-A, I-A, B-B, I-B, O

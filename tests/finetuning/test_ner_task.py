@@ -5,9 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from classifier_jobs import Job
-from jobs import one_line
-from made_tokenizers import SPECIAL
+from programs import ClassifierJob, one_line
+from tokenizer_cases import SPECIAL
 
 from finetuning.ner.data import FORMATS, NerDataset, Sentence, tags_of_kinds
 from finetuning.ner.task import NamedEntityRecognition, entities
@@ -62,14 +61,14 @@ def test_sentences_without_an_entity_and_without_a_piece(task):
 
 
 def test_a_file_without_a_piece_is_one_line(tmp_path, capsys):
-    job = Job(tmp_path)
+    job = ClassifierJob(tmp_path)
     job.data.mkdir()
     for name in ("train", "dev"):
         (job.data / f"{name}.txt").write_text("\u200b B-A\n", encoding="utf-8")
     flags = {"bucket_boundaries": "auto", "task_name": "conll"}
     argv = ["run_ner.py", *job.argv(**flags)[1:]]
     assert ner.main(argv) == 1
-    assert "train must hold an example that the tokenizer makes pieces of" in one_line(capsys)
+    assert "train must hold an example that gives pieces" in one_line(capsys)
 
 
 def test_entities_are_those_of_strict_iob2():

@@ -1,11 +1,10 @@
-"""Prediction: what the model gives for each example, whatever is computed together."""
+"""Prediction: an example's outputs do not depend on the batch that it is in."""
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from test_examples import make_examples
-from tiny import SIZES, strategy_of
+from tiny_models import SIZES, make_examples, strategy_of
 
 from bert_common.errors import InputError
 from bert_tf import BertConfig, BertModel
@@ -16,7 +15,7 @@ BOUNDARIES = (8, 16, 32)
 
 
 def make_model():
-    """A classifier of three classes, with weights large enough to tell examples apart."""
+    """A classifier of three classes, with weights large enough for examples to differ."""
     keras.utils.set_random_seed(2)
     sizes = {**SIZES, "num_hidden_layers": 1}
     model = SequenceClassifier(BertModel(BertConfig(**sizes)), classes=3)

@@ -1,12 +1,12 @@
-"""A fine-tuned classifier as a SavedModel: its signature, its outputs, what lies beside it."""
+"""A fine-tuned classifier as a SavedModel: its signature, its outputs, the files beside it."""
 
 import json
 
 import numpy as np
 import pytest
 import tensorflow as tf
-from classifier_jobs import Job, read_table, single_rows, write_splits
-from jobs import one_line
+from programs import ClassifierJob, one_line
+from task_data import read_table, single_rows, write_splits
 
 from finetuning.inputs import encode_pairs, pad_rows
 from finetuning.saved_models import interpret_logits
@@ -19,7 +19,7 @@ LENGTH = 16
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory):
     """A model trained for a moment, its predictions, and its export with a threshold."""
-    job = Job(tmp_path_factory.mktemp("exported"))
+    job = ClassifierJob(tmp_path_factory.mktemp("exported"))
     splits = {"train": (0, 16), "test": (16, 24)}
     write_splits(job.data, ["text", "label"], single_rows(24), **splits)
     job.export = job.folder / "served" / "model"
@@ -47,7 +47,7 @@ def test_saved_model_predicts_as_the_program(exported):
     (folder,) = exported.export.iterdir()
     assert folder.name.isdigit()
     serve = tf.saved_model.load(str(folder)).signatures["serving_default"]
-    # What lies beside the model is enough to use it.
+    # The files beside the model are enough to use it.
     extra = folder / "assets.extra"
     labels = json.loads((extra / SETTINGS_FILE).read_text())["labels"].split(",")
     header, *rows = read_table(exported.output / "predictions_test.tsv")
@@ -65,7 +65,7 @@ def test_saved_model_predicts_as_the_program(exported):
     np.testing.assert_allclose(outputs["probabilities"], shares, atol=1e-6)
 
 
-def test_second_export_has_a_folder_of_its_own(exported):
+def test_second_export_gets_another_folder(exported):
     before = set(exported.export.iterdir())
     assert exported.again(export_dir=exported.export) == 0
     (new,) = set(exported.export.iterdir()) - before
@@ -97,5 +97,5 @@ def test_outputs_of_scores_and_of_several_labels():
     ],
 )
 def test_export_that_cannot_be(tmp_path, capsys, flags, said):
-    assert Job(tmp_path).run(do_eval=True, **flags) == 1
+    assert ClassifierJob(tmp_path).run(do_eval=True, **flags) == 1
     assert said in one_line(capsys)

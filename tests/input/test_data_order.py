@@ -1,4 +1,4 @@
-"""The order of examples goes on from where it was, whatever the settings are then."""
+"""The order of examples continues where it was, whatever settings have changed."""
 
 import shutil
 import types
@@ -6,19 +6,23 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from classifier_jobs import Job as ClassifierJob
-from classifier_jobs import single_rows, write_splits
-from jobs import NO_DROPOUT, Job, arrays, spoken_lines
-from made_records import make_files
-from test_examples import SORTED, make_examples
-from test_examples import config as examples_config
+from programs import NO_DROPOUT, ClassifierJob, PretrainingJob, arrays, spoken_lines
+from record_files import make_files
+from task_data import single_rows, write_splits
+from tiny_models import make_examples, training_config
 
 from bert_tf.input.batch_plan import BatchPlan, step_records
-from bert_tf.input.data_order import UNKNOWN, DataOrder, number_of_boundaries
+from bert_tf.input.data_order import UNKNOWN, DataOrder, number_of_boundaries, sizes_of
+from bert_tf.input.length_buckets import WINDOW
 from bert_tf.training.state import TrainingState
 from create_pretraining_data.records.reader import read_format
+from finetuning.examples import UNSORTED_WINDOWS
 
 SETTINGS = (8, 1, 40, 0, 77)
+
+
+def examples_config(boundaries, size):
+    return training_config(size=size, bucket_boundaries=boundaries, seed=1)
 
 
 def test_the_same_settings_keep_the_order():
@@ -57,7 +61,7 @@ def test_other_lengths_begin_another_order():
 
 
 def test_an_older_checkpoint_says_less():
-    """It goes on where it was, and knows the rest from then on."""
+    """The order continues where it was, and the missing values are known from then on."""
     order = DataOrder(3, 24, 8, 1, 40)
     assert order[5:] == (UNKNOWN, UNKNOWN)
     assert order.continued(10, *SETTINGS) == (3, 24, *SETTINGS)
@@ -72,8 +76,9 @@ def test_the_lengths_of_batches_are_noticed(tmp_path):
     found = [[step_records(plan, step) for step in range(2)] for plan in plans]
     assert found[0] != found[1] != found[2]
     examples = make_examples(150)
+    start = UNSORTED_WINDOWS * WINDOW  # the first sorted window
     found = [
-        [examples.names(examples_config(boundaries), step) for step in range(SORTED, SORTED + 18)]
+        [examples.names(examples_config(boundaries, 4), step) for step in range(start, start + 18)]
         for boundaries in ((8, 32), (16, 24, 32), (32,))
     ]
     assert found[0] != found[1] != found[2]
@@ -99,7 +104,7 @@ def older_counters(keep):
     return older
 
 
-def assert_goes_on_bit_equal(job, keep, steps, monkeypatch, **flags):
+def assert_continues_bit_equal(job, keep, steps, monkeypatch, **flags):
     """From a checkpoint in the middle of a run of an older version."""
     whole = job.folder / "whole"
     with monkeypatch.context() as patch:
@@ -120,11 +125,11 @@ def assert_goes_on_bit_equal(job, keep, steps, monkeypatch, **flags):
         assert value.tobytes() == two[name].tobytes(), name
 
 
-def test_pretraining_goes_on(tmp_path, capsys, monkeypatch):
+def test_pretraining_continues(tmp_path, capsys, monkeypatch):
     """From an older checkpoint; then with other settings, of which a warning tells."""
-    job = Job(tmp_path, **NO_DROPOUT)
+    job = PretrainingJob(tmp_path, **NO_DROPOUT)
     flags = {"input_file": ",".join(job.files)}
-    assert_goes_on_bit_equal(job, 5, "num_train_steps", monkeypatch, **flags)
+    assert_continues_bit_equal(job, 5, "num_train_steps", monkeypatch, **flags)
     assert spoken_lines(capsys.readouterr().err) == []
     order = arrays(job.output, 6)["data_order"].tolist()
     assert order[:6] == [0, 0, 8, 12345, 40, 0]
@@ -133,8 +138,8 @@ def test_pretraining_goes_on(tmp_path, capsys, monkeypatch):
     assert job.run(num_train_steps=7, **flags) == 0
     assert spoken_lines(capsys.readouterr().err) == [
         "warning: --train_batch_size was 8 and is 4; --bucket_boundaries was off and is on; the "
-        "training data, or its order, is not the same: the order of examples is another one from "
-        "step 6 on, after the 48 examples seen so far"
+        "training data, or its order, is not the same: the order of examples changes at "
+        "step 6, after the 48 examples seen so far"
     ]
     again = arrays(job.output, 7)["data_order"].tolist()
     assert again[:5] == [6, 48, 4, 12345, 40] and again[6] != order[6]
@@ -142,12 +147,12 @@ def test_pretraining_goes_on(tmp_path, capsys, monkeypatch):
 
 
 @pytest.mark.slow
-def test_fine_tuning_goes_on(tmp_path, capsys, monkeypatch):
+def test_fine_tuning_continues(tmp_path, capsys, monkeypatch):
     """Likewise; an older checkpoint holds nothing of the order."""
     job = ClassifierJob(tmp_path)
     write_splits(job.data, ["text", "label"], single_rows(50), train=(0, 44), dev=(44, 50))
     flags = {"bucket_boundaries": "4,6"}
-    assert_goes_on_bit_equal(job, 0, "train_step", monkeypatch, **flags)
+    assert_continues_bit_equal(job, 0, "train_step", monkeypatch, **flags)
     assert spoken_lines(capsys.readouterr().err) == []
     order = arrays(job.output, 6)["data_order"].tolist()
     assert order[:5] == [0, 0, 8, 12345, 44] and order[5] == number_of_boundaries((4, 6, 16))
@@ -157,7 +162,7 @@ def test_fine_tuning_goes_on(tmp_path, capsys, monkeypatch):
     assert spoken_lines(capsys.readouterr().err) == [
         "warning: --train_batch_size was 8 and is 4; --random_seed was 12345 and is 7; "
         "--bucket_boundaries was on and is off; the training data, or its order, is not the same: "
-        "the order of examples is another one from step 6 on, after the 48 examples seen so far"
+        "the order of examples changes at step 6, after the 48 examples seen so far"
     ]
     assert arrays(job.output, 7)["data_order"].tolist()[:6] == [6, 48, 4, 7, 44, 0]
 
@@ -174,3 +179,12 @@ def test_no_example_comes_twice_in_a_pass_that_went_on_otherwise(boundaries):
         second = examples.in_order(state, after)
     seen += [name for step in range(4, 20) for name in second.names(after, step)]
     assert sorted(seen) == sorted(examples.ids)
+
+
+def test_workers_tell_record_files_apart(tmp_path):
+    """By names and sizes; not by the folder, which each machine may call otherwise."""
+    files = make_files(tmp_path, (4, 4))
+    (tmp_path / "other").mkdir()
+    assert sizes_of(files) != sizes_of(make_files(tmp_path / "other", (4, 5)))
+    same = make_files(tmp_path / "other", (4, 4))
+    assert sizes_of(files) == sizes_of(same) != sizes_of(files[:1])

@@ -4,10 +4,18 @@ import dataclasses
 
 import numpy as np
 import pytest
-from made_records import FORMAT, PACKED, UNMASKED, make_files
-from test_pipeline import LAYOUTS, assert_same_batches, global_batches, workers
-from test_step import CASES, assert_same_training
-from tiny import make_step, split_batch, strategy_of, tiny_model, training_state
+from record_files import (
+    FORMAT,
+    LAYOUTS,
+    PACKED,
+    UNMASKED,
+    assert_same_batches,
+    global_batches,
+    make_files,
+    workers,
+)
+from tiny_models import make_step, split_batch, strategy_of, tiny_model, training_state
+from training_checks import CASES, assert_same_training
 
 from bert_common.errors import InputError
 from bert_tf.input.batch_plan import BatchPlan, step_records
@@ -84,7 +92,7 @@ def test_windows_share_their_records_out_by_length(tmp_path, record_format):
 
 
 @pytest.mark.parametrize("start_step", (1, WINDOW - 1, WINDOW, 3 * WINDOW + 5))
-def test_the_order_goes_on_from_any_step(tmp_path, start_step):
+def test_the_order_continues_from_any_step(tmp_path, start_step):
     files = files_of_all_lengths(tmp_path, UNMASKED)
     whole = take(dataset(files, record_format=UNMASKED), start_step + 5)[start_step:]
     rest = take(dataset(files, start_step=start_step, record_format=UNMASKED), 5)
@@ -133,7 +141,7 @@ def test_windows_begin_where_the_order_does(tmp_path):
 )
 @pytest.mark.usefixtures("float64")
 def test_cut_batches_train_the_same(tmp_path, devices, kind, optimizer):
-    """What lies after the boundary is padding, which counts for nothing."""
+    """After the boundary there is only padding, which has no effect."""
     batches = take(dataset(files_of_all_lengths(tmp_path)), 8)
     assert len({bucket_of(batch) for batch in batches}) > 2
     results = []

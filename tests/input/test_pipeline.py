@@ -1,12 +1,20 @@
-"""Input: the order of examples is a function of seed and position, bad records are named."""
+"""Input: the order of examples is a function of seed and position, errors name bad records."""
 
 import dataclasses
 
 import numpy as np
 import pytest
 import tensorflow as tf
-from made_records import FORMAT, PACKED, make_files
-from tiny import tiny_model, two_devices
+from record_files import (
+    FORMAT,
+    LAYOUTS,
+    PACKED,
+    assert_same_batches,
+    global_batches,
+    make_files,
+    workers,
+)
+from tiny_models import tiny_model, two_devices
 
 from bert_tf.input.batch_plan import BatchPlan, step_records
 from bert_tf.input.pipeline import (
@@ -23,7 +31,7 @@ COUNTS = (7, 20, 13)
 
 
 def first_ids(dataset, batches):
-    """Which records are in the first so many batches, in order."""
+    """The records in the first `batches` batches, in order."""
     return [batch["input_ids"][:, 0].numpy().tolist() for batch in dataset.take(batches)]
 
 
@@ -34,30 +42,6 @@ def plan_of(files, batch_size=4, seed=1, record_format=FORMAT, **options):
 
 def training(files, start_step=0, shard=None, **options):
     return training_dataset(plan_of(files, **options), start_step, shard)
-
-
-def workers(count, replicas):
-    """What tells each of so many workers, with so many replicas in all, its part."""
-    return [tf.distribute.InputContext(count, i, replicas) for i in range(count)]
-
-
-def global_batches(datasets, local_replicas, count=None):
-    """The workers' batches put together: a list of dicts of arrays."""
-    taken = [list(d.take(count * local_replicas) if count else d) for d in datasets]
-    assert len({len(batches) for batches in taken}) == 1
-    result = []
-    for start in range(0, len(taken[0]), local_replicas):
-        parts = [b for batches in taken for b in batches[start : start + local_replicas]]
-        result.append({name: np.concatenate([b[name] for b in parts]) for name in parts[0]})
-    return result
-
-
-def assert_same_batches(found, expected):
-    assert len(found) == len(expected) > 0
-    for one, other in zip(found, expected, strict=True):
-        assert list(one) == list(other)
-        for name, values in one.items():
-            np.testing.assert_array_equal(values, other[name], err_msg=name)
 
 
 def test_an_epoch_is_every_record_once_in_another_order(tmp_path):
@@ -80,9 +64,6 @@ def test_a_resumed_run_reads_what_comes_next(tmp_path, start_step):
     files = make_files(tmp_path, COUNTS)
     expected = first_ids(training(files), start_step + 5)[start_step:]
     assert first_ids(training(files, start_step=start_step), 5) == expected
-
-
-LAYOUTS = ((1, 1), (1, 2), (2, 2), (2, 4))  # workers, replicas in all
 
 
 @pytest.mark.parametrize("count, replicas", LAYOUTS)

@@ -1,12 +1,12 @@
-"""Records that cannot be trained on are named before anything is spent, damaged ones afterwards."""
+"""Records that do not fit are named before training, damaged ones when they are read."""
 
 import dataclasses
 import os
 
 import pytest
 import tensorflow as tf
-from made_records import FORMAT, PACKED, PACKED_UNMASKED, UNMASKED, flip_a_byte, make_files
-from tiny import tiny_model
+from record_files import FORMAT, PACKED, PACKED_UNMASKED, UNMASKED, flip_a_byte, make_files
+from tiny_models import tiny_model
 
 from bert_common.errors import InputError
 from bert_tf.input.batch_plan import BatchPlan
@@ -97,7 +97,7 @@ def test_values_out_of_range_in_a_packed_row(tmp_path, name, value):
     ),
 )
 def test_what_drawing_masks_would_bring_out_of_range(tmp_path, record_format, size):
-    """Neither number is in a record without masks; on a GPU nobody would say a word."""
+    """Neither number is in a record without masks; on a GPU there would be no error."""
     files = make_files(tmp_path, (12,), record_format)
     config = dataclasses.replace(CONFIG, **size)
     shape = record_format.max_seq_length, record_format.max_predictions_per_seq

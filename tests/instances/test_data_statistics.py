@@ -1,4 +1,4 @@
-"""The made data has the statistics of Google's, apart from the bugs that are fixed."""
+"""The data has the statistics of Google's, except where Google's bugs are fixed."""
 
 import collections
 import dataclasses
@@ -10,8 +10,7 @@ import random
 
 import numpy as np
 import pytest
-from paths import TEST_DATA
-from shared import SHARED
+from paths import SHARED, TEST_DATA
 
 from create_pretraining_data.instances import masking
 from create_pretraining_data.instances.counter_based_random import derive_keys
@@ -22,7 +21,7 @@ from create_pretraining_data.instances.pairs import LengthBalance, PairRules, ma
 from create_pretraining_data.instances.sequences import assemble
 from create_pretraining_data.instances.text import tokenize_documents
 from create_pretraining_data.records.record_format import RecordFormat
-from run_scripts.create_data_plan import make_rules
+from run_scripts.create_data_plan import make_settings
 from run_scripts.flags.create_data import CreateDataFlags, choose_objective, resolve_defaults
 from run_scripts.flags.parser import parse
 from tokenization import FullTokenizer, KoreanTokenizer, SentencePieceTokenizer
@@ -62,10 +61,11 @@ def rules(setting):
     )  # ALBERT's defaults
     argv = ["program", "--input_file=x", *script_flags, *GOOGLE[setting]["flags"]]
     flags = parse(CreateDataFlags, argv)
-    plan = choose_objective(flags)
-    flags = resolve_defaults(flags, plan.model_type)
+    defaults = choose_objective(flags)
+    flags = resolve_defaults(flags, defaults.model_type)
     flags = dataclasses.replace(flags, max_seq_length=MAX_SEQ_LENGTH)  # as Google's was run
-    return make_rules(flags, plan.objective, tokenizer)
+    settings = make_settings(flags, defaults, tokenizer)
+    return settings.pair_rules, settings.masking_rules
 
 
 # Settings with the same tokenizer share their sequences.
@@ -299,7 +299,7 @@ def test_no_difference_of_lengths_in_100_000_examples(length):
     text = SHARED / "data/kowiki/kowiki_24MB.txt"
     vocabulary = SHARED / "data/vocabs/koelectra.txt"
     if not (text.exists() and vocabulary.exists()):
-        pytest.skip("the Korean Wikipedia sample lies outside the repository")
+        pytest.skip("the Korean Wikipedia sample is not in the repository")
     documents = documents_of(text.read_text(encoding="utf-8"))
     passes = {128: 3, 512: 10}[length]
     made = make_all(documents, KoreanTokenizer(vocabulary), "sop", passes, length)
@@ -325,7 +325,7 @@ def test_lengths_do_not_tell_the_order_of_an_encyclopedia(length):
     text = SHARED / "data/kowiki/kowiki_2MB.txt"
     vocabulary = SHARED / "data/vocabs/koelectra.txt"
     if not (text.exists() and vocabulary.exists()):
-        pytest.skip("the Korean Wikipedia sample lies outside the repository")
+        pytest.skip("the Korean Wikipedia sample is not in the repository")
     tokenizer = KoreanTokenizer(vocabulary)
     documents = documents_of(text.read_text(encoding="utf-8"))
     made = make_all(documents, tokenizer, "sop", 3, length)

@@ -1,4 +1,4 @@
-"""Masks that are drawn while records are read: as static ones, others in every epoch, resumable."""
+"""Dynamic masks: distributed as static ones, different in every epoch, resumable."""
 
 import dataclasses
 import json
@@ -6,10 +6,19 @@ import json
 import numpy as np
 import pytest
 import tensorflow as tf
-from made_records import FORMAT, PACKED_UNMASKED, RULES, UNMASKED, make_files
-from test_packing import LENGTH, PLACES, Syllables, documents, sequences_of
-from test_pipeline import LAYOUTS, assert_same_batches, global_batches, workers
-from tiny import tiny_model
+from record_files import (
+    FORMAT,
+    LAYOUTS,
+    PACKED_UNMASKED,
+    RULES,
+    UNMASKED,
+    assert_same_batches,
+    global_batches,
+    make_files,
+    workers,
+)
+from sequences import LENGTH, PLACES, Syllables, stored_sequences, syllable_documents
+from tiny_models import tiny_model
 
 from bert_common.errors import InputError
 from bert_tf.input.batch_plan import BatchPlan, step_records
@@ -19,11 +28,10 @@ from bert_tf.training.evaluation import first_records
 from create_pretraining_data.instances.counter_based_random import derive_keys
 from create_pretraining_data.instances.dynamic_masking import mask_records
 from create_pretraining_data.instances.make_instances import InstanceSettings, make_records
-from create_pretraining_data.instances.packing import MOST_SEQUENCES
+from create_pretraining_data.instances.packing import MAX_SEQUENCES
 from create_pretraining_data.instances.pairs import PairRules
-from create_pretraining_data.records.masking_rules import MaskingRules
 from create_pretraining_data.records.reader import parsing_spec
-from create_pretraining_data.records.record_format import RecordFormat
+from create_pretraining_data.records.record_format import MaskingRules, RecordFormat
 from run_scripts.create_data import main
 
 CONFIG = tiny_model().config
@@ -38,13 +46,13 @@ def stored_records(objective, packed, masking):
     record_format = RecordFormat(LENGTH, PLACES, objective != "none", False, packed, masking)
     pair_rules = PairRules(objective, LENGTH, 0.1, 1, 2)
     settings = InstanceSettings(pair_rules, masking, record_format, dupe_factor=1)
-    records = next(make_records(documents(), Syllables(), settings, seed=7))
+    records = next(make_records(syllable_documents(), Syllables(), settings, seed=7))
     parsed = tf.io.parse_example(records, parsing_spec(record_format))
     return {name: value.numpy() for name, value in parsed.items()}, record_format
 
 
 @pytest.mark.parametrize("objective", ("nsp", "none"))
-@pytest.mark.parametrize("packed", (0, MOST_SEQUENCES))
+@pytest.mark.parametrize("packed", (0, MAX_SEQUENCES))
 def test_without_masks_the_text_comes_back(objective, packed):
     """The sequences are those of static records; only their masks are still to be drawn."""
     rules = MaskingRules(0.15, PLACES, True, 3, True, False, 3, Syllables.vocab_size)
@@ -65,12 +73,12 @@ def test_without_masks_the_text_comes_back(objective, packed):
         record_format.with_masks(),
         dupe_factor=1,
     )
-    made = next(make_records(documents(), Syllables(), settings, seed=7))
+    made = next(make_records(syllable_documents(), Syllables(), settings, seed=7))
     static = tf.io.parse_example(made, parsing_spec(settings.record_format))
     static = {name: value.numpy() for name, value in static.items()}
     restored |= {"masked_lm_weights": restored["masked_lm_weights"] * 0}
-    assert {s[:2] + s[5:] for s in sequences_of(restored)} == {
-        s[:2] + s[5:] for s in sequences_of(static)
+    assert {s[:2] + s[5:] for s in stored_sequences(restored)} == {
+        s[:2] + s[5:] for s in stored_sequences(static)
     }
 
 

@@ -5,9 +5,8 @@ import sys
 import time
 
 import pytest
-from jobs import SENTENCE, curves, results
-from paths import ROOT
-from shared import SHARED
+from paths import ROOT, SHARED
+from programs import SENTENCE, curves, results
 
 from bert_tf.checkpoint_files import list_checkpoints
 

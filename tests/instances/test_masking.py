@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from made_sequences import Sequence, row_of, sequences_from
+from sequences import CodePoints, Sequence, row_of, sequences_from
 
 from create_pretraining_data.instances.counter_based_random import derive_keys
 from create_pretraining_data.instances.masking import (
@@ -17,7 +17,7 @@ from create_pretraining_data.instances.masking import (
 )
 from create_pretraining_data.instances.sequences import assemble
 from create_pretraining_data.instances.text import tokenize_documents
-from create_pretraining_data.records.masking_rules import MaskingRules
+from create_pretraining_data.records.record_format import MaskingRules
 
 CLS, SEP, MASK = 1, 2, 3
 RULES = MaskingRules(
@@ -53,20 +53,10 @@ def mask_many(sequence, rules, number, seed=0):
 
 def one_segment(text):
     """A sequence of one segment whose pieces are syllables."""
-    text = tokenize_documents([[text]], Syllables())
+    text = tokenize_documents([[text]], CodePoints())
     pairs = np.array([[0, len(text.ids), 0, 0, 0]])
     rules = SimpleNamespace(max_seq_length=len(text.ids) + 2, cls_id=CLS, sep_id=SEP)
     return row_of(assemble(text, pairs, rules), 0)
-
-
-class Syllables:
-    """A tokenizer whose pieces do not say whether they begin a word."""
-
-    def tokenize_words(self, text):
-        return [list(word) for word in text.split()]
-
-    def convert_tokens_to_ids(self, pieces):
-        return [ord(piece) for piece in pieces]
 
 
 def sequence_of_words(words_a, words_b, pieces=2):

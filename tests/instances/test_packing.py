@@ -1,43 +1,26 @@
-"""Packed rows hold the very sequences of ordinary records, apart from each other, and are full."""
+"""Packed rows hold the sequences of ordinary records, kept separate, and are nearly full."""
 
 import collections
-import random
 
 import numpy as np
 import pytest
 import tensorflow as tf
+from sequences import (
+    CLS,
+    LENGTH,
+    MASK,
+    PLACES,
+    SEP,
+    Syllables,
+    stored_sequences,
+    syllable_documents,
+)
 
 from create_pretraining_data.instances.make_instances import InstanceSettings, make_records
-from create_pretraining_data.instances.packing import MOST_SEQUENCES, lay_out, pack, row_predictions
+from create_pretraining_data.instances.packing import MAX_SEQUENCES, lay_out, pack, row_predictions
 from create_pretraining_data.instances.pairs import PairRules
-from create_pretraining_data.records.masking_rules import MaskingRules
 from create_pretraining_data.records.reader import parsing_spec
-from create_pretraining_data.records.record_format import RecordFormat
-
-CLS, SEP, MASK, FIRST = 1, 2, 3, 4  # ids; those of syllables begin at FIRST
-LENGTH, PLACES = 64, 16
-
-
-class Syllables:
-    """Pieces are characters."""
-
-    pad_id, unk_id, vocab_size = 0, None, FIRST + 100
-
-    def tokenize_words(self, text):
-        return [list(word) for word in text.split()]
-
-    def convert_tokens_to_ids(self, pieces):
-        return [FIRST + ord(piece) - ord("가") for piece in pieces]
-
-
-def documents(seed=0):
-    rng = random.Random(seed)
-
-    def sentence():
-        words = range(rng.randint(1, 6))
-        return " ".join("".join(chr(ord("가") + rng.randrange(100)) for _ in "123") for _ in words)
-
-    return [[sentence() for _ in range(rng.randint(1, 9))] for _ in range(120)]
+from create_pretraining_data.records.record_format import MaskingRules, RecordFormat
 
 
 def make(objective, packed, boundary=False, permutation=False):
@@ -48,7 +31,7 @@ def make(objective, packed, boundary=False, permutation=False):
     masking = MaskingRules(0.15, PLACES, True, 3, True, permutation, MASK, Syllables.vocab_size)
     pair_rules = PairRules(objective, LENGTH, 0.1, CLS, SEP)
     settings = InstanceSettings(pair_rules, masking, record_format, dupe_factor=2)
-    passes, records = make_records(documents(), Syllables(), settings, seed=7), []
+    passes, records = make_records(syllable_documents(), Syllables(), settings, seed=7), []
     while True:
         try:
             records += next(passes)
@@ -57,47 +40,18 @@ def make(objective, packed, boundary=False, permutation=False):
             return {name: value.numpy() for name, value in parsed.items()}, end.value
 
 
-def sequences_of(records):
-    """What each sequence of records is, however it is stored."""
-    found = []
-    for row in range(len(records["input_ids"])):
-        r = {name: values[row] for name, values in records.items()}
-        index = r.get("segment_index", r["input_mask"])
-        used = np.flatnonzero(r["masked_lm_weights"])
-        for number in range(1, index.max() + 1):
-            places = np.flatnonzero(index == number)
-            start = places[0]
-            assert (places == start + np.arange(len(places))).all()
-            inside = [p for p in used if start <= r["masked_lm_positions"][p] <= places[-1]]
-            if "segment_index" in r:
-                assert r["sequence_starts"][number - 1] == start
-                assert (r["position_ids"][places] == np.arange(len(places))).all()
-                assert r.get("next_sentence_weights", np.ones(number))[number - 1] == 1
-            found.append(
-                (
-                    tuple(r["input_ids"][places]),
-                    tuple(r["segment_ids"][places]),
-                    tuple(r.get("token_boundary", index * 0)[places]),
-                    tuple(r["masked_lm_positions"][inside] - start),
-                    tuple(r["masked_lm_ids"][inside]),
-                    r["next_sentence_labels"][number - 1] if "next_sentence_labels" in r else None,
-                )
-            )
-    return collections.Counter(found)
-
-
 @pytest.mark.parametrize(
     ("objective", "boundary", "permutation"),
     (("nsp", False, False), ("sop", True, False), ("none", False, False), ("sop", True, True)),
 )
 def test_packed_rows_hold_the_same_sequences(objective, boundary, permutation):
     plain, statistics = make(objective, 0, boundary, permutation)
-    packed, of_packed = make(objective, MOST_SEQUENCES, boundary, permutation)
-    assert sequences_of(packed) == sequences_of(plain)
+    packed, of_packed = make(objective, MAX_SEQUENCES, boundary, permutation)
+    assert stored_sequences(packed) == stored_sequences(plain)
     assert of_packed.sequences == statistics.sequences == len(plain["input_ids"])
     assert of_packed.label_ones == statistics.label_ones
     assert of_packed.examples == len(packed["input_ids"]) < 0.8 * statistics.sequences
-    # No prediction was lost, none is counted twice; nothing lies after a row's end.
+    # No prediction was lost, none is counted twice; nothing is after a row's end.
     assert packed["masked_lm_weights"].sum() == plain["masked_lm_weights"].sum()
     assert (packed["input_mask"] == (packed["segment_index"] > 0)).all()
     assert not packed["input_ids"][packed["input_mask"] == 0].any()
@@ -118,7 +72,7 @@ def test_rows_keep_their_limits_and_are_full():
     number = rows.max() + 1
     assert (np.bincount(rows, lengths) <= 512).all()
     assert (np.bincount(rows, predictions) <= places).all()
-    assert np.bincount(rows).max() <= MOST_SEQUENCES
+    assert np.bincount(rows).max() <= MAX_SEQUENCES
     assert lengths.sum() / (number * 512) > 0.97
 
 
@@ -147,7 +101,7 @@ def test_layout():
 
 
 def test_a_permuted_sequence_needs_twice_the_places():
-    records, _ = make("none", MOST_SEQUENCES, permutation=True)
+    records, _ = make("none", MAX_SEQUENCES, permutation=True)
     assert records["masked_lm_weights"].sum(axis=1).max() > PLACES
 
 

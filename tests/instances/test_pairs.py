@@ -1,10 +1,10 @@
-"""Documents are cut into sequences whose label says what was done."""
+"""Documents are cut into sequences whose labels are right."""
 
 import random
 
 import numpy as np
 import pytest
-from made_sequences import Sentence, make_sequences, text_of
+from sequences import Sentence, make_sequences, text_of
 
 from create_pretraining_data.instances import pairs
 from create_pretraining_data.instances.pairs import (
@@ -20,7 +20,7 @@ CLS, SEP = 1, 2
 
 
 def make_documents(shapes):
-    """Documents whose pieces all have ids of their own, counting up through the corpus.
+    """Documents whose pieces all have different ids, counting up through the corpus.
 
     Args:
         shapes: for each document the number of words of each sentence; words have 1 to 3 pieces.

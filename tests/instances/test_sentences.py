@@ -9,7 +9,7 @@ import types
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from shared import SHARED
+from paths import SHARED
 
 from create_pretraining_data.instances import sentences
 from create_pretraining_data.instances.sentences import WINDOW, split_documents, split_line
@@ -179,7 +179,7 @@ def test_without_kiwipiepy_it_is_one_line(text, tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "kiwipiepy", None)
     assert main(arguments(tmp_path, "--split_sentences")) == 1
     (line,) = capsys.readouterr().err.splitlines()
-    assert "--split_sentences must have kiwipiepy (pip install -e '.[korean]')" in line
+    assert "--split_sentences requires kiwipiepy (pip install -e '.[korean]')" in line
     assert not (tmp_path / ".ko.tfrecord.work").exists()
 
 

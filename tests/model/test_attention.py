@@ -1,11 +1,11 @@
-"""Attention as a function: equal to the formula, exchanged for another one in every block."""
+"""Attention as a function: equal to the formula, replaceable in every block."""
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 from oracle import log_softmax
-from tiny import SIZES, gradients_of, make_step, random_batch, tiny_model
+from tiny_models import SIZES, gradients_of, make_step, random_batch, tiny_model
 
 from albert_tf import AlbertConfig, AlbertModel
 from bert_tf import BertConfig, BertModel
@@ -59,7 +59,7 @@ def test_another_function_in_every_block(kind):
     shapes = []
 
     def uniform(query, key, value, bias, dropout_rate, dropout_seed):
-        """Attends to all tokens alike."""
+        """Attends to all tokens equally."""
         shapes.append((query.shape, key.shape, value.shape, bias.shape))
         assert dropout_seed is None
         allowed = tf.cast(bias > MASKED_SCORE / 2, value.dtype)  # [B, 1, 1, T]

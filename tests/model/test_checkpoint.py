@@ -1,4 +1,4 @@
-"""Checkpoints: Google's real name tables load, everything that does not fit is one error."""
+"""Checkpoints: Google's tables of names load; one error lists everything that does not fit."""
 
 import csv
 import json
@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 from golden import GOLDEN, arrays, pretraining_model
 from paths import TEST_DATA
-from tiny import ONE_LAYER, make_optimizer, random_batch, tensors, tiny_model
+from tiny_models import ONE_LAYER, make_optimizer, random_batch, step_of, tensors, tiny_model
 
 from albert_tf import AlbertConfig, AlbertModel
 from bert_common.errors import InputError
@@ -31,7 +31,6 @@ from bert_tf.checkpoint_files import (
     remove_unfinished,
     set_aside,
 )
-from bert_tf.training.step import TrainingStep
 
 CHECKPOINTS = TEST_DATA / "checkpoints"
 
@@ -113,7 +112,7 @@ def test_genuine_saver_checkpoints(folder):
     assert_loaded(model, arrays(folder, "variables.npz"))
 
 
-def test_google_s_optimizer_state_goes_on(tmp_path):
+def test_google_s_optimizer_state_is_continued(tmp_path):
     """The ten-step checkpoint of Google's own LAMB run, moments and step included."""
     model = pretraining_model("albert_optim_lamb")
     optimizer = make_optimizer("lamb", model)
@@ -167,15 +166,14 @@ def test_a_checkpoint_of_ours_round_trips(kind, tmp_path):
     assert_loaded(other, {name: v.numpy() for name, v in google_variables(model).items()})
 
 
-def test_training_goes_on_exactly_where_it_was(tmp_path):
-    def step_of(model, optimizer):
-        strategy = tf.distribute.get_strategy()
-        step = TrainingStep(model, optimizer, strategy, xla=False, xla_update=False)
+def test_training_continues_exactly_where_it_was(tmp_path):
+    def make_run(model, optimizer):
+        step = step_of(model, optimizer)
         return lambda i: step(tensors(random_batch(i)))
 
     model = tiny_model(dropout=0.1, **ONE_LAYER)
     optimizer = make_optimizer("adamw", model)
-    run = step_of(model, optimizer)
+    run = make_run(model, optimizer)
     for i in range(3):
         run(i)
     prefix = checkpoint_path(tmp_path, 3)
@@ -185,7 +183,7 @@ def test_training_goes_on_exactly_where_it_was(tmp_path):
     other_optimizer = make_optimizer("adamw", other)
     assert load_training_state(prefix, other, other_optimizer) == (3, counters)
     other_optimizer.iterations.assign(3)
-    other_run = step_of(other, other_optimizer)
+    other_run = make_run(other, other_optimizer)
     for i in range(3, 6):
         assert float(run(i)["loss"]) == float(other_run(i)["loss"])
     for name, variable in google_variables(model).items():

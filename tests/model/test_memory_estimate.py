@@ -1,10 +1,10 @@
-"""The estimate of memory: weights are counted exactly, the rest moves as it should."""
+"""The estimate of memory: weights are counted exactly, the rest changes with the settings."""
 
 import dataclasses
 import math
 
 import pytest
-from tiny import tiny_model
+from tiny_models import tiny_model
 
 from albert_tf import AlbertConfig
 from bert_tf import BertConfig

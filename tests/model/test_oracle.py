@@ -192,7 +192,7 @@ def test_float64_model(float64, name):
 
 
 def test_masked_scores_are_lowered_by_10000():
-    # No output tells 10000 from 9999 while every entry of a mask is 0 or 1.
+    # No output differs between 10000 and 9999 while every entry of a mask is 0 or 1.
     bias = attention_bias(np.array([[1, 0, 1], [0, 0, 0]], np.int32))
     expected = [[[[0, -10000, 0]]], [[[-10000, -10000, -10000]]]]
     np.testing.assert_array_equal(bias, expected)

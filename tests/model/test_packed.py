@@ -1,13 +1,15 @@
-"""Packed rows: every sequence's outputs, losses and gradients are what it has alone in its row.
+"""Packed rows, and a last block run at the predictions alone: outputs and gradients stay the same.
 
-Shapes: B rows, T tokens, S sequences of a row, P predictions.
+Shapes: B rows, T tokens, H hidden, S sequences of a row, P predictions.
 """
 
 import numpy as np
 import pytest
-from tiny import assert_close, gradients_of, make_step, tiny_model
+import tensorflow as tf
+from tiny_models import assert_close, gradients_of, make_step, random_batch, tiny_model
 
 from bert_tf.encoder import PACKED_INPUTS
+from bert_tf.layers import TransformerBlock, gather_positions
 
 KINDS = ("bert", "albert")
 
@@ -21,7 +23,7 @@ PLACES = 3
 
 
 def sequences(seed=0):
-    """Each sequence as a row of its own, padded to the longest: features [B, ...]."""
+    """Each sequence in a separate row, padded to the longest: features [B, ...]."""
     rng = np.random.default_rng(seed)
     lengths = np.array(sum(ROWS, ()))
     size = len(lengths)
@@ -33,7 +35,7 @@ def sequences(seed=0):
         "segment_ids": (rng.integers(0, 2, (size, POSITIONS)) * mask).astype(np.int32),
         "masked_lm_positions": rng.integers(0, lengths[:, None], (size, PLACES)).astype(np.int32),
         "masked_lm_ids": rng.integers(1, 60, (size, PLACES)).astype(np.int32),
-        # Weights that are no counts: each sequence must keep its own.
+        # Weights that are not counts: each sequence must keep its own.
         "masked_lm_weights": (
             (np.arange(PLACES) < counts[:, None]) * rng.uniform(0.5, 2, (size, PLACES))
         ).astype(np.float32),
@@ -153,7 +155,7 @@ def test_other_sequences_do_not_matter_at_all(kind):
     alone["input_ids"][changed] = rng.integers(1, 60, POSITIONS)
     alone["segment_ids"][changed] ^= 1
     rows = packed(alone)
-    rows["input_ids"] += 7 * (1 - rows["input_mask"])  # what stands in the padding as well
+    rows["input_ids"] += 7 * (1 - rows["input_mask"])  # the padding gets other ids
     for i, (one, other) in enumerate(zip(before, by_sequence(outputs(model, rows)), strict=True)):
         for name in one:
             assert np.array_equal(one[name], other[name]) == (i != changed), (i, name)
@@ -194,3 +196,47 @@ def test_rows_that_are_not_packed_must_fit():
     rows = {k: v for k, v in packed(sequences()).items() if k not in PACKED_INPUTS}
     with pytest.raises(ValueError, match=f"length={LENGTH}, max_position_embeddings={POSITIONS}"):
         tiny_model(**SIZES)(rows)
+
+
+@pytest.mark.parametrize("rows", ("apart", "packed"))
+@pytest.mark.parametrize("kind", KINDS)
+def test_outputs_and_gradients_are_those_of_the_whole(float64, kind, rows):
+    sizes, batch = ({}, random_batch(0)) if rows == "apart" else (SIZES, packed(sequences()))
+    encoder = tiny_model(kind, initializer_range=0.2, **sizes).encoder
+    positions = tf.constant(batch["masked_lm_positions"])
+
+    def run(**options):
+        """Outputs, and the gradient of a sum of them with unequal weights."""
+        with tf.GradientTape() as tape:
+            found = encoder(batch, **options)
+            if not options:
+                found["sequence_output"] = gather_positions(found["sequence_output"], positions)
+            rng = np.random.default_rng(0)
+            total = sum(tf.reduce_sum(v * rng.normal(size=v.shape)) for v in found.values())
+        gradients = tape.gradient(total, encoder.trainable_variables)
+        found = {name: value.numpy() for name, value in found.items()}
+        return found, [tf.convert_to_tensor(g).numpy() for g in gradients]
+
+    (expected, whole), (found, some) = run(), run(positions=positions)
+    assert found["sequence_output"].shape == (*positions.shape, encoder.config.hidden_size)
+    for name, value in expected.items():
+        assert np.abs(value).max() > 0.1
+        np.testing.assert_allclose(found[name], value, atol=1e-12, rtol=0, err_msg=name)
+    for variable, one, other in zip(encoder.trainable_variables, whole, some, strict=True):
+        bound = 1e-11 * max(np.abs(one).max(), 1e-2)
+        np.testing.assert_allclose(other, one, atol=bound, rtol=0, err_msg=variable.path)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_pretraining_runs_it_at_the_predictions_alone(monkeypatch, kind):
+    lengths = []
+    original = TransformerBlock.call
+
+    def watched(block, *arguments, **options):
+        y = original(block, *arguments, **options)  # [B, T or P, H]
+        lengths.append(y.shape[1])
+        return y
+
+    monkeypatch.setattr(TransformerBlock, "call", watched)
+    tiny_model(kind, num_hidden_layers=3)(random_batch(0, length=16, predictions=4))
+    assert lengths == [16, 16, 1 + 4]

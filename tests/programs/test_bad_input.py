@@ -2,9 +2,11 @@
 
 import keras
 import pytest
-from bad_input import PROGRAMS, Case, Started, make_world, run_case, run_program
+from bad_input import Case, Started, run_case, run_program
+from bad_input_files import make_world
+from bad_input_programs import PROGRAMS
 
-# How many refused cases of each program are looked at.
+# How many refused cases of each program are examined.
 SOME, ALL = 12, 300
 
 
@@ -33,7 +35,7 @@ def no_work(monkeypatch):
 
 
 def look(world, name, count):
-    """Draws cases until so many were refused."""
+    """Draws cases until `count` were refused."""
     refused, problems, seed = 0, [], 0
     while refused < count and seed < 4 * count:
         was_refused, wrong = run_case(world, name, seed)

@@ -1,4 +1,4 @@
-"""The program extract_features: Google's lines, arrays, orders, one line for bad input."""
+"""extract_features: Google's format, arrays, the order of lines, one line for bad input."""
 
 import json
 import shlex
@@ -6,7 +6,7 @@ import shlex
 import numpy as np
 import oracle
 import pytest
-from tiny import SIZES, tiny_model
+from tiny_models import SIZES, tiny_model
 
 from bert_tf.checkpoint import google_variables, save_google_checkpoint, write_arrays
 from finetuning import features
@@ -126,7 +126,7 @@ def test_google_s_lines(tmp_path, kind, capsys):
 
 
 def test_google_s_readme(tmp_path):
-    """The command as it stands but for its paths."""
+    """The command, only its paths changed."""
     job = Job(tmp_path, num_hidden_layers=4)
     (tmp_path / "text.txt").write_text("Who was Jim Henson ? ||| Jim Henson was a puppeteer\n")
     text = README.replace("/tmp/input.txt", str(tmp_path / "text.txt"))
@@ -215,7 +215,7 @@ def test_batches_are_sorted_and_cut(job, monkeypatch):
 
 
 def test_a_model_dir(job):
-    """What run_pretraining leaves behind says everything; a flag beside it wins."""
+    """run_pretraining's output folder is enough; a flag given with it wins."""
     assert job.run() == 0
     expected = (job.folder / "out.jsonl").read_bytes()
     (job.folder / "tokenizer_config.json").write_text('{"kind": "full"}')

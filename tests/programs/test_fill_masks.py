@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from tiny import SIZES, tiny_model
+from tiny_models import SIZES, tiny_model
 
 from bert_tf.checkpoint import save_google_checkpoint
 from bert_tf.checkpoint_files import checkpoint_path
@@ -42,7 +42,7 @@ def run(model_dir, *arguments):
     return main(["fill_masks", f"--model_dir={model_dir}", *arguments])
 
 
-def test_what_follows_a_mask_without_a_space_goes_on_with_its_word(model_dir):
+def test_what_follows_a_mask_without_a_space_continues_its_word(model_dir):
     tokenizer = load_tokenizer(model_dir)
 
     def pieces(text):

@@ -1,4 +1,4 @@
-"""Every number on a command line has bounds, and absurd input is one clear line."""
+"""Every number on a command line has bounds, and absurd input is one line of error."""
 
 import dataclasses
 import json
@@ -7,8 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from made_records import FORMAT
+from bad_input_programs import FLAG_CLASSES
 from paths import ROOT
+from record_files import FORMAT
 
 from bert_common.errors import InputError
 from bert_common.json_text import read_json
@@ -20,28 +21,17 @@ from finetuning.question_answering.data import has_answers, read_questions
 from run_scripts.build_vocab import BuildVocabFlags, build_vocab
 from run_scripts.classifier import ClassifierFlags
 from run_scripts.downstream.saved_settings import read_settings
-from run_scripts.extract_features import ExtractFeaturesFlags
 from run_scripts.flags.create_data import CreateDataFlags
 from run_scripts.flags.declaration import PerModel, value_type
 from run_scripts.flags.finetune import check_finetune_flags, read_boundaries, read_layers
 from run_scripts.flags.parser import help_text, parse, run_program
 from run_scripts.flags.paths import expand_globs
 from run_scripts.flags.pretrain import PretrainFlags, read_bucket_boundaries
-from run_scripts.ner import NerFlags
-from run_scripts.race import RaceFlags
-from run_scripts.squad import SquadFlags
-from run_scripts.tools.fill_masks import FillMasksFlags
-from run_scripts.tools.glue_plan import PlanFlags
-from run_scripts.tools.glue_table import TableFlags
 from tokenization import load_tokenizer
 
-PROGRAMS = (
-    BuildVocabFlags, CreateDataFlags, PretrainFlags, FillMasksFlags, ExtractFeaturesFlags,
-    ClassifierFlags, NerFlags, SquadFlags, RaceFlags, PlanFlags, TableFlags,
-)  # fmt: skip
 NUMBERS = [
     pytest.param(program, field, id=f"{program.__name__}-{field.name}")
-    for program in PROGRAMS
+    for program in FLAG_CLASSES
     for field in dataclasses.fields(program)
     if value_type(field) in (int, float)
 ]
@@ -61,7 +51,7 @@ def command_line(program, *arguments):
 
 
 def within(value, bounds):
-    """Whether a number is in its bounds, said once more."""
+    """Whether a number is within its bounds."""
     return (
         value >= bounds.get("least", value)
         and value <= bounds.get("most", value)
@@ -76,7 +66,7 @@ def test_programs_are_all_here():
         for path in (ROOT / "run_scripts").rglob("*.py")
         if path.name != "parser.py" and "return run_program(" in path.read_text(encoding="utf-8")
     }
-    assert len(declared) == len(PROGRAMS)
+    assert len(declared) == len(FLAG_CLASSES)
 
 
 @pytest.mark.parametrize("program, field", NUMBERS)
@@ -118,7 +108,7 @@ def test_bounds_themselves(program, field):
                     parse(program, argv)
 
 
-@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("program", FLAG_CLASSES)
 def test_strings_that_are_not_utf8(program):
     for field in dataclasses.fields(program):
         if value_type(field) is str and not field.metadata["choices"]:

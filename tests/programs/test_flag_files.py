@@ -1,4 +1,4 @@
-"""Flag files: where they and the files that they name are found."""
+"""Flag files: where they, and the files that they name, are looked for."""
 
 import dataclasses
 import subprocess
@@ -90,7 +90,7 @@ def test_a_command_line_finds_what_is_shipped_from_anywhere(here):
         assert read(f"--target={name}").target == name
     write(here / "bert_mini.json")
     assert read("--source=bert_mini.json").source == "bert_mini.json"
-    # Neither other files of the project nor what else lies where it is installed.
+    # Neither other files of the project nor others where it is installed.
     for name in (
         "pretrain.py",
         "run_scripts/flags/parser.py",

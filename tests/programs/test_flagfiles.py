@@ -1,4 +1,4 @@
-"""The flag files parse: complete jobs whose two parts fit together, and settings of fine-tuning."""
+"""The shipped flag files parse; the two parts of each pre-training job fit together."""
 
 import pytest
 from paths import ROOT
@@ -46,7 +46,7 @@ def test_data_and_training_fit(job, monkeypatch):
     assert config.type_vocab_size == 2
 
 
-def test_the_second_phase_goes_on_from_the_first():
+def test_the_second_phase_continues_from_the_first():
     """The same data but for its length; nine updates of the first to one of the second."""
 
     def read(flags_class, name):

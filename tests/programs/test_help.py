@@ -1,23 +1,31 @@
-"""What every program says of its flags with --help, and that its examples and paths are right."""
+"""The --help of every program; its launcher; its examples and paths."""
 
 import dataclasses
+import itertools
 import re
+import runpy
 import shlex
+import subprocess
+import sys
 
 import pytest
-from test_flag_bounds import PROGRAMS
-from test_parser import heading_of, is_for_tpus
+from bad_input_programs import FLAG_CLASSES
+from paths import ROOT
 
 from bert_common.errors import InputError
-from run_scripts.flags.declaration import value_type
-from run_scripts.flags.help_groups import COMPATIBILITY, EXAMPLES, GROUPS, REQUIRED, TPU
+from run_scripts.extract_features import ExtractFeaturesFlags
+from run_scripts.flags.create_data import CreateDataFlags
+from run_scripts.flags.declaration import PerModel, value_type
+from run_scripts.flags.help_groups import COMPATIBILITY, EXAMPLES, GROUPS, REQUIRED, TPU, group_of
 from run_scripts.flags.parser import help_text, parse
+from run_scripts.flags.pretrain import PretrainFlags
+from run_scripts.tools.fill_masks import FillMasksFlags
 
-# Headings that are told from the help of a flag.
+# Headings that follow from a flag's own help.
 OUTSIDE = (REQUIRED, COMPATIBILITY, TPU)
 
 
-@pytest.mark.parametrize("flags_class", PROGRAMS)
+@pytest.mark.parametrize("flags_class", FLAG_CLASSES)
 def test_groups_of_the_help(flags_class):
     short, full = (help_text(flags_class, "x.py", full=full) for full in (False, True))
     headings = [line for line in full.splitlines() if re.fullmatch(r"[A-Z].*[^.]:", line)]
@@ -35,7 +43,7 @@ def test_groups_of_the_help(flags_class):
     assert max(map(len, full.partition("Example:")[2].splitlines())) <= 100
 
 
-@pytest.mark.parametrize("flags_class", PROGRAMS)
+@pytest.mark.parametrize("flags_class", FLAG_CLASSES)
 def test_example_of_the_help(flags_class):
     parse(flags_class, ["x", *shlex.split(EXAMPLES[flags_class.__name__])])
 
@@ -50,7 +58,7 @@ NO_PATHS = """
 """
 
 
-@pytest.mark.parametrize("flags_class", PROGRAMS)
+@pytest.mark.parametrize("flags_class", FLAG_CLASSES)
 def test_addresses_of_storage_are_refused(flags_class):
     example = ["x", *shlex.split(EXAMPLES[flags_class.__name__])]
     for field in dataclasses.fields(flags_class):
@@ -63,3 +71,136 @@ def test_addresses_of_storage_are_refused(flags_class):
                 continue
             with pytest.raises(InputError, match=f"--{field.name} must be a path in .*Received: "):
                 parse(flags_class, argv)
+
+
+def launch(*command):
+    """Runs Python in the root directory as a person would."""
+    return subprocess.run([sys.executable, *command], cwd=ROOT, capture_output=True, text=True)
+
+
+# Runs a launcher as Python would, then prints its status and what it imported.
+HELP = """
+import runpy, sys
+sys.argv = [{name!r}, "--help"]
+try:
+    runpy.run_path({name!r}, run_name="__main__")
+    status = None
+except SystemExit as stop:
+    status = stop.code
+print("status", status)
+print("heavy", sorted({{"keras", "tensorflow"}} & set(sys.modules)))
+"""
+
+
+@pytest.mark.parametrize(
+    "launcher, flags_class",
+    (
+        ("run_pretraining.py", PretrainFlags),
+        ("create_pretraining_data.py", CreateDataFlags),
+        ("extract_features.py", ExtractFeaturesFlags),
+    ),
+)
+def test_help_of_a_launcher(launcher, flags_class):
+    run = launch("-c", HELP.format(name=launcher))
+    assert run.stderr == ""
+    check_help(run.stdout, launcher, flags_class)
+    lines = run.stdout.splitlines()
+    assert lines[-2:] == ["status 0", "heavy []"]
+
+
+def test_help_of_fill_masks():
+    run = launch(
+        "-c",
+        "import sys; from run_scripts.tools.fill_masks import main\n"
+        "print('status', main(['fill_masks', '--help']))\n"
+        "print('heavy', sorted({'keras', 'tensorflow'} & set(sys.modules)))",
+    )
+    assert (run.returncode, run.stderr) == (0, "")
+    check_help(run.stdout, "fill_masks", FillMasksFlags)
+    assert run.stdout.splitlines()[-2:] == ["status 0", "heavy []"]
+
+
+def check_help(text, program, flags_class):
+    """Every flag is listed once, with what it does, with its default or both its defaults."""
+    lines = text.splitlines()
+    assert lines[0] == f"{program}: {flags_class.__doc__.strip().splitlines()[0]}"
+    listed = {line.split("=")[0].strip(" -"): i for i, line in enumerate(lines) if "=<" in line}
+    tpu = {field.name for field in dataclasses.fields(flags_class) if is_for_tpus(field)}
+    assert set(listed) == {field.name for field in dataclasses.fields(flags_class)} - tpu | {
+        "flagfile"
+    }
+    assert bool(tpu) == ("  --helpfull" in lines)
+    for field in dataclasses.fields(flags_class):
+        if field.name in tpu:
+            continue
+        line = lines[listed[field.name]]
+        described = itertools.takewhile(
+            lambda line: line.startswith(" " * 8), lines[listed[field.name] + 1 :]
+        )
+        assert " ".join(map(str.strip, described)) == field.metadata["help"]
+        default = field.default
+        if isinstance(default, PerModel):
+            bert, albert = (str(value) for value in (default.bert, default.albert))
+            shown = bert if bert == albert else f"BERT {bert}, ALBERT {albert}"
+            assert f"default: {shown})".lower() in line.lower()
+        elif default is None:
+            assert "required" in line if field.metadata["required"] else "not set" in line
+        else:
+            assert f"default: {'none' if default == '' else default}".lower() in line.lower()
+
+
+def heading_of(field):
+    """The heading that a flag is shown under."""
+    return group_of(field.name, field.metadata["help"], field.metadata["required"])
+
+
+def is_for_tpus(field):
+    """Whether a flag is shown by --helpfull alone."""
+    return heading_of(field) == TPU
+
+
+def test_a_few_lines_of_the_help():
+    text = launch("run_pretraining.py", "--help").stdout
+    assert "  --learning_rate=<float>  (default: BERT 5e-05, ALBERT 0.00176)\n" in text
+    assert "  --do_train=<bool>  (default: BERT false, ALBERT true)\n" in text
+    assert "  --optimizer=<adamw|lamb>  (default: BERT adamw, ALBERT lamb)\n" in text
+    assert "  --output_dir=<str>  (required)\n" in text
+    assert "  --allow_missing=<str>  (default: none)\n" in text
+    assert "tpu_name" not in text
+    assert "  --tpu_name=<str>" in launch("run_pretraining.py", "--helpfull").stdout
+    text = launch("-m", "run_scripts.tools.fill_masks", "--help").stdout
+    assert "\n  python -m run_scripts.tools.fill_masks \\\n" in text
+
+
+def test_error_of_a_launcher_is_one_line_with_status_1(tmp_path):
+    sizes = f"--bert_config_file={tmp_path}/none.json"
+    folders = [f"--input_file={tmp_path}/x", f"--output_dir={tmp_path}/out"]
+    for command, part in (
+        (["run_pretraining.py"], "--output_dir must be given"),
+        (["run_pretraining.py", "--lerning_rate=1", *folders], "Did you mean: learning_rate"),
+        (["run_pretraining.py", "--do_train", sizes, *folders], f"{tmp_path}/none.json"),
+        (["create_pretraining_data.py", "--ngram=few"], "--ngram"),
+        (["create_pretraining_data.py", f"--input_file={tmp_path}/x", "--vocab_file=v"], "/x"),
+    ):
+        run = launch(*command)
+        lines = run.stderr.splitlines()
+        assert run.returncode == 1 and len(lines) == 1, run.stderr
+        assert lines[0].startswith("error: ") and part in lines[0]
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    "launcher, program",
+    (
+        ("run_pretraining.py", "run_scripts.pretrain"),
+        ("create_pretraining_data.py", "run_scripts.create_data"),
+        ("extract_features.py", "run_scripts.extract_features"),
+    ),
+)
+def test_launcher_is_the_program(launcher, program, monkeypatch):
+    # Its name must not be taken for the package, or the module, of the same name.
+    monkeypatch.setattr("run_scripts.programs.begin", lambda: None)
+    monkeypatch.setattr(f"{program}.main", lambda argv: 7)
+    with pytest.raises(SystemExit) as end:
+        runpy.run_path(str(ROOT / launcher), run_name="__main__")
+    assert end.value.code == 7

@@ -1,10 +1,10 @@
-"""What a model's folder holds: found in those of this project and in released ones."""
+"""The files of a model's folder are found, in this project's and in released ones."""
 
 import dataclasses
 import json
 
 import pytest
-from tiny import SIZES
+from tiny_models import SIZES
 
 from bert_common.errors import InputError
 from bert_tf import BertConfig
@@ -30,7 +30,7 @@ def write(folder, *names):
 
 
 def found(model_dir, **flags):
-    """What stands for --model_dir: the flags that it fills in, paths from the folder on."""
+    """The flags that --model_dir fills in, with paths below the folder."""
     values = {"input_file": "a", "output_file": "b", "model_dir": model_dir, **flags}
     values = ExtractFeaturesFlags(**values)
     filled = dataclasses.asdict(fill_in_model(values))
@@ -61,7 +61,7 @@ def test_google_s_bert(tmp_path):
     ):
         expected = {**files, "do_lower_case": case}
         assert found(str(write(tmp_path / name, *BERT))) == expected, name
-    # A name that says nothing: Google's default, or what the vocabulary says, or the flag.
+    # A name without a hint: Google's default, or the vocabulary's case, or the flag.
     model = write(tmp_path / "disgraced", *BERT)
     assert found(str(model)) == files
     assert found(str(model), do_lower_case=False) == {**files, "do_lower_case": False}
@@ -117,11 +117,11 @@ def test_other_flags_win(tmp_path):
     model = str(write(tmp_path / "uncased_L-2", *BERT))
     flags = {"albert_config_file": "c", "init_checkpoint": "i", "tokenizer_dir": "t"}
     assert found(model, **flags) == flags
-    # One flag of a tokenizer stands for all of it.
+    # One tokenizer flag replaces all of the folder's tokenizer.
     flags = {"vocab_file": "v", "do_lower_case": False}
     files = {"bert_config_file": "bert_config.json", "init_checkpoint": "bert_model.ckpt"}
     assert found(model, **flags) == {**files, **flags}
-    # Where flags say all, the folder need hold nothing more than its configuration.
+    # Where flags give everything, the folder needs only its configuration.
     model = str(write(tmp_path / "m", "bert_config.json"))
     assert found(model, init_checkpoint="i")["init_checkpoint"] == "i"
 

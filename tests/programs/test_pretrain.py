@@ -1,21 +1,16 @@
-"""The program run_pretraining: trains, resumes, evaluates, answers bad input with one line."""
+"""The program run_pretraining: trains, resumes, evaluates, and reports bad input in one line."""
 
 import dataclasses
 import json
-import types
 
 import numpy as np
 import pytest
 import tensorflow as tf
-from jobs import SENTENCE, Job, arrays, curves, one_line, results, spoken_lines, texts
-from made_records import FORMAT, PACKED, flip_a_byte, make_files
 from paths import TEST_DATA
+from programs import SENTENCE, PretrainingJob, arrays, curves, one_line, results, texts
+from record_files import FORMAT, PACKED, flip_a_byte, make_files
 
-from bert_tf import pretraining
 from bert_tf.checkpoint_files import list_checkpoints
-from bert_tf.input.data_order import sizes_of
-from bert_tf.training import mixed_precision
-from bert_tf.training.interruptions.nonfinite_steps import SKIPPED_FILE, SkippedSteps
 from run_scripts.flags.limits import MAX_SEED
 
 DATA = TEST_DATA
@@ -24,14 +19,14 @@ DATA = TEST_DATA
 @pytest.fixture
 def job(tmp_path):
     """Records, configurations, and a function that runs the program on them."""
-    return Job(tmp_path)
+    return PretrainingJob(tmp_path)
 
 
 @pytest.mark.parametrize("kind, xla", (("bert", "auto"), ("albert", "off")))
-def test_trains_evaluates_and_goes_on(job, kind, xla, capsys):
+def test_trains_evaluates_and_continues(job, kind, xla, capsys):
     assert job.run(kind, do_eval=True, xla=xla) == 0
     out = capsys.readouterr().out
-    assert "note: no tokenizer lies beside the records" in out
+    assert "note: there is no tokenizer beside the records" in out
     assert "starting from new weights" in out
     assert "steps 1 to 6" in out and "1.2 passes over 40 examples" in out
     assert ("compiling the training step with XLA" in out) == (xla == "auto")
@@ -254,96 +249,9 @@ def test_a_checkpoint_of_another_shape(job, capsys):
     assert "model.ckpt-2" in line and "the model has [60, 64], the file [60, 32]" in line
 
 
-def with_loss(monkeypatch, change):
-    """Lets `change(loss, batch)` alter the masked words' loss of every training step."""
-    sums = pretraining.loss_sums
-
-    def changed(outputs, batch):
-        result = sums(outputs, batch)
-        return {**result, "masked_lm_loss": change(result["masked_lm_loss"], batch)}
-
-    monkeypatch.setattr(pretraining, "loss_sums", changed)
-
-
-def test_a_step_whose_loss_is_no_number_is_left_out(job, capsys, monkeypatch):
-    """Record 8 of the first file is to blame, once in every pass of five steps.
-
-    The gradient does not know of it: `tf.where` hands none on.
-    """
-
-    def change(loss, batch):
-        return tf.where(tf.reduce_any(batch["input_ids"][:, 0] == 7), np.nan, loss)
-
-    with_loss(monkeypatch, change)
-    flags = {"num_train_steps": 10, "save_checkpoints_steps": 5, "max_bad_steps": 1}
-    flags |= {"save_summary_steps": 5, "xla": "off"}
-    assert job.run(**flags) == 0
-    warned = [line for line in spoken_lines(capsys.readouterr().err) if "changed no weight" in line]
-    log = (job.output / SKIPPED_FILE).read_text()
-    rows = [json.loads(line) for line in log.splitlines()]
-    first, second = (row["step"] for row in rows)
-    assert 1 <= first <= 5 < second <= 10
-    assert len(warned) == 2 and f"warning: step {first} changed" in warned[0]
-    for row in rows:
-        assert len(row["records"]) == 8 and f"{job.files[0]}:8" in row["records"]
-        assert row["loss"] == "nan" and np.isfinite(float(row["gradient_norm"]))
-        assert 0 < float(row["learning_rate"]) <= 0.01
-    assert [value for _, value in curves(job.output)["health/skipped_steps"]] == [1, 2]
-    assert arrays(job.output, 10)["skipped_steps"] == 2
-    assert all(np.isfinite(value).all() for value in arrays(job.output, 10).values())
-    # A run that goes on from step 5 writes the second of them anew, and counts on.
-    for path in job.output.glob("model.ckpt-10.*"):
-        path.unlink()
-    with open(job.output / SKIPPED_FILE, "a") as file:
-        file.write('{"step": 9, "lo')  # cut off by a kill
-    assert job.run(**flags) == 0
-    assert (job.output / SKIPPED_FILE).read_text() == log
-    assert arrays(job.output, 10)["skipped_steps"] == 2
-
-
-def test_damaged_lines_of_skipped_steps_stay(tmp_path):
-    """Whole lines of steps that will come again go, as does a line that was cut off."""
-    lines = ['{"step": 3, "loss: "nan"}\n', '{"step": 5}\n', '{"step": 6}\n', '{"step": 2, "lo']
-    (tmp_path / SKIPPED_FILE).write_text("".join(lines))
-    config = types.SimpleNamespace(output_dir=str(tmp_path))
-    SkippedSteps(types.SimpleNamespace(step=5), None, config, writes=True)
-    assert (tmp_path / SKIPPED_FILE).read_text() == "".join(lines[:2])
-
-
-def test_too_many_steps_without_a_number_stop_the_run(job, capsys, monkeypatch):
-    assert job.run(num_train_steps=4, xla="off") == 0
-    good = arrays(job.output, 4)
-    capsys.readouterr()
-    with_loss(monkeypatch, lambda loss, batch: loss * np.nan)
-    flags = {"num_train_steps": 40, "keep_checkpoint_max": 1, "max_bad_steps": 3, "xla": "off"}
-    assert job.run(**flags) == 1
-    *warned, line = spoken_lines(capsys.readouterr().err)
-    assert all(" changed no weight" in text for text in warned) and len(warned) == 4
-    assert line.startswith("error: ") and "--max_bad_steps=3" in line and "loss nan" in line
-    assert "at step 8" in line
-    assert list_checkpoints(job.output) == [4]
-    for name, value in arrays(job.output, 4).items():
-        np.testing.assert_array_equal(value, good[name])
-
-
-def test_a_loss_scale_of_nothing_left_stops_the_run(job, capsys, monkeypatch):
-    """The loss is fine, its gradient is infinite at every scale."""
-
-    @tf.custom_gradient
-    def steep(x):
-        return x, lambda gradient: gradient * np.inf
-
-    with_loss(monkeypatch, lambda loss, batch: steep(loss))
-    monkeypatch.setattr(mixed_precision, "INITIAL_SCALE", 4.0)
-    assert job.run(precision="float16", max_bad_steps=0, xla="off") == 1
-    *warned, line = spoken_lines(capsys.readouterr().err)
-    assert len(warned) == 3  # at the scales 4, 2 and 1
-    assert line.startswith("error: float16 needs gradients") and "loss scale 1, step 3" in line
-
-
 def test_packed_rows_train(tmp_path, capsys):
     """Sequences as long as the model has positions, in rows that are longer."""
-    job = Job(tmp_path, record_format=PACKED, max_position_embeddings=8)
+    job = PretrainingJob(tmp_path, record_format=PACKED, max_position_embeddings=8)
     assert job.run(do_eval=True, xla="off") == 0
     found = results(job.output)
     assert np.isfinite(found["loss"]) and found["examples"] > 40  # sequences, not rows
@@ -396,39 +304,6 @@ def test_bad_input_is_found_before_tensorflow_is_imported(job):
         assert line.startswith("error: ") and word in line
 
 
-def test_where_xla_cannot_compile_the_run_goes_on_without(job, capsys, monkeypatch):
-    sums = pretraining.loss_sums
-
-    def with_text(outputs, batch):
-        """Loss sums by way of text, which XLA does not know."""
-        result = sums(outputs, batch)
-        lengths = tf.strings.length(tf.strings.as_string(batch["input_ids"]))
-        return {**result, "characters": tf.reduce_sum(tf.cast(lengths, tf.float32))}
-
-    monkeypatch.setattr(pretraining, "loss_sums", with_text)
-    held_out = {"eval_input_file": job.files[0], "eval_every_steps": 2}
-    assert job.run(num_train_steps=3, xla="auto", **held_out) == 0
-    shown = capsys.readouterr().err.replace("\r", "\n").splitlines()
-    warned = [line for line in shown if line.startswith("warning")]
-    assert len(warned) == 2 and all("AsString" in line for line in warned)
-    assert "XLA cannot compile the step here, so it runs without" in warned[0]
-    assert "XLA cannot compile the evaluation here, so it runs without" in warned[1]
-    assert list_checkpoints(job.output) == [2, 3]  # before the first evaluation, and at the end
-    assert [step for step, _ in curves(job.output / "eval")["loss/masked_lm"]] == [2, 3]
-    # The attempt that failed did not count: neither in the learning rate nor in anything else.
-    off = job.folder / "off"
-    assert job.run(num_train_steps=3, output_dir=off, **held_out) == 0
-    one, two = arrays(job.output, 3), arrays(off, 3)
-    assert {n: v.tobytes() for n, v in one.items()} == {n: v.tobytes() for n, v in two.items()}
-    capsys.readouterr()
-    for flags, what in (
-        ({"num_train_steps": 4}, "the step"),
-        ({"do_train": False, "do_eval": True}, "the evaluation"),
-    ):
-        assert job.run(**flags, xla="on") == 1
-        assert f"--xla=on needs what XLA can compile, {what} too" in one_line(capsys)
-
-
 def test_a_batch_that_the_devices_do_not_divide(job, capsys):
     two_devices = {"distribution_strategy": "mirrored"}
     assert job.run(train_batch_size=7, **two_devices) == 1
@@ -443,12 +318,3 @@ def test_a_batch_that_the_devices_do_not_divide(job, capsys):
     assert job.run(train_batch_size=12, gradient_accumulation_steps=4, **two_devices) == 1
     line = one_line(capsys)
     assert "--train_batch_size=12" in line and "--gradient_accumulation_steps=4" in line
-
-
-def test_workers_tell_record_files_apart(tmp_path):
-    """By names and sizes; not by the folder, which each machine may call otherwise."""
-    files = make_files(tmp_path, (4, 4))
-    (tmp_path / "other").mkdir()
-    assert sizes_of(files) != sizes_of(make_files(tmp_path / "other", (4, 5)))
-    same = make_files(tmp_path / "other", (4, 4))
-    assert sizes_of(files) == sizes_of(same) != sizes_of(files[:1])

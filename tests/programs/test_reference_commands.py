@@ -1,18 +1,17 @@
 """Google's records train unchanged; the command lines of both reference READMEs run."""
 
 import gzip
-import json
-import shlex
 
 import pytest
-from classifier_jobs import write_mnli, write_table
-from paths import TEST_DATA
-from shared import SHARED
-from tiny import ONE_LAYER, SIZES, tiny_model
+from paths import SHARED, TEST_DATA
+from programs import command
+from task_data import write_mnli, write_table
+from tiny_models import ONE_LAYER, tiny_model, write_config
 
 from bert_tf.checkpoint import save_google_checkpoint
 from create_pretraining_data.records.reader import read_format
 from run_scripts import classifier, create_data, pretrain
+from run_scripts.create_data import main
 from run_scripts.flags.declaration import resolve_model_defaults
 from run_scripts.flags.parser import parse
 from tokenization import SentencePieceTokenizer
@@ -107,20 +106,6 @@ ALBERT_CLASSIFY = """run_classifier.py
   --train_batch_size=128"""
 
 
-def command(text, **paths):
-    """A README's command line with its paths replaced."""
-    argv = shlex.split(text)
-    given = {name: [i for i, a in enumerate(argv) if a.startswith(f"--{name}=")] for name in paths}
-    for name, (index,) in given.items():
-        argv[index] = f"--{name}={paths[name]}"
-    return argv
-
-
-def write_config(path, **changes):
-    path.write_text(json.dumps({**SIZES, **ONE_LAYER, "vocab_size": VOCABULARY_SIZE, **changes}))
-    return path
-
-
 def lines(count):
     """The first lines of an English text."""
     with gzip.open(DATA / "synth.txt.gz", "rt", encoding="utf-8") as file:
@@ -130,8 +115,9 @@ def lines(count):
 def test_bert_s_readme(tmp_path, capsys):
     """Both commands, as they stand but for their paths."""
     (tmp_path / "sample_text.txt").write_text(lines(40))
-    config = write_config(tmp_path / "bert_config.json", max_position_embeddings=512)
-    model = tiny_model(vocab_size=VOCABULARY_SIZE, max_position_embeddings=512, **ONE_LAYER)
+    sizes = {"vocab_size": VOCABULARY_SIZE, "max_position_embeddings": 512}
+    config = write_config(tmp_path / "bert_config.json", **sizes)
+    model = tiny_model(**sizes, **ONE_LAYER)
     save_google_checkpoint(model, str(tmp_path / "bert_model.ckpt"))
     records = tmp_path / "tf_examples.tfrecord"
     argv = command(
@@ -159,12 +145,10 @@ def test_bert_s_readme(tmp_path, capsys):
 
 
 def test_albert_s_readme(tmp_path):
-    """The command as it stands but for its paths; its size is cut down by flags after it."""
-    config = write_config(
-        tmp_path / "albert_config.json", embedding_size=16, max_position_embeddings=512
-    )
-    sizes = {"vocab_size": VOCABULARY_SIZE, "max_position_embeddings": 512, **ONE_LAYER}
-    model = tiny_model("albert", **sizes)
+    """The command, only its paths changed; flags after it make it smaller."""
+    sizes = {"vocab_size": VOCABULARY_SIZE, "max_position_embeddings": 512}
+    config = write_config(tmp_path / "albert_config.json", "albert", **sizes)
+    model = tiny_model("albert", **sizes, **ONE_LAYER)
     save_google_checkpoint(model, str(tmp_path / "model.ckpt-best"))
     (tmp_path / "text.txt").write_text(lines(200))
     records = tmp_path / "train.tfrecord"
@@ -209,8 +193,9 @@ def test_bert_s_readme_of_classification(tmp_path, capsys):
     """Both commands, as they stand but for their paths."""
     base = tmp_path / "base"
     base.mkdir()
-    write_config(base / "bert_config.json", max_position_embeddings=512)
-    model = tiny_model(vocab_size=VOCABULARY_SIZE, max_position_embeddings=512, **ONE_LAYER)
+    sizes = {"vocab_size": VOCABULARY_SIZE, "max_position_embeddings": 512}
+    write_config(base / "bert_config.json", **sizes)
+    model = tiny_model(**sizes, **ONE_LAYER)
     save_google_checkpoint(model, str(base / "bert_model.ckpt"))
     mrpc = tmp_path / "glue" / "MRPC"
     mrpc.mkdir(parents=True)
@@ -238,10 +223,10 @@ def test_bert_s_readme_of_classification(tmp_path, capsys):
 
 
 def test_albert_s_readme_of_classification(tmp_path):
-    """The command as it stands but for its paths; its size is cut down by flags after it."""
+    """The command, only its paths changed; flags after it make it smaller."""
     size = SentencePieceTokenizer(SPM_MODEL).vocab_size
-    sizes = {"vocab_size": size, "embedding_size": 16, "max_position_embeddings": 512}
-    config = write_config(tmp_path / "albert_config.json", **sizes)
+    sizes = {"vocab_size": size, "max_position_embeddings": 512}
+    config = write_config(tmp_path / "albert_config.json", "albert", **sizes)
     model = tiny_model("albert", **sizes, **ONE_LAYER)
     save_google_checkpoint(model, str(tmp_path / "model.ckpt-best"))
     write_mnli(tmp_path / "MNLI")
@@ -269,8 +254,8 @@ ALL = sorted((SHARED / "golden" / "pretrain_data").glob("*_sample.tfrecord"))
 def train_on(path, folder):
     """Two steps and an evaluation on one of Google's files."""
     kind = "albert" if path.name.startswith("albert") else "bert"
-    extra = {"embedding_size": 16} if kind == "albert" else {}
-    config = write_config(folder / "config.json", max_position_embeddings=128, **extra)
+    sizes = {"vocab_size": VOCABULARY_SIZE, "max_position_embeddings": 128}
+    config = write_config(folder / "config.json", kind, **sizes)
     argv = [
         "run_pretraining.py", f"--{kind}_config_file={config}", f"--input_file={path}",
         f"--output_dir={folder}/output", "--do_train", "--do_eval", "--max_seq_length=128",
@@ -308,3 +293,19 @@ def test_our_records_have_google_s_features(objective, google, tmp_path):
     assert create_data.main(argv) == 0
     theirs = read_format(str(DATA / f"{google}_sample.tfrecord"))
     assert read_format(str(tmp_path / "ours.tfrecord")) == theirs
+
+
+def test_googles_text_with_googles_flags(tmp_path, capsys):
+    text = tmp_path / "sample.txt"
+    text.write_bytes(gzip.decompress((DATA / "synth.txt.gz").read_bytes())[:60_000])
+    command = (
+        f"create_pretraining_data.py --input_file={text} --output_file={tmp_path}/a.tfrecord "
+        f"--vocab_file={DATA}/vocab.txt --do_lower_case=True --max_seq_length=128 "
+        "--max_predictions_per_seq=20 --masked_lm_prob=0.15 --random_seed=12345 --dupe_factor=5"
+    )
+    assert main(command.split()) == 0
+    ours, google = (
+        read_format(str(path))
+        for path in (tmp_path / "a.tfrecord", DATA / "bert_default_sample.tfrecord")
+    )
+    assert ours == google

@@ -1,12 +1,14 @@
-"""Every flag of both reference repositories' programs is known here."""
+"""Every flag of both reference repositories' programs is known here, with its default."""
 
 import dataclasses
 
 import pytest
 
 from run_scripts import classifier, extract_features, race, squad
-from run_scripts.flags import create_data as create_data_flags
-from run_scripts.flags import pretrain as pretrain_flags
+from run_scripts.flags.create_data import CreateDataFlags, choose_objective, resolve_defaults
+from run_scripts.flags.declaration import PerModel, resolve_model_defaults
+from run_scripts.flags.parser import parse
+from run_scripts.flags.pretrain import PretrainFlags
 
 # Of google-research/bert and google-research/albert together, run_squad_v1 and _v2 in run_squad.
 REFERENCE_FLAGS = {
@@ -62,8 +64,8 @@ OURS = {
     "run_classifier": classifier.ClassifierFlags,
     "run_squad": squad.SquadFlags,
     "extract_features": extract_features.ExtractFeaturesFlags,
-    "create_pretraining_data": create_data_flags.CreateDataFlags,
-    "run_pretraining": pretrain_flags.PretrainFlags,
+    "create_pretraining_data": CreateDataFlags,
+    "run_pretraining": PretrainFlags,
     "run_race": race.RaceFlags,
 }
 
@@ -72,3 +74,90 @@ OURS = {
 def test_every_flag_is_known(program):
     ours = {field.name for field in dataclasses.fields(OURS[program])}
     assert set(REFERENCE_FLAGS[program].split()) - ours == set()
+
+
+# Each default for BERT and for ALBERT.
+PRETRAIN_DEFAULTS = {
+    "max_seq_length": (128, 512),
+    "max_predictions_per_seq": (20, 20),
+    "do_train": (False, True),
+    "do_eval": (False, False),
+    "train_batch_size": (32, 4096),
+    "eval_batch_size": (8, 64),
+    "learning_rate": (5e-5, 0.00176),
+    "num_train_steps": (100000, 125000),
+    "num_warmup_steps": (10000, 3125),
+    "save_checkpoints_steps": (1000, 5000),
+    "optimizer": ("adamw", "lamb"),
+    "poly_power": (1.0, 1.0),
+    "start_warmup_step": (0, 0),
+    "keep_checkpoint_max": (5, 5),
+    "max_eval_steps": (100, 100),
+    "use_tpu": (False, False),
+    "masked_lm_budget": (0, 0),
+    "init_from_group0": (False, False),
+    **dict.fromkeys(
+        ("init_checkpoint", "tpu_name", "tpu_zone", "gcp_project", "master"), (None, None)
+    ),
+}
+CREATE_DATA_DEFAULTS = {
+    "max_seq_length": (128, 512),
+    "do_whole_word_mask": (False, True),
+    "dupe_factor": (10, 40),
+    "ngram": (1, 3),  # google-research/bert masks single pieces
+    "max_predictions_per_seq": (20, 20),
+    "masked_lm_prob": (0.15, 0.15),
+    "short_seq_prob": (0.1, 0.1),
+    "random_seed": (12345, 12345),
+    "favor_shorter_ngram": (True, True),
+    "random_next_sentence": (False, False),
+    "do_permutation": (False, False),
+}
+
+
+MODEL_TYPES = ("bert", "albert")
+
+
+def check_defaults(values, defaults, model_type):
+    """The values of a command line without these flags are the defaults of the model."""
+    values = dataclasses.asdict(values)
+    expected = {name: both[MODEL_TYPES.index(model_type)] for name, both in defaults.items()}
+    assert {name: values[name] for name in expected} == expected
+    assert not [name for name, value in values.items() if isinstance(value, PerModel)]
+
+
+@pytest.mark.parametrize("model_type", MODEL_TYPES)
+def test_defaults_of_run_pretraining(model_type):
+    values = parse(PretrainFlags, ["run_pretraining", "--input_file=a", "--output_dir=b"])
+    check_defaults(resolve_model_defaults(values, model_type), PRETRAIN_DEFAULTS, model_type)
+
+
+@pytest.mark.parametrize("model_type", MODEL_TYPES)
+def test_defaults_of_create_pretraining_data(model_type):
+    values = parse(CreateDataFlags, ["create_pretraining_data", "--input_file=a"])
+    check_defaults(resolve_defaults(values, model_type), CREATE_DATA_DEFAULTS, model_type)
+
+
+def test_defaults_that_follow_other_flags():
+    def resolved(*argv, model_type="bert"):
+        values = parse(CreateDataFlags, ["create_pretraining_data", "--input_file=a", *argv])
+        return resolve_defaults(values, model_type)
+
+    assert resolved("--packing").max_predictions_per_seq == 24
+    assert resolved("--packing", model_type="albert").max_predictions_per_seq == 80
+    assert resolved("--packing", "--max_predictions_per_seq=30").max_predictions_per_seq == 30
+    assert resolved("--masking=dynamic").dupe_factor == 1
+    assert resolved("--masking=dynamic", "--dupe_factor=3").dupe_factor == 3
+
+
+def test_flags_of_one_reference_choose_its_column():
+    for arguments, model_type in (
+        (["--vocab_file=v", "--dupe_factor=3"], "bert"),
+        (["--spm_model_file=m"], "albert"),
+        (["--vocab_file=v", "--ngram=3"], "albert"),
+        (["--vocab_file=v", "--norandom_next_sentence"], "albert"),  # given, though a default
+        (["--vocab_file=v", "--objective=sop"], "albert"),
+        (["--spm_model_file=m", "--objective=nsp"], "bert"),
+    ):
+        values = parse(CreateDataFlags, ["create_pretraining_data", "--input_file=a", *arguments])
+        assert choose_objective(values).model_type == model_type

@@ -1,4 +1,4 @@
-"""The command lines of both reference READMEs for SQuAD and RACE run as they stand.
+"""The command lines of both reference READMEs for SQuAD and RACE run unchanged.
 
 google-research/albert has a program for each version of SQuAD and starts them as modules; here
 run_squad_v1.py and run_squad_v2.py are launchers of run_squad.py, of which the second is told
@@ -13,10 +13,10 @@ from unittest import mock
 
 import pytest
 from paths import ROOT
-from test_race import write_race
-from test_reference_commands import SPM_MODEL, command, write_config
-from test_squad import made
-from tiny import ONE_LAYER, tiny_model
+from programs import command, results
+from released_models import SPM_MODEL
+from task_data import number_questions, write_race
+from tiny_models import ONE_LAYER, tiny_model, write_config
 
 from bert_tf.checkpoint import save_google_checkpoint
 from tokenization import SentencePieceTokenizer
@@ -125,9 +125,9 @@ def write_model(folder, kind):
     else:
         names = {"spm_model_file": SPM_MODEL}
         size = SentencePieceTokenizer(SPM_MODEL).vocab_size
-        sizes = {"vocab_size": size, "embedding_size": 16}
+        sizes = {"vocab_size": size}
     sizes["max_position_embeddings"] = 512
-    config = write_config(folder / f"{kind}_config.json", **sizes)
+    config = write_config(folder / f"{kind}_config.json", kind, **sizes)
     model = tiny_model(kind, **sizes, **ONE_LAYER)
     save_google_checkpoint(model, str(folder / "model.ckpt"))
     return {
@@ -143,20 +143,17 @@ def write_squad(folder, version_2, count):
     names = {}
     for split, number in (("train", count), ("predict", 4)):
         names[f"{split}_file"] = folder / f"{split}.json"
-        names[f"{split}_file"].write_text(json.dumps(made(number, number, version_2)))
+        names[f"{split}_file"].write_text(json.dumps(number_questions(number, number, version_2)))
     return names
-
-
-def results(folder):
-    lines = (folder / "output" / "eval_results.txt").read_text().splitlines()
-    return {name: float(value) for name, value in (line.split(" = ") for line in lines)}
 
 
 @pytest.mark.slow
 def test_bert_squad_1(tmp_path):
     paths = {**write_model(tmp_path, "bert"), **write_squad(tmp_path, False, 12)}
     assert launch([*command(BERT_1, **paths), WITHOUT_XLA]) == 0
-    assert results(tmp_path)["global_step"] == 2 and "eval_f1" in results(tmp_path)
+    assert results(tmp_path / "output")["global_step"] == 2 and "eval_f1" in results(
+        tmp_path / "output"
+    )
     assert len(json.loads((tmp_path / "output" / "predictions.json").read_text())) == 4
 
 
@@ -164,7 +161,7 @@ def test_bert_squad_2(tmp_path):
     """Both commands: the second answers with the checkpoint in --output_dir, as Google's does."""
     paths = {**write_model(tmp_path, "bert"), **write_squad(tmp_path, True, 24)}
     assert launch([*command(BERT_2, **paths), WITHOUT_XLA]) == 0
-    found = results(tmp_path)
+    found = results(tmp_path / "output")
     assert found["global_step"] == 2 and "eval_best_f1_thresh" in found
     odds = json.loads((tmp_path / "output" / "null_odds.json").read_text())
     for threshold, empty in ((min(odds.values()) - 1, True), (max(odds.values()) + 1, False)):
@@ -172,7 +169,7 @@ def test_bert_squad_2(tmp_path):
         assert launch(again) == 0
         answers = json.loads((tmp_path / "output" / "predictions.json").read_text())
         assert [not text for text in answers.values()] == [empty] * 4
-        assert results(tmp_path)["eval_best_f1"] == found["eval_best_f1"]
+        assert results(tmp_path / "output")["eval_best_f1"] == found["eval_best_f1"]
 
 
 @pytest.mark.parametrize(
@@ -184,8 +181,8 @@ def test_albert_squad(text, tmp_path, capsys):
     for name in ("train_feature_file", "predict_feature_file", "predict_feature_left_file"):
         paths[name] = tmp_path / f"{name}.tf_record"
     assert launch([*command(text, **paths), WITHOUT_XLA]) == 0
-    assert results(tmp_path)["global_step"] == 2
-    assert ("eval_best_f1" in results(tmp_path)) == version_2
+    assert results(tmp_path / "output")["global_step"] == 2
+    assert ("eval_best_f1" in results(tmp_path / "output")) == version_2
     assert paths["predict_feature_file"].exists() and paths["train_feature_file"].exists()
     assert not paths["predict_feature_left_file"].exists()
     assert "--predict_feature_left_file: without effect here" in capsys.readouterr().out
@@ -200,4 +197,6 @@ def test_albert_race(tmp_path):
     paths |= {"train_file": tmp_path / "train.tf_record", "eval_file": tmp_path / "eval.tf_record"}
     shorter = ["--train_step=2", "--warmup_step=1", "--train_batch_size=4", WITHOUT_XLA]
     assert launch([*command(ALBERT_RACE, **paths), *shorter]) == 0
-    assert results(tmp_path)["global_step"] == 2 and "eval_accuracy" in results(tmp_path)
+    assert results(tmp_path / "output")["global_step"] == 2 and "eval_accuracy" in results(
+        tmp_path / "output"
+    )

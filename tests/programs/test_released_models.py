@@ -4,18 +4,15 @@ import shutil
 
 import numpy as np
 import pytest
-from classifier_jobs import write_splits
-from jobs import results
-from made_questions import write_questions
+from programs import results
 from released_models import SIZE, WORDS, WRITERS
-from test_race import write_race
-from test_squad import made
+from task_data import number_questions, write_questions, write_race, write_splits
 
 from run_scripts import classifier, create_data, extract_features, ner, pretrain, race, squad
 from run_scripts.tools import fill_masks
 from tokenization import load_tokenizer
 
-# The folder in each archive, and what lies in it.
+# The folder in each archive, and its contents.
 NAMES = {"bert": "uncased_L-8_H-512_A-8", "albert": "albert_base"}
 CHECKPOINTS = {"bert": "bert_model.ckpt", "albert": "model.ckpt-best"}
 TOKENIZERS = {"bert": "vocab_file=vocab.txt", "albert": "spm_model_file=30k-clean.model"}
@@ -36,7 +33,7 @@ def write_data(folder):
     for split in ("train", "dev"):
         tagged = ["".join(f"{word}\tB-X\n" for word in each.split()) for each in sentences[:8]]
         (folder / "tags" / f"{split}.txt").write_text("\n".join(tagged))
-    write_questions(folder / "questions.json", made(8, 1, words=10))
+    write_questions(folder / "questions.json", number_questions(8, 1, words=10))
     write_race(folder / "race", train=4, dev=2)
 
 
@@ -89,7 +86,7 @@ def guess(model):
     return fill_masks.main(["fill_masks", f"--model_dir={model}", "--text=The [MASK] is tall."])
 
 
-def test_pretraining_goes_on(released, capsys):
+def test_pretraining_continues(released, capsys):
     """Records by the model's tokenizer, an update; what is left is a model's folder again."""
     folder, kind, _ = released
     model, records = f"--model_dir={folder}/unpacked", f"{folder}/records.tfrecord"
@@ -104,7 +101,7 @@ def test_pretraining_goes_on(released, capsys):
     assert f"objective: {objective}, defaults: {kind.upper()}'s" in shown
     weights = folder / "unpacked" / NAMES[kind] / CHECKPOINTS[kind]
     assert f"starting from --init_checkpoint: {weights}: " in shown
-    assert ", 0 in the file left alone" in shown and "initial values" not in shown
+    assert ", 0 in the file ignored" in shown and "initial values" not in shown
     assert (
         load_tokenizer(folder / "pretrained").fingerprint() in (folder / "records.json").read_text()
     )

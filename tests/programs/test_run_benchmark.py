@@ -1,4 +1,4 @@
-"""Whole benchmarks: which tasks are run, with which flags, and the table at the end."""
+"""Whole benchmarks: the tasks that are run, their flags, the table at the end."""
 
 import json
 import os
@@ -8,7 +8,7 @@ import sys
 
 import pytest
 from paths import ROOT
-from tiny import SIZES, tiny_model
+from tiny_models import SIZES, tiny_model
 
 from bert_common.errors import InputError
 from bert_tf.checkpoint import save_google_checkpoint
@@ -102,7 +102,7 @@ def test_model(tmp_path):
 
 
 def test_model_without_a_checkpoint(tmp_path):
-    """That is said before the first task begins."""
+    """The error comes before the first task begins."""
     model = write_model(tmp_path / "m", "bert", "vocab.txt")
     with pytest.raises(InputError, match="must hold a checkpoint"):
         model_flags(str(model))
@@ -200,7 +200,7 @@ printf 'eval_matthews = 0.5\\neval_accuracy = 0.75\\n' > "$out/eval_results.txt"
 """
 
 
-def test_script_goes_on(tmp_path):
+def test_script_continues(tmp_path):
     """A task that was stopped ends the script; started again it leaves out what is done."""
     write_model(tmp_path / "model", "bert", "bert_model.ckpt.index", "vocab.txt")
     write_cola(tmp_path / "glue")
@@ -211,7 +211,7 @@ def test_script_goes_on(tmp_path):
     (tmp_path / "stop").write_text("rte\n")
     first = run_glue(tmp_path, "--learning_rate=3e-5", python=stub)
     assert first.returncode == 1 and "average" not in first.stdout
-    assert "stopped at rte: the same command goes on from there" in first.stderr
+    assert "stopped at rte: the same command continues from there" in first.stderr
     assert "left out, no data in" in first.stderr
     cola, rte = log.read_text().splitlines()
     assert cola.startswith("-m run_scripts.programs run_classifier --flagfile=")
@@ -221,7 +221,7 @@ def test_script_goes_on(tmp_path):
     second = run_glue(tmp_path, python=stub)
     assert second.returncode == 0, second.stderr
     assert len(log.read_text().splitlines()) == 3
-    assert "\nout/cola is there already" in second.stdout
+    assert "\nout/cola exists already" in second.stdout
     assert "GLUE average: 62.50 over 2 tasks, which is not the full GLUE average" in second.stdout
 
 
@@ -252,7 +252,7 @@ def test_script_trains(tmp_path):
     (tmp_path / "out" / "rte" / "eval_results.txt").unlink()
     second = run_glue(tmp_path, *flags)
     assert second.returncode == 0, second.stderr
-    assert "\nout/cola is there already" in second.stdout
+    assert "\nout/cola exists already" in second.stdout
     assert "already at step 4 of 4: nothing to train" in second.stdout
     average = [run.stdout.splitlines()[-2] for run in (first, second)]
     assert average[0].startswith("GLUE average: ") and average[0] == average[1]

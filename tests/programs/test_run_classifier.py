@@ -1,15 +1,15 @@
-"""The program run_classifier: trains, measures, predicts, goes on, remembers what it was."""
+"""The program run_classifier: trains, measures, predicts, continues with its saved settings."""
 
 import json
 import signal
 
 import numpy as np
 import pytest
-from classifier_jobs import (
+from programs import ClassifierJob, arrays, curves, one_line, results
+from task_data import (
     BAD,
     GOOD,
-    PIECES,
-    Job,
+    SENTENCE_PIECES,
     read_table,
     sentence,
     single_rows,
@@ -17,8 +17,7 @@ from classifier_jobs import (
     write_splits,
     write_table,
 )
-from jobs import arrays, curves, one_line, results
-from tiny import SIZES
+from tiny_models import SIZES
 
 from bert_tf.checkpoint_files import list_checkpoints
 from finetuning.metrics import METRICS
@@ -31,7 +30,7 @@ ALL = {"do_train": True, "do_eval": True, "do_predict": True}
 @pytest.fixture
 def job(tmp_path):
     """A job on sentences that are good or bad."""
-    job = Job(tmp_path)
+    job = ClassifierJob(tmp_path)
     write_splits(job.data, TEXT_AND_LABEL, single_rows(91), **SPLITS)
     return job
 
@@ -39,7 +38,7 @@ def job(tmp_path):
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     """The same, trained with all flags that a folder remembers, measured, and predicted."""
-    job = Job(tmp_path_factory.mktemp("trained"), num_hidden_layers=2)
+    job = ClassifierJob(tmp_path_factory.mktemp("trained"), num_hidden_layers=2)
     write_splits(job.data, TEXT_AND_LABEL, single_rows(91), **SPLITS)
     flags = {"feature_layers": "-1,-2", "bucket_boundaries": "auto", "metrics": "macro_f1"}
     assert job.run(**ALL, **flags) == 0
@@ -71,13 +70,13 @@ def test_single_label(trained):
 
 
 def test_letter_case_of_a_published_checkpoint(job, capsys):
-    """Its folder's name says it, and lower-casing is what happens without --do_lower_case."""
+    """Its folder's name decides, and the default without --do_lower_case is lower-casing."""
     assert job.run(init_checkpoint="models/multi_cased_L-12_H-768_A-12/bert_model.ckpt") == 1
     assert "--do_lower_case must be False for multi_cased_L-12_H-768_A-12" in one_line(capsys)
 
 
 def test_one_example_cannot_be_held_out(tmp_path, capsys):
-    job = Job(tmp_path)
+    job = ClassifierJob(tmp_path)
     write_splits(job.data, TEXT_AND_LABEL, single_rows(1), train=(0, 1))
     assert job.run(labels="good,bad", eval_every_steps=2) == 1
     assert "there must be two at least. Received: 1" in one_line(capsys)
@@ -135,7 +134,7 @@ def test_several_labels(tmp_path):
         chosen = [w for w, bit in ((GOOD, 1), (BAD, 2)) if number % 4 & bit]
         text = " ".join(["the", *(sentence(rng, words, 2) for words in chosen)])
         rows.append((text, ",".join("good" if w is GOOD else "bad" for w in chosen)))
-    job = Job(tmp_path)
+    job = ClassifierJob(tmp_path)
     write_splits(job.data, TEXT_AND_LABEL, rows, **SPLITS)
     assert job.run(**ALL, task_type="multi_label", train_step=400) == 0
     # How much is learned in so few steps differs between CPUs: from 0.94 on.
@@ -156,7 +155,7 @@ def test_regression_of_pairs_with_albert(tmp_path, capsys):
     for number in range(91):
         scores = number % 2, number // 2 % 2
         rows.append((*(sentence(rng, GOOD if s else BAD, 3) for s in scores), sum(scores)))
-    job = Job(tmp_path, num_hidden_layers=2)
+    job = ClassifierJob(tmp_path, num_hidden_layers=2)
     write_splits(job.data, ["text", "other", "label"], rows, **SPLITS)
     flags = {"task_type": "regression", "second_column": "other", "train_step": 400}
     # Two layers of the same weights do not learn from every start.
@@ -219,7 +218,7 @@ def test_a_task_without_dev_holds_examples_out(job, capsys):
 
 def test_a_run_that_was_stopped_ends_as_one_that_was_not(tmp_path, capsys, monkeypatch):
     """With dropout, several steps in one go; to the last bit."""
-    job = Job(tmp_path, hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1)
+    job = ClassifierJob(tmp_path, hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1)
     write_splits(job.data, TEXT_AND_LABEL, single_rows(91), **SPLITS)
     flags = {"train_step": 12, "save_checkpoints_steps": 5}
     assert job.run(**flags, output_dir=tmp_path / "whole") == 0
@@ -251,7 +250,7 @@ def test_several_seeds(job):
 
 
 def test_mnli_is_measured_on_both_splits(tmp_path):
-    job = Job(tmp_path)
+    job = ClassifierJob(tmp_path)
     write_mnli(job.data)
     assert job.run(**ALL, task_name="MNLI", train_step=2) == 0
     found = results(job.output)
@@ -269,7 +268,7 @@ def with_label(job):
 
 
 def with_vocabulary(job):
-    lines = [*PIECES, *map(str, range(SIZES["vocab_size"]))]
+    lines = [*SENTENCE_PIECES, *map(str, range(SIZES["vocab_size"]))]
     (job.folder / "large.txt").write_text("\n".join(lines) + "\n")
     return {"vocab_file": job.folder / "large.txt"}
 
@@ -296,7 +295,7 @@ def without_data(job):
         ({"train_step": None, "num_train_epochs": 0.01}, ("64 examples", "0.01")),
         ({"patience": 2}, ("--patience needs --eval_every_steps", "2")),
         ({"num_seeds": 2, "do_eval": False}, ("--num_seeds needs", "2")),
-        (with_vocabulary, ("vocab_size=60", f"large.txt has {len(PIECES) + 60} entries")),
+        (with_vocabulary, ("vocab_size=60", f"large.txt has {len(SENTENCE_PIECES) + 60} entries")),
         ({"train_batch_size": 6, "gradient_accumulation_steps": 4}, ("--train_batch_size", "6")),
         ({"train_batch_size": 7, "distribution_strategy": "mirrored"}, ("7", "2 devices")),
         ({"max_seq_length": 33}, ("--max_seq_length", "33 and 32")),

@@ -1,4 +1,4 @@
-"""Fine-tuning compiles as much as the work ahead pays for."""
+"""Fine-tuning compiles only as much as the number of steps pays for."""
 
 import types
 
@@ -99,7 +99,7 @@ def test_a_training_without_sorted_batches_has_one_length(arguments, split, expe
 
 
 def test_no_batch_at_all_is_a_cost_too():
-    """What is wrong with such a job is said where the steps are counted."""
+    """Errors of such a job are raised where the steps are counted."""
     values = flags(*TRAIN, "--num_train_epochs=1", "--do_eval")
     for split in ("train", "dev"):
         cost = compiling_cost(values, config(64), TASK, split, {"train": 1, "dev": 0})

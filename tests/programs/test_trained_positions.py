@@ -1,11 +1,11 @@
-"""How many positions were trained is kept with a model; using more is a warning."""
+"""The number of trained positions is kept with a model; using more causes a warning."""
 
 import json
 
 import pytest
-from classifier_jobs import write_splits
-from jobs import NO_DROPOUT, Job, spoken_lines
-from made_records import FORMAT, PACKED, PACKED_UNMASKED, UNMASKED, make_files
+from programs import NO_DROPOUT, PretrainingJob, spoken_lines
+from record_files import FORMAT, PACKED, PACKED_UNMASKED, UNMASKED, make_files
+from task_data import write_splits
 
 from bert_common.errors import InputError
 from bert_tf.input.record_checks import longest_sequence
@@ -18,7 +18,7 @@ PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
 
 
 def noted(folder):
-    """What a folder says; None if nothing."""
+    """The number in a folder; None without one."""
     path = folder / "pretraining.json"
     return json.loads(path.read_text())["trained_positions"] if path.exists() else None
 
@@ -26,7 +26,7 @@ def noted(folder):
 @pytest.fixture(scope="module")
 def job(tmp_path_factory):
     """A model with 32 positions that was pre-trained on 16 pieces, and its export."""
-    job = Job(tmp_path_factory.mktemp("job"), **NO_DROPOUT)
+    job = PretrainingJob(tmp_path_factory.mktemp("job"), **NO_DROPOUT)
     (job.folder / "vocab.txt").write_text("".join(f"{piece}\n" for piece in PIECES))
     (job.folder / "tokenizer_config.json").write_text('{"kind": "full"}')
     flags = {"tokenizer_dir": job.folder, "export_dir": job.folder / "export"}
@@ -82,7 +82,7 @@ def test_a_second_phase(job, tmp_path, capsys):
     assert add_trained_positions(None, 8) == 8
     assert add_trained_positions(start, 8) == 16
     assert add_trained_positions(start, 512) == 512
-    # The best checkpoint lies deeper; of a released one nothing is known.
+    # The best checkpoint is in a subfolder; of a released one nothing is known.
     assert read_trained_positions(str(job.output / "best" / "model.ckpt-1")) == 16
     assert add_trained_positions(str(tmp_path / "bert_model.ckpt"), 128) is None
     # Evaluating with longer records trains nothing.
@@ -94,7 +94,7 @@ def test_a_second_phase(job, tmp_path, capsys):
 
 
 def test_what_is_noted_goes_with_its_model(job, tmp_path):
-    """The folder of another model, of which nothing is known, says nothing."""
+    """The folder of another model, of which nothing is known, has no number."""
     from bert_tf import BertConfig
 
     config = BertConfig.from_json_file(job.output / "bert_config.json")

@@ -1,4 +1,4 @@
-"""From logits and beams to answers: against a plain reading of Google's rules."""
+"""From logits and beams to answers: against a plain implementation of Google's rules."""
 
 import json
 

@@ -1,8 +1,8 @@
-"""The pieces of questions that are kept in a file: taken where they fit, else made anew."""
+"""The cache of tokenized questions: used where it fits, else written again."""
 
 import numpy as np
 import pytest
-from made_questions import content, write_questions, write_tokenizer
+from task_data import squad_content, write_questions, write_tokenizer
 
 from finetuning.question_answering import cache as question_cache
 from finetuning.question_answering.cache import load_or_encode
@@ -11,7 +11,7 @@ from finetuning.question_answering.data import read_questions
 
 @pytest.fixture
 def questions(tmp_path):
-    return read_questions(write_questions(tmp_path / "q.json", content()), True)[0]
+    return read_questions(write_questions(tmp_path / "q.json", squad_content()), True)[0]
 
 
 @pytest.fixture

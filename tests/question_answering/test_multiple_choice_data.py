@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from made_questions import write_tokenizer
+from task_data import write_tokenizer
 
 from bert_common.errors import InputError
 from finetuning.multiple_choice.data import (

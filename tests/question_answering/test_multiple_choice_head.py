@@ -4,8 +4,8 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from head_training import assert_split_changes_nothing
-from tiny import ONE_LAYER, tiny_model
+from tiny_models import ONE_LAYER, tiny_model
+from training_checks import assert_split_changes_nothing
 
 from bert_tf import load_google_checkpoint
 from bert_tf.checkpoint import google_variables, save_google_checkpoint
@@ -28,7 +28,7 @@ def choice_batch(size=8, choices=4, length=12):
 
 
 @pytest.mark.parametrize("kind", ("bert", "albert"))
-def test_every_option_is_scored_as_a_row_of_its_own(kind, tmp_path):
+def test_every_option_is_scored_as_a_separate_row(kind, tmp_path):
     """By a regression of the same weights, whose head has Google's names and shapes too."""
     keras.utils.set_random_seed(0)
     scorer = SequenceClassifier(tiny_model(kind).encoder, 1, dropout=0.0)

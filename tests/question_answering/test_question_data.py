@@ -1,17 +1,17 @@
-"""Files of questions: what is read, and what is said of those that cannot be."""
+"""Files of questions: what is read, and the errors of those that cannot be."""
 
 import json
 
 import pytest
-from made_questions import CONTEXTS, content, entry, write_questions
-from shared import SHARED
+from paths import SHARED
+from task_data import CONTEXTS, squad_content, squad_entry, write_questions
 
 from bert_common.errors import InputError
 from finetuning.question_answering.data import Answer, read_questions
 
 
 def test_what_is_read(tmp_path):
-    path = write_questions(tmp_path / "q.json", content())
+    path = write_questions(tmp_path / "q.json", squad_content())
     questions, moved = read_questions(path, version_2_with_negative=True)
     assert [question.id for question in questions] == ["a", "b", "c", "d", "e"] and moved == 0
     assert questions[0].answers == (Answer("임종석", 0),)
@@ -24,7 +24,7 @@ def test_what_is_read(tmp_path):
 
 
 def test_klue_names_questions_otherwise(tmp_path):
-    made = content()
+    made = squad_content()
     for paragraph in made["data"][0]["paragraphs"]:
         for each in paragraph["qas"]:
             each["guid"] = "klue-" + each.pop("id")
@@ -34,7 +34,7 @@ def test_klue_names_questions_otherwise(tmp_path):
 
 
 def test_without_answers(tmp_path):
-    made = content()
+    made = squad_content()
     for paragraph in made["data"][0]["paragraphs"]:
         for each in paragraph["qas"]:
             del each["answers"]
@@ -50,7 +50,9 @@ def test_without_answers(tmp_path):
 )
 def test_an_answer_beside_its_place_is_taken_from_the_nearest(tmp_path, said, found):
     context = "..답.....답...."
-    made = {"data": [{"paragraphs": [{"context": context, "qas": [entry("x", context, "답")]}]}]}
+    made = {
+        "data": [{"paragraphs": [{"context": context, "qas": [squad_entry("x", context, "답")]}]}]
+    }
     made["data"][0]["paragraphs"][0]["qas"][0]["answers"][0]["answer_start"] = said
     questions, moved = read_questions(write_questions(tmp_path / "q.json", made))
     assert questions[0].answers == (Answer("답", found),)
@@ -59,7 +61,7 @@ def test_an_answer_beside_its_place_is_taken_from_the_nearest(tmp_path, said, fo
 
 def changed(where, value):
     """The file with one value changed; `where` leads to it. None: without it."""
-    made = content()
+    made = squad_content()
     *keys, last = where
     place = made
     for key in keys:
@@ -105,7 +107,7 @@ def test_a_broken_file_is_one_line(tmp_path, data):
 
 
 def test_a_question_without_an_answer_needs_the_flag(tmp_path):
-    path = write_questions(tmp_path / "q.json", content())
+    path = write_questions(tmp_path / "q.json", squad_content())
     with pytest.raises(InputError, match="'d' must have an answer without --version_2_with"):
         read_questions(path)
     with pytest.raises(InputError, match=r"No such file"):

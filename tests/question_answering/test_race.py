@@ -1,61 +1,20 @@
 """run_race: questions with options in, the right option out, with the smallest models."""
 
-import json
-import random
-
 import pytest
-from tiny import SIZES
+from programs import NO_DROPOUT, results
+from task_data import RACE_WORDS, write_race, write_race_lines
+from tiny_models import write_config
 
 from finetuning.multiple_choice.data import read_choices
 from run_scripts import race
 
-WORDS = ["red", "green", "blue", "tall", "small", "old", "new", "north", "south", "east"]
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 
-def article(draw, number, questions=2):
-    """A text, and questions whose right option is the only one with the word "yes"."""
-    options, answers = [], []
-    for _ in range(questions):
-        right = draw.randrange(4)
-        each = [" ".join(draw.choices(WORDS, k=2)) for _ in range(4)]
-        each[right] += " yes"
-        options.append(each)
-        answers.append("ABCD"[right])
-    text = " ".join(draw.choices(WORDS, k=draw.randrange(5, 40)))
-    return {"article": f"{text} {number}", "questions": ["which _ ?", "what ?"][:questions],
-            "options": options, "answers": answers}  # fmt: skip
-
-
-def write_race(folder, **articles):
-    """RACE's folders, so many articles in each."""
-    draw = random.Random(0)
-    for split, count in articles.items():
-        for number in range(count):
-            path = folder / split / ("middle", "high")[number % 2] / f"{number}.txt"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(json.dumps(article(draw, number)))
-
-
-def write_lines(path, count, labelled=True):
-    """The same as JSON lines."""
-    draw, lines = random.Random(1), []
-    for number in range(count):
-        made = article(draw, number, 1)
-        label = {"label": made["answers"][0]} if labelled else {}
-        line = {"context": made["article"], "question": "what ?", "options": made["options"][0]}
-        lines.append(json.dumps({**line, **label}) + "\n")
-    path.write_text("".join(lines))
-
-
 def model_flags(folder, kind):
-    sizes = {**SIZES, "num_hidden_layers": 1}
-    rates = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-    if kind == "albert":
-        sizes["embedding_size"] = 16
-    (folder / "config.json").write_text(json.dumps({**sizes, **rates}))
+    write_config(folder / "config.json", kind, **NO_DROPOUT)
     (folder / "vocab.txt").write_text(
-        "\n".join([*SPECIAL, *WORDS, "yes", "which", "what", "?"]) + "\n"
+        "\n".join([*SPECIAL, *RACE_WORDS, "yes", "which", "what", "?"]) + "\n"
     )
     return [
         f"--{kind}_config_file={folder}/config.json", f"--vocab_file={folder}/vocab.txt",
@@ -69,21 +28,16 @@ def run(folder, *flags):
     return race.main([*given, *flags])
 
 
-def results(folder):
-    lines = (folder / "output" / "eval_results.txt").read_text().splitlines()
-    return {name: float(value) for name, value in (line.split(" = ") for line in lines)}
-
-
 @pytest.mark.parametrize("kind", (pytest.param("bert", marks=pytest.mark.slow), "albert"))
 def test_learns_and_chooses_again(kind, tmp_path):
     write_race(tmp_path, train=16, dev=6, test=4)
     assert run(tmp_path, *model_flags(tmp_path, kind)) == 0  # trains and evaluates by itself
-    found = results(tmp_path)
+    found = results(tmp_path / "output")
     assert found["eval_accuracy"] > 0.7 and found["test_accuracy"] > 0.7  # chance: 0.25
     assert found["global_step"] == 120 and found["examples"] == 12
     assert found["baseline_accuracy"] < 0.7
     assert run(tmp_path, "--do_predict", "--do_eval") == 0
-    assert results(tmp_path) == found
+    assert results(tmp_path / "output") == found
     lines = (tmp_path / "output" / "predictions_test.tsv").read_text().splitlines()
     assert lines[0].split("\t") == ["id", "label", "prediction", "A", "B", "C", "D"]
     rows = [line.split("\t") for line in lines[1:]]
@@ -91,24 +45,24 @@ def test_learns_and_chooses_again(kind, tmp_path):
     assert right == pytest.approx(found["test_accuracy"]) and len(rows) == 8
     assert sum(map(float, rows[0][3:])) == pytest.approx(1, abs=1e-5)
     assert run(tmp_path, "--do_eval", "--high_only") == 0
-    assert results(tmp_path)["examples"] == 6
+    assert results(tmp_path / "output")["examples"] == 6
 
 
 def test_own_lines(tmp_path, capsys):
-    """Files of one's own, of which test has no answers."""
-    write_lines(tmp_path / "train.jsonl", 24)
-    write_lines(tmp_path / "dev.jsonl", 6)
-    write_lines(tmp_path / "test.jsonl", 3, labelled=False)
+    """A user's own files, of which test has no answers."""
+    write_race_lines(tmp_path / "train.jsonl", 24)
+    write_race_lines(tmp_path / "dev.jsonl", 6)
+    write_race_lines(tmp_path / "test.jsonl", 3, labelled=False)
     flags = [*model_flags(tmp_path, "bert"), "--task_name=jsonl", "--bucket_boundaries=none"]
     flags += ["--do_train", "--do_eval", "--do_predict", "--train_step=2"]
     assert run(tmp_path, *flags) == 0
-    found = results(tmp_path)
+    found = results(tmp_path / "output")
     assert found["examples"] == 6 and "test_accuracy" not in found
     lines = (tmp_path / "output" / "predictions_test.tsv").read_text().splitlines()
     assert [line.split("\t")[0] for line in lines] == ["id", "1", "2", "3"]
     assert lines[0].split("\t")[1] == "prediction"
     assert len(read_choices(tmp_path / "test.jsonl")) == 3
-    write_lines(tmp_path / "train.jsonl", 24, labelled=False)
+    write_race_lines(tmp_path / "train.jsonl", 24, labelled=False)
     assert run(tmp_path, "--do_train") == 1
     assert "must have a label for every question" in capsys.readouterr().err
 

@@ -4,12 +4,10 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from head_training import assert_split_changes_nothing, assert_xla_and_recomputation_change_nothing
-from tiny import (
-    ONE_LAYER,
-    assert_close,
-    computing_in,
-    tiny_model,
+from tiny_models import ONE_LAYER, assert_close, computing_in, tiny_model
+from training_checks import (
+    assert_split_changes_nothing,
+    assert_xla_and_recomputation_change_nothing,
 )
 
 from bert_tf import load_google_checkpoint
@@ -89,7 +87,7 @@ def test_initial_heads():
 
 
 def test_beams_are_the_best_of_all_pairs():
-    """Every start with every end, one by one, by the head that is told the start."""
+    """Every start with every end, one by one, by the head that is given the start."""
     model, batch = span_model(BeamSpanModel), asked_batch(4)
     del batch["start_positions"]
     beams = {name: value.numpy() for name, value in model(batch).items()}
@@ -157,7 +155,7 @@ def test_logits_are_exact_in_a_model_that_computes_in_bfloat16(model_class):
     if model_class is SpanModel:
         weights, bias = (v.numpy().astype(np.float64) for v in model.head.trainable_variables)
         expected = (x @ weights.T + bias)[..., 0]
-        found = model.head(tf.cast(x, tf.bfloat16))[0].numpy()
+        found = model.head(tf.cast(x, tf.bfloat16))[..., 0].numpy()
         kept = np.ones_like(found, bool)
     else:
         expected = x @ model.head.start_kernel.numpy().astype(np.float64)

@@ -2,13 +2,20 @@
 
 import dataclasses
 import json
-import random
 
 import numpy as np
 import pytest
-from made_questions import content, write_questions, write_tokenizer
 from paths import ROOT
-from tiny import SIZES
+from programs import NO_DROPOUT, results
+from task_data import (
+    NUMBERS,
+    WORDS,
+    number_questions,
+    squad_content,
+    write_questions,
+    write_tokenizer,
+)
+from tiny_models import write_config
 
 from finetuning.examples import Examples
 from finetuning.question_answering.data import Answer, Question, read_questions
@@ -17,8 +24,6 @@ from finetuning.question_answering.task import answer_positions, nearest_sentenc
 from finetuning.question_answering.windows import encode_questions, make_windows
 from run_scripts import squad
 
-WORDS = ["red", "green", "blue", "tall", "small", "old", "new", "north", "south", "the", "a", "of"]
-NUMBERS = ["seven", "nine", "eleven", "twenty"]
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 
@@ -28,32 +33,9 @@ def write_vocabulary(folder):
     return path
 
 
-def made(count, seed, version_2=False, words=20):
-    """Questions whose answer is the only number of their text, if there is one."""
-    draw, paragraphs = random.Random(seed), []
-    for index in range(count):
-        text = draw.choices(WORDS, k=words)
-        impossible = version_2 and index % 3 == 0
-        entry = {"id": f"{seed}-{index}", "question": "what number ?", "answers": []}
-        if not impossible:
-            number = draw.choice(NUMBERS)
-            text[draw.randrange(words)] = number
-            start = " ".join(text).index(number)
-            entry["answers"] = [{"text": number, "answer_start": start}]
-        if version_2:
-            entry["is_impossible"] = impossible
-        paragraphs.append({"context": " ".join(text), "qas": [entry]})
-    return {"version": "1", "data": [{"title": "t", "paragraphs": paragraphs}]}
-
-
-def write_config(folder, kind, **changes):
-    sizes = {**SIZES, "num_hidden_layers": 1, "max_position_embeddings": 64, **changes}
-    if kind == "albert":
-        sizes["embedding_size"] = 16
-    path = folder / "config.json"
-    rates = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-    path.write_text(json.dumps({**sizes, **rates}))
-    return path
+def write_squad_config(folder, kind, **changes):
+    sizes = {"max_position_embeddings": 64, **changes}
+    return write_config(folder / "config.json", kind, **NO_DROPOUT, **sizes)
 
 
 def run(folder, *flags):
@@ -63,11 +45,11 @@ def run(folder, *flags):
 
 
 def train(folder, kind="bert", version_2=False, *flags):
-    write_questions(folder / "train.json", made(48, 1, version_2))
-    write_questions(folder / "dev.json", made(18, 2, version_2))
+    write_questions(folder / "train.json", number_questions(48, 1, version_2))
+    write_questions(folder / "dev.json", number_questions(18, 2, version_2))
     return run(
         folder,
-        f"--{kind}_config_file={write_config(folder, kind)}",
+        f"--{kind}_config_file={write_squad_config(folder, kind)}",
         f"--vocab_file={write_vocabulary(folder)}",
         f"--data_dir={folder}",
         "--train_file=train.json",
@@ -83,11 +65,6 @@ def train(folder, kind="bert", version_2=False, *flags):
         *(["--version_2_with_negative"] if version_2 else []),
         *flags,
     )
-
-
-def results(folder):
-    lines = (folder / "output" / "eval_results.txt").read_text().splitlines()
-    return {name: float(value) for name, value in (line.split(" = ") for line in lines)}
 
 
 def written(folder, name="predictions"):
@@ -116,12 +93,12 @@ def test_learns_squad_1(trained, capsys):
 
 def check_results(folder, version_2):
     """Nearly everything is found, and that is what was written."""
-    found = results(folder)
+    found = results(folder / "output")
     assert found["eval_exact"] > 90 and found["eval_f1"] >= found["eval_exact"]
     assert found["eval_reachable_exact"] == 100
     assert found["global_step"] == 48  # 8 passes over 48 questions, not over their windows
     answers = written(folder)
-    entries = [p["qas"][0] for p in made(18, 2, version_2)["data"][0]["paragraphs"]]
+    entries = [p["qas"][0] for p in number_questions(18, 2, version_2)["data"][0]["paragraphs"]]
     right = sum(
         answers[entry["id"]] == ("" if not entry["answers"] else entry["answers"][0]["text"])
         for entry in entries
@@ -139,21 +116,21 @@ def check_results(folder, version_2):
 
 def check_again(folder, capsys):
     """The same figures from the folder and the questions alone."""
-    before, answers = results(folder), written(folder)
+    before, answers = results(folder / "output"), written(folder)
     for name in ("eval_results.txt", "predictions.json"):
         (folder / "output" / name).unlink()
     capsys.readouterr()
     assert run(folder, f"--predict_file={folder}/dev.json", "--do_predict") == 0
     assert "pieces from" in capsys.readouterr().out
     assert written(folder) == answers
-    assert results(folder) == {
+    assert results(folder / "output") == {
         name: value for name, value in before.items() if name != "global_step"
     } | {"global_step": 48}
 
 
 def test_hard_questions(trained):
     """A text of 10,000 characters, a question that is too long, an answer at a window's edge."""
-    questions = made(3, 5, words=30)
+    questions = number_questions(3, 5, words=30)
     long, asked, edge = (p for p in questions["data"][0]["paragraphs"])
     filler = "green " * 1700
     long["context"] = filler + long["context"]
@@ -174,7 +151,7 @@ def test_hard_questions(trained):
 
 def test_google_s_way_to_cut_answers(trained, capsys):
     """Lower-casing takes Hangul apart, so Google's program finds no place in the word."""
-    questions = made(1, 9)
+    questions = number_questions(1, 9)
     (paragraph,) = questions["data"][0]["paragraphs"]
     number = paragraph["qas"][0]["answers"][0]["text"]
     paragraph["context"] = paragraph["context"].replace(number, f"{number},한")
@@ -182,7 +159,7 @@ def test_google_s_way_to_cut_answers(trained, capsys):
     found = []
     for flags in ([], ["--google_answers"]):
         assert run(trained, f"--predict_file={path}", "--do_predict", *flags) == 0
-        found.append((written(trained)["9-0"], results(trained)["eval_exact"]))
+        found.append((written(trained)["9-0"], results(trained / "output")["eval_exact"]))
     assert found == [(number, 100), (f"{number},한", 0)]
     flags = ["--google_answers", "--start_n_top=2"]
     (trained / "beams").mkdir()
@@ -192,7 +169,7 @@ def test_google_s_way_to_cut_answers(trained, capsys):
 
 def test_answers_that_are_not_known(trained, capsys):
     """A file without answers is answered, not scored."""
-    questions = made(4, 6)
+    questions = number_questions(4, 6)
     for paragraph in questions["data"][0]["paragraphs"]:
         del paragraph["qas"][0]["answers"]
     path = write_questions(trained / "unknown.json", questions)
@@ -214,7 +191,7 @@ def one_line(capsys):
 
 def broken(**changes):
     """Two questions, one of them other than it should be."""
-    questions = made(2, 7)
+    questions = number_questions(2, 7)
     questions["data"][0]["paragraphs"][1]["qas"][0].update(changes)
     return questions
 
@@ -268,27 +245,27 @@ def test_refused_flags(flags, trained, capsys, monkeypatch):
 def test_another_program_s_folder_is_refused(tmp_path, capsys):
     (tmp_path / "output").mkdir()
     (tmp_path / "output" / "finetuning.json").write_text('{"task_name": "nsmc"}')
-    write_questions(tmp_path / "dev.json", made(2, 8))
+    write_questions(tmp_path / "dev.json", number_questions(2, 8))
     assert run(tmp_path, f"--predict_file={tmp_path}/dev.json", "--do_predict") == 1
     assert "one that this program trained" in one_line(capsys)
 
 
 def test_korquad(tmp_path):
     """Korean, scored by characters."""
-    data = content()
+    data = squad_content()
     for paragraph in data["data"][0]["paragraphs"]:
         paragraph["qas"] = [q for q in paragraph["qas"] if not q.get("is_impossible")]
     path = write_questions(tmp_path / "q.json", data)
     write_tokenizer(tmp_path)
     flags = [
-        f"--albert_config_file={write_config(tmp_path, 'albert')}", "--tokenizer=korean",
+        f"--albert_config_file={write_squad_config(tmp_path, 'albert')}", "--tokenizer=korean",
         f"--vocab_file={tmp_path}/vocab.txt", f"--data_dir={tmp_path}", "--train_file=q.json",
         "--predict_file=q.json", "--task_name=korquad", "--max_seq_length=48",
         "--max_query_length=8", "--train_batch_size=4", "--do_train", "--do_predict",
         "--train_step=2", "--bucket_boundaries=none",
     ]  # fmt: skip
     assert run(tmp_path, *flags) == 0
-    found, answers = results(tmp_path), written(tmp_path)
+    found, answers = results(tmp_path / "output"), written(tmp_path)
     scores = score_answers(read_questions(path)[0], answers, "korquad")
     assert (found["eval_exact"], found["eval_f1"]) == tuple(scores.values())
     assert set(answers) == set("abce") and all(answers.values())

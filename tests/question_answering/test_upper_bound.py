@@ -1,4 +1,4 @@
-"""The best scores that answers can reach: those of every answer that can be given, tried."""
+"""The best reachable scores: compared with those of every possible answer."""
 
 import numpy as np
 import pytest

@@ -1,9 +1,9 @@
-"""Windows over long texts: where they are, what they hold, what they are trained for."""
+"""Windows over long texts: their places, their contents, their training targets."""
 
 import numpy as np
 import pytest
-from made_questions import CONTEXTS, content, write_questions, write_tokenizer
-from shared import SHARED
+from paths import SHARED
+from task_data import CONTEXTS, squad_content, write_questions, write_tokenizer
 
 from bert_common.errors import InputError
 from finetuning.question_answering.data import Answer, Question, read_questions
@@ -32,7 +32,7 @@ def tokenizer(tmp_path):
 
 @pytest.fixture
 def questions(tmp_path):
-    return read_questions(write_questions(tmp_path / "q.json", content()), True)[0]
+    return read_questions(write_questions(tmp_path / "q.json", squad_content()), True)[0]
 
 
 def googles_places(length, room, doc_stride):
@@ -236,7 +236,7 @@ def test_no_room(tokenizer, questions):
 @pytest.mark.parametrize("tokenizer_class", [FullTokenizer, KoreanTokenizer])
 @pytest.mark.parametrize("vocabulary", ["koelectra.txt", "bert_multi_cased.txt"])
 def test_every_answer_of_korquad_by_its_offsets(tokenizer_class, vocabulary):
-    """Its own offsets cut it out as it stands; those of the text leave none of it out.
+    """Its own offsets cut out exactly it; those of the text leave none of it out.
 
     Three of the answers end in a space, which no piece holds and every scorer drops.
     """

@@ -1,4 +1,4 @@
-"""Records that are serialized without TensorFlow are, byte for byte, what TensorFlow makes."""
+"""Records that are serialized without TensorFlow equal TensorFlow's, byte for byte."""
 
 import dataclasses
 

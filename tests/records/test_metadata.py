@@ -1,4 +1,4 @@
-"""run_pretraining knows from the JSON file beside the records what they are; reads gzip too."""
+"""run_pretraining reads the format of records from the JSON file beside them; gzip too."""
 
 import gzip
 import json
@@ -6,7 +6,7 @@ import shutil
 
 import numpy as np
 import pytest
-from jobs import Job, one_line, results
+from programs import PretrainingJob, one_line, results
 
 from bert_common.errors import InputError
 from bert_tf.config import BertConfig
@@ -55,7 +55,7 @@ UNSAID = {"max_seq_length": None, "max_predictions_per_seq": None, "num_train_st
 
 
 def test_lengths_and_tokenizer_need_not_be_given(made, tmp_path, capsys):
-    job = Job(tmp_path)
+    job = PretrainingJob(tmp_path)
     assert job.run(input_file=made / "plain-*", **UNSAID) == 0
     assert "note: no tokenizer" not in capsys.readouterr().out
     saved, own = load_tokenizer(job.output), load_tokenizer(made / "tokenizer")
@@ -68,7 +68,7 @@ def test_the_tokenizer_beside_records_is_theirs(made, tmp_path, capsys):
     records.mkdir()
     for path in (*made.glob("plain-*"), made / "plain.json"):
         (records / path.name).write_bytes(path.read_bytes())
-    job = Job(tmp_path)
+    job = PretrainingJob(tmp_path)
     files = [str(path) for path in records.glob("*.tfrecord")]
     assert tokenizer_beside(files[0]) is None
     shutil.copytree(made / "foreign.tokenizer", records / "plain.tokenizer")
@@ -90,7 +90,7 @@ def test_a_file_in_the_place_of_the_tokenizer(made, tmp_path, capsys, name):
 
 
 def test_held_out_records_have_their_own_lengths(made, tmp_path):
-    job = Job(tmp_path)
+    job = PretrainingJob(tmp_path)
     held_out = made / "shorter-*"
     flags = {**UNSAID, "input_file": made / "plain-*", "eval_input_file": held_out}
     assert job.run(**flags, do_eval=True) == 0
@@ -109,13 +109,13 @@ def test_held_out_records_have_their_own_lengths(made, tmp_path):
 )
 def test_what_contradicts_the_records_is_one_line(made, tmp_path, capsys, flags, parts):
     flags = {k: made / v if isinstance(v, str) else v for k, v in flags.items()}
-    assert Job(tmp_path).run(**{**UNSAID, "input_file": made / "plain-*", **flags}) == 1
+    assert PretrainingJob(tmp_path).run(**{**UNSAID, "input_file": made / "plain-*", **flags}) == 1
     line = one_line(capsys)
     assert all(part in line for part in parts), line
 
 
 def test_a_json_file_of_other_records_says_nothing(tmp_path, capsys):
-    job = Job(tmp_path)  # part-0.tfrecord of length 16
+    job = PretrainingJob(tmp_path)  # part-0.tfrecord of length 16
     edited = ({"kind": KIND, "shards": shards} for shards in ([], [{}], 3))
     for content in ("", "[]", '{"a": 1}', json.dumps({"kind": KIND}), *map(json.dumps, edited)):
         (tmp_path / "part-0.json").write_text(content)
@@ -132,7 +132,7 @@ def test_what_the_json_file_does_not_say_is_not_known(made, tmp_path, capsys, mi
     (tmp_path / "plain.json").write_text(json.dumps(description))
     records = tmp_path / "plain-*.tfrecord"
     flags = {**UNSAID, "vocab_file": made / "vocab.txt", "max_predictions_per_seq": 4}
-    assert Job(tmp_path).run(input_file=records, **flags) == 1
+    assert PretrainingJob(tmp_path).run(input_file=records, **flags) == 1
     line = one_line(capsys)
     assert ("has 14" if missing == "record_format" else "has 3") in line, line
     settings = description.get("settings", {})

@@ -1,11 +1,11 @@
-"""Records of alike names lie side by side, each with a description of its own."""
+"""Records with similar names in one folder each have their own description."""
 
 import json
 import os
 import shutil
 
 import pytest
-from data_runs import arguments, one_line
+from create_data_runs import arguments, one_line
 
 from create_pretraining_data.records import metadata as sidecar
 from create_pretraining_data.records.metadata import read_sidecar, sidecar_names, sidecar_path
@@ -51,7 +51,7 @@ def test_two_sets_of_alike_names(make, tmp_path, capsys, first, second, of_first
     else:
         assert make(first) == 0
     assert make(second, "--max_seq_length=24") == 0
-    # Made again, in either order, each writes over its own.
+    # Made again, in either order, each overwrites only its own.
     assert make(first, "--random_seed=3") == 0
     assert make(second, "--random_seed=3", "--max_seq_length=24") == 0
     capsys.readouterr()
@@ -77,7 +77,7 @@ def test_a_description_of_nothing_is_written_over(make, tmp_path):
 
 
 def test_one_of_two_that_share_a_description(make, tmp_path):
-    """That of both stays for the other; of the one that was made anew it says nothing any more."""
+    """That of both stays for the other; the one that was made again is no longer in it."""
     assert make("ko.train,ko.dev") == 0
     both = (tmp_path / "ko.json").read_bytes()
     before = read_sidecar(str(tmp_path / "ko.dev"))

@@ -6,13 +6,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tensorflow as tf
-from made_records import write_records
-from made_sequences import Sequence, sequences_from
 from paths import TEST_DATA
+from record_files import write_records
+from sequences import Sequence, sequences_from
 
 from bert_common.errors import InputError
 from create_pretraining_data.instances.features import make_features
 from create_pretraining_data.instances.masking import MaskedSequences
+from create_pretraining_data.instances.packing import lay_out
 from create_pretraining_data.records.encoding import encode_record, encode_records
 from create_pretraining_data.records.reader import (
     Corruption,
@@ -92,7 +93,8 @@ def test_an_instance_is_padded_to_the_format():
     ids, positions, labels = [1, 3, 11, 12, 2, 20, 3, 2, 0, 0], [1, 6, 0], [10, 21, 0]
     masked = MaskedSequences(*map(np.array, ([ids], [positions], [labels], [2])))
     record_format = RecordFormat(10, 3, sentence_label=True, token_boundary=True)
-    features = make_features(sequences, masked, record_format, pad_id=9)
+    layout = lay_out(np.arange(1), sequences.lengths)
+    features = make_features(sequences, masked, layout, record_format, pad_id=9)
     assert {name: values[0].tolist() for name, values in features.items()} == {
         "input_ids": [1, 3, 11, 12, 2, 20, 3, 2, 9, 9],
         "input_mask": [1] * 8 + [0] * 2,

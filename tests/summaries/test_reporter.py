@@ -1,4 +1,4 @@
-"""Curves on TensorBoard: what they say, how they go on after a kill, a profile, texts."""
+"""Curves on TensorBoard: their points and rates; texts; a profile."""
 
 import html
 import math
@@ -7,51 +7,14 @@ import time
 import numpy as np
 import pytest
 import tensorflow as tf
-from jobs import curves, texts
+from programs import curves, texts
+from reporters import BATCH, make_reporter, metrics
 from tensorboard import plugin_util
 
 from bert_common import progress
-from bert_tf.pretraining import pretraining_objective
 from bert_tf.summaries import reporter as reporting
-from bert_tf.summaries.event_files import drop_later_events
 from bert_tf.summaries.markdown import as_markdown_table, escape_markdown
 from bert_tf.summaries.profile import Profile
-from bert_tf.summaries.reporter import Illustrations, Reporter, write_evaluation
-from create_pretraining_data.records import tfrecord
-
-BATCH = 8
-
-
-def make_reporter(directory, start_step=0, **changes):
-    arguments = {
-        "num_train_steps": 100,
-        "batch_size": BATCH,
-        "summary_steps": 4,
-        **changes,
-    }
-    return Reporter(directory, pretraining_objective("sentence_order"), start_step, **arguments)
-
-
-def metrics(losses, skipped=None, **changes):
-    """What a loop of so many updates returns, on the device; its numbers follow from the losses."""
-    losses = np.array(losses, np.float32)  # [n]
-    values = {
-        "masked_lm_loss": losses * 10,
-        "masked_lm_correct": np.full_like(losses, 3),
-        "masked_lm_weight": np.full_like(losses, 12),
-        "next_sentence_loss": losses * 4,
-        "next_sentence_correct": np.full_like(losses, 6),
-        "next_sentence_weight": np.full_like(losses, 8),
-        "loss": losses,
-        "gradient_norm": losses / 2,
-        "learning_rate": losses / 1000,
-        "tokens": np.full_like(losses, 96),
-        "positions": np.full_like(losses, 8 * 16),
-        "skipped": np.zeros_like(losses) if skipped is None else np.array(skipped, np.float32),
-        "input_seconds": np.full_like(losses, 1e-4),
-        **changes,
-    }
-    return {name: tf.constant(value) for name, value in values.items()}
 
 
 def test_a_point_is_about_all_updates_since_the_last_one(tmp_path):
@@ -166,7 +129,7 @@ def test_what_a_run_does_not_have_has_no_curve(tmp_path):
 
 
 class OnTheDevice:
-    """Stands in for a tensor that is not computed yet, notes whether somebody wanted it."""
+    """Stands in for a tensor that is not computed yet, and counts how often it is fetched."""
 
     fetched = 0
 
@@ -203,182 +166,8 @@ def test_waits_for_the_device_only_for_a_point_or_a_line(tmp_path, monkeypatch):
     assert [step for step, _ in curves(tmp_path)["loss/total"]] == [50]
 
 
-def run_until(directory, start_step, last_step, loop=2, checkpoints=6):
-    """A run that writes a checkpoint, with an evaluation, every so many steps; not closed."""
-    reporter = make_reporter(directory, start_step)
-    for step in range(start_step + loop, last_step + 1, loop):
-        reporter.steps(step, metrics([step] * loop))
-        if step % checkpoints == 0:
-            reporter.flush(step)
-            shown = Illustrations({"guesses": f"after {step}"}, {})
-            reporter.evaluation(step, {"loss": float(step)}, shown)
-    return reporter
-
-
-def cut(path, count):
-    """Takes some bytes away from the end of a file."""
-    with open(path, "r+b") as file:
-        file.truncate(path.stat().st_size - count)
-
-
-def event_files(directory):
-    return sorted(directory.rglob("events.out.tfevents.*"))
-
-
-def age(directory):
-    """Makes the event files so far old: TensorBoard reads them by the second in their names."""
-    for path in event_files(directory):
-        path.rename(path.with_name(path.name.replace("tfevents.1", "tfevents.0", 1)))
-
-
-@pytest.mark.parametrize("torn", (0, 3, 60))
-def test_a_killed_run_s_curves_go_on_without_a_gap_or_an_overlap(tmp_path, torn):
-    """Points every 4 steps and at checkpoints (every 6): killed after 10, again from 6."""
-    killed = run_until(tmp_path, 0, 10)
-    # After what is resumed from.
-    killed.evaluation(10, {"loss": 10.0}, Illustrations({"guesses": "later"}, {}))
-    killed.texts({"configuration": "first"}, 0)
-    assert [step for step, _ in curves(tmp_path)["loss/total"]] == [4, 6, 8]
-    assert [step for step, _ in curves(tmp_path / "eval")["loss/total"]] == [6, 10]
-    if torn:
-        cut(next(tmp_path.glob("events.*")), torn)  # within the text, or the last point
-    age(tmp_path)
-    resumed = run_until(tmp_path, 6, 16)
-    resumed.__exit__()
-    found = curves(tmp_path)
-    # Every point is the mean of the losses since the last one: none counts twice, none lacks.
-    expected = [(4, 3.0), (6, 6.0), (8, 8.0), (12, 11.0), (16, 15.0)]
-    assert found["loss/total"] == expected
-    for name, points in found.items():
-        steps = [step for step, _ in points]
-        assert steps == sorted(set(steps)), name
-    assert curves(tmp_path / "eval")["loss/total"] == [(6, 6.0), (12, 12.0)]
-    assert texts(tmp_path / "eval", "guesses") == [(6, "after 6"), (12, "after 12")]
-    assert not list(tmp_path.rglob("*.tmp"))
-    killed.__exit__()
-
-
-def test_an_evaluation_done_again_takes_the_place_of_the_first(tmp_path):
-    """The run was killed after the evaluation, before the next checkpoint."""
-    run_until(tmp_path, 0, 12).__exit__()
-    age(tmp_path)
-    with make_reporter(tmp_path, 12) as reporter:
-        reporter.evaluation(12, {"loss": 0.5})
-        reporter.evaluation(18, {"loss": 0.25})
-    assert curves(tmp_path / "eval")["loss/total"] == [(6, 6.0), (12, 0.5), (18, 0.25)]
-
-
-def test_other_workers_write_nothing(tmp_path, capsys):
-    run_until(tmp_path, 0, 8).__exit__()
-    before = {path: path.read_bytes() for path in event_files(tmp_path)}
-    capsys.readouterr()
-    with make_reporter(tmp_path, 4, writes=False) as reporter:
-        reporter.steps(8, metrics([math.nan] * 4, skipped=[1] * 4))
-        reporter.texts({"configuration": "text"}, 8)
-        reporter.evaluation(6, {"loss": 1.0})
-        assert reporter.skipped == 4
-    assert {path: path.read_bytes() for path in event_files(tmp_path)} == before
-    assert capsys.readouterr().err == ""
-
-
-def test_a_run_begun_anew_has_new_curves(tmp_path):
-    run_until(tmp_path, 0, 8).__exit__()
-    age(tmp_path)
-    run_until(tmp_path, 0, 6).__exit__()
-    assert [step for step, _ in curves(tmp_path)["loss/total"]] == [4, 6]
-
-
-def test_only_what_comes_later_is_dropped(tmp_path):
-    run_until(tmp_path, 0, 8, checkpoints=100).__exit__()
-    (path,) = event_files(tmp_path)
-    before, inode = path.read_bytes(), path.stat().st_ino
-    drop_later_events(str(tmp_path), 8)
-    assert path.stat().st_ino == inode, "a file with nothing to drop is not written again"
-    drop_later_events(str(tmp_path), 7)
-    after = path.read_bytes()
-    assert path.stat().st_ino != inode
-    assert before.startswith(after) and 0 < len(after) < len(before)
-    drop_later_events(str(tmp_path), -1)
-    (event,) = tf.data.TFRecordDataset(str(path)).as_numpy_iterator()
-    assert tf.compat.v1.Event.FromString(event).file_version
-
-
-@pytest.mark.parametrize("tail", ("zeros", "beginning of an event", "half a length"))
-def test_what_is_no_whole_event_is_cut(tmp_path, tail):
-    """As a kill or a loss of power may leave it at the end of a file."""
-    run_until(tmp_path, 0, 8, checkpoints=100).__exit__()
-    (path,) = event_files(tmp_path)
-    whole = path.read_bytes()
-    first = 12 + int.from_bytes(whole[:8], "little") + 4
-    # The first field of an event, its time, is 9 bytes: by itself an event too.
-    tails = {"zeros": bytes(100), "beginning of an event": whole[first:][: 12 + 9 + 4]}
-    path.write_bytes(whole + tails.get(tail, whole[first : first + 5]))
-    drop_later_events(str(tmp_path), 8)
-    assert path.read_bytes() == whole
-
-
-def flip(path, byte):
-    """Flips a bit of a file."""
-    content = bytearray(path.read_bytes())
-    content[byte] ^= 4
-    path.write_bytes(content)
-
-
-@pytest.mark.parametrize("where", ("length", "event", "last event"))
-def test_a_flipped_bit_costs_one_event(tmp_path, where, recwarn):
-    """TensorBoard would show nothing after it; what was there stays under another name."""
-    run_until(tmp_path, 0, 16, checkpoints=100).__exit__()
-    (path,) = event_files(tmp_path)
-    whole = path.read_bytes()
-    starts = [start for start, _, _ in tfrecord.find_frames(whole)]
-    byte = {"length": starts[9], "event": starts[9] + 20, "last event": starts[-1] + 20}[where]
-    flip(path, byte)
-    damaged = path.read_bytes()
-    before = sum(map(len, curves(tmp_path).values()))
-    drop_later_events(str(tmp_path), 16)
-    frames = [whole[start:end] for start, end, _ in tfrecord.find_frames(whole)]
-    frames.pop(-1 if where == "last event" else 9)
-    assert path.read_bytes() == b"".join(frames)
-    (aside,) = tmp_path.glob("events.out.damaged.*")
-    assert aside.read_bytes() == damaged
-    (warning,) = recwarn
-    assert f"{path} is damaged" in str(warning.message) and str(aside) in str(warning.message)
-    after = sum(map(len, curves(tmp_path).values()))
-    assert after == before if where == "last event" else after > before
-    drop_later_events(str(tmp_path), 16)
-    assert len(recwarn) == 1, "it is whole now"
-
-
-def test_an_evaluation_has_the_training_s_names_in_a_run_of_its_own(tmp_path):
-    results = {
-        "loss": 3.0, "masked_lm_loss": 2.0, "masked_lm_accuracy": 0.25,
-        "sentence_order_loss": 1.0, "sentence_order_accuracy": 0.5,
-        "examples": 40, "global_step": 8,
-    }  # fmt: skip
-    with make_reporter(tmp_path) as reporter:
-        reporter.steps(8, metrics([1] * 8))
-        reporter.evaluation(8, results)
-        reporter.evaluation(16, {**results, "loss": 2.0})
-    found = curves(tmp_path / "eval")
-    assert found == {
-        "loss/total": [(8, 3.0), (16, 2.0)],
-        "loss/masked_lm": [(8, 2.0), (16, 2.0)],
-        "accuracy/masked_lm": [(8, 0.25), (16, 0.25)],
-        "loss/sentence_order": [(8, 1.0), (16, 1.0)],
-        "accuracy/sentence_order": [(8, 0.5), (16, 0.5)],
-        "data/examples": [(8, 40.0), (16, 40.0)],
-    }
-    assert set(found) - {"data/examples"} <= set(curves(tmp_path))
-    # An evaluation alone takes the place of the same step's.
-    for _ in range(2):
-        age(tmp_path)
-        write_evaluation(str(tmp_path), {"loss": 2.5}, 16, Illustrations({"guesses": "**a**"}, {}))
-    assert curves(tmp_path / "eval")["loss/total"] == [(8, 3.0), (16, 2.5)]
-    assert texts(tmp_path / "eval", "guesses") == [(16, "**a**")]
-
-
 def test_texts(tmp_path):
-    table = as_markdown_table({"learning_rate": 1e-3, "input_file": "a|b*.tfrecord"})
+    table = as_markdown_table([("learning_rate", 1e-3), ("input_file", "a|b*.tfrecord")])
     with make_reporter(tmp_path) as reporter:
         reporter.texts({"configuration": table}, 0)
     assert texts(tmp_path, "configuration") == [(0, table)]
@@ -420,4 +209,4 @@ def test_a_profile_ends_with_the_run(tmp_path):
         profile.before(1)
         raise ZeroDivisionError
     assert list((tmp_path / "plugins" / "profile").rglob("*.xplane.pb"))
-    Profile(tmp_path, 1, 10).before(11)  # a run that goes on later than that
+    Profile(tmp_path, 1, 10).before(11)  # a run that resumes after that

@@ -1,4 +1,4 @@
-"""Reads the arrays in tests/data/golden, which Google's own code computed (SOURCE.md there)."""
+"""Reads what the reference implementations computed (SOURCE.md in tests/data's folders)."""
 
 import json
 
@@ -47,3 +47,14 @@ def set_weights(model, values):
     """Sets every weight of the model from a dict by Google's names."""
     for name, variable in google_variables(model).items():
         variable.assign(values[name])
+
+
+SAMPLE = TEST_DATA / "tokenization"
+WORDPIECE_FILES = ("bert_wordpiece_general", "bert_wordpiece_korean", "albert_wordpiece_general")
+
+
+def read_records(path):
+    records = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    assert len(records) > 30
+    assert {record["lower"] for record in records} == {True, False}
+    return records

@@ -1,6 +1,8 @@
-"""Where the tests, their data and the code lie, for tests in any folder."""
+"""The project's folders and Python files, test data, and what importing a module brings in."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -8,6 +10,42 @@ TESTS = ROOT / "tests"
 TEST_DATA = TESTS / "data"
 
 # For programs that tests start, which import what tests import.
-PYTHONPATH = os.pathsep.join(
-    map(str, (ROOT, TESTS, *sorted({path.parent for path in TESTS.glob("*/*.py")})))
+PYTHONPATH = os.pathsep.join(map(str, (ROOT, TESTS, TESTS / "support")))
+
+# Tests that need this larger data are skipped where it is absent; nothing essential is tested
+# only with it.
+SHARED = Path(os.environ.get("SHARED_DATA", ROOT.parent / "shared"))
+
+
+# From the top down: a package may import those after it.
+LAYERS = (
+    "run_scripts",
+    "finetuning",
+    "albert_tf",
+    "bert_tf",
+    "create_pretraining_data",
+    "tokenization",
+    "bert_common",
 )
+# Beside the packages, not below them: nothing in a package may import these.
+OUTSIDE = ("tests", "benchmarks", "build_vocab", "extract_features", "run_pretraining", "setup")
+
+MODULES = sorted(
+    path.relative_to(ROOT) for layer in LAYERS for path in (ROOT / layer).rglob("*.py")
+)
+FILES = sorted(
+    [
+        *MODULES,
+        *(path.relative_to(ROOT) for path in ROOT.glob("*.py")),
+        *(path.relative_to(ROOT) for name in OUTSIDE for path in (ROOT / name).rglob("*.py")),
+    ]
+)
+
+
+def heavy_imports(module):
+    """Which of TensorFlow and Keras a fresh interpreter holds after importing `module`."""
+    code = f"import sys, {module}; print(sorted({{'keras', 'tensorflow'}} & set(sys.modules)))"
+    run = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    return run.stdout.strip()

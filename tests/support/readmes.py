@@ -1,4 +1,4 @@
-"""The commands of the READMEs and guides: found, and given what a reader brings along."""
+"""The commands of the READMEs and guides: extracted, and given the reader's files."""
 
 import gzip
 import json
@@ -7,7 +7,7 @@ import shlex
 import shutil
 
 from paths import ROOT
-from tiny import SIZES, tiny_model
+from tiny_models import tiny_model, write_config
 
 from bert_tf.checkpoint import save_google_checkpoint
 
@@ -34,10 +34,10 @@ def shell_lines(block):
 
 
 def commands(page):
-    """(words, whether it stands in a block) of every command of this project on a page."""
+    """(words, whether it is in a block) of every command of this project on a page."""
     text = page.read_text(encoding="utf-8")
     for line in (line for block in blocks(page, "bash") for line in shell_lines(block)):
-        # Under Slurm it stands in another command's quotes.
+        # Under Slurm it is in another command's quotes.
         inner = re.search(r"exec (python .*)'$", line)
         words = shlex.split(inner[1] if inner else line, comments=True)
         if words[0] in ("python", "bash", "pip", "tensorboard"):
@@ -63,7 +63,7 @@ def write(path, text):
 
 
 def bring_text(path):
-    """The sample corpus as a reader's own."""
+    """The sample corpus as the reader's text."""
     path.parent.mkdir(parents=True, exist_ok=True)
     shutil.copy(ROOT / "sample_corpus" / "train.txt", path.parent / "train.txt")
 
@@ -107,9 +107,8 @@ def bring_questions(path):
 def bring_model(path):
     """A released BERT: small, with random weights."""
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "book", "is", "red", "##s"]
-    sizes = {**SIZES, "num_hidden_layers": 1, "max_position_embeddings": 512}
     write(path / "vocab.txt", "\n".join(pieces) + "\n")
-    write(path / "bert_config.json", json.dumps(sizes))
+    write_config(path / "bert_config.json", max_position_embeddings=512)
     model = tiny_model(num_hidden_layers=1, max_position_embeddings=512)
     save_google_checkpoint(model, str(path / "bert_model.ckpt"))
 
@@ -125,7 +124,7 @@ JOB = """--bert_config_file=bert_base.json
 --output_dir=output/job
 """
 
-# What stands in the commands and is the reader's own: path -> a function that makes it.
+# The reader's own files in the commands: path -> a function that makes it.
 OWN = {
     "data/*.txt": bring_text,
     "data/*.jsonl.gz": bring_jsonl,

@@ -9,6 +9,7 @@ import json
 
 import numpy as np
 from paths import TEST_DATA
+from task_data import WORDS
 
 from bert_tf.checkpoint import write_arrays
 from tokenization import SentencePieceTokenizer
@@ -16,7 +17,6 @@ from tokenization import SentencePieceTokenizer
 DATA = TEST_DATA
 SPM_MODEL = DATA / "tokenization" / "spm_small.model"
 
-WORDS = ["red", "green", "blue", "tall", "small", "old", "new", "north", "south", "the", "a", "of"]
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS, "what", "yes", "number", "?", "."]
 
 # What small models have in the place of the real sizes; positions are as many as the hidden size.

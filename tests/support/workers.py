@@ -15,11 +15,7 @@ DEADLINE = 180
 
 
 class Worker:
-    """A process with its output.
-
-    Attributes:
-        process: the `subprocess.Popen`.
-    """
+    """A `subprocess.Popen`, `process`, with its output."""
 
     def __init__(self, command, environment, out, err):
         self._out, self._err = out, err
@@ -43,7 +39,7 @@ class Worker:
 
 
 def free_ports(count):
-    """Ports that nobody listened on a moment ago, all different."""
+    """Free ports, all different."""
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
         for each in sockets:

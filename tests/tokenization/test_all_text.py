@@ -1,4 +1,4 @@
-"""All real text, 50,000 strings of any characters, every code point: minutes, so all is slow."""
+"""All real text, 50,000 random strings, every code point: all slow tests, of minutes."""
 
 import pytest
 
@@ -6,16 +6,18 @@ hypothesis = pytest.importorskip("hypothesis", reason="hypothesis is not install
 pytest.importorskip("tensorflow_text", reason="tensorflow-text is not installed")
 
 from hypothesis import Phase, given, settings  # noqa: E402
-from made_tokenizers import (  # noqa: E402
+from paths import SHARED  # noqa: E402
+from tokenizer_cases import (  # noqa: E402  # noqa: E402
     ANY_TEXT,
     INITIALS,
     LATER_JAMO,
     TEXTS,
+    check_graph,
+    check_offsets,
+    check_round_trip,
     full_tokenizers,
     korean_tokenizers,
 )
-from shared import SHARED  # noqa: E402
-from tokenizer_checks import check_graph, check_offsets, check_round_trip  # noqa: E402
 
 from tokenization import FullTokenizer, KoreanTokenizer  # noqa: E402
 
@@ -23,7 +25,7 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.filterwarnings("ignore:The text holds"),
     pytest.mark.filterwarnings("ignore:.*was made for decomposed text"),
-    pytest.mark.filterwarnings("ignore:.*lower-casing here takes Hangul apart"),
+    pytest.mark.filterwarnings("ignore:.*lower-casing here decomposes Hangul"),
 ]
 
 AT_ONCE = 5000  # texts in a call of the graph

@@ -185,7 +185,7 @@ def test_compares_side_by_side(capsys):
     assert "".join(pieces).replace("##", "") == "나는학교에"
 
 
-def test_has_sentences_of_its_own_to_compare(capsys):
+def test_has_default_sentences_to_compare(capsys):
     assert run(f"--compare={SAMPLE}") == 0
     out = capsys.readouterr().out
     assert all(sentence in out for sentence in SENTENCES)

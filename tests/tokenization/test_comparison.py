@@ -52,7 +52,7 @@ def test_a_tokenizer_json(tmp_path, kind):
     if not any(piece.startswith("<") for piece in pieces):
         assert text == "나는바다를보았다"
     if kind == "byte-level":
-        # No piece for the first syllable: its three bytes are shown as what they are.
+        # No piece for the first syllable: its three bytes are shown.
         shown = cutter.pieces("뷁")
         assert "".join(piece.strip("<>") for piece in shown) == "뷁".encode().hex().upper()
 

@@ -1,4 +1,4 @@
-"""What each switch of KoreanTokenizer does, what it needs, what it costs."""
+"""The effects of each switch of KoreanTokenizer, and what each needs."""
 
 import unicodedata
 import warnings

@@ -4,7 +4,7 @@ import json
 import pickle
 
 import pytest
-from test_tokenization_golden import SAMPLE, WORDPIECE_FILES, read_records
+from golden import SAMPLE, WORDPIECE_FILES, read_records
 
 import tokenization
 from tokenization import InputError, load_tokenizer, save_tokenizer

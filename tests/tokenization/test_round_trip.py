@@ -8,14 +8,15 @@ from paths import TEST_DATA
 hypothesis = pytest.importorskip("hypothesis", reason="hypothesis is not installed")
 
 from hypothesis import given, settings  # noqa: E402
-from made_tokenizers import (  # noqa: E402
+from tokenizer_cases import (  # noqa: E402  # noqa: E402
     ANY_TEXT,
     SPECIAL,
     TEXTS,
+    check_offsets,
+    check_round_trip,
     full_tokenizers,
     korean_tokenizers,
 )
-from tokenizer_checks import check_offsets, check_round_trip  # noqa: E402
 
 from tokenization import KoreanTokenizer, SentencePieceTokenizer  # noqa: E402
 

@@ -8,13 +8,13 @@ pytest.importorskip("tensorflow_text", reason="tensorflow-text is not installed"
 import tensorflow as tf  # noqa: E402
 from hypothesis import given, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
-from made_tokenizers import (  # noqa: E402
+from tokenizer_cases import (  # noqa: E402
     ANY_TEXT,
     TEXTS,
+    check_graph,  # noqa: E402
     full_tokenizers,
     korean_tokenizers,
 )
-from tokenizer_checks import check_graph  # noqa: E402
 
 from tokenization import FullTokenizer, InputError  # noqa: E402
 from tokenization.tf_graph.graph import GraphTokenizer  # noqa: E402
@@ -24,7 +24,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*was made for decomposed text"),
 ]
 
-# The widest of the graph's branches; all others are in test_tokenization_all_text.py.
+# The widest of the graph's branches; all others are in test_all_text.py.
 QUICK = ("character-##-\u2581-eojeol-True", "full-True")
 
 

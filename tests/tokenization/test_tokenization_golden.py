@@ -5,15 +5,13 @@ import json
 import unicodedata
 
 import pytest
-from paths import TEST_DATA
-from shared import SHARED
+from golden import SAMPLE, WORDPIECE_FILES, read_records
+from paths import SHARED
 
 from tokenization import FullTokenizer, KoreanTokenizer, SentencePieceTokenizer
 from tokenization.characters import is_chinese, is_control, is_punctuation, is_whitespace
 from tokenization.sentencepiece import preprocess_text
 from tokenization.vocabulary import load_vocabulary
-
-SAMPLE = TEST_DATA / "tokenization"
 
 # The complete records, which are too large to ship; absent on most machines.
 FULL = SHARED / "golden" / "tokenization"
@@ -35,15 +33,7 @@ KOREAN_SWITCHES = {
     "kor_albert_repaired": END_MARKER
     | {"continuation_prefix": "##", "mark_final_word": True, "split_punctuation": True},
 }
-WORDPIECE_FILES = ("bert_wordpiece_general", "bert_wordpiece_korean", "albert_wordpiece_general")
 SPM_MODELS = {"albert_spm_small": "spm_small.model", "albert_spm_digits": "spm_digits.model"}
-
-
-def read_records(path):
-    records = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    assert len(records) > 30
-    assert {record["lower"] for record in records} == {True, False}
-    return records
 
 
 def check(record, tokenizer, tokens):

@@ -1,24 +1,18 @@
-"""The vocabulary learner, part by part: text, marks, choice, file."""
+"""The vocabulary learner: worths of pieces, their choice, the files that are written."""
 
 import dataclasses
-import gzip
 import json
 import os
-import re
-import resource
 import subprocess
 import sys
-import threading
 import unicodedata
-from collections import Counter, namedtuple
+from collections import Counter
 
 import pytest
-from paths import ROOT
-from shared import SHARED
+from paths import ROOT, SHARED
 
 from create_pretraining_data.engine.plain_lines import open_texts
 from tokenization import InputError, load_tokenizer
-from tokenization.vocab_learning.endings import mark_by_endings, read_words
 from tokenization.vocab_learning.learn import (
     JAMO,
     LearningSettings,
@@ -26,7 +20,6 @@ from tokenization.vocab_learning.learn import (
     learn_vocabulary,
     write_vocabulary,
 )
-from tokenization.vocab_learning.morphemes import check_limits, mark_places, mark_with_kiwi
 from tokenization.vocab_learning.pieces import (
     PIECE_COST,
     choose_pieces,
@@ -34,170 +27,8 @@ from tokenization.vocab_learning.pieces import (
     piece_worths,
     split_kinds,
 )
-from tokenization.vocab_learning.text_sample import LONGEST_READ, read_sample, read_sentences
 
 CORPUS = ROOT / "sample_corpus" / "train.txt"
-Token = namedtuple("Token", "form tag start len")
-
-
-def sample(path, most_bytes=10**9, seed=1, strict=False):
-    counts = Counter()
-    texts = open_texts([str(path)], "text")
-    return list(read_sample(texts, most_bytes, seed, strict, counts)), counts
-
-
-def test_small_text_is_read_whole(tmp_path):
-    path = tmp_path / "text.txt"
-    path.write_bytes("\ufeff하나\r\n\n둘\u2028셋\n".encode())
-    lines, counts = sample(path)
-    assert lines == ["하나", "둘\u2028셋"]
-    assert (counts["lines"], counts["sampled_lines"], counts["bytes"]) == (
-        3,
-        3,
-        path.stat().st_size,
-    )
-
-
-def test_large_text_is_sampled_by_the_seed(tmp_path):
-    path = tmp_path / "text.txt"
-    path.write_text("".join(f"줄{i:05}\n" for i in range(4000)), encoding="utf-8")
-    lines, counts = sample(path, path.stat().st_size // 4)
-    assert 850 < len(lines) < 1150  # 1,000 expected, five standard deviations are 137
-    assert counts["sampled_lines"] == len(lines) and counts["lines"] == 4000
-    assert sample(path, path.stat().st_size // 4)[0] == lines
-    assert sample(path, path.stat().st_size // 4, seed=2)[0] != lines
-    assert lines == sorted(lines)
-
-
-def test_bytes_that_are_not_utf8_are_counted_or_refused(tmp_path):
-    path = tmp_path / "text.txt"
-    path.write_bytes("가나\n".encode() + b"\xb0\xa1 ok\n")
-    lines, counts = sample(path)
-    assert lines == ["가나", "ok"]
-    assert (counts["lines_not_utf8"], counts["bytes_not_utf8"]) == (1, 2)
-    with pytest.raises(InputError, match=r"text.txt, line 2: .*UTF-8.*0xb0"):
-        sample(path, strict=True)
-
-
-@pytest.mark.parametrize("space", [" ", ""])
-def test_an_endless_line_comes_in_parts_of_whole_characters(tmp_path, space):
-    path = tmp_path / "text.txt"
-    text = f"가나{space}" * (LONGEST_READ // 2)
-    path.write_text(text, encoding="utf-8")
-    lines, counts = sample(path)
-    assert len(lines) > 2 and counts["lines_not_utf8"] == 0
-    assert max(len(line.encode()) for line in lines) <= LONGEST_READ + 8
-    assert "".join(lines).replace(" ", "") == text.replace(" ", "")
-
-
-def test_sentences_are_words_of_bearable_length():
-    characters = Counter()
-    lines = ["가 나다", "하" * 65 + " 끝", "말 " * 1500]
-    sentences = list(read_sentences(lines, str.split, characters))
-    assert sentences[:2] == ["가 나다", "끝"]
-    assert max(map(len, sentences)) <= 1000
-    assert " ".join(sentences[2:]).split() == ["말"] * 1500
-    assert (characters["하"], characters["##하"], characters["##다"]) == (1, 64, 1)
-
-
-def mark(sentence, *tokens):
-    return mark_places(sentence, [Token(*token) for token in tokens])
-
-
-def test_marks_between_morphemes():
-    tokens = [("학교", "NNG", 0, 2), ("에서", "JKB", 2, 2), ("는", "JX", 4, 1)]
-    assert mark("학교에서는", *tokens) == "101011"
-
-
-def test_a_contraction_may_be_cut_off_or_not():
-    # 내려가 + ㄴ share 간; 하 + 았 share 했 whole, so that only the place after it is a boundary.
-    assert mark("내려간", ("내려가", "VV", 0, 3), ("ㄴ", "ETM", 2, 1)) == "10?1"
-    tokens = [("하", "VV", 0, 1), ("었", "EP", 0, 1), ("다", "EF", 1, 1)]
-    assert mark("했다", *tokens) == "111"
-    assert mark("간다", ("가", "VV", 0, 1), ("ㄴ다", "EF", 0, 2)) == "1?1"
-
-
-def test_where_grammars_disagree_both_are_right():
-    assert mark("전문성", ("전문", "NNG", 0, 2), ("성", "XSN", 2, 1)) == "10?1"
-    assert mark("비합법", ("비", "XPN", 0, 1), ("합법", "NNG", 1, 2)) == "1?01"
-    assert mark("우리나라", ("우리", "NP", 0, 2), ("나라", "NNG", 2, 2)) == "10?01"
-    assert mark("친구들", ("친구", "NNG", 0, 2), ("들", "XSN", 2, 1)) == "1011"
-
-
-@pytest.mark.parametrize("limit", [1_000_000_000, 1_599_999_999])
-def test_too_little_address_space_for_kiwi_is_said_before(monkeypatch, limit):
-    """The analyser's own way is to end the process."""
-    monkeypatch.setattr(resource, "getrlimit", lambda _: (limit, -1))
-    message = r"must have 1.6 GB of address space for 1 threads. Received: .* \(ulimit -v\)"
-    with pytest.raises(InputError, match=message):
-        check_limits(1)
-
-
-def test_threads_that_cannot_start_are_said_before(monkeypatch):
-    start, started = threading.Thread.start, []
-
-    def start_two(thread):
-        if len(started) == 2:
-            raise RuntimeError("can't start new thread")
-        start(thread)
-        started.append(thread)
-
-    monkeypatch.setattr(threading.Thread, "start", start_two)
-    with pytest.raises(InputError, match="4 threads .* can't start new thread after 2 of them"):
-        check_limits(4)
-    assert not any(thread.is_alive() for thread in started)
-
-
-def test_kiwi_marks_the_words_of_its_sentence():
-    pytest.importorskip("kiwipiepy", reason="the extra korean is not installed")
-    sentences = ["학교에서는 공부했다 .", "나는 갔다"]
-    marked = list(mark_with_kiwi(sentences, num_threads=2))
-    assert [word for word, _ in marked] == " ".join(sentences).split()
-    assert dict(marked)["학교에서는"] == "0101"
-    assert dict(marked)["공부했다"] == "011"
-
-
-def test_endings_are_found_by_the_company_of_stems():
-    nouns = ["학교", "회의", "서울", "나라", "친구", "하늘", "바람", "도서관"]
-    particles = ["은", "는", "이", "가", "을", "를", "에서", "에는", "까지", "도"]
-    words = Counter({noun + particle: 2 for noun in nouns for particle in ["", *particles]})
-    marked = dict(mark_by_endings(words))
-    cut = {word: marks for word, marks in marked}
-    assert cut["학교에서"] == "010"
-    assert cut["서울까지"] == "010"
-    assert cut["도서관에는"] == "0011"
-    assert cut["회의를"] == "01"
-    assert cut["회의"] == "0"
-    assert sum(marked.values()) == sum(words.values())
-
-
-# Readings that need, in this order: that a word has no vote for itself as a stem; that stems
-# rarely end like tails; that stems are weighed by all words, not by their tail alone.
-READINGS = {
-    "강아지에게": "강아지 에게",
-    "고민했는데": "고민 했 는데",
-    "골목마다": "골목 마다",
-    "걱정했다": "걱정 했 다",
-    "가득하다": "가득 하 다",
-    "강아지": "강아지",
-    "고양이는": "고양이 는",
-    "과일을": "과일 을",
-}
-
-
-def test_readings_in_running_text():
-    text = CORPUS.read_text(encoding="utf-8")
-    readings, stems = read_words(sorted(set(re.findall("[가-힣]+", text))))
-    assert {word: " ".join(readings[word]) for word in READINGS} == READINGS
-    assert stems["강아지"] > 3
-
-
-def test_digits_and_letters_are_parts_of_their_own():
-    marked = dict(mark_by_endings(Counter({"2019년에": 1, "GPU로": 1, "abc": 1, "가": 1})))
-    marks = {word: marks for word, marks in marked}
-    assert marks["2019년에"][3] == "1" and len(marks["2019년에"]) == 5
-    assert marks["GPU로"] == "001"
-    assert (marks["abc"], marks["가"]) == ("00", "")
 
 
 def test_greedy_cut():
@@ -212,7 +43,7 @@ def test_the_worth_of_a_piece_is_what_its_absence_costs():
     worths = piece_worths(words, starts, rests, set(), {"서"})
     # Without 나라는: 나라 + 는, no boundary missed, one piece more.
     assert worths["나라는"] == pytest.approx(2 * (PIECE_COST - 1))
-    # Without 나라 (나라는 stands): 나 + 라 + 에서, one cut inside a morpheme, one piece more.
+    # Without 나라 (나라는 stays): 나 + 라 + 에서, one cut inside a morpheme, one piece more.
     assert worths["나라"] == pytest.approx(1 + PIECE_COST)
     assert worths["##에서"] == pytest.approx(1 + PIECE_COST)
     assert "##서" not in worths
@@ -305,11 +136,8 @@ def test_the_report_counts_what_is_there(learned):
 
 def test_a_tokenizer_reads_what_was_written(learned, tmp_path):
     write_vocabulary(learned, tmp_path / "out")
-    assert sorted(os.listdir(tmp_path / "out")) == [
-        "report.json",
-        "tokenizer_config.json",
-        "vocab.txt",
-    ]
+    files = sorted(os.listdir(tmp_path / "out"))
+    assert files == ["report.json", "tokenizer_config.json", "vocab.txt"]
     tokenizer = load_tokenizer(tmp_path / "out")
     assert tokenizer.vocab_size == len(learned.pieces)
     assert tokenizer.tokenize("뷁뷁") == ["뷁뷁"]
@@ -389,26 +217,6 @@ def test_a_symbol_that_the_tokenizer_takes_apart_is_named():
         learn_vocabulary(open_texts([CORPUS], "text"), settings(user_symbols=("<name>",)))
 
 
-def test_the_sample_does_not_depend_on_the_form_of_the_text(tmp_path):
-    text = CORPUS.read_bytes()[:50_000].replace(b"\r", b"")
-    lines = text.decode("utf-8", "ignore").split("\n")
-    (tmp_path / "a").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    with open(tmp_path / "a.zip", "wb") as file:  # two members, a name that says nothing
-        for part in ("\n".join(lines[:99]) + "\n", "\n".join(lines[99:]) + "\n"):
-            file.write(gzip.compress(part.encode()))
-    found, counts = sample(tmp_path / "a", 10_000)
-    assert 0 < counts["sampled_lines"] < counts["lines"] / 2
-    assert sample(tmp_path / "a.zip", 10_000) == (found, counts)
-    objects = [{"id": 7, "text": "\n".join(lines[start : start + 9])} for start in range(0, 90, 9)]
-    (tmp_path / "a.json").write_text("\n\n".join(map(json.dumps, objects)))
-    (tmp_path / "b").write_text("\n".join(lines[:90]) + "\n", encoding="utf-8")
-    for most in (10**9, 3000):
-        counts, (expected, counted) = Counter(), sample(tmp_path / "b", most)
-        texts = open_texts([str(tmp_path / "a.json")], "jsonl")
-        assert list(read_sample(texts, most, 1, False, counts)) == expected
-        assert counts == counted
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("analyser", "least"), [("kiwi", 0.90), ("none", 0.70)])
 def test_pieces_of_32000_are_morphemes_and_leave_no_hangul_unknown(analyser, least, tmp_path):
@@ -420,23 +228,13 @@ def test_pieces_of_32000_are_morphemes_and_leave_no_hangul_unknown(analyser, lea
         pytest.skip("the reference data is not here")
     if analyser == "kiwi":
         pytest.importorskip("kiwipiepy", reason="the extra korean is not installed")
-    write_vocabulary(
-        learn_vocabulary(open_texts([corpus], "text"), LearningSettings(analyser=analyser)),
-        tmp_path,
-    )
-    run = subprocess.run(
-        [
-            sys.executable,
-            str(ROOT / "benchmarks" / "tokenization.py"),
-            f"--conllu={treebank}",
-            f"--vocabs={tmp_path}",
-            "--sentences=odd",
-        ],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    row = run.stdout.splitlines()[-1].split("|")
+    settings = LearningSettings(analyser=analyser)
+    write_vocabulary(learn_vocabulary(open_texts([corpus], "text"), settings), tmp_path)
+    program = ROOT / "benchmarks" / "tokenization.py"
+    flags = (f"--conllu={treebank}", f"--vocabs={tmp_path}", "--sentences=odd")
+    command = [sys.executable, str(program), *flags]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    row = run.stdout.strip().splitlines()[-1].split("|")
     assert float(row[6]) >= least
     assert float(row[8]) <= 2.25
 

@@ -1,4 +1,4 @@
-"""The program that checks a machine's devices: all right here, and what is not right is told."""
+"""The program that checks a machine's devices: all checks pass here, and failures are reported."""
 
 import re
 import subprocess
@@ -56,7 +56,7 @@ def test_this_machine_is_all_right():
     assert [row[2] for row in products] == ["float32", "bfloat16"]
     assert all(float(row[3].removesuffix(" TFLOP/s")) > 0 for row in products)
     assert "BERT-base" not in run.stdout
-    assert run.stdout.endswith("\nAll 14 are right.\n")
+    assert run.stdout.endswith("\nAll 14 checks passed.\n")
 
 
 class LongerStep(step.TrainingStep):
@@ -163,7 +163,7 @@ def test_what_is_not_right_becomes_a_row_and_the_exit_status(monkeypatch, capsys
         "float16": "ok",
     }
     assert re.fullmatch("failed: the process ended with SIGABRT: F0000 .* no ptxas", crash)
-    assert out.endswith("\n5 of 10 are not right.\n")
+    assert out.endswith("\n5 of 10 checks failed.\n")
 
 
 @pytest.mark.usefixtures("pretended")

@@ -1,4 +1,4 @@
-"""What XLA compiles is what was asked for, and on CPUs what is fastest there."""
+"""XLA compiles what --xla asks for; on CPUs auto chooses what is fastest there."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from bert_tf.training.xla import Compiled, choose_compilation, compiled_by_all
 # Trains a tiny model; prints the losses. With an argument, XLA clusters operations.
 PROGRAM = """
 import json, sys
-from tiny import make_step, random_batch, split_batch
+from tiny_models import make_step, random_batch, split_batch
 import tensorflow as tf
 from bert_tf.training.xla import enable_auto_clustering
 if sys.argv[1:]:

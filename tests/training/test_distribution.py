@@ -1,4 +1,4 @@
-"""TF_CONFIG, the choice of devices, agreement between workers, lost workers."""
+"""The choice of devices, agreement between workers, lost workers."""
 
 import json
 import re
@@ -7,11 +7,10 @@ from unittest import mock
 
 import pytest
 import tensorflow as tf
-from tiny import two_devices
+from tiny_models import two_devices
 from workers import start_workers, wait_for, wait_for_output
 
 from bert_common.errors import InputError
-from bert_tf.training.cluster import Cluster, read_cluster
 from bert_tf.training.distribution import (
     barrier,
     check_agreement,
@@ -24,79 +23,7 @@ from bert_tf.training.distribution import (
     worker_index,
 )
 
-A, B, C = "a:1", "b.example.com:22222", "[::1]:65535"
-
-
-def configured(cluster, task):
-    """An environment with TF_CONFIG."""
-    return {"TF_CONFIG": json.dumps({"cluster": cluster, "task": task})}
-
-
-def worker(index):
-    return {"type": "worker", "index": index}
-
-
-CHIEF = {"type": "chief", "index": 0}
-
-CLUSTERS = {
-    "two workers": (configured({"worker": [A, B]}, worker(1)), Cluster((A, B), 1)),
-    "one worker": (configured({"worker": [C]}, worker(0)), Cluster((C,), 0)),
-    "number as text": (
-        configured({"worker": [A, B]}, {"type": "worker", "index": "1"}),
-        Cluster((A, B), 1),
-    ),
-    "the chief": (configured({"worker": [A, B], "chief": [C]}, CHIEF), Cluster((C, A, B), 0)),
-    "beside a chief": (
-        configured({"chief": [C], "worker": [A, B]}, worker(1)),
-        Cluster((C, A, B), 2),
-    ),
-    "not set": ({}, None),
-    "empty": ({"TF_CONFIG": " "}, None),
-}
-
-
-@pytest.mark.parametrize("name", CLUSTERS)
-def test_read_cluster(name):
-    environment, expected = CLUSTERS[name]
-    cluster = read_cluster(environment)
-    assert cluster == expected
-    assert cluster is None or cluster.is_chief == (expected.index == 0)
-
-
-TWO = {"worker": [A, B]}
-WRONG = {
-    "not JSON": ({"TF_CONFIG": "{'cluster'"}, "must be JSON, for example"),
-    "not an object": ({"TF_CONFIG": "[]"}, "must be an object"),
-    "no cluster": ({"TF_CONFIG": json.dumps({"task": worker(0)})}, "must name the workers"),
-    "no job": (configured({}, worker(0)), "must name the workers"),
-    "no addresses": (configured({"worker": []}, worker(0)), "must list the addresses of worker"),
-    "one text": (configured({"worker": A}, worker(0)), "must list the addresses of worker"),
-    "no port": (configured({"worker": ["a"]}, worker(0)), "host:port. Received: 'a'"),
-    "port too large": (configured({"worker": ["a:65536"]}, worker(0)), "Received: 'a:65536'"),
-    "port zero": (configured({"worker": ["a:0"]}, worker(0)), "Received: 'a:0'"),
-    "with a scheme": (configured({"worker": ["grpc://a:1"]}, worker(0)), "'grpc://a:1'"),
-    "no text": (configured({"worker": [1]}, worker(0)), "host:port. Received: 1"),
-    "same address": (configured({"worker": [A, B, A]}, worker(0)), "Received: a:1 more than once"),
-    "same as the chief's": (configured({"chief": [A], "worker": [A]}, CHIEF), "a:1 more than once"),
-    "two chiefs": (configured({"chief": [A, B]}, CHIEF), "may name one chief. Received: a:1, b"),
-    "a parameter server": (configured({**TWO, "ps": [C]}, worker(0)), "Received: ps"),
-    "no task": ({"TF_CONFIG": json.dumps({"cluster": TWO})}, "which worker this is"),
-    "no index": (configured(TWO, {"type": "worker"}), "which worker this is"),
-    "an evaluator": (configured(TWO, {"type": "evaluator", "index": 0}), "Received: 'evaluator'"),
-    "no such chief": (configured(TWO, CHIEF), "a job of its cluster (worker). Received: 'chief'"),
-    "index too large": (configured(TWO, worker(2)), "must be below 2, the number of addresses"),
-    "index negative": (configured(TWO, worker(-1)), "must be a number. Received: -1"),
-    "index true": (configured(TWO, worker(True)), "must be a number. Received: True"),
-}
-
-
-@pytest.mark.parametrize("name", WRONG)
-def test_tf_config_that_cannot_work(name):
-    environment, expected = WRONG[name]
-    with pytest.raises(InputError, match=re.escape(expected)) as raised:
-        read_cluster(environment)
-    message = str(raised.value)
-    assert "TF_CONFIG" in message and "Received: " in message and "\n" not in message
+TWO = {"worker": ["a:1", "b.example.com:22222"]}
 
 
 @pytest.fixture
@@ -116,7 +43,7 @@ def test_strategies_of_one_process():
         assert is_chief(strategy)
 
 
-TWO_WORKERS = configured(TWO, worker(0))["TF_CONFIG"]
+TWO_WORKERS = json.dumps({"cluster": TWO, "task": {"type": "worker", "index": 0}})
 REFUSED = {
     "unknown": ({"name": "tpu"}, None, "one of auto, one_device, mirrored, multi_worker"),
     "no GPUs": ({"num_gpus": 2}, None, "Received: --num_gpus=2, 0 GPUs"),
@@ -139,7 +66,7 @@ def test_devices_that_are_not_there(name, monkeypatch):
 
 
 # arguments, devices of the strategy (None: the default one), how many GPUs are left visible
-# (None: nothing was said about it)
+# (None: visibility was not changed)
 GPUS = {
     "auto takes all": ({}, ["GPU:0", "GPU:1", "GPU:2"], None),
     "auto takes two": ({"num_gpus": 2}, ["GPU:0", "GPU:1"], 2),
@@ -168,7 +95,7 @@ def three_gpus(alone, monkeypatch):
 
 
 def visible(count):
-    """What is said to TensorFlow of the first GPUs."""
+    """The call that makes the first GPUs visible."""
     return [] if count is None else [([f"GPU {i}" for i in range(count)], "GPU")]
 
 
@@ -309,7 +236,7 @@ def test_two_workers(tmp_path, killed):
         wait_for([survivor], status=1, deadline=60)
     assert first.pop("place") == [2, 0, True, "2 workers with 1 CPU each"]
     assert second.pop("place") == [2, 1, False, "2 workers with 1 CPU each"]
-    # The same error in both, so that none goes on alone.
+    # The same error in both, so that neither continues alone.
     assert first == second
     must = "all workers must be started with the same flags and files. Received: "
     assert first == {

@@ -1,4 +1,4 @@
-"""Evaluation during training: what it counts, that it compiles once, the guesses it shows."""
+"""Evaluation during training: its counts, a single compilation, the guesses it shows."""
 
 import dataclasses
 import html
@@ -8,9 +8,9 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from made_records import FORMAT, PACKED, flip_a_byte, make_files, padded
+from record_files import FORMAT, PACKED, flip_a_byte, make_files, padded
 from tensorboard import plugin_util
-from tiny import tiny_model, two_devices
+from tiny_models import tiny_model, two_devices
 
 from bert_common.errors import InputError
 from bert_tf import pretraining
@@ -175,7 +175,7 @@ def test_results_as_lines(tmp_path):
 
 
 class Pieces(TokenizerInterface):
-    """A tokenizer with a piece for every id of `made_records`."""
+    """A tokenizer with a piece for every id of `record_files`."""
 
     def __init__(self):
         self._use_vocabulary({f"p{i}": i for i in range(60)}, b"")

@@ -1,4 +1,4 @@
-"""What the training loop asks for is what pre-training and fine-tuning give it."""
+"""Pre-training and fine-tuning satisfy the Protocols of the training loop."""
 
 import inspect
 

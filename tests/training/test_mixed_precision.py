@@ -7,8 +7,8 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from jobs import Job, spoken_lines
-from tiny import (
+from programs import PretrainingJob, spoken_lines
+from tiny_models import (
     ONE_LAYER,
     assert_close,
     computing_in,
@@ -176,7 +176,7 @@ def test_steps_let_the_scale_grow(monkeypatch):
 
 def test_an_overflow_is_no_fault_of_the_records(tmp_path, capsys, monkeypatch):
     """Its step is noted without them: to find them the records are read up to there."""
-    job = Job(tmp_path)
+    job = PretrainingJob(tmp_path)
     monkeypatch.setattr(mixed_precision, "INITIAL_SCALE", TOO_LARGE)
     monkeypatch.setattr(TrainingRecords, "names", None)
     assert job.run(num_train_steps=4, precision="float16") == 0

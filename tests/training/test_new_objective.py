@@ -1,13 +1,13 @@
-"""An objective that nothing but this file knows of is trained, reported, and measured."""
+"""An objective that is defined only in this file is trained, reported, and measured."""
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from jobs import curves
 from keras import ops
-from made_records import FORMAT, make_files
-from tiny import ONE_LAYER, random_batch, tensors, tiny_model
+from programs import curves
+from record_files import FORMAT, make_files
+from tiny_models import ONE_LAYER, random_batch, step_of, tensors, tiny_model
 
 from bert_tf.encoder import EncoderModel
 from bert_tf.layers import call_block, dense
@@ -16,7 +16,6 @@ from bert_tf.optimization import OPTIMIZERS
 from bert_tf.pretraining import cross_entropy
 from bert_tf.summaries.reporter import Reporter
 from bert_tf.training.evaluation import RecordsEvaluator
-from bert_tf.training.step import TrainingStep
 
 LOSSES = {
     "odd": Loss(
@@ -68,7 +67,7 @@ def test_it_is_trained_reported_and_measured(tmp_path, parts):
     model = OddTokens(tiny_model(**ONE_LAYER).encoder)
     optimizer = OPTIMIZERS["adamw"](1e-3)
     optimizer.build(model.trainable_variables)
-    step = TrainingStep(model, optimizer, strategy, xla=False, accumulation_steps=parts)
+    step = step_of(model, optimizer, gradient_accumulation_steps=parts)
     evaluator = RecordsEvaluator(
         model, strategy, make_files(tmp_path, (9, 11)), FORMAT, batch_size=8, max_batches=100
     )

@@ -1,10 +1,10 @@
-"""Memory that runs out, a disk that is full: one line that says what to change."""
+"""Memory that runs out, a disk that is full: one line of error that helps."""
 
 import errno
 
 import pytest
 import tensorflow as tf
-from jobs import NO_DROPOUT, Job, one_line
+from programs import NO_DROPOUT, PretrainingJob, one_line
 
 from bert_common.errors import InputError
 from bert_tf.checkpoint_files import list_checkpoints
@@ -20,7 +20,7 @@ DISK = tf.errors.ResourceExhaustedError(None, None, "output/events.v2; No space 
 
 @pytest.fixture
 def job(tmp_path):
-    return Job(tmp_path, **NO_DROPOUT)
+    return PretrainingJob(tmp_path, **NO_DROPOUT)
 
 
 def raising(error):

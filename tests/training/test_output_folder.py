@@ -10,10 +10,20 @@ import subprocess
 import sys
 import tempfile
 
-import classifier_jobs
 import pytest
-from jobs import NO_DROPOUT, ROOT, Job, arrays, curves, one_line, spoken_lines, texts
-from test_resume import assert_same
+from paths import ROOT
+from programs import (
+    NO_DROPOUT,
+    ClassifierJob,
+    PretrainingJob,
+    arrays,
+    assert_same,
+    curves,
+    one_line,
+    spoken_lines,
+    texts,
+)
+from task_data import single_rows, write_splits
 
 from bert_tf.checkpoint_files import list_checkpoints
 from bert_tf.summaries.reporter import Reporter
@@ -22,13 +32,13 @@ from bert_tf.training.interruptions.output_folder import LOCK_FILE, TrainingFold
 
 @pytest.fixture
 def job(tmp_path):
-    return Job(tmp_path, **NO_DROPOUT)
+    return PretrainingJob(tmp_path, **NO_DROPOUT)
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     """The output directory of ten updates that nothing happened to."""
-    job = Job(tmp_path_factory.mktemp("whole"), **NO_DROPOUT)
+    job = PretrainingJob(tmp_path_factory.mktemp("whole"), **NO_DROPOUT)
     assert job.run(num_train_steps=10) == 0
     return job.output
 
@@ -55,9 +65,9 @@ def test_a_second_training_is_refused_before_it_writes(job, whole, capsys):
 
 
 def test_fine_tuning_locks_every_seed_s_folder(tmp_path, capsys):
-    job = classifier_jobs.Job(tmp_path)
-    rows = classifier_jobs.single_rows(24)
-    classifier_jobs.write_splits(job.data, ("text", "label"), rows, train=(0, 16), dev=(16, 24))
+    job = ClassifierJob(tmp_path)
+    rows = single_rows(24)
+    write_splits(job.data, ("text", "label"), rows, train=(0, 16), dev=(16, 24))
     assert job.run(train_step=1) == 0
     with TrainingFolder(job.output), TrainingFolder(job.output / "seed-2"):
         before = content(job.output)
@@ -94,7 +104,7 @@ def test_a_file_system_without_locks_is_a_warning(tmp_path, monkeypatch):
 
 
 def at_step(monkeypatch, step, function):
-    """Calls the function once so many updates are made, before their point is drawn."""
+    """Calls the function after `step` updates, before their point is drawn."""
     steps, waiting = Reporter.steps, [function]
 
     def with_call(self, last_step, metrics):

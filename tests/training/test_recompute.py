@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from tiny import (
+from tiny_models import (
     ProbedStep,
     assert_close,
     gradients_of,
@@ -45,7 +45,7 @@ def both(kind, sizes=SIZES, **options):
     ),
 )
 def test_equal_gradients_in_float64(float64, kind, parts):
-    kept, again = both(kind, accumulation_steps=parts)
+    kept, again = both(kind, gradient_accumulation_steps=parts)
     assert again[0] == pytest.approx(kept[0], rel=1e-12)
     assert_close(again[1], kept[1], 1e-10, floor=1e-3)
 
@@ -83,7 +83,7 @@ def test_masks_are_drawn_again_and_differ_between_calls(kind):
     # The last layer runs at some positions only: three others have masks of the same shapes.
     sizes = {"num_hidden_layers": 4}
     step = make_step(kind, step_class=ProbedStep, recompute="block", sizes=sizes, dropout=RATE)
-    batch = random_batch(0, padding=False)  # whose attention has zeros of its own
+    batch = random_batch(0, padding=False)  # whose attention contains zeros too
     results = step(tensors(batch))
     masks = [results[f"dropped_{i}"].numpy() for i in range(step.count)]
     # The embeddings' mask, three of each layer; then those again, the last layer's first.
@@ -148,7 +148,7 @@ def test_whole_steps_on_two_devices():
             "lamb",
             strategy=two_devices(),
             recompute=recompute,
-            accumulation_steps=2,
+            gradient_accumulation_steps=2,
             dropout=RATE,
         )
         for i in range(2):

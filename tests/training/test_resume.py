@@ -1,6 +1,5 @@
-"""Stopped, killed, short of disk, its newest checkpoint damaged: a run ends as it would have."""
+"""A run that was stopped, killed, or lost its newest checkpoint ends as one that was not."""
 
-import itertools
 import os
 import resource
 import shutil
@@ -8,45 +7,29 @@ import signal
 
 import numpy as np
 import pytest
-from jobs import DROPOUT, NO_DROPOUT, Job, arrays, curves, one_line, results
-from made_records import UNMASKED, make_files
+from programs import DROPOUT, NO_DROPOUT, RUN, PretrainingJob, arrays, assert_same, curves, one_line
+from record_files import UNMASKED
+from tiny_models import training_config
 
 from bert_tf.checkpoint_files import checkpoint_path, list_checkpoints, remove_checkpoint
 from bert_tf.training import loop as training
-from bert_tf.training.evaluation import RecordsEvaluator
-
-# The rate depends on num_train_steps: a run that is to be stopped sooner gets the same flags.
-RUN = {
-    "num_train_steps": 20,
-    "save_checkpoints_steps": 6,
-    "save_summary_steps": 3,
-    "keep_checkpoint_max": 0,
-    "xla": "off",  # compiles sooner
-}
 
 
 @pytest.fixture
 def job(tmp_path):
     """A job with dropout; the order of its examples is shuffled, as always."""
-    return Job(tmp_path, **DROPOUT)
+    return PretrainingJob(tmp_path, **DROPOUT)
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     """The output directory of `RUN` on such a job, never stopped."""
-    job = Job(tmp_path_factory.mktemp("whole"), **DROPOUT)
+    job = PretrainingJob(tmp_path_factory.mktemp("whole"), **DROPOUT)
     assert job.run(**RUN) == 0
     return job.output
 
 
-def assert_same(one, two):
-    """Two checkpoints are the same to the last bit, moments and counters included."""
-    assert set(one) == set(two) and any(name.endswith("/adam_v") for name in one)
-    for name, value in one.items():
-        assert value.tobytes() == two[name].tobytes(), name
-
-
-def assert_curves_go_on(directory, whole):
+def assert_curves_continue(directory, whole):
     """Every point is there once, with the values of the run that was never stopped."""
     for name, expected in curves(whole).items():
         if not name.startswith(("throughput/", "memory/")):
@@ -68,14 +51,14 @@ def test_a_killed_run_ends_as_one_that_was_never_stopped(job, whole, capsys):
     out = capsys.readouterr().out
     assert f"resuming from {job.output}/model.ckpt-6," in out and "steps 7 to 20" in out
     assert_ended_as(whole, job.output)
-    assert_curves_go_on(job.output, whole)
+    assert_curves_continue(job.output, whole)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("devices", (1, 2))
-def test_masks_and_lengths_go_on_too(tmp_path, capsys, devices):
+def test_masks_and_lengths_continue_too(tmp_path, capsys, devices):
     """Masks that training draws, batches by length; two devices do as one that never stopped."""
-    job = Job(tmp_path, UNMASKED, **NO_DROPOUT)
+    job = PretrainingJob(tmp_path, UNMASKED, **NO_DROPOUT)
     flags = {**RUN, "bucket_boundaries": "8,12", "steps_per_loop": 3, "train_batch_size": 4}
     whole = tmp_path / "whole"
     assert job.run(**flags, output_dir=whole) == 0
@@ -91,12 +74,12 @@ def test_masks_and_lengths_go_on_too(tmp_path, capsys, devices):
     assert job.run(**flags) == 0
     assert "steps 7 to 20" in capsys.readouterr().out
     assert_ended_as(whole, job.output)
-    assert_curves_go_on(job.output, whole)
+    assert_curves_continue(job.output, whole)
 
 
 @pytest.mark.usefixtures("optimized_graphs")
 @pytest.mark.parametrize("xla", ("off", pytest.param("auto", marks=pytest.mark.slow)))
-def test_accumulated_gradients_go_on_to_the_last_bit(job, xla):
+def test_accumulated_gradients_resume_to_the_last_bit(job, xla):
     """The first step after a start adds up its parts as the steps after it do."""
     flags = {**RUN, "gradient_accumulation_steps": 4, "xla": xla}
     assert job.run(**flags) == 0
@@ -130,7 +113,7 @@ def test_four_kills(job, name):
     assert 0 < max(list_checkpoints(job.output)) < 40
     assert job.run(**flags) == 0
     assert_ended_as(untouched, job.output)
-    assert_curves_go_on(job.output, untouched)
+    assert_curves_continue(job.output, untouched)
 
 
 @pytest.mark.slow
@@ -151,7 +134,7 @@ def test_five_kills(job):
     assert done > 6
     assert job.run(**flags, steps_per_loop=3) == 0
     assert_ended_as(untouched, job.output)
-    assert_curves_go_on(job.output, untouched)
+    assert_curves_continue(job.output, untouched)
     assert not list(job.output.glob("*.tmp-*"))
 
 
@@ -275,149 +258,10 @@ def test_two_devices_resume_as_one(job):
         np.testing.assert_array_equal(value, one[name], err_msg=name)
 
 
-class Killed(BaseException):
-    """Ends a run as a signal that no handler sees."""
-
-
-@pytest.mark.slow
-def test_a_kill_beside_an_evaluation_loses_none(job, monkeypatch):
-    """However near to a checkpoint of the same step: its evaluation is made, and drawn once."""
-    folder = job.folder / "held_out"
-    folder.mkdir()
-    (held_out,) = make_files(folder, (16,), seed=7)
-    flags = {"num_train_steps": 8, "save_checkpoints_steps": 4, "eval_every_steps": 2}
-    flags |= {"eval_input_file": held_out, "save_summary_steps": 2, "xla": "off"}
-
-    def killed(calls, before):
-        """A `save` that is killed at a call: before the checkpoint is there, or after."""
-        counter = itertools.count(1)
-
-        def save_or_die(*arguments):
-            last = next(counter) == calls
-            if not (last and before):
-                save(*arguments)
-            if last:
-                raise Killed
-
-        return save_or_die
-
-    save = training.save
-    for calls, before in ((1, True), (1, False), (1, True)):
-        monkeypatch.setattr(training, "save", killed(calls, before))
-        with pytest.raises(Killed):
-            job.run(**flags)
-    monkeypatch.setattr(training, "save", save)
-    assert job.run(**flags) == 0
-    assert [step for step, _ in curves(job.output / "eval")["loss/masked_lm"]] == [2, 4, 6, 8]
-    assert [step for step, _ in curves(job.output)["loss/masked_lm"]] == [2, 4, 6, 8]
-
-
-@pytest.fixture
-def held_out(job):
-    """The flags of a run of six steps with three evaluations, on records of its own."""
-    folder = job.folder / "held_out"
-    folder.mkdir()
-    (held_out,) = make_files(folder, (16,), seed=7)
-    job.configure(**NO_DROPOUT)
-    return {"eval_input_file": held_out, "eval_every_steps": 2, "xla": "off"}
-
-
-@pytest.fixture
-def evaluated(job, held_out):
-    """The same, after such a run that was never stopped."""
-    assert job.run(**held_out, output_dir=job.folder / "whole") == 0
-    return held_out
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("step", (4, 6))
-def test_a_signal_before_an_evaluation(job, evaluated, capsys, monkeypatch, step):
-    """The checkpoint comes first, as there may be little time; the resume evaluates."""
-    assert job.stop(monkeypatch, signal.SIGTERM, step, **evaluated) == 0
-    assert f"stopped by SIGTERM after step {step} of 6" in capsys.readouterr().out
-    before = [at for at, _ in curves(job.output / "eval")["loss/masked_lm"]]
-    assert before == list(range(2, step, 2))
-    assert list_checkpoints(job.output)[-1] == step
-    assert job.run(**evaluated) == 0
-    assert "steps 7 to 6" not in capsys.readouterr().out
-    expected = curves(job.folder / "whole" / "eval")
-    assert curves(job.output / "eval") == expected
-    assert len(expected["loss/masked_lm"]) == 3
-    assert_same(arrays(job.output, 6), arrays(job.folder / "whole", 6))
-    assert results(job.output / "best") == results(job.folder / "whole" / "best")
-    assert job.run(**evaluated) == 0
-    assert "already at step 6" in capsys.readouterr().out
-
-
-def test_a_signal_during_an_evaluation(job, evaluated, capsys, monkeypatch):
-    """It is not followed by another loop.
-
-    Before the first one, which XLA compiles, all is saved, and the process would end at once.
-    """
-    run, requests, seen = RecordsEvaluator.run, [], []
-
-    class Noted(training.StopRequest):
-        def __init__(self):
-            super().__init__()
-            requests.append(self)
-
-    def with_signal(self):
-        seen.append((list_checkpoints(job.output), requests[-1].nothing_to_save))
-        if len(seen) == 2:
-            os.kill(os.getpid(), signal.SIGTERM)
-        return run(self)
-
-    monkeypatch.setattr(training, "StopRequest", Noted)
-    monkeypatch.setattr(RecordsEvaluator, "run", with_signal)
-    assert job.run(**evaluated) == 0
-    assert seen == [([2], True), ([2], False)]
-    assert "stopped by SIGTERM after step 4 of 6" in capsys.readouterr().out
-    assert list_checkpoints(job.output) == [2, 4]
-    monkeypatch.setattr(RecordsEvaluator, "run", run)
-    assert job.run(**evaluated) == 0
-    assert curves(job.output / "eval") == curves(job.folder / "whole" / "eval")
-
-
-def test_the_best_of_a_run_that_was_removed(job, held_out):
-    """A new run in the same folder, whose checkpoints were removed, has a best of its own."""
-    assert job.run(**held_out) == 0
-    before = results(job.output / "best")
-    for path in job.output.glob("model.ckpt*"):
-        path.unlink()
-    worse = {"learning_rate": 1e-9, "num_train_steps": 3}
-    assert job.run(**held_out, **worse) == 0
-    after = results(job.output / "best")
-    assert after["masked_lm_loss"] > before["masked_lm_loss"] and after["global_step"] <= 3
-
-
 def test_few_steps_at_a_time_where_a_step_is_slow():
     """A signal waits for the steps under way."""
-    config = training.TrainingConfig("", 8, 1000, steps_per_loop=10, save_checkpoints_steps=500)
+    config = training_config(num_train_steps=1000, steps_per_loop=10, save_checkpoints_steps=500)
     known = {0: 1, 0.001: 10, 1.0: 10, 2.0: 5, 60.0: 1}
     for seconds, count in known.items():
         assert training.steps_until_stop(100, config, seconds) == count, seconds
     assert training.steps_until_stop(498, config, 0.001) == 2
-
-
-def test_the_best_checkpoint_survives_a_resume(job, monkeypatch):
-    """What lies in best/ has the lowest held-out loss of all evaluations, those before included."""
-    folder = job.folder / "held_out"
-    folder.mkdir()
-    (held_out,) = make_files(folder, (16,), seed=7)
-    # The rate grows all the way, so that the loss falls first and rises then.
-    flags = {**RUN, "eval_input_file": held_out, "eval_every_steps": 4}
-    flags |= {"learning_rate": 0.5, "num_warmup_steps": RUN["num_train_steps"]}
-    assert job.stop(monkeypatch, signal.SIGTERM, 14, **flags) == 0
-    assert job.run(**flags) == 0
-    points = curves(job.output / "eval")["loss/masked_lm"]
-    assert [step for step, _ in points] == [4, 8, 12, 16, 20]
-    loss, best = min((loss, step) for step, loss in points)
-    assert best < 14  # or a resume that forgets would not be noticed
-    folder = job.output / "best"
-    assert list_checkpoints(folder) == [best]
-    assert results(folder)["global_step"] == best
-    assert results(folder)["masked_lm_loss"] == pytest.approx(loss)
-    again = {"do_train": False, "do_eval": True, "init_checkpoint": folder / f"model.ckpt-{best}"}
-    again |= {"eval_input_file": held_out, "output_dir": job.folder / "again", "xla": "off"}
-    assert job.run(**again) == 0
-    assert results(job.folder / "again")["masked_lm_loss"] == pytest.approx(loss)

@@ -1,4 +1,4 @@
-"""Signals end training after the step under way: noted, ignored, repeated, of a closed terminal."""
+"""Signals end training after the current step: first, repeated, ignored, of a closed terminal."""
 
 import os
 import pty
@@ -9,7 +9,7 @@ import threading
 import time
 
 import pytest
-from jobs import ROOT
+from paths import ROOT
 
 from bert_tf.training.interruptions.signals import SIGNALS, StopRequest
 
@@ -49,7 +49,7 @@ def test_second_interrupt_ends_at_once():
 
 @pytest.mark.usefixtures("interruptible")
 def test_five_interrupts_are_one_way_out(capfd):
-    """The first says what it does and what a second would; those after the second do nothing."""
+    """The first announces what it does and what a second would do; later ones do nothing."""
     with StopRequest():
         os.kill(os.getpid(), signal.SIGINT)
         with pytest.raises(KeyboardInterrupt):

@@ -1,8 +1,8 @@
-"""Memory does not grow: a run of 2,000 steps ends with what it had at step 200."""
+"""Memory does not grow: a run of 2,000 steps ends with as much as it had at step 200."""
 
 import pytest
-from jobs import DROPOUT, Job, curves
-from made_records import make_files
+from programs import DROPOUT, PretrainingJob, curves
+from record_files import make_files
 
 STEPS, SETTLED = 2000, 200
 
@@ -16,7 +16,7 @@ def test_memory_stays(tmp_path, kind, xla):
     (held_out,) = make_files(folder, (16,), seed=7)
     # Wider than the other tests' models: a copy that is kept would show beside the libraries.
     sizes = {"hidden_size": 128, "intermediate_size": 512, "vocab_size": 8192}
-    job = Job(tmp_path, **DROPOUT, **sizes)
+    job = PretrainingJob(tmp_path, **DROPOUT, **sizes)
     run = job.run_apart(
         *job.argv(
             kind,

@@ -4,8 +4,13 @@ import os
 import re
 
 import pytest
+import tensorflow as tf
 from paths import PYTHONPATH
+from programs import PretrainingJob, arrays, curves, one_line
 from workers import start_workers, wait_for
+
+from bert_tf import pretraining
+from bert_tf.checkpoint_files import list_checkpoints
 
 # Prints a marker after each part, then how many modules have been dumped so far.
 PROGRAM = """
@@ -13,7 +18,7 @@ import os, sys
 if sys.argv[1] == "mirrored":
     import conftest  # two logical CPUs
 import tensorflow as tf
-from tiny import make_step, random_batch, tensors
+from tiny_models import make_step, random_batch, tensors
 from bert_tf.training.distribution import barrier, make_strategy
 strategy = make_strategy(sys.argv[1])
 sizes = {"num_hidden_layers": int(sys.argv[2])}
@@ -125,3 +130,42 @@ def test_every_replica_has_its_own(tmp_path, strategy, processes, each):
     assert written == [["off", "0", "on", str(each)]] * processes
     for dump in dumps:
         assert [count_products(text) for text in modules(dump)] == [products(1)] * each
+
+
+@pytest.fixture
+def job(tmp_path):
+    """Records, configurations, and a function that runs the program on them."""
+    return PretrainingJob(tmp_path)
+
+
+def test_where_xla_cannot_compile_the_run_continues_without(job, capsys, monkeypatch):
+    sums = pretraining.loss_sums
+
+    def with_text(outputs, batch):
+        """Loss sums by way of text, which XLA does not know."""
+        result = sums(outputs, batch)
+        lengths = tf.strings.length(tf.strings.as_string(batch["input_ids"]))
+        return {**result, "characters": tf.reduce_sum(tf.cast(lengths, tf.float32))}
+
+    monkeypatch.setattr(pretraining, "loss_sums", with_text)
+    held_out = {"eval_input_file": job.files[0], "eval_every_steps": 2}
+    assert job.run(num_train_steps=3, xla="auto", **held_out) == 0
+    shown = capsys.readouterr().err.replace("\r", "\n").splitlines()
+    warned = [line for line in shown if line.startswith("warning")]
+    assert len(warned) == 2 and all("AsString" in line for line in warned)
+    assert "XLA cannot compile the step here, so it runs without" in warned[0]
+    assert "XLA cannot compile the evaluation here, so it runs without" in warned[1]
+    assert list_checkpoints(job.output) == [2, 3]  # before the first evaluation, and at the end
+    assert [step for step, _ in curves(job.output / "eval")["loss/masked_lm"]] == [2, 3]
+    # The attempt that failed did not count: neither in the learning rate nor in anything else.
+    off = job.folder / "off"
+    assert job.run(num_train_steps=3, output_dir=off, **held_out) == 0
+    one, two = arrays(job.output, 3), arrays(off, 3)
+    assert {n: v.tobytes() for n, v in one.items()} == {n: v.tobytes() for n, v in two.items()}
+    capsys.readouterr()
+    for flags, what in (
+        ({"num_train_steps": 4}, "the step"),
+        ({"do_train": False, "do_eval": True}, "the evaluation"),
+    ):
+        assert job.run(**flags, xla="on") == 1
+        assert f"--xla=on needs what XLA can compile, {what} too" in one_line(capsys)

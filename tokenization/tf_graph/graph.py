@@ -73,26 +73,11 @@ class GraphTokenizer(tf.Module):
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
     def encode_batch(self, texts):
-        """Cuts texts into pieces, as `encode` does.
-
-        Args:
-            texts: string [B], UTF-8; an invalid byte is read as U+FFFD, which is dropped.
-
-        Returns:
-            int32 RaggedTensor [B, (pieces)].
-        """
+        """Cuts texts as `encode_words` does, without grouping: int32 RaggedTensor [B, (pieces)]."""
         return self.encode_words(texts).merge_dims(1, 2)
 
     def _split_words(self, characters, row_splits):
-        """Splits classified characters into words.
-
-        Args:
-            characters: int32 [C], code points with class bits.
-            row_splits: int64 [B + 1].
-
-        Returns:
-            The words, string [W], and their row splits, int64 [B + 1].
-        """
+        """Splits classified characters [C] into words, string [W]; row splits are int64 [B + 1]."""
         options = self._options
         space = (characters & SPACE) != 0
         isolated = (characters & ISOLATED) != 0

@@ -13,9 +13,9 @@ import numpy as np
 import tensorflow as tf
 
 from tokenization.characters import is_chinese, is_punctuation, repeatable_characters
-from tokenization.normalization import STRIP_ACCENTS
+from tokenization.normalization import STRIP_ACCENTS, korean_cleaner
 from tokenization.tf_graph import tables
-from tokenization.tf_graph.lookup import Replacements, Table
+from tokenization.tf_graph.tables import Replacements, Table
 from tokenization.tf_graph.wordpiece import tf_text
 
 # Class bits of a character, above the 21 bits of its code point.
@@ -37,13 +37,13 @@ class GraphNormalizer(tf.Module):
     def __init__(self, options, form):
         super().__init__(name="normalizer")
         self._form, self._lower, self._strip = form, options.do_lower_case, form == "NFD"
-        clean = tables.cleaned(*options.cleaning)
+        clean = tables.replacements(korean_cleaner(*options.cleaning).replace)
         self._cleaned = Replacements(clean)
         if self._lower:
             self._lowered = Replacements(tables.replacements(str.lower))
             self._cased, self._ignored = map(Table, tables.casing())
         if self._strip:
-            self._stripped = Replacements(tables.replacements(_strip_accent))
+            self._stripped = Replacements(tables.replacements(STRIP_ACCENTS.replace))
         if self._form:
             self._hidden = Table(tables.unassigned() | tables.members(chr(PLACEHOLDER)))
         classes = np.arange(tables.CODE_POINTS, dtype=np.int32)
@@ -58,10 +58,7 @@ class GraphNormalizer(tf.Module):
         self._fast = Table(self._fast_table(clean, classes))
 
     def __call__(self, texts):
-        """Normalizes texts.
-
-        Args:
-            texts: string [B], UTF-8.
+        """Normalizes texts, string [B], UTF-8.
 
         Returns:
             The characters, int32 [C], code points with class bits; their row splits, int64 [B + 1].
@@ -149,7 +146,3 @@ class GraphNormalizer(tf.Module):
         places = tf.boolean_mask(visible, final)[:, tf.newaxis]
         sigmas = tf.fill(tf.shape(places)[:1], FINAL_SIGMA)
         return tf.tensor_scatter_nd_update(characters, places, sigmas)
-
-
-def _strip_accent(character: str) -> str:
-    return STRIP_ACCENTS[ord(character)]

@@ -1,7 +1,9 @@
-"""Computes the graph's character tables from Python's `unicodedata`.
+"""Computes character tables from Python's `unicodedata`, for look-ups in a TensorFlow graph.
 
 So a single version of Unicode decides, that of the Python that computes the tables, and not RE2's
 or ICU's. A saved graph keeps its tables.
+
+Legend: B texts, C characters.
 """
 
 import functools
@@ -9,17 +11,62 @@ import sys
 import unicodedata
 
 import numpy as np
+import tensorflow as tf
 
 from tokenization.characters import is_chinese, second_characters
-from tokenization.normalization import STRIP_ACCENTS, korean_cleaner
+from tokenization.normalization import STRIP_ACCENTS
 
 CODE_POINTS = sys.maxunicode + 1
 REPLACEMENT = 0xFFFD
 
 
+class Table:
+    """A value for each code point, in pages, of which equal ones are stored once.
+
+    Args:
+        values: [CODE_POINTS], of int32 or bool.
+    """
+
+    def __init__(self, values: np.ndarray):
+        pages, index = np.unique(values.reshape(-1, 256), axis=0, return_inverse=True)
+        self._pages = pages.reshape(-1)
+        self._starts = (index.reshape(-1) * 256).astype(np.int32)
+
+    def __call__(self, code_points):
+        """Looks up int32 code points of any shape."""
+        starts = tf.gather(self._starts, tf.bitwise.right_shift(code_points, 8))
+        return tf.gather(self._pages, starts + (code_points & 255))
+
+
+class Replacements:
+    """Replaces each character by a string, as `str.translate` does.
+
+    Args:
+        arrays: as from `replacements`.
+    """
+
+    def __init__(self, arrays):
+        values, starts, lengths = arrays
+        self._values = np.append(values, np.int32(0))  # never empty
+        self._starts, self._lengths = Table(starts), Table(lengths)
+
+    def __call__(self, characters, splits):
+        """Replaces code points [C] with row splits [B + 1]; returns both after the replacement."""
+        lengths = self._lengths(characters)
+        ends = tf.cumsum(lengths)
+        source = tf.repeat(tf.range(tf.size(characters)), lengths)
+        within = tf.range(tf.size(source)) - tf.gather(ends - lengths, source)
+        starts = tf.gather(self._starts(characters), source)
+        replaced = tf.gather(
+            self._values, tf.maximum(starts, 0) + within * tf.cast(starts >= 0, tf.int32)
+        )
+        result = tf.where(starts < 0, tf.gather(characters, source), replaced)
+        return result, tf.cast(tf.gather(tf.concat([[0], ends], axis=0), splits), tf.int64)
+
+
 @functools.cache
 def assigned() -> tuple[int, ...]:
-    """The code points with properties of their own, by Unicode or by `CHINESE_BLOCKS`."""
+    """The code points that have properties, by Unicode or by `CHINESE_BLOCKS`."""
     return tuple(
         code
         for code in range(CODE_POINTS)
@@ -44,13 +91,6 @@ def members(characters) -> np.ndarray:
 def having(test) -> np.ndarray:
     """bool [CODE_POINTS]: whether a character passes a test."""
     return members(filter(test, map(chr, assigned())))
-
-
-@functools.cache
-def cleaned(fold: bool, drop_invisible: bool, marker: str):
-    """`replacements` of `korean_cleaner`."""
-    table = korean_cleaner(fold, drop_invisible, marker)
-    return replacements(lambda character: table[ord(character)])
 
 
 @functools.cache

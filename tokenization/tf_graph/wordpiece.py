@@ -1,8 +1,8 @@
 """Cuts words into WordPieces in a TensorFlow graph.
 
 What Python's greedy match can do and tensorflow-text's cannot is put into the vocabulary: a
-character without a piece of its own gets a virtual piece, whose id is replaced by that of [UNK], or
-by the ids of a syllable's jamo.
+character without a piece gets a virtual one, whose id is replaced by that of [UNK], or by the ids
+of a syllable's jamo.
 
 Legend: W words, P pieces.
 """
@@ -14,13 +14,12 @@ from bert_common.errors import InputError
 from tokenization.characters import FIRST_SYLLABLE, LAST_SYLLABLE, is_control, is_syllable, jamo_of
 from tokenization.decoding import unknown_character
 from tokenization.tf_graph import tables
-from tokenization.tf_graph.lookup import Table
 
 try:
     import tensorflow_text as tf_text
 except (ImportError, tf.errors.NotFoundError) as error:  # NotFoundError: of another TensorFlow
     raise InputError(
-        "a tokenizer as a TensorFlow graph needs tensorflow-text of TensorFlow's own version "
+        "a tokenizer as a TensorFlow graph requires the tensorflow-text of TensorFlow's version "
         f"({tf.__version__}). Received: {error}"
     ) from None
 
@@ -39,7 +38,7 @@ class GraphWordPiece(tf.Module):
         unknown: the character that replaces every character outside the alphabet; no piece
             contains it.
         to_alphabet: a `Table` that does so with code points, and turns spaces into the marker where
-            the marker stands for them.
+            the marker represents them.
 
     Raises:
         InputError: a piece is too long for tensorflow-text.
@@ -67,17 +66,10 @@ class GraphWordPiece(tf.Module):
         mapped[alphabet] = alphabet
         if options.marks_eojeols:  # the only spaces that are kept
             mapped[tables.having(str.isspace)] = ord(options.word_end_marker)
-        self.to_alphabet = Table(mapped)
+        self.to_alphabet = tables.Table(mapped)
 
     def __call__(self, words):
-        """Cuts words.
-
-        Args:
-            words: string [W], of characters of the alphabet.
-
-        Returns:
-            int32 RaggedTensor [W, (P)], ids.
-        """
+        """Cuts words, string [W], of characters of the alphabet; returns ids, int32 [W, (P)]."""
         pieces = self._tokenizer.tokenize(words)  # [W, (P)]
         ids, splits = self._expand(pieces.values, pieces.row_splits)
         return tf.RaggedTensor.from_row_splits(ids, splits, validate=False)
@@ -90,16 +82,15 @@ class GraphWordPiece(tf.Module):
         more = tf.gather(self._more_ids.row_lengths(), pieces)
 
         def expand():
-            whole = tf.concat(
-                [ids[:, tf.newaxis], tf.gather(self._more_ids, pieces)], axis=1
-            )  # [P, (1 to 3)]
+            first, rest = ids[:, tf.newaxis], tf.gather(self._more_ids, pieces)  # [P, 1], [P, (2)]
+            whole = tf.concat([first, rest], axis=1)  # [P, (1 to 3)]
             return whole.values, tf.gather(whole.row_splits, splits)
 
         return tf.cond(tf.reduce_any(more > 0), expand, lambda: (ids, splits))
 
 
 def _extend_vocabulary(tokenizer, unknown: str, prefix: str):
-    """Lists the strings of all pieces, real and virtual, and the ids that each stands for.
+    """Lists the strings of all pieces, real and virtual, and the ids that replace each.
 
     The first is tensorflow-text's unknown token, which no text can spell.
     """

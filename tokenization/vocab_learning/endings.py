@@ -4,7 +4,7 @@ Particles and endings are a closed class, so they are listed here (`FOLLOWS`); s
 class, so they are learned. A stem is known by the company it keeps: 서울 occurs before 은, 에서,
 의, 까지 and forty more, while 회의 ends in what looks like 의, but is followed by 를 and 에서 as
 nouns are. Expectation maximization over the distinct words weighs the two; a word's own vote is
-left out, as otherwise every word would be explained best as a stem by itself.
+left out, since otherwise the best reading of every word would be a bare stem.
 """
 
 import functools
@@ -81,17 +81,18 @@ READINGS_OF_A_TAIL = 6  # the shortest readings; the others make nearly the same
 
 ROUNDS = 2
 
-# A stem that occurs in no other word weighs one in so many for each of its syllables, about the
-# number of usual syllables (their entropy in running text is 7 to 8 bits).
+# A stem of n syllables that occurs in no other word weighs SYLLABLES ** -n: about the number of
+# common syllables (their entropy in running text is 7 to 8 bits).
 SYLLABLES = 200
 
-# Before the first round, each syllable of a tail makes a reading so many times as likely.
+# Before the first round, each syllable of its tail makes a reading this many times as likely.
 TAIL_GAIN = 12
 
 # The probability that a stem itself ends in what can be read as a tail (회의, 정도).
 STEM_WITH_TAIL = 0.05
 
-# A stem of four syllables or more may be a compound if both halves are stems of so many words.
+# A stem of at least four syllables may be a compound if each half is the stem of at least five
+# words.
 STEM_OF_A_COMPOUND, SHORTEST_COMPOUND = 5, 4
 
 PART = re.compile("[\uac00-\ud7a3]+|[0-9]+|[A-Za-z]+|.", re.DOTALL)
@@ -151,6 +152,7 @@ def _marks_of_cut(cut, counts):
 
 @functools.cache
 def _followers():
+    """The states after each (state before, form)."""
     table = defaultdict(list)
     for before, forms, after in FOLLOWS:
         for form in forms.split():

@@ -39,7 +39,7 @@ COMPATIBILITY_JAMO = tuple(map(chr, range(0x3131, 0x318F)))
 JAMO = [*CONJOINING_JAMO, *COMPATIBILITY_JAMO]
 
 # Also always in it, although a text may lack some of them ("<" in an encyclopedia).
-ASCII_PUNCTUATION = string.punctuation  # each mark is a word of its own: no form with ##
+ASCII_PUNCTUATION = string.punctuation  # each mark is a separate word: no form with ##
 ASCII_LETTERS = string.digits + string.ascii_letters
 
 UNUSED = "[unused{}]"  # as google-research/bert names its reserved lines
@@ -51,33 +51,21 @@ ANALYSERS = ("kiwi", "none")
 class LearningSettings:
     """The settings that, with the text, determine a vocabulary.
 
-    Attributes:
-        vocab_size: the maximum number of lines of the vocabulary.
-        analyser: "kiwi" marks morphemes with kiwipiepy; "none" needs no package.
-        num_unused: the number of reserved lines after the special tokens.
-        user_symbols: pieces to keep whole, spelled as in the vocabulary ("가" at the beginning of
-            words, "##가" inside them).
-        character_coverage: the share of the text's characters that get pieces of their own.
-        do_lower_case: whether to lower-case the text, here and in the tokenizer.
-        most_megabytes: a larger text is sampled down to about this size.
-        random_seed: determines which lines are in the sample.
-        strict_utf8: whether to refuse text that is not UTF-8, rather than skip such bytes.
-        num_threads: the analyser's threads; the vocabulary does not depend on it.
-
     Raises:
         InputError: a value is out of range, or no vocabulary can hold a symbol.
     """
 
-    vocab_size: int = 32000
-    analyser: str = "kiwi"
-    num_unused: int = 0
+    vocab_size: int = 32000  # the maximum number of lines of the vocabulary
+    analyser: str = "kiwi"  # "kiwi" marks morphemes with kiwipiepy; "none" needs no package
+    num_unused: int = 0  # the number of reserved lines after the special tokens
+    # Pieces to keep whole, spelled as in the vocabulary: "가" begins words, "##가" is inside them.
     user_symbols: tuple[str, ...] = ()
-    character_coverage: float = 0.9995
-    do_lower_case: bool = False
-    most_megabytes: int = 32
-    random_seed: int = 12345
-    strict_utf8: bool = False
-    num_threads: int = 2
+    character_coverage: float = 0.9995  # the share of the text's characters that become pieces
+    do_lower_case: bool = False  # whether to lower-case the text, here and in the tokenizer
+    most_megabytes: int = 32  # a larger text is sampled down to about this size
+    random_seed: int = 12345  # determines which lines are in the sample
+    strict_utf8: bool = False  # whether to refuse text that is not UTF-8, not skip such bytes
+    num_threads: int = 2  # the analyser's threads; the vocabulary does not depend on it
 
     def __post_init__(self):
         least = {"vocab_size": 1, "num_unused": 0, "most_megabytes": 1, "num_threads": 1}
@@ -112,17 +100,11 @@ class LearningSettings:
 
 @dataclasses.dataclass(frozen=True)
 class LearnedVocabulary:
-    """A learned vocabulary and its description.
+    """A learned vocabulary and its description."""
 
-    Attributes:
-        pieces: the lines of the vocabulary.
-        config: the contents of tokenizer_config.json.
-        report: the contents of report.json: settings, versions, counts.
-    """
-
-    pieces: list[str]
-    config: dict
-    report: dict
+    pieces: list[str]  # the lines of the vocabulary
+    config: dict  # the contents of tokenizer_config.json
+    report: dict  # the contents of report.json: settings, versions, counts
 
 
 def learn_vocabulary(texts: Iterable[TextFile], settings: LearningSettings) -> LearnedVocabulary:
@@ -143,13 +125,8 @@ def learn_vocabulary(texts: Iterable[TextFile], settings: LearningSettings) -> L
     splitter = _word_splitter(settings)
     _warn_of_unreachable_symbols(settings.user_symbols, splitter)
     counts, characters = Counter(), Counter()
-    lines = read_sample(
-        texts,
-        settings.most_megabytes * 1_000_000,
-        settings.random_seed,
-        settings.strict_utf8,
-        counts,
-    )
+    size, seed = settings.most_megabytes * 1_000_000, settings.random_seed
+    lines = read_sample(texts, size, seed, settings.strict_utf8, counts)
     marked_words = _mark_words(read_sentences(lines, splitter.basic_tokens, characters), settings)
     files = [str(text.name) for text in texts]
     if not characters:
@@ -165,8 +142,10 @@ def learn_vocabulary(texts: Iterable[TextFile], settings: LearningSettings) -> L
     uses = usage.pop("uses")
     learned = sorted([*given.characters, *chosen], key=lambda piece: (-uses[piece], piece))
     pieces = [*given.reserved, *given.jamo, *learned]
+    deciding = dataclasses.asdict(settings)
+    del deciding["num_threads"]
     report = {
-        "settings": {"files": files, **_deciding_settings(settings)},
+        "settings": {"files": files, **deciding},
         "versions": _versions(settings),
         "text": {
             **{name: counts[name] for name in TEXT_COUNTS},
@@ -200,14 +179,14 @@ def _warn_of_unreachable_symbols(symbols, splitter):
         text = symbol.removeprefix(PREFIX)
         if splitter.basic_tokens(text) != [text]:
             warnings.warn(
-                f"the user symbol {symbol} has a line, but the tokenizer takes it apart before "
-                "it looks for pieces: text never becomes this symbol",
+                f"the user symbol {symbol} has a line, but the tokenizer splits it before it "
+                "looks for pieces: text never becomes this symbol",
                 stacklevel=3,
             )
 
 
 def _mark_words(sentences, settings) -> Counter:
-    """Counts each (word, marks), the marks as of `morphemes.mark_places`."""
+    """Counts each (word, marks), the marks as from `morphemes.mark_places`."""
     if settings.analyser == "kiwi":
         return Counter(mark_with_kiwi(sentences, settings.num_threads))
     return mark_by_endings(Counter(w for sentence in sentences for w in sentence.split(" ")))
@@ -245,12 +224,6 @@ def _both_forms(characters):
 
 def _tokenizer_options(settings) -> dict:
     return {"do_lower_case": settings.do_lower_case, **TOKENIZER_OPTIONS}
-
-
-def _deciding_settings(settings) -> dict:
-    values = dataclasses.asdict(settings)
-    del values["num_threads"]
-    return values
 
 
 def _word_splitter(settings) -> KoreanTokenizer:

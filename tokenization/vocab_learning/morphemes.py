@@ -10,7 +10,7 @@ from bert_common.progress import format_bytes
 # The mark of each place between two characters of a word.
 BOUNDARY, INSIDE, EITHER = "1", "0", "?"
 
-# Suffixes that begin a morpheme of their own by every grammar: plural, -적, -님.
+# Suffixes that are separate morphemes in every grammar: plural, -적, -님.
 INFLECTING_SUFFIXES = ("들", "적", "님")
 
 NOUNS = ("NNG", "NNP", "NNB")
@@ -52,7 +52,7 @@ def _open_kiwi(num_threads):
         from kiwipiepy import Kiwi
     except ImportError:
         raise InputError(
-            "--analyser=kiwi must have kiwipiepy (pip install -e '.[korean]'). Received: not "
+            "--analyser=kiwi requires kiwipiepy (pip install -e '.[korean]'). Received: not "
             "installed; --analyser=none learns without it"
         ) from None
     check_limits(num_threads)
@@ -69,7 +69,7 @@ def check_limits(num_threads: int) -> None:
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit != resource.RLIM_INFINITY and limit < needed:
         raise InputError(
-            f"kiwipiepy must have {format_bytes(needed)} of address space for {num_threads} "
+            f"kiwipiepy requires {format_bytes(needed)} of address space for {num_threads} "
             f"threads. Received: a limit (ulimit -v) of {format_bytes(limit)}"
         )
     end, threads = threading.Event(), []
@@ -120,13 +120,13 @@ def mark_places(sentence: str, tokens: Iterable) -> str:
                 for place in (start, previous_end):
                     if first < place < last:
                         marks[place] = EITHER
-            elif start == previous_end and _is_one_word_too(previous, token):
+            elif start == previous_end and _may_be_one_word(previous, token):
                 marks[start] = EITHER
         previous = token
     return "".join(marks)
 
 
-def _is_one_word_too(left, right) -> bool:
+def _may_be_one_word(left, right) -> bool:
     if left.tag == PREFIX or right.tag == SUFFIX:
         return right.form not in INFLECTING_SUFFIXES
     return left.tag in BEFORE_NOUNS and right.tag in NOUNS

@@ -23,7 +23,7 @@ PIECE_COST = 0.2
 # morphemes, from which words outside any vocabulary are composed.
 MORPHEMES_PER_PLACE, PARTS_PER_PLACE = 3.0, 1.5
 
-# A part must occur in so many morphemes, or it is no better than the morpheme itself.
+# A part that occurs in fewer morphemes is no better than the morphemes themselves.
 MORPHEMES_OF_A_PART = 5
 LONGEST_PART = 5
 
@@ -46,7 +46,7 @@ def choose_pieces(marked_words: MarkedWords, places: int, fixed: Iterable[str]) 
     Args:
         marked_words: the number of occurrences of each (word, marks).
         places: the maximum number of pieces to choose.
-        fixed: pieces that are in the vocabulary whatever their worth.
+        fixed: pieces that are in the vocabulary regardless of their worth.
 
     Returns:
         The pieces, sorted; fewer than `places` if no other has a positive worth.
@@ -94,15 +94,20 @@ def _is_continuing(piece):
 
 
 def cut_greedily(word: str, initial: set[str], continuing: set[str], longest: int) -> list[int]:
-    """Returns where the pieces of a word end; a character without a piece is one by itself."""
+    """Returns where the pieces of a word end; a character without a piece becomes one."""
     ends, start, pieces = [], 0, initial
     while start < len(word):
-        end = min(len(word), start + longest)
-        while end > start + 1 and word[start:end] not in pieces:
-            end -= 1
-        ends.append(end)
-        start, pieces = end, continuing
+        start = _piece_end(word, start, min(len(word), start + longest), pieces)
+        ends.append(start)
+        pieces = continuing
     return ends
+
+
+def _piece_end(word, start, most, pieces):
+    """Where the longest piece from `start` on ends, not after `most`."""
+    while most > start + 1 and word[start:most] not in pieces:
+        most -= 1
+    return most
 
 
 def _sizes(candidates, places):
@@ -193,7 +198,7 @@ def piece_worths(
         for start, end in cut:
             worths = continuing_worths if start else initial_worths
             if end - start > 1:
-                shorter = _next_shorter(word, start, end, continuing if start else initial)
+                shorter = _piece_end(word, start, end - 1, continuing if start else initial)
                 cost = _cost(marks, start, shorter, length)
                 cost += _cost_from(word, marks, shorter, continuing, longest, costs)
                 worths[word[start:end]] += weight * (cost - costs[start])
@@ -213,21 +218,11 @@ def _cost(marks, start, end, length):
     return cost + 1 if end < length and marks[end - 1] == INSIDE else cost
 
 
-def _next_shorter(word, start, end, pieces):
-    """Where greedy longest match would end a piece if the one from `start` to `end` were absent."""
-    shorter = end - 1
-    while shorter > start + 1 and word[start:shorter] not in pieces:
-        shorter -= 1
-    return shorter
-
-
 def _cost_from(word, marks, start, continuing, longest, costs):
     """The cost of the word from `start` on; `costs` has it where the usual pieces begin."""
     cost, length = 0.0, len(word)
     while start not in costs:
-        end = min(length, start + longest)
-        while end > start + 1 and word[start:end] not in continuing:
-            end -= 1
+        end = _piece_end(word, start, min(length, start + longest), continuing)
         cost += _cost(marks, start, end, length)
         start = end
     return cost + costs[start]

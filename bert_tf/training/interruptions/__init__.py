@@ -1,1 +1,1 @@
-"""What can end a training early: signals, memory, non-finite steps, a folder that is removed."""
+"""Handles what can end training early: signals, memory, non-finite steps, a removed folder."""

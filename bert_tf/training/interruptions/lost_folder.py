@@ -1,4 +1,4 @@
-"""Makes the output directory again where it was removed or renamed while training."""
+"""Makes the output directory again after it was removed or renamed during training."""
 
 import dataclasses
 import os
@@ -10,10 +10,7 @@ from bert_tf.training.state import save
 
 
 def make_again(folder, describe, state, config):
-    """Writes again what was in the output directory when it was removed or renamed.
-
-    Args:
-        folder, describe, state, config: as for `bert_tf.training.loop.train`.
+    """Makes the output directory with its descriptions again; the arguments as for `train`.
 
     Raises:
         InputError: another training has begun there, or the folder cannot be made; the weights
@@ -40,7 +37,7 @@ def make_again(folder, describe, state, config):
 
 
 def _save_elsewhere(describe, state, config):
-    """Saves next to the output directory, or if that fails where temporary files go."""
+    """Saves next to the output directory, or if that fails, among the temporary files."""
     parent, name = os.path.split(os.path.abspath(config.output_dir))
     for place in (parent, tempfile.gettempdir()):
         folder = os.path.join(place, f"{name}-step-{state.step}")

@@ -1,4 +1,4 @@
-"""Logs the steps that were skipped, and stops a run that keeps skipping."""
+"""Logs steps that were skipped as non-finite, and stops a run that keeps skipping."""
 
 import json
 import math
@@ -16,7 +16,7 @@ NAMED_RECORDS = 3
 
 
 class SkippedSteps:
-    """Logs steps whose loss or gradient is not finite, and stops a run that keeps skipping.
+    """Logs the steps whose loss or gradient is not finite; see `check`.
 
     Args:
         state: the `TrainingState`.
@@ -56,16 +56,13 @@ class SkippedSteps:
             row = {name: float(column[i]) for name, column in columns.items()}
             step = self.state.step - len(skipped) + 1 + i
             if "loss_scale" in row and math.isfinite(row["loss"]):
-                # The gradient overflows float16, as it does now and then: no fault of the
-                # records, whose names take long to find.
+                # The gradient overflows float16, as happens now and then: the records, whose
+                # names take long to find, are not at fault.
                 self._log(step, row, [])
                 self._check_scale(step, row)
             else:
-                self._log(step, row, self._names(step))
+                self._log(step, row, self.data.names(self.config, step - 1) if self.writes else [])
                 self._check_count(step, row)
-
-    def _names(self, step):
-        return self.data.names(self.config, step - 1) if self.writes else []
 
     def _log(self, step, row, records):
         """Writes step, numbers and records to the log, and warns in one line."""
@@ -84,7 +81,7 @@ class SkippedSteps:
         )
 
     def _drop_later(self):
-        """Removes steps that will be repeated, and a line cut off by a kill; damaged lines stay."""
+        """Removes steps that will be repeated, and a truncated last line; keeps damaged lines."""
         if not os.path.exists(self.path):
             return
         with open(self.path, "rb") as file:

@@ -1,4 +1,4 @@
-"""Turns errors about full memory or a full disk into one line that tells what to change."""
+"""Turns errors about full memory or a full disk into one line that says what to change."""
 
 import contextlib
 import errno
@@ -11,18 +11,18 @@ from bert_common.errors import InputError
 # TensorFlow reports a full disk as memory that ran out, or as the end of a file.
 DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
-# Where no batch is to blame: for weights, moments, examples in memory.
+# For what does not depend on the batch: weights, moments, examples in memory.
 MEMORY_REMEDIES = ("a smaller model", "ending other programs that use this device's memory")
 
 
 @contextlib.contextmanager
 def explain_out_of_memory(remedies, received, folder=None):
-    """Wraps what may need more memory, or more room on the disk, than there is.
+    """Wraps what may need more memory or disk space than there is.
 
     Args:
-        remedies: what may help where memory runs out, the cheapest first.
+        remedies: what may help against running out of memory, the cheapest first.
         received: the flags that decide how much is needed: name -> value.
-        folder: where files are written, if any are.
+        folder: where files are written, if any.
 
     Raises:
         InputError: memory ran out.

@@ -1,4 +1,4 @@
-"""Locks the folder that a training writes to, which is made again if somebody removes it."""
+"""Locks the folder that a training writes to, and makes it again after it was removed."""
 
 import contextlib
 import os
@@ -12,15 +12,13 @@ LOCK_FILE = ".training.lock"
 
 
 class TrainingFolder:
-    """Holds the lock of a folder while it is entered.
-
-    On a file system without locks it warns and lets the training run.
+    """A context that holds the lock of a folder; on a file system without locks it only warns.
 
     Args:
-        path: the folder; it is made where it is missing.
+        path: the folder; it is made if it is missing.
 
     Raises:
-        InputError: when it is entered: another training holds the lock.
+        InputError: on entry: another training holds the lock.
     """
 
     def __init__(self, path):
@@ -69,8 +67,7 @@ def training_folders(paths, cluster):
 
     Yields:
         A dict: path -> `TrainingFolder`, empty in the other workers; and why this worker must not
-        train, or None. All workers must learn of it (`raise_together`), as they wait for one
-        another.
+        train, or None, for `raise_together`: the workers wait for one another.
 
     Raises:
         InputError: the only worker must not train.

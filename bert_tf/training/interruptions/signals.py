@@ -1,4 +1,4 @@
-"""Lets a signal end a training after the current step, or at once if nothing would be lost."""
+"""Lets a signal end training after the current step, or at once if nothing would be lost."""
 
 import contextlib
 import os
@@ -7,8 +7,7 @@ import signal
 import sys
 import threading
 
-# What schedulers and `kill` send, what Ctrl-C does, and what a terminal that closes sends.
-SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+from bert_common.stop_signals import SIGNALS
 
 # How long the listening thread leaves a second Ctrl-C to Python before it ends the process.
 PATIENCE_SECONDS = 1.0
@@ -20,23 +19,19 @@ _SECOND_INTERRUPT = (
 
 
 class StopRequest:
-    """While it is entered, SIGTERM, SIGINT and SIGHUP are recorded and do not end the process.
+    """A context in which SIGTERM, SIGINT and SIGHUP are recorded instead of ending the process.
 
     A second SIGINT raises KeyboardInterrupt, once: a third would only interrupt the clean-up.
-    A signal that the process was started to ignore (nohup, a job in the background) stays
+    A signal that was ignored when the process started (nohup, a job in the background) stays
     ignored. Outside the main thread, where no handler can be set, no signal is recorded.
 
-    Python runs a handler once its main thread returns from C, which takes minutes while XLA
-    compiles. So a thread listens too: it ends the process at once where there is nothing to save,
+    Python runs a handler only when its main thread returns from C, which takes minutes while XLA
+    compiles. So a thread listens too: it ends the process at once if there is nothing to save,
     and on a second SIGINT.
 
-        with StopRequest() as stop:
-            while not stop.requested:
-                step()
-
     Attributes:
-        signal_name: the first signal that came, for example "SIGTERM"; None before.
-        nothing_to_save: set by the caller: whether every step made so far is in a checkpoint.
+        signal_name: the first signal received, for example "SIGTERM"; None before.
+        nothing_to_save: set by the caller: whether a checkpoint holds every step made so far.
     """
 
     def __init__(self):
@@ -48,7 +43,7 @@ class StopRequest:
 
     @property
     def requested(self):
-        """Whether a signal has come."""
+        """Whether a signal was received."""
         return self.signal_name is not None
 
     def __enter__(self):
@@ -79,7 +74,7 @@ class StopRequest:
                 raise KeyboardInterrupt(_SECOND_INTERRUPT)
 
     def _listen(self):
-        """Starts the thread; Python's C-level handler writes it the numbers of signals."""
+        """Starts the thread, to which Python's C-level handler writes the numbers of signals."""
         reading, writing = os.pipe()
         os.set_blocking(writing, False)
         former = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
@@ -96,7 +91,7 @@ class StopRequest:
             thread.join()
 
     def _wait_for_signals(self, reading):
-        """Ends the process where a signal calls for it; returns once the pipe is closed."""
+        """Ends the process if a signal requires it; returns once the pipe is closed."""
         interrupts = 0
         with open(reading, "rb", buffering=0) as numbers:
             while byte := numbers.read(1):
@@ -119,10 +114,7 @@ class StopRequest:
 
 
 def _write_line(line):
-    """Writes a line to standard error from within a signal handler.
-
-    Not with print: the signal may have come in the middle of another.
-    """
+    """Writes to standard error without print, as the signal may have interrupted another print."""
     if sys.stderr is not None:  # else the descriptor may be another file's
-        with contextlib.suppress(OSError):  # nobody reads any more
+        with contextlib.suppress(OSError):  # its reader has gone
             os.write(2, f"\n{line}\n".encode())

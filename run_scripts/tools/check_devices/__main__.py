@@ -25,14 +25,7 @@ SPEED_HEADINGS = ("device", "what", "XLA", "precision", "speed", "memory", "resu
 
 
 def main(argv=None):
-    """Runs the program.
-
-    Args:
-        argv: the arguments after the program's name; None for those of the command line.
-
-    Returns:
-        The exit status: 0 if every check passes, otherwise 1.
-    """
+    """The program; returns the exit status: 0 if every check passes, otherwise 1."""
     parser = argparse.ArgumentParser(
         prog="python -m run_scripts.tools.check_devices",
         description="Checks this machine's devices for correctness and speed.",
@@ -54,16 +47,12 @@ def main(argv=None):
         print("\nfloat32 on GPUs: TF32, TensorFlow's default, is off where compared.")
     wrong = sum(answer["result"] != "ok" for _, answer in checked + measured)
     total = len(checked + measured)
-    print(f"\n{wrong} of {total} are not right." if wrong else f"\nAll {total} are right.")
+    print(f"\n{wrong} of {total} checks failed." if wrong else f"\nAll {total} checks passed.")
     return 1 if wrong else 0
 
 
 def describe_machine():
-    """Prints versions and devices.
-
-    Returns:
-        The number of GPUs that TensorFlow sees.
-    """
+    """Prints versions and devices; returns the number of GPUs that TensorFlow sees."""
     tf = import_tensorflow()
     import keras
 
@@ -113,11 +102,7 @@ def devices(gpus):
 
 
 def check_tasks(gpus):
-    """Lists the checks as dicts, those with several workers last.
-
-    Args:
-        gpus: the number of GPUs.
-    """
+    """Lists the checks of a machine as dicts, those with several workers last."""
     where = [("one_device", device) for device in devices(gpus)]
     where += [("mirrored", None), ("multi_worker", None)]
     return [
@@ -129,11 +114,7 @@ def check_tasks(gpus):
 
 
 def run_checks(tasks, gpus):
-    """Runs the checks.
-
-    Args:
-        tasks: as from `check_tasks`.
-        gpus: the number of GPUs.
+    """Runs the checks from `check_tasks`.
 
     Returns:
         A list of (task, answer); `run_group` describes answers.
@@ -154,7 +135,7 @@ def run_speeds(gpus, checked, quick):
         quick: whether to leave out BERT-base.
 
     Returns:
-        A list of (task, answer).
+        As `run_checks`.
     """
     products = [
         {"kind": "product", "strategy": "one_device", "device": device, "precision": name}

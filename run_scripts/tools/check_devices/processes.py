@@ -1,4 +1,4 @@
-"""Runs tasks in separate processes, and continues in new ones if these die or hang."""
+"""Runs tasks in separate processes, and the rest in new ones if these die or hang."""
 
 import contextlib
 import json
@@ -18,8 +18,8 @@ from run_scripts.tools.check_devices.worker import ANSWERS, SHOWN_CHARACTERS
 # The command that starts a process for the tasks of a file.
 COMMAND = (sys.executable, "-m", "run_scripts.tools.check_devices.worker")
 
-# A process without an answer for so long is taken to hang; what takes longest is compiling
-# BERT-base on a busy machine.
+# A process that gives no answer for so long is taken to hang; compiling BERT-base on a busy machine
+# takes longest.
 SILENCE_SECONDS = 300
 
 

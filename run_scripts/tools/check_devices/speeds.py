@@ -21,13 +21,10 @@ PRODUCT_SECONDS, MAX_PRODUCTS = 0.5, 1000
 
 
 def measure_products(task):
-    """Times products of two square matrices.
+    """Times products of two square matrices: "speed" in floating-point operations per second.
 
     Args:
         task: a dict with "device" and "precision".
-
-    Returns:
-        An answer with "speed", in floating-point operations per second.
     """
     import tensorflow as tf
 
@@ -66,7 +63,7 @@ def measure_base(task):
     """
     import tensorflow as tf
 
-    from bert_tf.training.step import TrainingStep
+    from bert_tf.training.step import StepConfig, TrainingStep
     from bert_tf.training.xla import choose_compilation, enable_auto_clustering
 
     kind = task["device"][:3]
@@ -76,9 +73,7 @@ def measure_base(task):
     config = BertConfig.from_preset("base", vocab_size=BASE_VOCAB_SIZE)
     with scope_of(task) as strategy:
         parts = make_parts(config, task["precision"], 1e-4, 1e-6)
-        step = TrainingStep(
-            strategy=strategy, xla=compiled.whole, xla_update=compiled.update, **parts
-        )
+        step = TrainingStep(strategy=strategy, config=StepConfig(), compilation=compiled, **parts)
         batch = deal(random_batch(config, *BASE_BATCHES[kind]), strategy)
         loss = float(step(batch)["loss"])
         start = time.perf_counter()

@@ -56,13 +56,10 @@ def scope_of(task):
 
 
 def check_step(task):
-    """Compares a training step with the same step on the CPU.
+    """Compares a training step with the same step on the CPU: an answer with "difference".
 
     Args:
         task: as from `check_tasks`.
-
-    Returns:
-        An answer with "difference".
     """
     import tensorflow as tf
 
@@ -109,7 +106,8 @@ def tiny_step(task):
     Returns:
         A dict: "loss", "gradient norm" and "weights" [D, W], the update of the weights.
     """
-    from bert_tf.training.step import TrainingStep
+    from bert_tf.training.step import StepConfig, TrainingStep
+    from bert_tf.training.xla import Compilation
 
     config = BertConfig(**TINY)
     with scope_of(task) as strategy:
@@ -120,7 +118,10 @@ def tiny_step(task):
         start = [rng.normal("gamma" in v.path, 0.1, v.shape).astype(np.float32) for v in weights]
         for variable, value in zip(weights, start, strict=True):
             variable.assign(value)
-        step = TrainingStep(strategy=strategy, xla=task["xla"], xla_update=task["xla"], **parts)
+        compilation = Compilation(whole=task["xla"], auto_clustering=False, update=task["xla"])
+        step = TrainingStep(
+            strategy=strategy, config=StepConfig(), compilation=compilation, **parts
+        )
         metrics = step(deal(random_batch(config, *TINY_BATCH), strategy))
         copies = [strategy.experimental_local_results(v.value) for v in weights]
         devices = zip(*copies, strict=True)

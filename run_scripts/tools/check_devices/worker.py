@@ -1,4 +1,4 @@
-"""Runs the tasks of a file, in a process that may die of them; started by `processes`.
+"""Runs the tasks of a file in a separate process, which one of them may kill.
 
 python -m run_scripts.tools.check_devices.worker FILE
 """
@@ -27,9 +27,6 @@ PREAMBLE = ("Graph execution error", "Detected at node", "File ", "<stack traces
 def work(path):
     """Runs the tasks of a file and writes the answers beside it.
 
-    Args:
-        path: the file with the tasks.
-
     Returns:
         The exit status: 1 if one of several workers failed, as the others' sums would wait for it.
     """
@@ -54,14 +51,7 @@ def work(path):
 
 
 def answer_to(task):
-    """Runs one task.
-
-    Args:
-        task: a dict; "kind" is a key of `KINDS`.
-
-    Returns:
-        An answer, as described by `processes.run_group`, for an exception too.
-    """
+    """Runs a task; returns an answer as `processes.run_group` describes it, even to an error."""
     try:
         return KINDS[task["kind"]](task)
     except Exception as error:  # of any kind, as the next task may work
@@ -69,11 +59,7 @@ def answer_to(task):
 
 
 def first_line(error):
-    """Summarizes an exception in one line.
-
-    Args:
-        error: an exception; the first lines of TensorFlow's are of no use.
-    """
+    """Summarizes an exception in one line; the first lines of TensorFlow's are of no use."""
     text = getattr(error, "message", None) or str(error)
     lines = [line.strip() for line in text.splitlines()]
     lines = [line for line in lines if line and not line.startswith(PREAMBLE)]

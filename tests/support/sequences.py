@@ -1,5 +1,7 @@
-"""Texts from lists of pieces, sequences as lists again, for tests of pre-training data."""
+"""Small texts, tokenizers for them, and sequences as lists, for tests of pre-training data."""
 
+import collections
+import random
 from typing import NamedTuple
 
 import numpy as np
@@ -77,3 +79,69 @@ def sequences_from(rows, width=None):
     borders = np.array([row.segment_ids.count(0) for row in rows])
     labels = np.array([row.sentence_label or 0 for row in rows])
     return Sequences(ids, starts, lengths, borders, labels)
+
+
+CLS, SEP, MASK, FIRST = 1, 2, 3, 4  # ids; those of syllables begin at FIRST
+LENGTH, PLACES = 64, 16
+
+
+class Syllables:
+    """Pieces are characters."""
+
+    pad_id, unk_id, vocab_size = 0, None, FIRST + 100
+
+    def tokenize_words(self, text):
+        return [list(word) for word in text.split()]
+
+    def convert_tokens_to_ids(self, pieces):
+        return [FIRST + ord(piece) - ord("가") for piece in pieces]
+
+
+def syllable_documents(seed=0):
+    rng = random.Random(seed)
+
+    def sentence():
+        words = range(rng.randint(1, 6))
+        return " ".join("".join(chr(ord("가") + rng.randrange(100)) for _ in "123") for _ in words)
+
+    return [[sentence() for _ in range(rng.randint(1, 9))] for _ in range(120)]
+
+
+def stored_sequences(records):
+    """What each sequence of records is, however it is stored."""
+    found = []
+    for row in range(len(records["input_ids"])):
+        r = {name: values[row] for name, values in records.items()}
+        index = r.get("segment_index", r["input_mask"])
+        used = np.flatnonzero(r["masked_lm_weights"])
+        for number in range(1, index.max() + 1):
+            places = np.flatnonzero(index == number)
+            start = places[0]
+            assert (places == start + np.arange(len(places))).all()
+            inside = [p for p in used if start <= r["masked_lm_positions"][p] <= places[-1]]
+            if "segment_index" in r:
+                assert r["sequence_starts"][number - 1] == start
+                assert (r["position_ids"][places] == np.arange(len(places))).all()
+                assert r.get("next_sentence_weights", np.ones(number))[number - 1] == 1
+            found.append(
+                (
+                    tuple(r["input_ids"][places]),
+                    tuple(r["segment_ids"][places]),
+                    tuple(r.get("token_boundary", index * 0)[places]),
+                    tuple(r["masked_lm_positions"][inside] - start),
+                    tuple(r["masked_lm_ids"][inside]),
+                    r["next_sentence_labels"][number - 1] if "next_sentence_labels" in r else None,
+                )
+            )
+    return collections.Counter(found)
+
+
+class CodePoints:
+    """A tokenizer without "##": a word's pieces are its characters, their ids code points."""
+
+    def tokenize_words(self, text):
+        visible = "".join(c for c in text if c >= " ")  # drops control characters
+        return [list(word) for word in visible.split()]
+
+    def convert_tokens_to_ids(self, pieces):
+        return [ord(piece) for piece in pieces]

@@ -1,25 +1,26 @@
-"""A small pre-training job on made records, for tests of the whole program.
+"""Runs the training programs on small data as users do, and reads what they wrote.
 
 As a program it is run_pretraining that sends itself a signal:
 
-    python tests/support/jobs.py SIGKILL step 7 --bert_config_file=...     once 7 updates are made
-    python tests/support/jobs.py SIGKILL index 6 --bert_config_file=...    model.ckpt-6 half there
+    python tests/support/programs.py SIGKILL step 7 --bert_config_file=...     after 7 updates
+    python tests/support/programs.py SIGKILL index 6 --bert_config_file=...    amid model.ckpt-6
 """
 
-import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
 
 import tensorflow as tf
-from made_records import FORMAT, make_files
 from paths import PYTHONPATH, ROOT
+from record_files import FORMAT, make_files
+from task_data import SENTENCE_PIECES
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-from tiny import SIZES, optimize_graphs
+from tiny_models import optimize_graphs, write_config
 
 from bert_tf.summaries.reporter import Reporter
-from run_scripts.pretrain import main
+from run_scripts import classifier, pretrain
 
 # Several runs in one process trace the same functions anew, which TensorFlow warns of.
 tf.get_logger().setLevel("ERROR")
@@ -28,34 +29,70 @@ SENTENCE = {"bert": "next_sentence", "albert": "sentence_order"}
 DROPOUT = {"hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1}
 NO_DROPOUT = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
 
+# The rate depends on num_train_steps: a run that is to be stopped sooner gets the same flags.
+RUN = {
+    "num_train_steps": 20,
+    "save_checkpoints_steps": 6,
+    "save_summary_steps": 3,
+    "keep_checkpoint_max": 0,
+    "xla": "off",  # compiles sooner
+}
+
 
 class Job:
-    """Records, configurations, and ways to run the program on them.
+    """A folder with configurations, and ways to run a program on it in this process.
 
     Args:
         folder: a `Path`, where everything is.
-        record_format: of the records.
-        sizes: what differs from `SIZES` in the models' configurations, beside the one layer.
+        sizes: changes to `SIZES` and to the one layer of the models' configurations.
     """
 
-    def __init__(self, folder, record_format=FORMAT, **sizes):
+    name = main = None  # of the program
+
+    def __init__(self, folder, **sizes):
         self.folder = folder
-        self.files = make_files(folder, (20, 20), record_format)
         self.output = folder / "output"
         self.configure(**sizes)
 
     def configure(self, **sizes):
         """Writes bert.json and albert.json."""
-        for kind, extra in (("bert", {}), ("albert", {"embedding_size": 16})):
-            config = {**SIZES, "num_hidden_layers": 1, **extra, **sizes}
-            (self.folder / f"{kind}.json").write_text(json.dumps(config))
+        for kind in ("bert", "albert"):
+            write_config(self.folder / f"{kind}.json", kind, **sizes)
 
     def argv(self, kind="bert", **flags):
         """The command line; a flag that is None is left out."""
-        values = {
-            f"{kind}_config_file": self.folder / f"{kind}.json",
+        config = {f"{kind}_config_file": self.folder / f"{kind}.json"}
+        values = {**config, "output_dir": self.output, **self.flags(), **flags}
+        return [self.name] + [f"--{k}={v}" for k, v in values.items() if v is not None]
+
+    def run(self, *arguments, **flags):
+        """Runs the program; returns its exit status."""
+        return self.main(self.argv(*arguments, **flags))
+
+    def stop(self, monkeypatch, number, step, **flags):
+        """Runs the program, which gets the signal `number` after `step` updates."""
+        # Training's own handler must end the run, not the one that was there before.
+        kept = signal.signal(number, lambda *_: None)
+        try:
+            with monkeypatch.context() as patch:
+                signal_at_step(number, step, patch.setattr)
+                return self.run(**flags)
+        finally:
+            signal.signal(number, kept)
+
+
+class PretrainingJob(Job):
+    """run_pretraining on records of random contents in the given format."""
+
+    name, main = "run_pretraining.py", staticmethod(pretrain.main)
+
+    def __init__(self, folder, record_format=FORMAT, **sizes):
+        super().__init__(folder, **sizes)
+        self.files = make_files(folder, (20, 20), record_format)
+
+    def flags(self):
+        return {
             "input_file": self.folder / "part-*.tfrecord",
-            "output_dir": self.output,
             "max_seq_length": 16,
             "max_predictions_per_seq": 4,
             "train_batch_size": 8,
@@ -67,22 +104,10 @@ class Job:
             "learning_rate": 0.01,
             "do_train": True,
             "xla": "off",  # compiles sooner; where XLA matters a test asks for it
-            **flags,
         }
-        return ["run_pretraining.py"] + [f"--{k}={v}" for k, v in values.items() if v is not None]
-
-    def run(self, *args, **flags):
-        """Runs the program in this process; returns its exit status."""
-        return main(self.argv(*args, **flags))
 
     def run_apart(self, *arguments, environment=None, **options):
-        """Runs Python with the arguments and returns the `subprocess.CompletedProcess`.
-
-        Args:
-            arguments: for example `*job.argv()`.
-            environment: variables to set.
-            options: of `subprocess.run`.
-        """
+        """Runs Python with the arguments, with `options` of `subprocess.run`; what that returns."""
         paths = [PYTHONPATH, os.environ.get("PYTHONPATH", "")]
         return subprocess.run(
             [sys.executable, *map(str, arguments)],
@@ -94,37 +119,41 @@ class Job:
         )
 
     def kill(self, where, step, **flags):
-        """Runs the program in a process of its own that is killed (kill -9).
-
-        Args:
-            where: "step" or "index", as above.
-            step: likewise.
-            flags: as for `argv`.
-        """
+        """Runs the program in another process that is killed (kill -9) at a place as above."""
         flags = self.argv(**flags)[1:]
         same = {"OPTIMIZE_GRAPHS": "" if _graphs_are_plain() else "1"}
-        killed = self.run_apart(
-            "tests/support/jobs.py", "SIGKILL", where, step, *flags, environment=same
-        )
+        killed = self.run_apart(__file__, "SIGKILL", where, step, *flags, environment=same)
         assert killed.returncode == -signal.SIGKILL, killed.stderr
 
-    def stop(self, monkeypatch, number, step, **flags):
-        """Runs the program in this process, which gets a signal once so many updates are made.
 
-        Args:
-            monkeypatch: pytest's.
-            number: the signal.
-            step: how many updates.
-            flags: as for `argv`.
-        """
-        # It is training's own handler that must end the run, not what there was before.
-        kept = signal.signal(number, lambda *_: None)
-        try:
-            with monkeypatch.context() as patch:
-                signal_at_step(number, step, patch.setattr)
-                return self.run(**flags)
-        finally:
-            signal.signal(number, kept)
+class ClassifierJob(Job):
+    """run_classifier on tables in the folder data, which a test writes."""
+
+    name, main = "run_classifier.py", staticmethod(classifier.main)
+
+    def __init__(self, folder, **sizes):
+        super().__init__(folder, **{**NO_DROPOUT, **sizes})
+        self.data = folder / "data"
+        (folder / "vocab.txt").write_text("\n".join(SENTENCE_PIECES) + "\n")
+
+    def flags(self):
+        return {
+            "vocab_file": self.folder / "vocab.txt",
+            "data_dir": self.data,
+            "task_name": "tsv",
+            "do_train": True,
+            "max_seq_length": 16,
+            "train_batch_size": 8,
+            "train_step": 40,
+            "learning_rate": 0.003,
+            "bucket_boundaries": "none",  # one length compiles sooner
+            "xla": "off",  # likewise
+        }
+
+    def again(self, **flags):
+        """Runs it on the contents of the output directory, with the data alone given."""
+        flags = {"output_dir": self.output, "data_dir": self.data, "xla": "off", **flags}
+        return self.main([self.name, *(f"--{name}={value}" for name, value in flags.items())])
 
 
 def _graphs_are_plain():
@@ -132,12 +161,9 @@ def _graphs_are_plain():
 
 
 def signal_at_step(number, step, setattr=setattr):
-    """Makes training send its own process a signal once so many updates are made.
+    """Makes training send its own process the signal `number` after `step` updates.
 
-    Args:
-        number: the signal.
-        step: how many updates.
-        setattr: `monkeypatch.setattr` in a process that lives on.
+    `setattr` is `monkeypatch.setattr` in a process that lives on.
     """
     steps = Reporter.steps
 
@@ -200,7 +226,7 @@ def arrays(directory, step=None):
 
 
 def one_line(capsys):
-    """What the program complained about, which is one line on standard error."""
+    """The program's error message, the only line on standard error."""
     lines = spoken_lines(capsys.readouterr().err)
     assert len(lines) == 1 and lines[0].startswith("error: "), lines
     return lines[0]
@@ -211,6 +237,22 @@ def spoken_lines(text):
     return [line for line in text.splitlines() if line.strip() and "%|" not in line]
 
 
+def assert_same(one, two):
+    """Two checkpoints are the same to the last bit, moments and counters included."""
+    assert set(one) == set(two) and any(name.endswith("/adam_v") for name in one)
+    for name, value in one.items():
+        assert value.tobytes() == two[name].tobytes(), name
+
+
+def command(text, **paths):
+    """A README's command line with its paths replaced."""
+    argv = shlex.split(text)
+    given = {name: [i for i, a in enumerate(argv) if a.startswith(f"--{name}=")] for name in paths}
+    for name, (index,) in given.items():
+        argv[index] = f"--{name}={paths[name]}"
+    return argv
+
+
 if __name__ == "__main__":
     cpu = tf.config.list_physical_devices("CPU")[0]  # two devices, as in conftest.py
     tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
@@ -218,4 +260,4 @@ if __name__ == "__main__":
     name, where, step, *flags = sys.argv[1:]
     send = {"step": signal_at_step, "index": signal_at_index}[where]
     send(signal.Signals[name], int(step))
-    sys.exit(main(["run_pretraining.py", *flags]))
+    sys.exit(pretrain.main(["run_pretraining.py", *flags]))

@@ -1,6 +1,7 @@
-"""Tiny models with random batches, for tests of training."""
+"""Tiny models, random batches and examples, and training steps of them."""
 
 import contextlib
+import json
 
 import keras
 import numpy as np
@@ -10,7 +11,10 @@ from albert_tf import AlbertConfig, AlbertModel
 from bert_tf import BertConfig, BertModel, PretrainingModel, attention, dropout
 from bert_tf.checkpoint import google_variables
 from bert_tf.optimization import OPTIMIZERS, WarmupPolynomialDecay
-from bert_tf.training.step import TrainingStep
+from bert_tf.training.loop import TrainingConfig
+from bert_tf.training.step import StepConfig, TrainingStep
+from bert_tf.training.xla import Compilation
+from finetuning.examples import Examples
 
 SIZES = {
     "vocab_size": 60,
@@ -36,6 +40,13 @@ def tiny_model(kind="bert", dropout=0.0, **changes):
     if kind == "albert":
         return PretrainingModel(AlbertModel(AlbertConfig(**{"embedding_size": 16, **sizes})))
     return PretrainingModel(BertModel(BertConfig(**sizes)))
+
+
+def write_config(path, kind="bert", **changes):
+    """Writes a configuration of one layer; returns its path."""
+    sizes = {"embedding_size": 16} if kind == "albert" else {}
+    path.write_text(json.dumps({**SIZES, **ONE_LAYER, **sizes, **changes}))
+    return path
 
 
 def make_optimizer(name, model, steps=100):
@@ -118,8 +129,32 @@ def make_step(
     with strategy.scope(), computing_in(policy):
         model = tiny_model(kind, dropout=dropout, **(sizes or {}))
         optimizer, loss_scale = make_optimizer(optimizer, model), make_loss_scale()
-    options = {"xla": False, "xla_update": False, "loss_scale": loss_scale, **options}
-    return step_class(model, optimizer, strategy, **options)
+    return step_of(
+        model, optimizer, strategy, step_class=step_class, loss_scale=loss_scale, **options
+    )
+
+
+def step_of(
+    model,
+    optimizer,
+    strategy=None,
+    *,
+    step_class=TrainingStep,
+    xla=False,
+    xla_update=False,
+    loss_scale=None,
+    **config,
+):
+    """A training step, without XLA; `config` are fields of `StepConfig`."""
+    strategy = strategy or tf.distribute.get_strategy()
+    compilation = Compilation(whole=xla, auto_clustering=False, update=xla_update)
+    return step_class(model, optimizer, strategy, StepConfig(**config), compilation, loss_scale)
+
+
+def training_config(output_dir="", size=8, **fields):
+    """A `TrainingConfig` of 100 updates of `size` examples."""
+    sizes = {"train_batch_size": size, "num_train_steps": 100}
+    return TrainingConfig(output_dir=str(output_dir), **{**sizes, **fields})
 
 
 def trained_variables(step):
@@ -166,11 +201,7 @@ def gradients_of(step, batch):
 def assert_close(found, expected, share, floor):
     """Arrays by name are equal up to a share of the expected one's largest entry.
 
-    Args:
-        found, expected: dicts of arrays.
-        share: that share.
-        floor: what the largest entry counts as at least: the key bias has a gradient that is
-            zero up to rounding.
+    That entry counts as at least `floor`: the key bias has a gradient of zero up to rounding.
     """
     assert set(found) == set(expected)
     for name, value in expected.items():
@@ -197,3 +228,19 @@ class ProbedStep(TrainingStep):
             dropout.dropout = attention.dropout = original
         self.count = len(masks)
         return {**sums, **{f"dropped_{i}": mask for i, mask in enumerate(masks)}}, gradients
+
+
+def make_examples(count, seed=0):
+    """Examples whose pieces are their number, of lengths up to 32."""
+    lengths = np.random.default_rng(seed).integers(1, 33, count)
+
+    def make_batch(numbers, length):
+        mask = (np.arange(length) < lengths[numbers, None]).astype(np.int32)
+        return {
+            "input_ids": mask * np.array(numbers, np.int32)[:, None],
+            "input_mask": mask,
+            "label_ids": np.array(numbers, np.int32),
+            "label_weights": np.ones(len(numbers), np.float32),
+        }
+
+    return Examples(lengths, make_batch, [f"example {i}" for i in range(count)])

@@ -1,4 +1,4 @@
-"""Runs of create_pretraining_data on made text that is cut into many small chunks."""
+"""Runs of create_pretraining_data on random text that is cut into many small chunks."""
 
 import gzip
 import json
@@ -117,7 +117,7 @@ def small(monkeypatch):
 
 @pytest.fixture(scope="module")
 def whole(corpus, tmp_path_factory):
-    """What one process makes that nothing happens to."""
+    """The output of one process that is not disturbed."""
     with pytest.MonkeyPatch.context() as patch:
         make_small(patch)
         return run(corpus, tmp_path_factory.mktemp("whole"))
@@ -131,7 +131,7 @@ class Made(NamedTuple):
 
 
 def contents(output):
-    """Reads what a run wrote; nothing else lies beside it."""
+    """Reads the files that a run wrote, and asserts that there are no others."""
     names = sorted(os.listdir(output))
     expected = [f"ko-{shard:05d}-of-{SHARDS:05d}.tfrecord" for shard in range(SHARDS)]
     assert names == [*expected, "ko.json", "ko.tokenizer"]

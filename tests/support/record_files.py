@@ -1,15 +1,15 @@
-"""Small record files with random contents, for tests of input and training."""
+"""Small record files with random contents, and the batches that workers read of them."""
 
 import dataclasses
 import json
 import os
 
 import numpy as np
+import tensorflow as tf
 
 from create_pretraining_data.records.encoding import encode_record
-from create_pretraining_data.records.masking_rules import MaskingRules
 from create_pretraining_data.records.metadata import KIND, sidecar_path
-from create_pretraining_data.records.record_format import RecordFormat
+from create_pretraining_data.records.record_format import MaskingRules, RecordFormat
 from create_pretraining_data.records.tfrecord import frame
 
 FORMAT = RecordFormat(
@@ -42,7 +42,7 @@ def write_records(path, rows, record_format):
 
 
 def features(rng, number, record_format=FORMAT, vocab_size=60):
-    """Features of one record; its first id is its number, to tell records apart."""
+    """Features of one record; its first id is its number, so that records differ."""
     if record_format.masking is not None:
         return unmasked_features(rng, number, record_format, vocab_size)
     if record_format.packed_sequences:
@@ -111,7 +111,7 @@ def packed_features(rng, number, record_format=PACKED, vocab_size=60):
 
 
 def make_files(folder, counts, record_format=FORMAT, seed=0, change=None):
-    """Writes files of so many records each; `change(number, row)` may alter a row."""
+    """Writes files with `counts` records; `change(number, row)` may alter a row."""
     rng = np.random.default_rng(seed)
     paths, number = [], 0
     for i, count in enumerate(counts):
@@ -130,7 +130,7 @@ def make_files(folder, counts, record_format=FORMAT, seed=0, change=None):
 
 
 def describe(path, record_format):
-    """Writes the JSON file beside records, as far as they cannot be read without it."""
+    """Writes the JSON file beside records, with as much as reading them needs."""
     shard = {"file": os.path.basename(path), "size": os.path.getsize(path)}
     description = {
         "kind": KIND,
@@ -148,3 +148,30 @@ def flip_a_byte(path, records, damaged):
         content[len(content) // records * damaged + 50] ^= 0xFF  # beyond its length field
         file.seek(0)
         file.write(content)
+
+
+def workers(count, replicas):
+    """The input context of each of `count` workers with `replicas` replicas in all."""
+    return [tf.distribute.InputContext(count, i, replicas) for i in range(count)]
+
+
+def global_batches(datasets, local_replicas, count=None):
+    """The workers' batches put together: a list of dicts of arrays."""
+    taken = [list(d.take(count * local_replicas) if count else d) for d in datasets]
+    assert len({len(batches) for batches in taken}) == 1
+    result = []
+    for start in range(0, len(taken[0]), local_replicas):
+        parts = [b for batches in taken for b in batches[start : start + local_replicas]]
+        result.append({name: np.concatenate([b[name] for b in parts]) for name in parts[0]})
+    return result
+
+
+def assert_same_batches(found, expected):
+    assert len(found) == len(expected) > 0
+    for one, other in zip(found, expected, strict=True):
+        assert list(one) == list(other)
+        for name, values in one.items():
+            np.testing.assert_array_equal(values, other[name], err_msg=name)
+
+
+LAYOUTS = ((1, 1), (1, 2), (2, 2), (2, 4))  # workers, replicas in all

@@ -1,18 +1,20 @@
-"""An optimizer with other slots than Adam's trains, is saved, and goes on."""
+"""An optimizer with other slots than Adam's trains, is saved, and continues."""
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 from keras import ops
-from tiny import (
+from tiny_models import (
     ONE_LAYER,
     assert_close,
     random_batch,
     split_batch,
+    step_of,
     strategy_of,
     tiny_model,
     trained_variables,
+    training_config,
 )
 
 from bert_common.errors import InputError
@@ -20,9 +22,7 @@ from bert_tf import load_google_checkpoint
 from bert_tf.checkpoint import google_variables
 from bert_tf.memory_estimate import WEIGHT_BYTES, count_weights, estimate_bytes
 from bert_tf.optimization import OPTIMIZERS, DecayOptimizer, Slot
-from bert_tf.training.loop import TrainingConfig
 from bert_tf.training.state import TrainingState, restore, save
-from bert_tf.training.step import TrainingStep
 
 RATE, DECAY, INITIAL = 1e-2, 0.9, 0.5
 
@@ -47,7 +47,7 @@ def make(strategy, xla=False):
         optimizer = Momentum(RATE)
         optimizer.build(model.trainable_variables)
     state = TrainingState(model, optimizer)
-    step = TrainingStep(model, optimizer, strategy, xla=xla, xla_update=xla)
+    step = step_of(model, optimizer, strategy, xla=xla, xla_update=xla)
 
     def update():
         step(split_batch(random_batch(state.step), strategy))
@@ -62,8 +62,8 @@ def values_of(state):
 
 
 @pytest.mark.parametrize("devices, xla", ((1, True), (2, False)))
-def test_trains_saves_and_goes_on(tmp_path, devices, xla):
-    strategy, config = strategy_of(devices), TrainingConfig(str(tmp_path), 8, 100)
+def test_trains_saves_and_continues(tmp_path, devices, xla):
+    strategy, config = strategy_of(devices), training_config(tmp_path)
     state, update = make(strategy, xla)
     before = values_of(state)
     update()
@@ -92,7 +92,7 @@ def test_trains_saves_and_goes_on(tmp_path, devices, xla):
 
 def test_its_slots_are_no_part_of_the_model(tmp_path, monkeypatch):
     state, _ = make(tf.distribute.get_strategy())
-    save(state, TrainingConfig(str(tmp_path), 8, 100))
+    save(state, training_config(tmp_path))
     prefix = str(tmp_path / "model.ckpt-0")
     with pytest.raises(InputError, match="momentum .* not part of the model"):
         load_google_checkpoint(state.model, prefix)

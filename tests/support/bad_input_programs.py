@@ -1,0 +1,264 @@
+"""The programs of the bad-input tests: good flags, their files, values that must be refused."""
+
+from typing import NamedTuple
+
+from run_scripts import (
+    build_vocab,
+    classifier,
+    create_data,
+    extract_features,
+    ner,
+    pretrain,
+    race,
+    squad,
+)
+from run_scripts.flags.create_data import CreateDataFlags
+from run_scripts.flags.pretrain import PretrainFlags
+from run_scripts.tools import fill_masks
+from run_scripts.tools import glue_plan as benchmark_plan
+from run_scripts.tools import glue_table as benchmark_table
+
+
+class Program(NamedTuple):
+    """A program with good flags."""
+
+    main: object  # takes a command line, returns the exit status
+    flags_class: type
+    flags: dict  # flag -> value; "{}" is replaced by the folder of the good files
+    files: dict  # file -> its kind, a key of `DAMAGE`
+    texts: dict = {}  # flag -> values that it must refuse
+
+
+MODEL_FILES = {
+    "model/bert_config.json": "config",
+    "model/vocab.txt": "vocabulary",
+    "model/tokenizer_config.json": "tokenizer",
+    "model/model.ckpt-3.index": "index",
+    "model/model.ckpt-3.data-00000-of-00001": "tensors",
+}
+FLAG_FILE = {"job.flags": "flags"}
+MODEL_FLAGS = {
+    "bert_config_file": "{}/model/bert_config.json",
+    "tokenizer_dir": "{}/model",
+    "init_checkpoint": "{}/model/model.ckpt-3",
+}
+FINETUNE_FLAGS = {
+    **MODEL_FLAGS, "output_dir": "{}/out", "do_train": True, "do_eval": True, "train_step": 1,
+    "xla": "off", "max_seq_length": 16, "bucket_boundaries": "none",
+}  # fmt: skip
+NO_LAYERS = ("x", "99", "0,,1", "-99", "1.5", "9" * 5000)
+FINETUNE_TEXTS = {
+    "bucket_boundaries": ("x", "8,4", "0", "99999", "4,,8"),
+    "profile_steps": ("x", "5", "5,1", "0,1", "-1,2", "1,2,3", "9" * 5000),
+    "feature_layers": NO_LAYERS,
+    "albert_hub_module_handle": ("https://tfhub.dev/google/albert_base/2",),
+}
+COLUMNS = ("nothing", "7", "9" * 5000)
+
+PROGRAMS = {
+    "build_vocab": Program(
+        build_vocab.main,
+        build_vocab.BuildVocabFlags,
+        {
+            "input_file": "{}/text.txt", "output_dir": "{}/out", "analyser": "none",
+            "vocab_size": 1000,
+        },
+        {"text.txt": "text", **FLAG_FILE},
+        {"text": ("a",), "compare": ("{}/none", "{}/text.txt", ",")},
+    ),
+    "build_vocab on JSON lines": Program(
+        build_vocab.main,
+        build_vocab.BuildVocabFlags,
+        {
+            "input_file": "{}/text.jsonl", "input_format": "jsonl", "output_dir": "{}/out",
+            "analyser": "none", "vocab_size": 1000,
+        },
+        {"text.jsonl": "lines"},
+    ),
+    "build_vocab --compare": Program(
+        build_vocab.main,
+        build_vocab.BuildVocabFlags,
+        {"compare": "{}/model"},
+        {"model/vocab.txt": "vocabulary", "model/tokenizer_config.json": "tokenizer"},
+        {"input_file": ("a",), "output_dir": ("a",)},
+    ),
+    "create_pretraining_data": Program(
+        create_data.main,
+        CreateDataFlags,
+        {
+            "input_file": "{}/text.txt", "output_file": "{}/out/a.tfrecord", "num_workers": 1,
+            "tokenizer_dir": "{}/model", "max_seq_length": 16, "dupe_factor": 1,
+        },
+        {
+            "text.txt": "text", "model/vocab.txt": "vocabulary",
+            "model/tokenizer_config.json": "tokenizer", **FLAG_FILE,
+        },
+        {
+            "output_file": (
+                "{}/tsv", "{}/text.txt", "{}/text.txt/a", "a@0", "a@999999", ",", "a,a",
+            ),
+            "spark_master": ("local[1]",),
+        },
+    ),
+    "run_pretraining": Program(
+        pretrain.main,
+        PretrainFlags,
+        {
+            **MODEL_FLAGS, "input_file": "{}/part-0.tfrecord", "output_dir": "{}/out",
+            "do_train": True, "num_train_steps": 2, "num_warmup_steps": 1, "train_batch_size": 2,
+            "xla": "off",
+        },
+        {
+            **MODEL_FILES, "part-0.tfrecord": "records", "part-0.json": "sidecar", **FLAG_FILE,
+        },
+        {
+            "bucket_boundaries": FINETUNE_TEXTS["bucket_boundaries"],
+            "profile_steps": FINETUNE_TEXTS["profile_steps"],
+            "allow_missing": ("nothing/", "x,y"),
+        },
+    ),
+    "run_pretraining, masks drawn": Program(
+        pretrain.main,
+        PretrainFlags,
+        {
+            **MODEL_FLAGS, "input_file": "{}/unmasked/part-0.tfrecord", "output_dir": "{}/out",
+            "do_train": True, "num_train_steps": 2, "num_warmup_steps": 1, "train_batch_size": 2,
+            "xla": "off",
+        },
+        {"unmasked/part-0.tfrecord": "records", "unmasked/part-0.json": "sidecar"},
+    ),
+    "run_classifier": Program(
+        classifier.main,
+        classifier.ClassifierFlags,
+        {**FINETUNE_FLAGS, "task_name": "tsv", "data_dir": "{}/tsv"},
+        {
+            **MODEL_FILES, "tsv/train.tsv": "table", "tsv/dev.tsv": "table", **FLAG_FILE,
+        },
+        {
+            **FINETUNE_TEXTS, "task_name": ("x", "", "CoLA", "klue-ner"), "text_column": COLUMNS,
+            "label_column": COLUMNS, "second_column": COLUMNS, "id_column": COLUMNS,
+            "labels": ("good", "good,good", "good,,bad", "x,y"), "metrics": ("x", "f1,x"),
+        },
+    ),
+    "run_classifier on JSON lines": Program(
+        classifier.main,
+        classifier.ClassifierFlags,
+        {**FINETUNE_FLAGS, "task_name": "jsonl", "data_dir": "{}/tsv"},
+        {"tsv/train.jsonl": "lines", "tsv/dev.jsonl": "lines"},
+        {"text_column": ("nothing", "label.x"), "task_type": ("regression",)},
+    ),
+    "run_classifier on numbers": Program(
+        classifier.main,
+        classifier.ClassifierFlags,
+        {
+            **FINETUNE_FLAGS, "task_name": "jsonl", "data_dir": "{}/tsv", "label_column": "score",
+            "task_type": "regression",
+        },
+        {"tsv/train.jsonl": "lines", "tsv/dev.jsonl": "lines"},
+    ),
+    "run_classifier on KLUE's files": Program(
+        classifier.main,
+        classifier.ClassifierFlags,
+        {**FINETUNE_FLAGS, "task_name": "klue-sts", "data_dir": "{}/klue"},
+        {
+            "klue/klue-sts-v1.1_train.json": "json", "klue/klue-sts-v1.1_dev.json": "json",
+        },
+    ),
+    "run_classifier --do_predict": Program(
+        classifier.main,
+        classifier.ClassifierFlags,
+        {"output_dir": "{}/tuned", "data_dir": "{}/tsv", "do_predict": True, "xla": "off"},
+        {
+            "tuned/finetuning.json": "settings", "tuned/bert_config.json": "config",
+            "tuned/vocab.txt": "vocabulary", "tuned/tokenizer_config.json": "tokenizer",
+            "tuned/model.ckpt-1.index": "index", "tsv/test.tsv": "table",
+        },
+        {"task_name": ("jsonl", "nsmc"), "predict_split": ("x", "dev ")},
+    ),
+    "run_ner": Program(
+        ner.main,
+        ner.NerFlags,
+        {**FINETUNE_FLAGS, "task_name": "conll", "data_dir": "{}/conll"},
+        {**MODEL_FILES, "conll/train.txt": "tags", "conll/dev.txt": "tags", **FLAG_FILE},
+        {
+            **FINETUNE_TEXTS, "task_name": ("x", "", "nsmc"),
+            "labels": ("X", "O,O", "B-", "B-X,,O", "O,B-Z"),
+        },
+    ),
+    "run_ner on KLUE's files": Program(
+        ner.main,
+        ner.NerFlags,
+        {**FINETUNE_FLAGS, "task_name": "klue-ner", "data_dir": "{}/klue"},
+        {"klue/klue-ner-v1.1_train.tsv": "tags", "klue/klue-ner-v1.1_dev.tsv": "tags"},
+    ),
+    "run_squad": Program(
+        squad.main,
+        squad.SquadFlags,
+        {
+            **FINETUNE_FLAGS, "train_file": "{}/train.json", "predict_file": "{}/dev.json",
+            "max_query_length": 5, "version_2_with_negative": True,
+        },
+        {**MODEL_FILES, "train.json": "questions", "dev.json": "questions", **FLAG_FILE},
+        {
+            **FINETUNE_TEXTS, "train_feature_file": ("{}/text.txt", "{}/model"),
+            "predict_feature_file": ("{}/text.txt", "{}/model"), "export_dir": ("{}/x",),
+            "max_query_length": ("13",),
+        },
+    ),
+    "run_race": Program(
+        race.main,
+        race.RaceFlags,
+        {**FINETUNE_FLAGS, "data_dir": "{}/race", "max_qa_length": 8},
+        {
+            **MODEL_FILES, "race/train/middle/0.txt": "json", "race/dev/high/1.txt": "json",
+            **FLAG_FILE,
+        },
+        {**FINETUNE_TEXTS, "max_qa_length": ("14",), "high_only": ("x",)},
+    ),
+    "run_race on JSON lines": Program(
+        race.main,
+        race.RaceFlags,
+        {**FINETUNE_FLAGS, "data_dir": "{}/race", "max_qa_length": 8, "task_name": "jsonl"},
+        {"race/train.jsonl": "lines", "race/dev.jsonl": "lines"},
+    ),
+    "extract_features": Program(
+        extract_features.main,
+        extract_features.ExtractFeaturesFlags,
+        {
+            **MODEL_FLAGS, "input_file": "{}/sentences.txt", "output_file": "{}/out.jsonl",
+            "max_seq_length": 16, "layers": "-1",
+        },
+        {**MODEL_FILES, "sentences.txt": "sentences", **FLAG_FILE},
+        {"layers": NO_LAYERS, "pooling": ("mean",), "output_file": ("{}/model", "{}/text.txt/a")},
+    ),
+    "fill_masks": Program(
+        fill_masks.main,
+        fill_masks.FillMasksFlags,
+        {"model_dir": "{}/model", "text": "the [MASK]"},
+        {**MODEL_FILES, **FLAG_FILE},
+        {"text": ("the", "[MASK]|", "[MASK]" * 99), "model_dir": ("{}/none", "{}/text.txt")},
+    ),
+    "benchmark_plan": Program(
+        benchmark_plan.main,
+        benchmark_plan.PlanFlags,
+        {
+            "benchmark": "glue", "model": "{}/model", "data_dir": "{}/glue",
+            "output_dir": "{}/out",
+        },
+        {"model/bert_config.json": "there", "glue/CoLA/dev.tsv": "there", **FLAG_FILE},
+        {"model": ("{}/none", "{}/tsv", "{}/text.txt"), "data_dir": ("{}/none", "{}/text.txt")},
+    ),
+    "benchmark_table": Program(
+        benchmark_table.main,
+        benchmark_table.TableFlags,
+        {"benchmark": "glue", "output_dir": "{}/results"},
+        {
+            "results/cola/eval_results.txt": "results", "results/rte/seeds.tsv": "seeds",
+            **FLAG_FILE,
+        },
+        {"output_dir": ("{}/none", "{}/text.txt", "{}/model")},
+    ),
+}  # fmt: skip
+
+# Every program's flags.
+FLAG_CLASSES = tuple(dict.fromkeys(program.flags_class for program in PROGRAMS.values()))

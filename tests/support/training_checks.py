@@ -1,0 +1,82 @@
+"""Trains tiny models in ways that must all give the same result."""
+
+import keras
+import numpy as np
+from tiny_models import (
+    assert_close,
+    make_step,
+    random_batch,
+    split_batch,
+    step_of,
+    strategy_of,
+    training_state,
+)
+
+from bert_tf.optimization import OPTIMIZERS
+
+
+def train(make_model, batch, steps, devices=1, **options):
+    """The state after AdamW's `steps` on a batch of arrays, and what each step returned.
+
+    `make_model` takes no argument; `devices` is 1 or 2; `options` are those of `step_of`.
+    """
+    strategy = strategy_of(devices)
+    keras.utils.set_random_seed(3)
+    with strategy.scope():
+        model = make_model()
+        optimizer = OPTIMIZERS["adamw"](1e-2)
+        optimizer.build(model.trainable_variables)
+    step = step_of(model, optimizer, strategy, **options)
+    metrics = [step(split_batch(batch, strategy)) for _ in range(steps)]
+    return {name: values[0] for name, values in training_state(step).items()}, metrics
+
+
+def assert_split_changes_nothing(make_model, batch, weight, floor=1e-6):
+    """Two devices of two parts each, with examples of weight 0, against one device.
+
+    `batch` has 8 rows, of which the last two have weight 0; `weight` is the metric that is the sum
+    of the weights, and that sum.
+    """
+    states = []
+    for devices, parts, count in ((1, 1, 6), (1, 1, 8), (2, 2, 8)):
+        rows = {name: value[:count] for name, value in batch.items()}
+        options = {"xla": False, "gradient_accumulation_steps": parts}
+        state, metrics = train(make_model, rows, 3, devices, **options)
+        name, expected = weight
+        assert [float(each[name]) for each in metrics] == [expected] * 3
+        assert float(metrics[2]["loss"]) < float(metrics[0]["loss"])
+        states.append(state)
+    for state in states[1:]:
+        assert_close(state, states[0], 1e-9, floor)
+
+
+def assert_xla_and_recomputation_change_nothing(make_model, batch, floor=1e-6):
+    """Two steps without either, and with both; arguments as above."""
+    plain, _ = train(make_model, batch, 2, xla=False)
+    both, _ = train(make_model, batch, 2, xla=True, recompute="block")
+    assert_close(both, plain, 1e-9, floor)
+    assert all(np.isfinite(value).all() for value in plain.values())
+
+
+STEPS = 20
+CLOSE = 1e-9
+LAYERS = {"bert": 1, "albert": 2}  # one is traced sooner; that of ALBERT is called twice
+CASES = (("bert", "adamw"), ("albert", "lamb"))
+
+
+def run_steps(kind, optimizer_name, **options):
+    """Losses and gradient norms of every step, then moments and weights by Google's name."""
+    sizes = {"num_hidden_layers": LAYERS[kind]}
+    step = make_step(kind, optimizer_name, sizes=sizes, **options)
+    numbers = []
+    for i in range(STEPS):
+        metrics = step(split_batch(random_batch(i, size=16), step.strategy))
+        # The norm too: clipping hides how long a gradient was.
+        numbers.append([float(metrics["loss"]), float(metrics["gradient_norm"])])
+    return np.array(numbers), {name: values[0] for name, values in training_state(step).items()}
+
+
+def assert_same_training(found, expected):
+    """Losses, norms, weights, moments: equal in float64 up to rounding."""
+    np.testing.assert_allclose(found[0], expected[0], atol=CLOSE, rtol=0)
+    assert_close(found[1], expected[1], CLOSE, floor=1e-4)

@@ -1,0 +1,116 @@
+"""Morpheme boundaries for the vocabulary learner, from kiwipiepy or from endings alone."""
+
+import re
+import resource
+import threading
+from collections import Counter, namedtuple
+
+import pytest
+from paths import ROOT
+
+from tokenization import InputError
+from tokenization.vocab_learning.endings import mark_by_endings, read_words
+from tokenization.vocab_learning.morphemes import check_limits, mark_places, mark_with_kiwi
+
+CORPUS = ROOT / "sample_corpus" / "train.txt"
+Token = namedtuple("Token", "form tag start len")
+
+
+def mark(sentence, *tokens):
+    return mark_places(sentence, [Token(*token) for token in tokens])
+
+
+def test_marks_between_morphemes():
+    tokens = [("학교", "NNG", 0, 2), ("에서", "JKB", 2, 2), ("는", "JX", 4, 1)]
+    assert mark("학교에서는", *tokens) == "101011"
+
+
+def test_a_contraction_may_be_cut_off_or_not():
+    # 내려가 + ㄴ share 간; 하 + 았 share 했 whole, so that only the place after it is a boundary.
+    assert mark("내려간", ("내려가", "VV", 0, 3), ("ㄴ", "ETM", 2, 1)) == "10?1"
+    tokens = [("하", "VV", 0, 1), ("었", "EP", 0, 1), ("다", "EF", 1, 1)]
+    assert mark("했다", *tokens) == "111"
+    assert mark("간다", ("가", "VV", 0, 1), ("ㄴ다", "EF", 0, 2)) == "1?1"
+
+
+def test_where_grammars_disagree_both_are_right():
+    assert mark("전문성", ("전문", "NNG", 0, 2), ("성", "XSN", 2, 1)) == "10?1"
+    assert mark("비합법", ("비", "XPN", 0, 1), ("합법", "NNG", 1, 2)) == "1?01"
+    assert mark("우리나라", ("우리", "NP", 0, 2), ("나라", "NNG", 2, 2)) == "10?01"
+    assert mark("친구들", ("친구", "NNG", 0, 2), ("들", "XSN", 2, 1)) == "1011"
+
+
+@pytest.mark.parametrize("limit", [1_000_000_000, 1_599_999_999])
+def test_too_little_address_space_for_kiwi_is_said_before(monkeypatch, limit):
+    """The analyser itself would end the process."""
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (limit, -1))
+    message = r"requires 1.6 GB of address space for 1 threads. Received: .* \(ulimit -v\)"
+    with pytest.raises(InputError, match=message):
+        check_limits(1)
+
+
+def test_threads_that_cannot_start_are_said_before(monkeypatch):
+    start, started = threading.Thread.start, []
+
+    def start_two(thread):
+        if len(started) == 2:
+            raise RuntimeError("can't start new thread")
+        start(thread)
+        started.append(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start_two)
+    with pytest.raises(InputError, match="4 threads .* can't start new thread after 2 of them"):
+        check_limits(4)
+    assert not any(thread.is_alive() for thread in started)
+
+
+def test_kiwi_marks_the_words_of_its_sentence():
+    pytest.importorskip("kiwipiepy", reason="the extra korean is not installed")
+    sentences = ["학교에서는 공부했다 .", "나는 갔다"]
+    marked = list(mark_with_kiwi(sentences, num_threads=2))
+    assert [word for word, _ in marked] == " ".join(sentences).split()
+    assert dict(marked)["학교에서는"] == "0101"
+    assert dict(marked)["공부했다"] == "011"
+
+
+def test_endings_are_found_by_the_company_of_stems():
+    nouns = ["학교", "회의", "서울", "나라", "친구", "하늘", "바람", "도서관"]
+    particles = ["은", "는", "이", "가", "을", "를", "에서", "에는", "까지", "도"]
+    words = Counter({noun + particle: 2 for noun in nouns for particle in ["", *particles]})
+    marked = dict(mark_by_endings(words))
+    cut = {word: marks for word, marks in marked}
+    assert cut["학교에서"] == "010"
+    assert cut["서울까지"] == "010"
+    assert cut["도서관에는"] == "0011"
+    assert cut["회의를"] == "01"
+    assert cut["회의"] == "0"
+    assert sum(marked.values()) == sum(words.values())
+
+
+# Readings that need, in this order: that a word has no vote for itself as a stem; that stems
+# rarely end like tails; that stems are weighed by all words, not by their tail alone.
+READINGS = {
+    "강아지에게": "강아지 에게",
+    "고민했는데": "고민 했 는데",
+    "골목마다": "골목 마다",
+    "걱정했다": "걱정 했 다",
+    "가득하다": "가득 하 다",
+    "강아지": "강아지",
+    "고양이는": "고양이 는",
+    "과일을": "과일 을",
+}
+
+
+def test_readings_in_running_text():
+    text = CORPUS.read_text(encoding="utf-8")
+    readings, stems = read_words(sorted(set(re.findall("[가-힣]+", text))))
+    assert {word: " ".join(readings[word]) for word in READINGS} == READINGS
+    assert stems["강아지"] > 3
+
+
+def test_digits_and_letters_are_parts_of_their_own():
+    marked = dict(mark_by_endings(Counter({"2019년에": 1, "GPU로": 1, "abc": 1, "가": 1})))
+    marks = {word: marks for word, marks in marked}
+    assert marks["2019년에"][3] == "1" and len(marks["2019년에"]) == 5
+    assert marks["GPU로"] == "001"
+    assert (marks["abc"], marks["가"]) == ("00", "")

@@ -1,0 +1,158 @@
+"""Runs that are stopped near an evaluation: each evaluation is made once, the best is kept."""
+
+import itertools
+import os
+import signal
+
+import pytest
+from programs import DROPOUT, NO_DROPOUT, RUN, PretrainingJob, arrays, assert_same, curves, results
+from record_files import make_files
+
+from bert_tf.checkpoint_files import list_checkpoints
+from bert_tf.training import loop as training
+from bert_tf.training.evaluation import RecordsEvaluator
+
+
+@pytest.fixture
+def job(tmp_path):
+    """A job with dropout; the order of its examples is shuffled, as always."""
+    return PretrainingJob(tmp_path, **DROPOUT)
+
+
+class Killed(BaseException):
+    """Ends a run as a signal that no handler sees."""
+
+
+@pytest.mark.slow
+def test_a_kill_beside_an_evaluation_loses_none(job, monkeypatch):
+    """However near to a checkpoint of the same step: its evaluation is made, and drawn once."""
+    folder = job.folder / "held_out"
+    folder.mkdir()
+    (held_out,) = make_files(folder, (16,), seed=7)
+    flags = {"num_train_steps": 8, "save_checkpoints_steps": 4, "eval_every_steps": 2}
+    flags |= {"eval_input_file": held_out, "save_summary_steps": 2, "xla": "off"}
+
+    def killed(calls, before):
+        """A `save` that is killed at a call: before the checkpoint is there, or after."""
+        counter = itertools.count(1)
+
+        def save_or_die(*arguments):
+            last = next(counter) == calls
+            if not (last and before):
+                save(*arguments)
+            if last:
+                raise Killed
+
+        return save_or_die
+
+    save = training.save
+    for calls, before in ((1, True), (1, False), (1, True)):
+        monkeypatch.setattr(training, "save", killed(calls, before))
+        with pytest.raises(Killed):
+            job.run(**flags)
+    monkeypatch.setattr(training, "save", save)
+    assert job.run(**flags) == 0
+    assert [step for step, _ in curves(job.output / "eval")["loss/masked_lm"]] == [2, 4, 6, 8]
+    assert [step for step, _ in curves(job.output)["loss/masked_lm"]] == [2, 4, 6, 8]
+
+
+@pytest.fixture
+def held_out(job):
+    """The flags of a run of six steps with three evaluations on held-out records."""
+    folder = job.folder / "held_out"
+    folder.mkdir()
+    (held_out,) = make_files(folder, (16,), seed=7)
+    job.configure(**NO_DROPOUT)
+    return {"eval_input_file": held_out, "eval_every_steps": 2, "xla": "off"}
+
+
+@pytest.fixture
+def evaluated(job, held_out):
+    """The same, after such a run that was never stopped."""
+    assert job.run(**held_out, output_dir=job.folder / "whole") == 0
+    return held_out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("step", (4, 6))
+def test_a_signal_before_an_evaluation(job, evaluated, capsys, monkeypatch, step):
+    """The checkpoint comes first, as there may be little time; the resume evaluates."""
+    assert job.stop(monkeypatch, signal.SIGTERM, step, **evaluated) == 0
+    assert f"stopped by SIGTERM after step {step} of 6" in capsys.readouterr().out
+    before = [at for at, _ in curves(job.output / "eval")["loss/masked_lm"]]
+    assert before == list(range(2, step, 2))
+    assert list_checkpoints(job.output)[-1] == step
+    assert job.run(**evaluated) == 0
+    assert "steps 7 to 6" not in capsys.readouterr().out
+    expected = curves(job.folder / "whole" / "eval")
+    assert curves(job.output / "eval") == expected
+    assert len(expected["loss/masked_lm"]) == 3
+    assert_same(arrays(job.output, 6), arrays(job.folder / "whole", 6))
+    assert results(job.output / "best") == results(job.folder / "whole" / "best")
+    assert job.run(**evaluated) == 0
+    assert "already at step 6" in capsys.readouterr().out
+
+
+def test_a_signal_during_an_evaluation(job, evaluated, capsys, monkeypatch):
+    """It is not followed by another loop.
+
+    Before the first one, which XLA compiles, all is saved, and the process would end at once.
+    """
+    run, requests, seen = RecordsEvaluator.run, [], []
+
+    class Noted(training.StopRequest):
+        def __init__(self):
+            super().__init__()
+            requests.append(self)
+
+    def with_signal(self):
+        seen.append((list_checkpoints(job.output), requests[-1].nothing_to_save))
+        if len(seen) == 2:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return run(self)
+
+    monkeypatch.setattr(training, "StopRequest", Noted)
+    monkeypatch.setattr(RecordsEvaluator, "run", with_signal)
+    assert job.run(**evaluated) == 0
+    assert seen == [([2], True), ([2], False)]
+    assert "stopped by SIGTERM after step 4 of 6" in capsys.readouterr().out
+    assert list_checkpoints(job.output) == [2, 4]
+    monkeypatch.setattr(RecordsEvaluator, "run", run)
+    assert job.run(**evaluated) == 0
+    assert curves(job.output / "eval") == curves(job.folder / "whole" / "eval")
+
+
+def test_the_best_of_a_run_that_was_removed(job, held_out):
+    """A new run in the same folder, whose checkpoints were removed, chooses a new best."""
+    assert job.run(**held_out) == 0
+    before = results(job.output / "best")
+    for path in job.output.glob("model.ckpt*"):
+        path.unlink()
+    worse = {"learning_rate": 1e-9, "num_train_steps": 3}
+    assert job.run(**held_out, **worse) == 0
+    after = results(job.output / "best")
+    assert after["masked_lm_loss"] > before["masked_lm_loss"] and after["global_step"] <= 3
+
+
+def test_the_best_checkpoint_survives_a_resume(job, monkeypatch):
+    """best/ has the lowest held-out loss of all evaluations, those before the resume included."""
+    folder = job.folder / "held_out"
+    folder.mkdir()
+    (held_out,) = make_files(folder, (16,), seed=7)
+    # The rate grows all the way, so that the loss falls first and rises then.
+    flags = {**RUN, "eval_input_file": held_out, "eval_every_steps": 4}
+    flags |= {"learning_rate": 0.5, "num_warmup_steps": RUN["num_train_steps"]}
+    assert job.stop(monkeypatch, signal.SIGTERM, 14, **flags) == 0
+    assert job.run(**flags) == 0
+    points = curves(job.output / "eval")["loss/masked_lm"]
+    assert [step for step, _ in points] == [4, 8, 12, 16, 20]
+    loss, best = min((loss, step) for step, loss in points)
+    assert best < 14  # or a resume that forgets would not be noticed
+    folder = job.output / "best"
+    assert list_checkpoints(folder) == [best]
+    assert results(folder)["global_step"] == best
+    assert results(folder)["masked_lm_loss"] == pytest.approx(loss)
+    again = {"do_train": False, "do_eval": True, "init_checkpoint": folder / f"model.ckpt-{best}"}
+    again |= {"eval_input_file": held_out, "output_dir": job.folder / "again", "xla": "off"}
+    assert job.run(**again) == 0
+    assert results(job.folder / "again")["masked_lm_loss"] == pytest.approx(loss)
