@@ -36,8 +36,8 @@ class Examples:
     """The encoded examples of a split, in memory."""
 
     lengths: np.ndarray  # how many tokens each example has, [N]
-    # (indices of examples [B], T) -> a dict of arrays [B, ...], "input_mask" among them; those with an
-    # entry per token are padded to T: `bert_tf.input.length_buckets.POSITION_FEATURES` names them.
+    # (indices of examples [B], T) -> a dict of arrays [B, ...], one of them "input_mask". Those of
+    # `bert_tf.input.length_buckets.POSITION_FEATURES` have an entry per token, and are padded to T.
     make_batch: Callable
     ids: list  # the name of each example, [N]
     raw: list = ()  # the examples of the split before they were encoded, as they were read
