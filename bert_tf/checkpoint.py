@@ -17,12 +17,10 @@ from bert_common.errors import InputError
 from bert_tf.checkpoint_files import exists, remove_checkpoint, rename_checkpoint
 from bert_tf.optimization import OPTIMIZERS
 
-# What a checkpoint may hold beyond a model, as regular expressions; a new head's names belong into
-# one of these. Ignored by every model, like the slots of the optimizers:
-COUNTER_NAMES = r"^(global_step|skipped_steps|evaluated_step|data_order)$|^loss_scale"
+# Heads that a checkpoint may hold beyond a model, as regular expressions; the names of a new head
+# are added here. Those of downstream tasks are ignored by every model that lacks them.
 TASK_HEAD_NAMES = r"^output_(weights|bias)$|^cls/squad/|^(start_logits|end_logits|answer_class)/"
-
-# Those of pre-training: ignored by a model that has none of them, such as an encoder.
+# Those of pre-training are ignored only by a model that has none of them, such as an encoder.
 HEAD_NAMES = r"^cls/(predictions|seq_relationship)/"
 
 # What TensorFlow's reader raises on a damaged file, depending on where the damage is.
@@ -32,6 +30,9 @@ _READ_ERRORS = (tf.errors.OpError, ValueError, RuntimeError, IndexError)
 SHOWN_PROBLEMS = 20
 
 STEP_NAME = "global_step"
+
+# Ignored by every model, like the slots of the optimizers.
+COUNTER_NAMES = r"^(global_step|skipped_steps|evaluated_step|data_order)$|^loss_scale"
 
 # What a training checkpoint of this project may hold beside weights, slots and step.
 COUNTERS = (

@@ -81,7 +81,10 @@ def run_last_block(run, sequence_starts, positions):
 
 
 class EncoderModel(keras.Model):
-    """A model around an encoder; a subclass adds heads and an `objective`.
+    """A model around an encoder, which a subclass gives heads.
+
+    It also needs an `objective`, Google's names of the heads (`google_names`, if they have any), a
+    `call` with the keyword `run_block`, and `self.build()` at the end of its constructor.
 
     Args:
         encoder: a `BertModel` or an `AlbertModel`.

@@ -4,7 +4,8 @@ Every layer takes its sizes from the configuration and builds its sub-layers in 
 so that weights exist before any call. Only `keras.ops` is used: the layers trace under
 XLA, and run on every Keras backend.
 
-Two arguments of an encoder's `call` (models with heads pass the second one on) reach its blocks:
+Two arguments of an encoder's `call` reach its blocks; a model with heads chooses `positions` and
+hands `run_block` on:
 
     positions   [B, P] integers below T: where the encoder's output is wanted. The last block, which
                 nothing but the output reads, then computes these rows alone (and [CLS]); its keys

@@ -3,7 +3,7 @@
 A new kind of task is one class with these members. `classification.task.Classification` is the
 example to read; the others are in `ner`, `question_answering` and `multiple_choice`.
 
-Legend: N raw examples, B encoded examples of a batch.
+Shapes: N raw examples, B encoded examples of a batch.
 """
 
 from typing import Protocol, runtime_checkable

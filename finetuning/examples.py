@@ -3,7 +3,7 @@
 A run can therefore be resumed at any step, on any number of devices: a global batch is cut into
 equal consecutive parts, one for each replica. Examples of about equal length share a batch.
 
-Legend: N examples, G examples of a global batch, R replicas of a worker, B examples of a replica,
+Shapes: N examples, G examples of a global batch, R replicas of a worker, B examples of a replica,
 W batches of a window, T tokens.
 """
 
@@ -36,8 +36,8 @@ class Examples:
     """The encoded examples of a split, in memory."""
 
     lengths: np.ndarray  # how many tokens each example has, [N]
-    # (indices of examples [B], T) -> a dict of arrays [B, ...]; those with an entry per token are
-    # padded to T.
+    # (indices of examples [B], T) -> a dict of arrays [B, ...], one of them "input_mask". Those of
+    # `bert_tf.input.length_buckets.POSITION_FEATURES` have an entry per token, and are padded to T.
     make_batch: Callable
     ids: list  # the name of each example, [N]
     raw: list = ()  # the examples of the split before they were encoded, as they were read

@@ -1,6 +1,6 @@
 """Turns sentences and pairs of sentences into the encoder's input.
 
-Legend: B rows of a batch, T pieces of a row, [CLS] and [SEP] included.
+Shapes: B rows of a batch, T pieces of a row, [CLS] and [SEP] included.
 """
 
 import re

@@ -1,6 +1,6 @@
 """Computes a fine-tuned model's outputs for examples; those of about equal length share a batch.
 
-Legend: B examples of a replica, N classes or other alternatives.
+Shapes: B examples of a replica, N classes or other alternatives.
 """
 
 import keras

@@ -4,7 +4,7 @@ As google-research/albert run_classifier.py: the signature "serving_default" tak
 serialized tf.Examples with input_ids, input_mask and segment_ids, and returns "probabilities" and
 "predictions".
 
-Legend: B examples, T pieces of each, C classes.
+Shapes: B examples, T pieces of each, C classes.
 """
 
 import os

@@ -99,8 +99,8 @@ def choose(values):
         raise InputError("--high_only and --middle_only: only one may be on. Received: both")
     refuse_feature_flags(values, "pooled vector")
     note_unused(values, NO_EFFECT)
-    program = Program(TASK_FLAGS, read_data, read_dataset_split, make_task, TASK_FLAGS, False)
-    finetune(values, program)
+    options = {"changeable": TASK_FLAGS, "uses_libraries": False}
+    finetune(values, Program(TASK_FLAGS, read_data, read_dataset_split, make_task, **options))
 
 
 def read_data(values):

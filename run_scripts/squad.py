@@ -241,7 +241,8 @@ def make_task(values, dataset, config, tokenizer):
     )
 
 
-PROGRAM = Program(TASK_FLAGS, read_data, read_dataset_split, make_task, CHANGEABLE, False)
+OPTIONS = {"changeable": CHANGEABLE, "uses_libraries": False}
+PROGRAM = Program(TASK_FLAGS, read_data, read_dataset_split, make_task, **OPTIONS)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ shuffled. So every record comes as often as before, none is delayed by more than
 can resume at any step. Records of one boundary stay mixed: sorting them by their exact lengths
 would not save padding, but fine-tuning lost accuracy (README.md, "What was measured, on what").
 
-Legend: G records of a global batch, W batches of a window, T positions.
+Shapes: G records of a global batch, W batches of a window, T positions.
 """
 
 import tensorflow as tf
@@ -18,7 +18,7 @@ from create_pretraining_data.records.reader import parsing_spec
 WINDOW = 16
 
 # Features whose last axis is the positions; rows of packed sequences are not cut.
-_OF_POSITIONS = (
+POSITION_FEATURES = (
     "input_ids", "input_mask", "segment_ids", "token_label_ids", "token_label_weights", "p_mask",
 )  # fmt: skip
 
@@ -86,6 +86,6 @@ def cut(features, length):
     """Features [B, ...] cut to `length` positions; whole if it is None."""
     return {
         # [B, T] -> [B, length]
-        name: value[..., :length] if name in _OF_POSITIONS else value
+        name: value[..., :length] if name in POSITION_FEATURES else value
         for name, value in features.items()
     }

@@ -35,7 +35,10 @@ graph = functools.partial(tf.function, autograph=False)
 
 @dataclasses.dataclass(frozen=True)
 class StepConfig:
-    """What decides an update; the fields are flags, but for the seed (--random_seed)."""
+    """What decides an update.
+
+    The flags of the same names set the fields (`run_scripts.session.Session.training_config`).
+    """
 
     # Microbatches that a replica's part of the batch is computed in, one after the other; their
     # gradients are added up before the one update.

@@ -1,6 +1,6 @@
 """Stores sequences without masks, and masks them anew whenever they are read.
 
-Legend: R records, N sequences, T positions of either, S slots for sequences in a record.
+Shapes: R records, N sequences, T positions of either, S slots for sequences in a record.
 """
 
 import numpy as np

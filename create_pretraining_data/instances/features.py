@@ -1,6 +1,6 @@
 """Creates the features of records from masked sequences.
 
-Legend: R records, N sequences, T positions of either, P places for predictions in a record, S slots
+Shapes: R records, N sequences, T positions of either, P places for predictions in a record, S slots
 for sequences in a record, C predictions of all sequences.
 """
 

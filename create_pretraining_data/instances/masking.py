@@ -8,7 +8,7 @@ Every sequence has a key, on which alone its masks depend.
 All sequences are processed in parallel: each goes through its units (words or single pieces) in a
 random order, and in every round each sequence with room left tries its next unit.
 
-Legend: B sequences, T tokens, U units, P predictions, C chosen pieces of all sequences.
+Shapes: B sequences, T tokens, U units, P predictions, C chosen pieces of all sequences.
 """
 
 from typing import NamedTuple

@@ -4,7 +4,7 @@ By best-fit decreasing (Johnson 1973, Near-Optimal Bin Packing Algorithms): a se
 row with the least sufficient room, the longest sequence first. At 512 pieces, where half of
 Google's layout is padding, about one percent remains.
 
-Legend: N sequences.
+Shapes: N sequences.
 """
 
 import bisect

@@ -1,6 +1,6 @@
 """Assembles pairs of segments into sequences with [CLS] and [SEP].
 
-Legend: B sequences, T positions, N pieces of the text.
+Shapes: B sequences, T positions, N pieces of the text.
 """
 
 from typing import NamedTuple

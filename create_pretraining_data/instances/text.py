@@ -1,6 +1,6 @@
 """Tokenizes documents into flat arrays.
 
-Legend: N pieces of all documents.
+Shapes: N pieces of all documents.
 """
 
 import itertools

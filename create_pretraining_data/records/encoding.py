@@ -3,7 +3,7 @@
 A record is a `tf.train.Example`, encoded by Protocol Buffers as a map from names to packed lists.
 The names are sorted, so that the same features give the same bytes.
 
-Legend: B records, L values of a feature, N values of a feature in all records.
+Shapes: B records, L values of a feature, N values of a feature in all records.
 """
 
 import functools

@@ -1,6 +1,6 @@
 """The task of classification: classes or scores for sentences and pairs of sentences.
 
-Legend: N examples, C classes.
+Shapes: N examples, C classes.
 """
 
 import dataclasses

@@ -1,6 +1,6 @@
 """The task of multiple-choice questions.
 
-Legend: N questions, C options.
+Shapes: N questions, C options.
 """
 
 import dataclasses

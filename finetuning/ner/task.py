@@ -1,6 +1,6 @@
 """The task of named-entity recognition: tags of pieces become entities.
 
-Legend: U units of a sentence, P pieces of it, T pieces of a window, C classes.
+Shapes: U units of a sentence, P pieces of it, T pieces of a window, C classes.
 """
 
 import dataclasses

@@ -1,6 +1,6 @@
 """The task of extractive question answering: the answer is a span of a text.
 
-Legend: T pieces of a window.
+Shapes: T pieces of a window.
 """
 
 import dataclasses

@@ -1,13 +1,10 @@
 """The benchmark of questions: its split of a file, the answers of its rules."""
 
 import importlib
-import sys
 
 import pytest
-from paths import ROOT
 from task_data import squad_entry, write_questions
 
-sys.path.insert(0, str(ROOT / "benchmarks"))
 question_answering = importlib.import_module("question_answering")
 
 TEXT = "바다는 넓다. 세종대왕은 1443년에 훈민정음을 만들었다. 산은 높다."

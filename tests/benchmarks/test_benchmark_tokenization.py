@@ -11,7 +11,6 @@ from tokenization import InputError
 from tokenization.comparison import OpenedVocabulary
 
 PATH = ROOT / "benchmarks" / "tokenization.py"
-sys.path.insert(0, str(PATH.parent))  # for its import of common
 # Under another name: "tokenization" is the package.
 SPEC = importlib.util.spec_from_file_location("benchmark_of_tokenization", PATH)
 benchmark = importlib.util.module_from_spec(SPEC)

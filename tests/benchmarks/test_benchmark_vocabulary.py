@@ -4,17 +4,12 @@ import collections
 import itertools
 import math
 import random
-import sys
 import unicodedata
 
 import numpy as np
 import pytest
-from paths import ROOT
-from tiny_models import SIZES, tiny_model
-
-sys.path.insert(0, str(ROOT / "benchmarks"))
-
 import vocabulary
+from tiny_models import SIZES, tiny_model
 from vocabulary_models import contest, measures
 from vocabulary_models import text as vocabulary_text
 from vocabulary_models.text import Cuts, Example, Limits, SharedSpans, Span

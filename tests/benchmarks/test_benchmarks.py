@@ -13,7 +13,6 @@ from paths import ROOT
 from tiny_models import SIZES
 
 BENCHMARKS = ROOT / "benchmarks"
-sys.path.insert(0, str(BENCHMARKS))
 
 NAMES = ("common", "contenders", "contender_steps.matrix_products", "memory", "training")
 common, contenders, matrix_products, memory, training = map(importlib.import_module, NAMES)

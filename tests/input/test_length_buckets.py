@@ -153,7 +153,7 @@ def test_cut_batches_train_the_same(tmp_path, devices, kind, optimizer):
             kind,
             optimizer,
             strategy=strategy,
-            boundaries=boundaries,
+            bucket_boundaries=boundaries,
             xla=count == devices == 1,
             sizes={"num_hidden_layers": 1},
         )

@@ -14,6 +14,7 @@ from tiny_models import (
     make_step,
     random_batch,
     split_batch,
+    step_of,
     tensors,
     tiny_model,
     two_devices,
@@ -40,14 +41,7 @@ QUICK = (("float32", True, "albert"), ("mixed_bfloat16", False, "bert"))
 def test_share_of_dropped_units_is_the_rate(policy, xla, kind):
     with computing_in(policy):
         model = tiny_model(kind, dropout=RATE)
-    step = ProbedStep(
-        model,
-        make_optimizer("adamw", model),
-        tf.distribute.get_strategy(),
-        seed=1,
-        xla=xla,
-        xla_update=False,
-    )
+    step = step_of(model, make_optimizer("adamw", model), step_class=ProbedStep, seed=1, xla=xla)
     steps = [step(tensors(random_batch(0, padding=False))) for _ in range(2)]
     # Embeddings, then attention probabilities, attention output, block output in each layer.
     assert step.count == 1 + 3 * 2
@@ -80,7 +74,7 @@ def test_replicas_drop_different_units():
 
     half = random_batch(0, size=4, padding=False)
     same_twice = {k: np.concatenate([v, v]) for k, v in half.items()}
-    step = KeepReplicas(model, optimizer, strategy, xla=False, xla_update=False)
+    step = step_of(model, optimizer, strategy, step_class=KeepReplicas)
     # The masks are added up over the replicas: 1 where one of two dropped.
     masks = strategy.experimental_local_results(step(split_batch(same_twice, strategy))["mask"])[0]
     assert (masks.numpy() == 1).mean() == pytest.approx(2 * RATE * (1 - RATE), abs=0.1)

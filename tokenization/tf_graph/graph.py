@@ -4,7 +4,7 @@ For `tf.data` and exported models; a tokenizer's `encode_batch` and `encode_word
 becomes code points, tables normalize and classify them, and words become strings again for
 tensorflow-text's linear-time WordPiece.
 
-Legend: B texts, C characters, W words, P pieces.
+Shapes: B texts, C characters, W words, P pieces.
 """
 
 import tensorflow as tf

@@ -4,7 +4,7 @@ Most rows take the fast path, one look-up for each character. A row in which any
 simply become one other (it composes, is dropped, is a capital sigma) takes the slow path, which
 follows the Python tokenizer step by step.
 
-Legend: B texts, C characters.
+Shapes: B texts, C characters.
 """
 
 import unicodedata

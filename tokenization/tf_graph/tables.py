@@ -3,7 +3,7 @@
 So a single version of Unicode decides, that of the Python that computes the tables, and not RE2's
 or ICU's. A saved graph keeps its tables.
 
-Legend: B texts, C characters.
+Shapes: B texts, C characters.
 """
 
 import functools

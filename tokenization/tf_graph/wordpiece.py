@@ -4,7 +4,7 @@ What Python's greedy match can do and tensorflow-text's cannot is put into the v
 character without a piece gets a virtual one, whose id is replaced by that of [UNK], or by the ids
 of a syllable's jamo.
 
-Legend: W words, P pieces.
+Shapes: W words, P pieces.
 """
 
 import numpy as np

@@ -1,6 +1,6 @@
 """Compares a training step of a tiny BERT with the same step on the CPU.
 
-Legend: B batch, T tokens, P predictions, D devices, W weights of the whole model.
+Shapes: B batch, T tokens, P predictions, D devices, W weights of the whole model.
 """
 
 import contextlib
