@@ -6,12 +6,12 @@ import os
 
 from bert_common.errors import InputError
 from bert_common.folders import make_writable
-from bert_common.import_tensorflow import import_tensorflow
 from bert_tf.checkpoint_files import EXPORTED_NAME, latest_checkpoint
 from bert_tf.input.data_order import sizes_of
 from bert_tf.training.cluster import Cluster, read_cluster, shorten_lost_worker_errors
 from bert_tf.training.interruptions.output_folder import training_folders
 from run_scripts.flags.declaration import PerModel, resolve_model_defaults
+from run_scripts.flags.devices import start_tensorflow
 from run_scripts.flags.parser import run_program
 from run_scripts.flags.paths import expand_globs
 from run_scripts.flags.pretrain import (
@@ -43,7 +43,7 @@ def pretrain(given):
     shorten_lost_worker_errors(job.cluster)
     trained = [flags.output_dir] if flags.do_train else []
     with training_folders(trained, job.cluster) as (folders, refusal):
-        import_tensorflow()
+        start_tensorflow(flags)
         from run_scripts.session import open_session
 
         with open_session(flags, flags.xla, job.cluster, refusal) as session:

@@ -56,7 +56,7 @@ def open_session(flags, xla, cluster, refusal):
         enable_auto_clustering()
     if cluster and len(cluster.workers) > 1:
         print(f"waiting for all of {len(cluster.workers)} workers", flush=True)
-    strategy = make_strategy(flags.distribution_strategy, flags.num_gpus)
+    strategy = make_strategy(flags.distribution_strategy, flags.num_gpus, flags.all_reduce)
     with explain_lost_worker(strategy), explain_out_of_memory(MEMORY_REMEDIES, {}):
         raise_together(strategy, refusal)
         yield Session(strategy, precision, xla, compilation)

@@ -37,7 +37,8 @@ GROUPS = {
         "threshold_to_export",
     ),
     "Devices and memory": (
-        "distribution_strategy", "num_gpus", "precision", "xla", "recompute",
+        "device", "ignore_compute_capability", "distribution_strategy", "num_gpus", "all_reduce",
+        "precision", "xla", "recompute",
         "gradient_accumulation_steps", "steps_per_loop", "batch_size", "num_workers",
         "num_threads", "num_tasks", "task_index", "engine", "spark_master",
     ),

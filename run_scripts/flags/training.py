@@ -9,6 +9,7 @@ from bert_common.errors import InputError
 from bert_tf.checkpoint_files import exists
 from bert_tf.config import BertConfig
 from run_scripts.flags.declaration import flag
+from run_scripts.flags.devices import DeviceFlags
 from run_scripts.flags.help_groups import TPU_FLAGS
 from run_scripts.flags.limits import LARGEST_BATCH, MAX_SEED, MOST_DEVICES
 from run_scripts.model_folder import CONFIG_NAMES, find_checkpoint
@@ -35,7 +36,7 @@ class ModelFlags:
 
 
 @dataclasses.dataclass(frozen=True)
-class TrainingFlags(ModelFlags):
+class TrainingFlags(DeviceFlags, ModelFlags):
     """Devices, checkpoints, curves: what does not depend on the task."""
 
     output_dir: str = flag(
@@ -69,6 +70,12 @@ class TrainingFlags(ModelFlags):
     )
     num_gpus: int = flag(
         None, "How many GPUs (of each worker). Without it: all.", least=1, most=MOST_DEVICES
+    )
+    all_reduce: str = flag(
+        "auto",
+        "How gradients are added up over the devices. auto: by NCCL between GPUs. ring: without "
+        "NCCL, by gRPC connections between workers, by copies within a machine.",
+        choices=("auto", "nccl", "ring"),
     )
     gradient_accumulation_steps: int = flag(
         1,
