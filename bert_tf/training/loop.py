@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
+from bert_common.background import Background
 from bert_tf.checkpoint_files import BEST_FOLDER
 from bert_tf.summaries.profile import Profile
 from bert_tf.summaries.reporter import NO_ILLUSTRATIONS, Reporter
@@ -18,7 +19,7 @@ from bert_tf.training.interruptions.lost_folder import make_again
 from bert_tf.training.interruptions.nonfinite_steps import SkippedSteps
 from bert_tf.training.interruptions.out_of_memory import explain_out_of_memory
 from bert_tf.training.interruptions.signals import StopRequest
-from bert_tf.training.state import BestCheckpoint, TrainingState, save
+from bert_tf.training.state import BestCheckpoint, TrainingState, start_saving
 from bert_tf.training.step import StepConfig, TrainingStep
 from bert_tf.training.xla import compiled_by_all
 
@@ -83,6 +84,7 @@ def train(
         StopRequest() as stop,
         explain_out_of_memory(*memory_advice(config), config.output_dir),
         name_damaged_record(data),
+        Background() as background,
         Profile(config.output_dir, *(config.profile_steps if chief else (0, 0))) as profile,
         Reporter(
             config.output_dir,
@@ -114,6 +116,7 @@ def train(
             describe=describe,
             skipped_steps=SkippedSteps(state, data, config, chief),
             best=best,
+            background=background,
         )
         training.make_up_evaluation()
         stop.nothing_to_save = True  # until XLA has compiled the step, which takes minutes
@@ -136,6 +139,7 @@ class _Training:
     describe: Callable | None
     skipped_steps: SkippedSteps
     best: BestCheckpoint | None
+    background: Background  # writes checkpoints
     evaluation_compiled: bool = False  # whether the first evaluation is over
 
     def run(self, run_steps, profile, alone):
@@ -191,6 +195,7 @@ class _Training:
         """Evaluates; saves before the first time, so that no signal waits for XLA to compile."""
         if not self.evaluation_compiled and not self.stop.nothing_to_save:
             self.save()
+            self.background.wait()
             self.stop.nothing_to_save = True
         results = self.evaluator.run()
         illustrations = self.evaluator.illustrations() if self.chief else NO_ILLUSTRATIONS
@@ -203,8 +208,8 @@ class _Training:
     def save(self):
         """Writes the curves' next point and a checkpoint."""
         self.reporter.flush(self.state.step)
-        if self.chief:
-            save(self.state, self.config)
+        if self.chief:  # training continues while the copy is written
+            self.background.start(start_saving(self.state, self.config))
         self.reporter.restart_clock()
 
     def restore_folder(self):

@@ -20,7 +20,7 @@ from bert_tf.checkpoint import (
     google_variables,
     load_training_state,
     save_google_checkpoint,
-    save_training_state,
+    training_arrays,
     write_arrays,
 )
 from bert_tf.checkpoint_files import (
@@ -178,7 +178,7 @@ def test_training_continues_exactly_where_it_was(tmp_path):
         run(i)
     prefix = checkpoint_path(tmp_path, 3)
     counters = {"skipped_steps": 2, "loss_scale": np.float32(64), "loss_scale_good_steps": 1}
-    save_training_state(prefix, model, optimizer, 3, counters)
+    write_arrays(prefix, training_arrays(model, optimizer, 3, counters))
     other = tiny_model(dropout=0.1, **ONE_LAYER)
     other_optimizer = make_optimizer("adamw", other)
     assert load_training_state(prefix, other, other_optimizer) == (3, counters)

@@ -33,24 +33,27 @@ def test_a_kill_beside_an_evaluation_loses_none(job, monkeypatch):
     flags |= {"eval_input_file": held_out, "save_summary_steps": 2, "xla": "off"}
 
     def killed(calls, before):
-        """A `save` that is killed at a call: before the checkpoint is there, or after."""
+        """Saving that is killed at a call: before the checkpoint is there, or after."""
         counter = itertools.count(1)
 
         def save_or_die(*arguments):
             last = next(counter) == calls
-            if not (last and before):
-                save(*arguments)
-            if last:
+            if last and before:
                 raise Killed
+            write = start_saving(*arguments)
+            if last:
+                write()
+                raise Killed
+            return write
 
         return save_or_die
 
-    save = training.save
+    start_saving = training.start_saving
     for calls, before in ((1, True), (1, False), (1, True)):
-        monkeypatch.setattr(training, "save", killed(calls, before))
+        monkeypatch.setattr(training, "start_saving", killed(calls, before))
         with pytest.raises(Killed):
             job.run(**flags)
-    monkeypatch.setattr(training, "save", save)
+    monkeypatch.setattr(training, "start_saving", start_saving)
     assert job.run(**flags) == 0
     assert [step for step, _ in curves(job.output / "eval")["loss/masked_lm"]] == [2, 4, 6, 8]
     assert [step for step, _ in curves(job.output)["loss/masked_lm"]] == [2, 4, 6, 8]
