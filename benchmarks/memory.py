@@ -93,22 +93,22 @@ def largest_fitted(memories, limit):
 def search(task, length, limit, steps, verify):
     """A row of the search's table, without its first columns."""
     first = max(1, FIRST_TOKENS // length)
-    found = {batch: measure(task, length, batch, steps) for batch in (first, 2 * first, 4 * first)}
-    memories = {batch: memory for batch, (memory, _) in found.items()}
+    measured = {n: measure(task, length, n, steps) for n in (first, 2 * first, 4 * first)}
+    memories = {batch: memory for batch, (memory, _) in measured.items()}
     a, b, residual = fit(memories)
     answer = largest_fitted(memories, limit)
     memory, seconds = "not run", "not run"
     if verify and answer:
         for _ in range(ATTEMPTS):
             tried = largest_fitted(memories, limit)
-            if not tried or tried in found:
+            if not tried or tried in measured:
                 break
-            found[tried] = measure(task, length, tried, steps)
+            measured[tried] = measure(task, length, tried, steps)
             # A batch for which there was no memory cannot be fitted.
-            memories[tried] = min(found[tried][0], 2 * limit)
-        answer = max((batch for batch, (value, _) in found.items() if value <= limit), default=0)
+            memories[tried] = min(measured[tried][0], 2 * limit)
+        answer = max((batch for batch, (value, _) in measured.items() if value <= limit), default=0)
         if answer:
-            memory, seconds = (f"{number:.3g}" for number in found[answer])
+            memory, seconds = (f"{number:.3g}" for number in measured[answer])
     google = GOOGLE_BATCHES.get(length, "") if task["model"] == "bert" else ""
     line = f"{a:.2f} {b:+.4f} * batch"
     answer = "unknown" if answer is None else str(answer)

@@ -1,4 +1,4 @@
-"""Estimates the memory that training takes before it begins."""
+"""Estimates, before training starts, how much memory it will need."""
 
 import bisect
 

@@ -70,7 +70,7 @@ class RecordsEvaluator:
         files: TFRecord files.
         record_format: their `RecordFormat`.
         batch_size: records of a batch, over all devices.
-        max_batches: stop after so many.
+        max_batches: the number of batches after which to stop.
         tokenizer: that of the records, for the masked words that TensorBoard shows; None for none,
             or for a model that predicts no masked words.
 

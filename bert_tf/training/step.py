@@ -3,8 +3,9 @@
     loop                    some steps without returning to Python between them
       _distributed_step     a global batch: chooses the compiled length
         _bucketed_step      cuts the batch to that length, runs every replica
-          _replica_step     a replica's part: reduces sums and gradients, clips, updates
+          _replica_step     a replica's part: reduces sums and gradients, clips them
             _accumulate     forward and backward over its microbatches -> _microbatch, one of them
+            _update         changes the weights on every device, by _apply_gradients
 
 `_accumulate` is one XLA computation on every replica: plain tensors in, plain tensors out, no
 variable captured. Sums, not means, leave it; they are added up over the replicas, then the gradient
@@ -164,7 +165,7 @@ class TrainingStep:
         replicas = context.num_replicas_in_sync
         counts |= {name: tf.identity(value) / replicas for name, value in worker_metrics.items()}
         counts = all_reduce(context, counts)
-        divisors = objective.denominators({name: counts.pop(name) for name in weights})
+        denominators = objective.denominators({name: counts.pop(name) for name in weights})
         scale = tf.constant(1.0, self.dtype)
         if self.loss_scale is not None:
             scale = tf.convert_to_tensor(self.loss_scale.scale)
@@ -172,13 +173,13 @@ class TrainingStep:
             [v.value for v in self.weights],
             self._seeds(step, context.replica_id_in_sync_group),
             batch,
-            divisors,
+            denominators,
             scale,
         )
         # A weight that the loss does not depend on has no gradient: neither update nor decay.
         used = [i for i, gradient in enumerate(gradients) if gradient is not None]
         sums, gradients = all_reduce(context, (sums, [gradients[i] for i in used]))
-        loss = total_loss(sums, divisors)
+        loss = total_loss(sums, denominators)
         norm = tf.linalg.global_norm(gradients) / scale
         # After the reduction, so that all replicas decide alike.
         finite = tf.math.is_finite(loss) & tf.math.is_finite(norm)
@@ -195,14 +196,14 @@ class TrainingStep:
         }
         return metrics if self.loss_scale is None else {**metrics, "loss_scale": scale}
 
-    def _accumulate(self, weights, seeds, batch, divisors, scale):
+    def _accumulate(self, weights, seeds, batch, denominators, scale):
         """The loss sums of this replica's part of the batch, and its part of the gradient.
 
         Args:
             weights: a tensor for each variable of `self.weights`.
             seeds: [microbatches, dropout layers, 2] uint32.
             batch: this replica's features.
-            divisors: what `Objective.denominators` returns for the global batch.
+            denominators: what `Objective.denominators` returns for the global batch.
             scale: what the loss, and with it the gradient, is multiplied by.
 
         Returns:
@@ -210,17 +211,17 @@ class TrainingStep:
         """
         count = self.config.gradient_accumulation_steps
         if count == 1:
-            return self._microbatch(weights, seeds[0], batch, divisors, scale)
+            return self._microbatch(weights, seeds[0], batch, denominators, scale)
         split = {k: tf.reshape(v, [count, -1, *v.shape[1:]]) for k, v in batch.items()}
         losses = self.model.objective.losses
         zero = tf.zeros([], self.dtype)
-        sums = {f"{name}_{part}": zero for name in divisors for part in losses[name].sums}
+        sums = {f"{name}_{part}": zero for name in denominators for part in losses[name].sums}
         gradients, has_gradient = [tf.zeros_like(w) for w in weights], []
 
         def add_microbatch(i, sums, gradients):
             microbatch = {k: v[i] for k, v in split.items()}
             new_sums, new_gradients = self._microbatch(
-                weights, seeds[i], microbatch, divisors, scale
+                weights, seeds[i], microbatch, denominators, scale
             )
             has_gradient[:] = [new is not None for new in new_gradients]
             sums = {name: total + new_sums[name] for name, total in sums.items()}
@@ -233,7 +234,7 @@ class TrainingStep:
         pairs = zip(gradients, has_gradient, strict=True)
         return sums, [gradient if used else None for gradient, used in pairs]
 
-    def _microbatch(self, weights, seeds, batch, divisors, scale):
+    def _microbatch(self, weights, seeds, batch, denominators, scale):
         """The loss sums of some examples, and their part of the gradient.
 
         The model itself is called, not `stateless_call`, which would not pass `training` on to
@@ -248,7 +249,7 @@ class TrainingStep:
                 run_block = functools.partial(recompute_block, scope)
             outputs = self.model(batch, training=True, run_block=run_block)
             sums = self.model.objective.loss_sums(outputs, batch)
-            loss = total_loss(sums, divisors) * scale
+            loss = total_loss(sums, denominators) * scale
         gradients = tape.gradient(loss, weights)
         # convert_to_tensor makes the gradient of a gathered table dense.
         return sums, [None if g is None else tf.convert_to_tensor(g) for g in gradients]
@@ -280,8 +281,9 @@ class TrainingStep:
         def update():
             variables = [self.weights[i] for i in used]
             decayed = tuple(self.optimizer.is_decayed(v) for v in variables)
-            slots = zip(*(self.optimizer.slot_variables(v) for v in variables), strict=True)
-            by_slot = [[slot.value for slot in row] for row in slots]
+            # For each slot the list of its variables, in the order of the weights.
+            rows = [self.optimizer.slot_variables(v) for v in variables]
+            by_slot = [[row[i].value for row in rows] for i in range(len(self.optimizer.slots))]
             values = ([v.value for v in variables], by_slot, gradients, rate, factor)
             for device_values in _by_device(strategy, values):
                 with tf.device(device_values[0][0].device):

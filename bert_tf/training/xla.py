@@ -99,8 +99,8 @@ class Compiled:
         reason = next((line for line in lines if "XLA" in line), lines[0])[:200]
         if self.xla == "on":
             raise InputError(
-                f"--xla=on needs what XLA can compile, {self.what} too (--xla=auto continues "
-                f"without). Received: {reason}"
+                f"--xla=on requires that XLA can compile {self.what} (--xla=auto falls back to "
+                f"running without XLA). Received: {reason}"
             ) from None
         warnings.warn(
             f"XLA cannot compile {self.what} here, so it runs without: {reason}", stacklevel=3

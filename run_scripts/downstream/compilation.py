@@ -4,7 +4,7 @@ import math
 
 import tensorflow as tf
 
-from bert_tf.input.length_buckets import WINDOW, compiling_positions
+from bert_tf.input.length_buckets import WINDOW, compilation_cost_in_positions
 from finetuning.examples import UNSORTED_WINDOWS, choose_boundaries
 
 # The share of a step's time that XLA saves, roughly.
@@ -32,7 +32,7 @@ def compiling_cost(values, config, task, split, counts):
         batches = evaluations * math.ceil(counts[split] / size)
     rows = size * task.rows  # one example of multiple choice is several rows
     device = "GPU" if tf.config.list_physical_devices("GPU") else "CPU"
-    return compiling_positions(config.hidden_size, rows, device) / max(1, batches)
+    return compilation_cost_in_positions(config.hidden_size, rows, device) / max(1, batches)
 
 
 def _updates(values, counts):

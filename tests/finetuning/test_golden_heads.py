@@ -41,8 +41,8 @@ def google_batch(folder):
 def loss_of(model, batch):
     """The loss as a training step forms it."""
     objective = model.objective
-    divisors = objective.denominators(objective.weight_sums(batch))
-    return total_loss(objective.loss_sums(model(batch), batch), divisors)
+    denominators = objective.denominators(objective.weight_sums(batch))
+    return total_loss(objective.loss_sums(model(batch), batch), denominators)
 
 
 @pytest.fixture(scope="module", params=(*CLASSIFIERS, REGRESSION))

@@ -41,9 +41,9 @@ def files_of_all_lengths(folder, record_format=FORMAT):
     return make_files(folder, COUNTS, record_format, change=change)
 
 
-def plan_of(files, boundaries=BOUNDARIES, record_format=FORMAT, batch=BATCH, begins=(0, 0)):
+def plan_of(files, boundaries=BOUNDARIES, record_format=FORMAT, batch=BATCH, start=(0, 0)):
     examples = sum(COUNTS)
-    return BatchPlan(files, record_format, CONFIG, examples, batch, 1, boundaries, begins)
+    return BatchPlan(files, record_format, CONFIG, examples, batch, 1, boundaries, start)
 
 
 def dataset(files, *arguments, start_step=0, shard=None, **options):
@@ -112,20 +112,20 @@ def test_workers_share_the_global_batch(tmp_path, count, replicas):
     assert_same_batches(found, expected)
 
 
-@pytest.mark.parametrize("step, begins", ((0, (0, 0)), (20, (0, 0)), (25, (7, 31))))
-def test_the_records_of_a_step_are_known(tmp_path, step, begins):
+@pytest.mark.parametrize("step, start", ((0, (0, 0)), (20, (0, 0)), (25, (7, 31))))
+def test_the_records_of_a_step_are_known(tmp_path, step, start):
     files = files_of_all_lengths(tmp_path)
     first = dict(zip(files, np.cumsum((0, *COUNTS)), strict=False))
-    found = step_records(plan_of(files, begins=begins), step)
+    found = step_records(plan_of(files, start=start), step)
     numbers = [int(first[path] + number - 1) % 60 for path, number in found]
-    assert [numbers] == ids(take(dataset(files, start_step=step, begins=begins), 1))
+    assert [numbers] == ids(take(dataset(files, start_step=step, start=start), 1))
 
 
 def test_windows_begin_where_the_order_does(tmp_path):
     """Another batch size than before: the first window has the examples after those seen."""
     files = files_of_all_lengths(tmp_path)
     plain = dataset(files, (), batch=1, start_step=31)
-    window = ids(take(dataset(files, start_step=7, begins=(7, 31)), WINDOW))
+    window = ids(take(dataset(files, start_step=7, start=(7, 31)), WINDOW))
     expected = ids(take(plain, WINDOW * BATCH))
     assert sorted(sum(window, [])) == sorted(sum(expected, []))
 

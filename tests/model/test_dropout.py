@@ -92,8 +92,8 @@ def test_parts_draw_their_own_masks():
     def loss(step, seeds, batch):
         weights = [v.value for v in step.weights]
         objective = step.model.objective
-        divisors = objective.denominators(objective.weight_sums(twice))
-        sums, _ = step.forward_backward(weights, seeds, batch, divisors, tf.constant(1.0))
+        denominators = objective.denominators(objective.weight_sums(twice))
+        sums, _ = step.forward_backward(weights, seeds, batch, denominators, tf.constant(1.0))
         return float(sums["masked_lm_loss"])
 
     first, second = (loss(one, seeds[i : i + 1], tensors(halves[i])) for i in range(2))

@@ -94,9 +94,9 @@ class SkippedSteps:
     def _check_scale(self, step, row):
         if row["loss_scale"] <= MINIMUM_SCALE:
             raise InputError(
-                "float16 needs gradients that fit it at a loss scale above "
-                f"{MINIMUM_SCALE:g} (--precision=bfloat16 needs none; a lower --learning_rate may "
-                f"help). Received: gradient norm {row['gradient_norm']:.4g} at loss scale "
+                f"float16 gradients must be finite at a loss scale above {MINIMUM_SCALE:g} "
+                "(--precision=bfloat16 needs no loss scale; a lower --learning_rate may help). "
+                f"Received: gradient norm {row['gradient_norm']:.4g} at loss scale "
                 f"{row['loss_scale']:g}, step {step}"
             )
 
@@ -104,9 +104,9 @@ class SkippedSteps:
         self.skipped_in_a_row += 1
         if self.skipped_in_a_row > self.config.max_bad_steps:
             raise InputError(
-                "loss and gradient must be finite, but for at most --max_bad_steps="
-                f"{self.config.max_bad_steps} steps in a row (a lower --learning_rate or a longer "
-                "--num_warmup_steps may help; earlier checkpoints are kept). Received: loss "
+                "loss and gradient may be non-finite in at most --max_bad_steps="
+                f"{self.config.max_bad_steps} consecutive steps (a lower --learning_rate or a "
+                "longer --num_warmup_steps may help; earlier checkpoints are kept). Received: loss "
                 f"{row['loss']:.4g}, gradient norm {row['gradient_norm']:.4g} at step {step}, "
                 f"learning rate {row['learning_rate']:.3g}"
             )

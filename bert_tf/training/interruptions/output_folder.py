@@ -1,4 +1,4 @@
-"""Locks the folder that a training writes to, and makes it again after it was removed."""
+"""Locks the output folder of a training run, and recreates it if it was removed."""
 
 import contextlib
 import os
@@ -47,8 +47,8 @@ class TrainingFolder:
     def __exit__(self, *_):
         self._lock.close()
 
-    def make_again(self):
-        """Makes and locks the folder after it was removed or renamed.
+    def recreate(self):
+        """Recreates and locks the folder after it was removed or renamed.
 
         Raises:
             InputError: another training has begun in a folder of that name.
