@@ -2,7 +2,6 @@
 
     python benchmarks/memory.py --length=128 --batch=8 --recompute=none,block
     python benchmarks/memory.py --search --limit-gib=12 --verify --recompute=block
-
     python benchmarks/memory.py --estimate --limit-gib=12                    runs nothing
 
 Every measurement runs some steps in a fresh process and reports its peak of memory (of the GPU's if
@@ -12,6 +11,7 @@ run too, and the result is the largest batch that did fit. The estimate is that 
 `bert_tf.memory_estimate`, which run_pretraining prints before it trains.
 """
 
+import bisect
 import dataclasses
 import math
 
@@ -27,7 +27,7 @@ from common import (
     whole_numbers,
 )
 
-from bert_tf.memory_estimate import GIB, largest_batch
+from bert_tf.memory_estimate import GIB, estimate_bytes
 
 # google-research/bert README, "Out-of-memory issues": the largest batches of BERT-base on a GPU
 # with 12 GB, fine-tuning with Adam (no logits over the vocabulary, unlike here).
@@ -39,6 +39,9 @@ MASKED_SHARE = 0.15
 # The smallest batch of a search has about this many tokens, the largest four times as many: enough
 # for the memory of activations to show beside that of weights.
 FIRST_TOKENS = 512
+
+# The upper end of the estimate's search for the largest batch: no device holds this many examples.
+MAX_BATCH = 2**20
 
 # How many batches --verify may run: a fit from small batches can be off by one or two.
 ATTEMPTS = 4
@@ -115,6 +118,15 @@ def search(task, length, limit, steps, verify):
     return [line, f"{residual:.3f}", answer, memory, seconds, str(google)]
 
 
+def largest_batch(limit, config, length, predictions, precision="float32", recompute="none"):
+    """The largest batch estimated to fit into `limit` bytes; the rest as for `estimate_bytes`."""
+    return bisect.bisect_right(
+        range(1, MAX_BATCH),
+        limit,
+        key=lambda batch: estimate_bytes(config, batch, length, predictions, precision, recompute),
+    )
+
+
 def estimated_rows(lengths, config, limit):
     """Yields for each length the largest batches that are estimated to fit."""
     for length in lengths:
@@ -147,8 +159,7 @@ def main():
         print(f"The largest batch in {arguments.limit_gib:g} GiB, estimated:\n")
         print_table(ESTIMATE_HEADINGS, estimated_rows(lengths, config, arguments.limit_gib))
         return
-    task = {"model": arguments.model, "config": dataclasses.asdict(config)}
-    task["xla"] = arguments.xla
+    task = {"model": arguments.model, "config": dataclasses.asdict(config), "xla": arguments.xla}
     if arguments.search:
         print(f"The largest batch in {arguments.limit_gib:g} GiB:\n")
     print_table(SEARCH_HEADINGS if arguments.search else HEADINGS, measured_rows(arguments, task))

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from bert_common.errors import InputError
+from bert_common.folders import read_bytes
 from bert_common.progress import progress
 from create_pretraining_data.instances.pairs import truncated_lengths
-from tokenization.vocabulary import read_bytes
 
 # As google-research/bert extract_features.py: the last " ||| " of a line separates two sentences.
 _PAIR = re.compile(r"(.*) \|\|\| (.*)")

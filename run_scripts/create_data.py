@@ -153,7 +153,7 @@ def choose_engine(flags, plan, tokenizer):
         return spark_engine.start_executors(plan, tokenizer, flags.spark_master), "Spark"
     cores = flags.num_workers or available_cores()
     workers = max(1, min(cores, len(plan.chunks)))
-    engine = start_workers(plan, tokenizer, workers, FEWER_WORKERS, PRELOADED)
+    engine = start_workers((plan, tokenizer), workers, FEWER_WORKERS, PRELOADED)
     return engine, f"{workers} worker{'s' * (workers > 1)}"
 
 

@@ -14,6 +14,7 @@ import warnings
 
 from bert_common.atomic_write import atomic_write
 from bert_common.errors import InputError
+from bert_common.folders import read_bytes
 from bert_common.json_text import read_json
 from bert_tf.checkpoint_files import (
     BEST_FOLDER,
@@ -25,7 +26,6 @@ from bert_tf.checkpoint_files import (
 from run_scripts.flags.tokenizer import TokenizerFlags, source_of
 from tokenization import save_tokenizer
 from tokenization.loading import CONFIG_FILE
-from tokenization.vocabulary import read_bytes
 
 # Where a fine-tuned model's folder records its task flags.
 SETTINGS_FILE = "finetuning.json"

@@ -6,12 +6,12 @@ from pathlib import Path
 
 from bert_common.atomic_write import atomic_write
 from bert_common.errors import InputError
+from bert_common.folders import read_bytes
 from bert_common.json_text import read_json
 from tokenization.korean import KoreanTokenizer
 from tokenization.options import check_options
 from tokenization.reference_api import FullTokenizer
 from tokenization.sentencepiece import SentencePieceTokenizer
-from tokenization.vocabulary import read_bytes
 
 CONFIG_FILE = "tokenizer_config.json"
 

@@ -6,12 +6,12 @@ import unicodedata
 from itertools import accumulate
 
 from bert_common.errors import InputError
+from bert_common.folders import read_bytes
 from tokenization.base import TokenizerInterface
 from tokenization.characters import is_punctuation
 from tokenization.normalization import CharacterMap
 from tokenization.offsets import AlignedText
 from tokenization.options import SentencePieceTokenizerOptions
-from tokenization.vocabulary import read_bytes
 
 WORD_START = "\u2581"  # "▁", how SentencePiece spells the space before a word
 

@@ -5,25 +5,12 @@ import re
 import warnings
 
 from bert_common.errors import InputError
+from bert_common.folders import read_bytes
 
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 # The number of lines of each kind that a warning names: enough to find the cause, in one line.
 LINES_NAMED = 5
-
-
-def read_bytes(path: str | os.PathLike) -> bytes:
-    """Returns a file's contents; raises InputError if it is missing, unreadable or empty."""
-    try:
-        with open(path, "rb") as file:
-            content = file.read()
-    except OSError as error:
-        raise InputError(
-            f"File must exist and be readable. Received: {os.fspath(path)} ({error.strerror})"
-        ) from error
-    if not content:
-        raise InputError(f"File must not be empty. Received: {os.fspath(path)} (0 bytes)")
-    return content
 
 
 def load_vocabulary(path: str | os.PathLike) -> tuple[dict[str, int], bytes]:

@@ -174,6 +174,7 @@ def as_shown(value):
 def write_results(directory, results):
     """Writes eval_results.txt as google-research/bert does: sorted "name = value" lines."""
     path = os.path.join(directory, RESULTS_FILE)
+    # Not `atomic_write`: a full disk must raise OSError here, as for a checkpoint.
     temporary = f"{path}.tmp-{os.getpid()}"
     with open(temporary, "w", encoding="utf-8") as file:
         file.writelines(f"{name} = {results[name]}\n" for name in sorted(results))

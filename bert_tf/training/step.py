@@ -219,10 +219,8 @@ class TrainingStep:
         gradients, has_gradient = [tf.zeros_like(w) for w in weights], []
 
         def add_microbatch(i, sums, gradients):
-            microbatch = {k: v[i] for k, v in split.items()}
-            new_sums, new_gradients = self._microbatch(
-                weights, seeds[i], microbatch, denominators, scale
-            )
+            part = {k: v[i] for k, v in split.items()}
+            new_sums, new_gradients = self._microbatch(weights, seeds[i], part, denominators, scale)
             has_gradient[:] = [new is not None for new in new_gradients]
             sums = {name: total + new_sums[name] for name, total in sums.items()}
             pairs = zip(gradients, new_gradients, strict=True)
@@ -273,7 +271,6 @@ class TrainingStep:
 
         Args:
             used: the indices in `self.weights` of those that have a gradient.
-            strategy: the strategy.
             gradients, rate, factor, finite: what `_replica_step` computed, equal on all replicas.
         """
         finite = local_values(strategy, finite)[0]  # one tensor, not one per replica

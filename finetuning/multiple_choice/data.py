@@ -11,11 +11,11 @@ from typing import NamedTuple
 import numpy as np
 
 from bert_common.errors import InputError
+from bert_common.folders import read_bytes
 from bert_common.json_text import read_json
 from finetuning.inputs import InputRow, pad_rows
 from finetuning.question_answering.windows import encode_groups
 from finetuning.readers import check_object, json_field, shortened
-from tokenization.vocabulary import read_bytes
 
 # The folders of each of RACE's splits: the examinations of middle and of high schools.
 RACE_LEVELS = ("middle", "high")

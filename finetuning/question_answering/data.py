@@ -4,9 +4,9 @@ import dataclasses
 from typing import NamedTuple
 
 from bert_common.errors import InputError
+from bert_common.folders import read_bytes
 from bert_common.json_text import read_json
 from finetuning.readers import json_field, shortened
-from tokenization.vocabulary import read_bytes
 
 
 class Answer(NamedTuple):

@@ -101,7 +101,7 @@ def encode_groups(encode, groups, limit, tokenizer, workers=None):
     workers = workers or min(available_cores(), 1 + len(groups) // CONTEXTS_PER_WORKER)
     workers = min(workers, len(tasks))
     with (
-        start_workers((tasks, limit), tokenizer, workers, FEWER_CORES, (__name__,)) as run,
+        start_workers(((tasks, limit), tokenizer), workers, FEWER_CORES, (__name__,)) as run,
         progress("encoding", len(groups), "contexts") as bar,
     ):
         done = {}

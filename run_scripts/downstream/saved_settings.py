@@ -4,6 +4,7 @@ import dataclasses
 import os
 
 from bert_common.errors import InputError
+from bert_common.folders import read_bytes
 from bert_common.json_text import read_json
 from bert_tf.checkpoint_files import latest_checkpoint
 from run_scripts.flags.declaration import PerModel, value_type
@@ -15,7 +16,6 @@ from run_scripts.model_folder import (
     find_folder,
     folder_of,
 )
-from tokenization.vocabulary import read_bytes
 
 
 def fill_in_saved_model(given, task_flags, changeable):

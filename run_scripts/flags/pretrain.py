@@ -5,6 +5,7 @@ import hashlib
 import warnings
 
 from bert_common.errors import InputError
+from bert_common.folders import read_bytes
 from bert_tf.checkpoint_files import latest_checkpoint
 from create_pretraining_data.records.metadata import read_sidecar, sidecar_path, tokenizer_beside
 from run_scripts.flags.declaration import PerModel, flag
@@ -19,7 +20,7 @@ from run_scripts.flags.training import (
 )
 from run_scripts.model_folder import check_table, find_tokenizer
 from tokenization import load_tokenizer
-from tokenization.vocabulary import load_vocabulary, read_bytes
+from tokenization.vocabulary import load_vocabulary
 
 
 @dataclasses.dataclass(frozen=True)

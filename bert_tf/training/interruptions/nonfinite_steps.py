@@ -86,6 +86,7 @@ class SkippedSteps:
             return
         with open(self.path, "rb") as file:
             lines = [line for line in file if line.endswith(b"\n")]
+        # Not `atomic_write`, which raises InputError: files of a training raise OSError.
         temporary = f"{self.path}.tmp-{os.getpid()}"
         with open(temporary, "wb") as file:
             file.writelines(line for line in lines if _step_of(line) <= self.state.step)
