@@ -135,7 +135,7 @@ def test_a_killed_worker_ends_the_other_which_says_why(job, whole):
         print(f"noticed after {time.monotonic() - start:.1f} s")
         (line,) = spoken_lines(chief.stderr)
         assert line.startswith("error: another worker has stopped")
-        assert "start all workers again with the same command" in line
+        assert "restart all workers with the same command" in line
     assert list_checkpoints(job.output) == [4]
     (out, _), _ = train(job, "again")
     assert f"resuming from {job.output}/model.ckpt-4," in out
