@@ -12,8 +12,7 @@ import numpy as np
 
 from bert_common.errors import InputError
 from bert_common.json_text import read_json
-from finetuning.inputs import InputRow, pad_rows
-from finetuning.question_answering.windows import encode_groups
+from finetuning.inputs import InputRow, encode_groups, pad_rows
 from finetuning.readers import check_object, json_field, shortened
 from tokenization.vocabulary import read_bytes
 

@@ -12,7 +12,7 @@ from keras import ops
 from bert_tf.encoder import EncoderModel
 from bert_tf.layers import call_block
 from bert_tf.objective import Objective
-from finetuning.classification.head import (
+from finetuning.heads import (
     CLASSIFICATION_LOSSES,
     DROPOUT,
     GOOGLE_NAMES,

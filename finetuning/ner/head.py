@@ -13,7 +13,7 @@ from keras import ops
 from bert_tf.encoder import EncoderModel
 from bert_tf.layers import call_block
 from bert_tf.objective import Loss, Objective
-from finetuning.classification.head import (
+from finetuning.heads import (
     DROPOUT,
     GOOGLE_NAMES,
     ProjectionHead,

@@ -12,8 +12,8 @@ from bert_common.atomic_write import atomic_write
 from bert_common.progress import with_progress
 from bert_tf.summaries.markdown import as_markdown_table
 from bert_tf.summaries.reporter import Illustrations
-from finetuning.classification.head import DROPOUT
 from finetuning.examples import Examples
+from finetuning.heads import DROPOUT
 from finetuning.inputs import pad_rows
 from finetuning.metrics import entities, score_tags
 from finetuning.ner.data import NerDataset
