@@ -85,9 +85,7 @@ def test_packages_name_the_file_to_open_first(path):
     line = ast.get_docstring(ast.parse((ROOT / path).read_text(encoding="utf-8"))).splitlines()[0]
     match = re.search(r"; open (\S+) first(?:, then (.+))?\.$", line)
     names = [match[1], *re.split(", | and ", match[2] or "")]
-    assert [
-        name for name in names if name and not (ROOT / path.parent / f"{name}.py").exists()
-    ] == []
+    assert all((ROOT / path.parent / f"{name}.py").exists() for name in names if name)
 
 
 @pytest.mark.parametrize("path", MODULES, ids=str)
