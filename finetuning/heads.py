@@ -11,10 +11,7 @@ from bert_tf.objective import Loss
 from bert_tf.pretraining import cross_entropy
 
 # Our variables (paths below the model's own name) -> Google's.
-GOOGLE_NAMES = {
-    "head/output_weights": "output_weights",
-    "head/output_bias": "output_bias",
-}
+GOOGLE_NAMES = {"head/output_weights": "output_weights", "head/output_bias": "output_bias"}
 
 # As in both reference repositories, whatever the configuration's own rates are; also the
 # classifier's rate in table 14 of ALBERT's paper (the other rate there is the encoder's).

@@ -37,7 +37,6 @@ FEWER_CORES = "on fewer cores (taskset) it needs fewer processes and less memory
 # [CLS] A [SEP] B [SEP]: a shorter row has no room for a piece of a pair.
 SHORTEST = 3
 
-
 # The encoder's inputs, for which rows are padded.
 ROW_INPUTS = ("input_ids", "input_mask", "segment_ids")
 
@@ -139,7 +138,7 @@ def _join(tokenizer, first, other, max_length):
 
 
 def encode_groups(encode, groups, limit, tokenizer, workers=None):
-    """Encodes groups of texts in worker processes.
+    """Encodes groups of texts in worker processes; returns the lists of `encode`, concatenated.
 
     Args:
         encode: a task of `start_workers`, whose plan is (lists of groups, `limit`); returns a list.
@@ -148,9 +147,6 @@ def encode_groups(encode, groups, limit, tokenizer, workers=None):
         tokenizer: what `encode` tokenizes with.
         workers: how many processes share the work, which one does without starting another; None:
             chosen by the amount of work.
-
-    Returns:
-        The concatenated lists that `encode` returned, in order.
     """
     tasks = [groups[i : i + CONTEXTS_PER_TASK] for i in range(0, len(groups), CONTEXTS_PER_TASK)]
     workers = workers or min(available_cores(), 1 + len(groups) // CONTEXTS_PER_WORKER)

@@ -15,18 +15,8 @@ from keras import ops
 from bert_tf.encoder import EncoderModel
 from bert_tf.layers import call_block
 from bert_tf.objective import Loss, Objective
-from finetuning.heads import (
-    CLASSIFICATION_LOSSES,
-    DROPOUT,
-    GOOGLE_NAMES,
-    ProjectionHead,
-    classification_losses,
-    classification_sums,
-    concatenated_layers,
-    weighted_sums,
-)
+from finetuning import heads
 
-# The losses of the objective of regression, by name.
 REGRESSION_LOSSES = {
     "label": Loss(labels=("label_ids",), weights="label_weights", sums=("loss", "weight"))
 }
@@ -55,13 +45,13 @@ class SequenceClassifier(EncoderModel):
         logits = model({"input_ids": ids})["logits"]
     """
 
-    google_names = GOOGLE_NAMES
+    google_names = heads.GOOGLE_NAMES
 
     def __init__(
         self,
         encoder,
         classes,
-        dropout=DROPOUT,
+        dropout=heads.DROPOUT,
         *,
         multi_label=False,
         freeze_encoder=False,
@@ -75,17 +65,17 @@ class SequenceClassifier(EncoderModel):
         self.freeze_encoder = freeze_encoder
         self.feature_layers = tuple(feature_layers)
         width = self.config.hidden_size * max(1, len(self.feature_layers))
-        self.head = ProjectionHead(width, classes, dropout, self.dtype_policy, name="head")
+        self.head = heads.ProjectionHead(width, classes, dropout, self.dtype_policy, name="head")
         self.build()
 
     @property
     def objective(self):
         """Cross entropy; binary cross entropy if multi-label; squared error for regression."""
         if self.multi_label:
-            return Objective(CLASSIFICATION_LOSSES, multi_label_sums)
+            return Objective(heads.CLASSIFICATION_LOSSES, multi_label_sums)
         if self.classes == 1:
             return Objective(REGRESSION_LOSSES, regression_sums)
-        return Objective(CLASSIFICATION_LOSSES, classification_sums)
+        return Objective(heads.CLASSIFICATION_LOSSES, heads.classification_sums)
 
     def build(self, input_shape=None):
         self.head.build()
@@ -94,7 +84,7 @@ class SequenceClassifier(EncoderModel):
         """The training loss of every example, [B]."""
         if self.multi_label:
             return multi_label_losses(outputs, batch)
-        losses = regression_losses if self.classes == 1 else classification_losses
+        losses = regression_losses if self.classes == 1 else heads.classification_losses
         return losses(outputs, batch)
 
     def call(self, inputs, training=None, run_block=call_block):
@@ -110,7 +100,7 @@ class SequenceClassifier(EncoderModel):
         trained = training and not self.freeze_encoder
         encode = functools.partial(self.encoder, inputs, training=trained, run_block=run_block)
         if self.feature_layers:
-            layers = concatenated_layers(encode, self.feature_layers)  # [B, T, L * H]
+            layers = heads.concatenated_layers(encode, self.feature_layers)  # [B, T, L * H]
             mask = ops.cast(inputs["input_mask"], layers.dtype)[:, :, None]  # [B, T, 1]
             vectors = ops.sum(layers * mask, axis=1) / ops.sum(mask, axis=1)  # [B, L * H]
         else:
@@ -153,9 +143,9 @@ def multi_label_sums(outputs, batch):
     """`weighted_sums` of `multi_label_losses`; an example is correct if all its classes are."""
     right = ops.equal(outputs["logits"] > 0, batch["label_ids"] > 0)  # [B, C]
     losses = multi_label_losses(outputs, batch)
-    return weighted_sums("label", losses, batch["label_weights"], ops.all(right, axis=-1))
+    return heads.weighted_sums("label", losses, batch["label_weights"], ops.all(right, axis=-1))
 
 
 def regression_sums(outputs, batch):
     """`weighted_sums` of `regression_losses`, without "label_correct"."""
-    return weighted_sums("label", regression_losses(outputs, batch), batch["label_weights"])
+    return heads.weighted_sums("label", regression_losses(outputs, batch), batch["label_weights"])

@@ -112,7 +112,6 @@ UPWARD = {
     "def f():\n    import absl.flags": "absl.flags",
 }
 
-
 # Folder -> an import that points up in its own package, or out of the model's own files.
 INSIDE = {
     "bert_tf": "import bert_tf.input.pipeline",
