@@ -29,10 +29,10 @@ def read_bytes(path: str | os.PathLike) -> bytes:
             content = file.read()
     except OSError as error:
         raise InputError(
-            f"File must exist and be readable. Received: {os.fspath(path)} ({error.strerror})"
+            f"file must exist and be readable. Received: {os.fspath(path)} ({error.strerror})"
         ) from error
     if not content:
-        raise InputError(f"File must not be empty. Received: {os.fspath(path)} (0 bytes)")
+        raise InputError(f"file must not be empty. Received: {os.fspath(path)} (0 bytes)")
     return content
 
 

@@ -41,7 +41,7 @@ def load_tokenizer(directory: str | os.PathLike) -> Tokenizer:
     path = directory / CONFIG_FILE
     config = read_json(read_bytes(path), str(path))
     if not isinstance(config, dict):
-        raise InputError(f"File must hold a JSON object. Received: {path}: {config!r}")
+        raise InputError(f"file must hold a JSON object. Received: {path}: {config!r}")
     kind = config.pop("kind", None)
     if not isinstance(kind, str) or kind not in KINDS:
         raise InputError(f"{path}: kind must be one of {', '.join(KINDS)}. Received: {kind!r}")

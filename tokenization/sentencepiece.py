@@ -192,7 +192,7 @@ def _load_model(model_bytes: bytes, path):
         from sentencepiece import SentencePieceProcessor
     except ImportError as error:
         raise InputError(
-            "The sentencepiece library must be installed (pip install sentencepiece). "
+            "the sentencepiece library must be installed (pip install sentencepiece). "
             f"Received: {error}"
         ) from error
     model = SentencePieceProcessor()
@@ -200,7 +200,7 @@ def _load_model(model_bytes: bytes, path):
         model.LoadFromSerializedProto(model_bytes)
     except RuntimeError as error:
         raise InputError(
-            f"File must be a SentencePiece model. Received: {os.fspath(path)} "
+            f"file must be a SentencePiece model. Received: {os.fspath(path)} "
             f"({len(model_bytes)} bytes)"
         ) from error
     return model

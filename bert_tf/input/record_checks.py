@@ -190,6 +190,6 @@ def explain_failure(files, record_format, config):
 
 def _describe(corruption: Corruption):
     return (
-        f"{corruption.file} must be a whole TFRecord file. Received: a truncated or corrupted "
+        f"{corruption.file} must be a complete TFRecord file. Received: a truncated or corrupted "
         f"record after {corruption.good_records} good ones"
     )

@@ -11,11 +11,8 @@ from bert_tf.checkpoint import google_variables
 from bert_tf.objective import total_loss
 from bert_tf.optimization import AdamWeightDecay, WarmupPolynomialDecay
 from bert_tf.training.evaluation import EvaluationStep
-from finetuning.classification.head import (
-    SequenceClassifier,
-    classification_losses,
-    regression_losses,
-)
+from finetuning.classification.head import SequenceClassifier, regression_losses
+from finetuning.heads import classification_losses
 
 CLASSIFIERS = ("head_bert_classifier", "head_albert_classifier")
 REGRESSION = "head_albert_regression_stsb"

@@ -5,10 +5,10 @@ import dataclasses
 import numpy as np
 import pytest
 from record_files import (
+    DYNAMIC,
     FORMAT,
     LAYOUTS,
     PACKED,
-    UNMASKED,
     assert_same_batches,
     global_batches,
     make_files,
@@ -69,7 +69,7 @@ def take(dataset, count):
     return list(dataset.take(count).as_numpy_iterator())
 
 
-@pytest.mark.parametrize("record_format", (FORMAT, UNMASKED), ids=("masked", "unmasked"))
+@pytest.mark.parametrize("record_format", (FORMAT, DYNAMIC), ids=("masked", "unmasked"))
 def test_windows_share_their_records_out_by_length(tmp_path, record_format):
     files = files_of_all_lengths(tmp_path, record_format)
     found = take(dataset(files, record_format=record_format), 4 * WINDOW)
@@ -93,9 +93,9 @@ def test_windows_share_their_records_out_by_length(tmp_path, record_format):
 
 @pytest.mark.parametrize("start_step", (1, WINDOW - 1, WINDOW, 3 * WINDOW + 5))
 def test_the_order_continues_from_any_step(tmp_path, start_step):
-    files = files_of_all_lengths(tmp_path, UNMASKED)
-    whole = take(dataset(files, record_format=UNMASKED), start_step + 5)[start_step:]
-    rest = take(dataset(files, start_step=start_step, record_format=UNMASKED), 5)
+    files = files_of_all_lengths(tmp_path, DYNAMIC)
+    whole = take(dataset(files, record_format=DYNAMIC), start_step + 5)[start_step:]
+    rest = take(dataset(files, start_step=start_step, record_format=DYNAMIC), 5)
     assert_same_batches(rest, whole)
 
 

@@ -197,7 +197,7 @@ def broken(**changes):
 
 
 BROKEN = {
-    "twice": (broken(id="7-0"), "must be there once"),
+    "twice": (broken(id="7-0"), "the id must be unique"),
     "elsewhere": (broken(answers=[{"text": "zebra", "answer_start": 3}]), "must be in its text"),
     "version 2": (broken(answers=[], is_impossible=True), "without --version_2_with_negative"),
     "no answer": (broken(answers=[]), "must have an answer"),
@@ -273,7 +273,7 @@ def test_korquad(tmp_path):
 
 
 @dataclasses.dataclass
-class Window:
+class FakeContextWindow:
     """What `answer_positions` reads of one."""
 
     spans: np.ndarray
@@ -288,7 +288,7 @@ def test_answer_positions_is_in_the_window_or_at_cls(tmp_path):
     (window,), _ = make_windows([question], encoded, tokenizer, 16, 4)
     place = answer_positions(window, encoded[0], question)
     assert place == (known.start_position, known.end_position) != (0, 0)
-    half = Window(window.spans[:2], window.first)  # 서울 임종석
+    half = FakeContextWindow(window.spans[:2], window.first)  # 서울 임종석
     assert answer_positions(half, encoded[0], question) == (0, 0)
     assert answer_positions(window, encoded[0], question._replace(answers=())) == (0, 0)
     logits = np.zeros(16, np.float32)

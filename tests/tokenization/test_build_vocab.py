@@ -148,7 +148,7 @@ BAD = {
     "--compare must be given without --output_dir": ["--compare={folder}", "--output_dir={folder}"],
     "--compare must name a vocabulary": ["--compare=,"],
     "a vocabulary must be a folder": ["--compare={folder}"],
-    "File must exist": ["--compare={folder}/none.txt"],
+    "file must exist": ["--compare={folder}/none.txt"],
 }  # fmt: skip
 
 

@@ -9,7 +9,7 @@ import programs
 import pytest
 from paths import ROOT
 from programs import DROPOUT, NO_DROPOUT, PretrainingJob, arrays, assert_same, curves, spoken_lines
-from record_files import FORMAT, PACKED_UNMASKED, UNMASKED
+from record_files import DYNAMIC, FORMAT, PACKED_DYNAMIC
 from workers import start_workers, wait_for
 
 from bert_tf.checkpoint_files import list_checkpoints
@@ -82,7 +82,7 @@ def whole(tmp_path_factory):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "record_format, boundaries", ((FORMAT, None), (PACKED_UNMASKED, None), (UNMASKED, "8,12"))
+    "record_format, boundaries", ((FORMAT, None), (PACKED_DYNAMIC, None), (DYNAMIC, "8,12"))
 )
 def test_two_workers_are_as_one_device(tmp_path, record_format, boundaries):
     """The same weights, evaluation and export; the second worker prints and writes none."""
