@@ -50,7 +50,7 @@ def pretrain(given):
             run(job, session, folders.get(flags.output_dir))
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class PretrainingJob:
     """What the flags of a pre-training mean, checked as far as possible without TensorFlow."""
 
@@ -92,7 +92,15 @@ def make_job(given):
             "(--tokenizer_dir names one)"
         )
     check_checkpoints(flags)
-    return PretrainingJob(flags, model_type, config, files, eval_files, tokenizer, cluster)
+    return PretrainingJob(
+        flags=flags,
+        model_type=model_type,
+        config=config,
+        files=files,
+        eval_files=eval_files,
+        tokenizer=tokenizer,
+        cluster=cluster,
+    )
 
 
 def run(job, session, folder):
@@ -165,12 +173,7 @@ def build(job, session):
         power=flags.poly_power,
         start_warmup_step=flags.start_warmup_step,
     )
-
-    def make_model():
-        return PretrainingModel(session.make_encoder(job.model_type, job.config))
-
-    state = session.build(flags, make_model, schedule)
-    session.print(f"model: {job.config}")
+    state = session.build(job, PretrainingModel, schedule)
     allow_missing = tuple(filter(None, flags.allow_missing.split(",")))
     session.restore(state, flags, allow_missing=allow_missing)
     return state
@@ -245,21 +248,16 @@ def export(flags, session, state, describe_folder):
 def evaluate(job, session, state, evaluator, held_out):
     """Evaluates; writes and prints the results beside those of a trivial baseline."""
     from bert_tf.input.pipeline import most_frequent_share
-    from bert_tf.summaries.reporter import write_evaluation
-    from bert_tf.training.evaluation import write_results
 
     flags = job.flags
-    compiles = session.compilation.whole and evaluator.step.run.function is None
+    compiles = session.compilation.whole and not evaluator.compiled
     compiling = "; XLA compiles the model first" if compiles else ""
     session.print(f"evaluating on {evaluator.records:,} records{compiling}")
     results = {**evaluator.run(), "global_step": state.step}
     if not session.chief:
         return
-    if not (flags.do_train and flags.eval_input_file):  # else training has drawn this point
-        write_evaluation(flags.output_dir, results, state.step)
-    path = write_results(flags.output_dir, results)
-    session.print_results(results)
     batches = flags.eval_batch_size, flags.max_eval_steps
     share = most_frequent_share(held_out.files, held_out.record_format, job.config, *batches)
-    session.print(f"  (always predicting the most frequent masked piece: accuracy {share:.4f})")
-    session.print(f"written to {path}")
+    note = f"always predicting the most frequent masked piece: accuracy {share:.4f}"
+    drawn = flags.do_train and bool(flags.eval_input_file)  # training has drawn this point
+    session.report(flags.output_dir, results, note, draw=not drawn)

@@ -14,6 +14,7 @@ from bert_common.errors import InputError
 from bert_tf import BertModel
 from bert_tf.memory_estimate import memory_line
 from bert_tf.optimization import OPTIMIZERS
+from bert_tf.summaries.reporter import NO_ILLUSTRATIONS, write_evaluation
 from bert_tf.training.distribution import (
     barrier,
     check_agreement,
@@ -23,7 +24,7 @@ from bert_tf.training.distribution import (
     make_strategy,
     raise_together,
 )
-from bert_tf.training.evaluation import as_shown
+from bert_tf.training.evaluation import as_shown, write_results
 from bert_tf.training.interruptions.out_of_memory import MEMORY_REMEDIES, explain_out_of_memory
 from bert_tf.training.loop import TrainingConfig, train
 from bert_tf.training.mixed_precision import POLICIES, LossScale, choose_precision
@@ -83,11 +84,25 @@ class Session:
         if self.chief:
             print(line, flush=True)
 
-    def print_results(self, results):
-        """Prints results by name, in the chief alone."""
+    def report(self, directory, results, note, *, illustrations=NO_ILLUSTRATIONS, draw=True):
+        """Prints and writes the results of an evaluation, in the chief alone.
+
+        Args:
+            directory: the folder of eval_results.txt and of TensorBoard's event files.
+            results: name -> number, with "global_step".
+            note: a remark that is printed below them.
+            illustrations: the `Illustrations` for TensorBoard.
+            draw: whether to write event files.
+        """
+        if not self.chief:
+            return
         self.print("***** Eval results *****")
         for name in sorted(results):
             self.print(f"  {name} = {as_shown(results[name])}")
+        self.print(f"  ({note})")
+        if draw:
+            write_evaluation(directory, results, results["global_step"], illustrations)
+        self.print(f"written to {write_results(directory, results)}")
 
     def check_agreement(self, settings):
         """Refuses workers that differ in a setting: a dict of name -> number or text."""
@@ -116,24 +131,22 @@ class Session:
                 f"--gradient_accumulation_steps={parts}"
             )
 
-    def make_encoder(self, model_type, config):
-        """A new BERT or ALBERT that computes in the session's precision."""
-        return ENCODERS[model_type](config, dtype=POLICIES[self.precision])
-
-    def build(self, flags, make_model, schedule=None):
+    def build(self, job, add_head, schedule=None):
         """Builds a model with its optimizer: a `TrainingState` at step 0.
 
         Args:
-            flags: as for `open_session`.
-            make_model: a function without arguments that makes the model.
+            job: has `flags` as for `open_session`, `model_type` and the model's `config`.
+            add_head: a function of a new encoder that makes the model.
             schedule: the learning rate; None for a model that is not trained.
         """
-        keras.utils.set_random_seed(library_seed(flags))
+        keras.utils.set_random_seed(library_seed(job.flags))
         with self.strategy.scope():
-            model = make_model()
+            encoder = ENCODERS[job.model_type](job.config, dtype=POLICIES[self.precision])
+            model = add_head(encoder)
+            self.print(f"model: {job.config}")
             if schedule is None:
                 return TrainingState(model, None)
-            optimizer = OPTIMIZERS[flags.optimizer](schedule)
+            optimizer = OPTIMIZERS[job.flags.optimizer](schedule)
             optimizer.build(model.trainable_variables)
             loss_scale = LossScale() if self.precision == "float16" else None
             return TrainingState(model, optimizer, loss_scale)

@@ -225,19 +225,21 @@ def make_task(values, dataset, config, tokenizer):
             f"Received: {'a head with beams' if beams else type(tokenizer).__name__}"
         )
     return QuestionAnswering(
-        dataset,
-        tokenizer,
-        values.max_seq_length,
-        values.doc_stride,
-        values.max_query_length,
-        values.n_best_size,
-        values.max_answer_length,
-        values.null_score_diff_threshold,
-        beams,
-        values.train_feature_file or os.path.join(values.output_dir, "train_features.npz"),
-        values.predict_feature_file or os.path.join(values.output_dir, "predict_features.npz"),
-        values.dropout_prob,
-        values.google_answers,
+        dataset=dataset,
+        tokenizer=tokenizer,
+        max_length=values.max_seq_length,
+        doc_stride=values.doc_stride,
+        max_query_length=values.max_query_length,
+        n_best_size=values.n_best_size,
+        max_answer_length=values.max_answer_length,
+        threshold=values.null_score_diff_threshold,
+        beams=beams,
+        train_cache=values.train_feature_file
+        or os.path.join(values.output_dir, "train_features.npz"),
+        predict_cache=values.predict_feature_file
+        or os.path.join(values.output_dir, "predict_features.npz"),
+        dropout=values.dropout_prob,
+        google_answers=values.google_answers,
     )
 
 

@@ -15,8 +15,6 @@ from bert_tf import WarmupPolynomialDecay
 from bert_tf.checkpoint import load_google_checkpoint
 from bert_tf.checkpoint_files import BEST_FOLDER, latest_checkpoint, step_of
 from bert_tf.summaries.markdown import as_markdown_table
-from bert_tf.summaries.reporter import write_evaluation
-from bert_tf.training.evaluation import write_results
 from finetuning.evaluation import TaskEvaluator
 from finetuning.prediction import Predictor
 from finetuning.saved_models import export_classifier
@@ -171,13 +169,7 @@ class FineTuning:
         job, schedule = self.job, None
         if steps is not None:
             schedule = WarmupPolynomialDecay(job.flags.learning_rate, steps, warmup)
-
-        def make_model():
-            return self.task.make_model(self.session.make_encoder(job.model_type, job.config))
-
-        state = self.session.build(job.flags, make_model, schedule)
-        self.session.print(f"model: {job.config}")
-        return state
+        return self.session.build(job, self.task.make_model, schedule)
 
     def train(self, state, steps, predictor):
         """Trains to the last step; returns whether a signal ended it."""
@@ -243,11 +235,8 @@ class FineTuning:
                     for name, value in measured.items()
                     if name.startswith("eval_")
                 }
-        session.print_results(results)
-        session.print(f"  (eval: on {first}; baseline: the same prediction for every example)")
-        if session.chief:
-            write_evaluation(flags.output_dir, results, state.step, illustrations)
-            session.print(f"written to {write_results(flags.output_dir, results)}")
+        note = f"eval: on {first}; baseline: the same prediction for every example"
+        session.report(flags.output_dir, results, note, illustrations=illustrations)
         return results, outputs
 
     def predict(self, predictor, outputs):
