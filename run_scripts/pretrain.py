@@ -25,7 +25,7 @@ from run_scripts.flags.pretrain import (
     read_records_tokenizer,
 )
 from run_scripts.flags.training import check_length, choose_model_type, read_config
-from run_scripts.model_folder import add_trained_positions, describe, fill_in_model
+from run_scripts.model_folder import add_trained_positions, fill_in_model, write_model_files
 
 
 def main(argv=None):
@@ -42,11 +42,11 @@ def pretrain(given):
             make_writable(folder, f"--{name} must be a directory that can be written")
     shorten_lost_worker_errors(job.cluster)
     trained = [flags.output_dir] if flags.do_train else []
-    with training_folders(trained, job.cluster) as (folders, refusal):
+    with training_folders(trained, job.cluster) as (folders, refusal_reason):
         import_tensorflow()
         from run_scripts.session import open_session
 
-        with open_session(flags, flags.xla, job.cluster, refusal) as session:
+        with open_session(flags, flags.xla, job.cluster, refusal_reason) as session:
             run(job, session, folders.get(flags.output_dir))
 
 
@@ -121,18 +121,20 @@ def run(job, session, folder):
     records, held_out = load_records(job, session)
     source = latest_checkpoint(flags.output_dir) or flags.init_checkpoint
     state = build(job, session)
-    describe_folder = make_describe(job, state, source, records)
+    write_files = model_files_writer(job, state, source, records)
     if session.chief:
-        describe_folder(flags.output_dir)
+        write_files(flags.output_dir)
     evaluator = None
     if flags.do_eval or flags.eval_input_file:
         evaluator = make_evaluator(job, session, state, held_out)
     if flags.do_train:
         evaluated = evaluator if flags.eval_input_file else None
-        if train(job, session, state, records, evaluated, folder=folder, describe=describe_folder):
+        if train(
+            job, session, state, records, evaluated, folder=folder, write_model_files=write_files
+        ):
             return
     if flags.export_dir and session.chief:
-        export(flags, session, state, describe_folder)
+        export(flags, session, state, write_files)
     if flags.do_eval:
         evaluate(job, session, state, evaluator, held_out)
 
@@ -179,7 +181,7 @@ def build(job, session):
     return state
 
 
-def make_describe(job, state, source, records):
+def model_files_writer(job, state, source, records):
     """A function of a folder that writes configuration and tokenizer beside the checkpoints.
 
     Args:
@@ -193,7 +195,7 @@ def make_describe(job, state, source, records):
     trains = job.flags.do_train and state.step < job.flags.num_train_steps
     longest = longest_sequence(job.files, records.record_format) if trains else 0
     return functools.partial(
-        describe,
+        write_model_files,
         model_type=job.model_type,
         config=job.config,
         tokenizer=job.tokenizer,
@@ -236,12 +238,12 @@ def train(job, session, state, records, evaluator, **options):
     return session.train(state, records, config, workload, evaluator, texts=texts, **options)
 
 
-def export(flags, session, state, describe_folder):
+def export(flags, session, state, write_files):
     """Writes the weights alone into --export_dir."""
     from bert_tf.checkpoint import save_google_checkpoint
 
     save_google_checkpoint(state.model, os.path.join(flags.export_dir, EXPORTED_NAME))
-    describe_folder(flags.export_dir)
+    write_files(flags.export_dir)
     session.print(f"exported to {flags.export_dir}")
 
 

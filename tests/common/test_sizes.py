@@ -24,9 +24,9 @@ def too_large(source):
         yield f"{lines} lines"
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Call) and len(node.args) > POSITIONAL_ARGUMENTS:
-            if not any(isinstance(argument, ast.Starred) for argument in node.args):
-                name = ast.unparse(node.func)
-                yield f"{name}: called with {len(node.args)} positional arguments"
+            if any(isinstance(argument, ast.Starred) for argument in node.args):
+                continue
+            yield f"{ast.unparse(node.func)}: called with {len(node.args)} positional arguments"
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
         lines = node.end_lineno - node.lineno + 1
@@ -62,9 +62,8 @@ def test_what_is_too_large():
     assert list(too_large(f"def f():\n{docstring}{body * 60}")) == ["f: 61 lines of code"]
     assert list(too_large("def f(a, b, c, d, e, f, *, g, h): pass")) == []
     assert list(too_large("f(1, 2, 3, 4, 5, 6, g=7)\nf(1, 2, 3, 4, 5, 6, *seven)")) == []
-    assert list(too_large("a.f(1, 2, 3, 4, 5, 6, 7)")) == [
-        "a.f: called with 7 positional arguments"
-    ]
+    problem = "a.f: called with 7 positional arguments"
+    assert list(too_large("a.f(1, 2, 3, 4, 5, 6, 7)")) == [problem]
     nested = "class C:\n    def f(self, a, b, c, d, e, f=1): pass\n    def g({}): pass"
     assert list(too_large(nested.format("self, a, b, c, d, e, f, /, g"))) == [
         "g: 7 positional parameters"

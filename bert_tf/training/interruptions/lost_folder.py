@@ -9,7 +9,7 @@ from bert_common.errors import InputError
 from bert_tf.training.state import save
 
 
-def make_again(folder, describe, state, config):
+def make_again(folder, write_model_files, state, config):
     """Makes the output directory with its descriptions again; the arguments as for `train`.
 
     Raises:
@@ -18,12 +18,12 @@ def make_again(folder, describe, state, config):
     """
     try:
         folder.make_again()
-        describe(config.output_dir)
+        write_model_files(config.output_dir)
     except (InputError, OSError) as error:
         reason = error
         if isinstance(error, OSError):
             reason = f"{config.output_dir} cannot be made again ({error.strerror})"
-        other_folder = _save_elsewhere(describe, state, config)
+        other_folder = _save_elsewhere(write_model_files, state, config)
         raise InputError(
             f"{reason}; this training's files there were removed or renamed, so it ends at step "
             f"{state.step}, saved in {other_folder}: --output_dir={other_folder} continues from "
@@ -36,14 +36,14 @@ def make_again(folder, describe, state, config):
     )
 
 
-def _save_elsewhere(describe, state, config):
+def _save_elsewhere(write_model_files, state, config):
     """Saves next to the output directory, or if that fails, among the temporary files."""
     parent, name = os.path.split(os.path.abspath(config.output_dir))
     for place in (parent, tempfile.gettempdir()):
         folder = os.path.join(place, f"{name}-step-{state.step}")
         try:
             save(state, dataclasses.replace(config, output_dir=folder))
-            describe(folder)
+            write_model_files(folder)
             return folder
         except (InputError, OSError) as error:
             failure = error
