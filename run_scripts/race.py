@@ -109,9 +109,8 @@ def read_data(values):
     needed = ["train"] if values.do_train else []
     if values.do_eval or values.do_predict or values.eval_every_steps:
         needed += ["dev", "test"]
-    questions = {
-        split: read_split(values, split) for split in needed if find_split_path(values, split)
-    }
+    present = [split for split in needed if find_split_path(values, split)]
+    questions = {split: read_split(values, split) for split in present}
     if not questions or (values.do_train and "train" not in questions):
         read_split(values, needed[0])  # raises: it names what is missing
     if values.do_train and not ChoiceDataset(questions).splits["train"]:

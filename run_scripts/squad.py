@@ -218,7 +218,7 @@ def make_task(values, dataset, config, tokenizer):
     """The task as a `QuestionAnswering`."""
     from finetuning.question_answering.task import QuestionAnswering
 
-    beams = None
+    folder, beams = values.output_dir, None
     albert_2 = isinstance(config, AlbertConfig) and values.version_2_with_negative
     if albert_2 or values.start_n_top or values.end_n_top:
         beams = values.start_n_top or START_N_TOP, values.end_n_top or END_N_TOP
@@ -237,10 +237,8 @@ def make_task(values, dataset, config, tokenizer):
         max_answer_length=values.max_answer_length,
         threshold=values.null_score_diff_threshold,
         beams=beams,
-        train_cache=values.train_feature_file
-        or os.path.join(values.output_dir, "train_features.npz"),
-        predict_cache=values.predict_feature_file
-        or os.path.join(values.output_dir, "predict_features.npz"),
+        train_cache=values.train_feature_file or os.path.join(folder, "train_features.npz"),
+        predict_cache=values.predict_feature_file or os.path.join(folder, "predict_features.npz"),
         dropout=values.dropout_prob,
         google_answers=values.google_answers,
     )

@@ -143,10 +143,11 @@ class FineTuning:
         session.check_agreement(
             {f"examples of {s}": len(e.lengths) for s, e in self.examples.items()}
         )
-        steps = warmup = None
+        schedule = None
         if flags.do_train:
             steps, warmup = training_steps(flags, self.examples["train"].count)
-        state = self.build(steps, warmup)
+            schedule = WarmupPolynomialDecay(flags.learning_rate, steps, warmup)
+        state = session.build(self.job, self.task.make_model, schedule)
         predictor = Predictor(state.model, session.strategy, xla=session.xla)
         if flags.do_train:
             session.restore(state, flags, into=state.model.encoder)
@@ -163,13 +164,6 @@ class FineTuning:
         if session.chief and getattr(flags, "export_dir", None):  # which only some programs have
             self.export(state)
         return results
-
-    def build(self, steps, warmup):
-        """Builds the model, with an optimizer if it is trained; returns a `TrainingState`."""
-        job, schedule = self.job, None
-        if steps is not None:
-            schedule = WarmupPolynomialDecay(job.flags.learning_rate, steps, warmup)
-        return self.session.build(job, self.task.make_model, schedule)
 
     def train(self, state, steps, predictor):
         """Trains to the last step; returns whether a signal ended it."""

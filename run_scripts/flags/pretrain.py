@@ -225,11 +225,8 @@ def check_described_tokenizer(values, tokenizer, files):
         files: the record files; one without a JSON file beside it is not checked.
     """
     recorded_tokenizers = {path: (read_sidecar(path) or {}).get("tokenizer", {}) for path in files}
-    known = {
-        path: recorded["fingerprint"]
-        for path, recorded in recorded_tokenizers.items()
-        if recorded.get("fingerprint")
-    }
+    known = {path: recorded.get("fingerprint") for path, recorded in recorded_tokenizers.items()}
+    known = {path: fingerprint for path, fingerprint in known.items() if fingerprint}
     if len(set(known.values())) > 1:
         one = next(iter(known))
         other = next(path for path in known if known[path] != known[one])
