@@ -99,7 +99,7 @@ def create_data(flags):
         if not is_free:
             raise InputError(
                 f"only one process at a time may work in {folder} (several: --num_tasks). "
-                "Received: another one is at work"
+                "Received: another process is running"
             )
         begin_or_resume(folder, manifest, may_clear=flags.num_tasks == 1)
         try:

@@ -258,7 +258,7 @@ def read_trained_positions(checkpoint):
 
 
 def add_trained_positions(checkpoint, longest):
-    """The number of trained positions after a training; None if that of its start is unknown.
+    """The number of positions that are trained once this run ends; None if unknown for its start.
 
     Args:
         checkpoint: what the training starts from, or None for new weights.
@@ -288,7 +288,7 @@ def warn_of_untrained_positions(checkpoint, longest, what):
         )
 
 
-def describe(directory, model_type, config, tokenizer, positions):
+def write_model_files(directory, model_type, config, tokenizer, positions):
     """Writes configuration and tokenizer beside the checkpoints, so that the folder is complete.
 
     Args:

@@ -195,15 +195,15 @@ def _show_difference(name, workers):
     return f"{name} is {values}"
 
 
-def raise_together(strategy, refusal):
-    """Raises an InputError in every worker if one has a `refusal`; all workers must call it.
+def raise_together(strategy, refusal_reason):
+    """Raises an InputError in every worker if one has a `refusal_reason`; all workers must call it.
 
     Args:
         strategy: a `tf.distribute.Strategy`.
-        refusal: why this worker must not train, or None.
+        refusal_reason: why this worker must not train, or None.
     """
     several = worker_count(strategy) > 1
-    texts = _gather_texts(strategy, refusal or "") if several else [refusal]
+    texts = _gather_texts(strategy, refusal_reason or "") if several else [refusal_reason]
     if any(texts):
         raise InputError("; ".join(filter(None, texts)))
 

@@ -54,7 +54,7 @@ def train(
     *,
     texts=None,
     folder=None,
-    describe=None,
+    write_model_files=None,
 ):
     """Trains to `config.num_train_steps`, writing checkpoints and curves on the way.
 
@@ -67,8 +67,8 @@ def train(
         texts: a dict name -> Markdown for TensorBoard.
         folder: the `TrainingFolder` of `config.output_dir`, entered; None in workers that write
             nothing.
-        describe: a function of a folder that writes the other files beside the checkpoints; it is
-            called if these were removed.
+        write_model_files: a function of a folder that writes the other files beside the
+            checkpoints; it is called if these were removed.
 
     Returns:
         The name of the signal that ended training early, or None.
@@ -111,7 +111,7 @@ def train(
             chief=chief,
             texts=texts or {},
             folder=folder,
-            describe=describe,
+            write_model_files=write_model_files,
             skipped_steps=SkippedSteps(state, data, config, chief),
             best=best,
         )
@@ -133,7 +133,7 @@ class _Training:
     chief: bool  # whether this worker writes checkpoints
     texts: dict
     folder: object
-    describe: Callable | None
+    write_model_files: Callable | None
     skipped_steps: SkippedSteps
     best: BestCheckpoint | None
     evaluation_compiled: bool = False  # whether the first evaluation is over
@@ -210,7 +210,7 @@ class _Training:
     def restore_folder(self):
         """Recreates the output directory, with new curves, if it was removed."""
         if self.folder is not None and self.reporter.is_lost():
-            recreate_output_dir(self.folder, self.describe, self.state, self.config)
+            recreate_output_dir(self.folder, self.write_model_files, self.state, self.config)
             self.reporter.begin_again()
             self.reporter.texts(self.texts, self.state.step)
 

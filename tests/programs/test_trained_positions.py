@@ -9,8 +9,8 @@ from task_data import write_splits
 
 from bert_common.errors import InputError
 from bert_tf.input.record_checks import longest_sequence
-from run_scripts import classifier, extract_features
-from run_scripts.model_folder import add_trained_positions, describe, read_trained_positions
+from run_scripts import classifier, extract_features, model_folder
+from run_scripts.model_folder import add_trained_positions, read_trained_positions
 from run_scripts.tools import fill_masks
 
 WORDS = [f"word{i}" for i in range(5, 60)]
@@ -98,9 +98,9 @@ def test_what_is_noted_goes_with_its_model(job, tmp_path):
     from bert_tf import BertConfig
 
     config = BertConfig.from_json_file(job.output / "bert_config.json")
-    describe(tmp_path, "bert", config, None, 128)
+    model_folder.write_model_files(tmp_path, "bert", config, None, 128)
     assert noted(tmp_path) == 128
-    describe(tmp_path, "bert", config, None, None)
+    model_folder.write_model_files(tmp_path, "bert", config, None, None)
     assert noted(tmp_path) is None
     for content in ("[]", '{"trained_positions": "16"}', "{}", '{"trained_positions": 0}'):
         (tmp_path / "pretraining.json").write_text(content)

@@ -164,7 +164,7 @@ def test_google_s_way_to_cut_answers(trained, capsys):
     flags = ["--google_answers", "--start_n_top=2"]
     (trained / "beams").mkdir()
     assert train(trained / "beams", "bert", False, *flags) == 1
-    assert "--google_answers must come with BERT's head" in one_line(capsys)
+    assert "--google_answers requires BERT's head" in one_line(capsys)
 
 
 def test_answers_that_are_not_known(trained, capsys):
@@ -221,9 +221,9 @@ def test_endless_brackets_are_one_line(trained, capsys):
 
 
 REFUSED = {
-    "--do_train": "--do_train must come with --train_file",
-    "--do_predict": "--do_predict must come with --predict_file",
-    "--do_eval": "--do_eval must come with --predict_file",
+    "--do_train": "--do_train requires --train_file",
+    "--do_predict": "--do_predict requires --predict_file",
+    "--do_eval": "--do_eval requires --predict_file",
     "--export_dir=a": "--export_dir must not be given",
     "--freeze_encoder": "--freeze_encoder and --feature_layers must not be given",
     "--dropout_prob=1": "--dropout_prob must be at least 0 and below 1",

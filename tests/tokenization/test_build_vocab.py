@@ -142,7 +142,7 @@ BAD = {
     ],
     "a folder that can be created": ["--input_file={corpus}", "--output_dir={corpus}/out"],
     "must not hold the text": ["--input_file={folder}/vocab.txt", "--output_dir={folder}"],
-    "--text must come with --compare": [
+    "--text requires --compare": [
         "--input_file={corpus}", "--output_dir={folder}/out", "--text=가",
     ],
     "--compare must be given without --output_dir": ["--compare={folder}", "--output_dir={folder}"],

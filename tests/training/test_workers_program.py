@@ -95,7 +95,7 @@ def test_two_workers_are_as_one_device(tmp_path, record_format, boundaries):
     }
     (chief_out, chief_err), (out, err) = train(job, "logs", **flags)
     assert "training on 2 workers with 1 CPU each" in chief_out and chief_err == []
-    assert "8 examples an update (4 a device)" in chief_out
+    assert "8 examples per update (4 per device)" in chief_out
     assert "***** Eval results *****" in chief_out and "exported to" in chief_out
     assert (out, err) == ("waiting for all of 2 workers\n", [])
     assert len(list(job.output.glob("events.out.tfevents.*"))) == 1

@@ -9,7 +9,7 @@ from bert_common.errors import InputError
 from bert_tf.training.state import save
 
 
-def recreate_output_dir(folder, describe, state, config):
+def recreate_output_dir(folder, write_model_files, state, config):
     """Recreates the output directory with its descriptions; the arguments as for `train`.
 
     Raises:
@@ -18,12 +18,12 @@ def recreate_output_dir(folder, describe, state, config):
     """
     try:
         folder.recreate()
-        describe(config.output_dir)
+        write_model_files(config.output_dir)
     except (InputError, OSError) as error:
         reason = error
         if isinstance(error, OSError):
             reason = f"{config.output_dir} cannot be recreated ({error.strerror})"
-        other_folder = _save_elsewhere(describe, state, config)
+        other_folder = _save_elsewhere(write_model_files, state, config)
         raise InputError(
             f"{reason}; the output folder was removed or renamed: training stops at step "
             f"{state.step}, saved in {other_folder}; continue with --output_dir={other_folder}"
@@ -35,14 +35,14 @@ def recreate_output_dir(folder, describe, state, config):
     )
 
 
-def _save_elsewhere(describe, state, config):
+def _save_elsewhere(write_model_files, state, config):
     """Saves next to the output directory, or if that fails, among the temporary files."""
     parent, name = os.path.split(os.path.abspath(config.output_dir))
     for place in (parent, tempfile.gettempdir()):
         folder = os.path.join(place, f"{name}-step-{state.step}")
         try:
             save(state, dataclasses.replace(config, output_dir=folder))
-            describe(folder)
+            write_model_files(folder)
             return folder
         except (InputError, OSError) as error:
             failure = error

@@ -72,7 +72,7 @@ def training_folders(paths, cluster):
     Raises:
         InputError: the only worker must not train.
     """
-    folders, refusal = {}, None
+    folders, refusal_reason = {}, None
     with contextlib.ExitStack() as locks:
         try:
             if cluster is None or cluster.is_chief:
@@ -81,5 +81,5 @@ def training_folders(paths, cluster):
         except InputError as error:
             if cluster is None or len(cluster.workers) == 1:
                 raise
-            refusal = str(error)
-        yield folders, refusal
+            refusal_reason = str(error)
+        yield folders, refusal_reason
