@@ -1,23 +1,10 @@
-"""The packages, what they need, what can be added, the commands."""
+"""Declares the packages, their dependencies, the extras and the console scripts."""
 
 from pathlib import Path
 
 from setuptools import find_packages, setup
 
 HERE = Path(__file__).parent
-
-NAMES = (
-    "albert_tf",
-    "bert_common",
-    "bert_tf",
-    "create_pretraining_data",
-    "finetuning",
-    "run_scripts",
-    "tokenization",
-)
-
-# Folders with an __init__.py; what is not below these names is not installed.
-PACKAGES = find_packages(HERE, include=[f"{name}{below}" for name in NAMES for below in ("", ".*")])
 
 # What the programs read beside their code.
 DATA = {"run_scripts": ["flagfiles/*", "benchmark.sh", "run_glue.sh", "run_korean.sh"]}
@@ -44,7 +31,7 @@ EXTRAS = {
     # Finds morphemes when a vocabulary is learned. Pinned with its model: another version cuts
     # text otherwise, so that the same text would give another vocabulary.
     "korean": ["kiwipiepy==0.24.1", "kiwipiepy_model==0.24.0"],
-    # The metrics of downstream tasks, the picture of their mistakes.
+    # The metrics of downstream tasks, the confusion-matrix plots.
     "finetune": ["scikit-learn>=1.5", "scipy>=1.13", "matplotlib>=3.9"],
     # For --engine=spark. A wide range, as it must be the cluster's release.
     "spark": ["pyspark>=4.0,<5"],
@@ -81,7 +68,7 @@ setup(
     license="Apache-2.0",
     python_requires=">=3.11,<3.14",
     classifiers=["Operating System :: POSIX :: Linux", "Operating System :: MacOS"],
-    packages=PACKAGES,
+    packages=find_packages(HERE),
     package_data=DATA,
     install_requires=DEPENDENCIES,
     extras_require=EXTRAS,

@@ -1,4 +1,4 @@
-"""ALBERT: its configuration, wiring and checkpoint names; begin with model.py."""
+"""ALBERT: its configuration, wiring and checkpoint names; open model first."""
 
 import importlib
 

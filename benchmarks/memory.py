@@ -2,7 +2,6 @@
 
     python benchmarks/memory.py --length=128 --batch=8 --recompute=none,block
     python benchmarks/memory.py --search --limit-gib=12 --verify --recompute=block
-
     python benchmarks/memory.py --estimate --limit-gib=12                    runs nothing
 
 Every measurement runs some steps in a fresh process and reports its peak of memory (of the GPU's if
@@ -12,6 +11,7 @@ run too, and the result is the largest batch that did fit. The estimate is that 
 `bert_tf.memory_estimate`, which run_pretraining prints before it trains.
 """
 
+import bisect
 import dataclasses
 import math
 
@@ -27,7 +27,7 @@ from common import (
     whole_numbers,
 )
 
-from bert_tf.memory_estimate import GIB, largest_batch
+from bert_tf.memory_estimate import GIB, estimate_bytes
 
 # google-research/bert README, "Out-of-memory issues": the largest batches of BERT-base on a GPU
 # with 12 GB, fine-tuning with Adam (no logits over the vocabulary, unlike here).
@@ -39,6 +39,9 @@ MASKED_SHARE = 0.15
 # The smallest batch of a search has about this many tokens, the largest four times as many: enough
 # for the memory of activations to show beside that of weights.
 FIRST_TOKENS = 512
+
+# The upper end of the estimate's search for the largest batch: no device holds this many examples.
+MAX_BATCH = 2**20
 
 # How many batches --verify may run: a fit from small batches can be off by one or two.
 ATTEMPTS = 4
@@ -93,26 +96,35 @@ def largest_fitted(memories, limit):
 def search(task, length, limit, steps, verify):
     """A row of the search's table, without its first columns."""
     first = max(1, FIRST_TOKENS // length)
-    found = {batch: measure(task, length, batch, steps) for batch in (first, 2 * first, 4 * first)}
-    memories = {batch: memory for batch, (memory, _) in found.items()}
+    measured = {n: measure(task, length, n, steps) for n in (first, 2 * first, 4 * first)}
+    memories = {batch: memory for batch, (memory, _) in measured.items()}
     a, b, residual = fit(memories)
     answer = largest_fitted(memories, limit)
     memory, seconds = "not run", "not run"
     if verify and answer:
         for _ in range(ATTEMPTS):
             tried = largest_fitted(memories, limit)
-            if not tried or tried in found:
+            if not tried or tried in measured:
                 break
-            found[tried] = measure(task, length, tried, steps)
+            measured[tried] = measure(task, length, tried, steps)
             # A batch for which there was no memory cannot be fitted.
-            memories[tried] = min(found[tried][0], 2 * limit)
-        answer = max((batch for batch, (value, _) in found.items() if value <= limit), default=0)
+            memories[tried] = min(measured[tried][0], 2 * limit)
+        answer = max((batch for batch, (value, _) in measured.items() if value <= limit), default=0)
         if answer:
-            memory, seconds = (f"{number:.3g}" for number in found[answer])
+            memory, seconds = (f"{number:.3g}" for number in measured[answer])
     google = GOOGLE_BATCHES.get(length, "") if task["model"] == "bert" else ""
     line = f"{a:.2f} {b:+.4f} * batch"
     answer = "unknown" if answer is None else str(answer)
     return [line, f"{residual:.3f}", answer, memory, seconds, str(google)]
+
+
+def largest_batch(limit, config, length, predictions, precision="float32", recompute="none"):
+    """The largest batch estimated to fit into `limit` bytes; the rest as for `estimate_bytes`."""
+    return bisect.bisect_right(
+        range(1, MAX_BATCH),
+        limit,
+        key=lambda batch: estimate_bytes(config, batch, length, predictions, precision, recompute),
+    )
 
 
 def estimated_rows(lengths, config, limit):
@@ -147,8 +159,7 @@ def main():
         print(f"The largest batch in {arguments.limit_gib:g} GiB, estimated:\n")
         print_table(ESTIMATE_HEADINGS, estimated_rows(lengths, config, arguments.limit_gib))
         return
-    task = {"model": arguments.model, "config": dataclasses.asdict(config)}
-    task["xla"] = arguments.xla
+    task = {"model": arguments.model, "config": dataclasses.asdict(config), "xla": arguments.xla}
     if arguments.search:
         print(f"The largest batch in {arguments.limit_gib:g} GiB:\n")
     print_table(SEARCH_HEADINGS if arguments.search else HEADINGS, measured_rows(arguments, task))

@@ -82,8 +82,7 @@ def train(arguments, records, held_out, batch, output, seed):
     """Trains and evaluates unless that is done; returns the held-out masked-LM loss."""
     results = read_results(output)
     if "masked_lm_loss" not in results:
-        run(
-            "run_pretraining.py",
+        flags = [
             f"--bert_config_file={arguments.work_dir}/config.json",
             f"--input_file={records}",
             f"--eval_input_file={held_out}",
@@ -99,7 +98,8 @@ def train(arguments, records, held_out, batch, output, seed):
             f"--random_seed={seed}",
             "--keep_checkpoint_max=1",
             f"--save_checkpoints_steps={max(1, arguments.steps // 4)}",
-        )
+        ]
+        run("run_pretraining.py", *flags)
         results = read_results(output)
     return results["masked_lm_loss"]
 

@@ -110,7 +110,7 @@ def compare(task, peers, settings, rounds, steps):
         Rows of the table, and notes to print under it.
     """
     variants = [{**task, "xla": xla} for xla in ("on", "off")]
-    own, others = best_of("project", [{**task, "xla": xla} for xla in settings], rounds, steps)
+    project, others = best_of("project", [{**task, "xla": xla} for xla in settings], rounds, steps)
     rows = [describe(c, "project", c.tasks[0], relative) for c, relative in others]
     notes, rivals = [], {}
     for peer in peers:
@@ -129,23 +129,23 @@ def compare(task, peers, settings, rounds, steps):
     if task["precision"] != "float32":
         float32 = {**task, "precision": "float32", "xla": settings[0]}
         rivals["project"] = Contender("project", float32)
-    times = take_turns([own, *rivals.values()], rounds, steps)
+    times = take_turns([project, *rivals.values()], rounds, steps)
     for (peer, rival), seconds in zip(rivals.items(), times[1:], strict=True):
         rows.append(describe(rival, peer, rival.tasks[0], ratios(seconds, times[0])))
         rival.close()
-    rows.insert(0, describe(own, "project", own.tasks[0], [1.0] * rounds))
-    notes.append(share_of_products(task, own, variants, rounds, steps))
-    own.close()
+    rows.insert(0, describe(project, "project", project.tasks[0], [1.0] * rounds))
+    notes.append(share_of_products(task, project, variants, rounds, steps))
+    project.close()
     return rows, notes
 
 
-def share_of_products(task, own, variants, rounds, steps):
+def share_of_products(task, project, variants, rounds, steps):
     """A note: which share of the step its matrix products and its update take alone."""
     products, _ = best_of("products", variants, TRIAL_ROUNDS, steps)
     update, _ = best_of("update", variants, TRIAL_ROUNDS, steps)
     kinds = ("float32", "bfloat16")
     matrices = [Contender("matrix", {**task, "precision": kind}) for kind in kinds]
-    group = [own, products, update, *matrices]
+    group = [project, products, update, *matrices]
     times = take_turns(group, rounds, steps)
     shares = [(p + u) / s for s, p, u in zip(*times[:3], strict=True)]
     step, products_s, update_s, *matrices_s = map(statistics.median, times)

@@ -1,1 +1,1 @@
-"""Helpers that every package may use: errors, files, locks, processes, progress."""
+"""Helpers that every package may use, such as files and processes; open errors first."""

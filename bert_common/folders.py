@@ -1,4 +1,4 @@
-"""Checks folders that programs write to, and names that they read."""
+"""Checks the folders, files and names that programs are given."""
 
 import os
 import tempfile
@@ -20,6 +20,20 @@ def make_writable(folder: str | os.PathLike, requirement: str) -> None:
         raise InputError(
             f"{requirement}. Received: {os.fspath(folder)} ({error.strerror})"
         ) from None
+
+
+def read_bytes(path: str | os.PathLike) -> bytes:
+    """Returns a file's contents; raises InputError if it is missing, unreadable or empty."""
+    try:
+        with open(path, "rb") as file:
+            content = file.read()
+    except OSError as error:
+        raise InputError(
+            f"file must exist and be readable. Received: {os.fspath(path)} ({error.strerror})"
+        ) from error
+    if not content:
+        raise InputError(f"file must not be empty. Received: {os.fspath(path)} (0 bytes)")
+    return content
 
 
 def check_utf8(text, what):

@@ -28,26 +28,24 @@ class _Worker(NamedTuple):
 
 
 @contextlib.contextmanager
-def start_workers(plan, tokenizer, count, remedy, preload=()):
+def start_workers(shared, count, remedy, preload=()):
     """Starts worker processes, which end with the context or with this process.
 
     Args:
-        plan: describes the work, for example a `WorkPlan`; every task gets it.
-        tokenizer: every task gets it too.
+        shared: the arguments that every task gets, for example a `WorkPlan` and a tokenizer.
         count: the number of processes; 1 runs the tasks in this process.
         remedy: advice for messages about too little memory or too many processes.
         preload: names of modules that every worker needs, to be imported only once.
 
     Yields:
-        A function `run(task, numbers)`. A task is a module-level function called as
-        `task(plan, tokenizer, number)` for each of the numbers; `run` returns an iterator over
-        (number, result) in order of completion.
+        A function `run(task, numbers)`: calls the module-level function `task(*shared, number)`
+        for each number; returns an iterator over (number, result) in order of completion.
 
     Raises:
         InputError: a task raised it, a worker cannot start or has died, or memory ran out.
     """
     if count == 1:
-        yield lambda task, numbers: ((n, _call(task, plan, tokenizer, n, remedy)) for n in numbers)
+        yield lambda task, numbers: ((n, _call(task, shared, n, remedy)) for n in numbers)
         return
     workers = []
     with tempfile.TemporaryFile() as errors:
@@ -55,7 +53,7 @@ def start_workers(plan, tokenizer, count, remedy, preload=()):
             try:
                 # A worker that cannot start, or dies, prints many lines; the last gives the reason.
                 with redirect_standard_error(errors):
-                    _start(workers, count, preload, (plan, tokenizer, remedy))
+                    _start(workers, count, preload, (shared, remedy))
             except _START_ERRORS as error:
                 raise InputError(
                     f"{count} worker processes must start. Received: "
@@ -124,14 +122,14 @@ def _last_line(file):
     return text.strip().rpartition("\n")[2].strip()
 
 
-def _work(pipe, plan, tokenizer, remedy):
+def _work(pipe, shared, remedy):
     """The main function of a worker: runs tasks until it is killed."""
     threading.Thread(target=_exit_with_parent, daemon=True).start()
     while True:
         task, number = pipe.recv()
         result = error = None
         try:
-            result = _call(task, plan, tokenizer, number, remedy)
+            result = _call(task, shared, number, remedy)
         except Exception as raised:
             if not isinstance(raised, InputError):  # a bug, whose place must be known
                 raised.add_note(traceback.format_exc())
@@ -139,9 +137,9 @@ def _work(pipe, plan, tokenizer, remedy):
         pipe.send((number, result, error))
 
 
-def _call(task, plan, tokenizer, number, remedy):
+def _call(task, shared, number, remedy):
     try:
-        return task(plan, tokenizer, number)
+        return task(*shared, number)
     except MemoryError as error:
         raise InputError(
             f"every worker must have enough memory. Received: {error or 'too little'}; {remedy}"

@@ -1,4 +1,4 @@
-"""BERT, the parts that ALBERT shares with it, and what trains both; begin with model.py."""
+"""BERT, the parts that ALBERT shares with it, and what trains both; open model first."""
 
 import importlib
 

@@ -131,7 +131,7 @@ def load_google_checkpoint(model, checkpoint_prefix, allow_missing=(), *, optimi
     Args:
         model: a BertModel, an AlbertModel, or a model around one of them.
         checkpoint_prefix: for example "uncased_L-12_H-768_A-12/bert_model.ckpt".
-        allow_missing: beginnings of Google's names whose variables the file may lack, for
+        allow_missing: prefixes of Google's names whose variables the file may lack, for
             example ("cls/",) for a checkpoint without the pre-training heads.
         optimizer: one whose slots are ignored, like those of `OPTIMIZERS`.
 
@@ -146,11 +146,11 @@ def load_google_checkpoint(model, checkpoint_prefix, allow_missing=(), *, optimi
     reader = open_checkpoint(checkpoint_prefix)
     shapes = reader.get_variable_to_shape_map()
     variables = google_variables(model)
-    for beginning in allow_missing:
-        if not any(name.startswith(beginning) for name in variables):
+    for prefix in allow_missing:
+        if not any(name.startswith(prefix) for name in variables):
             raise InputError(
-                "allow_missing must hold beginnings of variable names. Received: "
-                f"{beginning!r}, but the names are {', '.join(list(variables)[-2:])}, ..."
+                "allow_missing must be prefixes of variable names. Received: "
+                f"{prefix!r}, but the names are {', '.join(list(variables)[-2:])}, ..."
             )
     optimizers = [*OPTIMIZERS.values(), *([optimizer] if optimizer else [])]
     patterns = _ignored_patterns(variables, optimizers)
@@ -188,7 +188,7 @@ def write_arrays(prefix, arrays):
         arrays: a dict: variable name -> NumPy array.
 
     Raises:
-        OSError: the checkpoint could not be written whole; nothing bears its final name.
+        OSError: the checkpoint could not be written completely; no file has its final name.
     """
     temporary = f"{prefix}.tmp-{os.getpid()}"
     names = sorted(arrays)
@@ -205,7 +205,7 @@ def write_arrays(prefix, arrays):
         for name in names:
             # Reading checks the stored checksum of every array.
             if not np.array_equal(reader.get_tensor(name), arrays[name], equal_nan=True):
-                raise ValueError(f"{name} was not written as it is in memory")
+                raise ValueError(f"{name} on disk differs from its value in memory")
     except (OSError, *_READ_ERRORS) as error:
         remove_checkpoint(temporary)
         reason = str(error).splitlines()[0]
@@ -255,7 +255,7 @@ def load_training_state(prefix, model, optimizer):
 
     Raises:
         InputError: the checkpoint does not fit the model, or holds no step.
-        DamagedCheckpoint: it cannot be read whole.
+        DamagedCheckpoint: it cannot be read completely.
     """
     load_google_checkpoint(model, prefix, optimizer=optimizer)
     reader = open_checkpoint(prefix)

@@ -104,6 +104,7 @@ def note_checkpoints(directory):
     lines = [f'model_checkpoint_path: "{names[-1]}"\n']
     lines += [f'all_model_checkpoint_paths: "{name}"\n' for name in names]
     path = os.path.join(directory, "checkpoint")
+    # Not `atomic_write`: a full disk must raise OSError here, as for the checkpoint itself.
     with open(f"{path}.tmp-{os.getpid()}", "w", encoding="utf-8") as file:
         file.writelines(lines)
     os.replace(file.name, path)

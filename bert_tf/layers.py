@@ -136,10 +136,10 @@ class Embeddings(keras.layers.Layer):
         one_hot = ops.one_hot(segment_ids, count, dtype=self.variable_dtype)  # [B, T, types]
         types = ops.matmul(one_hot, self.token_type_embeddings)  # [B, T, E]
         if position_ids is None:
-            positions = self.position_embeddings[: input_ids.shape[1]]  # [T, E]
+            position_vectors = self.position_embeddings[: input_ids.shape[1]]  # [T, E]
         else:
-            positions = ops.take(self.position_embeddings, position_ids, axis=0)  # [B, T, E]
-        x = words + types + positions  # [B, T, E]
+            position_vectors = ops.take(self.position_embeddings, position_ids, axis=0)  # [B, T, E]
+        x = words + types + position_vectors  # [B, T, E]
         return self.dropout(self.layer_norm(x), training=training)
 
 

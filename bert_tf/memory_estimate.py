@@ -1,11 +1,6 @@
-"""Estimates the memory that training takes before it begins."""
-
-import bisect
+"""Estimates, before training starts, how much memory it will need."""
 
 GIB = 2**30
-
-# Where the search for the largest batch ends: no device has memory for so many.
-MAX_BATCH = 2**20
 
 # Bytes of a weight, of its gradient and of each of its slots in the optimizer: float32.
 WEIGHT_BYTES = 4
@@ -80,15 +75,6 @@ def estimate_bytes(
     logits = LOGIT_ARRAYS * batch * predictions * c.vocab_size * 4
     weights = WEIGHT_BYTES * (2 + slots) * count_weights(config)  # with gradients and slots
     return max(weights + kept + logits, update_bytes(config, slots)) + RUNTIME_BYTES
-
-
-def largest_batch(limit, config, length, predictions, precision="float32", recompute="none"):
-    """The largest batch that should fit into `limit` bytes; the rest as for `estimate_bytes`."""
-    return bisect.bisect_right(
-        range(1, MAX_BATCH),
-        limit,
-        key=lambda batch: estimate_bytes(config, batch, length, predictions, precision, recompute),
-    )
 
 
 def memory_line(config, batch, length, predictions, precision, recompute, *, slots=ADAM_SLOTS):

@@ -67,11 +67,11 @@ class Objective:
         return {name: weight + self.losses[name].epsilon for name, weight in weights.items()}
 
 
-def total_loss(sums, divisors):
+def total_loss(sums, denominators):
     """The share of one part of a global batch in its loss; the shares of all parts add up.
 
     Args:
         sums: what `Objective.loss_sums` returned for the part.
-        divisors: what `Objective.denominators` returned for the global batch.
+        denominators: what `Objective.denominators` returned for the global batch.
     """
-    return sum(sums[f"{name}_loss"] / divisors[name] for name in divisors)
+    return sum(sums[f"{name}_loss"] / denominators[name] for name in denominators)

@@ -196,8 +196,8 @@ class _GoogleAdam(DecayOptimizer):
         return update
 
     def get_config(self):
-        own = {"beta_1": self.beta_1, "beta_2": self.beta_2, "epsilon": self.epsilon}
-        return {**super().get_config(), **own}
+        adam_config = {"beta_1": self.beta_1, "beta_2": self.beta_2, "epsilon": self.epsilon}
+        return {**super().get_config(), **adam_config}
 
 
 @keras.saving.register_keras_serializable(package="bert_tf")

@@ -1,1 +1,1 @@
-"""Turns text into pre-training records; engine/passes is the file to open first."""
+"""Turns text into pre-training records; open engine/passes first."""

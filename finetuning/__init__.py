@@ -1,1 +1,1 @@
-"""Downstream tasks for a pre-trained encoder; downstream_task is the file to open first."""
+"""Downstream tasks for a pre-trained encoder; open downstream_task first."""

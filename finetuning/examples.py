@@ -16,7 +16,7 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.input.data_order import number_of_boundaries, take_over_order
+from bert_tf.input.data_order import continue_order, number_of_boundaries
 from bert_tf.input.length_buckets import BUCKET, WINDOW
 
 # The lengths of batches are multiples of this.
@@ -61,7 +61,7 @@ class Examples:
             config: the `TrainingConfig`.
         """
         lengths = hashlib.sha256(self.lengths.astype("<i8").tobytes())
-        order_start = take_over_order(
+        order_start = continue_order(
             state,
             config.train_batch_size,
             config.seed,
@@ -168,15 +168,15 @@ def _permutation(examples, seed, epoch):
     return np.random.default_rng([seed, 0, epoch]).permutation(examples)
 
 
-def choose_boundaries(lengths, longest, price=0.0):
+def choose_boundaries(lengths, longest, compilation_cost=0.0):
     """Chooses the lengths of batches: with more of them, less is padded and more is compiled.
 
     Args:
         lengths: of the examples, [N].
         longest: the most that the last boundary may be.
-        price: what compiling for one more length costs, given as the number of positions by which
-            every batch could be longer at the same cost; see
-            `bert_tf.input.length_buckets.compiling_positions`.
+        compilation_cost: what compiling for one more length costs, given as the number of
+            positions by which every batch could be longer at the same cost; see
+            `bert_tf.input.length_buckets.compilation_cost_in_positions`.
 
     Returns:
         At most `MAX_LENGTHS` ascending multiples of `LENGTH_STEP` (the last one may be
@@ -196,7 +196,7 @@ def choose_boundaries(lengths, longest, price=0.0):
             for last in range(covered, len(values)):
                 length = int(values[last])
                 padded = length * int(batches[last + 1] - batches[covered])
-                plan = cost + padded + WINDOW * price, (*chosen, length)
+                plan = cost + padded + WINDOW * compilation_cost, (*chosen, length)
                 extended[last + 1] = min(extended.get(last + 1, (math.inf, ())), plan)
         plans = extended
     return plans[len(values)][1]

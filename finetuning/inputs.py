@@ -1,4 +1,4 @@
-"""Turns sentences and pairs of sentences into the encoder's input.
+"""Turns sentences, pairs of sentences and questions about texts into the encoder's input.
 
 Shapes: B rows of a batch, T pieces of a row, [CLS] and [SEP] included.
 """
@@ -8,10 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bert_common.cores import available_cores
 from bert_common.errors import InputError
+from bert_common.folders import read_bytes
+from bert_common.process_pool import start_workers
 from bert_common.progress import progress
 from create_pretraining_data.instances.pairs import truncated_lengths
-from tokenization.vocabulary import read_bytes
 
 # As google-research/bert extract_features.py: the last " ||| " of a line separates two sentences.
 _PAIR = re.compile(r"(.*) \|\|\| (.*)")
@@ -23,9 +25,17 @@ TEXTS_PER_CALL = 2000
 # core, the time in which this many sentences of film reviews are tokenized without it.
 GRAPH_FROM = 200_000
 
+# Contexts per task of a worker process; sending so many costs little compared with tokenizing them.
+CONTEXTS_PER_TASK = 16
+
+# Tokenizing about this many contexts takes as long as starting a worker process.
+CONTEXTS_PER_WORKER = 100
+
+# The remedy where worker processes need too much memory: there is one per core.
+FEWER_CORES = "on fewer cores (taskset) it needs fewer processes and less memory"
+
 # [CLS] A [SEP] B [SEP]: a shorter row has no room for a piece of a pair.
 SHORTEST = 3
-
 
 # The encoder's inputs, for which rows are padded.
 ROW_INPUTS = ("input_ids", "input_mask", "segment_ids")
@@ -125,6 +135,32 @@ def _join(tokenizer, first, other, max_length):
     other = [*other[:kept_other], tokenizer.sep_id] if kept_other else []
     segment_ids = np.repeat(np.array([0, 1], np.int32), [len(first), len(other)])
     return InputRow(np.array(first + other, np.int32), segment_ids)
+
+
+def encode_groups(encode, groups, limit, tokenizer, workers=None):
+    """Encodes groups of texts in worker processes; returns the lists of `encode`, concatenated.
+
+    Args:
+        encode: a task of `start_workers`, whose plan is (lists of groups, `limit`); returns a list.
+        groups: each a context with the questions about it.
+        limit: the most pieces of a question that `encode` keeps.
+        tokenizer: what `encode` tokenizes with.
+        workers: how many processes share the work, which one does without starting another; None:
+            chosen by the amount of work.
+    """
+    tasks = [groups[i : i + CONTEXTS_PER_TASK] for i in range(0, len(groups), CONTEXTS_PER_TASK)]
+    workers = workers or min(available_cores(), 1 + len(groups) // CONTEXTS_PER_WORKER)
+    workers = min(workers, len(tasks))
+    shared = (tasks, limit), tokenizer
+    with (
+        start_workers(shared, workers, FEWER_CORES, (encode.__module__,)) as run,
+        progress("encoding", len(groups), "contexts") as bar,
+    ):
+        done = {}
+        for number, encoded in run(encode, range(len(tasks))):
+            done[number] = encoded
+            bar.update(len(tasks[number]))
+    return [encoded for number in range(len(tasks)) for encoded in done[number]]
 
 
 def pad_rows(rows, length, pad_id):

@@ -89,7 +89,7 @@ def score_tags(labels, predictions, tags):
 
     Args:
         labels: the true tags of each sentence's characters, such as ["B-PS", "I-PS", "O"].
-        predictions: the predicted tags, as many.
+        predictions: the predicted tags, one for each true tag.
         tags: all tags, "O" included.
 
     Returns:

@@ -5,8 +5,8 @@ import os
 from typing import NamedTuple
 
 from bert_common.errors import InputError
+from bert_common.folders import read_bytes
 from bert_common.json_text import read_json
-from tokenization.vocabulary import read_bytes
 
 
 class Example(NamedTuple):

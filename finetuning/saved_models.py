@@ -17,7 +17,7 @@ from keras import ops
 from finetuning.inputs import ROW_INPUTS
 
 
-def export_classifier(model, length, directory, threshold=None, describe=None):
+def export_classifier(model, length, directory, threshold=None, write_model_files=None):
     """Writes the model below `directory`, in a new folder named after the time, as Google does.
 
     Args:
@@ -25,7 +25,7 @@ def export_classifier(model, length, directory, threshold=None, describe=None):
         length: T, the same for all examples.
         directory: where the folder is made.
         threshold: a number that is returned to callers as the output "threshold"; None for none.
-        describe: writes files about the model into a given folder, here assets.extra; or None.
+        write_model_files: a function of a folder, here assets.extra; or None.
 
     Returns:
         The new folder's path.
@@ -51,10 +51,10 @@ def export_classifier(model, length, directory, threshold=None, describe=None):
     finished = os.path.join(directory, str(number))
     try:
         tf.saved_model.save(module, unfinished, signatures={"serving_default": serve})
-        if describe:
+        if write_model_files:
             extra = os.path.join(unfinished, "assets.extra")
             os.makedirs(extra)
-            describe(extra)
+            write_model_files(extra)
         os.rename(unfinished, finished)
     except BaseException:
         shutil.rmtree(unfinished, ignore_errors=True)

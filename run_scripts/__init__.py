@@ -1,4 +1,4 @@
-"""The programs: flags in, a call into the library out."""
+"""The programs, from their flags to calls of the library; open pretrain first."""
 
 import sys
 

@@ -54,7 +54,10 @@ class BuildVocabFlags:
         "Pieces to keep whole whatever the text, comma-separated; ##X for one inside words.",
     )
     character_coverage: float = flag(
-        0.9995, "The share of the text's characters that are pieces by themselves.", above=0, most=1
+        0.9995,
+        "The share of character occurrences that single-character pieces cover.",
+        above=0,
+        most=1,
     )
     do_lower_case: bool = flag(False, "Lower-case the text, here and in the tokenizer.")
     most_megabytes: int = flag(
@@ -106,7 +109,7 @@ def build_vocab(flags):
         if not getattr(flags, name):
             raise InputError(f"--{name} must be given (or --compare alone). Received: no --{name}")
     if flags.text:
-        raise InputError("--text must come with --compare. Received: --text without --compare")
+        raise InputError("--text requires --compare. Received: --text without --compare")
     started = time.monotonic()
     settings = make_settings(flags)
     files = expand_globs(flags.input_file, "input_file")

@@ -85,12 +85,12 @@ def check_export(values):
     """Refuses what cannot be exported, before any work is done."""
     if values.threshold_to_export is not None and not values.export_dir:
         raise InputError(
-            "--threshold_to_export must come with --export_dir. Received: "
+            "--threshold_to_export requires --export_dir. Received: "
             f"--threshold_to_export={values.threshold_to_export} without"
         )
     if values.export_dir and values.num_seeds > 1:
         raise InputError(
-            "--export_dir must come with one seed: export the one of your choice afterwards, "
+            "--export_dir requires --num_seeds=1: export the seed of your choice afterwards, "
             f"without --do_train. Received: --num_seeds={values.num_seeds}"
         )
     if values.export_dir:

@@ -99,7 +99,7 @@ def create_data(flags):
         if not is_free:
             raise InputError(
                 f"only one process at a time may work in {folder} (several: --num_tasks). "
-                "Received: another one is at work"
+                "Received: another process is running"
             )
         begin_or_resume(folder, manifest, may_clear=flags.num_tasks == 1)
         try:
@@ -153,7 +153,7 @@ def choose_engine(flags, plan, tokenizer):
         return spark_engine.start_executors(plan, tokenizer, flags.spark_master), "Spark"
     cores = flags.num_workers or available_cores()
     workers = max(1, min(cores, len(plan.chunks)))
-    engine = start_workers(plan, tokenizer, workers, FEWER_WORKERS, PRELOADED)
+    engine = start_workers((plan, tokenizer), workers, FEWER_WORKERS, PRELOADED)
     return engine, f"{workers} worker{'s' * (workers > 1)}"
 
 

@@ -14,6 +14,7 @@ import warnings
 
 from bert_common.atomic_write import atomic_write
 from bert_common.errors import InputError
+from bert_common.folders import read_bytes
 from bert_common.json_text import read_json
 from bert_tf.checkpoint_files import (
     BEST_FOLDER,
@@ -25,7 +26,6 @@ from bert_tf.checkpoint_files import (
 from run_scripts.flags.tokenizer import TokenizerFlags, source_of
 from tokenization import save_tokenizer
 from tokenization.loading import CONFIG_FILE
-from tokenization.vocabulary import read_bytes
 
 # Where a fine-tuned model's folder records its task flags.
 SETTINGS_FILE = "finetuning.json"
@@ -258,7 +258,7 @@ def read_trained_positions(checkpoint):
 
 
 def add_trained_positions(checkpoint, longest):
-    """The number of trained positions after a training; None if that of its start is unknown.
+    """The number of positions that are trained once this run ends; None if unknown for its start.
 
     Args:
         checkpoint: what the training starts from, or None for new weights.
@@ -288,7 +288,7 @@ def warn_of_untrained_positions(checkpoint, longest, what):
         )
 
 
-def describe(directory, model_type, config, tokenizer, positions):
+def write_model_files(directory, model_type, config, tokenizer, positions):
     """Writes configuration and tokenizer beside the checkpoints, so that the folder is complete.
 
     Args:

@@ -25,7 +25,7 @@ from run_scripts.flags.pretrain import (
     read_records_tokenizer,
 )
 from run_scripts.flags.training import check_length, choose_model_type, read_config
-from run_scripts.model_folder import add_trained_positions, describe, fill_in_model
+from run_scripts.model_folder import add_trained_positions, fill_in_model, write_model_files
 
 
 def main(argv=None):
@@ -42,15 +42,15 @@ def pretrain(given):
             make_writable(folder, f"--{name} must be a directory that can be written")
     shorten_lost_worker_errors(job.cluster)
     trained = [flags.output_dir] if flags.do_train else []
-    with training_folders(trained, job.cluster) as (folders, refusal):
+    with training_folders(trained, job.cluster) as (folders, refusal_reason):
         start_tensorflow(flags)
         from run_scripts.session import open_session
 
-        with open_session(flags, flags.xla, job.cluster, refusal) as session:
+        with open_session(flags, flags.xla, job.cluster, refusal_reason) as session:
             run(job, session, folders.get(flags.output_dir))
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class PretrainingJob:
     """What the flags of a pre-training mean, checked as far as possible without TensorFlow."""
 
@@ -92,7 +92,15 @@ def make_job(given):
             "(--tokenizer_dir names one)"
         )
     check_checkpoints(flags)
-    return PretrainingJob(flags, model_type, config, files, eval_files, tokenizer, cluster)
+    return PretrainingJob(
+        flags=flags,
+        model_type=model_type,
+        config=config,
+        files=files,
+        eval_files=eval_files,
+        tokenizer=tokenizer,
+        cluster=cluster,
+    )
 
 
 def run(job, session, folder):
@@ -113,18 +121,20 @@ def run(job, session, folder):
     records, held_out = load_records(job, session)
     source = latest_checkpoint(flags.output_dir) or flags.init_checkpoint
     state = build(job, session)
-    describe_folder = make_describe(job, state, source, records)
+    write_files = model_files_writer(job, state, source, records)
     if session.chief:
-        describe_folder(flags.output_dir)
+        write_files(flags.output_dir)
     evaluator = None
     if flags.do_eval or flags.eval_input_file:
         evaluator = make_evaluator(job, session, state, held_out)
     if flags.do_train:
         evaluated = evaluator if flags.eval_input_file else None
-        if train(job, session, state, records, evaluated, folder=folder, describe=describe_folder):
+        if train(
+            job, session, state, records, evaluated, folder=folder, write_model_files=write_files
+        ):
             return
     if flags.export_dir and session.chief:
-        export(flags, session, state, describe_folder)
+        export(flags, session, state, write_files)
     if flags.do_eval:
         evaluate(job, session, state, evaluator, held_out)
 
@@ -165,18 +175,13 @@ def build(job, session):
         power=flags.poly_power,
         start_warmup_step=flags.start_warmup_step,
     )
-
-    def make_model():
-        return PretrainingModel(session.make_encoder(job.model_type, job.config))
-
-    state = session.build(flags, make_model, schedule)
-    session.print(f"model: {job.config}")
+    state = session.build(job, PretrainingModel, schedule)
     allow_missing = tuple(filter(None, flags.allow_missing.split(",")))
     session.restore(state, flags, allow_missing=allow_missing)
     return state
 
 
-def make_describe(job, state, source, records):
+def model_files_writer(job, state, source, records):
     """A function of a folder that writes configuration and tokenizer beside the checkpoints.
 
     Args:
@@ -190,7 +195,7 @@ def make_describe(job, state, source, records):
     trains = job.flags.do_train and state.step < job.flags.num_train_steps
     longest = longest_sequence(job.files, records.record_format) if trains else 0
     return functools.partial(
-        describe,
+        write_model_files,
         model_type=job.model_type,
         config=job.config,
         tokenizer=job.tokenizer,
@@ -233,33 +238,28 @@ def train(job, session, state, records, evaluator, **options):
     return session.train(state, records, config, workload, evaluator, texts=texts, **options)
 
 
-def export(flags, session, state, describe_folder):
+def export(flags, session, state, write_files):
     """Writes the weights alone into --export_dir."""
     from bert_tf.checkpoint import save_google_checkpoint
 
     save_google_checkpoint(state.model, os.path.join(flags.export_dir, EXPORTED_NAME))
-    describe_folder(flags.export_dir)
+    write_files(flags.export_dir)
     session.print(f"exported to {flags.export_dir}")
 
 
 def evaluate(job, session, state, evaluator, held_out):
     """Evaluates; writes and prints the results beside those of a trivial baseline."""
     from bert_tf.input.pipeline import most_frequent_share
-    from bert_tf.summaries.reporter import write_evaluation
-    from bert_tf.training.evaluation import write_results
 
     flags = job.flags
-    compiles = session.compilation.whole and evaluator.step.run.function is None
+    compiles = session.compilation.whole and not evaluator.compiled
     compiling = "; XLA compiles the model first" if compiles else ""
     session.print(f"evaluating on {evaluator.records:,} records{compiling}")
     results = {**evaluator.run(), "global_step": state.step}
     if not session.chief:
         return
-    if not (flags.do_train and flags.eval_input_file):  # else training has drawn this point
-        write_evaluation(flags.output_dir, results, state.step)
-    path = write_results(flags.output_dir, results)
-    session.print_results(results)
     batches = flags.eval_batch_size, flags.max_eval_steps
     share = most_frequent_share(held_out.files, held_out.record_format, job.config, *batches)
-    session.print(f"  (always predicting the most frequent masked piece: accuracy {share:.4f})")
-    session.print(f"written to {path}")
+    note = f"always predicting the most frequent masked piece: accuracy {share:.4f}"
+    drawn = flags.do_train and bool(flags.eval_input_file)  # training has drawn this point
+    session.report(flags.output_dir, results, note, draw=not drawn)

@@ -16,7 +16,7 @@ from finetuning.multiple_choice.data import (
     read_race,
 )
 from run_scripts.downstream.program import Program, finetune
-from run_scripts.flags.declaration import both, flag
+from run_scripts.flags.declaration import flag, for_both
 from run_scripts.flags.finetune import FinetuneFlags, refuse_feature_flags
 from run_scripts.flags.limits import HIGHEST_RATE, LONGEST_SEQUENCE, MOST_EPOCHS
 from run_scripts.flags.parser import run_program
@@ -37,25 +37,25 @@ class RaceFlags(FinetuneFlags):
     must be given: sizes and tokenizer are stored beside the weights."""
 
     task_name: str = flag(
-        both("race"),
+        for_both("race"),
         "race: --data_dir has train, dev, test with folders middle and high of articles; jsonl: it "
         "has train.jsonl, dev.jsonl, test.jsonl, an object a line with context, question, options "
-        "(as many in each), label (from 0, or a letter).",
+        "(the same number in every question), label (from 0, or a letter).",
         choices=("race", "jsonl"),
     )
-    high_only: bool = flag(False, "Only RACE's folders high.")
-    middle_only: bool = flag(False, "Only RACE's folders middle.")
+    high_only: bool = flag(False, "Use only RACE's high-school questions.")
+    middle_only: bool = flag(False, "Use only RACE's middle-school questions.")
     do_train: bool = flag(None, "Whether to train.")
     do_eval: bool = flag(None, "Whether to evaluate the model on dev and test.")
     do_predict: bool = flag(None, "Whether to write predictions for test.")
     max_seq_length: int = flag(
-        both(512),
+        for_both(512),
         "The most pieces of a row, special tokens included; the end of the text is cut off.",
         least=SHORTEST,
         most=LONGEST_SEQUENCE,
     )
     max_qa_length: int = flag(
-        both(128),
+        for_both(128),
         "The most pieces of a question with an option; the beginning of a longer one is cut off.",
         least=1,
         most=LONGEST_SEQUENCE,
@@ -64,16 +64,16 @@ class RaceFlags(FinetuneFlags):
         1e-5, "The learning rate at the end of the warm-up.", above=0, most=HIGHEST_RATE
     )
     num_train_epochs: float = flag(
-        both(None), "Passes over the questions, in place of train_step.", above=0, most=MOST_EPOCHS
+        for_both(None), "Passes over the data, in place of train_step.", above=0, most=MOST_EPOCHS
     )
-    train_step: int = flag(both(12000), "Updates in all.", least=1)
+    train_step: int = flag(for_both(12000), "Updates in all.", least=1)
     warmup_proportion: float = flag(
-        both(None),
+        for_both(None),
         "The share of all updates that is warm-up, in place of warmup_step.",
         least=0,
         below=1,
     )
-    warmup_step: int = flag(both(1000), "Updates of warm-up.", least=0)
+    warmup_step: int = flag(for_both(1000), "Updates of warm-up.", least=0)
     save_checkpoints_steps: int = flag(100, "Updates between two checkpoints.", least=1)
     num_keep_checkpoint: int = flag(None, "Another name of keep_checkpoint_max.", least=0)
     dropout_prob: float = flag(None, "Another name of classifier_dropout.", least=0, below=1)
@@ -84,10 +84,10 @@ class RaceFlags(FinetuneFlags):
 
 def main(argv=None):
     """The console script and the launcher; returns the exit status."""
-    return run_program(choose, RaceFlags, argv)
+    return run_program(answer_multiple_choice, RaceFlags, argv)
 
 
-def choose(values):
+def answer_multiple_choice(values):
     """Resolves the flags that are run_race's own, and runs the program."""
     if values.do_train is values.do_eval is values.do_predict is None:
         values = dataclasses.replace(values, do_train=True, do_eval=True)
@@ -109,15 +109,16 @@ def read_data(values):
     needed = ["train"] if values.do_train else []
     if values.do_eval or values.do_predict or values.eval_every_steps:
         needed += ["dev", "test"]
-    read = {split: read_split(values, split) for split in needed if find(values, split)}
-    if not read or (values.do_train and "train" not in read):
+    present = [split for split in needed if find_split_path(values, split)]
+    questions = {split: read_split(values, split) for split in present}
+    if not questions or (values.do_train and "train" not in questions):
         read_split(values, needed[0])  # raises: it names what is missing
-    if values.do_train and not ChoiceDataset(read).splits["train"]:
+    if values.do_train and not ChoiceDataset(questions).splits["train"]:
         raise InputError("train must have a label for every question. Received: some without")
-    return ChoiceDataset(read)
+    return ChoiceDataset(questions)
 
 
-def find(values, split):
+def find_split_path(values, split):
     """The path of a split, or None."""
     if values.task_name == "race":
         return find_race(values.data_dir, split)

@@ -14,6 +14,7 @@ from bert_common.errors import InputError
 from bert_tf import BertModel
 from bert_tf.memory_estimate import memory_line
 from bert_tf.optimization import OPTIMIZERS
+from bert_tf.summaries.reporter import NO_ILLUSTRATIONS, write_evaluation
 from bert_tf.training.distribution import (
     barrier,
     check_agreement,
@@ -23,7 +24,7 @@ from bert_tf.training.distribution import (
     make_strategy,
     raise_together,
 )
-from bert_tf.training.evaluation import as_shown
+from bert_tf.training.evaluation import as_shown, write_results
 from bert_tf.training.interruptions.out_of_memory import MEMORY_REMEDIES, explain_out_of_memory
 from bert_tf.training.loop import TrainingConfig, train
 from bert_tf.training.mixed_precision import POLICIES, LossScale, choose_precision
@@ -35,14 +36,14 @@ ENCODERS = {"bert": BertModel, "albert": AlbertModel}
 
 
 @contextlib.contextmanager
-def open_session(flags, xla, cluster, refusal):
+def open_session(flags, xla, cluster, refusal_reason):
     """Opens the devices that the flags name, for the part of a program that uses TensorFlow.
 
     Args:
         flags: `TrainingFlags` of a program, resolved.
         xla: "auto", "on" or "off".
         cluster: the `Cluster`, or None.
-        refusal: why this worker must not train, as `training_folders` yielded it, or None.
+        refusal_reason: why this worker must not train, as `training_folders` yielded it, or None.
 
     Yields:
         A `Session`.
@@ -58,7 +59,7 @@ def open_session(flags, xla, cluster, refusal):
         print(f"waiting for all of {len(cluster.workers)} workers", flush=True)
     strategy = make_strategy(flags.distribution_strategy, flags.num_gpus, flags.all_reduce)
     with explain_lost_worker(strategy), explain_out_of_memory(MEMORY_REMEDIES, {}):
-        raise_together(strategy, refusal)
+        raise_together(strategy, refusal_reason)
         yield Session(strategy, precision, xla, compilation)
         # To the others, a worker that ends earlier looks lost.
         barrier(strategy)
@@ -83,11 +84,20 @@ class Session:
         if self.chief:
             print(line, flush=True)
 
-    def print_results(self, results):
-        """Prints results by name, in the chief alone."""
+    def report(self, directory, results, note, *, illustrations=NO_ILLUSTRATIONS, draw=True):
+        """Prints results with a note, and writes eval_results.txt and, if `draw`, event files.
+
+        In the chief alone. `results` are name -> number, with "global_step".
+        """
+        if not self.chief:
+            return
         self.print("***** Eval results *****")
         for name in sorted(results):
             self.print(f"  {name} = {as_shown(results[name])}")
+        self.print(f"  ({note})")
+        if draw:
+            write_evaluation(directory, results, results["global_step"], illustrations)
+        self.print(f"written to {write_results(directory, results)}")
 
     def check_agreement(self, settings):
         """Refuses workers that differ in a setting: a dict of name -> number or text."""
@@ -107,33 +117,32 @@ class Session:
         settings |= {f"{name} of the configuration": size for name, size in vars(config).items()}
         # First of all: to the others, a worker that alone refuses something looks lost.
         self.check_agreement({**settings, "precision": self.precision})
-        replicas, parts = self.strategy.num_replicas_in_sync, flags.gradient_accumulation_steps
-        if flags.do_train and flags.train_batch_size % (replicas * parts):
+        replicas = self.strategy.num_replicas_in_sync
+        microbatches = flags.gradient_accumulation_steps
+        if flags.do_train and flags.train_batch_size % (replicas * microbatches):
             raise InputError(
                 "--train_batch_size must be a multiple of the number of devices times "
                 "--gradient_accumulation_steps. Received: "
                 f"--train_batch_size={flags.train_batch_size}, {replicas} devices, "
-                f"--gradient_accumulation_steps={parts}"
+                f"--gradient_accumulation_steps={microbatches}"
             )
 
-    def make_encoder(self, model_type, config):
-        """A new BERT or ALBERT that computes in the session's precision."""
-        return ENCODERS[model_type](config, dtype=POLICIES[self.precision])
-
-    def build(self, flags, make_model, schedule=None):
+    def build(self, job, add_head, schedule=None):
         """Builds a model with its optimizer: a `TrainingState` at step 0.
 
         Args:
-            flags: as for `open_session`.
-            make_model: a function without arguments that makes the model.
+            job: has `flags` as for `open_session`, `model_type` and the model's `config`.
+            add_head: a function of a new encoder that makes the model.
             schedule: the learning rate; None for a model that is not trained.
         """
-        keras.utils.set_random_seed(library_seed(flags))
+        keras.utils.set_random_seed(library_seed(job.flags))
         with self.strategy.scope():
-            model = make_model()
+            policy = POLICIES[self.precision]
+            model = add_head(ENCODERS[job.model_type](job.config, dtype=policy))
+            self.print(f"model: {job.config}")
             if schedule is None:
                 return TrainingState(model, None)
-            optimizer = OPTIMIZERS[flags.optimizer](schedule)
+            optimizer = OPTIMIZERS[job.flags.optimizer](schedule)
             optimizer.build(model.trainable_variables)
             loss_scale = LossScale() if self.precision == "float16" else None
             return TrainingState(model, optimizer, loss_scale)
@@ -163,7 +172,7 @@ class Session:
         return TrainingConfig(**(given | others))
 
     def train(self, state, data, config, workload, evaluator=None, **options):
-        """Announces a training and trains; returns whether a signal ended it.
+        """Prints a summary of the run and trains; returns whether a signal ended it.
 
         Args:
             state: the restored `TrainingState`.
@@ -196,16 +205,16 @@ class Session:
         """Prints devices, batches and steps, then the memory, then whether XLA compiles."""
         batch, examples = config.train_batch_size, workload.examples
         on_device = batch // self.strategy.num_replicas_in_sync
-        parts, lengths = config.gradient_accumulation_steps, config.bucket_boundaries
+        microbatches, lengths = config.gradient_accumulation_steps, config.bucket_boundaries
+        split = f", in {microbatches} microbatches" if microbatches > 1 else ""
         self.print(
             f"training on {describe_devices(self.strategy)} in {self.precision}, XLA "
-            f"{self.compilation}, {batch} examples an update ({on_device} a device"
-            f"{f', in {parts} parts' if parts > 1 else ''}), steps {state.step + 1} to "
-            f"{config.num_train_steps}, {config.num_train_steps * batch / examples:.1f} passes "
-            f"over {examples:,} examples"
+            f"{self.compilation}, {batch} examples per update ({on_device} per device{split}), "
+            f"steps {state.step + 1} to {config.num_train_steps}, "
+            f"{config.num_train_steps * batch / examples:.1f} passes over {examples:,} examples"
             f"{f', padded to {_listed(lengths)}' if lengths else ''}"
         )
-        rows = on_device // parts * workload.rows
+        rows = on_device // microbatches * workload.rows
         sizes = (rows, workload.length, workload.predictions, self.precision, config.recompute)
         slots = len(state.optimizer.slots)
         self.print(memory_line(workload.model_config, *sizes, slots=slots))
@@ -222,7 +231,7 @@ def _listed(lengths):
 
 @dataclasses.dataclass(frozen=True)
 class Workload:
-    """What a training computes, for the lines about it."""
+    """The size of a training run, for the lines that announce it."""
 
     model_config: object
     examples: int  # their number

@@ -17,7 +17,7 @@ from finetuning.question_answering.data import (
 from finetuning.question_answering.scores import BENCHMARKS
 from finetuning.question_answering.windows import SPECIALS
 from run_scripts.downstream.program import Program, finetune
-from run_scripts.flags.declaration import both, flag
+from run_scripts.flags.declaration import flag, for_both
 from run_scripts.flags.finetune import FinetuneFlags, refuse_feature_flags
 from run_scripts.flags.limits import LONGEST_SEQUENCE, MOST_EPOCHS, MOST_SHOWN
 from run_scripts.flags.parser import run_program
@@ -46,59 +46,62 @@ class SquadFlags(FinetuneFlags):
     given: task, sizes and tokenizer are stored beside the weights."""
 
     data_dir: str = flag(
-        None, "The folder of both files. Without it: their names are paths.", is_input=True
+        None,
+        "The folder that holds both files. Without it, their names are used as paths.",
+        is_input=True,
     )
     train_file: str = flag(None, "The questions to train on, JSON in SQuAD's format.")
     predict_file: str = flag(
         None, "The questions to answer; if the file has answers, the model's are scored."
     )
     task_name: str = flag(
-        both("squad"),
+        for_both("squad"),
         "The data set whose rules the answers are scored by.",
         choices=tuple(BENCHMARKS),
     )
     version_2_with_negative: bool = flag(
-        both(False), "Whether there may be questions without an answer, as in SQuAD 2.0."
+        for_both(False), "Whether there may be questions without an answer, as in SQuAD 2.0."
     )
     do_predict: bool = flag(
         False, "Whether to answer --predict_file, and to score the answers as --do_eval does."
     )
     do_eval: bool = flag(False, "Whether to score the answers to --predict_file.")
     max_seq_length: int = flag(
-        both(384),
+        for_both(384),
         "The most pieces of a window, special tokens included.",
         least=SHORTEST,
         most=LONGEST_SEQUENCE,
     )
     doc_stride: int = flag(
-        both(128),
+        for_both(128),
         "The distance in pieces between the beginnings of two windows of a text.",
         least=1,
         most=LONGEST_SEQUENCE,
     )
     max_query_length: int = flag(
-        both(64),
+        for_both(64),
         "The most pieces of a question; the rest is cut off.",
         least=1,
         most=LONGEST_SEQUENCE,
     )
     n_best_size: int = flag(
-        both(20), "How many answers of each question are written.", least=1, most=MOST_SHOWN
+        for_both(20), "How many answers of each question are written.", least=1, most=MOST_SHOWN
     )
     max_answer_length: int = flag(
-        both(30), "The most pieces of an answer.", least=1, most=LONGEST_SEQUENCE
+        for_both(30), "The most pieces of an answer.", least=1, most=LONGEST_SEQUENCE
     )
     null_score_diff_threshold: float = flag(
-        both(0.0),
+        for_both(0.0),
         "With SQuAD 2.0: no answer is given where the null score difference is above this.",
         least=-1e9,
         most=1e9,
     )
     google_answers: bool = flag(
         False,
-        "Choose and cut answers as google-research/bert does, to compare results: only between the "
-        "n_best_size best pieces, and whole words where the tokenizer changes characters. With "
-        "--bucket_boundaries=none the candidates are the same too.",
+        "Select and extract answers as google-research/bert does, to compare results: spans start "
+        "and end only at the n_best_size best pieces, and the answer is cut at whole words where "
+        "the tokenizer changed characters. With --bucket_boundaries=none the candidates are the "
+        "same too.",
     )
     start_n_top: int = flag(
         None,
@@ -110,21 +113,21 @@ class SquadFlags(FinetuneFlags):
     )
     end_n_top: int = flag(
         None,
-        f"Likewise the number of ends of each start. Without it: {END_N_TOP}.",
+        f"The number of ends to follow for each start. Without it: {END_N_TOP}.",
         least=1,
         most=MOST_SHOWN,
     )
     dropout_prob: float = flag(0.1, "The dropout rate in that head.", least=0, below=1)
     classifier_dropout: float = flag(0.1, "Has no effect here.", least=0, below=1)
     num_train_epochs: float = flag(
-        both(3.0), "Passes, counted in questions, not in windows.", above=0, most=MOST_EPOCHS
+        for_both(3.0), "Passes, counted in questions, not in windows.", above=0, most=MOST_EPOCHS
     )
-    train_step: int = flag(both(None), "Updates in all, in place of num_train_epochs.", least=1)
+    train_step: int = flag(for_both(None), "Updates in all, in place of num_train_epochs.", least=1)
     warmup_proportion: float = flag(
-        both(0.1), "The share of all updates that is warm-up.", least=0, below=1
+        for_both(0.1), "The share of all updates that is warm-up.", least=0, below=1
     )
     warmup_step: int = flag(
-        both(None), "Updates of warm-up, in place of warmup_proportion.", least=0
+        for_both(None), "Updates of warm-up, in place of warmup_proportion.", least=0
     )
     train_feature_file: str = flag(
         None,
@@ -147,7 +150,7 @@ def main(argv=None):
 
 def answer(values):
     """Checks the flags that are run_squad's own, and runs the program."""
-    check(values)
+    check_squad_flags(values)
     if not values.do_train and values.init_checkpoint and latest_checkpoint(values.output_dir):
         print(
             f"note: --init_checkpoint={values.init_checkpoint} is not read: --output_dir holds "
@@ -159,7 +162,7 @@ def answer(values):
     finetune(values, PROGRAM)
 
 
-def check(values):
+def check_squad_flags(values):
     """Refuses flags that cannot work, whatever settings the model's folder has saved."""
     if values.export_dir:
         raise InputError(
@@ -172,7 +175,7 @@ def check(values):
         needed["predict_file"] = "--do_predict" if values.do_predict else "--do_eval"
     for name, switch in needed.items():
         if not getattr(values, name):
-            raise InputError(f"{switch} must come with --{name}. Received: none")
+            raise InputError(f"{switch} requires --{name}. Received: none")
     for name in ("train_feature_file", "predict_feature_file"):
         path = getattr(values, name)
         if path and os.path.isfile(path) and not is_archive(path):
@@ -201,43 +204,43 @@ def read_data(values):
             f"--max_seq_length={values.max_seq_length}, "
             f"--max_query_length={values.max_query_length}"
         )
-    null, read = values.version_2_with_negative, {}
+    null, questions = values.version_2_with_negative, {}
     if values.do_train:
-        read["train"] = read_questions(path_of(values, "train_file"), null)
+        questions["train"] = read_questions(path_of(values, "train_file"), null)
     if values.predict_file and (values.do_eval or values.do_predict or values.eval_every_steps):
         path = path_of(values, "predict_file")
         answered = has_answers(path)
-        read["dev" if answered else "test"] = read_questions(path, null, answered)
-    return QuestionDataset(values.task_name, null, read)
+        questions["dev" if answered else "test"] = read_questions(path, null, answered)
+    return QuestionDataset(values.task_name, null, questions)
 
 
 def make_task(values, dataset, config, tokenizer):
     """The task as a `QuestionAnswering`."""
     from finetuning.question_answering.task import QuestionAnswering
 
-    beams = None
+    folder, beams = values.output_dir, None
     albert_2 = isinstance(config, AlbertConfig) and values.version_2_with_negative
     if albert_2 or values.start_n_top or values.end_n_top:
         beams = values.start_n_top or START_N_TOP, values.end_n_top or END_N_TOP
     if values.google_answers and (beams or not isinstance(tokenizer, FullTokenizer)):
         raise InputError(
-            "--google_answers must come with BERT's head and google-research/bert's tokenizer. "
+            "--google_answers requires BERT's head and google-research/bert's tokenizer. "
             f"Received: {'a head with beams' if beams else type(tokenizer).__name__}"
         )
     return QuestionAnswering(
-        dataset,
-        tokenizer,
-        values.max_seq_length,
-        values.doc_stride,
-        values.max_query_length,
-        values.n_best_size,
-        values.max_answer_length,
-        values.null_score_diff_threshold,
-        beams,
-        values.train_feature_file or os.path.join(values.output_dir, "train_features.npz"),
-        values.predict_feature_file or os.path.join(values.output_dir, "predict_features.npz"),
-        values.dropout_prob,
-        values.google_answers,
+        dataset=dataset,
+        tokenizer=tokenizer,
+        max_length=values.max_seq_length,
+        doc_stride=values.doc_stride,
+        max_query_length=values.max_query_length,
+        n_best_size=values.n_best_size,
+        max_answer_length=values.max_answer_length,
+        threshold=values.null_score_diff_threshold,
+        beams=beams,
+        train_cache=values.train_feature_file or os.path.join(folder, "train_features.npz"),
+        predict_cache=values.predict_feature_file or os.path.join(folder, "predict_features.npz"),
+        dropout=values.dropout_prob,
+        google_answers=values.google_answers,
     )
 
 

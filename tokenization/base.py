@@ -80,7 +80,7 @@ class TokenizerInterface:
             return [vocab[token] for token in tokens]
         except KeyError as error:
             raise KeyError(
-                f"Token must be in the vocabulary ({len(vocab)} tokens). Received: {error}"
+                f"token must be in the vocabulary ({len(vocab)} tokens). Received: {error}"
             ) from None
 
     def convert_ids_to_tokens(self, ids: Iterable[int]) -> list[str]:
@@ -89,7 +89,7 @@ class TokenizerInterface:
             return [self.inv_vocab[index] for index in ids]
         except KeyError as error:
             raise KeyError(
-                f"Id must belong to a token, below {self.vocab_size}. Received: {error}"
+                f"id must belong to a token, below {self.vocab_size}. Received: {error}"
             ) from None
 
     def encode_batch(self, texts: Iterable[str]):

@@ -48,7 +48,7 @@ def open_vocabulary(path: str | os.PathLike) -> OpenedVocabulary:
             f"{' '.join(OPENERS)}. Received: {path}"
         )
     if not path.is_file():
-        raise InputError(f"File must exist. Received: {path}")
+        raise InputError(f"file must exist. Received: {path}")
     return open_file(path)
 
 
@@ -102,7 +102,7 @@ def _open_sentencepiece(path):
     try:
         processor.load(str(path))
     except (OSError, RuntimeError) as error:
-        raise InputError(f"File must be a SentencePiece model. Received: {path}") from error
+        raise InputError(f"file must be a SentencePiece model. Received: {path}") from error
     # The scores of BPE are the ranks of its merges, those of a unigram model are logarithms.
     size = processor.get_piece_size()
     kind = "BPE" if all(map(float.is_integer, map(processor.get_score, range(size)))) else "unigram"
@@ -124,7 +124,7 @@ def _open_hugging_face(path):
         tokenizer = Tokenizer.from_str(content)
     except Exception as error:  # tokenizers raises plain Exceptions
         raise InputError(
-            f"File must be a tokenizer.json of Hugging Face. Received: {path}"
+            f"file must be a tokenizer.json of Hugging Face. Received: {path}"
         ) from error
     plain = _plain_wordpiece if kind == "WordPiece" else _plain_sentencepiece
     spell = str

@@ -6,12 +6,12 @@ from pathlib import Path
 
 from bert_common.atomic_write import atomic_write
 from bert_common.errors import InputError
+from bert_common.folders import read_bytes
 from bert_common.json_text import read_json
 from tokenization.korean import KoreanTokenizer
 from tokenization.options import check_options
 from tokenization.reference_api import FullTokenizer
 from tokenization.sentencepiece import SentencePieceTokenizer
-from tokenization.vocabulary import read_bytes
 
 CONFIG_FILE = "tokenizer_config.json"
 
@@ -41,7 +41,7 @@ def load_tokenizer(directory: str | os.PathLike) -> Tokenizer:
     path = directory / CONFIG_FILE
     config = read_json(read_bytes(path), str(path))
     if not isinstance(config, dict):
-        raise InputError(f"File must hold a JSON object. Received: {path}: {config!r}")
+        raise InputError(f"file must hold a JSON object. Received: {path}: {config!r}")
     kind = config.pop("kind", None)
     if not isinstance(kind, str) or kind not in KINDS:
         raise InputError(f"{path}: kind must be one of {', '.join(KINDS)}. Received: {kind!r}")

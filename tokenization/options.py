@@ -84,7 +84,7 @@ class KoreanTokenizerOptions:
         marker = self.word_end_marker
         if self.word_end_marker_at == "eojeol" and not (marker and self.unknown == "character"):
             raise InputError(
-                'KoreanTokenizer: word_end_marker_at "eojeol" must come with a word_end_marker and '
+                'KoreanTokenizer: word_end_marker_at "eojeol" requires a word_end_marker and '
                 f'unknown "character". Received: {marker!r}, {self.unknown!r}'
             )
         if marker and self.unknown == "character":
@@ -100,7 +100,7 @@ class KoreanTokenizerOptions:
                 )
         if self.jamo_fallback and self.normalization != "NFC":
             raise InputError(
-                'KoreanTokenizer: jamo_fallback must come with normalization "NFC". '
+                'KoreanTokenizer: jamo_fallback requires normalization "NFC". '
                 f"Received: {self.normalization!r}"
             )
 

@@ -278,7 +278,7 @@ def _read_hub_module(folder):
         return info["vocab_file"].numpy().decode(), bool(info["do_lower_case"].numpy())
     except (OSError, KeyError, RuntimeError, ValueError) as error:
         raise InputError(
-            "A hub module must be the folder of an unpacked one that has the signature "
+            "a hub module must be the folder of an unpacked one that has the signature "
             f"tokenization_info (FullTokenizer takes its vocabulary file too). Received: {folder} "
             f"({str(error).splitlines()[0][:200]})"
         ) from None

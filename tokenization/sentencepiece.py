@@ -6,12 +6,12 @@ import unicodedata
 from itertools import accumulate
 
 from bert_common.errors import InputError
+from bert_common.folders import read_bytes
 from tokenization.base import TokenizerInterface
 from tokenization.characters import is_punctuation
 from tokenization.normalization import CharacterMap
 from tokenization.offsets import AlignedText
 from tokenization.options import SentencePieceTokenizerOptions
-from tokenization.vocabulary import read_bytes
 
 WORD_START = "\u2581"  # "▁", how SentencePiece spells the space before a word
 
@@ -192,7 +192,7 @@ def _load_model(model_bytes: bytes, path):
         from sentencepiece import SentencePieceProcessor
     except ImportError as error:
         raise InputError(
-            "The sentencepiece library must be installed (pip install sentencepiece). "
+            "the sentencepiece library must be installed (pip install sentencepiece). "
             f"Received: {error}"
         ) from error
     model = SentencePieceProcessor()
@@ -200,7 +200,7 @@ def _load_model(model_bytes: bytes, path):
         model.LoadFromSerializedProto(model_bytes)
     except RuntimeError as error:
         raise InputError(
-            f"File must be a SentencePiece model. Received: {os.fspath(path)} "
+            f"file must be a SentencePiece model. Received: {os.fspath(path)} "
             f"({len(model_bytes)} bytes)"
         ) from error
     return model

@@ -5,25 +5,12 @@ import re
 import warnings
 
 from bert_common.errors import InputError
+from bert_common.folders import read_bytes
 
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 # The number of lines of each kind that a warning names: enough to find the cause, in one line.
 LINES_NAMED = 5
-
-
-def read_bytes(path: str | os.PathLike) -> bytes:
-    """Returns a file's contents; raises InputError if it is missing, unreadable or empty."""
-    try:
-        with open(path, "rb") as file:
-            content = file.read()
-    except OSError as error:
-        raise InputError(
-            f"File must exist and be readable. Received: {os.fspath(path)} ({error.strerror})"
-        ) from error
-    if not content:
-        raise InputError(f"File must not be empty. Received: {os.fspath(path)} (0 bytes)")
-    return content
 
 
 def load_vocabulary(path: str | os.PathLike) -> tuple[dict[str, int], bytes]:
@@ -74,18 +61,18 @@ def load_strict_vocabulary(path: str | os.PathLike) -> tuple[dict[str, int], byt
         where = f"{os.fspath(path)} line {index + 1}"
         if not token:
             raise InputError(
-                f"Every line of a vocabulary must hold a token. Received: {where}: {line!r}"
+                f"every line of a vocabulary must hold a token. Received: {where}: {line!r}"
             )
         if token in vocab:
             raise InputError(
-                f"A token must be on one line only. Received: {where}: "
+                f"a token must be on one line only. Received: {where}: "
                 f"{token!r}, as on line {vocab[token] + 1}"
             )
         vocab[token] = index
     missing = [token for token in SPECIAL_TOKENS if token not in vocab]
     if missing:
         raise InputError(
-            f"A vocabulary must hold {' '.join(SPECIAL_TOKENS)}. Received: "
+            f"a vocabulary must hold {' '.join(SPECIAL_TOKENS)}. Received: "
             f"{os.fspath(path)} ({len(vocab)} lines) without {' '.join(missing)}"
         )
     return vocab, content
@@ -128,7 +115,7 @@ def _lines(content: bytes, path) -> list[str]:
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
         raise InputError(
-            f"A vocabulary must be UTF-8. Received: {os.fspath(path)} line {line}: "
+            f"a vocabulary must be UTF-8. Received: {os.fspath(path)} line {line}: "
             f"byte 0x{content[error.start]:02x}"
         ) from error
     # Not splitlines(), which would also split at U+0085 or U+2028 inside a token.

@@ -1,1 +1,1 @@
-"""The training steps of the contenders of benchmarks/training.py; open project.py first."""
+"""The training steps of the contenders of benchmarks/training.py; open project first."""

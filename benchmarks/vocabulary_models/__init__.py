@@ -1,1 +1,1 @@
-"""Models that differ in their vocabulary, for benchmarks/vocabulary.py; open contest.py first."""
+"""Models that differ in their vocabulary, for benchmarks/vocabulary.py; open contest first."""

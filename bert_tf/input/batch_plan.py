@@ -20,7 +20,7 @@ CYCLE_LENGTH = 16
 
 @dataclasses.dataclass(frozen=True)
 class BatchPlan:
-    """What decides which records a global batch of a training has."""
+    """Determines which records each global training batch contains."""
 
     files: list  # paths of TFRecord files
     record_format: object  # their `RecordFormat`
@@ -32,14 +32,14 @@ class BatchPlan:
     # Lengths that batches are cut to, see `bert_tf.input.length_buckets`; empty: no batch is cut.
     boundaries: tuple = ()
     # Step and position of the first batch in this order, see `bert_tf.input.data_order`.
-    begins: tuple = (0, 0)
+    order_start: tuple = (0, 0)
 
-    def find(self, step):
-        """Where the batch after `step` batches is: its window's position, and its index there.
+    def locate_batch(self, step):
+        """Locates the batch that follows `step` batches: its window's position, its index there.
 
         Without boundaries, each batch is a window.
         """
-        first_step, first_position = self.begins
+        first_step, first_position = self.order_start
         batches = step - first_step
         index = batches % WINDOW if self.boundaries else 0
         return first_position + (batches - index) * self.batch_size, index
@@ -99,11 +99,11 @@ def step_records(plan, step):
     def read_numbers(file):
         return tf.data.Dataset.range(1, tf.gather(counts, file) + 1).map(lambda n: (file, n))
 
-    start, index = plan.find(step)
+    start, index = plan.locate_batch(step)
     size = WINDOW * plan.batch_size if plan.boundaries else plan.batch_size
     names = list(plan.in_order(read_numbers, start).take(size))
     chosen = range(plan.batch_size)
     if plan.boundaries:  # which batch of its window a record is in depends on the lengths
-        positions, _, _ = next(plan.sorted_windows(start).skip(index).as_numpy_iterator())
-        chosen = positions - start
+        record_positions, _, _ = next(plan.sorted_windows(start).skip(index).as_numpy_iterator())
+        chosen = record_positions - start
     return [(files[int(file)], int(number)) for file, number in (names[i] for i in chosen)]

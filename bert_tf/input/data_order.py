@@ -66,7 +66,7 @@ def _on_or_off(number):
     return None if number == UNKNOWN else "on" if number else "off"
 
 
-def take_over_order(state, *settings):
+def continue_order(state, *settings):
     """Sets the order of a restored `TrainingState`; `settings` as for `DataOrder.changes`.
 
     If the settings are not those of the checkpoint, it warns, and a new order begins at the

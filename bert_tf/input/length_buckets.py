@@ -30,10 +30,11 @@ BUCKET = "bucket"
 COMPILING = {"CPU": 4e11, "GPU": 1.2e14}
 
 
-def compiling_positions(hidden_size, rows, device):
-    """By how many positions one batch could be longer in the time of compiling another length.
+def compilation_cost_in_positions(hidden_size, rows, device):
+    """The cost of compiling one more length, in positions: how much longer one batch could be.
 
-    Both times grow alike with the number of layers, forward alone as well as forward and backward.
+    That is, for the same time. Compile time and run time both scale with the number of layers, so
+    it cancels out, for a forward pass as for a training step.
 
     Args:
         hidden_size: of the encoder.
@@ -51,34 +52,34 @@ def record_lengths(records, record_format):
     return tf.reduce_sum(tf.io.parse_example(records, spec)[name], axis=1)
 
 
-def sort_windows(numbered, record_format, batch_size, boundaries, seed):
+def sort_windows(positioned_records, record_format, batch_size, boundaries, seed):
     """Cuts records into batches, in windows sorted by boundary.
 
     Args:
-        numbered: a dataset of (position in the global order, serialized record) that begins where
-            a window does, and has no end.
+        positioned_records: a dataset of (record's position in the global order, serialized
+            record) that begins where a window does, and has no end.
         record_format: the records' `RecordFormat`.
         batch_size: G.
         boundaries: the lengths that batches may have, ascending, the last one that of the records.
         seed: decides the order of a window's batches, together with the window's position.
 
     Returns:
-        A dataset of (positions [G], records [G], the number of the batch's boundary).
+        A dataset of (record_positions [G], records [G], the number of the batch's boundary).
     """
     allowed = tf.constant(boundaries, tf.int64)
 
-    def group(positions, records):
+    def group(record_positions, records):
         lengths = record_lengths(records, record_format)  # [W * G]
         by_boundary = tf.argsort(tf.searchsorted(allowed, lengths), stable=True)
         batches = tf.reshape(by_boundary, [WINDOW, batch_size])  # [W, G]
-        seeds = tf.stack([tf.constant(seed, tf.int64), positions[0]])
+        seeds = tf.stack([tf.constant(seed, tf.int64), record_positions[0]])
         order = tf.argsort(tf.random.stateless_uniform([WINDOW], seeds), stable=True)
         batches = tf.gather(batches, order)
         longest = tf.reduce_max(tf.gather(lengths, batches), axis=1)  # [W]
         buckets = tf.searchsorted(allowed, longest)
-        return tf.gather(positions, batches), tf.gather(records, batches), buckets
+        return tf.gather(record_positions, batches), tf.gather(records, batches), buckets
 
-    windows = numbered.batch(WINDOW * batch_size, drop_remainder=True)
+    windows = positioned_records.batch(WINDOW * batch_size, drop_remainder=True)
     return windows.map(group, num_parallel_calls=2, deterministic=True).unbatch()
 
 

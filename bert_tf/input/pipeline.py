@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.input.length_buckets import BUCKET
-from bert_tf.input.record_checks import limits, with_implied
+from bert_tf.input.record_checks import add_derived_features, feature_limits
 from create_pretraining_data.instances.counter_based_random import derive_keys
 from create_pretraining_data.instances.dynamic_masking import mask_records
 from create_pretraining_data.records.encoding import encode_record
@@ -39,12 +39,12 @@ EVALUATION_SEED = 0
 _DTYPES = {"int": np.int32, "float": np.float32}
 
 
-def _replica_batches(numbered, record_format, config, batch_size, mask_seed, shard):
+def _replica_batches(positioned_records, record_format, config, batch_size, mask_seed, shard):
     """Global batches -> the batches of one worker's replicas, one replica after another.
 
     Args:
-        numbered: a dataset of tuples: positions in the global order [G], serialized records [G],
-            perhaps the number of the batch's boundary. The last batch may be short.
+        positioned_records: a dataset of tuples: record positions in the global order [G],
+            serialized records [G], perhaps the batch's boundary. The last batch may be short.
     """
     shard = shard or tf.distribute.InputContext()  # one worker with one replica
     replica_size = shard.get_per_replica_batch_size(batch_size)
@@ -54,11 +54,11 @@ def _replica_batches(numbered, record_format, config, batch_size, mask_seed, sha
     filler = encode_record(empty, record_format)
     parse = _parser(record_format, config, replica_size, mask_seed)
 
-    def worker_part(positions, records, *bucket):
+    def worker_part(record_positions, records, *bucket):
         """A global batch, perhaps the last one, which is short -> [replicas of the worker, B]."""
         missing = batch_size - tf.size(records)
         whole = tf.concat([records, tf.fill([missing], filler)], axis=0)  # [G]
-        numbers = tf.concat([positions, tf.zeros([missing], tf.int64)], axis=0)  # [G]
+        numbers = tf.concat([record_positions, tf.zeros([missing], tf.int64)], axis=0)  # [G]
         workers = [
             tf.reshape(values, [shard.num_input_pipelines, -1, replica_size])
             for values in (numbers, whole)
@@ -66,13 +66,13 @@ def _replica_batches(numbered, record_format, config, batch_size, mask_seed, sha
         part = [values[shard.input_pipeline_id] for values in workers]  # [replicas, B] each
         return *part, *(tf.fill([tf.shape(part[0])[0]], number) for number in bucket)
 
-    def read(positions, records, *bucket):
+    def read(record_positions, records, *bucket):
         """[B] -> model features."""
-        features = parse(positions, records)
+        features = parse(record_positions, records)
         return {**features, BUCKET: bucket[0]} if bucket else features
 
     return (
-        numbered.map(worker_part)
+        positioned_records.map(worker_part)
         .unbatch()
         .map(read, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
         .prefetch(tf.data.AUTOTUNE)
@@ -80,19 +80,19 @@ def _replica_batches(numbered, record_format, config, batch_size, mask_seed, sha
 
 
 def _parser(record_format, config, batch_size, mask_seed):
-    """The function from positions [B] and serialized records [B] to model features [B, ...]."""
+    """Returns a function: record_positions [B], serialized records [B] -> features [B, ...]."""
     spec = parsing_spec(record_format)
     if record_format.masking is None:
         spec = {name: spec[name] for name in MODEL_FEATURES if name in spec}
-    below = limits(config, record_format)
+    below = feature_limits(config, record_format)
 
-    def parse(positions, records):
+    def parse(record_positions, records):
         features = {
             name: tf.cast(value, tf.int32) if value.dtype == tf.int64 else value
             for name, value in tf.io.parse_example(records, spec).items()
         }
         # On a GPU, and under XLA, an index out of range raises nothing.
-        checked = with_implied(features)
+        checked = add_derived_features(features)
         checks = [
             tf.debugging.Assert(
                 tf.reduce_all((checked[name] >= 0) & (checked[name] < limit)),
@@ -103,7 +103,7 @@ def _parser(record_format, config, batch_size, mask_seed):
         with tf.control_dependencies(checks):
             features = {name: tf.identity(value) for name, value in features.items()}
         if record_format.masking is not None:
-            features = _draw_masks(features, positions, record_format, batch_size, mask_seed)
+            features = _draw_masks(features, record_positions, record_format, batch_size, mask_seed)
         if record_format.sentence_label and not record_format.packed_sequences:
             # 1, but 0 where there is no token: such a record fills up a batch.
             some_token = tf.reduce_any(features["input_mask"] > 0, axis=1)
@@ -113,8 +113,8 @@ def _parser(record_format, config, batch_size, mask_seed):
     return parse
 
 
-def _draw_masks(stored, positions, record_format, batch_size, seed):
-    """Unmasked features -> model features, with the NumPy code that also makes static masks.
+def _draw_masks(stored, record_positions, record_format, batch_size, seed):
+    """Masks parsed records with the NumPy code that also creates static masks.
 
     A mask depends on the seed and on the record's position in the global order: it differs from
     epoch to epoch, but not with the number of devices.
@@ -124,14 +124,14 @@ def _draw_masks(stored, positions, record_format, batch_size, seed):
     names = sorted(stored)
     run_key = derive_keys(np.uint64(seed), 0)
 
-    def draw(positions, *values):
-        keys = derive_keys(run_key, positions)
+    def draw(record_positions, *values):
+        keys = derive_keys(run_key, record_positions)
         features = mask_records(dict(zip(names, values, strict=True)), record_format, keys)
         return [features[name].astype(_DTYPES[table[name][1]]) for name in table]
 
     values = tf.numpy_function(
         draw,
-        [positions, *(stored[name] for name in names)],
+        [record_positions, *(stored[name] for name in names)],
         [_DTYPES[k] for _, k in table.values()],
     )
     return {
@@ -154,7 +154,7 @@ def training_dataset(plan, start_step=0, shard=None):
         divided by the number of replicas: for each global batch one element for every replica of
         this worker. With boundaries they also have `BUCKET`, the number of the batch's boundary.
     """
-    position, index = plan.find(start_step)
+    position, index = plan.locate_batch(start_step)
     if plan.boundaries:
         batches = plan.sorted_windows(position).skip(index)
     else:
@@ -176,14 +176,14 @@ def evaluation_dataset(files, record_format, config, batch_size, max_batches, sh
         record_format: their `RecordFormat`; records without masks get the same ones each time.
         config: the model's configuration, for the checks of ids.
         batch_size: examples of a global batch.
-        max_batches: stop after so many global batches.
+        max_batches: the number of batches after which to stop.
         shard: as for `training_dataset`.
 
     Returns:
         A dataset like that of `training_dataset`, but finite.
     """
-    numbered = open_records(files).take(max_batches * batch_size).enumerate().batch(batch_size)
-    return _replica_batches(numbered, record_format, config, batch_size, EVALUATION_SEED, shard)
+    batches = open_records(files).take(max_batches * batch_size).enumerate().batch(batch_size)
+    return _replica_batches(batches, record_format, config, batch_size, EVALUATION_SEED, shard)
 
 
 def distribute_training(strategy, plan, start_step=0):

@@ -69,7 +69,7 @@ def _check_alike(one_path, one, path, other):
         )
     if other.packed_sequences != one.packed_sequences:
         raise InputError(
-            "all files must hold rows of as many packed sequences. Received: "
+            "all files must be packed with the same number of sequences per row. Received: "
             f"{one.packed_sequences} in {one_path}, {other.packed_sequences} in {path} "
             "(0: not packed)"
         )
@@ -103,7 +103,7 @@ def longest_sequence(files, record_format):
 
 def _parse(records, record_format):
     spec = parsing_spec(record_format)
-    return records.map(lambda r: with_implied(tf.io.parse_single_example(r, spec)))
+    return records.map(lambda r: add_derived_features(tf.io.parse_single_example(r, spec)))
 
 
 def _check_ids(path, records, record_format, config):
@@ -112,7 +112,7 @@ def _check_ids(path, records, record_format, config):
     try:
         for record in _parse(records, record_format).as_numpy_iterator():
             number += 1
-            for name, (limit, reason) in limits(config, record_format).items():
+            for name, (limit, reason) in feature_limits(config, record_format).items():
                 if not 0 <= record[name].min() <= record[name].max() < limit:
                     bad = record[name].max() if record[name].max() >= limit else record[name].min()
                     raise InputError(
@@ -127,7 +127,7 @@ def _check_ids(path, records, record_format, config):
         ) from None
 
 
-def with_implied(features):
+def add_derived_features(features):
     """Adds to parsed records without masks the features that masking derives from their lengths.
 
     Returns:
@@ -144,8 +144,8 @@ def with_implied(features):
     }
 
 
-def limits(config, record_format):
-    """The limits of the features of records `with_implied`.
+def feature_limits(config, record_format):
+    """The limits of the features that `add_derived_features` returns.
 
     Returns:
         A dict: name -> the exclusive upper limit of its values, and where that comes from.
@@ -190,6 +190,6 @@ def explain_failure(files, record_format, config):
 
 def _describe(corruption: Corruption):
     return (
-        f"{corruption.file} must be a whole TFRecord file. Received: a truncated or corrupted "
+        f"{corruption.file} must be a complete TFRecord file. Received: a truncated or corrupted "
         f"record after {corruption.good_records} good ones"
     )

@@ -3,7 +3,7 @@
 import dataclasses
 
 from bert_tf.input.batch_plan import BatchPlan, step_records
-from bert_tf.input.data_order import number_of_boundaries, sizes_of, take_over_order
+from bert_tf.input.data_order import continue_order, number_of_boundaries, sizes_of
 from bert_tf.input.pipeline import distribute_training
 from bert_tf.input.record_checks import explain_failure
 
@@ -16,11 +16,11 @@ class TrainingRecords:
     record_format: object
     examples: int
     model_config: object
-    begins: tuple = (0, 0)
+    order_start: tuple = (0, 0)
 
     def in_order(self, state, config):
         """As `TrainingData.in_order`."""
-        begins = take_over_order(
+        order_start = continue_order(
             state,
             config.train_batch_size,
             config.seed,
@@ -28,7 +28,7 @@ class TrainingRecords:
             number_of_boundaries(config.bucket_boundaries),
             int(sizes_of(self.files), 16),
         )
-        return dataclasses.replace(self, begins=begins)
+        return dataclasses.replace(self, order_start=order_start)
 
     def batches(self, strategy, config, start_step):
         """The batches of a `TrainingConfig` from a step on, distributed to the replicas."""
@@ -51,5 +51,5 @@ class TrainingRecords:
             batch_size=config.train_batch_size,
             seed=config.seed,
             boundaries=config.bucket_boundaries,
-            begins=self.begins,
+            order_start=self.order_start,
         )

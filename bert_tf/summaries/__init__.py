@@ -1,1 +1,1 @@
-"""Writes what TensorBoard shows of a training; open reporter first."""
+"""Writes curves, texts and images for TensorBoard; open reporter first."""

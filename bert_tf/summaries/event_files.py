@@ -34,7 +34,7 @@ def rewrite_events(folder, keeps):
         folder: where the event files are.
         keeps: step -> whether scalars and texts of that step are kept; other events always are.
     """
-    temporary = os.path.join(folder, ".events.tmp")  # a name that TensorBoard ignores
+    temporary = os.path.join(folder, ".events.tmp")  # not atomic_write: TensorBoard reads its names
     for path in event_files(folder):
         with open(path, "rb") as file:
             content = file.read()

@@ -76,7 +76,8 @@ class Reporter:
             drop_later_events(self.directory, start_step)
         self._begin()
         self.num_train_steps = num_train_steps
-        self.bar = None  # opened with the clock: the time left does not follow from compiling
+        # Opened when timing starts, so that compilation does not distort the time left.
+        self.bar = None
         self.batch_size = batch_size
         self.summary_steps = summary_steps
         self.scalars = scalars(objective)

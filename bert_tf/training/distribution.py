@@ -211,14 +211,14 @@ def _show_difference(name, workers):
     return f"{name} is {values}"
 
 
-def raise_together(strategy, refusal):
-    """Raises an InputError in every worker if one has a `refusal`; all workers must call it.
+def raise_together(strategy, refusal_reason):
+    """Raises an InputError in every worker if one has a `refusal_reason`; all workers must call it.
 
     Args:
         strategy: a `tf.distribute.Strategy`.
-        refusal: why this worker must not train, or None.
+        refusal_reason: why this worker must not train, or None.
     """
-    texts = gather_texts(strategy, refusal or "")
+    texts = gather_texts(strategy, refusal_reason or "")
     if any(texts):
         raise InputError("; ".join(filter(None, texts)))
 
@@ -245,7 +245,7 @@ def gather_texts(strategy, text):
 
 
 def _gather(strategy, numbers):
-    """The numbers of every worker, equally many from each: an int64 array [W, count]."""
+    """The numbers of every worker, the same number from each: an int64 array [W, count]."""
     # int64: of the integers, NCCL and the CPU's ring can both gather it.
     numbers = tf.constant([numbers], tf.int64)  # [1, count]
     rows = _gather_function(strategy)(numbers).numpy()  # [replicas, count]
@@ -298,7 +298,7 @@ def explain_lost_worker(strategy):
             raise
         reason = error.message.split("Collective ops is aborted by: ")[-1].splitlines()[0]
         raise InputError(
-            "another worker has stopped, and its own last line says why: start all workers "
-            "again with the same command, and they continue from the newest checkpoint in "
+            "another worker has stopped (the last line it printed gives the reason): restart all "
+            "workers with the same command to continue from the newest checkpoint in "
             f"--output_dir. Received: {reason[:200]}"
         ) from None

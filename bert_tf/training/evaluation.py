@@ -15,7 +15,7 @@ from bert_tf.summaries.reporter import NO_ILLUSTRATIONS, Illustrations
 from bert_tf.summaries.scalars import SMALLEST_WEIGHT
 from bert_tf.training.distribution import is_chief
 from bert_tf.training.interruptions.out_of_memory import explain_out_of_memory
-from bert_tf.training.step import all_reduce, feature_specs, graph, local_values, zeros
+from bert_tf.training.replicas import all_reduce, feature_specs, graph, local_values, zeros
 from bert_tf.training.xla import NOTHING, compiled_by_all
 from create_pretraining_data.records.reader import count_records
 
@@ -84,7 +84,7 @@ class RecordsEvaluator:
         files: TFRecord files.
         record_format: their `RecordFormat`.
         batch_size: records of a batch, over all devices.
-        max_batches: stop after so many.
+        max_batches: the number of batches after which to stop.
         tokenizer: that of the records, for the masked words that TensorBoard shows; None for none,
             or for a model that predicts no masked words.
 
@@ -123,6 +123,11 @@ class RecordsEvaluator:
             "the evaluation",
         )
         self.records = min(sum(map(count_records, files)), batch_size * max_batches)
+
+    @property
+    def compiled(self):
+        """Whether a batch has been evaluated, so that XLA need not compile the model again."""
+        return self.step.run.function is not None
 
     @property
     def best_by(self):
@@ -196,6 +201,7 @@ def as_shown(value):
 def write_results(directory, results):
     """Writes eval_results.txt as google-research/bert does: sorted "name = value" lines."""
     path = os.path.join(directory, RESULTS_FILE)
+    # Not `atomic_write`: a full disk must raise OSError here, as for a checkpoint.
     temporary = f"{path}.tmp-{os.getpid()}"
     with open(temporary, "w", encoding="utf-8") as file:
         file.writelines(f"{name} = {results[name]}\n" for name in sorted(results))

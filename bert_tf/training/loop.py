@@ -15,7 +15,7 @@ from bert_tf.summaries.profile import Profile
 from bert_tf.summaries.reporter import NO_ILLUSTRATIONS, Reporter
 from bert_tf.training.distribution import is_chief, worker_count
 from bert_tf.training.interfaces import HeldOutEvaluator, TrainingData
-from bert_tf.training.interruptions.lost_folder import make_again
+from bert_tf.training.interruptions.lost_folder import recreate_output_dir
 from bert_tf.training.interruptions.nonfinite_steps import SkippedSteps
 from bert_tf.training.interruptions.out_of_memory import explain_out_of_memory
 from bert_tf.training.interruptions.signals import StopRequest
@@ -55,7 +55,7 @@ def train(
     *,
     texts=None,
     folder=None,
-    describe=None,
+    write_model_files=None,
 ):
     """Trains to `config.num_train_steps`, writing checkpoints and curves on the way.
 
@@ -68,8 +68,8 @@ def train(
         texts: a dict name -> Markdown for TensorBoard.
         folder: the `TrainingFolder` of `config.output_dir`, entered; None in workers that write
             nothing.
-        describe: a function of a folder that writes the other files beside the checkpoints; it is
-            called if these were removed.
+        write_model_files: a function of a folder that writes the other files beside the
+            checkpoints; it is called if these were removed.
 
     Returns:
         The name of the signal that ended training early, or None.
@@ -83,7 +83,7 @@ def train(
     with (
         StopRequest() as stop,
         explain_out_of_memory(*memory_advice(config), config.output_dir),
-        name_damaged_record(data),
+        explain_damaged_record(data),
         Background() as background,
         Profile(config.output_dir, *(config.profile_steps if chief else (0, 0))) as profile,
         Reporter(
@@ -113,7 +113,7 @@ def train(
             chief=chief,
             texts=texts or {},
             folder=folder,
-            describe=describe,
+            write_model_files=write_model_files,
             skipped_steps=SkippedSteps(state, data, config, chief),
             best=best,
             background=background,
@@ -136,7 +136,7 @@ class _Training:
     chief: bool  # whether this worker writes checkpoints
     texts: dict
     folder: object
-    describe: Callable | None
+    write_model_files: Callable | None
     skipped_steps: SkippedSteps
     best: BestCheckpoint | None
     background: Background  # writes checkpoints
@@ -200,7 +200,7 @@ class _Training:
         results = self.evaluator.run()
         illustrations = self.evaluator.illustrations() if self.chief else NO_ILLUSTRATIONS
         self.reporter.evaluation(self.state.step, results, illustrations)
-        self.best.offer(self.state, results)
+        self.best.save_if_better(self.state, results)
         self.state.evaluated = self.state.step
         self.reporter.restart_clock()
         self.evaluation_compiled, self.stop.nothing_to_save = True, False
@@ -213,9 +213,9 @@ class _Training:
         self.reporter.restart_clock()
 
     def restore_folder(self):
-        """Makes the output directory again, with new curves, if it was removed."""
+        """Recreates the output directory, with new curves, if it was removed."""
         if self.folder is not None and self.reporter.is_lost():
-            make_again(self.folder, self.describe, self.state, self.config)
+            recreate_output_dir(self.folder, self.write_model_files, self.state, self.config)
             self.reporter.begin_again()
             self.reporter.texts(self.texts, self.state.step)
 
@@ -277,7 +277,7 @@ def memory_advice(config):
 
 
 @contextlib.contextmanager
-def name_damaged_record(data):
+def explain_damaged_record(data):
     """Turns TensorFlow's error of a damaged record into one that names its file."""
     try:
         yield

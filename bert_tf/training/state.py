@@ -1,4 +1,4 @@
-"""Keeps the state of a training, resumes it from a checkpoint and writes the next one."""
+"""Holds the training state: restores it from a checkpoint, saves the next one."""
 
 import dataclasses
 import functools
@@ -142,8 +142,8 @@ class BestCheckpoint:
 
     Args:
         folder: the folder; results from before a resume count.
-        measure: the name of the result that decides.
-        higher: whether a higher value is better.
+        metric: the name of the result that decides.
+        higher_is_better: whether a higher value is better.
         start_step: updates made before; results of later steps do not count, as they will be
             repeated, or belong to another run.
         writes: whether this worker writes.
@@ -152,22 +152,22 @@ class BestCheckpoint:
         step: the step of the best weights; 0 before the first evaluation.
     """
 
-    def __init__(self, folder, measure, higher, start_step, writes):
+    def __init__(self, folder, metric, higher_is_better, start_step, writes):
         self.folder = folder
-        self.measure = measure
-        self.sign = 1 if higher else -1
+        self.metric = metric
+        self.sign = 1 if higher_is_better else -1
         self.writes = writes
         best = read_results(folder)
         if best.get("global_step", 0) > start_step:
             best = {}
-        self.score = self.sign * best.get(measure, -self.sign * math.inf)
+        self.score = self.sign * best.get(metric, -self.sign * math.inf)
         self.step = int(best.get("global_step", 0))
         if writes:
             remove_unfinished(folder)
 
-    def offer(self, state, results):
+    def save_if_better(self, state, results):
         """Saves the weights if they are better than the best ones so far."""
-        score = self.sign * results[self.measure]
+        score = self.sign * results[self.metric]
         if not score > self.score:
             return
         self.score, self.step = score, state.step

@@ -5,13 +5,11 @@
         _bucketed_step      cuts the batch to that length, runs every replica
           _replica_step     a replica's part: reduces sums and gradients
             _accumulate     forward and backward over its microbatches -> _microbatch, one of them
-            _update         loss, norm, learning rate, and the new weights
+            Update          loss, norm and the new weights, in update.py
 
-`_accumulate` and `_update` are one XLA computation each on every device, so the host only starts
-two computations and the reductions between them, and waits for none. `_accumulate` takes plain
-tensors and returns plain tensors; sums, not means, leave it. They are added up over the replicas;
-`_update` clips the gradient by the norm of the whole, and reads and writes each weight once. Where
-the loss or the gradient is not finite it writes what was there before.
+`_accumulate` and `Update` are one XLA computation each on every device: the host starts these two
+and the reductions between them, and waits for none. `_accumulate` takes plain tensors and returns
+plain tensors, no variable captured; sums, not means, leave it, and are added up over the replicas.
 """
 
 import dataclasses
@@ -24,13 +22,16 @@ from bert_tf.dropout import random_bits
 from bert_tf.input.length_buckets import BUCKET, cut
 from bert_tf.layers import call_block
 from bert_tf.objective import total_loss
-from bert_tf.optimization import clip_factor
-from bert_tf.training.mixed_precision import updated_scale
 from bert_tf.training.recompute import recompute_block
-
-# Without AutoGraph, which would rewrite the model's Python for seconds at every start: there is no
-# control flow here for it to convert.
-graph = functools.partial(tf.function, autograph=False)
+from bert_tf.training.replicas import (
+    all_reduce,
+    feature_specs,
+    graph,
+    local_tensors,
+    local_values,
+    zeros,
+)
+from bert_tf.training.update import Update
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,7 +75,7 @@ class TrainingStep:
         # Those of the dropout layers' seed generators: the models have no others.
         self.seed_states = model.non_trainable_variables
         self.forward_backward = graph(self._accumulate, jit_compile=compilation.whole)
-        self.update = graph(self._update, jit_compile=compilation.update)
+        self.update = Update(self.weights, optimizer, loss_scale, compilation.update)
         self.run = graph(self._distributed_step)
         self.run_loop = graph(self._loop)
 
@@ -118,7 +119,7 @@ class TrainingStep:
             start = tf.timestamp()
             with tf.control_dependencies([start]):
                 batch = next(batches)
-            with tf.control_dependencies(_local_tensors(self.strategy, batch)):
+            with tf.control_dependencies(local_tensors(self.strategy, batch)):
                 waited = tf.timestamp() - start
             metrics = self._distributed_step(batch, worker_metrics)
             return i + 1, table.write(i, self._row({**metrics, "input_seconds": waited}))
@@ -168,13 +169,13 @@ class TrainingStep:
         replicas = context.num_replicas_in_sync
         counts |= {name: tf.identity(value) / replicas for name, value in worker_metrics.items()}
         counts = all_reduce(context, counts)
-        divisors = objective.denominators({name: counts.pop(name) for name in weights})
-        sums, used, gradients = self._local_gradients(context, batch, divisors)
+        denominators = objective.denominators({name: counts.pop(name) for name in weights})
+        sums, used, gradients = self._local_gradients(context, batch, denominators)
         sums, gradients = all_reduce(context, (sums, gradients))
-        metrics = self._merged_update(context, used, True, (sums, divisors, gradients))
+        metrics = self.update(context, used, True, (sums, denominators, gradients))
         return {**sums, **counts, **metrics}
 
-    def _local_gradients(self, context, batch, divisors):
+    def _local_gradients(self, context, batch, denominators):
         """The loss sums of this replica's part of the batch, and of its gradient.
 
         Returns:
@@ -190,7 +191,7 @@ class TrainingStep:
             tf.convert_to_tensor(self.optimizer.iterations.value),
             tf.convert_to_tensor(context.replica_id_in_sync_group, tf.int32),
             batch,
-            divisors,
+            denominators,
             scale,
         )
         used = tuple(i for i, gradient in enumerate(gradients) if gradient is not None)
@@ -218,14 +219,14 @@ class TrainingStep:
         def replica():
             batch = zeros(specs, rows)
             weights = self.model.objective.weight_sums(batch)
-            divisors = {name: tf.ones_like(value) for name, value in weights.items()}
+            denominators = {name: tf.ones_like(value) for name, value in weights.items()}
             context = tf.distribute.get_replica_context()
-            sums, used, gradients = self._local_gradients(context, cut(batch, length), divisors)
-            self._merged_update(context, used, False, (sums, divisors, gradients))
+            sums, used, gradients = self._local_gradients(context, cut(batch, length), denominators)
+            self.update(context, used, False, (sums, denominators, gradients))
 
         self.strategy.run(replica)
 
-    def _accumulate(self, weights, step, replica, batch, divisors, scale):
+    def _accumulate(self, weights, step, replica, batch, denominators, scale):
         """The loss sums of this replica's part of the batch, and of the gradient.
 
         Args:
@@ -233,7 +234,7 @@ class TrainingStep:
             step: how many updates were made before, int64.
             replica: which replica this is, int32.
             batch: this replica's features.
-            divisors: what `Objective.denominators` returns for the global batch.
+            denominators: what `Objective.denominators` returns for the global batch.
             scale: what the loss, and with it the gradient, is multiplied by.
 
         Returns:
@@ -241,18 +242,16 @@ class TrainingStep:
         """
         count, seeds = self.config.gradient_accumulation_steps, self._seeds(step, replica)
         if count == 1:
-            return self._microbatch(weights, seeds[0], batch, divisors, scale)
+            return self._microbatch(weights, seeds[0], batch, denominators, scale)
         split = {k: tf.reshape(v, [count, -1, *v.shape[1:]]) for k, v in batch.items()}
         losses = self.model.objective.losses
         zero = tf.zeros([], self.dtype)
-        sums = {f"{name}_{part}": zero for name in divisors for part in losses[name].sums}
+        sums = {f"{name}_{part}": zero for name in denominators for part in losses[name].sums}
         gradients, has_gradient = [tf.zeros_like(w) for w in weights], []
 
         def add_microbatch(i, sums, gradients):
-            microbatch = {k: v[i] for k, v in split.items()}
-            new_sums, new_gradients = self._microbatch(
-                weights, seeds[i], microbatch, divisors, scale
-            )
+            part = {k: v[i] for k, v in split.items()}
+            new_sums, new_gradients = self._microbatch(weights, seeds[i], part, denominators, scale)
             has_gradient[:] = [new is not None for new in new_gradients]
             sums = {name: total + new_sums[name] for name, total in sums.items()}
             pairs = zip(gradients, new_gradients, strict=True)
@@ -264,7 +263,7 @@ class TrainingStep:
         pairs = zip(gradients, has_gradient, strict=True)
         return sums, [gradient if used else None for gradient, used in pairs]
 
-    def _microbatch(self, weights, seeds, batch, divisors, scale):
+    def _microbatch(self, weights, seeds, batch, denominators, scale):
         """The loss sums of some examples, and their part of the gradient.
 
         The model itself is called, not `stateless_call`, which would not pass `training` on to
@@ -279,7 +278,7 @@ class TrainingStep:
                 run_block = functools.partial(recompute_block, scope)
             outputs = self.model(batch, training=True, run_block=run_block)
             sums = self.model.objective.loss_sums(outputs, batch)
-            loss = total_loss(sums, divisors) * scale
+            loss = total_loss(sums, denominators) * scale
         gradients = tape.gradient(loss, weights)
         # convert_to_tensor makes the gradient of a gathered table dense.
         return sums, [None if g is None else tf.convert_to_tensor(g) for g in gradients]
@@ -295,153 +294,3 @@ class TrainingStep:
             seed = random_bits(tf.cast(number, tf.int32), 2, seed)
         count, layers = self.config.gradient_accumulation_steps, len(self.seed_states)
         return tf.reshape(random_bits(tf.range(count * layers), 2, seed), [count, layers, 2])
-
-    def _merged_update(self, context, used, permitted, values):
-        update = functools.partial(self._update_devices, used, tf.constant(permitted))
-        # Outside XLA, which would round it otherwise than the runs without XLA.
-        rate = tf.convert_to_tensor(self.optimizer.learning_rate)
-        return context.merge_call(update, args=(*values, rate))
-
-    def _update_devices(self, used, permitted, strategy, sums, divisors, gradients, rate):
-        """Updates the weights on every device; in the cross-replica context.
-
-        Not `optimizer.apply`: it would add the gradients up over the replicas once more.
-
-        Args:
-            used: the indices in `self.weights` of those that have a gradient.
-            permitted: whether anything may change.
-            strategy: the strategy.
-            sums, divisors, gradients, rate: those of the global batch; the same on all replicas.
-
-        Returns:
-            What `_update` does, of one device.
-        """
-        variables = [self.weights[i] for i in used]
-        loss_scale = self.loss_scale
-        values = {
-            "weights": [v.value for v in variables],
-            "slots": [[v.value for v in self.optimizer.slot_variables(w)] for w in variables],
-            "iterations": self.optimizer.iterations.value,
-            "loss_scale": [loss_scale.scale, loss_scale.good_steps] if loss_scale else [],
-            "sums": sums,
-            "divisors": divisors,
-            "gradients": gradients,
-            "rate": rate,
-        }
-        metrics = []
-        for on_device in _by_device(strategy, values):
-            with tf.device(on_device["weights"][0].device):
-                metrics.append(self.update(used, permitted, **on_device))
-        return metrics[0]
-
-    def _update(
-        self,
-        used,
-        permitted,
-        *,
-        weights,
-        slots,
-        iterations,
-        loss_scale,
-        sums,
-        divisors,
-        gradients,
-        rate,
-    ):
-        """Updates the variables of one device; they are read and written once each.
-
-        Args:
-            used: as for `_update_devices`.
-            permitted: whether anything may change.
-            weights: W variables.
-            slots: for each of them a list of its slots.
-            iterations: the count of updates.
-            loss_scale: the variables of a `LossScale`, or none.
-            sums, divisors: as `total_loss` takes them.
-            gradients: W tensors.
-            rate: the learning rate.
-
-        Returns:
-            A dict of scalars.
-        """
-        scale = tf.convert_to_tensor(loss_scale[0] if loss_scale else 1.0, self.dtype)
-        loss = total_loss(sums, divisors)
-        norm = tf.linalg.global_norm(gradients) / scale
-        finite = tf.math.is_finite(loss) & tf.math.is_finite(norm)
-        metrics = {
-            "loss": loss,
-            "gradient_norm": norm,
-            "learning_rate": rate,
-            "skipped": 1.0 - tf.cast(finite, self.dtype),
-        }
-        if loss_scale:
-            metrics["loss_scale"] = scale
-        # Not a branch: a GPU's host would have to wait for the decision.
-        factor, good = clip_factor(norm) / scale, finite & permitted
-        for i, weight, old_slots, gradient in zip(used, weights, slots, gradients, strict=True):
-            decayed = self.optimizer.is_decayed(self.weights[i])
-            new_weight, new_slots = self.optimizer.updated(
-                weight, tuple(old_slots), gradient * factor, rate, decayed
-            )
-            weight.assign(tf.where(good, new_weight, weight))
-            for slot, new_slot in zip(old_slots, new_slots, strict=True):
-                slot.assign(tf.where(good, new_slot, slot))
-        # A skipped step counts: its batch is used up, and so is its learning rate.
-        iterations.assign_add(tf.cast(permitted, iterations.dtype))
-        for variable, new in zip(loss_scale, updated_scale(finite, *loss_scale), strict=True):
-            variable.assign(tf.where(permitted, new, variable))
-        return metrics
-
-
-def all_reduce(context, values):
-    """Adds up a structure of tensors over all replicas."""
-    return context.all_reduce(tf.distribute.ReduceOp.SUM, values)
-
-
-def local_values(strategy, value):
-    """The values of this worker's replicas in a distributed value, as a tuple."""
-    return strategy.experimental_local_results(value)
-
-
-def feature_specs(strategy, spec):
-    """What a replica gets of a distributed batch: a dict name -> `tf.TensorSpec`.
-
-    Args:
-        strategy: a `tf.distribute.Strategy`.
-        spec: the `element_spec` of a distributed dataset.
-    """
-    specs = {}
-
-    def record(batch):
-        specs.update({name: tf.TensorSpec.from_tensor(value) for name, value in batch.items()})
-
-    graph(lambda batch: strategy.run(record, args=(batch,))).get_concrete_function(spec)
-    return specs
-
-
-def zeros(specs, rows):
-    """A batch of zeros, for a function to be compiled as it will be called.
-
-    Args:
-        specs: what `feature_specs` returned; of a finite dataset several workers do not know the
-            number of rows.
-        rows: that number.
-    """
-    return {
-        name: tf.compat.v1.placeholder_with_default(
-            tf.zeros([rows, *spec.shape[1:]], spec.dtype), spec.shape
-        )
-        for name, spec in specs.items()
-    }
-
-
-def _by_device(strategy, values):
-    """Lists of distributed values, nested or not -> the same of each of this worker's devices."""
-    local = [local_values(strategy, value) for value in tf.nest.flatten(values)]
-    for flat in zip(*local, strict=True):
-        yield tf.nest.pack_sequence_as(values, list(flat))
-
-
-def _local_tensors(strategy, batch):
-    """All tensors of a distributed batch that are on this worker."""
-    return [tensor for value in batch.values() for tensor in local_values(strategy, value)]

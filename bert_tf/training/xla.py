@@ -166,7 +166,7 @@ def first_line_about_xla(error):
 def _refuse_or_warn(xla, what, reason):
     if xla == "on":
         raise InputError(
-            f"--xla=on needs what XLA can compile, {what} too (--xla=auto continues without). "
-            f"Received: {reason}"
+            f"--xla=on requires that XLA can compile {what} (--xla=auto falls back to running "
+            f"without XLA). Received: {reason}"
         )
     warnings.warn(f"XLA cannot compile {what} here, so it runs without: {reason}", stacklevel=4)

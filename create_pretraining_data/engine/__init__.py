@@ -1,1 +1,1 @@
-"""Creates records from many files in many processes; passes is the file to open first."""
+"""Creates records from many files in many processes; open passes first."""

@@ -39,5 +39,5 @@ def check_free_space(plan, estimated_bytes):
         if free < size:
             raise InputError(
                 f"{folders[device]} must have room for about {format_bytes(size)}, for the records "
-                f"and their parts until these are merged. Received: {format_bytes(free)} free"
+                f"and the intermediate files. Received: {format_bytes(free)} free"
             )

@@ -8,14 +8,14 @@ import functools
 
 from bert_common.errors import InputError
 from bert_common.progress import progress
-from create_pretraining_data.engine.intermediate_file import read_chunk_summary, write_chunk_file
+from create_pretraining_data.engine.chunk_file import read_chunk_summary, write_chunk_file
 from create_pretraining_data.engine.other_documents import read_other_documents
 from create_pretraining_data.engine.shards import (
     find_unfinished_shards,
     make_shard_file,
     read_finished_shard,
 )
-from create_pretraining_data.engine.splitting import read_chunk
+from create_pretraining_data.engine.splitting import read_chunk_text
 from create_pretraining_data.engine.work_plan import derive_seed
 from create_pretraining_data.instances.make_instances import CorpusStatistics, make_records
 from create_pretraining_data.instances.sentences import split_documents
@@ -23,7 +23,7 @@ from create_pretraining_data.instances.sentences import split_documents
 
 def make_chunk_file(plan, tokenizer, number):
     """Creates the file of one chunk and returns its `ChunkSummary`; a task of pass 1."""
-    documents = read_chunk(plan.chunks[number], plan.input_format)
+    documents = read_chunk_text(plan.chunks[number], plan.input_format)
     if plan.split_sentences:
         documents = split_documents(documents)
     seed = derive_seed("chunk", plan.seed, number)

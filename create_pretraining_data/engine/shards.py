@@ -7,7 +7,7 @@ import random
 from bert_common.atomic_write import atomic_write, write_json
 from bert_common.errors import InputError
 from bert_common.json_text import parse_json
-from create_pretraining_data.engine.intermediate_file import read_bucket
+from create_pretraining_data.engine.chunk_file import read_bucket
 from create_pretraining_data.engine.work_plan import derive_seed
 from create_pretraining_data.records.tfrecord import split_frames
 

@@ -193,7 +193,7 @@ def _check_length(part):
     )
 
 
-def read_chunk(ranges, input_format):
+def read_chunk_text(ranges, input_format):
     """Reads the documents of one chunk, a list of `TextRange` in one of the `FORMATS`.
 
     Returns:

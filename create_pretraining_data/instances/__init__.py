@@ -1,1 +1,1 @@
-"""Turns a chunk of text into training instances; make_instances is the file to open first."""
+"""Turns a chunk of text into training instances; open make_instances first."""

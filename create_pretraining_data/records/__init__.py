@@ -1,1 +1,1 @@
-"""Writes and reads pre-training records; record_format is the file to open first."""
+"""Writes and reads pre-training records; open record_format first."""

@@ -83,7 +83,7 @@ def read_format(path):
         raise InputError(f"{path} must hold records. Received: no record") from None
     except tf.errors.DataLossError:
         raise InputError(
-            f"{path} must be a whole TFRecord file. Received: a first record that is truncated "
+            f"{path} must be a complete TFRecord file. Received: a first record that is truncated "
             "or corrupted, or a file of another kind"
         ) from None
     except tf.errors.NotFoundError:
@@ -200,9 +200,9 @@ def count_records(path):
             count += 1
     if offset != size:
         raise InputError(
-            f"{path} must be a whole TFRecord file. Received: it ends within record {count}"
+            f"{path} must be a complete TFRecord file. Received: it ends within record {count}"
             if offset > size
-            else f"{path} must be a whole TFRecord file. Received: it ends after record {count} "
+            else f"{path} must be a complete TFRecord file. Received: it ends after record {count} "
             "with the beginning of another"
         )
     return count
@@ -218,5 +218,5 @@ def _count_compressed_records(path):
                     raise EOFError(f"it ends within record {count + 1}")
                 count += 1
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise InputError(f"{path} must be a whole TFRecord file. Received: {error}") from None
+        raise InputError(f"{path} must be a complete TFRecord file. Received: {error}") from None
     return count

@@ -1,1 +1,1 @@
-"""Classification and regression of texts and pairs of texts; task is the file to open first."""
+"""Classification and regression of texts and pairs of texts; open task first."""

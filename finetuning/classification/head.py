@@ -12,70 +12,14 @@ import functools
 import keras
 from keras import ops
 
-from bert_tf.dropout import Dropout
 from bert_tf.encoder import EncoderModel
 from bert_tf.layers import call_block
 from bert_tf.objective import Loss, Objective
-from bert_tf.pretraining import cross_entropy
+from finetuning import heads
 
-# Our variables (paths below the model's own name) -> Google's.
-GOOGLE_NAMES = {
-    "head/output_weights": "output_weights",
-    "head/output_bias": "output_bias",
-}
-
-# As in both reference repositories, whatever the configuration's own rates are; also the
-# classifier's rate in table 14 of ALBERT's paper (the other rate there is the encoder's).
-DROPOUT = 0.1
-
-# As in both reference repositories: not the configuration's initializer_range.
-INITIAL_STDDEV = 0.02
-
-# The losses of the objectives, by name.
-CLASSIFICATION_LOSSES = {
-    "label": Loss(
-        labels=("label_ids",),
-        weights="label_weights",
-        curves={"accuracy": "share of the labels that were predicted correctly"},
-    )
-}
 REGRESSION_LOSSES = {
     "label": Loss(labels=("label_ids",), weights="label_weights", sums=("loss", "weight"))
 }
-
-
-class ProjectionHead(keras.layers.Layer):
-    """Dropout, then a projection whose weights are [C, W], as in Google's checkpoints.
-
-    It computes in float32 at least: in bfloat16 neighbouring scores around 4 are 0.03 apart. If
-    `dropout` is None, it has no dropout layer.
-    """
-
-    def __init__(self, width, classes, dropout, dtype_policy, name):
-        # The precision of the weights, which is float32 under a mixed policy.
-        super().__init__(name=name, dtype=dtype_policy.variable_dtype)
-        self.width = width
-        self.classes = classes
-        self.dropout = None if dropout is None else Dropout(dropout, name="dropout")
-
-    def build(self, input_shape=None):
-        # autocast=False: these keep their precision inside a model that computes in bfloat16.
-        self.output_weights = self.add_weight(
-            name="output_weights",
-            shape=(self.classes, self.width),
-            initializer=keras.initializers.TruncatedNormal(stddev=INITIAL_STDDEV),
-            autocast=False,
-        )
-        self.output_bias = self.add_weight(
-            name="output_bias", shape=(self.classes,), initializer="zeros", autocast=False
-        )
-
-    def call(self, vectors, training=None):
-        """[..., W] -> [..., C] in the precision of the weights."""
-        x = ops.cast(vectors, self.variable_dtype)
-        if self.dropout is not None:
-            x = self.dropout(x, training=training)
-        return ops.matmul(x, ops.transpose(self.output_weights)) + self.output_bias
 
 
 @keras.saving.register_keras_serializable(package="finetuning")
@@ -101,13 +45,13 @@ class SequenceClassifier(EncoderModel):
         logits = model({"input_ids": ids})["logits"]
     """
 
-    google_names = GOOGLE_NAMES
+    google_names = heads.GOOGLE_NAMES
 
     def __init__(
         self,
         encoder,
         classes,
-        dropout=DROPOUT,
+        dropout=heads.DROPOUT,
         *,
         multi_label=False,
         freeze_encoder=False,
@@ -121,17 +65,17 @@ class SequenceClassifier(EncoderModel):
         self.freeze_encoder = freeze_encoder
         self.feature_layers = tuple(feature_layers)
         width = self.config.hidden_size * max(1, len(self.feature_layers))
-        self.head = ProjectionHead(width, classes, dropout, self.dtype_policy, name="head")
+        self.head = heads.ProjectionHead(width, classes, dropout, self.dtype_policy, name="head")
         self.build()
 
     @property
     def objective(self):
         """Cross entropy; binary cross entropy if multi-label; squared error for regression."""
         if self.multi_label:
-            return Objective(CLASSIFICATION_LOSSES, multi_label_sums)
+            return Objective(heads.CLASSIFICATION_LOSSES, multi_label_sums)
         if self.classes == 1:
             return Objective(REGRESSION_LOSSES, regression_sums)
-        return Objective(CLASSIFICATION_LOSSES, classification_sums)
+        return Objective(heads.CLASSIFICATION_LOSSES, heads.classification_sums)
 
     def build(self, input_shape=None):
         self.head.build()
@@ -140,7 +84,7 @@ class SequenceClassifier(EncoderModel):
         """The training loss of every example, [B]."""
         if self.multi_label:
             return multi_label_losses(outputs, batch)
-        losses = regression_losses if self.classes == 1 else classification_losses
+        losses = regression_losses if self.classes == 1 else heads.classification_losses
         return losses(outputs, batch)
 
     def call(self, inputs, training=None, run_block=call_block):
@@ -156,7 +100,7 @@ class SequenceClassifier(EncoderModel):
         trained = training and not self.freeze_encoder
         encode = functools.partial(self.encoder, inputs, training=trained, run_block=run_block)
         if self.feature_layers:
-            layers = concatenated_layers(encode, self.feature_layers)  # [B, T, L * H]
+            layers = heads.concatenated_layers(encode, self.feature_layers)  # [B, T, L * H]
             mask = ops.cast(inputs["input_mask"], layers.dtype)[:, :, None]  # [B, T, 1]
             vectors = ops.sum(layers * mask, axis=1) / ops.sum(mask, axis=1)  # [B, L * H]
         else:
@@ -178,17 +122,6 @@ class SequenceClassifier(EncoderModel):
         }
 
 
-def concatenated_layers(encode, indices):
-    """The vectors of L layers of the encoder that `encode` runs, [B, T, L * H]."""
-    layers = encode(return_all_layers=True)["encoder_outputs"]  # of all layers [B, T, H]
-    return ops.concatenate([layers[i] for i in indices], axis=-1)
-
-
-def classification_losses(outputs, batch):
-    """The cross entropy of every example, [B] in float32 at least; label_ids are classes [B]."""
-    return cross_entropy(batch["label_ids"], outputs["logits"])
-
-
 def regression_losses(outputs, batch):
     """The squared error of every example, [B] in float32 at least; label_ids are scores [B]."""
     logits = outputs["logits"][:, 0]  # [B, 1] -> [B]
@@ -206,40 +139,13 @@ def multi_label_losses(outputs, batch):
     return ops.mean(losses, axis=-1)
 
 
-def classification_sums(outputs, batch):
-    """`weighted_sums` of `classification_losses`; label_ids and label_weights are [B]."""
-    predictions = ops.argmax(outputs["logits"], axis=-1)  # [B]
-    correct = ops.equal(predictions, ops.cast(batch["label_ids"], predictions.dtype))
-    losses = classification_losses(outputs, batch)
-    return weighted_sums("label", losses, batch["label_weights"], correct)
-
-
 def multi_label_sums(outputs, batch):
     """`weighted_sums` of `multi_label_losses`; an example is correct if all its classes are."""
     right = ops.equal(outputs["logits"] > 0, batch["label_ids"] > 0)  # [B, C]
     losses = multi_label_losses(outputs, batch)
-    return weighted_sums("label", losses, batch["label_weights"], ops.all(right, axis=-1))
+    return heads.weighted_sums("label", losses, batch["label_weights"], ops.all(right, axis=-1))
 
 
 def regression_sums(outputs, batch):
     """`weighted_sums` of `regression_losses`, without "label_correct"."""
-    return weighted_sums("label", regression_losses(outputs, batch), batch["label_weights"])
-
-
-def weighted_sums(name, losses, weights, correct=None):
-    """Sums from which loss and accuracy follow, no matter how a batch is split.
-
-    Args:
-        name: the name of the loss.
-        losses: the loss of each prediction.
-        weights: its weight, of the same shape.
-        correct: whether it is correct, of the same shape; None if there is no accuracy.
-
-    Returns:
-        A dict of scalars: NAME_loss, NAME_correct unless that is None, and NAME_weight.
-    """
-    weights = ops.cast(weights, losses.dtype)
-    sums = {f"{name}_loss": ops.sum(losses * weights)}
-    if correct is not None:
-        sums[f"{name}_correct"] = ops.sum(ops.cast(correct, losses.dtype) * weights)
-    return {**sums, f"{name}_weight": ops.sum(weights)}
+    return heads.weighted_sums("label", regression_losses(outputs, batch), batch["label_weights"])

@@ -12,9 +12,10 @@ import tensorflow as tf
 from bert_common.atomic_write import atomic_write
 from bert_tf.summaries.markdown import as_markdown_table
 from bert_tf.summaries.reporter import Illustrations
-from finetuning.classification.head import DROPOUT, SequenceClassifier
+from finetuning.classification.head import SequenceClassifier
 from finetuning.datasets import DATASETS, Dataset
 from finetuning.examples import Examples
+from finetuning.heads import DROPOUT
 from finetuning.inputs import encode_pairs, pad_rows
 from finetuning.metrics import score
 from finetuning.plots import MAX_DRAWN_CLASSES, draw_confusion_matrix

@@ -1,1 +1,1 @@
-"""Multiple-choice questions; task is the file to open first."""
+"""Multiple-choice questions; open task first."""

@@ -11,11 +11,10 @@ from typing import NamedTuple
 import numpy as np
 
 from bert_common.errors import InputError
+from bert_common.folders import read_bytes
 from bert_common.json_text import read_json
-from finetuning.inputs import InputRow, pad_rows
-from finetuning.question_answering.windows import encode_groups
+from finetuning.inputs import InputRow, encode_groups, pad_rows
 from finetuning.readers import check_object, json_field, shortened
-from tokenization.vocabulary import read_bytes
 
 # The folders of each of RACE's splits: the examinations of middle and of high schools.
 RACE_LEVELS = ("middle", "high")
@@ -128,7 +127,7 @@ def _race_article(entry, where, name):
     lists = [json_field(entry, key, list, where) for key in ("questions", "options", "answers")]
     if len({len(values) for values in lists}) != 1:
         raise InputError(
-            f"{where} must have as many questions as options and answers. Received: "
+            f"{where}: the numbers of questions, options and answers must be equal. Received: "
             + ", ".join(str(len(values)) for values in lists)
         )
     for number, (question, options, answer) in enumerate(zip(*lists, strict=True)):
@@ -190,7 +189,7 @@ def _check_option_counts(choices, where):
     counts = sorted({len(choice.options) for choice in choices})
     if len(counts) != 1:
         raise InputError(
-            f"{where} must hold questions with equally many options. Received: "
+            f"{where}: every question must have the same number of options. Received: "
             + (" and ".join(map(str, counts)) or "none")
         )
     return choices

@@ -12,13 +12,7 @@ from keras import ops
 from bert_tf.encoder import EncoderModel
 from bert_tf.layers import call_block
 from bert_tf.objective import Objective
-from finetuning.classification.head import (
-    CLASSIFICATION_LOSSES,
-    DROPOUT,
-    GOOGLE_NAMES,
-    ProjectionHead,
-    classification_sums,
-)
+from finetuning import heads
 from finetuning.inputs import ROW_INPUTS
 
 
@@ -35,18 +29,18 @@ class MultipleChoiceModel(EncoderModel):
         logits = model({"input_ids": ids})["logits"]  # [B, C, T] -> [B, C]
     """
 
-    google_names = GOOGLE_NAMES
+    google_names = heads.GOOGLE_NAMES
 
-    def __init__(self, encoder, dropout=DROPOUT, name="multiple_choice", **kwargs):
+    def __init__(self, encoder, dropout=heads.DROPOUT, name="multiple_choice", **kwargs):
         super().__init__(encoder, name, **kwargs)
         width = self.config.hidden_size
-        self.head = ProjectionHead(width, 1, dropout, self.dtype_policy, name="head")
+        self.head = heads.ProjectionHead(width, 1, dropout, self.dtype_policy, name="head")
         self.build()
 
     @property
     def objective(self):
         """Cross entropy over the options."""
-        return Objective(CLASSIFICATION_LOSSES, classification_sums)
+        return Objective(heads.CLASSIFICATION_LOSSES, heads.classification_sums)
 
     def build(self, input_shape=None):
         self.head.build()

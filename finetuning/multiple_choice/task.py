@@ -11,8 +11,8 @@ import numpy as np
 from bert_common.atomic_write import atomic_write
 from bert_tf.summaries.markdown import as_markdown_table
 from bert_tf.summaries.reporter import Illustrations
-from finetuning.classification.head import DROPOUT
 from finetuning.examples import Examples
+from finetuning.heads import DROPOUT
 from finetuning.multiple_choice.data import ChoiceDataset, encode_choices, make_rows, pad_choices
 from finetuning.multiple_choice.head import MultipleChoiceModel
 from finetuning.prediction import softmax

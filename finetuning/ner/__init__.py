@@ -1,1 +1,1 @@
-"""Named-entity recognition; task is the file to open first."""
+"""Named-entity recognition; open task first."""

@@ -13,13 +13,7 @@ from keras import ops
 from bert_tf.encoder import EncoderModel
 from bert_tf.layers import call_block
 from bert_tf.objective import Loss, Objective
-from finetuning.classification.head import (
-    DROPOUT,
-    GOOGLE_NAMES,
-    ProjectionHead,
-    classification_sums,
-    concatenated_layers,
-)
+from finetuning import heads
 
 LOSSES = {
     "label": Loss(
@@ -50,13 +44,13 @@ class TokenClassifier(EncoderModel):
         logits = model({"input_ids": ids, "input_mask": mask})["logits"]
     """
 
-    google_names = GOOGLE_NAMES
+    google_names = heads.GOOGLE_NAMES
 
     def __init__(
         self,
         encoder,
         classes,
-        dropout=DROPOUT,
+        dropout=heads.DROPOUT,
         *,
         freeze_encoder=False,
         feature_layers=(),
@@ -68,7 +62,7 @@ class TokenClassifier(EncoderModel):
         self.freeze_encoder = freeze_encoder
         self.feature_layers = tuple(feature_layers)
         width = self.config.hidden_size * max(1, len(self.feature_layers))
-        self.head = ProjectionHead(width, classes, dropout, self.dtype_policy, name="head")
+        self.head = heads.ProjectionHead(width, classes, dropout, self.dtype_policy, name="head")
         self.build()
 
     @property
@@ -96,7 +90,7 @@ class TokenClassifier(EncoderModel):
         trained = training and not self.freeze_encoder
         encode = functools.partial(self.encoder, inputs, training=trained, run_block=run_block)
         if self.feature_layers:
-            vectors = concatenated_layers(encode, self.feature_layers)  # [B, T, L * H]
+            vectors = heads.concatenated_layers(encode, self.feature_layers)  # [B, T, L * H]
         else:
             vectors = encode()["sequence_output"]  # [B, T, H]
         vectors = ops.stop_gradient(vectors) if self.freeze_encoder else vectors
@@ -120,4 +114,4 @@ class TokenClassifier(EncoderModel):
 def token_sums(outputs, batch):
     """`classification_sums` over tokens, whose token_label_ids and _weights are [B, T]."""
     labels = {name: batch[f"token_{name}"] for name in ("label_ids", "label_weights")}
-    return classification_sums(outputs, labels)
+    return heads.classification_sums(outputs, labels)

@@ -12,8 +12,8 @@ from bert_common.atomic_write import atomic_write
 from bert_common.progress import with_progress
 from bert_tf.summaries.markdown import as_markdown_table
 from bert_tf.summaries.reporter import Illustrations
-from finetuning.classification.head import DROPOUT
 from finetuning.examples import Examples
+from finetuning.heads import DROPOUT
 from finetuning.inputs import pad_rows
 from finetuning.metrics import entities, score_tags
 from finetuning.ner.data import NerDataset
@@ -102,19 +102,19 @@ class NamedEntityRecognition:
 
     def illustrations(self, model, examples, outputs):
         """A plot of the tags' confusion matrix, and a table of the sentences with most errors."""
-        tags = {tag: number for number, tag in enumerate(self.dataset.tags)}
-        matrix, mistakes = np.zeros((len(tags),) * 2, np.int64), []
+        numbers = {tag: number for number, tag in enumerate(self.dataset.tags)}
+        matrix, mistakes = np.zeros((len(numbers),) * 2, np.int64), []
         predictions = self.predictions(examples, outputs)
         for sentence, (predicted, _) in zip(examples.raw, predictions, strict=True):
             pairs = list(zip(sentence.tags, predicted, strict=True))
             for true_tag, predicted_tag in pairs:
-                matrix[tags[true_tag], tags[predicted_tag]] += 1
+                matrix[numbers[true_tag], numbers[predicted_tag]] += 1
             errors = sum(true_tag != predicted_tag for true_tag, predicted_tag in pairs)
             if errors:
                 mistakes.append((errors, sentence, predicted))
         mistakes.sort(key=lambda mistake: -mistake[0])
         rows = [
-            (sentence.text, *(list_entities(sentence, each) for each in (sentence.tags, predicted)))
+            (sentence.text, *(list_entities(sentence, tags) for tags in (sentence.tags, predicted)))
             for _, sentence, predicted in mistakes[:SHOWN_MISTAKES]
         ]
         texts = {"most_wrong": as_markdown_table(rows, ("sentence", "true", "predicted"))}

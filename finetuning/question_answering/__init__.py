@@ -1,1 +1,1 @@
-"""Extractive question answering; task is the file to open first."""
+"""Extractive question answering; open task first."""

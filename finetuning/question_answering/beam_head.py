@@ -12,7 +12,7 @@ from bert_tf.dropout import Dropout
 from bert_tf.encoder import EncoderModel
 from bert_tf.layers import LayerNorm, call_block, gather_positions, initializer
 from bert_tf.objective import Loss, Objective
-from finetuning.classification.head import weighted_sums
+from finetuning.heads import weighted_sums
 from finetuning.question_answering.span_head import SPAN_LOSSES, span_sums
 
 # Our variables (paths below the model's own name) -> Google's.

@@ -4,9 +4,9 @@ import dataclasses
 from typing import NamedTuple
 
 from bert_common.errors import InputError
+from bert_common.folders import read_bytes
 from bert_common.json_text import read_json
 from finetuning.readers import json_field, shortened
-from tokenization.vocabulary import read_bytes
 
 
 class Answer(NamedTuple):
@@ -44,7 +44,7 @@ class QuestionDataset:
 
 
 def read_dataset_split(dataset, split, data_dir):
-    """The questions of a split, and how many answers were not where the file says, as a dict."""
+    """The questions of a split, and the number of answers whose offset in it was wrong, a dict."""
     questions, moved = dataset.files[split]
     return questions, {"answers found elsewhere in their text": moved} if moved else {}
 
@@ -59,8 +59,8 @@ def read_questions(path, version_2_with_negative=False, with_answers=True):
             then have them.
 
     Returns:
-        A list of `Question`s, and how many answers were not where the file says; these were
-        replaced by the nearest occurrence in the text.
+        A list of `Question`s, and the number of answers whose offset in the file was wrong;
+        these were replaced by the nearest occurrence in the text.
 
     Raises:
         InputError: the file is missing, empty, not JSON or of another format; two questions share
@@ -77,7 +77,7 @@ def read_questions(path, version_2_with_negative=False, with_answers=True):
             key = str(json_field(entry, name, (str, int), here))
             here = f"{path} question {key!r}"
             if key in places:
-                raise InputError(f"{here} must be there once. Received: {places[key]}, {where}")
+                raise InputError(f"{here}: the id must be unique. Received: {places[key]}, {where}")
             places[key] = where
             text = json_field(entry, "question", str, here)
             impossible = bool(entry.get("is_impossible", False))
@@ -122,7 +122,7 @@ def _paragraphs(content, path):
 
 
 def _answers(entries, context, where):
-    """The `Answer`s, and how many of them were not where the file says."""
+    """The `Answer`s, and the number of them whose offset in the file was wrong."""
     answers, moved = [], 0
     for entry in entries:
         text = json_field(entry, "text", str, where)

@@ -107,7 +107,7 @@ def score_each(questions, answers, benchmark, version_2_with_negative):
     missing = [question.id for question in questions if question.id not in answers]
     if missing:
         raise InputError(
-            f'every question must be answered, if only by "". Received: no answer to '
+            f'every question must have an answer ("" is allowed). Received: no answer to '
             f"{len(missing)}, such as {missing[0]}"
         )
     exact, overlap = {}, {}

@@ -13,7 +13,7 @@ from bert_tf.encoder import EncoderModel
 from bert_tf.layers import call_block
 from bert_tf.objective import Loss, Objective
 from bert_tf.pretraining import cross_entropy
-from finetuning.classification.head import ProjectionHead, weighted_sums
+from finetuning.heads import ProjectionHead, weighted_sums
 
 # Our variables (paths below the model's own name) -> Google's.
 SPAN_NAMES = {

@@ -38,7 +38,7 @@ SHOWN_MISTAKES = 10
 _SENTENCE_ENDS = re.compile(r"(?<=[.?!…。])\s+|\n+")
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class QuestionAnswering:
     """The `finetuning.downstream_task.DownstreamTask` of run_squad."""
 

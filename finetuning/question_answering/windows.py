@@ -9,23 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bert_common.cores import available_cores
 from bert_common.errors import InputError
-from bert_common.process_pool import start_workers
-from bert_common.progress import progress
-from finetuning.inputs import pad_rows
+from finetuning.inputs import encode_groups, pad_rows
 
 # [CLS] question [SEP] context [SEP]
 SPECIALS = 3
-
-# Contexts per task of a worker process; sending so many costs little compared with tokenizing them.
-CONTEXTS_PER_TASK = 16
-
-# Tokenizing about this many contexts takes as long as starting a worker process.
-CONTEXTS_PER_WORKER = 100
-
-# The remedy where worker processes need too much memory: there is one per core.
-FEWER_CORES = "on fewer cores (taskset) it needs fewer processes and less memory"
 
 
 class EncodedQuestion(NamedTuple):
@@ -81,34 +69,6 @@ def encode_questions(tokenizer, questions, max_query_length, workers=None):
         for context, group in itertools.groupby(questions, lambda entry: entry.context)
     ]
     return encode_groups(_encode_task, groups, max_query_length, tokenizer, workers)
-
-
-def encode_groups(encode, groups, limit, tokenizer, workers=None):
-    """Encodes groups of texts in worker processes.
-
-    Args:
-        encode: a task of `start_workers`, whose plan is (lists of groups, `limit`); returns a list.
-        groups: each a context with the questions about it.
-        limit: the most pieces of a question that `encode` keeps.
-        tokenizer: what `encode` tokenizes with.
-        workers: how many processes share the work, which one does without starting another; None:
-            as many as pay off.
-
-    Returns:
-        The concatenated lists that `encode` returned, in order.
-    """
-    tasks = [groups[i : i + CONTEXTS_PER_TASK] for i in range(0, len(groups), CONTEXTS_PER_TASK)]
-    workers = workers or min(available_cores(), 1 + len(groups) // CONTEXTS_PER_WORKER)
-    workers = min(workers, len(tasks))
-    with (
-        start_workers((tasks, limit), tokenizer, workers, FEWER_CORES, (__name__,)) as run,
-        progress("encoding", len(groups), "contexts") as bar,
-    ):
-        done = {}
-        for number, encoded in run(encode, range(len(tasks))):
-            done[number] = encoded
-            bar.update(len(tasks[number]))
-    return [encoded for number in range(len(tasks)) for encoded in done[number]]
 
 
 def _encode_task(plan, tokenizer, number):

@@ -1,1 +1,1 @@
-"""What the programs of downstream tasks share; program is the file to open first."""
+"""What the programs of downstream tasks share; open program first."""

@@ -1,17 +1,17 @@
-"""Chooses how much of a fine-tuning to compile, by the work that it has to do."""
+"""Decides how much of a fine-tuning job is worth compiling."""
 
 import math
 
 import tensorflow as tf
 
-from bert_tf.input.length_buckets import WINDOW, compiling_positions
+from bert_tf.input.length_buckets import WINDOW, compilation_cost_in_positions
 from finetuning.examples import UNSORTED_WINDOWS, choose_boundaries
 
 # The share of a step's time that XLA saves, roughly.
 XLA_GAIN = 0.2
 
 
-def compiling_cost(values, config, task, split, counts):
+def compilation_cost(values, config, task, split, counts):
     """The cost of compiling, spread over the batches of a split: in positions of each batch.
 
     Args:
@@ -32,36 +32,36 @@ def compiling_cost(values, config, task, split, counts):
         batches = evaluations * math.ceil(counts[split] / size)
     rows = size * task.rows  # one example of multiple choice is several rows
     device = "GPU" if tf.config.list_physical_devices("GPU") else "CPU"
-    return compiling_positions(config.hidden_size, rows, device) / max(1, batches)
+    return compilation_cost_in_positions(config.hidden_size, rows, device) / max(1, batches)
 
 
 def _updates(values, counts):
-    """How many updates a training makes, roughly."""
+    """The approximate number of updates in the run."""
     epoch = counts["train"] / values.train_batch_size
     return values.train_step or epoch * values.num_train_epochs
 
 
-def lengths_of_batches(values, config, task, split, lengths, counts):
+def choose_split_boundaries(values, config, task, split, lengths, counts):
     """The lengths that the batches of a split are cut to: as many as pay off.
 
     A training that ends before its batches are sorted has one.
 
     Args:
-        values, config, task, split, counts: as for `compiling_cost`.
+        values, config, task, split, counts: as for `compilation_cost`.
         lengths: those of the split's examples, in pieces.
     """
-    cost = compiling_cost(values, config, task, split, counts)
+    cost = compilation_cost(values, config, task, split, counts)
     trained = split == "train" and values.do_train
     if trained and _updates(values, counts) <= UNSORTED_WINDOWS * WINDOW:
         cost = values.max_seq_length  # no second length saves as much as that
     return choose_boundaries(lengths, values.max_seq_length, cost)
 
 
-def compile_less_if_short(values, config, task, counts):
-    """Leaves out what takes longer than it saves: XLA, and on a CPU TensorFlow's graph optimizer.
+def skip_costly_compilation(values, config, task, counts):
+    """Turns off what a short job cannot recoup: XLA, and on a CPU TensorFlow's graph optimizer.
 
     Args:
-        values, config, task: as for `compiling_cost`.
+        values, config, task: as for `compilation_cost`.
         counts: split -> number of examples; empty where a model is only exported.
 
     Returns:
@@ -70,7 +70,7 @@ def compile_less_if_short(values, config, task, counts):
     if not counts:
         return values.xla
     split = "train" if values.do_train else max(counts, key=counts.get)
-    cost = compiling_cost(values, config, task, split, counts)
+    cost = compilation_cost(values, config, task, split, counts)
     if values.xla == "on" or cost <= XLA_GAIN * values.max_seq_length:
         return values.xla
     if not tf.config.list_physical_devices("GPU"):

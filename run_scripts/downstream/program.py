@@ -39,14 +39,14 @@ def finetune(given, program):
     flags = job.flags
     make_writable(flags.output_dir, "--output_dir must be a directory that can be written")
     trained = output_dirs(flags) if flags.do_train else []
-    with training_folders(trained, job.cluster) as (folders, refusal):
+    with training_folders(trained, job.cluster) as (folders, refusal_reason):
         splits = read_splits(job, program.read_split)
         shorten_lost_worker_errors(job.cluster)
         start_tensorflow(flags)
         from run_scripts.downstream.training import run
 
         task = program.make_task(flags, job.dataset, job.config, job.tokenizer)
-        run(job, task, splits, folders, refusal)
+        run(job, task, splits, folders, refusal_reason)
 
 
 def read_splits(job, read_split):
@@ -63,22 +63,22 @@ def read_splits(job, read_split):
         needed += [name for name in measured if name == "dev"]
     if flags.do_predict:
         needed.append(split_to_predict(flags, splits))
-    read = {}
+    examples = {}
     for split in dict.fromkeys(needed):
         if split not in splits:
             raise InputError(f"the task must have {split}. Received: {', '.join(splits)}")
-        read[split], left_out = read_split(dataset, split, flags.data_dir)
+        examples[split], left_out = read_split(dataset, split, flags.data_dir)
         shown = "".join(f", {count:,} {what}" for what, count in left_out.items())
         if chief:
-            print(f"{split}: {len(read[split]):,} examples{shown}")
+            print(f"{split}: {len(examples[split]):,} examples{shown}")
     if flags.do_train and flags.eval_every_steps and "dev" not in splits:
-        read["train"], read["held_out"] = hold_out(read["train"])
+        examples["train"], examples["held_out"] = hold_out(examples["train"])
         if chief:
             print(
-                f"held_out: {len(read['held_out']):,} of the training examples choose the best "
+                f"held_out: {len(examples['held_out']):,} of the training examples choose the best "
                 "checkpoint"
             )
-    return read
+    return examples
 
 
 def hold_out(examples):

@@ -4,6 +4,7 @@ import dataclasses
 import os
 
 from bert_common.errors import InputError
+from bert_common.folders import read_bytes
 from bert_common.json_text import read_json
 from bert_tf.checkpoint_files import latest_checkpoint
 from run_scripts.flags.declaration import PerModel, value_type
@@ -15,7 +16,6 @@ from run_scripts.model_folder import (
     find_folder,
     folder_of,
 )
-from tokenization.vocabulary import read_bytes
 
 
 def fill_in_saved_model(given, task_flags, changeable):
@@ -63,8 +63,8 @@ def fill_in_saved_model(given, task_flags, changeable):
 def _fill_in_model_dir(given):
     """Fills in what --model_dir holds where no other flag names it.
 
-    Not the weights of a pre-trained model without --do_train, if --output_dir holds a fine-tuned
-    one: a training's command works without its --do_train.
+    Without --do_train, a fine-tuned model in --output_dir takes precedence over the pre-trained
+    weights of --model_dir, so the training command can be rerun without --do_train.
     """
     filled = fill_in_model(given)
     if given.do_train or not given.model_dir or not latest_checkpoint(given.output_dir):
@@ -75,7 +75,7 @@ def _fill_in_model_dir(given):
 
 
 def _check_types(values, names, saved, path):
-    """Refuses saved values of another type than their flags have: somebody has edited the file."""
+    """Rejects saved values whose type is not their flag's: the file was edited."""
     for field in dataclasses.fields(values):
         value = saved.get(field.name)
         if field.name not in names or value is None:

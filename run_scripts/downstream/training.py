@@ -15,12 +15,10 @@ from bert_tf import WarmupPolynomialDecay
 from bert_tf.checkpoint import load_google_checkpoint
 from bert_tf.checkpoint_files import BEST_FOLDER, latest_checkpoint, step_of
 from bert_tf.summaries.markdown import as_markdown_table
-from bert_tf.summaries.reporter import write_evaluation
-from bert_tf.training.evaluation import write_results
 from finetuning.evaluation import TaskEvaluator
 from finetuning.prediction import Predictor
 from finetuning.saved_models import export_classifier
-from run_scripts.downstream.compilation import compile_less_if_short, lengths_of_batches
+from run_scripts.downstream.compilation import choose_split_boundaries, skip_costly_compilation
 from run_scripts.downstream.job import DownstreamJob
 from run_scripts.flags.finetune import (
     find_fine_tuned,
@@ -32,25 +30,25 @@ from run_scripts.flags.finetune import (
 from run_scripts.model_folder import (
     SETTINGS_FILE,
     add_trained_positions,
-    describe,
     warn_of_untrained_positions,
+    write_model_files,
 )
 from run_scripts.session import Session, Workload, open_session
 
 
-def run(job, task, splits, folders, refusal):
+def run(job, task, splits, folders, refusal_reason):
     """Trains once, or several times with different seeds; or evaluates and predicts only.
 
     Args:
         job: a `DownstreamJob`.
         task: the `DownstreamTask`.
         splits: split -> its examples, as `read_splits` returned them.
-        folders, refusal: what `training_folders` yielded.
+        folders, refusal_reason: what `training_folders` yielded.
     """
     flags = job.flags
-    counts = {name: len(read) for name, read in splits.items()}
-    xla = compile_less_if_short(flags, job.config, task, counts)
-    with open_session(flags, xla, job.cluster, refusal) as session:
+    counts = {split: len(examples) for split, examples in splits.items()}
+    xla = skip_costly_compilation(flags, job.config, task, counts)
+    with open_session(flags, xla, job.cluster, refusal_reason) as session:
         examples = encode(task, splits)
         longest = int(max((e.lengths.max() for e in examples.values()), default=0))
         if flags.do_train:
@@ -77,11 +75,11 @@ def run(job, task, splits, folders, refusal):
 def encode(task, splits):
     """Encodes the examples of each split as `Examples`."""
     examples = {}
-    for split, read in splits.items():
-        examples[split] = task.encode(read, split == "train")
+    for split, raw in splits.items():
+        examples[split] = task.encode(raw, split == "train")
         if not len(examples[split].lengths):
             raise InputError(
-                f"{split} must hold an example that gives pieces. Received: {len(read)} without any"
+                f"{split} must hold an example that gives pieces. Received: {len(raw)} without any"
             )
     return examples
 
@@ -91,7 +89,7 @@ def boundaries_of_splits(job, task, examples):
     counts = {split: e.count for split, e in examples.items()}
     return {
         split: job.boundaries
-        or lengths_of_batches(job.flags, job.config, task, split, e.lengths, counts)
+        or choose_split_boundaries(job.flags, job.config, task, split, e.lengths, counts)
         for split, e in examples.items()
     }
 
@@ -145,15 +143,16 @@ class FineTuning:
         session.check_agreement(
             {f"examples of {s}": len(e.lengths) for s, e in self.examples.items()}
         )
-        steps = warmup = None
+        schedule = None
         if flags.do_train:
             steps, warmup = training_steps(flags, self.examples["train"].count)
-        state = self.build(steps, warmup)
+            schedule = WarmupPolynomialDecay(flags.learning_rate, steps, warmup)
+        state = session.build(self.job, self.task.make_model, schedule)
         predictor = Predictor(state.model, session.strategy, xla=session.xla)
         if flags.do_train:
             session.restore(state, flags, into=state.model.encoder)
             if session.chief:
-                self.describe(flags.output_dir)
+                self.write_model_files(flags.output_dir)
             if self.train(state, steps, predictor):
                 return None
         session.print(f"using the weights of {self.load(state)}")
@@ -165,19 +164,6 @@ class FineTuning:
         if session.chief and getattr(flags, "export_dir", None):  # which only some programs have
             self.export(state)
         return results
-
-    def build(self, steps, warmup):
-        """Builds the model, with an optimizer if it is trained; returns a `TrainingState`."""
-        job, schedule = self.job, None
-        if steps is not None:
-            schedule = WarmupPolynomialDecay(job.flags.learning_rate, steps, warmup)
-
-        def make_model():
-            return self.task.make_model(self.session.make_encoder(job.model_type, job.config))
-
-        state = self.session.build(job.flags, make_model, schedule)
-        self.session.print(f"model: {job.config}")
-        return state
 
     def train(self, state, steps, predictor):
         """Trains to the last step; returns whether a signal ended it."""
@@ -201,7 +187,7 @@ class FineTuning:
                 "flags": as_markdown_table(given.items()),
             },
             folder=self.folders.get(flags.output_dir),
-            describe=self.describe,
+            write_model_files=self.write_model_files,
         )
 
     def load(self, state):
@@ -243,11 +229,8 @@ class FineTuning:
                     for name, value in measured.items()
                     if name.startswith("eval_")
                 }
-        session.print_results(results)
-        session.print(f"  (eval: on {first}; baseline: the same prediction for every example)")
-        if session.chief:
-            write_evaluation(flags.output_dir, results, state.step, illustrations)
-            session.print(f"written to {write_results(flags.output_dir, results)}")
+        note = f"eval: on {first}; baseline: the same prediction for every example"
+        session.report(flags.output_dir, results, note, illustrations=illustrations)
         return results, outputs
 
     def predict(self, predictor, outputs):
@@ -267,12 +250,14 @@ class FineTuning:
         """Writes a text classifier's SavedModel into --export_dir, a flag of its program alone."""
         flags = self.job.flags
         sizes = flags.max_seq_length, flags.export_dir, flags.threshold_to_export
-        self.session.print(f"exported to {export_classifier(state.model, *sizes, self.describe)}")
+        self.session.print(
+            f"exported to {export_classifier(state.model, *sizes, self.write_model_files)}"
+        )
 
-    def describe(self, folder):
+    def write_model_files(self, folder):
         """Writes configuration, tokenizer and task beside the checkpoints."""
         job = self.job
-        describe(folder, job.model_type, job.config, job.tokenizer, self.positions)
+        write_model_files(folder, job.model_type, job.config, job.tokenizer, self.positions)
         settings = job.settings | self.task.settings
         with atomic_write(os.path.join(folder, SETTINGS_FILE)) as file:
             file.write(json.dumps(settings, ensure_ascii=False, indent=2).encode("utf-8") + b"\n")

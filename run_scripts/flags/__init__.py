@@ -1,1 +1,1 @@
-"""The flags of the programs; declaration is the file to open first, then parser."""
+"""The flags of the programs; open declaration first, then parser."""

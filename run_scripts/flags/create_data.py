@@ -110,8 +110,8 @@ class CreateDataFlags(TokenizerFlags):
     )
     do_permutation: bool = flag(
         PerModel(False, False),
-        "Besides masking, shuffle as many pieces again, to be predicted too; records then have "
-        "places for 2 * max_predictions_per_seq predictions.",
+        "In addition to masking, shuffle the same number of pieces and predict them too; records "
+        "then have places for 2 * max_predictions_per_seq predictions.",
     )
     random_next_sentence: bool = flag(
         PerModel(False, False), "ALBERT's name for the objective nsp (with ALBERT's defaults)."
@@ -121,7 +121,7 @@ class CreateDataFlags(TokenizerFlags):
     )
     dupe_factor: int = flag(
         PerModel(10, 40),
-        "The number of passes over the text, each with other cuts and masks. With "
+        "The number of passes over the text, each with different segments and masks. With "
         "--masking=dynamic 1 is enough, and is the default.",
         least=1,
         most=MOST_PASSES,
@@ -252,15 +252,15 @@ def check_engine(flags):
             f"--task_index={flags.task_index}, --num_tasks={flags.num_tasks}"
         )
     if flags.engine == "spark" and not flags.spark_master:
-        raise InputError("--engine=spark must come with --spark_master. Received: no address")
+        raise InputError("--engine=spark requires --spark_master. Received: no address")
     if flags.engine != "spark" and flags.spark_master:
         raise InputError(
-            "--spark_master must come with --engine=spark. "
+            "--spark_master requires --engine=spark. "
             f"Received: --spark_master={flags.spark_master}, --engine={flags.engine}"
         )
     if flags.engine == "spark" and flags.num_workers:
         raise InputError(
-            "--num_workers must come with --engine=local; Spark has its own setting, "
+            "--num_workers requires --engine=local; Spark has its own setting, "
             f"spark.executor.cores. Received: --num_workers={flags.num_workers}"
         )
 

@@ -22,7 +22,7 @@ class PerModel:
     albert: object
 
 
-def both(value):
+def for_both(value):
     """A `PerModel` of one value: unlike a plain default it differs from every given value."""
     return PerModel(value, value)
 

@@ -219,7 +219,7 @@ def read_layers(name, text, config):
     Raises:
         InputError: one is not a layer of the model.
     """
-    number = config.num_hidden_layers * getattr(config, "inner_group_num", 1)
+    number = config.num_block_calls
     try:
         layers = [int(part) for part in text.split(",")]
     except ValueError:

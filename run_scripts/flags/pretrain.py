@@ -5,6 +5,7 @@ import hashlib
 import warnings
 
 from bert_common.errors import InputError
+from bert_common.folders import read_bytes
 from bert_tf.checkpoint_files import latest_checkpoint
 from create_pretraining_data.records.metadata import read_sidecar, sidecar_path, tokenizer_beside
 from run_scripts.flags.declaration import PerModel, flag
@@ -19,7 +20,7 @@ from run_scripts.flags.training import (
 )
 from run_scripts.model_folder import check_table, find_tokenizer
 from tokenization import load_tokenizer
-from tokenization.vocabulary import load_vocabulary, read_bytes
+from tokenization.vocabulary import load_vocabulary
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,7 +67,7 @@ class PretrainFlags(TrainingFlags):
     )
     max_predictions_per_seq: int = flag(
         PerModel(20, 20),
-        "Masked positions of a record; likewise.",
+        "Masked positions of a record. Without it: what the JSON file beside the records says.",
         least=1,
         most=LONGEST_SEQUENCE,
     )
@@ -224,10 +225,9 @@ def check_described_tokenizer(values, tokenizer, files):
         tokenizer: that of --tokenizer_dir or --model_dir, or None.
         files: the record files; one without a JSON file beside it is not checked.
     """
-    made_with = {path: (read_sidecar(path) or {}).get("tokenizer", {}) for path in files}
-    known = {
-        path: made["fingerprint"] for path, made in made_with.items() if made.get("fingerprint")
-    }
+    recorded_tokenizers = {path: (read_sidecar(path) or {}).get("tokenizer", {}) for path in files}
+    known = {path: recorded.get("fingerprint") for path, recorded in recorded_tokenizers.items()}
+    known = {path: fingerprint for path, fingerprint in known.items() if fingerprint}
     if len(set(known.values())) > 1:
         one = next(iter(known))
         other = next(path for path in known if known[path] != known[one])
@@ -245,11 +245,11 @@ def check_described_tokenizer(values, tokenizer, files):
         name, actual = "vocabulary_sha256", hashlib.sha256(read_bytes(where)).hexdigest()
     else:
         return
-    for path, made in made_with.items():
-        if made.get(name, actual) != actual:
+    for path, recorded in recorded_tokenizers.items():
+        if recorded.get(name, actual) != actual:
             raise InputError(
                 f"--{flag_name} must be what the records were made with: {name} "
-                f"{made[name][:12]}... in {sidecar_path(path)}. "
+                f"{recorded[name][:12]}... in {sidecar_path(path)}. "
                 f"Received: {where}, {name} {actual[:12]}..."
             )
 

@@ -55,7 +55,7 @@ def check_tokenizer_flags(flags):
                 f"Received: --spm_model_file={flags.spm_model_file}, --tokenizer={flags.tokenizer}"
             )
         if flags.vocab_file:
-            print(f"--vocab_file={flags.vocab_file} has no effect beside --spm_model_file")
+            print(f"note: --vocab_file={flags.vocab_file} is ignored, as --spm_model_file is given")
     elif flags.tokenizer == "sentencepiece":
         raise InputError(
             "--tokenizer=sentencepiece must be given with --spm_model_file. Received: no model"

@@ -1,1 +1,1 @@
-"""Smaller programs: fill_masks, check_devices, glue_plan and glue_table."""
+"""Smaller programs, which are run by `python -m`; open fill_masks first."""

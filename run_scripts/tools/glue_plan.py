@@ -56,10 +56,10 @@ def find_task(name):
 class PlanFlags:
     """Prints name, program and flags of each task of a benchmark whose data exists."""
 
-    benchmark: str = flag(None, "Which tasks.", required=True, choices=tuple(BENCHMARKS))
+    benchmark: str = flag(None, "The benchmark.", required=True, choices=tuple(BENCHMARKS))
     model: str = flag(None, "A pre-trained model: its folder or a checkpoint.", required=True)
-    data_dir: str = flag(None, "The folder with a folder for each task.", required=True)
-    output_dir: str = flag(None, "The folder for the outputs, one folder a task.", required=True)
+    data_dir: str = flag(None, "The folder that holds one sub-folder per task.", required=True)
+    output_dir: str = flag(None, "The folder that holds one sub-folder per task.", required=True)
 
 
 def main(argv=None):

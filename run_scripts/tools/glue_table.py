@@ -22,8 +22,8 @@ GLUE_NOT_COUNTED = ("wnli",)
 class TableFlags:
     """Prints the results of all fine-tuned tasks of a benchmark."""
 
-    benchmark: str = flag(None, "The tasks.", required=True, choices=tuple(BENCHMARKS))
-    output_dir: str = flag(None, "The folder with a folder for each task.", required=True)
+    benchmark: str = flag(None, "The benchmark.", required=True, choices=tuple(BENCHMARKS))
+    output_dir: str = flag(None, "The folder that holds one sub-folder per task.", required=True)
 
 
 def main(argv=None):

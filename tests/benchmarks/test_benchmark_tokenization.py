@@ -115,7 +115,7 @@ def test_prints_a_table(treebank):
     assert lines[2].startswith("| sample_tokenizer | WordPiece | 2758 |")
     bad = subprocess.run([*command, "--vocabs=none.txt"], capture_output=True, text=True)
     assert bad.returncode == 1
-    assert bad.stderr == "error: File must exist. Received: none.txt\n"
+    assert bad.stderr == "error: file must exist. Received: none.txt\n"
 
 
 def test_speed_of_every_contender(treebank):

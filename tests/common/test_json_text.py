@@ -10,7 +10,7 @@ from task_data import squad_content, write_questions, write_tokenizer
 
 from bert_common.errors import InputError
 from bert_common.json_text import parse_json
-from create_pretraining_data.engine.splitting import InputFile, cut_into_chunks, read_chunk
+from create_pretraining_data.engine.splitting import InputFile, cut_into_chunks, read_chunk_text
 from finetuning.classification.custom_data import Columns, custom_dataset
 from finetuning.classification.task import Classification
 from finetuning.multiple_choice.data import read_choices, read_race
@@ -98,7 +98,7 @@ def test_choices(tmp_path):
 def documents(path):
     """Of a small corpus of JSON lines."""
     chunks, _ = cut_into_chunks([InputFile(str(path), str(path), path.stat().st_size)], "jsonl")
-    return [document for ranges in chunks for document in read_chunk(ranges, "jsonl")]
+    return [document for ranges in chunks for document in read_chunk_text(ranges, "jsonl")]
 
 
 def test_a_corpus(tmp_path):

@@ -9,7 +9,8 @@ from paths import FILES, ROOT
 
 LINES_OF_A_FILE = 350
 LINES_OF_A_FUNCTION = 60  # its docstring not counted
-POSITIONAL_PARAMETERS = 6  # beside self or cls
+POSITIONAL_PARAMETERS = POSITIONAL_ARGUMENTS = 6  # beside self or cls
+# Only Python: the shell scripts in run_scripts are what users type, and are not counted.
 FILES_OF_A_FOLDER, FILES_OF_A_TEST_FOLDER = 14, 20
 
 CODE = [path for path in FILES if path.parts[0] != "tests"]
@@ -22,6 +23,10 @@ def too_large(source):
     if (lines := source.count("\n")) > LINES_OF_A_FILE:
         yield f"{lines} lines"
     for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call) and len(node.args) > POSITIONAL_ARGUMENTS:
+            if any(isinstance(argument, ast.Starred) for argument in node.args):
+                continue
+            yield f"{ast.unparse(node.func)}: called with {len(node.args)} positional arguments"
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
         lines = node.end_lineno - node.lineno + 1
@@ -56,6 +61,9 @@ def test_what_is_too_large():
     assert list(too_large(f"def f():\n{docstring}{body * 59}")) == []
     assert list(too_large(f"def f():\n{docstring}{body * 60}")) == ["f: 61 lines of code"]
     assert list(too_large("def f(a, b, c, d, e, f, *, g, h): pass")) == []
+    assert list(too_large("f(1, 2, 3, 4, 5, 6, g=7)\nf(1, 2, 3, 4, 5, 6, *seven)")) == []
+    problem = "a.f: called with 7 positional arguments"
+    assert list(too_large("a.f(1, 2, 3, 4, 5, 6, 7)")) == [problem]
     nested = "class C:\n    def f(self, a, b, c, d, e, f=1): pass\n    def g({}): pass"
     assert list(too_large(nested.format("self, a, b, c, d, e, f, /, g"))) == [
         "g: 7 positional parameters"

@@ -20,7 +20,7 @@ def test_one_process_at_a_time(corpus, tmp_path, capsys):
     with open(work / "task-0.lock", "w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         assert main(arguments(corpus, tmp_path)) == 1
-    assert "another one is at work" in one_line(capsys.readouterr().err)
+    assert "another process is running" in one_line(capsys.readouterr().err)
     assert (work / "task-0.lock").exists()
 
 

@@ -216,10 +216,10 @@ def test_flags_of_one_engine_alone(corpus, tmp_path, capsys):
     def line(*flags):
         return complaint(corpus, tmp_path, capsys, *flags)
 
-    assert "--engine=spark must come with --spark_master" in line("--engine=spark")
-    assert "--spark_master must come with --engine=spark" in line("--spark_master=yarn")
+    assert "--engine=spark requires --spark_master" in line("--engine=spark")
+    assert "--spark_master requires --engine=spark" in line("--spark_master=yarn")
     assert main([*arguments(corpus, tmp_path, *ON_SPARK), "--num_workers=2"]) == 1
-    assert "--num_workers must come with --engine=local" in one_line(capsys.readouterr().err)
+    assert "--num_workers requires --engine=local" in one_line(capsys.readouterr().err)
 
 
 def test_signals_are_neither_for_java_nor_for_pyspark(

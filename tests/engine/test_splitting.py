@@ -17,7 +17,7 @@ from create_pretraining_data.engine.splitting import (
     cut_into_chunks,
     inflate,
     is_gzip,
-    read_chunk,
+    read_chunk_text,
 )
 from create_pretraining_data.instances.layout_checks import find_layout_problems
 from create_pretraining_data.instances.make_instances import CorpusStatistics
@@ -34,7 +34,7 @@ def chunks_of(files, input_format="text"):
     """The documents of each chunk."""
     sources = [InputFile(path, path, os.path.getsize(path)) for path in files]
     chunks, _ = cut_into_chunks(sources, input_format)
-    return [read_chunk(ranges, input_format) for ranges in chunks]
+    return [read_chunk_text(ranges, input_format) for ranges in chunks]
 
 
 def texts(files, input_format="text"):
@@ -176,7 +176,7 @@ def test_a_line_without_an_end_is_cut_between_words(tmp_path, short_search):
     path = write(tmp_path, "가\n\n" + "  ".join(words) + "\n\n나")
     size = os.path.getsize(path)
     chunks, continued = cut_into_chunks([InputFile(path, path, size)], "text")
-    made = [read_chunk(ranges, "text") for ranges in chunks]
+    made = [read_chunk_text(ranges, "text") for ranges in chunks]
     sentences = [s for chunk in made for document in chunk for s in document]
     assert " ".join(" ".join(sentences).split()) == " ".join(["가", *words, "나"])
     assert max(len(sentence.encode()) for sentence in sentences) < 4000 + 1000 + 20
@@ -219,7 +219,7 @@ def test_a_long_json_document_is_cut(tmp_path, short_search, long):
     path = write(tmp_path, "\n".join(lines[10:]), "2.jsonl")
     sources = [InputFile(file, file, os.path.getsize(file)) for file in (before, path)]
     chunks, continued = cut_into_chunks(sources, "jsonl")
-    made = [read_chunk(ranges, "jsonl") for ranges in chunks]
+    made = [read_chunk_text(ranges, "jsonl") for ranges in chunks]
     found = [sentence for chunk in made for document in chunk for sentence in document]
     assert "".join(found).replace(" ", "") == "".join("".join(documents).split())
     for chunk in made:

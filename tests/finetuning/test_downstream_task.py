@@ -23,9 +23,11 @@ TASKS = (
     NamedEntityRecognition(NerDataset(NER_FORMAT, NER_FORMAT.tags, {"dev": True}), None, 8),
     MultipleChoice(ChoiceDataset({"dev": [QUESTION]}), None, 8, 4),
     QuestionAnswering(
-        QuestionDataset("squad", True, {"dev": ([], 0)}), None, 8, 4, 2, 3, 2, 0.0, (2, 3), "", ""
+        dataset=QuestionDataset("squad", True, {"dev": ([], 0)}), tokenizer=None, max_length=8,
+        doc_stride=4, max_query_length=2, n_best_size=3, max_answer_length=2, threshold=0.0,
+        beams=(2, 3), train_cache="", predict_cache="",
     ),
-)
+)  # fmt: skip
 MEMBERS = sorted(
     {name for name in vars(DownstreamTask) if not name.startswith("_")}
     | set(DownstreamTask.__annotations__)

@@ -9,7 +9,7 @@ import tensorflow as tf
 from record_files import workers
 from tiny_models import make_examples, training_config, two_devices
 
-from bert_tf.input.length_buckets import BUCKET, WINDOW, compiling_positions
+from bert_tf.input.length_buckets import BUCKET, WINDOW, compilation_cost_in_positions
 from finetuning.examples import (
     LENGTH_STEP,
     MAX_LENGTHS,
@@ -166,7 +166,7 @@ def test_lengths_by_hand(lengths, longest, expected):
 def test_the_more_a_length_costs_the_fewer_there_are():
     """And those are the best ones of so many: of all pairs, by trying."""
     lengths = np.random.default_rng(0).integers(1, 121, 1000)
-    counts = [len(choose_boundaries(lengths, 128, price)) for price in (0, 2, 5, 20, 50, 1e9)]
+    counts = [len(choose_boundaries(lengths, 128, cost)) for cost in (0, 2, 5, 20, 50, 1e9)]
     assert counts == sorted(counts, reverse=True) and len(set(counts)) >= 4
     assert (counts[0], counts[-1]) == (MAX_LENGTHS, 1)
     needed = np.sort(lengths)[np.ceil(np.arange(1, WINDOW + 1) * 1000 / WINDOW).astype(int) - 1]
@@ -189,8 +189,8 @@ def test_the_more_a_length_costs_the_fewer_there_are():
 )
 def test_as_many_lengths_as_pay(hidden_size, device, steps, expected):
     lengths = np.minimum(3 + np.random.default_rng(0).exponential(25, 5000).astype(int), 128)
-    price = compiling_positions(hidden_size, 32, device) / steps
-    assert len(choose_boundaries(lengths, 128, price)) in expected
+    cost = compilation_cost_in_positions(hidden_size, 32, device) / steps
+    assert len(choose_boundaries(lengths, 128, cost)) in expected
 
 
 def test_the_lengths_chosen_are_the_best_ones():

@@ -11,11 +11,8 @@ from bert_tf.checkpoint import google_variables
 from bert_tf.objective import total_loss
 from bert_tf.optimization import AdamWeightDecay, WarmupPolynomialDecay
 from bert_tf.training.evaluation import EvaluationStep
-from finetuning.classification.head import (
-    SequenceClassifier,
-    classification_losses,
-    regression_losses,
-)
+from finetuning.classification.head import SequenceClassifier, regression_losses
+from finetuning.heads import classification_losses
 
 CLASSIFIERS = ("head_bert_classifier", "head_albert_classifier")
 REGRESSION = "head_albert_regression_stsb"
@@ -41,8 +38,8 @@ def google_batch(folder):
 def loss_of(model, batch):
     """The loss as a training step forms it."""
     objective = model.objective
-    divisors = objective.denominators(objective.weight_sums(batch))
-    return total_loss(objective.loss_sums(model(batch), batch), divisors)
+    denominators = objective.denominators(objective.weight_sums(batch))
+    return total_loss(objective.loss_sums(model(batch), batch), denominators)
 
 
 @pytest.fixture(scope="module", params=(*CLASSIFIERS, REGRESSION))

@@ -1,4 +1,4 @@
-"""The picture of a confusion matrix."""
+"""The plot of a confusion matrix."""
 
 import warnings
 
@@ -13,17 +13,17 @@ from finetuning.plots import MAX_DRAWN_CLASSES, draw_confusion_matrix
     (
         ("no", "yes"),
         ("IT과학", "경제", "생활문화"),  # no letters for them in matplotlib's own font
-        ("$a_", "b$", "x" * 80),  # no formulas, nothing wider than the picture
+        ("$a_", "b$", "x" * 80),  # no formulas, nothing wider than the plot
         tuple(map(str, range(MAX_DRAWN_CLASSES))),
     ),
 )
-def test_a_picture_of_any_labels(labels):
+def test_a_plot_of_any_labels(labels):
     matrix = 7 * np.eye(len(labels), dtype=int)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        picture = draw_confusion_matrix(matrix, labels)
-    assert picture.dtype == np.uint8 and picture.ndim == 3 and picture.shape[2] == 3
-    assert min(picture.shape[:2]) >= 300 and picture.min() < 50 < 200 < picture.max()
+        plot = draw_confusion_matrix(matrix, labels)
+    assert plot.dtype == np.uint8 and plot.ndim == 3 and plot.shape[2] == 3
+    assert min(plot.shape[:2]) >= 300 and plot.min() < 50 < 200 < plot.max()
 
 
 def test_colours_are_shares_of_the_row():
@@ -31,7 +31,7 @@ def test_colours_are_shares_of_the_row():
     one = draw_confusion_matrix(np.array([[9, 1], [0, 0]]), ("a", "b"))
     other = draw_confusion_matrix(np.array([[90, 10], [0, 0]]), ("a", "b"))
     assert not (one == other).all()  # the numbers
-    dark = [(picture.astype(int).sum(axis=2) < 300).mean() for picture in (one, other)]
+    dark = [(plot.astype(int).sum(axis=2) < 300).mean() for plot in (one, other)]
     assert dark[0] > 0.05 and dark[0] == pytest.approx(dark[1], rel=0.1)
     diagonal = draw_confusion_matrix(np.array([[9, 0], [0, 1]]), ("a", "b"))
     assert (diagonal.astype(int).sum(axis=2) < 300).mean() > 1.5 * dark[0]

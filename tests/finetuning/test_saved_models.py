@@ -91,8 +91,8 @@ def test_outputs_of_scores_and_of_several_labels():
 @pytest.mark.parametrize(
     "flags, said",
     [
-        ({"threshold_to_export": 0.5}, "--threshold_to_export must come with --export_dir"),
-        ({"num_seeds": 2, "export_dir": "served"}, "--export_dir must come with one seed"),
+        ({"threshold_to_export": 0.5}, "--threshold_to_export requires --export_dir"),
+        ({"num_seeds": 2, "export_dir": "served"}, "--export_dir requires --num_seeds=1"),
         ({"export_dir": "/proc/no"}, "--export_dir must be a directory that can be written"),
     ],
 )

@@ -5,10 +5,10 @@ import dataclasses
 import numpy as np
 import pytest
 from record_files import (
+    DYNAMIC,
     FORMAT,
     LAYOUTS,
     PACKED,
-    UNMASKED,
     assert_same_batches,
     global_batches,
     make_files,
@@ -41,9 +41,9 @@ def files_of_all_lengths(folder, record_format=FORMAT):
     return make_files(folder, COUNTS, record_format, change=change)
 
 
-def plan_of(files, boundaries=BOUNDARIES, record_format=FORMAT, batch=BATCH, begins=(0, 0)):
+def plan_of(files, boundaries=BOUNDARIES, record_format=FORMAT, batch=BATCH, start=(0, 0)):
     examples = sum(COUNTS)
-    return BatchPlan(files, record_format, CONFIG, examples, batch, 1, boundaries, begins)
+    return BatchPlan(files, record_format, CONFIG, examples, batch, 1, boundaries, start)
 
 
 def dataset(files, *arguments, start_step=0, shard=None, **options):
@@ -69,7 +69,7 @@ def take(dataset, count):
     return list(dataset.take(count).as_numpy_iterator())
 
 
-@pytest.mark.parametrize("record_format", (FORMAT, UNMASKED), ids=("masked", "unmasked"))
+@pytest.mark.parametrize("record_format", (FORMAT, DYNAMIC), ids=("masked", "unmasked"))
 def test_windows_share_their_records_out_by_length(tmp_path, record_format):
     files = files_of_all_lengths(tmp_path, record_format)
     found = take(dataset(files, record_format=record_format), 4 * WINDOW)
@@ -93,9 +93,9 @@ def test_windows_share_their_records_out_by_length(tmp_path, record_format):
 
 @pytest.mark.parametrize("start_step", (1, WINDOW - 1, WINDOW, 3 * WINDOW + 5))
 def test_the_order_continues_from_any_step(tmp_path, start_step):
-    files = files_of_all_lengths(tmp_path, UNMASKED)
-    whole = take(dataset(files, record_format=UNMASKED), start_step + 5)[start_step:]
-    rest = take(dataset(files, start_step=start_step, record_format=UNMASKED), 5)
+    files = files_of_all_lengths(tmp_path, DYNAMIC)
+    whole = take(dataset(files, record_format=DYNAMIC), start_step + 5)[start_step:]
+    rest = take(dataset(files, start_step=start_step, record_format=DYNAMIC), 5)
     assert_same_batches(rest, whole)
 
 
@@ -112,20 +112,20 @@ def test_workers_share_the_global_batch(tmp_path, count, replicas):
     assert_same_batches(found, expected)
 
 
-@pytest.mark.parametrize("step, begins", ((0, (0, 0)), (20, (0, 0)), (25, (7, 31))))
-def test_the_records_of_a_step_are_known(tmp_path, step, begins):
+@pytest.mark.parametrize("step, start", ((0, (0, 0)), (20, (0, 0)), (25, (7, 31))))
+def test_the_records_of_a_step_are_known(tmp_path, step, start):
     files = files_of_all_lengths(tmp_path)
     first = dict(zip(files, np.cumsum((0, *COUNTS)), strict=False))
-    found = step_records(plan_of(files, begins=begins), step)
+    found = step_records(plan_of(files, start=start), step)
     numbers = [int(first[path] + number - 1) % 60 for path, number in found]
-    assert [numbers] == ids(take(dataset(files, start_step=step, begins=begins), 1))
+    assert [numbers] == ids(take(dataset(files, start_step=step, start=start), 1))
 
 
 def test_windows_begin_where_the_order_does(tmp_path):
     """Another batch size than before: the first window has the examples after those seen."""
     files = files_of_all_lengths(tmp_path)
     plain = dataset(files, (), batch=1, start_step=31)
-    window = ids(take(dataset(files, start_step=7, begins=(7, 31)), WINDOW))
+    window = ids(take(dataset(files, start_step=7, start=(7, 31)), WINDOW))
     expected = ids(take(plain, WINDOW * BATCH))
     assert sorted(sum(window, [])) == sorted(sum(expected, []))
 

@@ -118,13 +118,13 @@ def test_a_strategy_hands_every_device_its_part(tmp_path):
         assert np.array(found).tolist() == expected
 
 
-@pytest.mark.parametrize("step, begins", ((1, (0, 0)), (10, (0, 0)), (25, (0, 0)), (9, (7, 31))))
-def test_the_records_of_a_step_are_known(tmp_path, step, begins):
+@pytest.mark.parametrize("step, start", ((1, (0, 0)), (10, (0, 0)), (25, (0, 0)), (9, (7, 31))))
+def test_the_records_of_a_step_are_known(tmp_path, step, start):
     files = make_files(tmp_path, COUNTS)
     first = dict(zip(files, np.cumsum((0, *COUNTS)), strict=False))
-    found = step_records(plan_of(files, begins=begins), step)
+    found = step_records(plan_of(files, order_start=start), step)
     ids = [first[path] + number - 1 for path, number in found]
-    assert [ids] == first_ids(training(files, start_step=step, begins=begins), 1)
+    assert [ids] == first_ids(training(files, start_step=step, order_start=start), 1)
     assert {path for path, _ in step_records(plan_of(files, 40), 0)} == set(files)
 
 
@@ -133,7 +133,7 @@ def test_an_order_that_begins_later(tmp_path):
     files = make_files(tmp_path, COUNTS)
     one_by_one = first_ids(training(files, batch_size=1, start_step=31), 12)
     for step, skipped in ((7, 0), (8, 4)):
-        found = first_ids(training(files, start_step=step, begins=(7, 31)), 2)
+        found = first_ids(training(files, start_step=step, order_start=(7, 31)), 2)
         assert sum(found, []) == sum(one_by_one, [])[skipped : skipped + 8]
 
 

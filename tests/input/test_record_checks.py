@@ -5,7 +5,7 @@ import os
 
 import pytest
 import tensorflow as tf
-from record_files import FORMAT, PACKED, PACKED_UNMASKED, UNMASKED, flip_a_byte, make_files
+from record_files import DYNAMIC, FORMAT, PACKED, PACKED_DYNAMIC, flip_a_byte, make_files
 from tiny_models import tiny_model
 
 from bert_common.errors import InputError
@@ -91,9 +91,9 @@ def test_values_out_of_range_in_a_packed_row(tmp_path, name, value):
 @pytest.mark.parametrize(
     "record_format, size",
     (
-        (UNMASKED, {"type_vocab_size": 1}),
-        (PACKED_UNMASKED, {"type_vocab_size": 1}),
-        (PACKED_UNMASKED, {"max_position_embeddings": 9}),
+        (DYNAMIC, {"type_vocab_size": 1}),
+        (PACKED_DYNAMIC, {"type_vocab_size": 1}),
+        (PACKED_DYNAMIC, {"max_position_embeddings": 9}),
     ),
 )
 def test_what_drawing_masks_would_bring_out_of_range(tmp_path, record_format, size):

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from record_files import (
+    DYNAMIC,
     FORMAT,
     LAYOUTS,
-    PACKED_UNMASKED,
+    PACKED_DYNAMIC,
     RULES,
-    UNMASKED,
     assert_same_batches,
     global_batches,
     make_files,
@@ -37,7 +37,7 @@ from run_scripts.create_data import main
 CONFIG = tiny_model().config
 COUNTS = (7, 20, 13)
 FORMATS = pytest.mark.parametrize(
-    "record_format", (UNMASKED, PACKED_UNMASKED), ids=("ordinary", "packed")
+    "record_format", (DYNAMIC, PACKED_DYNAMIC), ids=("ordinary", "packed")
 )
 
 
@@ -136,8 +136,8 @@ def test_held_out_masks_are_the_same_each_time(tmp_path, record_format):
 
 
 def test_the_rules_hold(tmp_path):
-    files = make_files(tmp_path, COUNTS, UNMASKED)
-    for batch in global_batches([dataset(files, UNMASKED)], 1, 10):
+    files = make_files(tmp_path, COUNTS, DYNAMIC)
+    for batch in global_batches([dataset(files, DYNAMIC)], 1, 10):
         lengths = batch["input_mask"].sum(axis=1)
         wanted = np.clip(np.rint(lengths * RULES.masked_lm_prob), 1, 4)
         assert (batch["masked_lm_weights"].sum(axis=1) <= wanted).all()
@@ -146,10 +146,10 @@ def test_the_rules_hold(tmp_path):
 
 
 def test_a_step_of_unmasked_records_is_known(tmp_path):
-    files = make_files(tmp_path, COUNTS, UNMASKED)
-    found = step_records(plan_of(files, UNMASKED), 3)
+    files = make_files(tmp_path, COUNTS, DYNAMIC)
+    found = step_records(plan_of(files, DYNAMIC), 3)
     first = dict(zip(files, np.cumsum((0, *COUNTS)), strict=False))
-    batch = next(iter(dataset(files, UNMASKED, start_step=3)))
+    batch = next(iter(dataset(files, DYNAMIC, start_step=3)))
     ids = batch["input_ids"][:, 0].numpy().tolist()
     assert [first[path] + number - 1 for path, number in found] == ids
 
@@ -200,7 +200,7 @@ def test_the_program_and_the_checks(tmp_path):
     ),
 )
 def test_a_json_file_that_was_changed_is_one_line(tmp_path, change):
-    files = make_files(tmp_path, (3,), UNMASKED)
+    files = make_files(tmp_path, (3,), DYNAMIC)
     path = tmp_path / "part-0.json"
     description = json.loads(path.read_text())
     change(description)
@@ -211,5 +211,5 @@ def test_a_json_file_that_was_changed_is_one_line(tmp_path, change):
 
 
 def test_formats_with_and_without_masks():
-    assert UNMASKED.with_masks() == FORMAT
-    assert "masked_lm_ids" not in UNMASKED.features()
+    assert DYNAMIC.with_masks() == FORMAT
+    assert "masked_lm_ids" not in DYNAMIC.features()

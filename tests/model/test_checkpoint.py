@@ -264,7 +264,7 @@ def test_a_failed_write_leaves_nothing(tmp_path, monkeypatch):
     """The reading back finds a difference: no file bears the checkpoint's name."""
     prefix = str(tmp_path / "model.ckpt")
     monkeypatch.setattr(np, "array_equal", lambda *_, **__: False)
-    with pytest.raises(OSError, match="x was not written as it is in memory"):
+    with pytest.raises(OSError, match="x on disk differs from its value in memory"):
         write_arrays(prefix, {"x": np.zeros(1, np.float32)})
     assert list(tmp_path.iterdir()) == []
 

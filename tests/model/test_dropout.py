@@ -93,9 +93,9 @@ def test_parts_draw_their_own_masks():
     def loss(step, batch):
         weights = [v.value for v in step.weights]
         objective = step.model.objective
-        divisors = objective.denominators(objective.weight_sums(twice))
+        denominators = objective.denominators(objective.weight_sums(twice))
         place = tf.constant(0, tf.int64), tf.constant(0)
-        sums, _ = step.forward_backward(weights, *place, batch, divisors, tf.constant(1.0))
+        sums, _ = step.forward_backward(weights, *place, batch, denominators, tf.constant(1.0))
         return float(sums["masked_lm_loss"])
 
     losses = []

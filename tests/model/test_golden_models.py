@@ -65,20 +65,20 @@ def test_logits_and_losses(golden):
         losses["next_sentence"], expected[f"{sentence(folder)}_example_loss"], atol=FORWARD, rtol=0
     )
     sums, objective = loss_sums(out, inputs), model.objective
-    divisors = objective.denominators(objective.weight_sums(inputs))
+    denominators = objective.denominators(objective.weight_sums(inputs))
     for ours, googles in (("masked_lm", "masked_lm"), ("next_sentence", sentence(folder))):
-        loss = sums[f"{ours}_loss"] / divisors[ours]
+        loss = sums[f"{ours}_loss"] / denominators[ours]
         np.testing.assert_allclose(loss, expected[f"{googles}_loss"], atol=FORWARD, rtol=0)
-    total = total_loss(sums, divisors)
+    total = total_loss(sums, denominators)
     np.testing.assert_allclose(total, expected["total_loss"], atol=FORWARD, rtol=0)
 
 
 def test_every_gradient(golden):
     folder, model, inputs, _ = golden
     variables = google_variables(model)
-    divisors = model.objective.denominators(model.objective.weight_sums(inputs))
+    denominators = model.objective.denominators(model.objective.weight_sums(inputs))
     with tf.GradientTape() as tape:
-        loss = total_loss(loss_sums(model(inputs), inputs), divisors)
+        loss = total_loss(loss_sums(model(inputs), inputs), denominators)
     gradients = tape.gradient(loss, [v.value for v in variables.values()])
     expected = arrays(folder, "grads.npz")
     assert len(variables) == len(expected) - 1  # the other entry is the global norm

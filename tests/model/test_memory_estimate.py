@@ -4,6 +4,7 @@ import dataclasses
 import math
 
 import pytest
+from memory import largest_batch
 from tiny_models import tiny_model
 
 from albert_tf import AlbertConfig
@@ -12,7 +13,6 @@ from bert_tf.memory_estimate import (
     GIB,
     count_weights,
     estimate_bytes,
-    largest_batch,
     memory_line,
     update_bytes,
 )

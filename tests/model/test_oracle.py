@@ -142,9 +142,9 @@ def losses(outputs, batch):
     """The total loss with its two parts, as training computes them."""
     objective = pretraining_objective("next_sentence")
     sums = loss_sums(outputs, batch)
-    divisors = objective.denominators(objective.weight_sums(batch))
-    parts = {f"{name}_loss": sums[f"{name}_loss"] / divisors[name] for name in divisors}
-    return {**parts, "total_loss": total_loss(sums, divisors)}
+    denominators = objective.denominators(objective.weight_sums(batch))
+    parts = {f"{name}_loss": sums[f"{name}_loss"] / denominators[name] for name in denominators}
+    return {**parts, "total_loss": total_loss(sums, denominators)}
 
 
 def assert_close(actual, expected, tolerance, name):

@@ -91,7 +91,7 @@ def test_the_first_line_says_objective_and_defaults(
     assert labels == ({()} if objective == "none" else {(0,), (1,)})
 
 
-def test_defaults_are_those_of_the_column(folder):
+def test_defaults_are_those_of_the_model_type(folder):
     unset = ["--max_seq_length=", "--max_predictions_per_seq=", "--dupe_factor="]
     bert = run(folder, *unset)
     count = len(records(bert))

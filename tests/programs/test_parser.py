@@ -70,7 +70,7 @@ def test_defaults():
     assert values.rate == PerModel(0.5, 2.0) and values.overwrite == PerModel(False, True)
 
 
-def test_columns_fill_only_what_is_not_given():
+def test_model_type_defaults_fill_only_what_is_not_given():
     bert, albert = (resolve_model_defaults(read(), model_type) for model_type in ("bert", "albert"))
     assert (bert.rate, bert.overwrite) == (0.5, False)
     assert (albert.rate, albert.overwrite) == (2.0, True)

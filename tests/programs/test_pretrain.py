@@ -272,7 +272,7 @@ def test_everything_that_saves_memory_at_once(job, capsys):
     }  # fmt: skip
     assert job.run("albert", **flags) == 0
     out = capsys.readouterr().out
-    assert "in bfloat16, XLA off, 8 examples an update (8 a device, in 2 parts)" in out
+    assert "in bfloat16, XLA off, 8 examples per update (8 per device, in 2 microbatches)" in out
     assert "without --recompute=block" in out and f"exported to {export}" in out
     assert list_checkpoints(job.output) == [3, 6, 7]
     (trace,) = job.output.glob("plugins/profile/*/*.xplane.pb")

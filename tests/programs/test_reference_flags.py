@@ -150,7 +150,7 @@ def test_defaults_that_follow_other_flags():
     assert resolved("--masking=dynamic", "--dupe_factor=3").dupe_factor == 3
 
 
-def test_flags_of_one_reference_choose_its_column():
+def test_flags_of_one_reference_choose_its_model_type():
     for arguments, model_type in (
         (["--vocab_file=v", "--dupe_factor=3"], "bert"),
         (["--spm_model_file=m"], "albert"),

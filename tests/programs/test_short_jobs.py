@@ -9,9 +9,9 @@ import tensorflow as tf
 from bert_tf import BertConfig
 from run_scripts.classifier import ClassifierFlags
 from run_scripts.downstream.compilation import (
-    compile_less_if_short,
-    compiling_cost,
-    lengths_of_batches,
+    choose_split_boundaries,
+    compilation_cost,
+    skip_costly_compilation,
 )
 from run_scripts.flags.declaration import resolve_model_defaults
 from run_scripts.flags.parser import parse
@@ -50,7 +50,7 @@ def test_xla_only_where_it_pays(hidden_size, arguments, expected, monkeypatch):
     counts = {"train": 3668, "dev": 400}
     if "--do_train" not in arguments:
         del counts["train"]
-    assert compile_less_if_short(flags(*arguments), config(hidden_size), TASK, counts) == expected
+    assert skip_costly_compilation(flags(*arguments), config(hidden_size), TASK, counts) == expected
     # Without XLA here is a short job: no graph is optimized.
     assert given == ([{"disable_meta_optimizer": True}] if expected == "off" else [])
 
@@ -60,9 +60,9 @@ def test_a_gpu_computes_more_in_the_time_that_compiling_takes(monkeypatch):
     monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [kind])
     given = []
     monkeypatch.setattr(tf.config.optimizer, "set_experimental_options", given.append)
-    assert compile_less_if_short(values, config(768), TASK, counts) == "off"
+    assert skip_costly_compilation(values, config(768), TASK, counts) == "off"
     values = flags(*TRAIN, "--train_step=14000")
-    assert compile_less_if_short(values, config(768), TASK, counts) == "auto"
+    assert skip_costly_compilation(values, config(768), TASK, counts) == "auto"
     assert given == []  # what a GPU computes may gain more by it
 
 
@@ -72,12 +72,12 @@ def test_what_compiling_costs_is_shared_by_the_batches_of_a_split():
     often = flags(
         *TRAIN, "--train_step=100", "--do_eval", "--eval_batch_size=8", "--eval_every_steps=10"
     )
-    cost = compiling_cost(values, config(64), TASK, "train", counts)
+    cost = compilation_cost(values, config(64), TASK, "train", counts)
     # The same rows in four times as many batches; ten batches; those eleven times.
-    assert compiling_cost(values, config(64), TASK, "dev", counts) == pytest.approx(40 * cost)
-    assert compiling_cost(often, config(64), TASK, "dev", counts) == pytest.approx(40 / 11 * cost)
-    assert compiling_cost(values, config(64), CHOICES, "train", counts) == cost / 4
-    assert compiling_cost(values, config(128), TASK, "train", counts) == cost / 4
+    assert compilation_cost(values, config(64), TASK, "dev", counts) == pytest.approx(40 * cost)
+    assert compilation_cost(often, config(64), TASK, "dev", counts) == pytest.approx(40 / 11 * cost)
+    assert compilation_cost(values, config(64), CHOICES, "train", counts) == cost / 4
+    assert compilation_cost(values, config(128), TASK, "train", counts) == cost / 4
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_a_training_without_sorted_batches_has_one_length(arguments, split, expe
     lengths = np.random.default_rng(0).integers(3, 129, 1024)
     counts = {split: 1024, "train": 1024}
     values = flags(*arguments)
-    found = lengths_of_batches(values, config(10_000), TASK, split, lengths, counts)
+    found = choose_split_boundaries(values, config(10_000), TASK, split, lengths, counts)
     assert len(found) == expected and found[-1] == 128
 
 
@@ -102,6 +102,6 @@ def test_no_batch_at_all_is_a_cost_too():
     """Errors of such a job are raised where the steps are counted."""
     values = flags(*TRAIN, "--num_train_epochs=1", "--do_eval")
     for split in ("train", "dev"):
-        cost = compiling_cost(values, config(64), TASK, split, {"train": 1, "dev": 0})
+        cost = compilation_cost(values, config(64), TASK, split, {"train": 1, "dev": 0})
         assert 0 < cost < float("inf")
-    assert compile_less_if_short(values, config(64), TASK, {}) == "auto"
+    assert skip_costly_compilation(values, config(64), TASK, {}) == "auto"

@@ -4,13 +4,13 @@ import json
 
 import pytest
 from programs import NO_DROPOUT, PretrainingJob, spoken_lines
-from record_files import FORMAT, PACKED, PACKED_UNMASKED, UNMASKED, make_files
+from record_files import DYNAMIC, FORMAT, PACKED, PACKED_DYNAMIC, make_files
 from task_data import write_splits
 
 from bert_common.errors import InputError
 from bert_tf.input.record_checks import longest_sequence
-from run_scripts import classifier, extract_features
-from run_scripts.model_folder import add_trained_positions, describe, read_trained_positions
+from run_scripts import classifier, extract_features, model_folder
+from run_scripts.model_folder import add_trained_positions, read_trained_positions
 from run_scripts.tools import fill_masks
 
 WORDS = [f"word{i}" for i in range(5, 60)]
@@ -87,7 +87,7 @@ def test_a_second_phase(job, tmp_path, capsys):
     assert add_trained_positions(str(tmp_path / "bert_model.ckpt"), 128) is None
     # Evaluating with longer records trains nothing.
     (tmp_path / "long").mkdir()
-    (longer,) = make_files(tmp_path / "long", (20,), PACKED_UNMASKED)
+    (longer,) = make_files(tmp_path / "long", (20,), PACKED_DYNAMIC)
     flags = {"input_file": longer, "max_seq_length": None, "max_predictions_per_seq": None}
     assert job.run(**flags, do_train=False, do_eval=True) == 0
     assert noted(job.output) == 16
@@ -98,9 +98,9 @@ def test_what_is_noted_goes_with_its_model(job, tmp_path):
     from bert_tf import BertConfig
 
     config = BertConfig.from_json_file(job.output / "bert_config.json")
-    describe(tmp_path, "bert", config, None, 128)
+    model_folder.write_model_files(tmp_path, "bert", config, None, 128)
     assert noted(tmp_path) == 128
-    describe(tmp_path, "bert", config, None, None)
+    model_folder.write_model_files(tmp_path, "bert", config, None, None)
     assert noted(tmp_path) is None
     for content in ("[]", '{"trained_positions": "16"}', "{}", '{"trained_positions": 0}'):
         (tmp_path / "pretraining.json").write_text(content)
@@ -108,7 +108,7 @@ def test_what_is_noted_goes_with_its_model(job, tmp_path):
             read_trained_positions(str(tmp_path / "model.ckpt-1"))
 
 
-@pytest.mark.parametrize("record_format", (FORMAT, UNMASKED, PACKED, PACKED_UNMASKED))
+@pytest.mark.parametrize("record_format", (FORMAT, DYNAMIC, PACKED, PACKED_DYNAMIC))
 def test_the_longest_sequence_of_records(record_format, tmp_path):
     """Of packed rows each sequence begins at position 0."""
     lengths = []

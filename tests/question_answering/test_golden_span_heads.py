@@ -35,10 +35,10 @@ def google_batch(folder):
 def losses_of(model, batch):
     """The loss as a training step forms it, and its parts."""
     objective = model.objective
-    divisors = objective.denominators(objective.weight_sums(batch))
+    denominators = objective.denominators(objective.weight_sums(batch))
     sums = objective.loss_sums(model(batch), batch)
-    return total_loss(sums, divisors), {
-        name: sums[f"{name}_loss"] / divisors[name] for name in divisors
+    return total_loss(sums, denominators), {
+        name: sums[f"{name}_loss"] / denominators[name] for name in denominators
     }
 
 

@@ -54,7 +54,7 @@ def test_race(tmp_path, inside):
 @pytest.mark.parametrize(
     "changes, said",
     (
-        ({"answers": ["A"]}, "as many questions as options and answers. Received: 2, 2, 1"),
+        ({"answers": ["A"]}, "questions, options and answers must be equal. Received: 2, 2, 1"),
         (
             {"answers": ["A", "E"]},
             "question 2: the label must be 0 to 3, or a letter from A. Received: 'E'",

@@ -88,7 +88,7 @@ BROKEN = {
     changed((*PARAGRAPH, "context"), None): "paragraph 1 must have 'context'",
     changed((*PARAGRAPH, "qas"), {}): "'qas' must be a list",
     changed((*FIRST, "id"), None): "question 1 must have 'guid'",
-    changed((*FIRST, "id"), "b"): "question 'b' must be there once",
+    changed((*FIRST, "id"), "b"): "question 'b': the id must be unique",
     changed((*FIRST, "question"), 3): "'question' must be a string. Received: 3",
     changed((*FIRST, "answers"), []): "question 'a' must have an answer. Received: none",
     changed((*FIRST, "answers", 0, "text"), " "): "an answer must have a text. Received: ' '",

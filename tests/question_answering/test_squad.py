@@ -164,7 +164,7 @@ def test_google_s_way_to_cut_answers(trained, capsys):
     flags = ["--google_answers", "--start_n_top=2"]
     (trained / "beams").mkdir()
     assert train(trained / "beams", "bert", False, *flags) == 1
-    assert "--google_answers must come with BERT's head" in one_line(capsys)
+    assert "--google_answers requires BERT's head" in one_line(capsys)
 
 
 def test_answers_that_are_not_known(trained, capsys):
@@ -197,7 +197,7 @@ def broken(**changes):
 
 
 BROKEN = {
-    "twice": (broken(id="7-0"), "must be there once"),
+    "twice": (broken(id="7-0"), "the id must be unique"),
     "elsewhere": (broken(answers=[{"text": "zebra", "answer_start": 3}]), "must be in its text"),
     "version 2": (broken(answers=[], is_impossible=True), "without --version_2_with_negative"),
     "no answer": (broken(answers=[]), "must have an answer"),
@@ -221,9 +221,9 @@ def test_endless_brackets_are_one_line(trained, capsys):
 
 
 REFUSED = {
-    "--do_train": "--do_train must come with --train_file",
-    "--do_predict": "--do_predict must come with --predict_file",
-    "--do_eval": "--do_eval must come with --predict_file",
+    "--do_train": "--do_train requires --train_file",
+    "--do_predict": "--do_predict requires --predict_file",
+    "--do_eval": "--do_eval requires --predict_file",
     "--export_dir=a": "--export_dir must not be given",
     "--freeze_encoder": "--freeze_encoder and --feature_layers must not be given",
     "--dropout_prob=1": "--dropout_prob must be at least 0 and below 1",
@@ -273,7 +273,7 @@ def test_korquad(tmp_path):
 
 
 @dataclasses.dataclass
-class Window:
+class FakeContextWindow:
     """What `answer_positions` reads of one."""
 
     spans: np.ndarray
@@ -288,7 +288,7 @@ def test_answer_positions_is_in_the_window_or_at_cls(tmp_path):
     (window,), _ = make_windows([question], encoded, tokenizer, 16, 4)
     place = answer_positions(window, encoded[0], question)
     assert place == (known.start_position, known.end_position) != (0, 0)
-    half = Window(window.spans[:2], window.first)  # 서울 임종석
+    half = FakeContextWindow(window.spans[:2], window.first)  # 서울 임종석
     assert answer_positions(half, encoded[0], question) == (0, 0)
     assert answer_positions(window, encoded[0], question._replace(answers=())) == (0, 0)
     logits = np.zeros(16, np.float32)

@@ -164,7 +164,7 @@ def test_damaged_compressed_records_are_named(made, tmp_path):
     path = tmp_path / "a.tfrecord"
     for damaged in (whole[:-9], cut):
         path.write_bytes(damaged)
-        with pytest.raises(InputError, match=r"a\.tfrecord must be a whole TFRecord file"):
+        with pytest.raises(InputError, match=r"a\.tfrecord must be a complete TFRecord file"):
             count_records(str(path))
         assert find_corruption([str(path)]).file == str(path)
 

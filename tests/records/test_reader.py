@@ -247,14 +247,14 @@ def test_unreadable_files_are_refused_by_name(tmp_path):
         read_format(str(tmp_path / "gone.tfrecord"))
     text = tmp_path / "text.txt"
     text.write_text("Not a record file at all, only text of some length.\n" * 9)
-    with pytest.raises(InputError, match="text.txt must be a whole TFRecord file"):
+    with pytest.raises(InputError, match="text.txt must be a complete TFRecord file"):
         read_format(str(text))
     garbage = write_raw(tmp_path / "garbage.tfrecord", b"\xff\xff\xff")
     with pytest.raises(InputError, match="garbage.tfrecord.*not a tf.train.Example"):
         read_format(garbage)
     short = tmp_path / "short.tfrecord"
     short.write_bytes((DATA / "bert_default_sample.tfrecord").read_bytes()[:100])
-    with pytest.raises(InputError, match="short.tfrecord must be a whole TFRecord file"):
+    with pytest.raises(InputError, match="short.tfrecord must be a complete TFRecord file"):
         read_format(str(short))
 
 

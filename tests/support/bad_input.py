@@ -17,7 +17,7 @@ from bad_input_files import DAMAGE, TAKEN
 from bad_input_programs import PROGRAMS
 
 from run_scripts.flags.declaration import value_type
-from run_scripts.tools import glue_plan as benchmark_plan
+from run_scripts.tools import glue_plan
 
 
 class Started(BaseException):
@@ -59,7 +59,7 @@ def bad_text(draw, program, field):
     if name in program.texts and draw.random() < 0.7:
         return draw.choice(program.texts[name])
     if name.endswith(("_file", "_dir", "_checkpoint")) and name in program.flags:
-        if name.startswith("output") and program.main is not benchmark_plan.main:
+        if name.startswith("output") and program.main is not glue_plan.main:
             return draw.choice(("{}/text.txt/x", "gs://bucket/x", "/proc/none/x"))
         if name.startswith("output"):
             return draw.choice(("s3://bucket/x",))

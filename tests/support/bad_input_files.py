@@ -4,7 +4,7 @@ import json
 import os
 import shutil
 
-from record_files import FORMAT, UNMASKED, describe, make_files
+from record_files import DYNAMIC, FORMAT, describe, make_files
 from task_data import KLUE_HEADER, klue_sentence, squad_content, write_race, write_race_lines
 from tiny_models import tiny_model, write_config
 
@@ -38,7 +38,7 @@ def make_world(folder):
     make_files(folder, (6,))
     describe(str(folder / "part-0.tfrecord"), FORMAT)
     (folder / "unmasked").mkdir()
-    make_files(folder / "unmasked", (6,), UNMASKED)
+    make_files(folder / "unmasked", (6,), DYNAMIC)
     rows = [f"the film {i}\t{('good', 'bad')[i % 2]}" for i in range(8)]
     for split in ("train", "dev", "test"):
         (folder / "tsv" / f"{split}.tsv").write_text("text\tlabel\n" + "\n".join(rows) + "\n")
@@ -277,8 +277,8 @@ DAMAGE = {
 # Damage that the program tolerates, or that its good flags do not reveal.
 TAKEN = {
     ("create_pretraining_data", "text.txt", "empty"),  # the work finds no sentence
-    ("benchmark_plan", "model/bert_config.json", "a folder"),
-    ("benchmark_plan", "glue/CoLA/dev.tsv", "a folder"),
+    ("glue_plan", "model/bert_config.json", "a folder"),
+    ("glue_plan", "glue/CoLA/dev.tsv", "a folder"),
     # Not all splits need be there.
     ("run_classifier", "tsv/dev.tsv", "missing"),
     ("run_classifier", "tsv/dev.tsv", "a folder"),

@@ -14,8 +14,7 @@ from run_scripts import (
 )
 from run_scripts.flags.create_data import CreateDataFlags
 from run_scripts.flags.pretrain import PretrainFlags
-from run_scripts.tools import fill_masks
-from run_scripts.tools import glue_plan as benchmark_plan
+from run_scripts.tools import fill_masks, glue_plan
 from run_scripts.tools import glue_table as benchmark_table
 
 
@@ -238,9 +237,9 @@ PROGRAMS = {
         {**MODEL_FILES, **FLAG_FILE},
         {"text": ("the", "[MASK]|", "[MASK]" * 99), "model_dir": ("{}/none", "{}/text.txt")},
     ),
-    "benchmark_plan": Program(
-        benchmark_plan.main,
-        benchmark_plan.PlanFlags,
+    "glue_plan": Program(
+        glue_plan.main,
+        glue_plan.PlanFlags,
         {
             "benchmark": "glue", "model": "{}/model", "data_dir": "{}/glue",
             "output_dir": "{}/out",

@@ -24,7 +24,7 @@ CHUNK_BYTES, BUCKET_BYTES, SHARDS = 3000, 20_000, 3
 SMALL = f"""
 import os, signal, sys
 from create_pretraining_data.engine import (
-    intermediate_file, passes, shards, splitting, work_plan
+    chunk_file, passes, shards, splitting, work_plan
 )
 from run_scripts.create_data import main
 splitting.CHUNK_BYTES, work_plan.BUCKET_BYTES = {CHUNK_BYTES}, {BUCKET_BYTES}
@@ -44,8 +44,8 @@ sys.exit(main(sys.argv))
 
 # Calls of a function in the one process, at which it kills itself.
 KILLS = {
-    "in the first chunk": 'die_at(intermediate_file, "frame", 40)',
-    "in pass 1": 'die_at(intermediate_file, "frame", 700)',
+    "in the first chunk": 'die_at(chunk_file, "frame", 40)',
+    "in pass 1": 'die_at(chunk_file, "frame", 700)',
     "between": 'import run_scripts.create_data as p; die_at(p, "read_summaries", 1)',
     "in pass 2": 'die_at(shards, "split_frames", 200)',
     "before the JSON": 'import run_scripts.create_data as p; die_at(p, "write_sidecars", 1)',
@@ -123,7 +123,7 @@ def whole(corpus, tmp_path_factory):
         return run(corpus, tmp_path_factory.mktemp("whole"))
 
 
-class Made(NamedTuple):
+class RunOutput(NamedTuple):
     """What a run writes."""
 
     records: list[bytes]  # of each record file
@@ -137,7 +137,7 @@ def contents(output):
     assert names == [*expected, "ko.json", "ko.tokenizer"]
     assert sorted(os.listdir(output / "ko.tokenizer")) == ["tokenizer_config.json", "vocab.txt"]
     files = [(output / name).read_bytes() for name in expected]
-    return Made(files, (output / "ko.json").read_bytes())
+    return RunOutput(files, (output / "ko.json").read_bytes())
 
 
 def start(corpus, output, *flags, preparation="", **options):

@@ -26,8 +26,8 @@ RULES = MaskingRules(
     mask_id=4,
     vocab_size=60,
 )
-UNMASKED = dataclasses.replace(FORMAT, masking=RULES)
-PACKED_UNMASKED = dataclasses.replace(
+DYNAMIC = dataclasses.replace(FORMAT, masking=RULES)
+PACKED_DYNAMIC = dataclasses.replace(
     PACKED,
     max_seq_length=32,
     max_predictions_per_seq=8,
@@ -44,7 +44,7 @@ def write_records(path, rows, record_format):
 def features(rng, number, record_format=FORMAT, vocab_size=60):
     """Features of one record; its first id is its number, so that records differ."""
     if record_format.masking is not None:
-        return unmasked_features(rng, number, record_format, vocab_size)
+        return dynamic_features(rng, number, record_format, vocab_size)
     if record_format.packed_sequences:
         return packed_features(rng, number, record_format, vocab_size)
     length, places = record_format.max_seq_length, record_format.max_predictions_per_seq
@@ -66,7 +66,7 @@ def padded(values, size):
     return values + [0] * (size - len(values))
 
 
-def unmasked_features(rng, number, record_format=UNMASKED, vocab_size=60):
+def dynamic_features(rng, number, record_format=DYNAMIC, vocab_size=60):
     """As `features`, without masks; a word begins at every second piece."""
     length, most = record_format.max_seq_length, record_format.packed_sequences or 1
     count = int(rng.integers(1, most + 1))

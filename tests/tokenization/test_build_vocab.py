@@ -142,13 +142,13 @@ BAD = {
     ],
     "a folder that can be created": ["--input_file={corpus}", "--output_dir={corpus}/out"],
     "must not hold the text": ["--input_file={folder}/vocab.txt", "--output_dir={folder}"],
-    "--text must come with --compare": [
+    "--text requires --compare": [
         "--input_file={corpus}", "--output_dir={folder}/out", "--text=가",
     ],
     "--compare must be given without --output_dir": ["--compare={folder}", "--output_dir={folder}"],
     "--compare must name a vocabulary": ["--compare=,"],
     "a vocabulary must be a folder": ["--compare={folder}"],
-    "File must exist": ["--compare={folder}/none.txt"],
+    "file must exist": ["--compare={folder}/none.txt"],
 }  # fmt: skip
 
 

@@ -89,7 +89,7 @@ def test_lone_surrogates_are_dropped(tmp_path):
 @pytest.mark.parametrize(
     ("switches", "message"),
     [
-        ({"word_end_marker_at": "eojeol"}, "must come with a word_end_marker"),
+        ({"word_end_marker_at": "eojeol"}, "requires a word_end_marker"),
         ({"word_end_marker_at": "eojeol", "word_end_marker": "▁"}, 'and unknown "character"'),
         ({"word_end_marker": "<>", "unknown": "character"}, "one punctuation mark or symbol"),
         ({"word_end_marker": "가", "unknown": "character"}, "one punctuation mark or symbol"),

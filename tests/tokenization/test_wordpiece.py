@@ -219,13 +219,13 @@ def test_special_ids_follow_the_vocabulary(tmp_path, digits):
     with pytest.warns(UserWarning, match="repeat"):
         gap = FullTokenizer(write_vocab(tmp_path / "gap.txt", ["a", "b", "a"]))
     assert gap.vocab_size == 3 and gap.encode("a") == [2]
-    with pytest.raises(KeyError, match="Id must belong to a token, below 3. Received: 0"):
+    with pytest.raises(KeyError, match="id must belong to a token, below 3. Received: 0"):
         gap.convert_ids_to_tokens([0])
 
 
 def test_unknown_tokens(vocab_file, digits):
     for tokenizer in (FullTokenizer(vocab_file, False), KoreanTokenizer(vocab_file)):
-        with pytest.raises(KeyError, match="Token must be in the vocabulary .*Received: '없음'"):
+        with pytest.raises(KeyError, match="token must be in the vocabulary .*Received: '없음'"):
             tokenizer.convert_tokens_to_ids(["영화", "없음"])
     lenient = KoreanTokenizer(vocab_file, strict_vocabulary=False)
     assert lenient.convert_tokens_to_ids(["영화", "없음"]) == [5, 1]

@@ -62,8 +62,9 @@ def test_this_machine_is_all_right():
 class LongerStep(step.TrainingStep):
     """Updates by a tenth too much."""
 
-    def _update(self, *arguments, rate, **values):
-        return super()._update(*arguments, rate=1.1 * rate, **values)
+    def __init__(self, model, optimizer, *arguments, **options):
+        super().__init__(model, optimizer, *arguments, **options)
+        optimizer.learning_rate = 1.1 * float(optimizer.learning_rate)
 
 
 class NoStep(step.TrainingStep):

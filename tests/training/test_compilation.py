@@ -62,7 +62,7 @@ def test_what_xla_cannot_compile():
         assert int(function(tf.constant(123))) == 3
     assert int(function(tf.constant(12345))) == 5
     assert int(Compiled(digits, "off", "float32", "the count")(tf.constant(12))) == 2
-    with pytest.raises(InputError, match="--xla=on needs what XLA can compile, the count too"):
+    with pytest.raises(InputError, match="--xla=on requires that XLA can compile the count"):
         Compiled(digits, "on", "float32", "the count")(tf.constant(12))
 
 

@@ -282,7 +282,7 @@ def test_two_workers(tmp_path, killed):
         "barrier": True,
     }
     lines = survivor.stderr.splitlines()
-    assert lines[-1].startswith("error: another worker has stopped, "), survivor.tail()
+    assert lines[-1].startswith("error: another worker has stopped (the last "), survivor.tail()
     assert "--output_dir. Received: " in lines[-1]
     assert "Traceback" not in survivor.stderr
 

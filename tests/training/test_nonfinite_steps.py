@@ -104,4 +104,4 @@ def test_an_exhausted_loss_scale_stops_the_run(job, capsys, monkeypatch):
     assert job.run(precision="float16", max_bad_steps=0, xla="off") == 1
     *warned, line = spoken_lines(capsys.readouterr().err)
     assert len(warned) == 3  # at the scales 4, 2 and 1
-    assert line.startswith("error: float16 needs gradients") and "loss scale 1, step 3" in line
+    assert line.startswith("error: float16 gradients must be ") and "loss scale 1, step 3" in line

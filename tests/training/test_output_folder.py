@@ -169,7 +169,7 @@ def test_a_folder_that_is_another_training_s_now(job, whole, monkeypatch, capsys
     aside = job.folder / "output-step-6"
     line = one_line(capsys)
     assert f"{job.output}, locked by process {os.getpid()} on " in line
-    assert f"saved in {aside}: --output_dir={aside} continues from there" in line
+    assert f"saved in {aside}; continue with --output_dir={aside}" in line
     assert job.run(**flags, output_dir=aside) == 0
     assert list_checkpoints(aside) == [6, 8, 10]
     assert_same(arrays(aside, 10), arrays(whole, 10))
@@ -189,6 +189,6 @@ def test_a_folder_that_cannot_be_made_again(job, whole, monkeypatch, capsys):
     assert job.run(num_train_steps=10, output_dir=parent / "output") == 1
     aside = kept / "output-step-8"
     line = one_line(capsys)
-    assert "cannot be made again (Not a directory)" in line
-    assert f"saved in {aside}: --output_dir={aside} continues from there" in line
+    assert "cannot be recreated (Not a directory)" in line
+    assert f"saved in {aside}; continue with --output_dir={aside}" in line
     assert_same(arrays(aside, 8), arrays(whole, 8))

@@ -8,7 +8,7 @@ import signal
 import numpy as np
 import pytest
 from programs import DROPOUT, NO_DROPOUT, RUN, PretrainingJob, arrays, assert_same, curves, one_line
-from record_files import UNMASKED
+from record_files import DYNAMIC
 from tiny_models import training_config
 
 from bert_tf.checkpoint_files import checkpoint_path, list_checkpoints, remove_checkpoint
@@ -58,7 +58,7 @@ def test_a_killed_run_ends_as_one_that_was_never_stopped(job, whole, capsys):
 @pytest.mark.parametrize("devices", (1, 2))
 def test_masks_and_lengths_continue_too(tmp_path, capsys, devices):
     """Masks that training draws, batches by length; two devices do as one that never stopped."""
-    job = PretrainingJob(tmp_path, UNMASKED, **NO_DROPOUT)
+    job = PretrainingJob(tmp_path, DYNAMIC, **NO_DROPOUT)
     flags = {**RUN, "bucket_boundaries": "8,12", "steps_per_loop": 3, "train_batch_size": 4}
     whole = tmp_path / "whole"
     assert job.run(**flags, output_dir=whole) == 0

@@ -129,9 +129,16 @@ class DoubledGradient(TrainingStep):
 class ReducedTwice(TrainingStep):
     """A wrong step: the optimizer adds the reduced gradients up once more."""
 
-    def _update(self, *arguments, gradients, **values):
-        twice = [gradient * self.strategy.num_replicas_in_sync for gradient in gradients]
-        return super()._update(*arguments, gradients=twice, **values)
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        update = self.update
+
+        def wrong_update(context, used, permitted, values):
+            sums, denominators, gradients = values
+            twice = [gradient * self.strategy.num_replicas_in_sync for gradient in gradients]
+            return update(context, used, permitted, (sums, denominators, twice))
+
+        self.update = wrong_update
 
 
 @pytest.mark.parametrize(

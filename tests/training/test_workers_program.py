@@ -9,7 +9,7 @@ import programs
 import pytest
 from paths import ROOT
 from programs import DROPOUT, NO_DROPOUT, PretrainingJob, arrays, assert_same, curves, spoken_lines
-from record_files import FORMAT, PACKED_UNMASKED, UNMASKED
+from record_files import DYNAMIC, FORMAT, PACKED_DYNAMIC
 from workers import start_workers, wait_for
 
 from bert_tf.checkpoint_files import list_checkpoints
@@ -82,7 +82,7 @@ def whole(tmp_path_factory):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "record_format, boundaries", ((FORMAT, None), (PACKED_UNMASKED, None), (UNMASKED, "8,12"))
+    "record_format, boundaries", ((FORMAT, None), (PACKED_DYNAMIC, None), (DYNAMIC, "8,12"))
 )
 def test_two_workers_are_as_one_device(tmp_path, record_format, boundaries):
     """The same weights, evaluation and export; the second worker prints and writes none."""
@@ -95,7 +95,7 @@ def test_two_workers_are_as_one_device(tmp_path, record_format, boundaries):
     }
     (chief_out, chief_err), (out, err) = train(job, "logs", **flags)
     assert "training on 2 workers with 1 CPU each" in chief_out and chief_err == []
-    assert "8 examples an update (4 a device)" in chief_out
+    assert "8 examples per update (4 per device)" in chief_out
     assert "***** Eval results *****" in chief_out and "exported to" in chief_out
     assert (out, err) == ("waiting for all of 2 workers\n", [])
     assert len(list(job.output.glob("events.out.tfevents.*"))) == 1
@@ -135,7 +135,7 @@ def test_a_killed_worker_ends_the_other_which_says_why(job, whole):
         print(f"noticed after {time.monotonic() - start:.1f} s")
         (line,) = spoken_lines(chief.stderr)
         assert line.startswith("error: another worker has stopped")
-        assert "start all workers again with the same command" in line
+        assert "restart all workers with the same command" in line
     assert list_checkpoints(job.output) == [4]
     (out, _), _ = train(job, "again")
     assert f"resuming from {job.output}/model.ckpt-4," in out

@@ -168,4 +168,4 @@ def test_where_xla_cannot_compile_the_run_continues_without(job, capsys, monkeyp
         ({"do_train": False, "do_eval": True}, "the evaluation"),
     ):
         assert job.run(**flags, xla="on") == 1
-        assert f"--xla=on needs what XLA can compile, {what} too" in one_line(capsys)
+        assert f"--xla=on requires that XLA can compile {what} (" in one_line(capsys)

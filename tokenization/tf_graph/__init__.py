@@ -1,1 +1,1 @@
-"""Tokenizers as TensorFlow operations; graph is the file to open first."""
+"""Tokenizers as TensorFlow operations; open graph first."""

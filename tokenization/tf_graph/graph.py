@@ -42,10 +42,10 @@ class GraphTokenizer(tf.Module):
         super().__init__(name="tokenizer")
         if tokenizer.kind not in KINDS:
             raise InputError(
-                f"The graph form is for the kinds {', '.join(KINDS)}. Received: {tokenizer.kind!r}"
+                f"the graph form is for the kinds {', '.join(KINDS)}. Received: {tokenizer.kind!r}"
             )
         if tokenizer.unk_id is None:
-            raise InputError("A vocabulary must hold [UNK] for the graph form. Received: none")
+            raise InputError("a vocabulary must hold [UNK] for the graph form. Received: none")
         if tokenizer.kind == "korean":
             options, form = tokenizer.options, tokenizer.options.normalization
         else:  # words as by KoreanTokenizer's defaults; decomposed if lower-cased

@@ -103,7 +103,7 @@ def _extend_vocabulary(tokenizer, unknown: str, prefix: str):
                 continue  # no word contains these
             if len(text.encode("utf-8")) > MAX_PIECE_BYTES:
                 raise InputError(
-                    f"A piece must have at most {MAX_PIECE_BYTES} bytes for the graph form. "
+                    f"a piece must have at most {MAX_PIECE_BYTES} bytes for the graph form. "
                     f"Received: {token[:20]!r}, {len(text.encode('utf-8'))} bytes"
                 )
             alphabet.update(text)

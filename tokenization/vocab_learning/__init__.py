@@ -1,1 +1,1 @@
-"""From text to a vocabulary; learn is the file to open first."""
+"""From text to a vocabulary; open learn first."""

@@ -1,1 +1,1 @@
-"""Handles what can end training early: signals, memory, non-finite steps, a removed folder."""
+"""Handles what can end training early, such as signals or full memory; open signals first."""

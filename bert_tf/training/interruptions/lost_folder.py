@@ -1,4 +1,4 @@
-"""Makes the output directory again after it was removed or renamed during training."""
+"""Recreates the output directory after it was removed or renamed during training."""
 
 import dataclasses
 import os
@@ -9,41 +9,40 @@ from bert_common.errors import InputError
 from bert_tf.training.state import save
 
 
-def make_again(folder, describe, state, config):
-    """Makes the output directory with its descriptions again; the arguments as for `train`.
+def recreate_output_dir(folder, write_model_files, state, config):
+    """Recreates the output directory with its descriptions; the arguments as for `train`.
 
     Raises:
-        InputError: another training has begun there, or the folder cannot be made; the weights
+        InputError: another training has begun there, or the folder cannot be created; the weights
             are saved elsewhere.
     """
     try:
-        folder.make_again()
-        describe(config.output_dir)
+        folder.recreate()
+        write_model_files(config.output_dir)
     except (InputError, OSError) as error:
         reason = error
         if isinstance(error, OSError):
-            reason = f"{config.output_dir} cannot be made again ({error.strerror})"
-        other_folder = _save_elsewhere(describe, state, config)
+            reason = f"{config.output_dir} cannot be recreated ({error.strerror})"
+        other_folder = _save_elsewhere(write_model_files, state, config)
         raise InputError(
-            f"{reason}; this training's files there were removed or renamed, so it ends at step "
-            f"{state.step}, saved in {other_folder}: --output_dir={other_folder} continues from "
-            "there"
+            f"{reason}; the output folder was removed or renamed: training stops at step "
+            f"{state.step}, saved in {other_folder}; continue with --output_dir={other_folder}"
         ) from None
     warnings.warn(
-        f"{config.output_dir} was removed or renamed while training: after step {state.step} it "
-        "is made again, with the configuration and new curves, and the next checkpoint goes there",
+        f"{config.output_dir} was removed or renamed while training: it was recreated after "
+        f"step {state.step} with the configuration and new curves; later checkpoints go there",
         stacklevel=2,
     )
 
 
-def _save_elsewhere(describe, state, config):
+def _save_elsewhere(write_model_files, state, config):
     """Saves next to the output directory, or if that fails, among the temporary files."""
     parent, name = os.path.split(os.path.abspath(config.output_dir))
     for place in (parent, tempfile.gettempdir()):
         folder = os.path.join(place, f"{name}-step-{state.step}")
         try:
             save(state, dataclasses.replace(config, output_dir=folder))
-            describe(folder)
+            write_model_files(folder)
             return folder
         except (InputError, OSError) as error:
             failure = error

@@ -86,6 +86,7 @@ class SkippedSteps:
             return
         with open(self.path, "rb") as file:
             lines = [line for line in file if line.endswith(b"\n")]
+        # Not `atomic_write`, which raises InputError: files of a training raise OSError.
         temporary = f"{self.path}.tmp-{os.getpid()}"
         with open(temporary, "wb") as file:
             file.writelines(line for line in lines if _step_of(line) <= self.state.step)
@@ -94,9 +95,9 @@ class SkippedSteps:
     def _check_scale(self, step, row):
         if row["loss_scale"] <= MINIMUM_SCALE:
             raise InputError(
-                "float16 needs gradients that fit it at a loss scale above "
-                f"{MINIMUM_SCALE:g} (--precision=bfloat16 needs none; a lower --learning_rate may "
-                f"help). Received: gradient norm {row['gradient_norm']:.4g} at loss scale "
+                f"float16 gradients must be finite at a loss scale above {MINIMUM_SCALE:g} "
+                "(--precision=bfloat16 needs no loss scale; a lower --learning_rate may help). "
+                f"Received: gradient norm {row['gradient_norm']:.4g} at loss scale "
                 f"{row['loss_scale']:g}, step {step}"
             )
 
@@ -104,9 +105,9 @@ class SkippedSteps:
         self.skipped_in_a_row += 1
         if self.skipped_in_a_row > self.config.max_bad_steps:
             raise InputError(
-                "loss and gradient must be finite, but for at most --max_bad_steps="
-                f"{self.config.max_bad_steps} steps in a row (a lower --learning_rate or a longer "
-                "--num_warmup_steps may help; earlier checkpoints are kept). Received: loss "
+                "loss and gradient may be non-finite in at most --max_bad_steps="
+                f"{self.config.max_bad_steps} consecutive steps (a lower --learning_rate or a "
+                "longer --num_warmup_steps may help; earlier checkpoints are kept). Received: loss "
                 f"{row['loss']:.4g}, gradient norm {row['gradient_norm']:.4g} at step {step}, "
                 f"learning rate {row['learning_rate']:.3g}"
             )

@@ -26,7 +26,7 @@ def explain_out_of_memory(remedies, received, folder=None):
 
     Raises:
         InputError: memory ran out.
-        OSError: a file could not be written whole.
+        OSError: a file could not be written completely.
     """
     try:
         yield

@@ -1,4 +1,4 @@
-"""Locks the folder that a training writes to, and makes it again after it was removed."""
+"""Locks the output folder of a training run, and recreates it if it was removed."""
 
 import contextlib
 import os
@@ -47,8 +47,8 @@ class TrainingFolder:
     def __exit__(self, *_):
         self._lock.close()
 
-    def make_again(self):
-        """Makes and locks the folder after it was removed or renamed.
+    def recreate(self):
+        """Recreates and locks the folder after it was removed or renamed.
 
         Raises:
             InputError: another training has begun in a folder of that name.
@@ -72,7 +72,7 @@ def training_folders(paths, cluster):
     Raises:
         InputError: the only worker must not train.
     """
-    folders, refusal = {}, None
+    folders, refusal_reason = {}, None
     with contextlib.ExitStack() as locks:
         try:
             if cluster is None or cluster.is_chief:
@@ -81,5 +81,5 @@ def training_folders(paths, cluster):
         except InputError as error:
             if cluster is None or len(cluster.workers) == 1:
                 raise
-            refusal = str(error)
-        yield folders, refusal
+            refusal_reason = str(error)
+        yield folders, refusal_reason

@@ -101,8 +101,8 @@ class StopRequest:
                 if self.nothing_to_save:
                     name = signal.Signals(number).name
                     _write_line(
-                        f"error: stopped by {name} before a new step was finished, so there is "
-                        "nothing to save: the same command starts again from there"
+                        f"error: stopped by {name} before a new step was finished: nothing to "
+                        "save; the same command starts again from the last checkpoint, if any"
                     )
                     os._exit(128 + number)
                 interrupts += number == signal.SIGINT

@@ -1,1 +1,1 @@
-"""Checks a machine's devices for correctness and speed; run by `python -m`."""
+"""Checks a machine's devices for correctness and speed; open __main__ first."""

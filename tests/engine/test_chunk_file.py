@@ -7,7 +7,7 @@ import tracemalloc
 import pytest
 
 from bert_common.errors import InputError
-from create_pretraining_data.engine.intermediate_file import (
+from create_pretraining_data.engine.chunk_file import (
     read_bucket,
     read_chunk_summary,
     write_chunk_file,

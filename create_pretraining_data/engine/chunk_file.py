@@ -142,9 +142,7 @@ def read_bucket(path, bucket):
     with open(path, "rb", buffering=0) as file:
         footer = _read_footer(file)
         if footer is None:
-            raise InputError(
-                f"{path} must be complete. Received: a file without its end; delete it"
-            )
+            raise InputError(f"{path} must be complete. Received: a truncated file; delete it")
         index, _, _, passes, _ = footer
         width = _EXTENT.size * passes + _CHECKSUM.size
         row = os.pread(file.fileno(), width, index + bucket * width)

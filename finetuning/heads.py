@@ -1,0 +1,102 @@
+"""What the heads of several tasks share: the projection, its names in checkpoints, losses.
+
+Shapes: B batch, T tokens, H hidden, C classes, L layers that the head reads, W width of its input.
+"""
+
+import keras
+from keras import ops
+
+from bert_tf.dropout import Dropout
+from bert_tf.objective import Loss
+from bert_tf.pretraining import cross_entropy
+
+# Our variables (paths below the model's own name) -> Google's.
+GOOGLE_NAMES = {"head/output_weights": "output_weights", "head/output_bias": "output_bias"}
+
+# As in both reference repositories, whatever the configuration's own rates are; also the
+# classifier's rate in table 14 of ALBERT's paper (the other rate there is the encoder's).
+DROPOUT = 0.1
+
+# As in both reference repositories: not the configuration's initializer_range.
+INITIAL_STDDEV = 0.02
+
+# The losses of a classifier's objective, by name.
+CLASSIFICATION_LOSSES = {
+    "label": Loss(
+        labels=("label_ids",),
+        weights="label_weights",
+        curves={"accuracy": "share of the labels that were predicted correctly"},
+    )
+}
+
+
+class ProjectionHead(keras.layers.Layer):
+    """Dropout, then a projection whose weights are [C, W], as in Google's checkpoints.
+
+    It computes in float32 at least: in bfloat16 neighbouring scores around 4 are 0.03 apart. If
+    `dropout` is None, it has no dropout layer.
+    """
+
+    def __init__(self, width, classes, dropout, dtype_policy, name):
+        # The precision of the weights, which is float32 under a mixed policy.
+        super().__init__(name=name, dtype=dtype_policy.variable_dtype)
+        self.width = width
+        self.classes = classes
+        self.dropout = None if dropout is None else Dropout(dropout, name="dropout")
+
+    def build(self, input_shape=None):
+        # autocast=False: these keep their precision inside a model that computes in bfloat16.
+        self.output_weights = self.add_weight(
+            name="output_weights",
+            shape=(self.classes, self.width),
+            initializer=keras.initializers.TruncatedNormal(stddev=INITIAL_STDDEV),
+            autocast=False,
+        )
+        self.output_bias = self.add_weight(
+            name="output_bias", shape=(self.classes,), initializer="zeros", autocast=False
+        )
+
+    def call(self, vectors, training=None):
+        """[..., W] -> [..., C] in the precision of the weights."""
+        x = ops.cast(vectors, self.variable_dtype)
+        if self.dropout is not None:
+            x = self.dropout(x, training=training)
+        return ops.matmul(x, ops.transpose(self.output_weights)) + self.output_bias
+
+
+def concatenated_layers(encode, indices):
+    """The vectors of L layers of the encoder that `encode` runs, [B, T, L * H]."""
+    layers = encode(return_all_layers=True)["encoder_outputs"]  # of all layers [B, T, H]
+    return ops.concatenate([layers[i] for i in indices], axis=-1)
+
+
+def classification_losses(outputs, batch):
+    """The cross entropy of every example, [B] in float32 at least; label_ids are classes [B]."""
+    return cross_entropy(batch["label_ids"], outputs["logits"])
+
+
+def classification_sums(outputs, batch):
+    """`weighted_sums` of `classification_losses`; label_ids and label_weights are [B]."""
+    predictions = ops.argmax(outputs["logits"], axis=-1)  # [B]
+    correct = ops.equal(predictions, ops.cast(batch["label_ids"], predictions.dtype))
+    losses = classification_losses(outputs, batch)
+    return weighted_sums("label", losses, batch["label_weights"], correct)
+
+
+def weighted_sums(name, losses, weights, correct=None):
+    """Sums from which loss and accuracy follow, no matter how a batch is split.
+
+    Args:
+        name: the name of the loss.
+        losses: the loss of each prediction.
+        weights: its weight, of the same shape.
+        correct: whether it is correct, of the same shape; None if there is no accuracy.
+
+    Returns:
+        A dict of scalars: NAME_loss, NAME_correct unless that is None, and NAME_weight.
+    """
+    weights = ops.cast(weights, losses.dtype)
+    sums = {f"{name}_loss": ops.sum(losses * weights)}
+    if correct is not None:
+        sums[f"{name}_correct"] = ops.sum(ops.cast(correct, losses.dtype) * weights)
+    return {**sums, f"{name}_weight": ops.sum(weights)}
