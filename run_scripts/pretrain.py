@@ -207,6 +207,8 @@ def make_evaluator(job, session, state, held_out):
     """The evaluator of the pre-training heads on the held-out records."""
     from bert_tf.training.evaluation import RecordsEvaluator
 
+    if session.compilation.whole:
+        session.print("compiling the evaluation with XLA, which may take minutes")
     return RecordsEvaluator(
         model=state.model,
         strategy=session.strategy,
@@ -252,9 +254,7 @@ def evaluate(job, session, state, evaluator, held_out):
     from bert_tf.input.pipeline import most_frequent_share
 
     flags = job.flags
-    compiles = session.compilation.whole and not evaluator.compiled
-    compiling = "; XLA compiles the model first" if compiles else ""
-    session.print(f"evaluating on {evaluator.records:,} records{compiling}")
+    session.print(f"evaluating on {evaluator.records:,} records")
     results = {**evaluator.run(), "global_step": state.step}
     if not session.chief:
         return

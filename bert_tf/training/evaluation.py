@@ -125,11 +125,6 @@ class RecordsEvaluator:
         self.records = min(sum(map(count_records, files)), batch_size * max_batches)
 
     @property
-    def compiled(self):
-        """Whether a batch has been evaluated, so that XLA need not compile the model again."""
-        return self.step.run.function is not None
-
-    @property
     def best_by(self):
         """The first loss; a lower one is better."""
         objective = self.model.objective
