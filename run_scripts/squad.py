@@ -46,9 +46,7 @@ class SquadFlags(FinetuneFlags):
     given: task, sizes and tokenizer are stored beside the weights."""
 
     data_dir: str = flag(
-        None,
-        "The folder that holds both files. Without it, their names are used as paths.",
-        is_input=True,
+        None, "The folder of both files. Without it, the names are used as paths.", is_input=True
     )
     train_file: str = flag(None, "The questions to train on, JSON in SQuAD's format.")
     predict_file: str = flag(

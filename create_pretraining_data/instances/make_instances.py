@@ -42,7 +42,7 @@ class InstanceSettings:
     pair_rules: PairRules
     masking_rules: MaskingRules
     record_format: RecordFormat
-    dupe_factor: int  # the number of passes over the documents
+    dupe_factor: int  # passes over the documents, each with different segments and masks
 
 
 @dataclasses.dataclass

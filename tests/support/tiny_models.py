@@ -143,12 +143,14 @@ def step_of(
     xla=False,
     xla_update=False,
     loss_scale=None,
+    seed=0,
     **config,
 ):
     """A training step, without XLA; `config` are fields of `StepConfig`."""
     strategy = strategy or tf.distribute.get_strategy()
+    config = StepConfig(seed=seed, **config)
     compilation = Compilation(whole=xla, auto_clustering=False, update=xla_update)
-    return step_class(model, optimizer, strategy, StepConfig(**config), compilation, loss_scale)
+    return step_class(model, optimizer, strategy, config, compilation, loss_scale)
 
 
 def training_config(output_dir="", size=8, **fields):
