@@ -1,4 +1,4 @@
-"""Handles the signals that stop a program: Ctrl-C, SIGTERM and SIGHUP."""
+"""Handles the signals that stop a program: Ctrl-C, SIGTERM, SIGHUP."""
 
 import contextlib
 import signal

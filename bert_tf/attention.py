@@ -1,4 +1,4 @@
-"""Scaled dot-product attention, and the bias that says who may attend to whom.
+"""Scaled dot-product attention as a function, with the bias that says who may attend to whom.
 
 `attention` knows nothing of layers: plain tensors in, a plain tensor out. `BertModel`,
 `AlbertModel` and `TransformerBlock` take any function with its arguments as `attention_function`.

@@ -1,4 +1,4 @@
-"""Reads and writes Google's checkpoints by a table of names.
+"""Converts models to Google's checkpoints, in both directions, by a table of names.
 
 A checkpoint is TensorFlow's own format (PREFIX.index, PREFIX.data-00000-of-00001, an empty
 PREFIX.meta), holding Google's variable names: tools made for Google's files can read what this

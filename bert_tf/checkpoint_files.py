@@ -1,4 +1,4 @@
-"""Names, finds and removes the checkpoints of a run's directory, without TensorFlow."""
+"""Manages the checkpoint files of a run's directory, without TensorFlow."""
 
 import glob
 import os

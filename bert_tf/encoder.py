@@ -1,4 +1,4 @@
-"""The parts that BERT's and ALBERT's encoders share, and the base of all models with heads.
+"""The parts of an encoder that are no layers: inputs, last block, the base of models with heads.
 
 Shapes: B batch, T tokens, H hidden, S sequences of a packed row, P positions.
 """

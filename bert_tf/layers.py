@@ -1,4 +1,4 @@
-"""The layers of a BERT encoder, shared by BERT and ALBERT.
+"""The layers of a BERT encoder, which ALBERT shares.
 
 Every layer takes its sizes from the configuration and builds its sub-layers in `build`,
 so that weights exist before any call. Only `keras.ops` is used: the layers trace under

@@ -1,4 +1,4 @@
-"""Writes and finds what a model's folder holds: configuration, checkpoint, tokenizer.
+"""What a model's folder holds: configuration, checkpoint, tokenizer.
 
 The folder is one that this project wrote, or a released model, unpacked: Google's BERT
 (bert_config.json, bert_model.ckpt, vocab.txt), its ALBERT (albert_config.json, model.ckpt-best,

@@ -1,4 +1,4 @@
-"""Loads and saves a tokenizer as a directory: its vocabulary beside tokenizer_config.json."""
+"""A tokenizer as a directory: its vocabulary beside tokenizer_config.json."""
 
 import json
 import os

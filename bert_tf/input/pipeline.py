@@ -1,4 +1,4 @@
-"""Parses records into batches and feeds them to the devices.
+"""Turns records into batches on the devices.
 
 A `BatchPlan` decides which records a global batch has. The batch is cut into equal parts, one
 for every replica, in the order of the workers. Every worker reads all records, because their order

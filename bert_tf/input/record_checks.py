@@ -1,4 +1,4 @@
-"""Checks records before training, and finds the damaged one after training has failed on it."""
+"""Finds records that a model cannot be trained on."""
 
 import tensorflow as tf
 

@@ -1,4 +1,4 @@
-"""Shows the progress of training on the terminal, and its curves on TensorBoard.
+"""Reports the progress of training, on the terminal as in TensorBoard.
 
 Shapes: n updates of one call of the compiled loop, N updates between two points of a curve.
 """

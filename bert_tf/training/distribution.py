@@ -1,4 +1,4 @@
-"""Chooses the devices that train together, and checks that all workers agree.
+"""Chooses the devices that train together.
 
 What happens when a worker dies was measured with two processes. The others notice within a second
 if they wait for an all-reduce (its connections are reset), and after ten seconds of missed

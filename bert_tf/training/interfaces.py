@@ -1,4 +1,4 @@
-"""Declares what the training loop expects of its data and of its evaluator."""
+"""Declares what the training loop expects of its data, of its evaluator."""
 
 from typing import Protocol
 

@@ -1,4 +1,4 @@
-"""Reads and writes the intermediate file of one chunk: its records, grouped by bucket.
+"""The intermediate file of one chunk: its records, grouped by bucket.
 
 A bucket belongs to one shard. The file holds, for each pass over the text, the framed records of
 bucket after bucket; then an index, a JSON object that describes the chunk, and the sizes of both.

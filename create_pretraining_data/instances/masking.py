@@ -1,4 +1,4 @@
-"""Chooses and replaces the pieces that the masked language model must predict.
+"""Chooses the pieces that the masked language model must predict.
 
 As in google-research/albert create_pretraining_data.py, with its n-grams of words; the masking of
 google-research/bert is the special case of n-grams of length one. Two things differ: an n-gram ends

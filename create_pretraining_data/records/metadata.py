@@ -1,4 +1,4 @@
-"""Reads and writes the description of records, a JSON file beside them, and their tokenizer."""
+"""The JSON file beside records that describes them."""
 
 import dataclasses
 import functools

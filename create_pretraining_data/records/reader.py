@@ -1,4 +1,4 @@
-"""Reads pre-training records with TensorFlow, and finds out their format."""
+"""Reads pre-training records with TensorFlow."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""Declares the format of pre-training records, and the rules for masking them."""
+"""Declares the format of pre-training records."""
 
 import dataclasses
 import functools

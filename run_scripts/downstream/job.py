@@ -1,4 +1,4 @@
-"""Resolves the flags of a downstream task's program, and checks them with their files."""
+"""Resolves the flags of a downstream task's program."""
 
 import dataclasses
 import os

@@ -1,4 +1,4 @@
-"""Expands the flag files of a command line, and finds the files that flags name.
+"""Finds the files that a command line names, flag files first.
 
 A path is looked up in the working folder, then beside the flag file that names it, then among the
 flag files and configurations that come with this project.

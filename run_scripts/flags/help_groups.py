@@ -1,4 +1,4 @@
-"""The order in which `--help` shows flags, and an example of each program's command line."""
+"""The order in which `--help` shows flags."""
 
 # The heading for flags that no other heading lists.
 GENERAL = "General"

@@ -1,4 +1,4 @@
-"""The flags that name a tokenizer: checks them and opens the tokenizer."""
+"""The flags that name a tokenizer."""
 
 import dataclasses
 import os

@@ -1,4 +1,4 @@
-"""Logs steps that were skipped as non-finite, and stops a run that keeps skipping."""
+"""Logs skipped non-finite steps, until there are too many in a row."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Locks the output folder of a training run, and recreates it if it was removed."""
+"""Locks the output folder of a training run."""
 
 import contextlib
 import os

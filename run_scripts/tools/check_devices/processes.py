@@ -1,4 +1,4 @@
-"""Runs tasks in separate processes, and the rest in new ones if these die or hang."""
+"""Runs tasks in separate processes, which may die or hang."""
 
 import contextlib
 import json
