@@ -26,6 +26,18 @@ def by_device(strategy, values):
         yield tf.nest.pack_sequence_as(values, list(flat))
 
 
+def unequal_copies(strategy, variables):
+    """The paths of variables whose copies on this worker's devices differ in any bit.
+
+    Training keeps them equal without ever comparing them: a difference would stay and grow.
+    """
+    return [
+        variable.path
+        for variable in variables
+        if len({copy.numpy().tobytes() for copy in local_values(strategy, variable.value)}) > 1
+    ]
+
+
 def local_tensors(strategy, batch):
     """All tensors of a distributed batch that are on this worker."""
     return [tensor for value in batch.values() for tensor in local_values(strategy, value)]
