@@ -2,6 +2,8 @@
 
 import threading
 
+NAME = "background"  # of the thread
+
 
 class Background:
     """A thread's place: a task begins once the task before it has ended.
@@ -29,7 +31,7 @@ class Background:
             Exception: what the task before has raised.
         """
         self.wait()
-        self._thread = threading.Thread(target=self._run, args=(task,), name="background")
+        self._thread = threading.Thread(target=self._run, args=(task,), name=NAME)
         self._thread.start()
 
     def wait(self):

@@ -215,6 +215,8 @@ class _Training:
     def restore_folder(self):
         """Recreates the output directory, with new curves, if it was removed."""
         if self.folder is not None and self.reporter.is_lost():
+            with contextlib.suppress(OSError):  # a checkpoint being written is lost with the folder
+                self.background.wait()
             recreate_output_dir(self.folder, self.write_model_files, self.state, self.config)
             self.reporter.begin_again()
             self.reporter.texts(self.texts, self.state.step)

@@ -30,9 +30,7 @@ def test_small_change_of_a_large_residual_is_kept(policy, part):
         block.attention_layer_norm.beta.assign(np.full(config.hidden_size, 256.0))
     x = tf.fill([1, 3, config.hidden_size], tf.cast(256.0, block.compute_dtype))
     output = block(x, attention_bias(np.ones((1, 3), np.int32)))  # [1, 3, H]
-    np.testing.assert_allclose(
-        tf.cast(output, tf.float32), np.tile(signs, (1, 3, 1)), atol=1e-2
-    )
+    np.testing.assert_allclose(tf.cast(output, tf.float32), np.tile(signs, (1, 3, 1)), atol=1e-2)
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32"])

@@ -109,7 +109,7 @@ def test_four_kills(job, name):
     assert job.run(**flags, output_dir=untouched) == 0
     rng = np.random.default_rng([*HARD, "all"].index(name))
     for step in np.sort(rng.choice(np.arange(2, 36), 4, replace=False)):
-        job.kill("step", int(step), **flags)
+        job.kill("any", int(step), **flags)
     assert 0 < max(list_checkpoints(job.output)) < 40
     assert job.run(**flags) == 0
     assert_ended_as(untouched, job.output)
@@ -124,7 +124,7 @@ def test_five_kills(job):
     untouched = job.folder / "untouched"
     assert job.run(**flags, output_dir=untouched) == 0
     steps = np.sort(np.random.default_rng(2).choice(np.arange(2, 40), 3, replace=False))
-    kills = [("step", int(step)) for step in steps] + [("index", 6), ("index", 24)]
+    kills = [("any", int(step)) for step in steps] + [("index", 6), ("index", 24)]
     done = 0
     for number, (where, step) in enumerate(sorted(kills, key=lambda kill: kill[1])):
         job.kill(where, step, **flags, steps_per_loop=(1, 3)[number % 2])

@@ -153,8 +153,8 @@ def test_where_xla_cannot_compile_the_run_continues_without(job, capsys, monkeyp
     shown = capsys.readouterr().err.replace("\r", "\n").splitlines()
     warned = [line for line in shown if line.startswith("warning")]
     assert len(warned) == 2 and all("AsString" in line for line in warned)
-    assert "XLA cannot compile the step here, so it runs without" in warned[0]
-    assert "XLA cannot compile the evaluation here, so it runs without" in warned[1]
+    assert "XLA cannot compile the step here, so it runs without" in warned[1]
+    assert "XLA cannot compile the evaluation here, so it runs without" in warned[0]
     assert list_checkpoints(job.output) == [2, 3]  # before the first evaluation, and at the end
     assert [step for step, _ in curves(job.output / "eval")["loss/masked_lm"]] == [2, 3]
     # The attempt that failed did not count: neither in the learning rate nor in anything else.
