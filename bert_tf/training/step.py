@@ -44,6 +44,8 @@ class StepConfig:
     # Microbatches that a replica's part of the batch is computed in, one after the other; their
     # gradients are added up before the one update.
     gradient_accumulation_steps: int = 1
+    # What gradients are added up over the devices in, or "bfloat16".
+    all_reduce_precision: str = "float32"
     recompute: str = "none"  # or "block", to keep only the input of each block
     # The lengths that batches with a `BUCKET` are cut to, ascending, the last one that of the
     # examples; the step is compiled for each of them. Empty: no batch is cut.
@@ -72,6 +74,8 @@ class TrainingStep:
         self.loss_scale = loss_scale
         self.weights = model.trainable_variables
         self.dtype = self.weights[0].dtype
+        bfloat16 = config.all_reduce_precision == "bfloat16" and strategy.num_replicas_in_sync > 1
+        self.reduced_dtype = "bfloat16" if bfloat16 else self.dtype
         # Those of the dropout layers' seed generators: the models have no others.
         self.seed_states = model.non_trainable_variables
         self.forward_backward = graph(self._accumulate, jit_compile=compilation.whole)
@@ -238,11 +242,13 @@ class TrainingStep:
             scale: what the loss, and with it the gradient, is multiplied by.
 
         Returns:
-            A dict of scalars, and a list of dense tensors, None for a weight without a gradient.
+            A dict of scalars, and a list of dense tensors in `reduced_dtype`, None for a weight
+            without a gradient.
         """
         count, seeds = self.config.gradient_accumulation_steps, self._seeds(step, replica)
         if count == 1:
-            return self._microbatch(weights, seeds[0], batch, denominators, scale)
+            sums, gradients = self._microbatch(weights, seeds[0], batch, denominators, scale)
+            return sums, self._as_reduced(gradients)
         split = {k: tf.reshape(v, [count, -1, *v.shape[1:]]) for k, v in batch.items()}
         losses = self.model.objective.losses
         zero = tf.zeros([], self.dtype)
@@ -261,7 +267,10 @@ class TrainingStep:
             lambda i, *_: i < count, add_microbatch, (0, sums, gradients), maximum_iterations=count
         )
         pairs = zip(gradients, has_gradient, strict=True)
-        return sums, [gradient if used else None for gradient, used in pairs]
+        return sums, self._as_reduced([g if used else None for g, used in pairs])
+
+    def _as_reduced(self, gradients):
+        return [None if g is None else tf.cast(g, self.reduced_dtype) for g in gradients]
 
     def _microbatch(self, weights, seeds, batch, denominators, scale):
         """The loss sums of some examples, and their part of the gradient.

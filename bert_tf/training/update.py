@@ -72,7 +72,7 @@ class Update:
             used, permitted: as for `__call__`.
             state: a dict: "weights", W variables; "slots", for each of them a list; "iterations",
                 the count of updates; "loss_scale", the two variables of a `LossScale`, or none.
-            values: sums, denominators, W gradients, the learning rate.
+            values: sums, denominators, W gradients of any float type, the learning rate.
 
         Returns:
             As `__call__`.
@@ -81,6 +81,7 @@ class Update:
         loss_scale, iterations = state["loss_scale"], state["iterations"]
         scale = tf.convert_to_tensor(loss_scale[0] if loss_scale else 1.0, self.dtype)
         loss = total_loss(sums, denominators)
+        gradients = [tf.cast(gradient, self.dtype) for gradient in gradients]
         norm = tf.linalg.global_norm(gradients) / scale
         finite = tf.math.is_finite(loss) & tf.math.is_finite(norm)
         factor, changes = clip_factor(norm) / scale, finite & permitted

@@ -1,6 +1,7 @@
 """Chooses which parts of a step XLA compiles; TensorFlow computes the others itself."""
 
 import os
+import tempfile
 import warnings
 from typing import NamedTuple
 
@@ -8,6 +9,12 @@ import tensorflow as tf
 
 from bert_common.errors import InputError
 from bert_tf.training.distribution import gather_texts
+
+# XLA's caches: of whole compiled programs, and of what was tried out for each kernel on a GPU.
+CACHE_FLAGS = {
+    "TF_XLA_FLAGS": "--tf_xla_persistent_cache_directory={folder}",
+    "XLA_FLAGS": "--xla_gpu_per_fusion_autotune_cache_dir={folder}",
+}
 
 # Extends auto-clustering to CPUs, and excludes matrix products from it.
 CLUSTERING_FLAGS = "--tf_xla_cpu_global_jit --tf_xla_ops_to_cluster=FUSIBLE"
@@ -48,9 +55,34 @@ def enable_auto_clustering():
 
     It has no effect after the first operation: TensorFlow reads these flags once.
     """
-    given = os.environ.get("TF_XLA_FLAGS", "")
-    os.environ["TF_XLA_FLAGS"] = f"{CLUSTERING_FLAGS} {given}".strip()  # the user's flags win
+    _add_flags("TF_XLA_FLAGS", CLUSTERING_FLAGS)
     tf.config.optimizer.set_jit("autoclustering")
+
+
+def keep_compiled(folder):
+    """Has XLA keep what it compiles in a folder, and use what it finds there.
+
+    Like `enable_auto_clustering` it has no effect after the first operation. XLA leaves it to the
+    user to keep its versions apart, so each version of TensorFlow has its own subfolder.
+
+    Raises:
+        InputError: the folder cannot be written to; XLA could compile nothing then.
+    """
+    folder = os.path.abspath(os.path.join(folder, f"tensorflow-{tf.__version__}"))
+    try:
+        os.makedirs(folder, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        raise InputError(
+            f"--compilation_cache_dir must be a folder that can be written to. Received: {error}"
+        ) from None
+    for variable, flag in CACHE_FLAGS.items():
+        _add_flags(variable, flag.format(folder=folder))
+
+
+def _add_flags(variable, flags):
+    """Puts flags before those in the environment: of two equal ones the user's, the later, wins."""
+    os.environ[variable] = f"{flags} {os.environ.get(variable, '')}".strip()
 
 
 def compiled_by_all(make, compile, xla, precision, strategy, what):

@@ -88,10 +88,17 @@ class TrainingFlags(DeviceFlags, ModelFlags):
         "The most updates without returning to Python. Without it: 10 on GPUs, 1 on a CPU.",
         least=1,
     )
-    precision: str = flag(
+    all_reduce_precision: str = flag(
         "float32",
+        "The type in which gradients are added up over the devices. bfloat16 halves what is sent, "
+        "for GPUs that are connected by PCIe or Ethernet, and rounds the sums.",
+        choices=("float32", "bfloat16"),
+    )
+    precision: str = flag(
+        None,
         "The type of matrix products; weights, moments, norms and losses are always float32. "
-        "auto: bfloat16 where the hardware supports it. float16 has not been tried on a GPU.",
+        "auto: bfloat16 where the hardware supports it. float16 has not been tried on a GPU. "
+        "Without it: float32.",
         choices=("float32", "bfloat16", "float16", "auto"),
     )
     recompute: str = flag(
@@ -105,6 +112,12 @@ class TrainingFlags(DeviceFlags, ModelFlags):
         "Whether XLA compiles the training step. auto: yes, unless it cannot, or fine-tuning is "
         "too short to benefit; with bfloat16 on a CPU only operations between matrix products.",
         choices=("auto", "on", "off"),
+    )
+    compilation_cache_dir: str = flag(
+        None,
+        "Where XLA keeps what it compiled, for a faster next start; none: nowhere. Without it: "
+        "compilation_cache in --output_dir on GPUs, nowhere on a CPU, whose compiled code need not "
+        "run on another one.",
     )
     iterations_per_loop: int = flag(None, "For TPUs; has no effect here.", least=0)
     use_tpu: bool = flag(False, "Accepted while off: this program trains on GPUs and CPUs.")
@@ -179,6 +192,18 @@ def choose_model_type(values):
 def read_config(values, model_type):
     """The model's configuration, from the file that the flags name."""
     return CONFIGS[model_type].from_json_file(getattr(values, f"{model_type}_config_file"))
+
+
+def compilation_cache(values, gpus):
+    """The folder of --compilation_cache_dir, or None for no cache.
+
+    Args:
+        values: the flags.
+        gpus: whether GPUs train.
+    """
+    if values.compilation_cache_dir is None:
+        return os.path.join(values.output_dir, "compilation_cache") if gpus else None
+    return None if values.compilation_cache_dir == "none" else values.compilation_cache_dir
 
 
 def read_profile_steps(values):

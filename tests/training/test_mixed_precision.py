@@ -33,6 +33,7 @@ from bert_tf.training.mixed_precision import (
     PRECISIONS,
     LossScale,
     choose_precision,
+    suggestion,
     updated_scale,
 )
 
@@ -218,6 +219,7 @@ def test_choice_of_precision(monkeypatch):
     assert PRECISIONS == ("float32", "bfloat16", "float16", "auto")
     for name in ("float32", "float16"):
         assert choose_precision(name) == name
+    assert choose_precision(None) == "float32"
     assert choose_precision("auto") in ("float32", "bfloat16")
     for capability, expected in (((7, 5), "float32"), ((8, 0), "bfloat16"), ((9, 0), "bfloat16")):
         monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [kind])
@@ -227,6 +229,8 @@ def test_choice_of_precision(monkeypatch):
             lambda gpu, capability=capability: {"compute_capability": capability},
         )
         assert choose_precision("auto") == expected
+        assert bool(suggestion(None)) == (expected == "bfloat16")
+        assert [suggestion(name) for name in PRECISIONS] == [None] * 4
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             assert choose_precision("bfloat16") == "bfloat16"
@@ -250,3 +254,13 @@ def test_bfloat16_is_for_cpus_that_round_it(monkeypatch, flags, onednn, expected
         assert choose_precision("bfloat16") == "bfloat16"
     messages = [str(warning.message) for warning in caught]
     assert len(messages) == bool(found) and all(found in message for message in messages)
+
+
+@pytest.mark.parametrize("how", (None, "float32"))
+def test_a_run_that_named_no_precision_is_told_of_bfloat16(tmp_path, monkeypatch, capsys, how):
+    monkeypatch.setattr(precision, "_cpu_flags", lambda: {"amx_bf16"})
+    job = PretrainingJob(tmp_path)
+    assert job.run(num_train_steps=1, precision=how) == 0
+    out = capsys.readouterr().out
+    assert ("note: this hardware multiplies bfloat16" in out) == (how is None)
+    assert "training on the CPU in float32" in out
