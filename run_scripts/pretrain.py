@@ -24,7 +24,12 @@ from run_scripts.flags.pretrain import (
     read_bucket_boundaries,
     read_records_tokenizer,
 )
-from run_scripts.flags.training import check_length, choose_model_type, read_config
+from run_scripts.flags.training import (
+    check_length,
+    choose_model_type,
+    compilation_cache,
+    read_config,
+)
 from run_scripts.model_folder import add_trained_positions, fill_in_model, write_model_files
 
 
@@ -43,7 +48,7 @@ def pretrain(given):
     shorten_lost_worker_errors(job.cluster)
     trained = [flags.output_dir] if flags.do_train else []
     with training_folders(trained, job.cluster) as (folders, refusal_reason):
-        start_tensorflow(flags)
+        start_tensorflow(flags, functools.partial(compilation_cache, flags))
         from run_scripts.session import open_session
 
         with open_session(flags, flags.xla, job.cluster, refusal_reason) as session:

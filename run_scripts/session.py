@@ -29,14 +29,8 @@ from bert_tf.training.interruptions.out_of_memory import MEMORY_REMEDIES, explai
 from bert_tf.training.loop import TrainingConfig, train
 from bert_tf.training.mixed_precision import POLICIES, LossScale, choose_precision, suggestion
 from bert_tf.training.state import TrainingState, restore
-from bert_tf.training.xla import (
-    NOTHING,
-    Compilation,
-    choose_compilation,
-    enable_auto_clustering,
-    keep_compiled,
-)
-from run_scripts.flags.training import compilation_cache, library_seed, read_profile_steps
+from bert_tf.training.xla import Compilation, choose_compilation, enable_auto_clustering
+from run_scripts.flags.training import library_seed, read_profile_steps
 
 ENCODERS = {"bert": BertModel, "albert": AlbertModel}
 
@@ -61,9 +55,6 @@ def open_session(flags, xla, cluster, refusal_reason):
     compilation = choose_compilation(xla, precision)
     if compilation.auto_clustering:
         enable_auto_clustering()
-    cache = compilation_cache(flags, gpus=bool(tf.config.list_physical_devices("GPU")))
-    if cache and compilation != NOTHING:
-        keep_compiled(cache)
     if cluster and len(cluster.workers) > 1:
         print(f"waiting for all of {len(cluster.workers)} workers", flush=True)
     strategy = make_strategy(flags.distribution_strategy, flags.num_gpus, flags.all_reduce)

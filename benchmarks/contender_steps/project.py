@@ -27,10 +27,12 @@ def project(task):
     import numpy as np
     import tensorflow as tf
 
+    from bert_common.import_tensorflow import CLUSTERING_FLAGS, add_flags
     from bert_tf.training.distribution import make_strategy
     from bert_tf.training.step import StepConfig, TrainingStep
     from bert_tf.training.xla import choose_compilation, enable_auto_clustering
 
+    add_flags("TF_XLA_FLAGS", CLUSTERING_FLAGS)  # before devices are listed, which reads them
     devices = task.get("devices", "one_device")
     if "cores" in task:  # before the first operation, which starts the threads
         tf.config.threading.set_intra_op_parallelism_threads(len(task["cores"]))

@@ -33,8 +33,8 @@ MINIMUM_SCALE = 1.0
 # For a run that named no precision. float32 stays the default, on GPUs too: it gives the numbers of
 # Google's own code, and what bfloat16 gives has been measured on CPUs alone.
 SUGGESTION = (
-    "note: this hardware multiplies bfloat16: --precision=bfloat16 would need less memory, and less "
-    "time for matrix products, than float32 does"
+    "note: this hardware multiplies bfloat16: --precision=bfloat16 would need less memory and "
+    "less time for matrix products"
 )
 
 

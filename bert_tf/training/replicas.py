@@ -10,8 +10,14 @@ graph = functools.partial(tf.function, autograph=False)
 
 
 def all_reduce(context, values):
-    """Adds up a structure of tensors over all replicas."""
-    return context.all_reduce(tf.distribute.ReduceOp.SUM, values)
+    """Adds up a structure of tensors over all replicas, those of each type together."""
+    flat = tf.nest.flatten(values)
+    for dtype in dict.fromkeys(tensor.dtype for tensor in flat):
+        places = [i for i, tensor in enumerate(flat) if tensor.dtype == dtype]
+        totals = context.all_reduce(tf.distribute.ReduceOp.SUM, [flat[i] for i in places])
+        for i, total in zip(places, totals, strict=True):
+            flat[i] = total
+    return tf.nest.pack_sequence_as(values, flat)
 
 
 def local_values(strategy, value):

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from bert_common.errors import InputError
+from bert_common.import_tensorflow import add_flags
 from bert_tf.training.distribution import gather_texts
 
 # XLA's caches: of whole compiled programs, and of what was tried out for each kernel on a GPU.
@@ -15,9 +16,6 @@ CACHE_FLAGS = {
     "TF_XLA_FLAGS": "--tf_xla_persistent_cache_directory={folder}",
     "XLA_FLAGS": "--xla_gpu_per_fusion_autotune_cache_dir={folder}",
 }
-
-# Extends auto-clustering to CPUs, and excludes matrix products from it.
-CLUSTERING_FLAGS = "--tf_xla_cpu_global_jit --tf_xla_ops_to_cluster=FUSIBLE"
 
 
 class Compilation(NamedTuple):
@@ -53,16 +51,15 @@ def choose_compilation(xla, precision):
 def enable_auto_clustering():
     """Has XLA compile the operations between matrix products in every graph of this process.
 
-    It has no effect after the first operation: TensorFlow reads these flags once.
+    On a CPU it takes the flags that `import_tensorflow` sets.
     """
-    _add_flags("TF_XLA_FLAGS", CLUSTERING_FLAGS)
     tf.config.optimizer.set_jit("autoclustering")
 
 
 def keep_compiled(folder):
     """Has XLA keep what it compiles in a folder, and use what it finds there.
 
-    Like `enable_auto_clustering` it has no effect after the first operation. XLA leaves it to the
+    Call it before TensorFlow first lists its devices, when it reads the flags. XLA leaves it to the
     user to keep its versions apart, so each version of TensorFlow has its own subfolder.
 
     Raises:
@@ -77,12 +74,7 @@ def keep_compiled(folder):
             f"--compilation_cache_dir must be a folder that can be written to. Received: {error}"
         ) from None
     for variable, flag in CACHE_FLAGS.items():
-        _add_flags(variable, flag.format(folder=folder))
-
-
-def _add_flags(variable, flags):
-    """Puts flags before those in the environment: of two equal ones the user's, the later, wins."""
-    os.environ[variable] = f"{flags} {os.environ.get(variable, '')}".strip()
+        add_flags(variable, flag.format(folder=folder))
 
 
 def compiled_by_all(make, compile, xla, precision, strategy, what):

@@ -22,15 +22,29 @@ class DeviceFlags:
     )
 
 
-def start_tensorflow(flags):
+def start_tensorflow(flags, compilation_cache=None):
     """Imports TensorFlow, quietly, with the GPUs that the `DeviceFlags` allow.
 
+    Args:
+        flags: the flags.
+        compilation_cache: a function of whether there are GPUs that returns the folder where XLA
+            keeps what it compiled, or None; None for a program that keeps nothing.
+
     Raises:
-        InputError: a GPU that TensorFlow cannot use.
+        InputError: a GPU that TensorFlow cannot use, or a folder that cannot be written to.
     """
+
+    def set_flags():
+        from bert_tf.training.gpus import machine_gpus
+        from bert_tf.training.xla import keep_compiled
+
+        folder = compilation_cache(bool(machine_gpus()))
+        if folder:
+            keep_compiled(folder)
+
     if flags.device == "cpu":
         os.environ["CUDA_VISIBLE_DEVICES"] = "-1"  # hidden in time: importing lists the devices
-    import_tensorflow()
+    import_tensorflow(set_flags if compilation_cache else None)
     from bert_tf.training.gpus import check_gpus
 
     check_gpus(flags.ignore_compute_capability)

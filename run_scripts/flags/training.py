@@ -195,15 +195,16 @@ def read_config(values, model_type):
 
 
 def compilation_cache(values, gpus):
-    """The folder of --compilation_cache_dir, or None for no cache.
+    """The folder where XLA keeps what it compiled, or None.
 
     Args:
         values: the flags.
-        gpus: whether GPUs train.
+        gpus: whether there are GPUs.
     """
-    if values.compilation_cache_dir is None:
-        return os.path.join(values.output_dir, "compilation_cache") if gpus else None
-    return None if values.compilation_cache_dir == "none" else values.compilation_cache_dir
+    if values.xla == "off" or values.compilation_cache_dir == "none":
+        return None
+    default = os.path.join(values.output_dir, "compilation_cache") if gpus else None
+    return values.compilation_cache_dir or default
 
 
 def read_profile_steps(values):

@@ -17,6 +17,8 @@ from bert_tf.training.xla import Compiled, choose_compilation, compiled_by_all
 # Trains a tiny model; prints the losses. With an argument, XLA clusters operations.
 PROGRAM = """
 import json, sys
+from bert_common.import_tensorflow import import_tensorflow
+import_tensorflow()
 from tiny_models import make_step, random_batch, split_batch
 import tensorflow as tf
 from bert_tf.training.xla import enable_auto_clustering

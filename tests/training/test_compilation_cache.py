@@ -1,13 +1,15 @@
 """What XLA compiled is kept in a folder and used by the next start."""
 
+import dataclasses
 import os
 
 import pytest
 import tensorflow as tf
-from programs import PretrainingJob, arrays, assert_same, one_line
+from programs import PretrainingJob, arrays, assert_same
 
+from bert_common.errors import InputError
 from bert_tf.training import xla
-from run_scripts.flags.pretrain import PretrainingFlags
+from run_scripts.flags.pretrain import PretrainFlags
 from run_scripts.flags.training import compilation_cache
 
 
@@ -16,7 +18,9 @@ from run_scripts.flags.training import compilation_cache
     ((None, "out/compilation_cache", None), ("none", None, None), ("here", "here", "here")),
 )
 def test_where_it_is(given, on_gpus, on_a_cpu):
-    flags = PretrainingFlags(output_dir="out", compilation_cache_dir=given)
+    flags = PretrainFlags(output_dir="out", compilation_cache_dir=given)
+    off = dataclasses.replace(flags, xla="off")
+    assert compilation_cache(off, gpus=True) is None
     assert compilation_cache(flags, gpus=True) == on_gpus
     assert compilation_cache(flags, gpus=False) == on_a_cpu
 
@@ -34,30 +38,43 @@ def test_flags_of_the_environment(tmp_path, monkeypatch):
     assert os.environ["XLA_FLAGS"] == f"--xla_gpu_per_fusion_autotune_cache_dir={folder}"
 
 
-def test_a_folder_that_cannot_be_made(tmp_path, capsys):
-    job = PretrainingJob(tmp_path)
+def test_a_folder_that_cannot_be_made(tmp_path):
     (tmp_path / "file").write_text("")
-    assert job.run(xla="auto", compilation_cache_dir=tmp_path / "file") == 1
-    assert "--compilation_cache_dir must be a folder that can be written to" in one_line(capsys)
+    message = "--compilation_cache_dir must be a folder that can be written to. Received: "
+    with pytest.raises(InputError, match=message):
+        xla.keep_compiled(tmp_path / "file")
+
+
+def run(job, **flags):
+    """Runs the program in a process of its own."""
+    program = "import sys; from run_scripts import pretrain; sys.exit(pretrain.main(sys.argv))"
+    done = job.run_apart("-c", program, *job.argv(**flags)[1:])
+    assert done.returncode == 0, done.stderr
+
+
+def kept(folder):
+    return {path.name: path.stat().st_mtime_ns for path in folder.rglob("*.pb")}
 
 
 @pytest.mark.slow
 def test_the_second_start_compiles_nothing(tmp_path):
-    job = PretrainingJob(tmp_path)
-    cache = tmp_path / "cache"
-    flags = {"xla": "on", "num_train_steps": 3, "compilation_cache_dir": cache}
-    outputs = [tmp_path / name for name in ("first", "second", "without")]
+    job, cache = PretrainingJob(tmp_path), tmp_path / "cache"
+    flags = {"xla": "on", "num_train_steps": 3}
+    first, second, without = (tmp_path / name for name in ("first", "second", "without"))
+    run(job, **flags, output_dir=first, compilation_cache_dir=cache)
+    files = kept(cache)
+    assert len(files) >= 2  # the two halves of a step
+    run(job, **flags, output_dir=second, compilation_cache_dir=cache)
+    assert kept(cache) == files
+    run(job, **flags, output_dir=without)
+    for output in (second, without):
+        assert_same(arrays(output, 3), arrays(first, 3))
 
-    def run(output, **changes):
-        argv = job.argv(**{**flags, **changes, "output_dir": output})
-        program = "import sys; from run_scripts import pretrain; sys.exit(pretrain.main(sys.argv))"
-        done = job.run_apart("-c", program, *argv[1:])
-        assert done.returncode == 0, done.stderr
-        return {path.name: path.stat().st_mtime_ns for path in cache.rglob("*.pb")}
 
-    kept = run(outputs[0])
-    assert len(kept) >= 2  # the two halves of a step
-    assert run(outputs[1]) == kept
-    run(outputs[2], compilation_cache_dir="none")
-    for output in outputs[1:]:
-        assert_same(arrays(output, 3), arrays(outputs[0], 3))
+@pytest.mark.slow
+def test_auto_clustering_of_the_program(tmp_path):
+    """With bfloat16 on a CPU, XLA compiles many clusters, not the update alone."""
+    job, cache = PretrainingJob(tmp_path), tmp_path / "cache"
+    flags = {"xla": "auto", "precision": "bfloat16", "num_train_steps": 3}
+    run(job, **flags, compilation_cache_dir=cache)
+    assert len(kept(cache)) > 5

@@ -62,7 +62,8 @@ def test_what_is_computed_in_float32(monkeypatch, precision):
             tensor = arguments[isinstance(arguments[0], keras.layers.Layer)]
             seen[name].append((tf.as_dtype(tensor.dtype).name, tf.as_dtype(result.dtype).name))
             if name == "norm":
-                norms.append((tf.cast(tensor, tf.float64).numpy(), result.numpy()))
+                terms = [tf.cast(x, tf.float64).numpy() for x in arguments[1:]]
+                norms.append((sum(terms), result.numpy()))
             return result
 
         monkeypatch.setattr(owner, attribute, recording)
@@ -79,8 +80,8 @@ def test_what_is_computed_in_float32(monkeypatch, precision):
     outputs = model(batch, training=True)
 
     assert seen["softmax"] == [("float32", "float32")] * 2
-    # Two in each layer, one of the embeddings, one of the head: what comes in is a sum in the lower
-    # precision, and what goes out was not rounded to it.
+    # Two in each layer, one of the embeddings, one of the head: terms in the lower precision come
+    # in, and neither their sum nor what goes out is rounded to it.
     assert [output for _, output in seen["norm"]] == ["float32"] * 6
     for x, y in norms:
         expected = (
