@@ -241,8 +241,9 @@ def training_arrays(model, optimizer, step, counters=None):
 
 
 def _copy(variable):
-    """The value of a variable; on a CPU `numpy` may return the variable's own memory."""
-    return np.array(variable.numpy())
+    """The value of a variable, copied once; on a CPU `numpy` may return its own memory."""
+    value = variable.numpy()
+    return value if value.flags.owndata else np.array(value)
 
 
 def load_training_state(prefix, model, optimizer):
