@@ -224,7 +224,7 @@ def test_old_checkpoints_are_removed(tmp_path):
 def test_later_updates_do_not_change_a_copy(devices):
     """A thread writes it while training continues."""
     strategy = strategy_of(devices)
-    step = make_step(strategy=strategy, sizes=ONE_LAYER)
+    step = make_step(strategy=strategy, xla_update=True, sizes=ONE_LAYER)
     step(split_batch(random_batch(0), strategy))
     copied = training_arrays(step.model, step.optimizer, 1)
     before = {name: value.copy() for name, value in copied.items()}
