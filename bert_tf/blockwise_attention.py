@@ -20,6 +20,9 @@ from bert_tf.dropout import dropout
 # Queries of a block: the fewest for which products are about as fast as those of whole arrays.
 BLOCK_QUERIES = 128
 
+# Tokens of a row from which "auto" computes blockwise.
+BLOCKWISE_TOKENS = 1024
+
 
 def blockwise_attention(query, key, value, bias, dropout_rate=0.0, dropout_seed=None):
     """Attends from every query to all keys, in each head, with memory linear in their number.
@@ -41,7 +44,7 @@ def blockwise_attention(query, key, value, bias, dropout_rate=0.0, dropout_seed=
 
     @ops.custom_gradient
     def attend(query, key, value):
-        split = blocks.split(query)  # [S, B, N, C, D]
+        split = blocks.split(query * blocks.scale)  # [S, B, N, C, D]
 
         def run(i, context):
             kept, _ = blocks.probabilities(i, split[i], key)
@@ -58,12 +61,30 @@ def blockwise_attention(query, key, value, bias, dropout_rate=0.0, dropout_seed=
     return attend(query, key, value)
 
 
+def is_blockwise(name, tokens):
+    """Whether the function of that name in `ATTENTION_FUNCTIONS` computes such rows by blocks."""
+    return name == "blockwise" or (name == "auto" and tokens >= BLOCKWISE_TOKENS)
+
+
+def automatic_attention(query, key, *arguments):
+    """`blockwise_attention` for rows of `BLOCKWISE_TOKENS` and more, else `attention`."""
+    function = blockwise_attention if is_blockwise("auto", key.shape[2]) else attention
+    return function(query, key, *arguments)
+
+
+ATTENTION_FUNCTIONS = {
+    "auto": automatic_attention,
+    "full": attention,
+    "blockwise": blockwise_attention,
+}
+
+
 def _gradient(blocks, split, key, value, upstream):
     """The gradients of query, key and value.
 
     Args:
         blocks: the `_Blocks`.
-        split: the query, [S, B, N, C, D].
+        split: the query times `blocks.scale`, [S, B, N, C, D].
         key, value: [B, N, T, D].
         upstream: the gradient of the context, [S, B, N, C, D].
     """
@@ -75,8 +96,8 @@ def _gradient(blocks, split, key, value, upstream):
         of_kept = ops.matmul(upstream[i], _transpose(value))  # [B, N, C, T]
         of_softmax = ops.cast(blocks.dropped(i, of_kept), softmax.dtype)
         inner = ops.sum(of_softmax * softmax, axis=-1, keepdims=True)  # [B, N, C, 1]
-        of_scores = ops.cast(softmax * (of_softmax - inner), key.dtype) * blocks.scale
-        of_query = _replace(of_query, i, ops.matmul(of_scores, key))
+        of_scores = ops.cast(softmax * (of_softmax - inner), key.dtype)  # [B, N, C, T]
+        of_query = _replace(of_query, i, ops.matmul(of_scores, key) * blocks.scale)
         of_key = of_key + _transposed_product(of_scores, split[i])  # [B, N, T, D]
         return of_query, of_key, of_value
 
@@ -130,9 +151,15 @@ class _Blocks:
     def probabilities(self, i, query, key):
         """The probabilities of block `i` with dropout, and the softmax in float32 before it.
 
-        Both are [B, N, C, T].
+        Args:
+            i: the number of the block.
+            query: its queries times `scale`, [B, N, C, D].
+            key: [B, N, T, D].
+
+        Returns:
+            Two arrays [B, N, C, T].
         """
-        scores = ops.matmul(query * self.scale, _transpose(key))  # [B, N, C, T]
+        scores = ops.matmul(query, _transpose(key))  # [B, N, C, T]
         precise = keras.backend.result_type(scores.dtype, "float32")
         bias = self.bias if len(self.bias.shape) == 4 else self.bias[i]
         softmax = ops.softmax(ops.cast(scores, precise) + ops.cast(bias, precise), axis=-1)

@@ -69,6 +69,21 @@ def test_recomputation_keeps_less(config):
     assert kept <= again < 1.25 * kept
 
 
+@pytest.mark.parametrize("recompute", ("none", "block"))
+def test_attention_by_blocks_keeps_no_scores(recompute):
+    """What is left grows with the tokens, however long the rows are."""
+
+    def estimate(batch, length, blockwise):
+        sizes = (batch, length, 77 * length // 512)
+        return estimate_bytes(BASE, *sizes, "float32", recompute, blockwise=blockwise)
+
+    full, short, long = estimate(8, 512, False), estimate(8, 512, True), estimate(2, 2048, True)
+    assert short == pytest.approx(long, rel=1e-3)
+    assert long < full < 0.6 * estimate(2, 2048, False)
+    # One block of queries is the whole.
+    assert estimate(32, 128, True) <= estimate(32, 128, False)
+
+
 # BERT-base, the peak of a process in GiB, as benchmarks/memory.py measured it on a CPU.
 MEASURED = (
     (8, 128, 20, "float32", "none", 4.24),
