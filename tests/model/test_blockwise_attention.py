@@ -40,11 +40,12 @@ def heads(tokens, queries=None, packed=False, dtype="float64"):
     return arrays, bias[:, :, :queries] if packed else bias
 
 
-def run(function, arrays, bias, rate=0.0, xla=False):
+def run(function, arrays, bias, rate=0.0, xla=False, *, unknown_batch=False):
     """The context and the gradients of query, key and value, by name; and the compiled function."""
     seed = tf.constant([1, 2], tf.uint32) if rate else None
+    specs = [tf.TensorSpec([None, *x.shape[1:]], x.dtype) for x in arrays]
 
-    @tf.function(jit_compile=xla)
+    @tf.function(jit_compile=xla, input_signature=specs if unknown_batch else None)
     def compute(query, key, value, upstream):
         with tf.GradientTape() as tape:
             tape.watch([query, key, value])
@@ -94,6 +95,15 @@ def test_sixteen_bits_lose_no_more_than_in_the_whole(dtype):
     for name, expected in exact.items():
         errors = [np.sqrt(np.mean((x[name] - expected) ** 2)) for x in (whole, parts)]
         assert 0 < errors[1] < 1.1 * errors[0], name
+
+
+def test_a_batch_of_unknown_size():
+    """As a SavedModel takes it."""
+    arrays, bias = heads(300, packed=True)
+    expected, _ = run(attention, arrays, bias, RATE)
+    found, compute = run(blockwise_attention, arrays, bias, RATE, unknown_batch=True)
+    assert compute.input_signature[0].shape == (None, N, 300, D)
+    assert_close(found, expected, 1e-13, floor=1)
 
 
 def test_few_queries_are_one_block():
