@@ -23,7 +23,9 @@ from bert_tf.dropout import dropout
 # 256 0.89 to 1.10 times, with twice the memory of 128.
 BLOCK_QUERIES = 128
 
-# Tokens of a row from which "auto" computes blockwise.
+# Tokens of a row from which "auto" computes blockwise: of a step's memory (BERT-base's widths, two
+# layers, 4,096 tokens, a CPU) that saves 8 % at 512, 17 % at 1,024 and 29 % at 2,048. Only at 4,096 was
+# the step much slower (1.35 times; 0.92 to 1.05 times before).
 BLOCKWISE_TOKENS = 1024
 
 

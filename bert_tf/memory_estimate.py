@@ -79,8 +79,9 @@ def estimate_bytes(
     c = config
     hidden = batch * length * c.hidden_size
     block = HIDDEN_ARRAYS * hidden + INTERMEDIATE_ARRAYS * batch * length * c.intermediate_size
-    scores = SCORE_ARRAYS * batch * c.num_attention_heads * length
-    scores *= min(length, BLOCK_QUERIES) if blockwise else length
+    blockwise = blockwise and length > BLOCK_QUERIES
+    queries = BLOCK_QUERIES if blockwise else length
+    scores = SCORE_ARRAYS * batch * c.num_attention_heads * queries * length
     if recompute == "none":
         calls = c.num_block_calls
         kept = (calls * block + (1 if blockwise else calls) * scores) * KEPT_BYTES[precision]
