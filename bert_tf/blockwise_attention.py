@@ -24,8 +24,8 @@ from bert_tf.dropout import dropout
 BLOCK_QUERIES = 128
 
 # Tokens of a row from which "auto" computes blockwise: of a step's memory (BERT-base's widths, two
-# layers, 4,096 tokens, a CPU) that saves 8 % at 512, 17 % at 1,024 and 29 % at 2,048. Only at 4,096 was
-# the step much slower (1.35 times; 0.92 to 1.05 times before).
+# layers, 4,096 tokens, a CPU) that saves 8 % at 512, 17 % at 1,024, 29 % at 2,048 and 48 % at
+# 4,096, where a step takes 1.35 times as long (up to 2,048: 0.92 to 1.05 times).
 BLOCKWISE_TOKENS = 1024
 
 

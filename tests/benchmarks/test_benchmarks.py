@@ -271,6 +271,16 @@ def test_memory_of_a_step_in_a_separate_process(monkeypatch, capsys, config_file
     assert float(row[7]) > 0
 
 
+def test_kinds_of_attention_are_compared(scripted, monkeypatch, capsys):
+    monkeypatch.setattr(memory, "Contender", scripted)
+    arguments = ("--length=16,32", "--tokens=64", "--precision=float32", "--xla=off")
+    out = call_main(memory, monkeypatch, capsys, *arguments, "--attention=full,blockwise")
+    assert [[*row[4:7], *row[8:]] for row in table(out)] == [
+        [kind, batch, "5", "1", "1"] for batch in "42" for kind in ("full", "blockwise")
+    ]
+    assert not scripted.alive
+
+
 def scripted_memory(monkeypatch, memory_of):
     """Replaces the measurement; returns the list of batches that were asked for."""
     asked = []
