@@ -41,7 +41,7 @@ def test_pretraining_gives_the_same_weights(tmp_path, capsys, record_format):
 def predictions(job):
     """The probabilities that run_classifier wrote, [examples, labels]."""
     header, *rows = read_table(job.output / "predictions_test.tsv")
-    columns = [header.index(label) for label in ("0", "1")]
+    columns = [header.index(label) for label in ("bad", "good")]
     return np.array([[float(row[column]) for column in columns] for row in rows])
 
 
