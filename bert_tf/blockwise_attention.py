@@ -4,7 +4,8 @@
 numbers, dropout included. That one keeps arrays of B x N x Q x T for its gradient; this one keeps
 query, key and value, and computes the scores of each block again (Rabe and Staats,
 arXiv:2112.05682, section 3; FlashAttention, arXiv:2205.14135, section 3.1). A block has whole rows
-of scores, so its softmax needs no running maximum, as it would with blocks of keys.
+of scores, so its softmax needs no running maximum, as it would with blocks of keys. XLA holds the
+scores of one block; without it, TensorFlow may begin up to ten (`tf.while_loop`).
 
 Shapes: B batch, T tokens (keys), Q queries, N heads, D head size, S blocks, C queries of a block.
 """
@@ -17,8 +18,15 @@ from keras import ops
 from bert_tf.attention import attention
 from bert_tf.dropout import dropout
 
-# Queries of a block: the fewest for which products are about as fast as those of whole arrays.
+# Queries of a block. Compiled on a CPU (BERT-base's heads, 2,048 tokens in rows of 512, 1,024 and
+# 2,048) blocks of 64 took 1.08 to 1.14 times as long as whole arrays, of 128 1.00 to 1.16 times, of
+# 256 0.89 to 1.10 times, with twice the memory of 128.
 BLOCK_QUERIES = 128
+
+# Tokens of a row from which "auto" computes blockwise: of a step's memory (BERT-base's widths, two
+# layers, 4,096 tokens, a CPU) that saves 8 % at 512, 17 % at 1,024, 29 % at 2,048 and 48 % at
+# 4,096, where a step takes 1.35 times as long (up to 2,048: 0.92 to 1.05 times).
+BLOCKWISE_TOKENS = 1024
 
 
 def blockwise_attention(query, key, value, bias, dropout_rate=0.0, dropout_seed=None):
@@ -41,7 +49,7 @@ def blockwise_attention(query, key, value, bias, dropout_rate=0.0, dropout_seed=
 
     @ops.custom_gradient
     def attend(query, key, value):
-        split = blocks.split(query)  # [S, B, N, C, D]
+        split = blocks.split(query * blocks.scale)  # [S, B, N, C, D]
 
         def run(i, context):
             kept, _ = blocks.probabilities(i, split[i], key)
@@ -58,12 +66,30 @@ def blockwise_attention(query, key, value, bias, dropout_rate=0.0, dropout_seed=
     return attend(query, key, value)
 
 
+def is_blockwise(name, tokens):
+    """Whether the function of that name in `ATTENTION_FUNCTIONS` computes such rows by blocks."""
+    return name == "blockwise" or (name == "auto" and tokens >= BLOCKWISE_TOKENS)
+
+
+def automatic_attention(query, key, *arguments):
+    """`blockwise_attention` for rows of `BLOCKWISE_TOKENS` and more, else `attention`."""
+    function = blockwise_attention if is_blockwise("auto", key.shape[2]) else attention
+    return function(query, key, *arguments)
+
+
+ATTENTION_FUNCTIONS = {
+    "auto": automatic_attention,
+    "full": attention,
+    "blockwise": blockwise_attention,
+}
+
+
 def _gradient(blocks, split, key, value, upstream):
     """The gradients of query, key and value.
 
     Args:
         blocks: the `_Blocks`.
-        split: the query, [S, B, N, C, D].
+        split: the query times `blocks.scale`, [S, B, N, C, D].
         key, value: [B, N, T, D].
         upstream: the gradient of the context, [S, B, N, C, D].
     """
@@ -75,8 +101,8 @@ def _gradient(blocks, split, key, value, upstream):
         of_kept = ops.matmul(upstream[i], _transpose(value))  # [B, N, C, T]
         of_softmax = ops.cast(blocks.dropped(i, of_kept), softmax.dtype)
         inner = ops.sum(of_softmax * softmax, axis=-1, keepdims=True)  # [B, N, C, 1]
-        of_scores = ops.cast(softmax * (of_softmax - inner), key.dtype) * blocks.scale
-        of_query = _replace(of_query, i, ops.matmul(of_scores, key))
+        of_scores = ops.cast(softmax * (of_softmax - inner), key.dtype)  # [B, N, C, T]
+        of_query = _replace(of_query, i, ops.matmul(of_scores, key) * blocks.scale)
         of_key = of_key + _transposed_product(of_scores, split[i])  # [B, N, T, D]
         return of_query, of_key, of_value
 
@@ -130,9 +156,15 @@ class _Blocks:
     def probabilities(self, i, query, key):
         """The probabilities of block `i` with dropout, and the softmax in float32 before it.
 
-        Both are [B, N, C, T].
+        Args:
+            i: the number of the block.
+            query: its queries times `scale`, [B, N, C, D].
+            key: [B, N, T, D].
+
+        Returns:
+            Two arrays [B, N, C, T].
         """
-        scores = ops.matmul(query * self.scale, _transpose(key))  # [B, N, C, T]
+        scores = ops.matmul(query, _transpose(key))  # [B, N, C, T]
         precise = keras.backend.result_type(scores.dtype, "float32")
         bias = self.bias if len(self.bias.shape) == 4 else self.bias[i]
         softmax = ops.softmax(ops.cast(scores, precise) + ops.cast(bias, precise), axis=-1)

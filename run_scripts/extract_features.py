@@ -101,9 +101,11 @@ def extract_features(values):
     start_tensorflow(values)
     from albert_tf import AlbertModel
     from bert_tf import BertModel, load_google_checkpoint
+    from bert_tf.blockwise_attention import automatic_attention
     from finetuning.features import extract
 
-    encoder = (BertModel if model_type == "bert" else AlbertModel)(config)
+    encoder = BertModel if model_type == "bert" else AlbertModel
+    encoder = encoder(config, attention_function=automatic_attention)
     load_google_checkpoint(encoder, values.init_checkpoint, UNUSED)
     arrays = values.output_file.endswith(ARRAYS)
     pooling = values.pooling or "mean" if arrays else "none"

@@ -235,7 +235,11 @@ def train(job, session, state, records, evaluator, **options):
     boundaries = read_bucket_boundaries(flags, record_format)
     config = session.training_config(flags, bucket_boundaries=boundaries)
     workload = Workload(
-        job.config, records.examples, flags.max_seq_length, flags.max_predictions_per_seq
+        job.config,
+        records.examples,
+        flags.max_seq_length,
+        flags.max_predictions_per_seq,
+        attention=flags.attention,
     )
     command = [f"    --{name}={value}" for name, value in vars(flags).items() if value is not None]
     texts = {

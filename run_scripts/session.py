@@ -12,6 +12,7 @@ import tensorflow as tf
 from albert_tf import AlbertModel
 from bert_common.errors import InputError
 from bert_tf import BertModel
+from bert_tf.blockwise_attention import ATTENTION_FUNCTIONS, is_blockwise
 from bert_tf.memory_estimate import memory_line
 from bert_tf.optimization import OPTIMIZERS
 from bert_tf.summaries.reporter import NO_ILLUSTRATIONS, write_evaluation
@@ -141,7 +142,9 @@ class Session:
         keras.utils.set_random_seed(library_seed(job.flags))
         with self.strategy.scope():
             policy = POLICIES[self.precision]
-            model = add_head(ENCODERS[job.model_type](job.config, dtype=policy))
+            attention = ATTENTION_FUNCTIONS[job.flags.attention]
+            encoder = ENCODERS[job.model_type]
+            model = add_head(encoder(job.config, attention_function=attention, dtype=policy))
             self.print(f"model: {job.config}")
             if schedule is None:
                 return TrainingState(model, None)
@@ -220,7 +223,11 @@ class Session:
         rows = on_device // microbatches * workload.rows
         sizes = (rows, workload.length, workload.predictions, self.precision, config.recompute)
         slots = len(state.optimizer.slots)
-        self.print(memory_line(workload.model_config, *sizes, slots=slots))
+        blockwise = is_blockwise(workload.attention, workload.length)
+        options = {"slots": slots, "blockwise": blockwise}
+        self.print(memory_line(workload.model_config, *sizes, **options))
+        if blockwise:
+            self.print("attention is computed for one block of queries at a time")
         if self.compilation.update:
             line = "compiling the training step with XLA, which may take minutes"
             if len(lengths) > 1:
@@ -241,3 +248,4 @@ class Workload:
     length: int  # the most tokens of a sequence
     predictions: int = 1  # masked positions of a sequence
     rows: int = 1  # sequences of an example
+    attention: str = "auto"  # a key of `ATTENTION_FUNCTIONS`

@@ -7,10 +7,12 @@ def project_model(task, config):
     """This project's model and optimizer; called in the strategy's scope if there is one."""
     from albert_tf import AlbertModel
     from bert_tf import BertModel, PretrainingModel, WarmupPolynomialDecay
+    from bert_tf.blockwise_attention import ATTENTION_FUNCTIONS
     from bert_tf.optimization import OPTIMIZERS
 
     encoder = {"bert": BertModel, "albert": AlbertModel}[task["model"]]
-    model = PretrainingModel(encoder(config, dtype=policy(task)))
+    attention = ATTENTION_FUNCTIONS[task.get("attention", "auto")]
+    model = PretrainingModel(encoder(config, attention_function=attention, dtype=policy(task)))
     optimizer = OPTIMIZERS["adamw" if task["model"] == "bert" else "lamb"](
         WarmupPolynomialDecay(RATE, num_train_steps=1_000_000, num_warmup_steps=0),
         weight_decay_rate=DECAY,
@@ -22,7 +24,8 @@ def project_model(task, config):
 def project(task):
     """This project's training step.
 
-    A task may also have "recompute", "cores", and "devices", an argument of `make_strategy`.
+    A task may also have "recompute", "attention", "cores", and "devices", an argument of
+    `make_strategy`.
     """
     import numpy as np
     import tensorflow as tf

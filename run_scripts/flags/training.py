@@ -17,6 +17,9 @@ from run_scripts.model_folder import CONFIG_NAMES, find_checkpoint
 # The keys of `bert_tf.optimization.OPTIMIZERS`, which is not imported before flags are checked.
 OPTIMIZER_NAMES = ("adamw", "lamb")
 
+# The keys of `bert_tf.blockwise_attention.ATTENTION_FUNCTIONS`, likewise.
+ATTENTION_NAMES = ("auto", "full", "blockwise")
+
 CONFIGS = {"bert": BertConfig, "albert": AlbertConfig}
 
 
@@ -106,6 +109,13 @@ class TrainingFlags(DeviceFlags, ModelFlags):
         "block: keep only the input of each block for the backward pass and recompute the rest; "
         "far less memory, for a second forward pass.",
         choices=("none", "block"),
+    )
+    attention: str = flag(
+        "auto",
+        "blockwise: compute attention for one block of queries at a time, forward and backward, so "
+        "that its memory grows with the length and not with its square. auto: for rows of "
+        "1,024 tokens and more.",
+        choices=ATTENTION_NAMES,
     )
     xla: str = flag(
         "auto",

@@ -183,6 +183,7 @@ NOT_RUN = (
     "pip ", "tensorboard ", "bash run_scripts/quickstart.sh", "bash run_scripts/test.sh",
     "python -m run_scripts.tools.check_devices", "python benchmarks/",
     "python run_pretraining.py --flagfile=job.flags",
+    "python run_pretraining.py --flagfile=run_scripts/flagfiles/bert_base_2048_pretrain.flags",
 )  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from run_scripts.squad import SquadFlags
 from run_scripts.tools.glue_plan import BENCHMARKS, find_flagfile
 
 FLAGFILES = ROOT / "run_scripts" / "flagfiles"
-JOBS = ("bert_mini", "albert_mini", "bert_base", "albert_base", "quickstart")
+JOBS = ("bert_mini", "albert_mini", "bert_base", "bert_base_2048", "albert_base", "quickstart")
 
 
 @pytest.mark.parametrize("job", JOBS)

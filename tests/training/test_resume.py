@@ -1,5 +1,6 @@
 """A run that was stopped, killed, or lost its newest checkpoint ends as one that was not."""
 
+import dataclasses
 import os
 import resource
 import shutil
@@ -8,11 +9,13 @@ import signal
 import numpy as np
 import pytest
 from programs import DROPOUT, NO_DROPOUT, RUN, PretrainingJob, arrays, assert_same, curves, one_line
-from record_files import DYNAMIC
+from record_files import DYNAMIC, FORMAT
 from tiny_models import training_config
 
 from bert_tf.checkpoint_files import checkpoint_path, list_checkpoints, remove_checkpoint
 from bert_tf.training import loop as training
+
+LONG = dataclasses.replace(FORMAT, max_seq_length=160)
 
 
 @pytest.fixture
@@ -88,6 +91,27 @@ def test_accumulated_gradients_resume_to_the_last_bit(job, xla):
         remove_checkpoint(checkpoint_path(job.output, step))
     assert job.run(**flags) == 0
     assert_same(arrays(job.output, 20), whole)
+
+
+@pytest.mark.usefixtures("optimized_graphs")
+@pytest.mark.parametrize("xla", ("off", pytest.param("auto", marks=pytest.mark.slow)))
+def test_attention_by_blocks_resumes_to_the_last_bit(tmp_path, xla):
+    """Rows of more than a block of queries, recomputed as well; under XLA after kill -9."""
+    sizes = {"max_position_embeddings": LONG.max_seq_length}
+    job = PretrainingJob(tmp_path, LONG, **DROPOUT, **sizes)
+    flags = {**RUN, "max_seq_length": LONG.max_seq_length, "xla": xla}
+    flags |= {"attention": "blockwise", "recompute": "block"}
+    whole = tmp_path / "whole"
+    assert job.run(**flags, output_dir=whole) == 0
+    if xla == "auto":
+        job.kill("step", 8, **flags)
+    else:
+        assert job.run(**flags) == 0
+        for step in (12, 18, 20):
+            remove_checkpoint(checkpoint_path(job.output, step))
+    assert list_checkpoints(job.output) == [6]
+    assert job.run(**flags) == 0
+    assert_ended_as(whole, job.output)
 
 
 HARD = {
