@@ -26,6 +26,7 @@ from run_scripts.flags.parser import parse
 from run_scripts.flags.pretrain import PretrainFlags
 from run_scripts.model_folder import find_checkpoint
 from run_scripts.ner import NerFlags
+from run_scripts.plan import CorpusPlanFlags
 from run_scripts.race import RaceFlags
 from run_scripts.squad import SquadFlags
 from run_scripts.tools.fill_masks import FillMasksFlags
@@ -35,6 +36,7 @@ PROGRAMS = {
     "create_pretraining_data.py": CreateDataFlags,
     "run_pretraining.py": PretrainFlags,
     "run_scripts.tools.fill_masks": FillMasksFlags,
+    "run_scripts.plan": CorpusPlanFlags,
     "extract_features.py": ExtractFeaturesFlags,
     "run_classifier.py": ClassifierFlags,
     "run_ner.py": NerFlags,
