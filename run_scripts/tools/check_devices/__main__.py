@@ -42,7 +42,8 @@ def main(argv=None):
     if arguments.report:
         folder = os.path.dirname(arguments.report) or "."
         if not os.path.isdir(folder):  # before minutes are spent
-            print(f"error: --report must name a file in a folder. Received: no folder {folder}")
+            message = f"--report must name a file in a folder. Received: no folder {folder}"
+            print(f"error: {message}", file=sys.stderr)
             return 1
     machine = describe_machine()
     print_machine(machine)
