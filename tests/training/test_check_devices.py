@@ -13,9 +13,8 @@ from workers import ROOT
 from bert_tf.training import step
 from run_scripts.tools.check_devices import __main__ as program
 from run_scripts.tools.check_devices import processes, steps, tasks
-from run_scripts.tools.check_devices.options import ON_ONE_DEVICE, ON_SEVERAL
 from run_scripts.tools.check_devices.processes import run_group, worker_environments
-from run_scripts.tools.check_devices.steps import check_step
+from run_scripts.tools.check_devices.steps import ON_ONE_DEVICE, ON_SEVERAL, check_step
 from run_scripts.tools.check_devices.worker import answer_to, first_line
 
 MODULE = "run_scripts.tools.check_devices"

@@ -4,7 +4,7 @@
     python -m run_scripts.tools.check_devices --quick     # a minute or so: no training of models
 
 One training step of a tiny BERT, on every device and with every strategy, with and without XLA, in
-every precision, and with each of the ways to train in `options`, is compared with the same step on
+every precision, and with each way to train of `steps.OPTIONS`, is compared with the same step on
 the CPU in float32 without XLA. Replicas must have the same weights afterwards, to the bit. Then
 come the speeds: matrix products; BERT-base and -large at the largest batch that fits, with their
 utilisation, memory, the parts of a step and the seconds of a checkpoint; the same on more and more

@@ -1,8 +1,8 @@
 """Lists what is checked and measured on a machine: dicts, which `worker` takes one by one."""
 
 from create_pretraining_data.instances.packing import row_predictions
-from run_scripts.tools.check_devices.options import ON_ONE_DEVICE, ON_SEVERAL
 from run_scripts.tools.check_devices.processes import worker_environments
+from run_scripts.tools.check_devices.steps import ON_ONE_DEVICE, ON_SEVERAL
 from run_scripts.tools.check_devices.worker import SPLIT_VARIABLE
 
 # Lengths of rows of models on GPUs, the longest last; on CPUs the first alone.
