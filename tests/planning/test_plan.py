@@ -176,5 +176,7 @@ def test_what_was_measured_is_whole():
         # some twice.
         held = layout.rows_per_megabyte * length * layout.fill
         pieces = 1e6 / KOREAN_WIKIPEDIA.bytes_per_piece
-        assert 1 < held / pieces < (1.5 if objective == "nsp" else 1.1)
+        # With sentence order a few are cut off pairs that are too long.
+        lowest, highest = {"nsp": (1.2, 1.5), "sop": (0.9, 1.1)}[objective]
+        assert lowest < held / pieces < highest
         assert (layout.core_seconds_per_further_pass > 0) == (packing == "single")
