@@ -12,8 +12,8 @@ GPUs; the input pipeline. On a CPU models are trained only if --models names the
 
 Everything runs in separate processes: if one dies, as XLA does on a GPU that it cannot compile for,
 the rest runs in another. --report writes all of it to one JSON file: versions, driver, links,
-answers, and, for what could not be measured here, null with the reason. It holds no paths, no names
-of users or hosts.
+answers, and, for what could not be measured here, null with the reason. It holds no names
+of users, hosts or folders, unless an error's message does.
 """
 
 import argparse
