@@ -90,9 +90,10 @@ def _train(task, config, compiled, rows):
 
     kind = "GPU" if tf.config.list_physical_devices("GPU") else "CPU"
     length, predictions = task["length"], task["predictions"]
-    if kind == "GPU":  # a larger batch, which did not fit, does not count
-        tf.config.experimental.reset_memory_stats(task["device"] or "GPU:0")
     with scope_of(task) as strategy:
+        # After the strategy, which hides GPUs from a TensorFlow that has not used any yet.
+        if kind == "GPU":  # a larger batch, which did not fit, does not count
+            tf.config.experimental.reset_memory_stats(task["device"] or "GPU:0")
         parts = make_parts(config, task["precision"], 1e-4, 1e-6)
         step = TrainingStep(strategy=strategy, config=StepConfig(), compilation=compiled, **parts)
         batch = random_batch(config, rows, length, predictions)
