@@ -102,9 +102,9 @@ def _why_not_found():
     """What keeps TensorFlow from the GPU, for the end of a sentence."""
     if not tf.test.is_built_with_cuda():
         return "this TensorFlow was built without CUDA: pip install 'tensorflow[and-cuda]'"
-    if not _loads(DRIVER):
+    if load_library(DRIVER) is None:
         return f"the driver's {DRIVER} cannot be loaded: is the driver installed, and visible here?"
-    missing = [name for name in LIBRARIES if not _loads(name)]
+    missing = [name for name in LIBRARIES if load_library(name) is None]
     if missing:
         return (
             f"{', '.join(missing)} cannot be loaded: install this project with the extra [gpu] "
@@ -113,13 +113,12 @@ def _why_not_found():
     return "TensorFlow lists none, although its libraries can be loaded: run nvidia-smi"
 
 
-def _loads(library):
-    """Whether a library can be loaded, from the packages that TensorFlow searches too."""
+def load_library(library):
+    """Loads a library, from the packages that TensorFlow searches too; None if that fails."""
     beside = Path(tf.__file__).parents[1].glob(f"nvidia/*/lib/{library}")
     for name in (library, *map(str, beside)):
         try:
-            ctypes.CDLL(name)
+            return ctypes.CDLL(name)
         except OSError:
             continue
-        return True
-    return False
+    return None

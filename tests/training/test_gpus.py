@@ -27,7 +27,7 @@ class Machine:
         details = [{"device_name": "NVIDIA", "compute_capability": pair} for pair in listed]
         monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
         monkeypatch.setattr(gpus.subprocess, "run", self.run)
-        monkeypatch.setattr(gpus, "_loads", lambda name: name in loadable)
+        monkeypatch.setattr(gpus, "load_library", lambda name: name if name in loadable else None)
         monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: range(len(listed)))
         monkeypatch.setattr(tf.config.experimental, "get_device_details", lambda i: details[i])
         built = {"cuda_compute_capabilities": built_for} if built_for else {}
