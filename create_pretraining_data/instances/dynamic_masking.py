@@ -11,6 +11,8 @@ from create_pretraining_data.instances.masking import mask_sequences
 from create_pretraining_data.instances.packing import Layout
 from create_pretraining_data.instances.sequences import Sequences
 
+_DTYPES = {"int": np.int32, "float": np.float32}
+
 
 def make_dynamic_features(sequences, layout, record_format, pad_id=0):
     """Creates the features of records that are to be masked when they are read.
@@ -55,6 +57,28 @@ def mask_records(stored, record_format, keys):
     # Keeps the padding of the stored records.
     ids = np.where(features["input_mask"], features["input_ids"], stored["input_ids"])
     return {**features, "input_ids": ids}
+
+
+def draw_masks(stored, record_positions, record_format, seed, names):
+    """Masks records by their positions in the order of training.
+
+    A mask depends on the seed and on the position alone: it differs from epoch to epoch, but not
+    with the number of devices or of processes.
+
+    Args:
+        stored: as for `mask_records`.
+        record_positions: int64 [R].
+        record_format: the `RecordFormat` of the records.
+        seed: a non-negative integer.
+        names: the features to return.
+
+    Returns:
+        A list of arrays [R, values of the feature], int32 or float32.
+    """
+    keys = derive_keys(derive_keys(np.uint64(seed), 0), record_positions)  # [R]
+    features = mask_records(stored, record_format, keys)
+    kinds = record_format.with_masks().features()
+    return [features[name].astype(_DTYPES[kinds[name][1]], copy=False) for name in names]
 
 
 def _read_sequences(stored, record_format):

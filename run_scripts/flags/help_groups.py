@@ -40,7 +40,7 @@ GROUPS = {
         "device", "ignore_compute_capability", "distribution_strategy", "num_gpus", "all_reduce",
         "precision", "xla", "recompute",
         "gradient_accumulation_steps", "steps_per_loop", "batch_size", "num_workers",
-        "num_threads", "num_tasks", "task_index", "engine", "spark_master",
+        "mask_processes", "num_threads", "num_tasks", "task_index", "engine", "spark_master",
     ),
     GENERAL: ("random_seed",),
 }  # fmt: skip
