@@ -147,6 +147,7 @@ def _draw_masks(stored, record_positions, record_format, drawing):
     names = sorted(stored)
     draw_here_or_there = drawing.processes.draw_masks if drawing.processes else draw_masks
 
+    @tf.autograph.experimental.do_not_convert
     def draw(record_positions, *values):
         stored = dict(zip(names, values, strict=True))
         return draw_here_or_there(stored, record_positions, record_format, drawing.seed, [*table])

@@ -94,11 +94,11 @@ def _read_sequences(stored, record_format):
     starts = (np.cumsum(total, axis=1) - total)[rows, slots]  # [N]
     position = np.arange(record_format.max_seq_length)
     inside = position < (first + second)[:, None]  # [N, T]
-    source = np.where(inside, starts[:, None] + position, 0)
-    ids, word_starts = (
-        np.where(inside, stored[name][rows[:, None], source], 0)
-        for name in ("input_ids", "word_starts")
-    )
+    values = [stored[name] for name in ("input_ids", "word_starts")]  # [R, T]
+    if record_format.packed_sequences:
+        source = np.where(inside, starts[:, None] + position, 0)
+        values = [value[rows[:, None], source] for value in values]  # [N, T]
+    ids, word_starts = (np.where(inside, value, 0) for value in values)
     labels = np.zeros(len(rows), np.int64)
     if record_format.sentence_label:
         labels = stored["next_sentence_labels"][rows, slots]

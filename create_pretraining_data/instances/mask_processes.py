@@ -44,6 +44,7 @@ class MaskProcesses:
         self.failure = None  # the InputError of a process that has ended by itself
         self._idle = queue.SimpleQueue()  # pipes to processes without work
         self._pipes, self._processes = [], []
+        self._over = False
 
     def __enter__(self):
         self._errors = tempfile.TemporaryFile()
@@ -65,6 +66,7 @@ class MaskProcesses:
         return self
 
     def __exit__(self, *error):
+        self._over = True
         with block_signals():
             for process in self._processes:
                 process.kill()
@@ -75,22 +77,26 @@ class MaskProcesses:
     def draw_masks(self, *arguments):
         """As `dynamic_masking.draw_masks`, in the first process that has no work.
 
-        It may be called by as many threads as there are processes; others wait.
+        Any number of threads may call it. After the context, when threads of an input pipeline
+        still prefetch what nobody will read, this process draws the masks.
 
         Raises:
             ValueError: a process has ended by itself; `failure` says how.
         """
         pipe = self._idle.get()
         try:
+            if self._over:
+                return draw_masks(*arguments)
             pipe.send(arguments)
-            result = pipe.recv()
+            return pipe.recv()
         except (OSError, EOFError) as error:
+            if self._over:
+                return draw_masks(*arguments)
             self.failure = self.failure or self._describe(error)
             # TensorFlow makes an InvalidArgumentError of it, as for a bad record.
             raise ValueError(str(self.failure)) from None
         finally:
             self._idle.put(pipe)  # a thread that waits must find out as well
-        return result
 
     def _start(self):
         ours, theirs = multiprocessing.Pipe()

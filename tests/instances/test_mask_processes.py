@@ -84,6 +84,19 @@ def test_they_end_with_the_context():
     assert not any(map(is_alive, ids))
 
 
+def test_a_pipeline_that_outlives_them_goes_on(tmp_path):
+    """It may still prefetch while the program ends, which must not print errors."""
+    files = make_files(tmp_path, COUNTS, DYNAMIC)
+    plan = BatchPlan(files, DYNAMIC, CONFIG, sum(COUNTS), 4, seed=1)
+    expected = global_batches([training_dataset(plan)], 1, 400)
+    with MaskProcesses(2) as started:
+        batches = iter(training_dataset(BatchPlan(**{**vars(plan), "mask_processes": started})))
+        found = [next(batches)]
+    found += [next(batches) for _ in range(399)]
+    arrays_of = [{name: value.numpy() for name, value in batch.items()} for batch in found]
+    assert_same_batches(arrays_of, expected)
+
+
 def test_they_end_with_a_killed_parent():
     program = (
         "from create_pretraining_data.instances.mask_processes import MaskProcesses\n"

@@ -1,6 +1,6 @@
 """Measures how long a run waits for its first batch, at the beginning and after many records.
 
-    python benchmarks/resume_speed.py --work_dir=work
+    python benchmarks/input/resume_speed.py --work_dir=work
 
 It writes records of random pieces, 1,100,000 of 128 pieces in 64 files by default (450 MB), and
 removes them afterwards. Both orders of records take turns: the one that new runs have, and the one
@@ -9,10 +9,14 @@ of runs that older versions began. Every time is that of a new pipeline up to it
 
 import json
 import os
+import sys
 import time
 from pathlib import Path
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
 from common import argument_parser, median_and_spread, print_table
 
 from bert_tf.config import BertConfig

@@ -1,6 +1,6 @@
 """Measures how many records a second dynamic masks are drawn for, without TensorFlow.
 
-    python benchmarks/mask_speed.py --processes=1,2,4,8,16
+    python benchmarks/input/mask_speed.py --processes=1,2,4,8,16
 
 It needs NumPy alone, so it runs on any machine. Records of random pieces are masked as the input
 pipeline of run_pretraining masks them, in 0 (this process) or more processes; all numbers of
@@ -11,8 +11,12 @@ import concurrent.futures
 import contextlib
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
 from common import argument_parser, median_and_spread, print_table, whole_numbers
 
 from bert_common.cores import available_cores
