@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.append(str(Path(__file__).parents[1]))
 
 from common import argument_parser, median_and_spread, print_table, whole_numbers
 
@@ -33,7 +33,16 @@ SLOTS = 8  # for sequences of a packed row
 def dynamic_format(length, packed):
     """The `RecordFormat` of records without masks, with 15 % of the pieces to predict."""
     places = -(-int(length * 0.15 + 1) // 8) * 8
-    rules = MaskingRules(0.15, places, True, 3, True, False, 4, VOCAB_SIZE)
+    rules = MaskingRules(
+        masked_lm_prob=0.15,
+        max_predictions_per_seq=places,
+        do_whole_word_mask=True,
+        ngram=3,
+        favor_shorter_ngram=True,
+        do_permutation=False,
+        mask_id=4,
+        vocab_size=VOCAB_SIZE,
+    )
     return RecordFormat(length, places, True, False, SLOTS if packed else 0, rules)
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.append(str(Path(__file__).parents[1]))
 
 from common import argument_parser, median_and_spread, print_table, whole_numbers
 from mask_speed import VOCAB_SIZE, dynamic_format, random_records

@@ -146,8 +146,8 @@ def draw_lengths(rules, keys, turn):
 def positions_of_units(units, flags, shape):
     """Expands flags of units [B, U] to the positions that belong to them, bool [B, T]."""
     rows, columns = np.nonzero(flags)
-    # +1 where a unit begins, -1 after it: the running sum is 1 inside a unit. No two units begin, or
-    # end, at the same place.
+    # +1 where a unit begins, -1 after it: the running sum is 1 inside a unit. No two begin, or end,
+    # at the same place.
     steps = np.zeros((shape[0], shape[1] + 1), np.int8)
     steps[rows, units.starts[rows, columns]] += 1
     steps[rows, units.ends[rows, columns]] -= 1
