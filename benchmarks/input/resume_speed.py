@@ -95,11 +95,11 @@ def main():
         for _ in range(arguments.rounds):
             for name, version in orders.items():
                 for position in (0, arguments.after):
-                    dataset = training_dataset(
-                        BatchPlan(**{**vars(plan), "order_version": version}),
-                        position // arguments.batch,
+                    ordered = BatchPlan(**{**vars(plan), "order_version": version})
+                    step = position // arguments.batch
+                    seconds, _ = seconds_of(
+                        lambda plan=ordered, step=step: next(iter(training_dataset(plan, step)))
                     )
-                    seconds, _ = seconds_of(lambda dataset=dataset: next(iter(dataset)))
                     times.setdefault((name, position), []).append(seconds)
     finally:
         for path in (*paths, sidecar_path(paths[0])):

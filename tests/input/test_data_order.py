@@ -72,7 +72,7 @@ def test_other_lengths_begin_another_order():
 def test_an_older_checkpoint_says_less():
     """The order continues where it was, and the missing values are known from then on."""
     order = DataOrder(3, 24, 8, 1, 40)
-    assert order[5:] == (UNKNOWN, UNKNOWN)
+    assert order[5:] == (UNKNOWN, UNKNOWN, BUFFERED)
     assert order.continued(10, *SETTINGS) == (3, 24, *SETTINGS, BUFFERED)
     assert order.continued(10, 8, 2, 40, 1, 5) == (10, 80, 8, 2, 40, 1, 5, BUFFERED)
 
