@@ -1,9 +1,11 @@
 """The program run_pretraining: flags in, a trained BERT or ALBERT out."""
 
+import contextlib
 import dataclasses
 import functools
 import os
 
+from bert_common.cores import available_cores
 from bert_common.errors import InputError
 from bert_common.folders import make_writable
 from bert_tf.checkpoint_files import EXPORTED_NAME, latest_checkpoint
@@ -246,7 +248,26 @@ def train(job, session, state, records, evaluator, **options):
         "configuration": as_markdown_table(dataclasses.asdict(job.config).items()),
         "command": "\n".join(["    run_pretraining", *command]),
     }
-    return session.train(state, records, config, workload, evaluator, texts=texts, **options)
+    with open_mask_processes(flags, record_format) as processes:
+        records = dataclasses.replace(records, mask_processes=processes)
+        return session.train(state, records, config, workload, evaluator, texts=texts, **options)
+
+
+def open_mask_processes(flags, record_format):
+    """A context with the `MaskProcesses` of --mask_processes; None where there are none."""
+    import tensorflow as tf
+
+    from create_pretraining_data.instances.mask_processes import MaskProcesses
+
+    count = flags.mask_processes
+    if count is None:
+        # One feeds several GPUs, but masking must never be what they wait for. On a CPU all cores
+        # train.
+        gpus = len(tf.config.list_physical_devices("GPU"))
+        count = min(flags.num_gpus or gpus, gpus, available_cores() - 1)
+    if count == 0 or record_format.masking is None:
+        return contextlib.nullcontext()
+    return MaskProcesses(count)
 
 
 def export(flags, session, state, write_files):

@@ -153,6 +153,17 @@ def read_sidecar(record_file):
     return description
 
 
+def described_records(record_file):
+    """The number of records in a file, as its description says; None if it does not."""
+    _, description = _find(record_file)
+    name = os.path.basename(os.path.realpath(record_file))
+    for shard in description["shards"] if description else ():
+        if shard["file"] == name:
+            count = shard.get("records")
+            return count if type(count) is int and count > 0 else None
+    return None
+
+
 # The numbers that may be 0; all others are at least 1.
 _FROM_ZERO = ("packed_sequences", "mask_id")
 

@@ -40,10 +40,9 @@ GROUPS = {
     "Devices and memory": (
         "device", "ignore_compute_capability", "distribution_strategy", "num_gpus", "all_reduce",
         "all_reduce_precision", "precision", "xla", "compilation_cache_dir", "recompute",
-        "attention",
-        "gradient_accumulation_steps", "steps_per_loop", "batch_size", "num_workers",
-        "num_threads", "num_tasks", "task_index", "engine", "spark_master", "gpus", "gpu",
-        "utilisation", "cores",
+        "attention", "gradient_accumulation_steps", "steps_per_loop", "batch_size", "num_workers",
+        "mask_processes", "num_threads", "num_tasks", "task_index", "engine", "spark_master",
+        "gpus", "gpu", "utilisation", "cores",
     ),
     GENERAL: ("random_seed",),
 }  # fmt: skip
