@@ -20,7 +20,7 @@ from tiny_models import (
     two_devices,
 )
 
-from bert_tf.dropout import random_bits
+from bert_tf.dropout import dropout, random_bits
 
 RATE = 0.3
 
@@ -176,3 +176,13 @@ def test_masks_of_layers_and_steps_agree_by_chance(kind):
     assert len({mask.size for mask in masks}) == 1
     for one, other in itertools.combinations(masks, 2):
         assert_share((one & other).mean(), RATE**2, one.size)
+
+
+def test_counters_are_short():
+    """Ranges are int32, which TensorFlow keeps in the host's memory and copies to a GPU."""
+    shape = (4, 8, 16, 32)
+    specs = tf.TensorSpec(shape), tf.TensorSpec([2], tf.uint32)
+    draw = tf.function(lambda x, seed: dropout(x, RATE, seed)).get_concrete_function(*specs)
+    made = [op.outputs[0] for op in draw.graph.get_operations() if op.type in ("Range", "Const")]
+    sizes = [tensor.shape.num_elements() for tensor in made]
+    assert None not in sizes and max(sizes) <= math.prod(shape[:-1])
