@@ -50,6 +50,10 @@ def main():
         )
     if arguments.command == "time":
         return print(json.dumps(_time(arguments)))
+    if arguments.command == "sizes" and arguments.target == "h100":
+        # Before JAX is imported: there is no card to try kernels on, or to compute with.
+        os.environ.setdefault("XLA_FLAGS", "--xla_gpu_autotune_level=0")
+        os.environ.setdefault("JAX_PLATFORMS", "cpu")
     from gpu_step import report
 
     if arguments.command == "sizes":

@@ -102,9 +102,6 @@ def print_sizes(folder, target):
         target: "h100", to compile for a card that this machine need not have, by JAX's plugin for
             CUDA; "here" for JAX's first device; "none" to compile nothing.
     """
-    if target == "h100":  # there is no card to try kernels on, or to compute with
-        os.environ.setdefault("XLA_FLAGS", "--xla_gpu_autotune_level=0")
-        os.environ.setdefault("JAX_PLATFORMS", "cpu")
     print_rows([SIZE_HEADINGS, ["---"] * len(SIZE_HEADINGS)])
     for path in program_folders(folder):
         description = read_description(path)
