@@ -111,6 +111,11 @@ def _in_session(command, arguments, given):
     from run_scripts.session import open_session
 
     with open_session(flags, "on", None, None) as session:
+        if session.strategy.num_replicas_in_sync > 1:
+            raise InputError(
+                "a step is exported for one device, which --device=cpu gives. Received: "
+                f"{session.strategy.num_replicas_in_sync} devices"
+            )
         records, _ = load_records(job, session)
         command(arguments, job, session, records)
 
@@ -217,7 +222,7 @@ def _finish(arguments, job, session, records):
             variable.assign(arrays[name])
     state.skipped += int(arrays.get("curves/skipped", np.zeros(0)).sum())
     state.optimizer.iterations.assign(step)
-    state.step = state.evaluated = step
+    state.step = step
     os.makedirs(job.flags.output_dir, exist_ok=True)
     write_files(job.flags.output_dir)
     save(state, config)

@@ -20,12 +20,13 @@ from gpu_step.runtime import (
 
 LAUNCHER = os.path.dirname(os.path.abspath(__file__))
 RESULTS_FILE = "results.jsonl"
+FLOAT32_BYTES = 4
 
 TIME_HEADINGS = [
     "program", "by", "ms/step", "spread", "rows/s", "utilisation", "compiled GiB", "peak GiB"
 ]  # fmt: skip
 SIZE_HEADINGS = [
-    "program", "weights", "GFLOP a step", "as XLA counts", "gradients GiB", "update GiB",
+    "program", "weights", "GFLOP a step", "as XLA counts", "gradients, slots GiB", "update GiB",
     "estimate GiB",
 ]  # fmt: skip
 
@@ -53,6 +54,9 @@ def run_all(folder, rounds, contenders, timeout):
     for path in program_folders(folder):
         for by in contenders:
             result = _in_process(path, by, rounds, timeout)
+            if memory := result.get("compiled_memory"):
+                planned = {name: sum(parts.values()) for name, parts in memory.items()}
+                result["planned_bytes"] = max(with_slots(planned, read_description(path)).values())
             result = {"program": os.path.basename(os.path.normpath(path)), "by": by, **result}
             with open(os.path.join(folder, RESULTS_FILE), "a", encoding="utf-8") as file:
                 file.write(json.dumps(result) + "\n")
@@ -80,8 +84,6 @@ def _time_row(result):
     if "error" in result:
         return [result["program"], result["by"], result["error"], *[""] * 5]
     share = result["utilisation"]
-    memory = result.get("compiled_memory")
-    largest = max(sum(parts.values()) for parts in memory.values()) if memory else None
     return [
         result["program"],
         result["runtime"],
@@ -89,7 +91,7 @@ def _time_row(result):
         f"{result['spread']:.0%}",
         f"{result['rows_per_second']:.4g}",
         "peak unknown" if share is None else f"{share:.0%}",
-        _gib(largest),
+        _gib(result.get("planned_bytes")),
         _gib(result["peak_bytes"]),
     ]
 
@@ -112,7 +114,8 @@ def print_sizes(folder, target):
             f"{description['flops'] / 1e9:,.0f}",
             f"{counted_flops(texts['gradients']) / 1e9:,.0f}",
         ]
-        row += [_gib(_planned(text, target)) for text in texts.values()]
+        planned = {name: _planned(text, target) for name, text in texts.items()}
+        row += map(_gib, with_slots(planned, description).values())
         print_rows([[*row, _gib(description["estimated_bytes"])]])
 
 
@@ -124,6 +127,21 @@ def _planned(text, target):
     else:
         executable = compile_without_device(text, target_config())
     return sum(compiled_memory(executable).values())
+
+
+def with_slots(planned, description):
+    """Bytes that are taken during each program: those it was planned with, and the others' arrays.
+
+    During the gradients those are the optimizer's slots. The update takes all there is.
+
+    Args:
+        planned: {"gradients": bytes, "update": bytes}, or None for both.
+        description: the content of program.json.
+    """
+    if planned["gradients"] is None:
+        return planned
+    slots = FLOAT32_BYTES * len(description["slots"]) * description["weights"]
+    return {**planned, "gradients": planned["gradients"] + slots}
 
 
 def _gib(count):

@@ -95,6 +95,21 @@ def test_training_equals_tensorflows(tmp_path, jax, kind, monkeypatch):
     assert all(np.abs(expected[name] - arrays[name]).max() > 0 for name in expected)
 
 
+def test_a_state_that_cannot_be_written_leaves_the_old_one(tmp_path, monkeypatch):
+    path = str(tmp_path / "state.npz")
+    write_arrays(path, {"iterations": np.int64(3)})
+
+    def fail(file, **arrays):
+        file.write(b"half")
+        raise OSError("disk full")
+
+    monkeypatch.setattr(np, "savez", fail)
+    with pytest.raises(OSError, match="disk full"):
+        write_arrays(path, {"iterations": np.int64(4)})
+    assert read_state(path)["iterations"] == 3
+    assert [file.name for file in tmp_path.iterdir()] == ["state.npz"]
+
+
 def test_learning_rate_is_the_schedules():
     for power, warmup, start in ((1.0, 0, 0), (1.0, 30, 0), (2.0, 30, 10)):
         schedule = WarmupPolynomialDecay(3e-4, 100, warmup, power, start)
