@@ -5,21 +5,85 @@ import subprocess
 import sys
 from types import SimpleNamespace
 
+import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from gpu_step import cards, flops, prepare, program_text
+from gpu_step.export import export_step
 from gpu_step.state import learning_rate, new_state, read_state, write_arrays
-from jax_programs import TRAIN_STEPS, export_tiny, gradients_at, own_step, save_batches, tiny_state
 from paths import ROOT
 from programs import DROPOUT, PretrainingJob, arrays
-from tiny_models import assert_close, random_batch, split_batch
+from tiny_models import (
+    assert_close,
+    make_optimizer,
+    random_batch,
+    split_batch,
+    step_of,
+    tiny_model,
+)
 
 from albert_tf import AlbertConfig
 from bert_tf import BertConfig, WarmupPolynomialDecay
 from bert_tf.checkpoint import google_variables
 from bert_tf.checkpoint_files import list_checkpoints
+from bert_tf.training.state import TrainingState
+from bert_tf.training.step import StepConfig
 
 KINDS = ("bert", "albert")
+OPTIMIZERS = {"bert": "adamw", "albert": "lamb"}
+SEED = 7
+TRAIN_STEPS = 20  # after which the learning rate is 0
+
+
+def tiny_state(kind):
+    """A tiny model with dropout and its optimizer, the same every time."""
+    keras.utils.set_random_seed(3)
+    model = tiny_model(kind, dropout=0.1)
+    return TrainingState(model, make_optimizer(OPTIMIZERS[kind], model, TRAIN_STEPS))
+
+
+def export_tiny(folder, kind, **config):
+    """Exports the step of `tiny_state` for the batches of `random_batch`; returns the state.
+
+    `config` are fields of `StepConfig`.
+    """
+    state = tiny_state(kind)
+    details = {
+        "model": kind,
+        "precision": "float32",
+        "schedule": state.optimizer._learning_rate.get_config(),
+    }
+    config = StepConfig(seed=SEED, **config)
+    export_step(str(folder), state, config, random_batch(0), details)
+    return state
+
+
+def own_step(state, **config):
+    """This project's step of a state, compiled by XLA."""
+    return step_of(state.model, state.optimizer, xla=True, xla_update=True, seed=SEED, **config)
+
+
+def save_batches(path, count):
+    """Writes a file of batches; returns them as a list."""
+    batches = [random_batch(i) for i in range(count)]
+    arrays = {name: np.stack([batch[name] for batch in batches]) for name in batches[0]}
+    np.savez(path, first_step=np.int64(0), **arrays)
+    return batches
+
+
+def gradients_at(step, batch, iterations, replica):
+    """Loss sums and gradients by path, as `forward_backward` returns them."""
+    objective = step.model.objective
+    batch = {name: tf.constant(value) for name, value in batch.items()}
+    return step.forward_backward(
+        [v.value for v in step.weights],
+        tf.constant(iterations, tf.int64),
+        tf.constant(replica),
+        batch,
+        objective.denominators(objective.weight_sums(batch)),
+        tf.constant(1.0, step.dtype),
+    )
 
 
 @pytest.fixture
@@ -59,9 +123,8 @@ def test_gradients_and_update_equal_tensorflows(tmp_path, jax, kind, config):
         > 1e-3 * np.abs(expected[key]).max()
     )
 
-    new = training.step(named, 1e-3)
+    new = training.step(named, learning_rate(training.description["schedule"], 5))
     state.optimizer.iterations.assign(5)
-    state.optimizer.learning_rate = 1e-3
     metrics = step(split_batch(batch, step.strategy))
     for name in ("loss", "gradient_norm", "skipped"):
         np.testing.assert_allclose(new[f"metrics/{name}"], metrics[name], rtol=1e-5)

@@ -34,7 +34,7 @@ def packed(batch, per_row=4):
 def run_on_jax(folder, kind, arrays):
     """What the model returns on JAX, in a process of its own, as Keras has one backend in each."""
     np.savez(folder / "in.npz", **arrays)
-    command = [sys.executable, str(ROOT / "tests" / "support" / "jax_layers.py"), kind]
+    command = [sys.executable, str(ROOT / "tests" / "model" / "jax_layers.py"), kind]
     paths = [PYTHONPATH, os.environ.get("PYTHONPATH", "")]
     environment = {"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"}
     done = subprocess.run(

@@ -1,6 +1,6 @@
 """Runs a pre-training model on Keras's JAX backend, for the tests that compare it with TensorFlow.
 
-    KERAS_BACKEND=jax python tests/support/jax_layers.py KIND IN.npz OUT.npz
+    KERAS_BACKEND=jax python tests/model/jax_layers.py KIND IN.npz OUT.npz
 
 IN has the weights by path ("weights/..."), a batch ("batch/..."), and the dropout layers' seeds
 ("seeds", [layers, 2]); OUT gets the outputs, the loss sums, and the gradients by path.
