@@ -76,7 +76,7 @@ def export_step(folder, state, config, batch, details):
         with atomic_write(os.path.join(folder, f"{name}.mlir.xz")) as file:
             file.write(lzma.compress(text.encode("utf-8")))
     with atomic_write(os.path.join(folder, "program.json")) as file:
-        file.write(json.dumps(description, indent=1).encode("utf-8"))
+        file.write(json.dumps(description).encode("utf-8"))
 
 
 def _programs(step, batch):
