@@ -14,10 +14,11 @@ On a machine with JAX and NumPy, where this folder and DIR are all that is neede
     python benchmarks/gpu_step train DIR --train_steps=500           resumes if it was killed
 
 `sizes --target=h100` compiles for an H100 without one: it needs `pip install "jax[cuda12]"`.
-The first table that `run` prints also goes to DIR/results.jsonl.
+`run` also writes its numbers to DIR/results.jsonl.
 """
 
 import argparse
+import importlib.util
 import json
 import os
 import sys
@@ -38,6 +39,10 @@ def main():
         from gpu_step import prepare
 
         return getattr(prepare, arguments.command)(arguments, others)
+    if not importlib.util.find_spec("jax"):
+        sys.exit(f"error: {arguments.command} needs JAX: pip install jax")
+    if not os.path.isdir(arguments.folder):
+        sys.exit(f"error: DIR must be a folder that export or prepare wrote: {arguments.folder}")
     if arguments.command == "train":
         from gpu_step.train import train
 

@@ -47,6 +47,8 @@ def run_all(folder, rounds, contenders, timeout):
 
     The numbers go to results.jsonl in the folder, a line for each.
     """
+    if not set(contenders) <= {"jax", "torch"}:
+        raise SystemExit(f"error: --by must be jax, torch or jax,torch. Received: {contenders}")
     if "torch" in contenders and not importlib.util.find_spec("torch"):
         print("torch is not installed.\n")
         contenders = [name for name in contenders if name != "torch"]

@@ -106,6 +106,8 @@ def train(folder, train_steps, batches=None, save_seconds=60.0, seed=0):
         seed: of new weights, where there is no state.npz.
     """
     path = os.path.join(folder, STATE_FILE)
+    if not os.path.exists(batches or _batches_of(folder)):
+        raise SystemExit(f"error: there is no file {batches or _batches_of(folder)}")
     description, batches = read_description(folder), Batches(batches or _batches_of(folder))
     resumed = os.path.exists(path)
     state = read_state(path) if resumed else new_state(description, seed)
