@@ -34,12 +34,12 @@ def _without_array(line):
     if not match:
         return line
     values = np.frombuffer(bytes.fromhex(match["hex"]), "<u4")
-    start, stride = values[0], values[1] - values[0]  # modulo 2^32
+    start, stride = values[0], np.diff(values)[0]  # modulo 2^32
     shape = [int(size) for size in match["shape"].split("x")]
     expected = np.arange(math.prod(shape), dtype=np.uint32) * stride + start
     if not np.array_equal(values, expected):
         return line
-    name, flat = match["name"], f"tensor<{len(values)}x{match['type']}32>"
+    name, flat = f"%array_{match['name'][1:]}", f"tensor<{len(values)}x{match['type']}32>"
     # An ui32 is written without a sign, an i32 with one.
     kind = np.uint32 if match["type"] == "ui" else np.int32
     start, stride = (int(number.astype(kind)) for number in (start, stride))
@@ -50,7 +50,7 @@ def _without_array(line):
             f"    {name}_start = stablehlo.constant dense<{start}> : {flat}",
             f"    {name}_scaled = stablehlo.multiply {name}_index, {name}_stride : {flat}",
             f"    {name}_flat = stablehlo.add {name}_scaled, {name}_start : {flat}",
-            f"    {name} = stablehlo.reshape {name}_flat : ({flat}) -> "
+            f"    {match['name']} = stablehlo.reshape {name}_flat : ({flat}) -> "
             f"tensor<{match['shape']}x{match['type']}32>",
         )
     )
