@@ -68,14 +68,26 @@ class Update:
     def _on_device(self, used, permitted, state, values):
         """Updates the variables of one device; each is read and written once.
 
+        The arguments are those of `new_state`, but `state` has variables. Returns the metrics.
+        """
+        values_before = tf.nest.map_structure(tf.convert_to_tensor, state)
+        new, metrics = self.new_state(used, permitted, values_before, values)
+        pairs = zip(tf.nest.flatten(state), tf.nest.flatten(new), strict=True)
+        for variable, value in pairs:
+            variable.assign(value)
+        return metrics
+
+    def new_state(self, used, permitted, state, values):
+        """What an update makes of the weights and of all else that it changes; assigns nothing.
+
         Args:
             used, permitted: as for `__call__`.
-            state: a dict: "weights", W variables; "slots", for each of them a list; "iterations",
-                the count of updates; "loss_scale", the two variables of a `LossScale`, or none.
+            state: a dict: "weights", W tensors; "slots", for each of them a list; "iterations",
+                the count of updates; "loss_scale", the two values of a `LossScale`, or none.
             values: sums, denominators, W gradients of any float type, the learning rate.
 
         Returns:
-            As `__call__`.
+            The new state, of the same structure, and the metrics that `__call__` returns.
         """
         sums, denominators, gradients, rate = values
         loss_scale, iterations = state["loss_scale"], state["iterations"]
@@ -85,22 +97,27 @@ class Update:
         norm = tf.linalg.global_norm(gradients) / scale
         finite = tf.math.is_finite(loss) & tf.math.is_finite(norm)
         factor, changes = clip_factor(norm) / scale, finite & permitted
+        new_weights, new_slots = [], []
         rows = zip(used, state["weights"], state["slots"], gradients, strict=True)
         for i, weight, slots, gradient in rows:
             decayed = self.optimizer.is_decayed(self.weights[i])
-            new_weight, new_slots = self.optimizer.updated(
+            new_weight, news = self.optimizer.updated(
                 weight, tuple(slots), gradient * factor, rate, decayed
             )
-            for variable, new in zip((weight, *slots), (new_weight, *new_slots), strict=True):
-                variable.assign(tf.where(changes, new, variable))
-        # A skipped step counts: its batch and its learning rate are used up.
-        iterations.assign_add(tf.cast(permitted, iterations.dtype))
-        for variable, new in zip(loss_scale, updated_scale(finite, *loss_scale), strict=True):
-            variable.assign(tf.where(permitted, new, variable))
+            new_weights.append(tf.where(changes, new_weight, weight))
+            new_slots.append([tf.where(changes, *pair) for pair in zip(news, slots, strict=True)])
+        scales = zip(updated_scale(finite, *loss_scale), loss_scale, strict=True)
+        new = {
+            "weights": new_weights,
+            "slots": new_slots,
+            # A skipped step counts: its batch and its learning rate are used up.
+            "iterations": iterations + tf.cast(permitted, iterations.dtype),
+            "loss_scale": [tf.where(permitted, *pair) for pair in scales],
+        }
         metrics = {
             "loss": loss,
             "gradient_norm": norm,
             "learning_rate": rate,
             "skipped": 1.0 - tf.cast(finite, self.dtype),
         }
-        return {**metrics, "loss_scale": scale} if loss_scale else metrics
+        return new, ({**metrics, "loss_scale": scale} if loss_scale else metrics)
