@@ -17,11 +17,11 @@ import tensorflow as tf
 
 from bert_common.atomic_write import atomic_write
 from bert_tf.checkpoint import google_variables
+from bert_tf.costs.flops import training_flops
 from bert_tf.memory_estimate import count_weights, estimate_bytes
 from bert_tf.training.replicas import graph
 from bert_tf.training.step import TrainingStep
 from bert_tf.training.xla import Compilation
-from gpu_step.flops import step_flops
 from gpu_step.program_text import shorten
 
 PLATFORM = "GPU"
@@ -60,7 +60,7 @@ def export_step(folder, state, config, batch, details):
         "gradient_accumulation_steps": config.gradient_accumulation_steps,
         **{"batch": rows, "length": length, "predictions": predictions},
         "weights": count_weights(state.model.config),
-        "flops": step_flops(*sizes),
+        "flops": rows * training_flops(state.model.config, length, predictions),
         "estimated_bytes": int(memory),
         "optimizer": type(state.optimizer).__name__,
         "slots": [slot.suffix for slot in state.optimizer.slots.values()],

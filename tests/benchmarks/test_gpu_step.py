@@ -9,7 +9,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from gpu_step import cards, flops, prepare, program_text
+from gpu_step import cards, prepare, program_text
 from gpu_step.export import export_step
 from gpu_step.state import learning_rate, new_state, read_state, write_arrays
 from paths import ROOT
@@ -23,8 +23,7 @@ from tiny_models import (
     tiny_model,
 )
 
-from albert_tf import AlbertConfig
-from bert_tf import BertConfig, WarmupPolynomialDecay
+from bert_tf import WarmupPolynomialDecay
 from bert_tf.checkpoint import google_variables
 from bert_tf.checkpoint_files import list_checkpoints
 from bert_tf.training.state import TrainingState
@@ -233,26 +232,6 @@ def test_progressions_run_to_the_same_numbers(jax):
     text = f"func.func @main() -> tensor<2x3xui32> {{\n{body}    return %8 : tensor<2x3xui32>\n}}\n"
     (found,) = execute(compile_text(text, jax.devices()[0]), [])
     np.testing.assert_array_equal(found, values.reshape(2, 3))
-
-
-def test_flops_are_those_of_the_products():
-    """Against Kaplan's 6 x weights x tokens, where that holds, and a case counted by hand."""
-    config = BertConfig(
-        vocab_size=50, hidden_size=4, num_hidden_layers=1, num_attention_heads=2,
-        intermediate_size=16, type_vocab_size=2,
-    )  # fmt: skip
-    last = 2 * 3 * 16 + 2 * 8 * 16 + 2 * 3 * 8 * 4 + 2 * 3 * 4 * 16  # 2 masked, [CLS]; 8 tokens
-    heads = 2 * (16 + 4 * 50) + 16 + 8
-    assert flops.step_flops(config, 5, 8, 2) == 6 * 5 * (last + 8 * 2 * 4 + heads)
-    large = BertConfig.from_preset("large", vocab_size=30522)
-    dense = 24 * 12 * 1024**2  # weights of all blocks
-    share = flops.step_flops(large, 1, 512, 512) / (6 * 512 * (dense + 1024 * (30522 + 1024)))
-    assert 1.05 < share < 1.09  # what scores and context add: 512 / (6 x 1024)
-    albert = AlbertConfig.from_preset("base", vocab_size=30522)
-    bert = BertConfig.from_preset("base", vocab_size=30522)
-    less = flops.step_flops(bert, 1, 128, 20) - flops.step_flops(albert, 1, 128, 20)
-    fewer = 20 * (768 - 128) * (768 + 30522) + 128 * 2 * (768 - 128) - 128 * 128 * 768
-    assert less == 6 * fewer
 
 
 def test_peaks_of_cards():
