@@ -64,7 +64,10 @@ def run_here(model, batch, seeds):
     return {**found, **{f"results/{name}": value.numpy() for name, value in results.items()}}
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind",
+    [kind if kind == "albert" else pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS],
+)
 def test_outputs_and_gradients_equal_tensorflows(tmp_path, kind, monkeypatch):
     """With dropout, padding and, for ALBERT, packed rows."""
     pytest.importorskip("jax", reason="pip install jax")

@@ -93,8 +93,9 @@ def test_accumulated_gradients_resume_to_the_last_bit(job, xla):
     assert_same(arrays(job.output, 20), whole)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("optimized_graphs")
-@pytest.mark.parametrize("xla", ("off", pytest.param("auto", marks=pytest.mark.slow)))
+@pytest.mark.parametrize("xla", ("off", "auto"))
 def test_attention_by_blocks_resumes_to_the_last_bit(tmp_path, xla):
     """Rows of more than a block of queries, recomputed as well; under XLA after kill -9."""
     sizes = {"max_position_embeddings": LONG.max_seq_length}
