@@ -83,7 +83,7 @@ def test_an_evaluation(job, capsys, monkeypatch):
 def test_the_trial_of_an_evaluation(job, capsys, monkeypatch):
     """Memory runs out where XLA compiles it, before the first step."""
     monkeypatch.setattr(EvaluationStep, "compile", raising(MEMORY))
-    assert job.run(do_train=False, do_eval=True, xla="on") == 1
+    assert job.run(do_eval=True, xla="on") == 1
     line = one_line(capsys)
     assert "what may help: a lower --eval_batch_size. Received: --eval_batch_size=16" in line
 
