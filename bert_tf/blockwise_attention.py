@@ -68,6 +68,8 @@ def blockwise_attention(query, key, value, bias, dropout_rate=0.0, dropout_seed=
 
 def is_blockwise(name, tokens):
     """Whether the function of that name in `ATTENTION_FUNCTIONS` computes such rows by blocks."""
+    if tokens <= BLOCK_QUERIES:
+        return False
     return name == "blockwise" or (name == "auto" and tokens >= BLOCKWISE_TOKENS)
 
 

@@ -231,7 +231,7 @@ class Session:
         if self.compilation.update:
             line = "compiling the training step with XLA, which may take minutes"
             if len(lengths) > 1:
-                line += f" (again for the first batch of each length: {_listed(lengths)})"
+                line += f" (once for each length: {_listed(lengths)})"
             self.print(line)
 
 

@@ -89,7 +89,7 @@ class RecordsEvaluator:
             or for a model that predicts no masked words.
 
     Raises:
-        InputError: a truncated file.
+        InputError: a truncated file, or out of memory.
     """
 
     def __init__(
@@ -114,14 +114,15 @@ class RecordsEvaluator:
             strategy, files, record_format, model.config, batch_size, max_batches
         )
         rows = -(-batch_size // strategy.num_replicas_in_sync)
-        self.step = compiled_by_all(
-            functools.partial(EvaluationStep, model, strategy),
-            lambda step: step.compile(self.batches.element_spec, rows),
-            xla,
-            model.compute_dtype,
-            strategy,
-            "the evaluation",
-        )
+        with self._explain_out_of_memory():
+            self.step = compiled_by_all(
+                functools.partial(EvaluationStep, model, strategy),
+                lambda step: step.compile(self.batches.element_spec, rows),
+                xla,
+                model.compute_dtype,
+                strategy,
+                "the evaluation",
+            )
         self.records = min(sum(map(count_records, files)), batch_size * max_batches)
 
     @property
@@ -142,12 +143,12 @@ class RecordsEvaluator:
         Raises:
             InputError: a damaged record, or out of memory.
         """
-        sums, received = [], {"--eval_batch_size": self.batch_size}
+        sums = []
         shown, batches = is_chief(self.strategy), -(-self.records // self.batch_size)
         try:
             with (
                 progress("evaluating", batches, "batches", shown=shown) as bar,
-                explain_out_of_memory(["a lower --eval_batch_size"], received),
+                self._explain_out_of_memory(),
             ):
                 for batch in self.batches:
                     sums.append(self.step(batch))
@@ -166,6 +167,10 @@ class RecordsEvaluator:
         records = first_records(self.files, self.record_format, self.model.config, SHOWN_SENTENCES)
         guesses = guesses_as_markdown(self.model, self.tokenizer, records)
         return Illustrations({"guesses": guesses}, {})
+
+    def _explain_out_of_memory(self):
+        given = {"--eval_batch_size": self.batch_size}
+        return explain_out_of_memory(["a lower --eval_batch_size"], given)
 
     def _results(self, total):
         objective, results = self.model.objective, {}

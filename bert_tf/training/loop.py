@@ -190,6 +190,7 @@ class _Training:
         if self.state.step > self.state.evaluated and self.evaluation_is_due():
             self.evaluate()
             self.save()
+            self.background.wait()  # from here on a signal ends the process at once
 
     def evaluate(self):
         """Evaluates; saves before the first time, so that no signal waits for XLA to compile."""

@@ -44,7 +44,7 @@ class StepConfig:
     # Microbatches that a replica's part of the batch is computed in, one after the other; their
     # gradients are added up before the one update.
     gradient_accumulation_steps: int = 1
-    # What gradients are added up over the devices in, or "bfloat16".
+    # The type in which gradients are added up over the devices: that of the weights, or "bfloat16".
     all_reduce_precision: str = "float32"
     recompute: str = "none"  # or "block", to keep only the input of each block
     # The lengths that batches with a `BUCKET` are cut to, ascending, the last one that of the

@@ -1,6 +1,7 @@
 """Chooses which parts of a step XLA compiles; TensorFlow computes the others itself."""
 
 import os
+import re
 import tempfile
 import warnings
 from typing import NamedTuple
@@ -13,8 +14,8 @@ from bert_tf.training.distribution import gather_texts
 
 # XLA's caches: of whole compiled programs, and of what was tried out for each kernel on a GPU.
 CACHE_FLAGS = {
-    "TF_XLA_FLAGS": "--tf_xla_persistent_cache_directory={folder}",
-    "XLA_FLAGS": "--xla_gpu_per_fusion_autotune_cache_dir={folder}",
+    "TF_XLA_FLAGS": "--tf_xla_persistent_cache_directory",
+    "XLA_FLAGS": "--xla_gpu_per_fusion_autotune_cache_dir",
 }
 
 
@@ -56,16 +57,23 @@ def enable_auto_clustering():
     tf.config.optimizer.set_jit("autoclustering")
 
 
-def keep_compiled(folder):
+def keep_compiled(folder, gpus=()):
     """Has XLA keep what it compiles in a folder, and use what it finds there.
 
     Call it before TensorFlow first lists its devices, when it reads the flags. XLA leaves it to the
-    user to keep its versions apart, so each version of TensorFlow has its own subfolder.
+    user to keep its versions apart, and refuses to run a program that it finds there if another
+    kind of GPU compiled it: each version of TensorFlow has a subfolder for each kind of GPU.
+
+    Args:
+        folder: the folder.
+        gpus: the names of this machine's GPUs.
 
     Raises:
         InputError: the folder cannot be written to; XLA could compile nothing then.
     """
-    folder = os.path.abspath(os.path.join(folder, f"tensorflow-{tf.__version__}"))
+    kinds = [re.sub(r"[^A-Za-z0-9.]+", "-", name) for name in sorted(set(gpus))]
+    name = "-".join(["tensorflow", tf.__version__, *kinds])
+    folder = os.path.abspath(os.path.join(folder, name))
     try:
         os.makedirs(folder, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()
@@ -73,8 +81,10 @@ def keep_compiled(folder):
         raise InputError(
             f"--compilation_cache_dir must be a folder that can be written to. Received: {error}"
         ) from None
+    # Otherwise the value would end at a space.
+    quoted = '"' + folder.replace("\\", r"\\").replace('"', r"\"") + '"'
     for variable, flag in CACHE_FLAGS.items():
-        add_flags(variable, flag.format(folder=folder))
+        add_flags(variable, f"{flag}={quoted}")
 
 
 def compiled_by_all(make, compile, xla, precision, strategy, what):

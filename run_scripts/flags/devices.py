@@ -38,9 +38,10 @@ def start_tensorflow(flags, compilation_cache=None):
         from bert_tf.training.gpus import machine_gpus
         from bert_tf.training.xla import keep_compiled
 
-        folder = compilation_cache(bool(machine_gpus()))
+        gpus = machine_gpus()
+        folder = compilation_cache(bool(gpus))
         if folder:
-            keep_compiled(folder)
+            keep_compiled(folder, gpus)
 
     if flags.device == "cpu":
         os.environ["CUDA_VISIBLE_DEVICES"] = "-1"  # hidden in time: importing lists the devices

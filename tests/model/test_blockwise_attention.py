@@ -139,6 +139,8 @@ def test_names_and_the_automatic_choice(monkeypatch):
         assert chosen == ("blockwise" if is_blockwise("auto", tokens) else "full")
         assert (chosen == "blockwise") == (tokens == BLOCKWISE_TOKENS)
         assert is_blockwise("blockwise", tokens) and not is_blockwise("full", tokens)
+    assert is_blockwise("blockwise", BLOCK_QUERIES + 1)
+    assert not is_blockwise("blockwise", BLOCK_QUERIES)  # one block: plain attention
 
 
 LENGTH = 200

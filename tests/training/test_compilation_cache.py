@@ -2,9 +2,12 @@
 
 import dataclasses
 import os
+import subprocess
+import sys
 
 import pytest
 import tensorflow as tf
+from paths import PYTHONPATH
 from programs import PretrainingJob, arrays, assert_same
 
 from bert_common.errors import InputError
@@ -33,9 +36,24 @@ def test_flags_of_the_environment(tmp_path, monkeypatch):
     folder = tmp_path / f"tensorflow-{tf.__version__}"
     assert folder.is_dir()
     assert os.environ["TF_XLA_FLAGS"] == (
-        f"--tf_xla_persistent_cache_directory={folder} --tf_xla_persistent_cache_directory=mine"
+        f'--tf_xla_persistent_cache_directory="{folder}" --tf_xla_persistent_cache_directory=mine'
     )
-    assert os.environ["XLA_FLAGS"] == f"--xla_gpu_per_fusion_autotune_cache_dir={folder}"
+    assert os.environ["XLA_FLAGS"] == f'--xla_gpu_per_fusion_autotune_cache_dir="{folder}"'
+
+
+def test_other_gpus_have_another_folder(tmp_path, monkeypatch):
+    """XLA's key of a program does not name the GPU, and a program runs on its kind alone."""
+    for variable in xla.CACHE_FLAGS:
+        monkeypatch.setenv(variable, "")
+    a100, h100 = "NVIDIA A100-SXM4-80GB", "NVIDIA H100 80GB HBM3"
+    for gpus in ([a100] * 8, [h100], [h100, a100], [a100, h100]):
+        xla.keep_compiled(tmp_path, gpus)
+    version = f"tensorflow-{tf.__version__}"
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        f"{version}-NVIDIA-A100-SXM4-80GB",
+        f"{version}-NVIDIA-A100-SXM4-80GB-NVIDIA-H100-80GB-HBM3",
+        f"{version}-NVIDIA-H100-80GB-HBM3",
+    ]
 
 
 def test_a_folder_that_cannot_be_made(tmp_path):
@@ -43,6 +61,30 @@ def test_a_folder_that_cannot_be_made(tmp_path):
     message = "--compilation_cache_dir must be a folder that can be written to. Received: "
     with pytest.raises(InputError, match=message):
         xla.keep_compiled(tmp_path / "file")
+
+
+# Compiles a function; prints how many programs the folder of the first argument holds then.
+KEEP = """
+import pathlib, sys
+from bert_common.import_tensorflow import import_tensorflow
+
+def set_flags():
+    from bert_tf.training.xla import keep_compiled
+    keep_compiled(sys.argv[1])
+
+tf = import_tensorflow(set_flags)
+tf.function(lambda x: x + 1.0, jit_compile=True)(tf.ones([3]))
+print(len([*pathlib.Path(sys.argv[1]).rglob("*.pb")]))
+"""
+
+
+def test_a_folder_with_spaces_and_quotes(tmp_path):
+    """TensorFlow splits the flags in the environment at spaces, unless they are quoted."""
+    command = [sys.executable, "-c", KEEP, str(tmp_path / 'my "own" \\ folder')]
+    environment = {**os.environ, "PYTHONPATH": PYTHONPATH}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["1"]
 
 
 def run(job, **flags):
