@@ -12,7 +12,7 @@ source run_scripts/install.sh
 install_project korean
 
 OUTPUT=output/quickstart
-# Without CUDA's libraries a machine's GPU is not used: an installation of somebody else's making.
+# An installation without CUDA's libraries, which somebody made without install.sh, uses the CPU.
 DEVICE="$("$PYTHON" -c 'import importlib.util as u; print("auto" if u.find_spec("nvidia") else "cpu")')"
 
 step() { printf '\n== %s\n' "$1"; }
