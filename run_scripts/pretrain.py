@@ -5,7 +5,6 @@ import dataclasses
 import functools
 import os
 
-from bert_common.cores import available_cores
 from bert_common.errors import InputError
 from bert_common.folders import make_writable
 from bert_tf.checkpoint_files import EXPORTED_NAME, latest_checkpoint
@@ -257,14 +256,12 @@ def open_mask_processes(flags, record_format):
     """A context with the `MaskProcesses` of --mask_processes; None where there are none."""
     import tensorflow as tf
 
-    from create_pretraining_data.instances.mask_processes import MaskProcesses
+    from create_pretraining_data.instances.mask_processes import MaskProcesses, default_count
 
     count = flags.mask_processes
     if count is None:
-        # One feeds several GPUs, but masking must never be what they wait for. On a CPU all cores
-        # train.
         gpus = len(tf.config.list_physical_devices("GPU"))
-        count = min(flags.num_gpus or gpus, gpus, available_cores() - 1)
+        count = default_count(min(flags.num_gpus or gpus, gpus))
     if count == 0 or record_format.masking is None:
         return contextlib.nullcontext()
     return MaskProcesses(count)

@@ -12,8 +12,20 @@ source run_scripts/install.sh
 install_project korean
 
 OUTPUT=output/quickstart
-# Without CUDA's libraries a machine's GPU is not used: an installation of somebody else's making.
-DEVICE="$("$PYTHON" -c 'import importlib.util as u; print("auto" if u.find_spec("nvidia") else "cpu")')"
+# Where TensorFlow cannot use the machine's GPU, the CPU, with the reason.
+DEVICE="$("$PYTHON" -c '
+import sys
+from bert_common.errors import InputError
+from bert_common.import_tensorflow import import_tensorflow
+import_tensorflow()
+from bert_tf.training.gpus import check_gpus
+try:
+    check_gpus()
+    print("auto")
+except InputError as error:
+    print(f"note: the CPU is used: {error}", file=sys.stderr)
+    print("cpu")
+')"
 
 step() { printf '\n== %s\n' "$1"; }
 

@@ -44,6 +44,7 @@ def export_step(folder, state, config, batch, details):
     texts, signatures = _programs(step, specs)
     rows, length = specs["input_ids"].shape
     predictions = specs["masked_lm_ids"].shape[1]
+    sequences = specs["sequence_starts"].shape[1] if "sequence_starts" in specs else 1
     sizes = (state.model.config, rows, length, predictions)
     memory = estimate_bytes(
         state.model.config,
@@ -60,7 +61,7 @@ def export_step(folder, state, config, batch, details):
         "gradient_accumulation_steps": config.gradient_accumulation_steps,
         **{"batch": rows, "length": length, "predictions": predictions},
         "weights": count_weights(state.model.config),
-        "flops": rows * training_flops(state.model.config, length, predictions),
+        "flops": rows * training_flops(state.model.config, length, predictions, sequences),
         "estimated_bytes": int(memory),
         "optimizer": type(state.optimizer).__name__,
         "slots": [slot.suffix for slot in state.optimizer.slots.values()],

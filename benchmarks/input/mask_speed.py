@@ -22,17 +22,17 @@ from common import argument_parser, median_and_spread, print_table, whole_number
 from bert_common.cores import available_cores
 from create_pretraining_data.instances.dynamic_masking import draw_masks
 from create_pretraining_data.instances.mask_processes import MaskProcesses
+from create_pretraining_data.instances.packing import MAX_SEQUENCES, row_predictions
 from create_pretraining_data.records.record_format import MaskingRules, RecordFormat
 
 VOCAB_SIZE = 32_000
 WORDS = 0.55  # the share of pieces that begin a word, as in Korean text
 SEQUENCES = 3  # of a packed row
-SLOTS = 8  # for sequences of a packed row
 
 
 def dynamic_format(length, packed):
     """The `RecordFormat` of records without masks, with 15 % of the pieces to predict."""
-    places = -(-int(length * 0.15 + 1) // 8) * 8
+    places = row_predictions(length, 0.15)
     rules = MaskingRules(
         masked_lm_prob=0.15,
         max_predictions_per_seq=places,
@@ -43,7 +43,7 @@ def dynamic_format(length, packed):
         mask_id=4,
         vocab_size=VOCAB_SIZE,
     )
-    return RecordFormat(length, places, True, False, SLOTS if packed else 0, rules)
+    return RecordFormat(length, places, True, False, MAX_SEQUENCES if packed else 0, rules)
 
 
 def random_records(rows, record_format, seed=0):

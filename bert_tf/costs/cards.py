@@ -35,13 +35,16 @@ CARDS = {
 }
 
 
+# Words of names whose chips have another peak, or, with MIG, a part of one.
+OTHER_CHIPS = {"LAPTOP", "TI", "MAX", "D", "MIG"}
+
+
 def find_card(device_name):
     """The `Card` of a device's name, such as "NVIDIA A100-SXM4-80GB"; None if it is not listed."""
     words = device_name.upper().replace("-", " ").split()
     # The most words first, so that "H100 PCIe" comes before "H100 SXM".
     for card in sorted(CARDS.values(), key=lambda card: -len(card.name.split())):
         wanted = card.name.upper().split()
-        # Laptop, Max-Q and Ti versions are other chips.
-        if all(word in words for word in wanted) and not {"LAPTOP", "TI", "MAX"} & set(words):
+        if all(word in words for word in wanted) and not OTHER_CHIPS & set(words):
             return card
     return CARDS["h100"] if "H100" in words and "HBM3" in words else None

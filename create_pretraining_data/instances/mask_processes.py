@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 
+from bert_common.cores import available_cores
 from bert_common.errors import InputError
 from bert_common.stop_signals import block_signals
 from create_pretraining_data.instances.dynamic_masking import draw_masks
@@ -27,6 +28,14 @@ _PROGRAM = (
     "import sys; from create_pretraining_data.instances.mask_processes import serve; "
     "serve(int(sys.argv[1]))"
 )
+
+
+def default_count(gpus):
+    """How many processes training on some GPUs of a machine gets.
+
+    One feeds several GPUs, but masking must never be what they wait for. On a CPU all cores train.
+    """
+    return min(gpus, available_cores() - 1)
 
 
 class MaskProcesses:

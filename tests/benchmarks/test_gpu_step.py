@@ -26,6 +26,7 @@ from tiny_models import (
 from bert_tf import WarmupPolynomialDecay
 from bert_tf.checkpoint import google_variables
 from bert_tf.checkpoint_files import list_checkpoints
+from bert_tf.costs.cards import CARDS
 from bert_tf.training.state import TrainingState
 from bert_tf.training.step import StepConfig
 
@@ -239,7 +240,20 @@ def test_peaks_of_cards():
     assert cards.peak_flops("NVIDIA H100 PCIe", "bfloat16")[0] == 756e12
     assert cards.peak_flops("NVIDIA L4", "float32")[0] == 60e12
     assert cards.peak_flops("NVIDIA L40S", "float32")[0] == 183e12
-    assert cards.peak_flops("cpu", "float32") == (None, "")
+    others = (
+        "cpu",
+        "NVIDIA GeForce RTX 4090 D",
+        "NVIDIA A100-SXM4-40GB MIG 1g.5gb",
+        "NVIDIA GB200",
+    )
+    for name in others:
+        assert cards.peak_flops(name, "float32") == (None, "")
+
+
+@pytest.mark.parametrize("card", CARDS.values(), ids=lambda card: card.name)
+def test_peaks_are_those_of_the_plan(card):
+    """gpu_step has a table of its own, as it runs without the project."""
+    assert cards.peak_flops(f"NVIDIA {card.name}", "bfloat16")[0] == card.bfloat16_flops
 
 
 def test_the_carried_folder_needs_neither_tensorflow_nor_the_project():

@@ -3,15 +3,28 @@
 import pytest
 import tensorflow as tf
 
+from create_pretraining_data.instances.mask_processes import MaskProcesses
 from run_scripts.tools.check_devices import tasks
 from run_scripts.tools.check_devices.models import measure_model
 from run_scripts.tools.check_devices.pipeline import measure_pipeline
 
 
-def test_the_pipeline_reads_its_random_records():
+@pytest.mark.parametrize("count", (0, 1))
+def test_the_pipeline_reads_its_random_records(count, monkeypatch):
+    drawn = []
+    draw_masks = MaskProcesses.draw_masks
+
+    def recording(self, *arguments):
+        drawn.append(self.count)
+        return draw_masks(self, *arguments)
+
+    monkeypatch.setattr(MaskProcesses, "draw_masks", recording)
     (task,) = tasks.pipeline_tasks(0)
-    answer = measure_pipeline({**task, "records": 64, "batch": 8, "seconds": 0.1})
+    assert task["mask_processes"] == 0
+    sizes = {"records": 64, "batch": 8, "seconds": 0.1}
+    answer = measure_pipeline({**task, **sizes, "mask_processes": count})
     assert answer["result"] == "ok" and answer["rows_per_second"] > 0
+    assert set(drawn) == ({1} if count else set())
 
 
 @pytest.mark.slow

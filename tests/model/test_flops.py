@@ -80,6 +80,8 @@ def test_cards(name, key):
         "Tesla V100-SXM2-16GB",
         "NVIDIA GeForce RTX 3090 Ti",
         "NVIDIA GeForce RTX 4090 Laptop GPU",
+        "NVIDIA GeForce RTX 4090 D",
+        "NVIDIA A100-SXM4-40GB MIG 1g.5gb",
         "",
     ),
 )

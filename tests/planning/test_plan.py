@@ -6,7 +6,7 @@ import math
 import re
 
 import pytest
-from paths import heavy_imports
+from paths import ROOT, heavy_imports
 
 from bert_tf.costs.cards import CARDS
 from bert_tf.memory_estimate import GIB, count_weights, estimate_bytes
@@ -129,6 +129,12 @@ def test_what_is_printed(capsys):
     for card in CARDS.values():
         assert f"8 x {card.name}, shipped job, assumed" in rows
     assert "utilisation of 35%" in out and "assumption, not a measurement" in out
+
+
+@pytest.mark.parametrize("name", ("planning.md", "planning.ko.md"))
+def test_the_guide_shows_what_is_printed(capsys, name):
+    _, out, _ = printed(capsys, "--corpus_gb=1,10,100", "--model=bert_base", "--gpus=8")
+    assert f"```\n{out}```\n" in (ROOT / "docs" / name).read_text(encoding="utf-8")
 
 
 def test_masks_that_are_stored_take_the_disk_of_their_passes(capsys):

@@ -3,6 +3,7 @@
 The steps run as in training, several at once in `TrainingStep.loop`.
 """
 
+import gc
 import re
 import tempfile
 import time
@@ -58,6 +59,7 @@ def measure_model(task):
             if rows == 1:
                 raise
             rows = max(1, rows * 3 // 4)
+        gc.collect()  # the weights of the attempt, which are in cycles of references
 
 
 def first_rows(config, task):

@@ -3,6 +3,7 @@
 Shapes: S sequences of a row.
 """
 
+import contextlib
 import tempfile
 import time
 from pathlib import Path
@@ -19,7 +20,7 @@ from run_scripts.tools.check_devices.models import VOCAB_SIZE
 SEED = 1
 MASKED_SHARE = 0.15
 
-# Random records, as many as fill the shuffle buffer; the pipeline reads them again and again.
+# Random records, which the pipeline reads again and again.
 RECORDS, FILES = 4096, 4
 
 BATCH = 256
@@ -29,19 +30,25 @@ def measure_pipeline(task):
     """Reads packed rows whose masks are drawn: an answer with "rows_per_second".
 
     Args:
-        task: a dict with "length" and "seconds", how long to read.
+        task: a dict with "length", "seconds", how long to read, and "mask_processes", how many
+            draw the masks; 0 for this process.
     """
     from bert_tf.input.batch_plan import BatchPlan
     from bert_tf.input.pipeline import training_dataset
+    from create_pretraining_data.instances.mask_processes import MaskProcesses
 
+    count = task["mask_processes"]
     record_format = packed_format(task["length"])
     config = BertConfig.from_preset("base", vocab_size=VOCAB_SIZE)
-    with tempfile.TemporaryDirectory() as folder:
-        files = write_files(Path(folder), record_format, task.get("records", RECORDS))
-        count = task.get("records", RECORDS)
-        plan = BatchPlan(files, record_format, config, count, task.get("batch", BATCH), SEED)
+    mask_processes = MaskProcesses(count) if count else contextlib.nullcontext()
+    with tempfile.TemporaryDirectory() as folder, mask_processes as processes:
+        records, batch = task.get("records", RECORDS), task.get("batch", BATCH)
+        files = write_files(Path(folder), record_format, records)
+        plan = BatchPlan(
+            files, record_format, config, records, batch, SEED, mask_processes=processes
+        )
         batches = iter(training_dataset(plan))
-        next(batches)  # fills the shuffle buffer
+        next(batches)  # reads the first block
         read, start = 0, time.perf_counter()
         while time.perf_counter() - start < task["seconds"]:
             read += len(next(batches)["input_ids"])

@@ -12,7 +12,9 @@ PART_HEADINGS = (
     "model", "devices", "forward and backward", "reduction", "update", "idle", "step",
     "checkpoint: training waits", "written in",
 )  # fmt: skip
-PIPELINE_HEADINGS = ("rows of", "input pipeline", "the models' need on all devices", "result")
+PIPELINE_HEADINGS = (
+    "rows of", "processes for masks", "input pipeline", "the models' need on all devices", "result",
+)  # fmt: skip
 
 
 def check_row(pair):
@@ -81,7 +83,8 @@ def pipeline_row(pair, demands):
     task, answer = pair
     speed = f"{answer['rows_per_second']:,.0f} rows/s" if "rows_per_second" in answer else ""
     needs = ", ".join(f"{name} {rows:,.0f}" for name, rows in demands.get(task["length"], ()))
-    return str(task["length"]), speed, needs or "not measured", answer["result"]
+    count = str(task["mask_processes"])
+    return str(task["length"]), count, speed, needs or "not measured", answer["result"]
 
 
 def model_name(task):

@@ -1,5 +1,6 @@
 """Lists what is checked and measured on a machine: dicts, which `worker` takes one by one."""
 
+from create_pretraining_data.instances.mask_processes import default_count
 from create_pretraining_data.instances.packing import row_predictions
 from run_scripts.tools.check_devices.processes import worker_environments
 from run_scripts.tools.check_devices.steps import ON_ONE_DEVICE, ON_SEVERAL
@@ -9,6 +10,9 @@ from run_scripts.tools.check_devices.worker import SPLIT_VARIABLE
 LENGTHS = (128, 512)
 
 MASKED_SHARE = 0.15
+
+# Two speeds whose ratio is above this differ by chance.
+SAME_SPEED = 0.9
 
 # How long the input pipeline reads.
 PIPELINE_SECONDS = 10.0
@@ -91,10 +95,16 @@ def product_tasks(gpus):
 
 
 def fastest_precision(gpus, products):
-    """The precision with the fastest products on the first device."""
+    """The precision with the fastest products on the first device.
+
+    bfloat16 rather than float16 where both are as fast but for chance: it needs no loss scale.
+    """
     first = devices(gpus)[0]
     speeds = {t["precision"]: a.get("speed", 0) for t, a in products if t["device"] == first}
-    return max(speeds, key=speeds.get, default="float32")
+    fastest = max(speeds, key=speeds.get, default="float32")
+    if fastest == "float16" and speeds["bfloat16"] > SAME_SPEED * speeds["float16"]:
+        return "bfloat16"
+    return fastest
 
 
 def model_tasks(gpus, sizes, precision, xla, memory_mib):
@@ -145,10 +155,10 @@ def _model(size, length, precision, xla):
 
 
 def pipeline_tasks(gpus):
-    """The input pipeline, of the lengths that models have."""
+    """The input pipeline, of the lengths that models have, with run_pretraining's processes."""
     lengths = LENGTHS if gpus else LENGTHS[:1]
     return [
         {"kind": "pipeline", "strategy": "one_device", "device": "CPU:0", "length": length,
-         "precision": "float32", "seconds": PIPELINE_SECONDS}
+         "precision": "float32", "seconds": PIPELINE_SECONDS, "mask_processes": default_count(gpus)}
         for length in lengths
     ]  # fmt: skip
