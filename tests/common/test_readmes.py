@@ -88,7 +88,7 @@ def test_every_command_is_accepted_and_reads_what_is_there(language, tmp_path, m
         elif words[0] == "tensorboard":
             assert words[-1] in made, line
         elif words[0] == "python" and words[1].startswith("benchmarks/"):
-            program = ROOT / words[1]
+            program = ROOT / words[1]  # a file, or a folder that Python runs
             assert program.is_file() or (program / "__main__.py").is_file(), line
         elif words[0] == "python":
             program, *arguments = words[2:] if words[1] == "-m" else words[1:]
