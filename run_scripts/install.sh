@@ -28,6 +28,7 @@ install_project() {
   stamp=".venv/installed-${extra:-plain}-$(cksum < setup.py | cut -d' ' -f1)"
   if [ ! -e "$stamp" ]; then
     echo "installing into .venv (some minutes the first time)"
+    case "$extra" in *gpu) echo "with CUDA's libraries for the NVIDIA GPU, some gigabytes" ;; esac
     "$PYTHON" -m pip install --quiet --disable-pip-version-check --editable ".${extra:+[$extra]}"
     touch "$stamp"
   fi

@@ -19,7 +19,7 @@ from run_scripts.flags.parser import parse, run_program
 from run_scripts.flags.pretrain import PretrainFlags
 from run_scripts.flags.training import choose_model_type, read_config
 from run_scripts.planning.measured import KOREAN_WIKIPEDIA
-from run_scripts.planning.table import print_plan
+from run_scripts.planning.table import GIGABYTE, print_plan
 from run_scripts.planning.training import Phase
 
 # The jobs in `flagfiles/` that a plan is made of, a file for each phase.
@@ -28,7 +28,6 @@ JOBS = {
     for name in ("bert_base", "bert_large", "albert_base")
 }
 
-GIGABYTE = 10**9
 
 # A plan's columns must fit on a terminal.
 MOST_COLUMNS = 6

@@ -131,7 +131,8 @@ def run(job, session, folder):
     if session.chief:
         write_files(flags.output_dir)
     evaluator = None
-    if flags.do_eval or flags.eval_input_file:
+    finished = state.step >= flags.num_train_steps and state.evaluated == state.step
+    if flags.do_eval or (flags.eval_input_file and not finished):
         evaluator = make_evaluator(job, session, state, held_out)
     if flags.do_train:
         evaluated = evaluator if flags.eval_input_file else None

@@ -45,7 +45,8 @@ def program_folders(folder):
 def run_all(folder, rounds, contenders, timeout):
     """Times every program in a folder, each in its own process; prints rows as they come.
 
-    The numbers go to results.jsonl in the folder, a line for each.
+    The numbers go to results.jsonl in the folder, a line for each; what is there already is not
+    timed again.
     """
     if not set(contenders) <= {"jax", "torch"}:
         raise SystemExit(f"error: --by must be jax, torch or jax,torch. Received: {contenders}")
@@ -53,16 +54,30 @@ def run_all(folder, rounds, contenders, timeout):
         print("torch is not installed.\n")
         contenders = [name for name in contenders if name != "torch"]
     print_rows([TIME_HEADINGS, ["---"] * len(TIME_HEADINGS)])
+    known = {(r["program"], r["by"]): r for r in _read_results(folder) if "error" not in r}
     for path in program_folders(folder):
+        name = os.path.basename(os.path.normpath(path))
         for by in contenders:
+            if (name, by) in known:
+                print_rows([_time_row(known[name, by])])
+                continue
             result = _in_process(path, by, rounds, timeout)
             if memory := result.get("compiled_memory"):
                 planned = {name: sum(parts.values()) for name, parts in memory.items()}
                 result["planned_bytes"] = max(with_slots(planned, read_description(path)).values())
-            result = {"program": os.path.basename(os.path.normpath(path)), "by": by, **result}
+            result = {"program": name, "by": by, **result}
             with open(os.path.join(folder, RESULTS_FILE), "a", encoding="utf-8") as file:
                 file.write(json.dumps(result) + "\n")
             print_rows([_time_row(result)])
+
+
+def _read_results(folder):
+    """What earlier runs have written, a dict for each line."""
+    path = os.path.join(folder, RESULTS_FILE)
+    if not os.path.exists(path):
+        return []
+    with open(path, encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
 
 
 def _in_process(path, by, rounds, timeout):

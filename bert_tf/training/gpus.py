@@ -4,6 +4,7 @@ import ctypes
 import os
 import re
 import subprocess
+import warnings
 from pathlib import Path
 
 import tensorflow as tf
@@ -40,8 +41,14 @@ def check_gpus(ignore_compute_capability=False):
             than all that it has code for.
     """
     gpus = tf.config.list_physical_devices("GPU")
+    names = machine_gpus()
+    if 0 < len(gpus) < len(names) and "CUDA_VISIBLE_DEVICES" not in os.environ:
+        warnings.warn(
+            f"TensorFlow finds {len(gpus)} of this machine's {len(names)} GPUs; nvidia-smi shows "
+            "which is missing",
+            stacklevel=2,
+        )
     if not gpus:
-        names = machine_gpus()
         if names:
             raise InputError(
                 "TensorFlow must find this machine's GPU, or --device=cpu must be given. Received: "
@@ -67,8 +74,9 @@ def check_gpus(ignore_compute_capability=False):
 def has_code(capability, built_for):
     """Whether a build has code for a GPU.
 
-    CUDA's binaries run on GPUs of the same major version and an equal or higher minor version
-    (CUDA C++ Programming Guide, "Binary Compatibility"). PTX ("compute_90") would run on any later
+    CUDA's binaries run on GPUs of the same major version and an equal or higher minor version,
+    those with the suffix "a" on no other version (CUDA C++ Programming Guide, "Binary
+    Compatibility", "Architecture-Specific Features"). PTX ("compute_90") would run on any later
     GPU, but XLA's own code generator must know the GPU as well: TensorFlow 2.21's ends the
     process at 12.0.
 
@@ -76,16 +84,19 @@ def has_code(capability, built_for):
         capability: (major, minor).
         built_for: names such as "sm_80" and "compute_90"; empty if the build does not say.
     """
-    versions = [re.fullmatch(r"(?:sm|compute)_(\d+)(\d)[a-z]?", name) for name in built_for]
-    known = [(int(version[1]), int(version[2])) for version in versions if version]
+    versions = [re.fullmatch(r"(?:sm|compute)_(\d+)(\d)([a-z]?)", name) for name in built_for]
+    known = [(int(v[1]), int(v[2]), v[3] == "a") for v in versions if v]
     major, minor = capability
-    return not known or any(major == a and minor >= b for a, b in known)
+    return not known or any(
+        major == a and (minor == b or (minor > b and not exact)) for a, b, exact in known
+    )
 
 
 def machine_gpus():
     """The names of this machine's NVIDIA GPUs that a program may use, whatever TensorFlow finds."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if visible is not None and (not visible.strip() or visible.strip().startswith("-1")):
+    # Schedulers write several words for "none"; a GPU has a number, or a UUID that begins "GPU-".
+    if visible is not None and not re.match(r"\s*(\d|GPU-|MIG-)", visible):
         return []
     command = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
     try:

@@ -208,6 +208,7 @@ class _Training:
 
     def save(self):
         """Writes the curves' next point and a checkpoint."""
+        self.restore_folder()
         self.reporter.flush(self.state.step)
         if self.chief:  # training continues while the copy is written
             self.background.start(start_saving(self.state, self.config))

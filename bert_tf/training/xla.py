@@ -178,6 +178,11 @@ _OTHER_ERRORS = (
 # it would come again.
 _OTHER_TEXTS = ("CUDA_ERROR", "cudaError", "NCCL", "ncclSystemError", "Collective ops is aborted")
 
+# But these mean code that XLA compiled and this GPU cannot run.
+_CODE_TEXTS = (
+    "CUDA_ERROR_INVALID_PTX", "CUDA_ERROR_UNSUPPORTED_PTX_VERSION", "CUDA_ERROR_NO_BINARY_FOR_GPU",
+)  # fmt: skip
+
 
 def is_about_xla(error):
     """Whether an error of a compiled function may go away without XLA.
@@ -187,6 +192,8 @@ def is_about_xla(error):
     """
     if isinstance(error, _OTHER_ERRORS):
         return False
+    if any(text in error.message for text in _CODE_TEXTS):
+        return True
     return not any(text in error.message for text in _OTHER_TEXTS)
 
 

@@ -90,14 +90,18 @@ class MaskProcesses:
         still prefetch what nobody will read, this process draws the masks.
 
         Raises:
-            ValueError: a process has ended by itself; `failure` says how.
+            ValueError: a process has ended by itself, and `failure` says how; or a record cannot
+                be masked.
         """
         pipe = self._idle.get()
         try:
             if self._over:
                 return draw_masks(*arguments)
             pipe.send(arguments)
-            return pipe.recv()
+            answer = pipe.recv()
+            if isinstance(answer, str):  # a record that cannot be masked; the process lives on
+                raise ValueError(answer)
+            return answer
         except (OSError, EOFError) as error:
             if self._over:
                 return draw_masks(*arguments)
@@ -155,4 +159,9 @@ def serve(descriptor):
     with pipe, contextlib.suppress(EOFError, OSError):
         pipe.send("started")
         while True:
-            pipe.send(draw_masks(*pipe.recv()))
+            arguments = pipe.recv()
+            try:
+                answer = draw_masks(*arguments)
+            except Exception as error:  # the scan of all records will say which one
+                answer = f"{type(error).__name__}: {error}"
+            pipe.send(answer)

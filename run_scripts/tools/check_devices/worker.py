@@ -9,6 +9,7 @@ import re
 import sys
 from pathlib import Path
 
+from bert_common.import_tensorflow import import_tensorflow
 from run_scripts.tools.check_devices.models import measure_model
 from run_scripts.tools.check_devices.pipeline import measure_pipeline
 from run_scripts.tools.check_devices.speeds import measure_products
@@ -42,8 +43,7 @@ def work(path):
     Returns:
         The exit status: 1 if one of several workers failed, as the others' sums would wait for it.
     """
-    import tensorflow as tf
-
+    tf = import_tensorflow()
     gpus = tf.config.list_physical_devices("GPU")
     if gpus and os.environ.get(SPLIT_VARIABLE):
         logical = tf.config.LogicalDeviceConfiguration(memory_limit=SPLIT_MEGABYTES)
