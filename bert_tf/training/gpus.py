@@ -48,12 +48,11 @@ def check_gpus(ignore_compute_capability=False):
             "which is missing",
             stacklevel=2,
         )
-    if not gpus:
-        if names:
-            raise InputError(
-                "TensorFlow must find this machine's GPU, or --device=cpu must be given. Received: "
-                f"{names[0]}, but {_why_not_found()}"
-            )
+    if names and not gpus:
+        raise InputError(
+            "TensorFlow must find this machine's GPU, or --device=cpu must be given. Received: "
+            f"{names[0]}, but {_why_not_found()}"
+        )
     if ignore_compute_capability:
         return
     built_for = tf.sysconfig.get_build_info().get("cuda_compute_capabilities", ())

@@ -166,3 +166,14 @@ def test_errors_of_gpus_are_not_called_errors_of_xla(text):
         compiled_by_all(lambda c: c, fail, "auto", "float32", strategy, "a step")
     with pytest.raises(tf.errors.InternalError, match=text[:10]):
         Compiled(lambda c: lambda: fail(c), "auto", "float32", "a step")()
+
+
+def test_code_that_a_gpu_cannot_run_is_xla_s():
+    def fail(made):
+        if made.whole:
+            raise tf.errors.InternalError(None, None, "CUDA_ERROR_UNSUPPORTED_PTX_VERSION: ...")
+
+    strategy = tf.distribute.get_strategy()
+    with pytest.warns(UserWarning, match="XLA cannot compile a step here"):
+        made = compiled_by_all(lambda c: c, fail, "auto", "float32", strategy, "a step")
+    assert not made.whole

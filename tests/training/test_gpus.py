@@ -1,6 +1,7 @@
 """GPUs that TensorFlow cannot use are refused with the reason, those that it can are not."""
 
 import subprocess
+import warnings
 
 import pytest
 import tensorflow as tf
@@ -63,7 +64,17 @@ def test_a_build_without_cuda(monkeypatch):
         gpus.check_gpus()
 
 
-@pytest.mark.parametrize("hidden", ("", " ", "-1", "-1,0"))
+def test_some_of_the_gpus_are_missing(monkeypatch):
+    Machine(monkeypatch, ["NVIDIA A100"] * 2, listed=[(8, 0)], loadable=ALL)
+    with pytest.warns(UserWarning, match="finds 1 of this machine's 2 GPUs; nvidia-smi shows"):
+        gpus.check_gpus()
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        gpus.check_gpus()
+
+
+@pytest.mark.parametrize("hidden", ("", " ", "-1", "-1,0", "NoDevFiles"))
 def test_hidden_gpus_are_not_missed(monkeypatch, hidden):
     Machine(monkeypatch, ["NVIDIA A100"])
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", hidden)
