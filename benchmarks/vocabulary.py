@@ -1,7 +1,8 @@
 """Compares vocabularies by training the same small BERT with each of them.
 
     python build_vocab.py --input_file=text.txt --output_dir=work/project
-    python benchmarks/usual_vocabulary.py --input_file=text.txt --output_dir=work/usual
+    python benchmarks/vocabulary_models/usual_vocabulary.py \\
+        --input_file=text.txt --output_dir=work/usual
     python benchmarks/vocabulary.py --vocabs=work/project,work/usual --text=text.txt \\
         --held_out=other.txt --reviews=ratings_train.txt --test_reviews=ratings_test.txt \\
         --work_dir=work/runs

@@ -4,11 +4,18 @@ import os
 
 from bert_common import startup
 
+# Extends auto-clustering, where a program enables it, to CPUs, without their matrix products.
+CLUSTERING_FLAGS = "--tf_xla_cpu_global_jit --tf_xla_ops_to_cluster=FUSIBLE"
 
-def import_tensorflow():
+
+def import_tensorflow(set_flags=None):
     """Imports TensorFlow and lists its devices, and discards standard error meanwhile.
 
     TensorFlow prints its first lines from C++ before any of its log settings apply.
+
+    Args:
+        set_flags: a function without arguments that sets more flags of XLA in the environment,
+            called once TensorFlow is imported; it reads them when it first lists its devices.
 
     Returns:
         The module `tensorflow`.
@@ -24,5 +31,13 @@ def import_tensorflow():
         import keras  # noqa: F401 (every caller needs it; here Ctrl-C cannot break the import)
         import tensorflow as tf
 
+        add_flags("TF_XLA_FLAGS", CLUSTERING_FLAGS)
+        if set_flags:
+            set_flags()
         tf.config.list_physical_devices()
         return tf
+
+
+def add_flags(variable, flags):
+    """Puts flags before those in the environment: of two equal ones the user's, the later, wins."""
+    os.environ[variable] = f"{flags} {os.environ.get(variable, '')}".strip()

@@ -219,27 +219,35 @@ def save_google_checkpoint(model, checkpoint_prefix):
     write_arrays(checkpoint_prefix, arrays)
 
 
-def save_training_state(prefix, model, optimizer, step, counters=None):
-    """Writes everything that training resumes from: weights, the optimizer's slots, the step.
+def training_arrays(model, optimizer, step, counters=None):
+    """Copies everything that training resumes from: weights, the optimizer's slots, the step.
 
     Learning rate and dropout are functions of the step.
 
     Args:
-        prefix: the checkpoint's name, usually OUTPUT_DIR/model.ckpt-STEP.
         model, optimizer: the model, and a `bert_tf.optimization.DecayOptimizer` built for it.
         step: updates made so far.
         counters: a dict of numbers or arrays under names of `COUNTERS`, or None.
+
+    Returns:
+        A dict of arrays for `write_arrays`, which later updates do not change.
     """
     arrays = {STEP_NAME: np.int64(step)}
     arrays |= {name: np.asarray(value) for name, value in (counters or {}).items()}
     for name, variable in google_variables(model).items():
-        arrays[name] = variable.numpy()
-        arrays |= {n: slot.numpy() for n, slot in _named_slots(optimizer, name, variable)}
-    write_arrays(prefix, arrays)
+        arrays[name] = _copy(variable)
+        arrays |= {n: _copy(slot) for n, slot in _named_slots(optimizer, name, variable)}
+    return arrays
+
+
+def _copy(variable):
+    """The value of a variable, copied once; on a CPU `numpy` may return its own memory."""
+    value = variable.numpy()
+    return value if value.flags.owndata else np.array(value)
 
 
 def load_training_state(prefix, model, optimizer):
-    """Reads what `save_training_state` wrote, or Google's own training wrote.
+    """Reads the `training_arrays` of a checkpoint, or what Google's own training wrote.
 
     A slot that the file lacks (Google's has none where there was no gradient) keeps its value.
 

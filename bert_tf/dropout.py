@@ -23,7 +23,7 @@ class Dropout(keras.layers.Layer):
         return dropout(x, self.rate, self.next_seed(training))
 
 
-def dropout(x, rate, seed):
+def dropout(x, rate, seed, rows=None):
     """Zeroes units of `x` at the rate, and scales the others up.
 
     Keras's own draws its random numbers with Philox, which XLA on a CPU computes one by one,
@@ -31,25 +31,38 @@ def dropout(x, rate, seed):
     forward and backward, so the mask need not be kept.
 
     Args:
-        x: a tensor of any shape.
+        x: [..., W], a tensor of any rank above 0.
         rate: the probability that a unit becomes 0, in [0, 1).
         seed: two integers; None leaves `x` as it is.
+        rows: [...] int32: which rows of a larger tensor these are, for a part of one that is to get
+            the mask of the whole; None: `x` is the whole, its rows are 0, 1, 2, ...
     """
     if seed is None:
         return x
-    bits = random_bits(ops.shape(x), seed)
+    if rows is None:
+        shape = ops.shape(x)[:-1]
+        rows = ops.reshape(ops.arange(math.prod(shape), dtype="int32"), shape)  # [...]
+    bits = random_bits(rows, x.shape[-1], seed)
     threshold = ops.convert_to_tensor(round(rate * 2**32), "uint32")
     kept = ops.greater_equal(bits, threshold)
     return ops.where(kept, x * (1.0 / (1.0 - rate)), ops.zeros((), x.dtype))
 
 
-def random_bits(shape, seed):
-    """One 32-bit word for each element of a tensor of that shape, from a seed of two integers.
+def random_bits(rows, width, seed):
+    """One 32-bit word for each element of some rows, from a seed of two integers.
 
     Mixes as Mueller's and Wellons's 32-bit finalizers do (multiply, xor with the upper half), with
     the seed's two words in between.
+
+    Args:
+        rows: [...] int32, the number of each row.
+        width: how many elements a row has.
+        seed: two integers.
+
+    Returns:
+        [..., width] uint32, a function of the seed and of row * width + column.
     """
-    size, seed = math.prod(shape), ops.cast(seed, "uint32")
+    seed = ops.cast(seed, "uint32")
 
     def word(number):
         return ops.convert_to_tensor(number, "uint32")
@@ -64,5 +77,8 @@ def random_bits(shape, seed):
     # One number, mixed first: the calls of a shared block have seeds one apart, and their masks
     # would be shifted copies of each other.
     key = mix(ops.bitwise_xor(mix(seed[1], word(0x9E3779B1)), seed[0]), seed[1])
-    x = ops.cast(ops.arange(size, dtype="int32"), "uint32") * word(0x9E3779B1)
-    return ops.reshape(mix(ops.bitwise_xor(x, key), seed[1]), shape)
+    # From two short ranges: outside XLA TensorFlow makes a range on the host, and copying one
+    # number for each element to a GPU would take longer than the hash.
+    columns = ops.cast(ops.arange(width, dtype="int32"), "uint32")  # [width]
+    x = ops.cast(rows, "uint32")[..., None] * word(width) + columns  # [..., width]
+    return mix(ops.bitwise_xor(x * word(0x9E3779B1), key), seed[1])

@@ -79,9 +79,14 @@ class LayerNorm(keras.layers.Layer):
         self.gamma = self.add_weight(name="gamma", initializer="ones", **shape)
         self.beta = self.add_weight(name="beta", initializer="zeros", **shape)
 
-    def call(self, x):
-        """[..., H] -> [..., H] in the precision of the weights."""
+    def call(self, x, residual=None):
+        """Normalises x, or the sum of both: [..., H] each -> [..., H] in the weights' precision.
+
+        The sum, too, is in that precision: bfloat16 would drop a small change of a large value.
+        """
         x = ops.cast(x, self.variable_dtype)
+        if residual is not None:
+            x = x + ops.cast(residual, self.variable_dtype)
         mean, variance = ops.moments(x, axes=-1, keepdims=True)  # [..., 1]
         return (x - mean) * (ops.rsqrt(variance + LAYER_NORM_EPSILON) * self.gamma) + self.beta
 
@@ -89,13 +94,15 @@ class LayerNorm(keras.layers.Layer):
 def gather_positions(x, positions):
     """[B, T, H] and [B, P] integers below T -> [B, P, H].
 
-    A flat gather: on a CPU many times faster than one with a batch dimension.
+    A flat gather: on a CPU many times faster than one with a batch dimension. The gradient of a
+    row is a sum over all positions that name it, added up in float32 at least.
     """
+    precise = keras.backend.result_type(x.dtype, "float32")
     batch, length, width = ops.shape(x)[0], x.shape[1], x.shape[2]
     offsets = ops.arange(batch, dtype=positions.dtype) * length  # [B]
     flat = ops.reshape(positions + offsets[:, None], (-1,))  # [B * P]
-    rows = ops.take(ops.reshape(x, (-1, width)), flat, axis=0)  # [B * P, H]
-    return ops.reshape(rows, (batch, positions.shape[1], width))
+    rows = ops.take(ops.reshape(ops.cast(x, precise), (-1, width)), flat, axis=0)  # [B * P, H]
+    return ops.cast(ops.reshape(rows, (batch, positions.shape[1], width)), x.dtype)
 
 
 class Embeddings(keras.layers.Layer):
@@ -249,10 +256,10 @@ class TransformerBlock(keras.layers.Layer):
             if bias.shape[2] != 1:
                 bias = gather_positions(bias[:, 0], positions)[:, None]  # [B, 1, Q, T]
         y = self.attention_output(self.attention(queries, x, bias, training=training))  # [B, Q, H]
-        x = self.attention_layer_norm(queries + self.attention_dropout(y, training=training))
+        x = self.attention_layer_norm(self.attention_dropout(y, training=training), queries)
         x = ops.cast(x, self.compute_dtype)
         y = self.output_dense(self.intermediate(x))  # [B, Q, H], over [B, Q, I]
-        x = self.output_layer_norm(x + self.output_dropout(y, training=training))
+        x = self.output_layer_norm(self.output_dropout(y, training=training), x)
         return ops.cast(x, self.compute_dtype)
 
 

@@ -14,6 +14,10 @@ HIDDEN_ARRAYS = 12  # [B, T, H]
 INTERMEDIATE_ARRAYS = 4  # [B, T, I]
 SCORE_ARRAYS = 3  # [B, N, T, T]
 
+# Rows of scores that `bert_tf.blockwise_attention` holds at a time, and keeps none of: its constant
+# of this name, which is not imported, as that module imports Keras.
+BLOCK_QUERIES = 128
+
 # Bytes of an element of those arrays, fitted to peaks that benchmarks/memory.py measured on a CPU:
 # in a block that keeps its arrays for the gradient (XLA recomputes some of them), and in the one
 # block at a time that is recomputed, where scores count separately (their softmax is in float32).
@@ -45,7 +49,15 @@ def update_bytes(config, slots=ADAM_SLOTS):
 
 
 def estimate_bytes(
-    config, batch, length, predictions, precision="float32", recompute="none", *, slots=ADAM_SLOTS
+    config,
+    batch,
+    length,
+    predictions,
+    precision="float32",
+    recompute="none",
+    *,
+    slots=ADAM_SLOTS,
+    blockwise=False,
 ):
     """The memory of one device while it trains.
 
@@ -59,6 +71,7 @@ def estimate_bytes(
         precision: "float32", "bfloat16" or "float16".
         recompute: "none" or "block".
         slots: how many numbers the optimizer keeps for each weight.
+        blockwise: whether attention is `bert_tf.blockwise_attention`, which keeps no scores.
 
     Returns:
         Bytes: an estimate, in most cases within 20 %.
@@ -66,9 +79,12 @@ def estimate_bytes(
     c = config
     hidden = batch * length * c.hidden_size
     block = HIDDEN_ARRAYS * hidden + INTERMEDIATE_ARRAYS * batch * length * c.intermediate_size
-    scores = SCORE_ARRAYS * batch * c.num_attention_heads * length * length
+    blockwise = blockwise and length > BLOCK_QUERIES
+    queries = BLOCK_QUERIES if blockwise else length
+    scores = SCORE_ARRAYS * batch * c.num_attention_heads * queries * length
     if recompute == "none":
-        kept = c.num_block_calls * (block + scores) * KEPT_BYTES[precision]
+        calls = c.num_block_calls
+        kept = (calls * block + (1 if blockwise else calls) * scores) * KEPT_BYTES[precision]
     else:
         kept = c.num_block_calls * hidden * (4 if precision == "float32" else 2)
         kept += block * RECOMPUTED_BYTES[precision] + scores * RECOMPUTED_SCORE_BYTES[precision]
@@ -77,10 +93,13 @@ def estimate_bytes(
     return max(weights + kept + logits, update_bytes(config, slots)) + RUNTIME_BYTES
 
 
-def memory_line(config, batch, length, predictions, precision, recompute, *, slots=ADAM_SLOTS):
-    """One line: weights, estimated memory, and that with or without recomputation."""
+def memory_line(config, batch, length, predictions, precision, recompute, **options):
+    """One line: weights, estimated memory, and that with or without recomputation.
+
+    The arguments are those of `estimate_bytes`.
+    """
     plain, saving = (
-        estimate_bytes(config, batch, length, predictions, precision, kind, slots=slots)
+        estimate_bytes(config, batch, length, predictions, precision, kind, **options)
         for kind in ("none", "block")
     )
     line = f"{count_weights(config):,} weights; about {{:.1f}} GiB a device at {batch} x {length}"

@@ -8,7 +8,6 @@ import re
 from typing import NamedTuple
 
 import keras
-import tensorflow as tf
 from keras import ops
 
 # As bert/optimization.py: names that are not decayed ("layer_norm" and "bias" occur in the
@@ -228,7 +227,7 @@ def clip_factor(norm):
 
     The norm must be that of the gradient summed over all replicas.
     """
-    return CLIP_NORM * tf.minimum(1.0 / norm, 1.0 / CLIP_NORM)
+    return CLIP_NORM * ops.minimum(1.0 / norm, 1.0 / CLIP_NORM)
 
 
 OPTIMIZERS = {"adamw": AdamWeightDecay, "lamb": Lamb}

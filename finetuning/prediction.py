@@ -10,7 +10,7 @@ import tensorflow as tf
 from bert_common.progress import progress
 from bert_tf.training.distribution import is_chief, worker_count
 from bert_tf.training.interruptions.out_of_memory import explain_out_of_memory
-from bert_tf.training.step import graph
+from bert_tf.training.replicas import graph
 from bert_tf.training.xla import Compiled
 
 

@@ -6,11 +6,11 @@ import sys
 
 from bert_common.errors import InputError
 from bert_common.folders import make_writable
-from bert_common.import_tensorflow import import_tensorflow
 from bert_common.progress import with_progress
 from finetuning.feature_files import write_arrays, write_json_lines
 from finetuning.inputs import SHORTEST, encode_pair, read_pairs
 from run_scripts.flags.declaration import flag
+from run_scripts.flags.devices import DeviceFlags, start_tensorflow
 from run_scripts.flags.finetune import read_layers
 from run_scripts.flags.limits import LARGEST_BATCH, LONGEST_SEQUENCE
 from run_scripts.flags.parser import run_program
@@ -36,7 +36,7 @@ UNUSED = ("bert/pooler/",)
 
 
 @dataclasses.dataclass(frozen=True)
-class ExtractFeaturesFlags(TokenizerFlags, ModelFlags):
+class ExtractFeaturesFlags(TokenizerFlags, DeviceFlags, ModelFlags):
     """Writes the outputs of the layers of BERT or ALBERT for texts.
 
     --input_file has a sentence a line, or two with " ||| " between them. The output is Google's
@@ -98,12 +98,14 @@ def extract_features(values):
     longest = max(len(row.ids) for row in rows)
     warn_of_untrained_positions(values.init_checkpoint, longest, "the longest line")
 
-    import_tensorflow()
+    start_tensorflow(values)
     from albert_tf import AlbertModel
     from bert_tf import BertModel, load_google_checkpoint
+    from bert_tf.blockwise_attention import automatic_attention
     from finetuning.features import extract
 
-    encoder = (BertModel if model_type == "bert" else AlbertModel)(config)
+    encoder = BertModel if model_type == "bert" else AlbertModel
+    encoder = encoder(config, attention_function=automatic_attention)
     load_google_checkpoint(encoder, values.init_checkpoint, UNUSED)
     arrays = values.output_file.endswith(ARRAYS)
     pooling = values.pooling or "mean" if arrays else "none"

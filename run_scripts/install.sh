@@ -8,6 +8,9 @@
 install_project() {
   local extra="${1:-}" base="${PYTHON3:-python3}"
   PYTHON=".venv/bin/python"
+  if nvidia-smi -L > /dev/null 2>&1; then  # CUDA's libraries, without which the GPU is not found
+    extra="${extra:+$extra,}gpu"
+  fi
   # TensorFlow 2.21 is made for 3.10 to 3.13.
   if ! "$base" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))'; then
     echo "error: python3 must be Python 3.11, 3.12 or 3.13 (PYTHON3=... names another)." \
@@ -25,6 +28,7 @@ install_project() {
   stamp=".venv/installed-${extra:-plain}-$(cksum < setup.py | cut -d' ' -f1)"
   if [ ! -e "$stamp" ]; then
     echo "installing into .venv (some minutes the first time)"
+    case "$extra" in *gpu) echo "with CUDA's libraries for the NVIDIA GPU, some gigabytes" ;; esac
     "$PYTHON" -m pip install --quiet --disable-pip-version-check --editable ".${extra:+[$extra]}"
     touch "$stamp"
   fi

@@ -1,17 +1,18 @@
 """The program run_pretraining: flags in, a trained BERT or ALBERT out."""
 
+import contextlib
 import dataclasses
 import functools
 import os
 
 from bert_common.errors import InputError
 from bert_common.folders import make_writable
-from bert_common.import_tensorflow import import_tensorflow
 from bert_tf.checkpoint_files import EXPORTED_NAME, latest_checkpoint
 from bert_tf.input.data_order import sizes_of
 from bert_tf.training.cluster import Cluster, read_cluster, shorten_lost_worker_errors
 from bert_tf.training.interruptions.output_folder import training_folders
 from run_scripts.flags.declaration import PerModel, resolve_model_defaults
+from run_scripts.flags.devices import start_tensorflow
 from run_scripts.flags.parser import run_program
 from run_scripts.flags.paths import expand_globs
 from run_scripts.flags.pretrain import (
@@ -24,7 +25,12 @@ from run_scripts.flags.pretrain import (
     read_bucket_boundaries,
     read_records_tokenizer,
 )
-from run_scripts.flags.training import check_length, choose_model_type, read_config
+from run_scripts.flags.training import (
+    check_length,
+    choose_model_type,
+    compilation_cache,
+    read_config,
+)
 from run_scripts.model_folder import add_trained_positions, fill_in_model, write_model_files
 
 
@@ -43,7 +49,7 @@ def pretrain(given):
     shorten_lost_worker_errors(job.cluster)
     trained = [flags.output_dir] if flags.do_train else []
     with training_folders(trained, job.cluster) as (folders, refusal_reason):
-        import_tensorflow()
+        start_tensorflow(flags, functools.partial(compilation_cache, flags))
         from run_scripts.session import open_session
 
         with open_session(flags, flags.xla, job.cluster, refusal_reason) as session:
@@ -125,7 +131,8 @@ def run(job, session, folder):
     if session.chief:
         write_files(flags.output_dir)
     evaluator = None
-    if flags.do_eval or flags.eval_input_file:
+    finished = state.step >= flags.num_train_steps and state.evaluated == state.step
+    if flags.do_eval or (flags.eval_input_file and not finished):
         evaluator = make_evaluator(job, session, state, held_out)
     if flags.do_train:
         evaluated = evaluator if flags.eval_input_file else None
@@ -207,6 +214,8 @@ def make_evaluator(job, session, state, held_out):
     """The evaluator of the pre-training heads on the held-out records."""
     from bert_tf.training.evaluation import RecordsEvaluator
 
+    if session.compilation.whole:
+        session.print("compiling the evaluation with XLA, which may take minutes")
     return RecordsEvaluator(
         model=state.model,
         strategy=session.strategy,
@@ -228,14 +237,35 @@ def train(job, session, state, records, evaluator, **options):
     boundaries = read_bucket_boundaries(flags, record_format)
     config = session.training_config(flags, bucket_boundaries=boundaries)
     workload = Workload(
-        job.config, records.examples, flags.max_seq_length, flags.max_predictions_per_seq
+        job.config,
+        records.examples,
+        flags.max_seq_length,
+        flags.max_predictions_per_seq,
+        attention=flags.attention,
     )
     command = [f"    --{name}={value}" for name, value in vars(flags).items() if value is not None]
     texts = {
         "configuration": as_markdown_table(dataclasses.asdict(job.config).items()),
         "command": "\n".join(["    run_pretraining", *command]),
     }
-    return session.train(state, records, config, workload, evaluator, texts=texts, **options)
+    with open_mask_processes(flags, record_format) as processes:
+        records = dataclasses.replace(records, mask_processes=processes)
+        return session.train(state, records, config, workload, evaluator, texts=texts, **options)
+
+
+def open_mask_processes(flags, record_format):
+    """A context with the `MaskProcesses` of --mask_processes; None where there are none."""
+    import tensorflow as tf
+
+    from create_pretraining_data.instances.mask_processes import MaskProcesses, default_count
+
+    count = flags.mask_processes
+    if count is None:
+        gpus = len(tf.config.list_physical_devices("GPU"))
+        count = default_count(min(flags.num_gpus or gpus, gpus))
+    if count == 0 or record_format.masking is None:
+        return contextlib.nullcontext()
+    return MaskProcesses(count)
 
 
 def export(flags, session, state, write_files):
@@ -252,9 +282,7 @@ def evaluate(job, session, state, evaluator, held_out):
     from bert_tf.input.pipeline import most_frequent_share
 
     flags = job.flags
-    compiles = session.compilation.whole and not evaluator.compiled
-    compiling = "; XLA compiles the model first" if compiles else ""
-    session.print(f"evaluating on {evaluator.records:,} records{compiling}")
+    session.print(f"evaluating on {evaluator.records:,} records")
     results = {**evaluator.run(), "global_step": state.step}
     if not session.chief:
         return

@@ -12,6 +12,20 @@ source run_scripts/install.sh
 install_project korean
 
 OUTPUT=output/quickstart
+# Where TensorFlow cannot use the machine's GPU, the CPU, with the reason.
+DEVICE="$("$PYTHON" -c '
+import sys
+from bert_common.errors import InputError
+from bert_common.import_tensorflow import import_tensorflow
+import_tensorflow()
+from bert_tf.training.gpus import check_gpus
+try:
+    check_gpus()
+    print("auto")
+except InputError as error:
+    print(f"note: the CPU is used: {error}", file=sys.stderr)
+    print("cpu")
+')"
 
 step() { printf '\n== %s\n' "$1"; }
 
@@ -42,14 +56,15 @@ make_records heldout 5
 
 step "4/6 pre-training"
 "$PYTHON" run_pretraining.py --flagfile=run_scripts/flagfiles/quickstart_pretrain.flags \
-  --input_file="$OUTPUT/train.tfrecord" --output_dir="$OUTPUT/model" --do_train
+  --input_file="$OUTPUT/train.tfrecord" --output_dir="$OUTPUT/model" --do_train --device="$DEVICE"
 
 step "5/6 evaluation on the held-out part, which training has not seen"
 "$PYTHON" run_pretraining.py --flagfile=run_scripts/flagfiles/quickstart_pretrain.flags \
-  --input_file="$OUTPUT/heldout.tfrecord" --output_dir="$OUTPUT/model" --nodo_train --do_eval
+  --input_file="$OUTPUT/heldout.tfrecord" --output_dir="$OUTPUT/model" --nodo_train --do_eval \
+  --device="$DEVICE"
 
 step "6/6 filling in masked words"
-"$PYTHON" -m run_scripts.tools.fill_masks --model_dir="$OUTPUT/model" \
+"$PYTHON" -m run_scripts.tools.fill_masks --model_dir="$OUTPUT/model" --device="$DEVICE" \
   --text='바다를 보고 싶었[MASK].|이 영화는 정말 재미있[MASK].|우리[MASK] 버스를 타고 집에 갔다[MASK]'
 
 cat <<TEXT

@@ -12,6 +12,7 @@ import tensorflow as tf
 from albert_tf import AlbertModel
 from bert_common.errors import InputError
 from bert_tf import BertModel
+from bert_tf.blockwise_attention import ATTENTION_FUNCTIONS, is_blockwise
 from bert_tf.memory_estimate import memory_line
 from bert_tf.optimization import OPTIMIZERS
 from bert_tf.summaries.reporter import NO_ILLUSTRATIONS, write_evaluation
@@ -27,7 +28,7 @@ from bert_tf.training.distribution import (
 from bert_tf.training.evaluation import as_shown, write_results
 from bert_tf.training.interruptions.out_of_memory import MEMORY_REMEDIES, explain_out_of_memory
 from bert_tf.training.loop import TrainingConfig, train
-from bert_tf.training.mixed_precision import POLICIES, LossScale, choose_precision
+from bert_tf.training.mixed_precision import POLICIES, LossScale, choose_precision, suggestion
 from bert_tf.training.state import TrainingState, restore
 from bert_tf.training.xla import Compilation, choose_compilation, enable_auto_clustering
 from run_scripts.flags.training import library_seed, read_profile_steps
@@ -57,10 +58,13 @@ def open_session(flags, xla, cluster, refusal_reason):
         enable_auto_clustering()
     if cluster and len(cluster.workers) > 1:
         print(f"waiting for all of {len(cluster.workers)} workers", flush=True)
-    strategy = make_strategy(flags.distribution_strategy, flags.num_gpus)
+    strategy = make_strategy(flags.distribution_strategy, flags.num_gpus, flags.all_reduce)
     with explain_lost_worker(strategy), explain_out_of_memory(MEMORY_REMEDIES, {}):
         raise_together(strategy, refusal_reason)
-        yield Session(strategy, precision, xla, compilation)
+        session = Session(strategy, precision, xla, compilation)
+        if flags.do_train and suggestion(flags.precision):
+            session.print(suggestion(flags.precision))
+        yield session
         # To the others, a worker that ends earlier looks lost.
         barrier(strategy)
 
@@ -138,7 +142,9 @@ class Session:
         keras.utils.set_random_seed(library_seed(job.flags))
         with self.strategy.scope():
             policy = POLICIES[self.precision]
-            model = add_head(ENCODERS[job.model_type](job.config, dtype=policy))
+            attention = ATTENTION_FUNCTIONS[job.flags.attention]
+            encoder = ENCODERS[job.model_type]
+            model = add_head(encoder(job.config, attention_function=attention, dtype=policy))
             self.print(f"model: {job.config}")
             if schedule is None:
                 return TrainingState(model, None)
@@ -217,11 +223,15 @@ class Session:
         rows = on_device // microbatches * workload.rows
         sizes = (rows, workload.length, workload.predictions, self.precision, config.recompute)
         slots = len(state.optimizer.slots)
-        self.print(memory_line(workload.model_config, *sizes, slots=slots))
+        blockwise = is_blockwise(workload.attention, workload.length)
+        options = {"slots": slots, "blockwise": blockwise}
+        self.print(memory_line(workload.model_config, *sizes, **options))
+        if blockwise:
+            self.print("attention is computed for one block of queries at a time")
         if self.compilation.update:
             line = "compiling the training step with XLA, which may take minutes"
             if len(lengths) > 1:
-                line += f" (again for the first batch of each length: {_listed(lengths)})"
+                line += f" (once for each length: {_listed(lengths)})"
             self.print(line)
 
 
@@ -238,3 +248,4 @@ class Workload:
     length: int  # the most tokens of a sequence
     predictions: int = 1  # masked positions of a sequence
     rows: int = 1  # sequences of an example
+    attention: str = "auto"  # a key of `ATTENTION_FUNCTIONS`

@@ -7,10 +7,12 @@ def project_model(task, config):
     """This project's model and optimizer; called in the strategy's scope if there is one."""
     from albert_tf import AlbertModel
     from bert_tf import BertModel, PretrainingModel, WarmupPolynomialDecay
+    from bert_tf.blockwise_attention import ATTENTION_FUNCTIONS
     from bert_tf.optimization import OPTIMIZERS
 
     encoder = {"bert": BertModel, "albert": AlbertModel}[task["model"]]
-    model = PretrainingModel(encoder(config, dtype=policy(task)))
+    attention = ATTENTION_FUNCTIONS[task.get("attention", "auto")]
+    model = PretrainingModel(encoder(config, attention_function=attention, dtype=policy(task)))
     optimizer = OPTIMIZERS["adamw" if task["model"] == "bert" else "lamb"](
         WarmupPolynomialDecay(RATE, num_train_steps=1_000_000, num_warmup_steps=0),
         weight_decay_rate=DECAY,
@@ -22,15 +24,18 @@ def project_model(task, config):
 def project(task):
     """This project's training step.
 
-    A task may also have "recompute", "cores", and "devices", an argument of `make_strategy`.
+    A task may also have "recompute", "attention", "cores", and "devices", an argument of
+    `make_strategy`.
     """
     import numpy as np
     import tensorflow as tf
 
+    from bert_common.import_tensorflow import CLUSTERING_FLAGS, add_flags
     from bert_tf.training.distribution import make_strategy
     from bert_tf.training.step import StepConfig, TrainingStep
     from bert_tf.training.xla import choose_compilation, enable_auto_clustering
 
+    add_flags("TF_XLA_FLAGS", CLUSTERING_FLAGS)  # before devices are listed, which reads them
     devices = task.get("devices", "one_device")
     if "cores" in task:  # before the first operation, which starts the threads
         tf.config.threading.set_intra_op_parallelism_threads(len(task["cores"]))

@@ -17,6 +17,7 @@ from bert_tf.dropout import Dropout
 from bert_tf.layers import dense
 from bert_tf.optimization import CLIP_NORM, OPTIMIZERS
 from bert_tf.training.evaluation import EvaluationStep
+from bert_tf.training.xla import choose_compilation
 from vocabulary_models.text import masked_characters, row
 
 FAST_QUANTILE = 0.1  # of the times of steps: on a shared machine most steps are slowed down
@@ -63,7 +64,9 @@ def checkpoint_loss(config, checkpoint, batch_size):
     """The `loss_of` of a pre-trained model, computed by the project's evaluation step."""
     model = PretrainingModel(BertModel(config))
     load_google_checkpoint(model, str(checkpoint))
-    step = EvaluationStep(model, tf.distribute.get_strategy(), xla="auto")
+    step = EvaluationStep(
+        model, tf.distribute.get_strategy(), choose_compilation("auto", "float32")
+    )
 
     def loss_of(rows):
         total = 0.0

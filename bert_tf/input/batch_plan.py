@@ -7,15 +7,12 @@ import dataclasses
 
 import tensorflow as tf
 
+from bert_tf.input.block_order import BlockOrder
+from bert_tf.input.block_reading import read_blocks
+from bert_tf.input.buffered_order import buffered_order
+from bert_tf.input.data_order import BLOCKS, BUFFERED
 from bert_tf.input.length_buckets import WINDOW, sort_windows
 from create_pretraining_data.records.reader import compression_of, count_records
-
-# Records in the shuffle buffer, besides the shuffled order of the files: at 128 tokens a record
-# about 50 MB. (google-research/bert has 100, which leaves neighbours together.)
-SHUFFLE_BUFFER = 20_000
-
-# Files read alternately, so that a batch mixes them.
-CYCLE_LENGTH = 16
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,6 +30,9 @@ class BatchPlan:
     boundaries: tuple = ()
     # Step and position of the first batch in this order, see `bert_tf.input.data_order`.
     order_start: tuple = (0, 0)
+    order_version: int = BLOCKS  # or BUFFERED, of runs that older versions began
+    # The `MaskProcesses` that mask records without masks; None for this process.
+    mask_processes: object = None
 
     def locate_batch(self, step):
         """Locates the batch that follows `step` batches: its window's position, its index there.
@@ -44,66 +44,67 @@ class BatchPlan:
         index = batches % WINDOW if self.boundaries else 0
         return first_position + (batches - index) * self.batch_size, index
 
-    def in_order(self, read, position):
-        """A dataset of the endless order of training, from a position on.
+    def batches(self, step):
+        """The batches after `step` batches: a dataset of (positions [G], records [G]).
 
-        Args:
-            read: from the index of a file to a dataset with an element for each of its records.
-            position: how many of these elements to skip.
+        With boundaries the number of the batch's boundary comes third.
         """
-        count = len(self.files)
+        position, index = self.locate_batch(step)
+        if not self.boundaries:
+            return self._records(position, self.batch_size)
+        return self._sorted_windows(position).skip(index)
 
-        def one_epoch(epoch):
-            order = tf.cast(self.seed, tf.int64) * 1_000_003 + epoch  # another seed, another series
-            indices = tf.data.Dataset.range(count).shuffle(
-                count, seed=order, reshuffle_each_iteration=False
-            )
-            records = indices.interleave(
-                read,
-                cycle_length=min(CYCLE_LENGTH, count),
-                num_parallel_calls=tf.data.AUTOTUNE,
-                deterministic=True,
-            )
-            return records.shuffle(SHUFFLE_BUFFER, seed=order, reshuffle_each_iteration=False)
+    def names(self, step):
+        """The records of the batch that follows `step` batches, in its order.
 
-        # Whole epochs are skipped without being read.
-        epoch, rest = divmod(position, self.examples)
-        return tf.data.Dataset.counter(start=epoch).flat_map(one_epoch).skip(rest)
+        Returns:
+            A list of (file, number of the record from 1).
+        """
+        start, index = self.locate_batch(step)
+        size = WINDOW * self.batch_size if self.boundaries else self.batch_size
+        names = self._names(start, size)
+        if self.boundaries:  # which batch of its window a record is in depends on the lengths
+            batches = self._sorted_windows(start).skip(index)
+            positions, _, _ = next(batches.as_numpy_iterator())
+            names = [names[position - start] for position in positions]
+        return [(self.files[file], number) for file, number in names]
 
-    def numbered_records(self, position):
-        """The serialized records in this order: a dataset of (position, record)."""
-        paths, compression = tf.constant(self.files), compression_of(self.files[0])
-
-        def read(file):
-            return tf.data.TFRecordDataset(tf.gather(paths, file), compression)
-
-        return self.in_order(read, position).enumerate(start=position)
-
-    def sorted_windows(self, position):
-        """What `sort_windows` makes of these records, from the position of a window on."""
-        records = self.numbered_records(position)
+    def _sorted_windows(self, position):
+        windows = self._records(position, WINDOW * self.batch_size)
         return sort_windows(
-            records, self.record_format, self.batch_size, self.boundaries, self.seed
+            windows, self.record_format, self.batch_size, self.boundaries, self.seed
         )
 
+    def _records(self, position, size):
+        """The order from a position on: a dataset of (positions [size], records [size])."""
+        if self.order_version == BUFFERED:
+            paths, compression = tf.constant(self.files), compression_of(self.files[0])
 
-def step_records(plan, step):
-    """The records of the global batch that follows `step` batches of a `BatchPlan`.
+            def read(file):
+                return tf.data.TFRecordDataset(tf.gather(paths, file), compression)
 
-    Returns:
-        A list of (file, number of the record from 1), in the order of the batch.
-    """
-    files = plan.files
-    counts = tf.constant([count_records(path) for path in files], tf.int64)
+            return self._buffered(read, position).enumerate(start=position).batch(size)
+        # Much faster than to cut blocks into records first.
+        return read_blocks(self._block_order(), self.files, position).rebatch(size)
 
-    def read_numbers(file):
-        return tf.data.Dataset.range(1, tf.gather(counts, file) + 1).map(lambda n: (file, n))
+    def _names(self, position, count):
+        """The records at `count` positions: the index of the file, the number in it from 1."""
+        if self.order_version == BUFFERED:
+            counts = tf.constant(self._counts(), tf.int64)
 
-    start, index = plan.locate_batch(step)
-    size = WINDOW * plan.batch_size if plan.boundaries else plan.batch_size
-    names = list(plan.in_order(read_numbers, start).take(size))
-    chosen = range(plan.batch_size)
-    if plan.boundaries:  # which batch of its window a record is in depends on the lengths
-        record_positions, _, _ = next(plan.sorted_windows(start).skip(index).as_numpy_iterator())
-        chosen = record_positions - start
-    return [(files[int(file)], int(number)) for file, number in (names[i] for i in chosen)]
+            def read_numbers(file):
+                numbers = tf.data.Dataset.range(1, tf.gather(counts, file) + 1)
+                return numbers.map(lambda number: (file, number))
+
+            names = self._buffered(read_numbers, position).take(count).as_numpy_iterator()
+            return [(int(file), int(number)) for file, number in names]
+        return self._block_order().names(position, count)
+
+    def _buffered(self, read, position):
+        return buffered_order(len(self.files), self.examples, self.seed, read, position)
+
+    def _block_order(self):
+        return BlockOrder(self._counts(), self.seed)
+
+    def _counts(self):
+        return tuple(map(count_records, self.files))

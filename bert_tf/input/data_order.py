@@ -9,6 +9,11 @@ from typing import NamedTuple
 # The value of settings that older checkpoints do not hold.
 UNKNOWN = -1
 
+# The versions of the order of records: TensorFlow's shuffle buffer, in runs that began with older
+# versions of this project (`bert_tf.input.buffered_order`); and blocks, which can be entered
+# anywhere (`bert_tf.input.block_order`).
+BUFFERED, BLOCKS = range(2)
+
 
 class DataOrder(NamedTuple):
     """What decides the order of examples; a checkpoint holds it."""
@@ -20,13 +25,15 @@ class DataOrder(NamedTuple):
     examples: int  # how many there are
     boundaries: int = UNKNOWN  # the `number_of_boundaries` of the lengths that batches are cut to
     data: int = UNKNOWN  # a number that differs if the examples, or their order, do
+    # Kept as long as the run lasts; fine-tuning, whose order is another, has the first.
+    version: int = BUFFERED
 
     def examples_before(self, step):
         """How many examples the updates up to `step` have seen."""
         return self.position + (step - self.step) * self.batch_size
 
     def changes(self, *settings):
-        """The settings that differ, in words; `settings` are the fields from batch_size on."""
+        """The settings that differ, in words; `settings` are the fields from batch_size to data."""
         was, now = self, DataOrder(self.step, self.position, *settings)
         named = {
             "--train_batch_size": (was.batch_size, now.batch_size),
@@ -48,8 +55,10 @@ class DataOrder(NamedTuple):
     def continued(self, step, *settings):
         """The order of a run that resumes after `step`; the same one if no setting differs."""
         if self.changes(*settings):
-            return DataOrder(step, self.examples_before(step), *settings)
-        return DataOrder(self.step, self.position, *settings)
+            order = DataOrder(step, self.examples_before(step), *settings)
+        else:
+            order = DataOrder(self.step, self.position, *settings)
+        return order._replace(version=self.version)
 
 
 def number_of_boundaries(boundaries):
@@ -66,8 +75,10 @@ def _on_or_off(number):
     return None if number == UNKNOWN else "on" if number else "off"
 
 
-def continue_order(state, *settings):
+def continue_order(state, *settings, version=BUFFERED):
     """Sets the order of a restored `TrainingState`; `settings` as for `DataOrder.changes`.
+
+    A run that begins gets the order of this `version`; one that resumes keeps its own.
 
     If the settings are not those of the checkpoint, it warns, and a new order begins at the
     position that was reached.
@@ -75,7 +86,9 @@ def continue_order(state, *settings):
     Returns:
         The step and the position at which the order begins.
     """
-    before = state.order or DataOrder(0, 0, *settings)
+    before = state.order or DataOrder(0, 0, *settings)._replace(
+        version=BUFFERED if state.step else version
+    )
     state.order = before.continued(state.step, *settings)
     changes = before.changes(*settings)
     if changes:

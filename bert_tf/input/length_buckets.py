@@ -52,12 +52,12 @@ def record_lengths(records, record_format):
     return tf.reduce_sum(tf.io.parse_example(records, spec)[name], axis=1)
 
 
-def sort_windows(positioned_records, record_format, batch_size, boundaries, seed):
+def sort_windows(windows, record_format, batch_size, boundaries, seed):
     """Cuts records into batches, in windows sorted by boundary.
 
     Args:
-        positioned_records: a dataset of (record's position in the global order, serialized
-            record) that begins where a window does, and has no end.
+        windows: an endless dataset of (the records' positions in the global order [W * G],
+            serialized records [W * G]).
         record_format: the records' `RecordFormat`.
         batch_size: G.
         boundaries: the lengths that batches may have, ascending, the last one that of the records.
@@ -79,7 +79,6 @@ def sort_windows(positioned_records, record_format, batch_size, boundaries, seed
         buckets = tf.searchsorted(allowed, longest)
         return tf.gather(record_positions, batches), tf.gather(records, batches), buckets
 
-    windows = positioned_records.batch(WINDOW * batch_size, drop_remainder=True)
     return windows.map(group, num_parallel_calls=2, deterministic=True).unbatch()
 
 

@@ -4,17 +4,19 @@ A `BatchPlan` decides which records a global batch has. The batch is cut into eq
 for every replica, in the order of the workers. Every worker reads all records, because their order
 is shuffled, but parses only those of its replicas.
 
-Shapes: G examples of a global batch, B of a replica's, T tokens, P predictions, S sequences of a
-packed row.
+Shapes: G examples of a global batch, B of a replica's, N examples that are parsed at a time, T
+tokens, P predictions, S sequences of a packed row.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
+from bert_common.cores import available_cores
 from bert_tf.input.length_buckets import BUCKET
 from bert_tf.input.record_checks import add_derived_features, feature_limits
-from create_pretraining_data.instances.counter_based_random import derive_keys
-from create_pretraining_data.instances.dynamic_masking import mask_records
+from create_pretraining_data.instances.dynamic_masking import draw_masks
 from create_pretraining_data.records.encoding import encode_record
 from create_pretraining_data.records.reader import open_records, parsing_spec
 
@@ -35,24 +37,36 @@ MODEL_FEATURES = (
 
 # Held-out records without masks get the same masks each time, whatever the run's seed is.
 EVALUATION_SEED = 0
+# The fewest rows to parse and to mask at a time: several batches, where they are small. Masking 8
+# rows takes as long as masking 32, half as long as masking 128.
+ROWS_AT_A_TIME = 128
 
-_DTYPES = {"int": np.int32, "float": np.float32}
+_DTYPES = {"int": tf.int32, "float": tf.float32}
 
 
-def _replica_batches(positioned_records, record_format, config, batch_size, mask_seed, shard):
+class MaskDrawing(NamedTuple):
+    """How masks of records without masks are drawn."""
+
+    seed: int
+    processes: object = None  # `MaskProcesses`, or None for this process
+
+
+def _replica_batches(positioned_records, record_format, config, batch_size, drawing, shard):
     """Global batches -> the batches of one worker's replicas, one replica after another.
 
     Args:
         positioned_records: a dataset of tuples: record positions in the global order [G],
             serialized records [G], perhaps the batch's boundary. The last batch may be short.
+        drawing: a `MaskDrawing`.
     """
     shard = shard or tf.distribute.InputContext()  # one worker with one replica
     replica_size = shard.get_per_replica_batch_size(batch_size)
+    own_rows = batch_size // shard.num_input_pipelines
     table = record_format.features()
     # Fills up a short batch; it has no token and no weight.
     empty = {name: [0] * length for name, (length, _) in table.items()}
     filler = encode_record(empty, record_format)
-    parse = _parser(record_format, config, replica_size, mask_seed)
+    parse = _parser(record_format, config, drawing)
 
     def worker_part(record_positions, records, *bucket):
         """A global batch, perhaps the last one, which is short -> [replicas of the worker, B]."""
@@ -67,20 +81,33 @@ def _replica_batches(positioned_records, record_format, config, batch_size, mask
         return *part, *(tf.fill([tf.shape(part[0])[0]], number) for number in bucket)
 
     def read(record_positions, records, *bucket):
-        """[B] -> model features."""
-        features = parse(record_positions, records)
-        return {**features, BUCKET: bucket[0]} if bucket else features
+        """[batches, replicas, B] -> model features [batches * replicas, B, ...]."""
+        features = parse(tf.reshape(record_positions, [-1]), tf.reshape(records, [-1]))
+        features = {
+            name: tf.reshape(value, [-1, replica_size, *value.shape[1:]])
+            for name, value in features.items()
+        }
+        return {**features, BUCKET: tf.reshape(bucket[0], [-1])} if bucket else features
 
-    return (
+    processes = drawing.processes
+    dataset = (
         positioned_records.map(worker_part)
+        .batch(-(-ROWS_AT_A_TIME // own_rows))
+        # Each process has work, and one more batch is parsed for the first that has none.
+        .map(read, processes.count + 1 if processes else tf.data.AUTOTUNE, deterministic=True)
         .unbatch()
-        .map(read, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
         .prefetch(tf.data.AUTOTUNE)
     )
+    if processes:
+        # Threads of their own wait for the processes, not those of the training step.
+        options = tf.data.Options()
+        options.threading.private_threadpool_size = available_cores() + processes.count
+        dataset = dataset.with_options(options)
+    return dataset
 
 
-def _parser(record_format, config, batch_size, mask_seed):
-    """Returns a function: record_positions [B], serialized records [B] -> features [B, ...]."""
+def _parser(record_format, config, drawing):
+    """Returns a function: record_positions [N], serialized records [N] -> features [N, ...]."""
     spec = parsing_spec(record_format)
     if record_format.masking is None:
         spec = {name: spec[name] for name in MODEL_FEATURES if name in spec}
@@ -103,31 +130,27 @@ def _parser(record_format, config, batch_size, mask_seed):
         with tf.control_dependencies(checks):
             features = {name: tf.identity(value) for name, value in features.items()}
         if record_format.masking is not None:
-            features = _draw_masks(features, record_positions, record_format, batch_size, mask_seed)
+            features = _draw_masks(features, record_positions, record_format, drawing)
         if record_format.sentence_label and not record_format.packed_sequences:
             # 1, but 0 where there is no token: such a record fills up a batch.
             some_token = tf.reduce_any(features["input_mask"] > 0, axis=1)
-            features["next_sentence_weights"] = tf.cast(some_token, tf.float32)  # [B]
+            features["next_sentence_weights"] = tf.cast(some_token, tf.float32)  # [N]
         return features
 
     return parse
 
 
-def _draw_masks(stored, record_positions, record_format, batch_size, seed):
-    """Masks parsed records with the NumPy code that also creates static masks.
-
-    A mask depends on the seed and on the record's position in the global order: it differs from
-    epoch to epoch, but not with the number of devices.
-    """
+def _draw_masks(stored, record_positions, record_format, drawing):
+    """Masks parsed records [N, ...] with the NumPy code that also creates static masks."""
     table = record_format.with_masks().features()
     table = {name: table[name] for name in MODEL_FEATURES if name in table}
     names = sorted(stored)
-    run_key = derive_keys(np.uint64(seed), 0)
+    draw_here_or_there = drawing.processes.draw_masks if drawing.processes else draw_masks
 
+    @tf.autograph.experimental.do_not_convert
     def draw(record_positions, *values):
-        keys = derive_keys(run_key, record_positions)
-        features = mask_records(dict(zip(names, values, strict=True)), record_format, keys)
-        return [features[name].astype(_DTYPES[table[name][1]]) for name in table]
+        stored = dict(zip(names, values, strict=True))
+        return draw_here_or_there(stored, record_positions, record_format, drawing.seed, [*table])
 
     values = tf.numpy_function(
         draw,
@@ -135,7 +158,7 @@ def _draw_masks(stored, record_positions, record_format, batch_size, seed):
         [_DTYPES[k] for _, k in table.values()],
     )
     return {
-        name: tf.ensure_shape(value, [batch_size, length])
+        name: tf.ensure_shape(value, [None, length])
         for (name, (length, _)), value in zip(table.items(), values, strict=True)
     }
 
@@ -154,14 +177,10 @@ def training_dataset(plan, start_step=0, shard=None):
         divided by the number of replicas: for each global batch one element for every replica of
         this worker. With boundaries they also have `BUCKET`, the number of the batch's boundary.
     """
-    position, index = plan.locate_batch(start_step)
-    if plan.boundaries:
-        batches = plan.sorted_windows(position).skip(index)
-    else:
-        batches = plan.numbered_records(position).batch(plan.batch_size)
     batches = _replica_batches(
-        batches, plan.record_format, plan.model_config, plan.batch_size, plan.seed, shard
-    )
+        plan.batches(start_step), plan.record_format, plan.model_config, plan.batch_size,
+        MaskDrawing(plan.seed, plan.mask_processes), shard,
+    )  # fmt: skip
     # If the dataset could end, several workers would ask one another before every step whether it
     # has, and forget the size of a batch.
     endless = tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY)
@@ -182,8 +201,9 @@ def evaluation_dataset(files, record_format, config, batch_size, max_batches, sh
     Returns:
         A dataset like that of `training_dataset`, but finite.
     """
+    drawing = MaskDrawing(EVALUATION_SEED)
     batches = open_records(files).take(max_batches * batch_size).enumerate().batch(batch_size)
-    return _replica_batches(batches, record_format, config, batch_size, EVALUATION_SEED, shard)
+    return _replica_batches(batches, record_format, config, batch_size, drawing, shard)
 
 
 def distribute_training(strategy, plan, start_step=0):

@@ -4,6 +4,7 @@ import tensorflow as tf
 
 from bert_common.errors import InputError
 from bert_common.progress import with_progress
+from create_pretraining_data.records.metadata import sidecar_path
 from create_pretraining_data.records.reader import (
     Corruption,
     compression_of,
@@ -12,6 +13,7 @@ from create_pretraining_data.records.reader import (
     open_records,
     parsing_spec,
     read_format,
+    scan_records,
 )
 
 # Records of each file whose ids are checked before training; the rest are checked as they are
@@ -181,6 +183,12 @@ def explain_failure(files, record_format, config):
     if corruption is not None:
         return InputError(_describe(corruption))
     for path in files:
+        expected, found = count_records(path), scan_records(path)
+        if expected != found:
+            return InputError(
+                f"{sidecar_path(path)} must be unchanged. Received: {expected} records in {path}, "
+                f"which has {found}"
+            )
         try:
             _check_ids(path, open_records(path), record_format, config)
         except InputError as error:

@@ -2,8 +2,8 @@
 
 import dataclasses
 
-from bert_tf.input.batch_plan import BatchPlan, step_records
-from bert_tf.input.data_order import continue_order, number_of_boundaries, sizes_of
+from bert_tf.input.batch_plan import BatchPlan
+from bert_tf.input.data_order import BLOCKS, continue_order, number_of_boundaries, sizes_of
 from bert_tf.input.pipeline import distribute_training
 from bert_tf.input.record_checks import explain_failure
 
@@ -17,6 +17,8 @@ class TrainingRecords:
     examples: int
     model_config: object
     order_start: tuple = (0, 0)
+    order_version: int = BLOCKS
+    mask_processes: object = None
 
     def in_order(self, state, config):
         """As `TrainingData.in_order`."""
@@ -27,8 +29,10 @@ class TrainingRecords:
             self.examples,
             number_of_boundaries(config.bucket_boundaries),
             int(sizes_of(self.files), 16),
+            version=BLOCKS,
         )
-        return dataclasses.replace(self, order_start=order_start)
+        version = state.order.version
+        return dataclasses.replace(self, order_start=order_start, order_version=version)
 
     def batches(self, strategy, config, start_step):
         """The batches of a `TrainingConfig` from a step on, distributed to the replicas."""
@@ -36,10 +40,12 @@ class TrainingRecords:
 
     def names(self, config, step):
         """The names of the records in the batch that follows `step` batches."""
-        return [f"{file}:{number}" for file, number in step_records(self._plan(config), step)]
+        return [f"{file}:{number}" for file, number in self._plan(config).names(step)]
 
     def explain_failure(self):
-        """The InputError that names a damaged record, or None if all files are whole."""
+        """The InputError that names a damaged record; None if all files are whole."""
+        if self.mask_processes and self.mask_processes.failure:
+            return self.mask_processes.failure
         return explain_failure(self.files, self.record_format, self.model_config)
 
     def _plan(self, config):
@@ -52,4 +58,6 @@ class TrainingRecords:
             seed=config.seed,
             boundaries=config.bucket_boundaries,
             order_start=self.order_start,
+            order_version=self.order_version,
+            mask_processes=self.mask_processes,
         )

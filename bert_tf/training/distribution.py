@@ -27,11 +27,16 @@ from bert_tf.training.cluster import JOBS, read_cluster
 
 STRATEGIES = ("auto", "one_device", "mirrored", "multi_worker")
 
+# How gradients are added up over the devices: by NCCL, or without it (a ring of gRPC connections
+# between workers, copies within a machine). "auto" is NCCL for GPUs; TensorFlow's own choice
+# between workers would be the ring, with GPUs too.
+ALL_REDUCES = ("auto", "nccl", "ring")
+
 # The most characters of a setting's value that an error shows.
 SHOWN_CHARACTERS = 60
 
 
-def make_strategy(name="auto", num_gpus=None):
+def make_strategy(name="auto", num_gpus=None, all_reduce="auto"):
     """The strategy that trains on the devices.
 
     GPUs that are not used are hidden from TensorFlow, which would take their memory. For that,
@@ -45,6 +50,7 @@ def make_strategy(name="auto", num_gpus=None):
             TF_CONFIG names; "auto": the first of multi_worker (more than one worker), mirrored
             (more than one GPU) and one_device that applies.
         num_gpus: how many GPUs to use (of each worker), the first ones; None for all.
+        all_reduce: one of `ALL_REDUCES`.
 
     Returns:
         A `tf.distribute.Strategy`.
@@ -85,17 +91,23 @@ def make_strategy(name="auto", num_gpus=None):
                 f"--num_gpus={num_gpus}"
             )
         count = min(count, 1)
+    if all_reduce == "nccl" and not count:
+        raise InputError("--all_reduce=nccl must be used with GPUs. Received: 0 GPUs")
     if count < len(gpus):
         tf.config.set_visible_devices(gpus[:count], "GPU")
+    nccl = bool(count) and all_reduce != "ring"
     if name == "multi_worker":
-        return _multi_worker(cluster)
-    return _mirrored(count) if name == "mirrored" else tf.distribute.get_strategy()
+        return _multi_worker(cluster, nccl)
+    return _mirrored(count, nccl) if name == "mirrored" else tf.distribute.get_strategy()
 
 
-def _mirrored(count):
+def _mirrored(count, nccl):
     """The first `count` GPUs; if there are none, all logical CPUs."""
     if count:
-        return tf.distribute.MirroredStrategy([f"GPU:{i}" for i in range(count)])
+        reduction = tf.distribute.NcclAllReduce if nccl else tf.distribute.HierarchicalCopyAllReduce
+        return tf.distribute.MirroredStrategy(
+            [f"GPU:{i}" for i in range(count)], cross_device_ops=reduction()
+        )
     cpus = tf.config.list_logical_devices("CPU")
     # Plain copies and sums: no collective operation, which several strategies in one process
     # would disturb, and not ReductionToOneDevice, which never returns from within a tf.while_loop.
@@ -105,12 +117,16 @@ def _mirrored(count):
     )
 
 
-def _multi_worker(cluster):
+def _multi_worker(cluster, nccl):
+    implementations = tf.distribute.experimental.CommunicationImplementation
+    options = tf.distribute.experimental.CommunicationOptions(
+        implementation=implementations.NCCL if nccl else implementations.RING
+    )
     try:
         # Ctrl-C must end the process: TensorFlow does not return to Python while it waits for
         # workers, so Python's own handler would never run.
         with replace_interrupt_handler(signal.SIG_DFL, instead_of=signal.default_int_handler):
-            return tf.distribute.MultiWorkerMirroredStrategy()
+            return tf.distribute.MultiWorkerMirroredStrategy(communication_options=options)
     except tf.errors.OpError as error:  # above all: "Could not start gRPC server"
         raise InputError(
             "a worker must be able to listen on its port in TF_CONFIG, which must be free, and "
@@ -172,7 +188,7 @@ def check_agreement(strategy, settings):
         return
     mine = {name: str(value) for name, value in settings.items()}
     # With its index: TensorFlow sorts the workers by name, the tenth before the second.
-    texts = _gather_texts(strategy, json.dumps([worker_index(strategy), mine]))
+    texts = gather_texts(strategy, json.dumps([worker_index(strategy), mine]))
     workers = [given for _, given in sorted(map(json.loads, texts), key=lambda pair: pair[0])]
     names = sorted(set().union(*workers))
     differences = [name for name in names if len({given.get(name) for given in workers}) > 1]
@@ -202,8 +218,7 @@ def raise_together(strategy, refusal_reason):
         strategy: a `tf.distribute.Strategy`.
         refusal_reason: why this worker must not train, or None.
     """
-    several = worker_count(strategy) > 1
-    texts = _gather_texts(strategy, refusal_reason or "") if several else [refusal_reason]
+    texts = gather_texts(strategy, refusal_reason or "")
     if any(texts):
         raise InputError("; ".join(filter(None, texts)))
 
@@ -214,8 +229,10 @@ def barrier(strategy):
         _gather(strategy, [0])
 
 
-def _gather_texts(strategy, text):
-    """The text of every worker, in no particular order."""
+def gather_texts(strategy, text):
+    """The text of every worker, in no particular order; all workers must call it."""
+    if worker_count(strategy) == 1:
+        return [text]
     data = text.encode()
     lengths = _gather(strategy, [len(data)])[:, 0]  # [W]
     if not max(lengths):  # gathering empty arrays ends the process

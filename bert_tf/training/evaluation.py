@@ -1,5 +1,6 @@
 """Evaluates a pre-training model on held-out records."""
 
+import functools
 import os
 
 import keras
@@ -14,8 +15,8 @@ from bert_tf.summaries.reporter import NO_ILLUSTRATIONS, Illustrations
 from bert_tf.summaries.scalars import SMALLEST_WEIGHT
 from bert_tf.training.distribution import is_chief
 from bert_tf.training.interruptions.out_of_memory import explain_out_of_memory
-from bert_tf.training.step import all_reduce, graph, local_values
-from bert_tf.training.xla import Compiled
+from bert_tf.training.replicas import all_reduce, feature_specs, graph, local_values, zeros
+from bert_tf.training.xla import NOTHING, compiled_by_all
 from create_pretraining_data.records.reader import count_records
 
 RESULTS_FILE = "eval_results.txt"
@@ -30,31 +31,44 @@ class EvaluationStep:
     Args:
         model: a `PretrainingModel`, or another with an `objective`, made in the strategy's scope.
         strategy: a `tf.distribute.Strategy`.
-        xla: "auto", "on" or "off": whether XLA compiles the forward pass.
+        compilation: what XLA compiles, a `Compilation`.
     """
 
-    def __init__(self, model, strategy, xla="off"):
+    def __init__(self, model, strategy, compilation=NOTHING):
         self.model = model
         self.strategy = strategy
         self.weights = model.trainable_variables
-        self.run = Compiled(self._make, xla, model.compute_dtype, "the evaluation")
+        self.forward = graph(self._forward, jit_compile=compilation.whole)
+        self.run = graph(self._run)
 
     def __call__(self, batch):
         """Returns the sums of the model's objective over the global batch."""
         return self.run(batch)
 
-    def _make(self, compilation):
-        forward = graph(self._forward, jit_compile=compilation.whole)
+    def compile(self, spec, rows):
+        """Has XLA compile the forward pass on every device of this worker.
 
+        Args:
+            spec: the `element_spec` of the batches.
+            rows: of a replica's part of a batch.
+
+        Raises:
+            tf.errors.OpError: XLA cannot compile it, or memory ran out.
+        """
+        specs = feature_specs(self.strategy, spec)
+
+        def replica_step():
+            self.forward([v.value for v in self.weights], zeros(specs, rows))
+
+        graph(lambda: self.strategy.run(replica_step))()
+
+    def _run(self, batch):
         def replica_step(batch):
             context = tf.distribute.get_replica_context()
-            return all_reduce(context, forward([v.value for v in self.weights], batch))
+            return all_reduce(context, self.forward([v.value for v in self.weights], batch))
 
-        def run(batch):
-            sums = self.strategy.run(replica_step, args=(batch,))
-            return {name: local_values(self.strategy, value)[0] for name, value in sums.items()}
-
-        return graph(run)
+        sums = self.strategy.run(replica_step, args=(batch,))
+        return {name: local_values(self.strategy, value)[0] for name, value in sums.items()}
 
     def _forward(self, weights, batch):
         state = [*zip(self.weights, weights, strict=True)]
@@ -75,7 +89,7 @@ class RecordsEvaluator:
             or for a model that predicts no masked words.
 
     Raises:
-        InputError: a truncated file.
+        InputError: a truncated file, or out of memory.
     """
 
     def __init__(
@@ -96,16 +110,20 @@ class RecordsEvaluator:
         self.record_format = record_format
         self.tokenizer = tokenizer
         self.batch_size = batch_size
-        self.step = EvaluationStep(model, strategy, xla=xla)
         self.batches = distribute_evaluation(
             strategy, files, record_format, model.config, batch_size, max_batches
         )
+        rows = -(-batch_size // strategy.num_replicas_in_sync)
+        with self._explain_out_of_memory():
+            self.step = compiled_by_all(
+                functools.partial(EvaluationStep, model, strategy),
+                lambda step: step.compile(self.batches.element_spec, rows),
+                xla,
+                model.compute_dtype,
+                strategy,
+                "the evaluation",
+            )
         self.records = min(sum(map(count_records, files)), batch_size * max_batches)
-
-    @property
-    def compiled(self):
-        """Whether a batch has been evaluated, so that XLA need not compile the model again."""
-        return self.step.run.function is not None
 
     @property
     def best_by(self):
@@ -125,12 +143,12 @@ class RecordsEvaluator:
         Raises:
             InputError: a damaged record, or out of memory.
         """
-        sums, received = [], {"--eval_batch_size": self.batch_size}
+        sums = []
         shown, batches = is_chief(self.strategy), -(-self.records // self.batch_size)
         try:
             with (
                 progress("evaluating", batches, "batches", shown=shown) as bar,
-                explain_out_of_memory(["a lower --eval_batch_size"], received),
+                self._explain_out_of_memory(),
             ):
                 for batch in self.batches:
                     sums.append(self.step(batch))
@@ -149,6 +167,10 @@ class RecordsEvaluator:
         records = first_records(self.files, self.record_format, self.model.config, SHOWN_SENTENCES)
         guesses = guesses_as_markdown(self.model, self.tokenizer, records)
         return Illustrations({"guesses": guesses}, {})
+
+    def _explain_out_of_memory(self):
+        given = {"--eval_batch_size": self.batch_size}
+        return explain_out_of_memory(["a lower --eval_batch_size"], given)
 
     def _results(self, total):
         objective, results = self.model.objective, {}

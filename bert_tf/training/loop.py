@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
+from bert_common.background import Background
 from bert_tf.checkpoint_files import BEST_FOLDER
 from bert_tf.summaries.profile import Profile
 from bert_tf.summaries.reporter import NO_ILLUSTRATIONS, Reporter
@@ -18,9 +19,9 @@ from bert_tf.training.interruptions.lost_folder import recreate_output_dir
 from bert_tf.training.interruptions.nonfinite_steps import SkippedSteps
 from bert_tf.training.interruptions.out_of_memory import explain_out_of_memory
 from bert_tf.training.interruptions.signals import StopRequest
-from bert_tf.training.state import BestCheckpoint, TrainingState, save
+from bert_tf.training.state import BestCheckpoint, TrainingState, start_saving
 from bert_tf.training.step import StepConfig, TrainingStep
-from bert_tf.training.xla import Compiled
+from bert_tf.training.xla import compiled_by_all
 
 # A signal waits for the loop under way, which should take no longer than this.
 LOOP_SECONDS = 10.0
@@ -83,6 +84,7 @@ def train(
         StopRequest() as stop,
         explain_out_of_memory(*memory_advice(config), config.output_dir),
         explain_damaged_record(data),
+        Background() as background,
         Profile(config.output_dir, *(config.profile_steps if chief else (0, 0))) as profile,
         Reporter(
             config.output_dir,
@@ -114,6 +116,7 @@ def train(
             write_model_files=write_model_files,
             skipped_steps=SkippedSteps(state, data, config, chief),
             best=best,
+            background=background,
         )
         training.make_up_evaluation()
         stop.nothing_to_save = True  # until XLA has compiled the step, which takes minutes
@@ -136,6 +139,7 @@ class _Training:
     write_model_files: Callable | None
     skipped_steps: SkippedSteps
     best: BestCheckpoint | None
+    background: Background  # writes checkpoints
     evaluation_compiled: bool = False  # whether the first evaluation is over
 
     def run(self, run_steps, profile, alone):
@@ -186,11 +190,13 @@ class _Training:
         if self.state.step > self.state.evaluated and self.evaluation_is_due():
             self.evaluate()
             self.save()
+            self.background.wait()  # from here on a signal ends the process at once
 
     def evaluate(self):
         """Evaluates; saves before the first time, so that no signal waits for XLA to compile."""
         if not self.evaluation_compiled and not self.stop.nothing_to_save:
             self.save()
+            self.background.wait()
             self.stop.nothing_to_save = True
         results = self.evaluator.run()
         illustrations = self.evaluator.illustrations() if self.chief else NO_ILLUSTRATIONS
@@ -202,14 +208,17 @@ class _Training:
 
     def save(self):
         """Writes the curves' next point and a checkpoint."""
+        self.restore_folder()
         self.reporter.flush(self.state.step)
-        if self.chief:
-            save(self.state, self.config)
+        if self.chief:  # training continues while the copy is written
+            self.background.start(start_saving(self.state, self.config))
         self.reporter.restart_clock()
 
     def restore_folder(self):
         """Recreates the output directory, with new curves, if it was removed."""
         if self.folder is not None and self.reporter.is_lost():
+            with contextlib.suppress(OSError):  # a checkpoint being written is lost with the folder
+                self.background.wait()
             recreate_output_dir(self.folder, self.write_model_files, self.state, self.config)
             self.reporter.begin_again()
             self.reporter.texts(self.texts, self.state.step)
@@ -236,19 +245,24 @@ def _make_steps(state, strategy, data, config):
 
     The first step runs in the same loop as all others: TensorFlow optimizes a single step
     differently, so a resumed run would differ in its last bits.
-
-    A step that fails to compile has updated nothing, but has consumed its batch, so each attempt
-    has a new iterator.
     """
 
     def make(compilation):
-        step = TrainingStep(
+        return TrainingStep(
             state.model, state.optimizer, strategy, config, compilation, state.loss_scale
         )
-        batches = iter(data.batches(strategy, config, state.step))
-        return functools.partial(step.loop, batches)
 
-    return Compiled(make, config.xla, state.model.compute_dtype, "the step")
+    batches = data.batches(strategy, config, state.step)
+    rows = config.train_batch_size // strategy.num_replicas_in_sync
+    step = compiled_by_all(
+        make,
+        lambda step: step.compile(batches.element_spec, rows),
+        config.xla,
+        state.model.compute_dtype,
+        strategy,
+        "the step",
+    )
+    return functools.partial(step.loop, iter(batches))
 
 
 def weight_norm_function(model):

@@ -1,6 +1,7 @@
 """Holds the training state: restores it from a checkpoint, saves the next one."""
 
 import dataclasses
+import functools
 import math
 import os
 import warnings
@@ -12,7 +13,8 @@ from bert_tf.checkpoint import (
     load_google_checkpoint,
     load_training_state,
     save_google_checkpoint,
-    save_training_state,
+    training_arrays,
+    write_arrays,
 )
 from bert_tf.checkpoint_files import (
     checkpoint_path,
@@ -44,7 +46,7 @@ class TrainingState:
     order: DataOrder | None = None
 
     def counters(self):
-        """The `counters` of `save_training_state`."""
+        """The `counters` of `training_arrays`."""
         counters = {"skipped_steps": self.skipped, "evaluated_step": self.evaluated}
         if self.order is not None:
             counters["data_order"] = np.array(self.order, np.int64)
@@ -115,11 +117,20 @@ def restore(state, strategy, output_dir, init_checkpoint=None, allow_missing=(),
 
 def save(state, config):
     """Writes a checkpoint of a `TrainingState`, then removes those that `config` does not keep."""
+    start_saving(state, config)()
+
+
+def start_saving(state, config):
+    """Copies a `TrainingState`; returns the function that writes the copy as `save` does."""
+    arrays = training_arrays(state.model, state.optimizer, state.step, state.counters())
+    return functools.partial(_write, arrays, state.step, config)
+
+
+def _write(arrays, current, config):
     os.makedirs(config.output_dir, exist_ok=True)
-    path = checkpoint_path(config.output_dir, state.step)
-    save_training_state(path, state.model, state.optimizer, state.step, state.counters())
+    write_arrays(checkpoint_path(config.output_dir, current), arrays)
     for step in list_checkpoints(config.output_dir):
-        if step > state.step:  # could not be read: the run has resumed from an earlier one
+        if step > current:  # could not be read: the run has resumed from an earlier one
             set_aside(checkpoint_path(config.output_dir, step))
     keep_newest(
         config.output_dir, config.keep_checkpoint_max, every=config.keep_checkpoint_every_steps

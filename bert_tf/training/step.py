@@ -3,14 +3,13 @@
     loop                    some steps without returning to Python between them
       _distributed_step     a global batch: chooses the compiled length
         _bucketed_step      cuts the batch to that length, runs every replica
-          _replica_step     a replica's part: reduces sums and gradients, clips them
+          _replica_step     a replica's part: reduces sums and gradients
             _accumulate     forward and backward over its microbatches -> _microbatch, one of them
-            _update         changes the weights on every device, by _apply_gradients
+            Update          loss, norm and the new weights, in update.py
 
-`_accumulate` is one XLA computation on every replica: plain tensors in, plain tensors out, no
-variable captured. Sums, not means, leave it; they are added up over the replicas, then the gradient
-is clipped by the norm of the whole, then the weights are updated, by a second XLA computation that
-reads and writes each of them once. A step whose loss or gradient is not finite changes no weight.
+`_accumulate` and `Update` are one XLA computation each on every device: the host starts these two
+and the reductions between them, and waits for none. `_accumulate` takes plain tensors and returns
+plain tensors, no variable captured; sums, not means, leave it, and are added up over the replicas.
 """
 
 import dataclasses
@@ -19,15 +18,20 @@ import functools
 import keras
 import tensorflow as tf
 
+from bert_tf.dropout import random_bits
 from bert_tf.input.length_buckets import BUCKET, cut
 from bert_tf.layers import call_block
 from bert_tf.objective import total_loss
-from bert_tf.optimization import clip_factor
 from bert_tf.training.recompute import recompute_block
-
-# Without AutoGraph, which would rewrite the model's Python for seconds at every start: there is no
-# control flow here for it to convert.
-graph = functools.partial(tf.function, autograph=False)
+from bert_tf.training.replicas import (
+    all_reduce,
+    feature_specs,
+    graph,
+    local_tensors,
+    local_values,
+    zeros,
+)
+from bert_tf.training.update import Update
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,6 +44,8 @@ class StepConfig:
     # Microbatches that a replica's part of the batch is computed in, one after the other; their
     # gradients are added up before the one update.
     gradient_accumulation_steps: int = 1
+    # The type in which gradients are added up over the devices: that of the weights, or "bfloat16".
+    all_reduce_precision: str = "float32"
     recompute: str = "none"  # or "block", to keep only the input of each block
     # The lengths that batches with a `BUCKET` are cut to, ascending, the last one that of the
     # examples; the step is compiled for each of them. Empty: no batch is cut.
@@ -68,10 +74,12 @@ class TrainingStep:
         self.loss_scale = loss_scale
         self.weights = model.trainable_variables
         self.dtype = self.weights[0].dtype
+        bfloat16 = config.all_reduce_precision == "bfloat16" and strategy.num_replicas_in_sync > 1
+        self.reduced_dtype = "bfloat16" if bfloat16 else self.dtype
         # Those of the dropout layers' seed generators: the models have no others.
         self.seed_states = model.non_trainable_variables
         self.forward_backward = graph(self._accumulate, jit_compile=compilation.whole)
-        self.apply_gradients = graph(self._apply_gradients, jit_compile=compilation.update)
+        self.update = Update(self.weights, optimizer, loss_scale, compilation.update)
         self.run = graph(self._distributed_step)
         self.run_loop = graph(self._loop)
 
@@ -115,7 +123,7 @@ class TrainingStep:
             start = tf.timestamp()
             with tf.control_dependencies([start]):
                 batch = next(batches)
-            with tf.control_dependencies(_local_tensors(self.strategy, batch)):
+            with tf.control_dependencies(local_tensors(self.strategy, batch)):
                 waited = tf.timestamp() - start
             metrics = self._distributed_step(batch, worker_metrics)
             return i + 1, table.write(i, self._row({**metrics, "input_seconds": waited}))
@@ -153,65 +161,94 @@ class TrainingStep:
 
     def _replica_step(self, batch, worker_metrics):
         context = tf.distribute.get_replica_context()
-        step = self.optimizer.iterations.value
         objective = self.model.objective
         weights = objective.weight_sums(batch)
+        mask = tf.cast(batch["input_mask"], self.dtype)  # sums of integers would leave the GPU
         counts = {
             **weights,
-            "tokens": tf.cast(tf.reduce_sum(batch["input_mask"]), self.dtype),
-            "positions": tf.cast(tf.size(batch["input_mask"]), self.dtype),
+            "tokens": tf.reduce_sum(mask),
+            "positions": tf.cast(tf.size(mask), self.dtype),
         }
         # On the replica's device, which the reduction asks for; a mean is a sum of shares.
         replicas = context.num_replicas_in_sync
         counts |= {name: tf.identity(value) / replicas for name, value in worker_metrics.items()}
         counts = all_reduce(context, counts)
         denominators = objective.denominators({name: counts.pop(name) for name in weights})
+        sums, used, gradients = self._local_gradients(context, batch, denominators)
+        sums, gradients = all_reduce(context, (sums, gradients))
+        metrics = self.update(context, used, True, (sums, denominators, gradients))
+        return {**sums, **counts, **metrics}
+
+    def _local_gradients(self, context, batch, denominators):
+        """The loss sums of this replica's part of the batch, and of its gradient.
+
+        Returns:
+            A dict of scalars; the indices in `self.weights` of those that have a gradient (one that
+            the loss does not depend on has none, and is neither updated nor decayed); their
+            gradients.
+        """
         scale = tf.constant(1.0, self.dtype)
         if self.loss_scale is not None:
             scale = tf.convert_to_tensor(self.loss_scale.scale)
         sums, gradients = self.forward_backward(
             [v.value for v in self.weights],
-            self._seeds(step, context.replica_id_in_sync_group),
+            tf.convert_to_tensor(self.optimizer.iterations.value),
+            tf.convert_to_tensor(context.replica_id_in_sync_group, tf.int32),
             batch,
             denominators,
             scale,
         )
-        # A weight that the loss does not depend on has no gradient: neither update nor decay.
-        used = [i for i, gradient in enumerate(gradients) if gradient is not None]
-        sums, gradients = all_reduce(context, (sums, [gradients[i] for i in used]))
-        loss = total_loss(sums, denominators)
-        norm = tf.linalg.global_norm(gradients) / scale
-        # After the reduction, so that all replicas decide alike.
-        finite = tf.math.is_finite(loss) & tf.math.is_finite(norm)
-        rate = tf.convert_to_tensor(self.optimizer.learning_rate)
-        update = functools.partial(self._update, used)
-        context.merge_call(update, args=(gradients, rate, clip_factor(norm) / scale, finite))
-        metrics = {
-            **sums,
-            **counts,
-            "loss": loss,
-            "gradient_norm": norm,
-            "learning_rate": rate,
-            "skipped": 1.0 - tf.cast(finite, self.dtype),
-        }
-        return metrics if self.loss_scale is None else {**metrics, "loss_scale": scale}
+        used = tuple(i for i, gradient in enumerate(gradients) if gradient is not None)
+        return sums, used, [gradients[i] for i in used]
 
-    def _accumulate(self, weights, seeds, batch, denominators, scale):
-        """The loss sums of this replica's part of the batch, and its part of the gradient.
+    def compile(self, spec, rows):
+        """Has XLA compile all of a step on every device of this worker, and changes nothing.
+
+        It runs a step of zeros without its reductions, which would wait for the other workers, and
+        without its assignments: for each length, the longest first.
+
+        Args:
+            spec: the `element_spec` of the batches.
+            rows: of a replica's part of a batch.
+
+        Raises:
+            tf.errors.OpError: XLA cannot compile it, or memory ran out.
+        """
+        specs = feature_specs(self.strategy, spec)
+        lengths = self.config.bucket_boundaries if specs.pop(BUCKET, None) else (None,)
+        for length in reversed(lengths):
+            graph(functools.partial(self._try_step, specs, rows, length))()
+
+    def _try_step(self, specs, rows, length):
+        def replica():
+            batch = zeros(specs, rows)
+            weights = self.model.objective.weight_sums(batch)
+            denominators = {name: tf.ones_like(value) for name, value in weights.items()}
+            context = tf.distribute.get_replica_context()
+            sums, used, gradients = self._local_gradients(context, cut(batch, length), denominators)
+            self.update(context, used, False, (sums, denominators, gradients))
+
+        self.strategy.run(replica)
+
+    def _accumulate(self, weights, step, replica, batch, denominators, scale):
+        """The loss sums of this replica's part of the batch, and of the gradient.
 
         Args:
             weights: a tensor for each variable of `self.weights`.
-            seeds: [microbatches, dropout layers, 2] uint32.
+            step: how many updates were made before, int64.
+            replica: which replica this is, int32.
             batch: this replica's features.
             denominators: what `Objective.denominators` returns for the global batch.
             scale: what the loss, and with it the gradient, is multiplied by.
 
         Returns:
-            A dict of scalars, and a list of dense tensors, None for a weight without a gradient.
+            A dict of scalars, and a list of dense tensors in `reduced_dtype`, None for a weight
+            without a gradient.
         """
-        count = self.config.gradient_accumulation_steps
+        count, seeds = self.config.gradient_accumulation_steps, self._seeds(step, replica)
         if count == 1:
-            return self._microbatch(weights, seeds[0], batch, denominators, scale)
+            sums, gradients = self._microbatch(weights, seeds[0], batch, denominators, scale)
+            return sums, self._as_reduced(gradients)
         split = {k: tf.reshape(v, [count, -1, *v.shape[1:]]) for k, v in batch.items()}
         losses = self.model.objective.losses
         zero = tf.zeros([], self.dtype)
@@ -230,7 +267,10 @@ class TrainingStep:
             lambda i, *_: i < count, add_microbatch, (0, sums, gradients), maximum_iterations=count
         )
         pairs = zip(gradients, has_gradient, strict=True)
-        return sums, [gradient if used else None for gradient, used in pairs]
+        return sums, self._as_reduced([g if used else None for g, used in pairs])
+
+    def _as_reduced(self, gradients):
+        return [None if g is None else tf.cast(g, self.reduced_dtype) for g in gradients]
 
     def _microbatch(self, weights, seeds, batch, denominators, scale):
         """The loss sums of some examples, and their part of the gradient.
@@ -258,81 +298,8 @@ class TrainingStep:
         Returns:
             [microbatches, dropout layers, 2] uint32, a function of (seed, step, replica).
         """
-        seed = tf.constant([self.config.seed, 0], tf.int32)
+        seed = tf.constant([self.config.seed, 0], tf.uint32)
         for number in (step, replica):
-            seed = tf.random.experimental.stateless_fold_in(seed, tf.cast(number, tf.int32))
-        shape = [self.config.gradient_accumulation_steps, len(self.seed_states), 2]
-        return tf.random.stateless_uniform(shape, seed, minval=None, maxval=None, dtype=tf.uint32)
-
-    def _update(self, used, strategy, gradients, rate, factor, finite):
-        """Updates the weights on every device; in the cross-replica context.
-
-        Not `optimizer.apply`: it would add the gradients up over the replicas once more.
-
-        Args:
-            used: the indices in `self.weights` of those that have a gradient.
-            gradients, rate, factor, finite: what `_replica_step` computed, equal on all replicas.
-        """
-        finite = local_values(strategy, finite)[0]  # one tensor, not one per replica
-
-        def update():
-            variables = [self.weights[i] for i in used]
-            decayed = tuple(self.optimizer.is_decayed(v) for v in variables)
-            # For each slot the list of its variables, in the order of the weights.
-            rows = [self.optimizer.slot_variables(v) for v in variables]
-            by_slot = [[row[i].value for row in rows] for i in range(len(self.optimizer.slots))]
-            values = ([v.value for v in variables], by_slot, gradients, rate, factor)
-            for device_values in _by_device(strategy, values):
-                with tf.device(device_values[0][0].device):
-                    self.apply_gradients(*device_values, decayed=decayed)
-            return tf.constant(True)
-
-        done = tf.cond(finite, update, lambda: tf.constant(False))
-        # Only then: a step that XLA cannot compile must not count, as it is run again.
-        with tf.control_dependencies([done]):
-            # A skipped step counts: its batch and its learning rate are used up.
-            self.optimizer.iterations.assign_add(1)
-            if self.loss_scale is not None:
-                self.loss_scale.update(finite)
-
-    def _apply_gradients(self, weights, slots, gradients, rate, factor, decayed):
-        """Updates the variables of one device; each is read and written once.
-
-        Args:
-            weights: variables, W of them.
-            slots: for each of the optimizer's slots a list of W variables.
-            gradients: W tensors.
-            rate: the learning rate.
-            factor: what the gradients are multiplied by.
-            decayed: for each weight, whether it is decayed.
-        """
-        for i, weight in enumerate(weights):
-            old_slots = tuple(of_weights[i] for of_weights in slots)
-            new_weight, new_slots = self.optimizer.updated(
-                weight, old_slots, gradients[i] * factor, rate, decayed[i]
-            )
-            weight.assign(new_weight)
-            for slot, new_slot in zip(old_slots, new_slots, strict=True):
-                slot.assign(new_slot)
-
-
-def all_reduce(context, values):
-    """Adds up a structure of tensors over all replicas."""
-    return context.all_reduce(tf.distribute.ReduceOp.SUM, values)
-
-
-def local_values(strategy, value):
-    """The values of this worker's replicas in a distributed value, as a tuple."""
-    return strategy.experimental_local_results(value)
-
-
-def _by_device(strategy, values):
-    """Lists of distributed values, nested or not -> the same of each of this worker's devices."""
-    local = [local_values(strategy, value) for value in tf.nest.flatten(values)]
-    for flat in zip(*local, strict=True):
-        yield tf.nest.pack_sequence_as(values, list(flat))
-
-
-def _local_tensors(strategy, batch):
-    """All tensors of a distributed batch that are on this worker."""
-    return [tensor for value in batch.values() for tensor in local_values(strategy, value)]
+            seed = random_bits(tf.cast(number, tf.int32), 2, seed)
+        count, layers = self.config.gradient_accumulation_steps, len(self.seed_states)
+        return tf.reshape(random_bits(tf.range(count * layers), 2, seed), [count, layers, 2])

@@ -1,15 +1,22 @@
 """Chooses which parts of a step XLA compiles; TensorFlow computes the others itself."""
 
 import os
+import re
+import tempfile
 import warnings
 from typing import NamedTuple
 
 import tensorflow as tf
 
 from bert_common.errors import InputError
+from bert_common.import_tensorflow import add_flags
+from bert_tf.training.distribution import gather_texts
 
-# Extends auto-clustering to CPUs, and excludes matrix products from it.
-CLUSTERING_FLAGS = "--tf_xla_cpu_global_jit --tf_xla_ops_to_cluster=FUSIBLE"
+# XLA's caches: of whole compiled programs, and of what was tried out for each kernel on a GPU.
+CACHE_FLAGS = {
+    "TF_XLA_FLAGS": "--tf_xla_persistent_cache_directory",
+    "XLA_FLAGS": "--xla_gpu_per_fusion_autotune_cache_dir",
+}
 
 
 class Compilation(NamedTuple):
@@ -45,15 +52,84 @@ def choose_compilation(xla, precision):
 def enable_auto_clustering():
     """Has XLA compile the operations between matrix products in every graph of this process.
 
-    It has no effect after the first operation: TensorFlow reads these flags once.
+    On a CPU it takes the flags that `import_tensorflow` sets.
     """
-    given = os.environ.get("TF_XLA_FLAGS", "")
-    os.environ["TF_XLA_FLAGS"] = f"{CLUSTERING_FLAGS} {given}".strip()  # the user's flags win
     tf.config.optimizer.set_jit("autoclustering")
+
+
+def keep_compiled(folder, gpus=()):
+    """Has XLA keep what it compiles in a folder, and use what it finds there.
+
+    Call it before TensorFlow first lists its devices, when it reads the flags. XLA leaves it to the
+    user to keep its versions apart, and refuses to run a program that it finds there if another
+    kind of GPU compiled it: each version of TensorFlow has a subfolder for each kind of GPU.
+
+    Args:
+        folder: the folder.
+        gpus: the names of this machine's GPUs.
+
+    Raises:
+        InputError: the folder cannot be written to; XLA could compile nothing then.
+    """
+    kinds = [re.sub(r"[^A-Za-z0-9.]+", "-", name) for name in sorted(set(gpus))]
+    name = "-".join(["tensorflow", tf.__version__, *kinds])
+    folder = os.path.abspath(os.path.join(folder, name))
+    try:
+        os.makedirs(folder, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        raise InputError(
+            f"--compilation_cache_dir must be a folder that can be written to. Received: {error}"
+        ) from None
+    # Otherwise the value would end at a space.
+    quoted = '"' + folder.replace("\\", r"\\").replace('"', r"\"") + '"'
+    for variable, flag in CACHE_FLAGS.items():
+        add_flags(variable, f"{flag}={quoted}")
+
+
+def compiled_by_all(make, compile, xla, precision, strategy, what):
+    """What all replicas of all workers run: compiled by XLA if all of them can do that.
+
+    All workers must call it.
+
+    Args:
+        make: a function of a `Compilation`.
+        compile: a function of what `make` returned that has XLA compile it on every device of this
+            worker, without changing anything and without any communication.
+        xla: "auto", "on" or "off".
+        precision: what the model computes in.
+        strategy: a `tf.distribute.Strategy`.
+        what: what it is called in messages.
+
+    Returns:
+        What `make` returned.
+
+    Raises:
+        InputError: XLA cannot compile it on some worker, and `xla` is "on".
+        tf.errors.OpError: an error that is not XLA's; other workers notice that this one is lost.
+    """
+    compilation = choose_compilation(xla, precision)
+    made = make(compilation)
+    if compilation == NOTHING:
+        return made
+    try:
+        compile(made)
+        problem = ""
+    except tf.errors.OpError as error:
+        if not is_about_xla(error):
+            raise
+        problem = first_line_about_xla(error)
+    problems = [text for text in gather_texts(strategy, problem) if text]
+    if not problems:
+        return made
+    _refuse_or_warn(xla, what, problems[0])
+    return make(NOTHING)
 
 
 class Compiled:
     """A function that XLA compiles; under "auto" it runs without XLA if that fails.
+
+    For functions without communication: each worker decides for itself.
 
     Args:
         make: a function of a `Compilation` that returns the function. A call that XLA cannot
@@ -83,31 +159,55 @@ class Compiled:
         function = self.make(choose_compilation(self.xla, self.precision))
         try:
             result = function(*arguments)
-        except _NOT_ABOUT_XLA:
-            raise
         except tf.errors.OpError as error:
-            if self.xla == "off":
+            if self.xla == "off" or not is_about_xla(error):
                 raise
-            self._explain(error)
+            _refuse_or_warn(self.xla, self.what, first_line_about_xla(error))
             function = self.make(NOTHING)
             result = function(*arguments)
         self.function = function
         return result
 
-    def _explain(self, error):
-        lines = error.message.splitlines()
-        reason = next((line for line in lines if "XLA" in line), lines[0])[:200]
-        if self.xla == "on":
-            raise InputError(
-                f"--xla=on requires that XLA can compile {self.what} (--xla=auto falls back to "
-                f"running without XLA). Received: {reason}"
-            ) from None
-        warnings.warn(
-            f"XLA cannot compile {self.what} here, so it runs without: {reason}", stacklevel=3
-        )
 
-
-# Out of memory, or a worker is lost.
-_NOT_ABOUT_XLA = (
+# Memory ran out, or a worker is lost.
+_OTHER_ERRORS = (
     tf.errors.ResourceExhaustedError, tf.errors.UnavailableError, tf.errors.AbortedError,
 )  # fmt: skip
+
+# What an error of a GPU's driver or of the communication between GPUs says of itself; without XLA
+# it would come again.
+_OTHER_TEXTS = ("CUDA_ERROR", "cudaError", "NCCL", "ncclSystemError", "Collective ops is aborted")
+
+# But these mean code that XLA compiled and this GPU cannot run.
+_CODE_TEXTS = (
+    "CUDA_ERROR_INVALID_PTX", "CUDA_ERROR_UNSUPPORTED_PTX_VERSION", "CUDA_ERROR_NO_BINARY_FOR_GPU",
+)  # fmt: skip
+
+
+def is_about_xla(error):
+    """Whether an error of a compiled function may go away without XLA.
+
+    Args:
+        error: a `tf.errors.OpError`.
+    """
+    if isinstance(error, _OTHER_ERRORS):
+        return False
+    if any(text in error.message for text in _CODE_TEXTS):
+        return True
+    return not any(text in error.message for text in _OTHER_TEXTS)
+
+
+def first_line_about_xla(error):
+    """The line of an error's message that names XLA, or else its first one."""
+    lines = error.message.splitlines() or [""]
+    # Never empty: an empty text stands for no problem.
+    return next((line for line in lines if "XLA" in line), lines[0])[:200] or type(error).__name__
+
+
+def _refuse_or_warn(xla, what, reason):
+    if xla == "on":
+        raise InputError(
+            f"--xla=on requires that XLA can compile {what} (--xla=auto falls back to running "
+            f"without XLA). Received: {reason}"
+        )
+    warnings.warn(f"XLA cannot compile {what} here, so it runs without: {reason}", stacklevel=4)

@@ -18,9 +18,12 @@ def _bits(keys, counters):
     """64 random bits, uint64, for each key and counter, the two broadcast together."""
     steps = np.asarray(counters).astype(np.uint64) + np.uint64(1)
     bits = np.asarray(keys, np.uint64) + steps * _STEP
-    bits = (bits ^ (bits >> np.uint64(30))) * _FACTORS[0]
-    bits = (bits ^ (bits >> np.uint64(27))) * _FACTORS[1]
-    return bits ^ (bits >> np.uint64(31))
+    bits ^= bits >> np.uint64(30)  # in place, without arrays for each result
+    bits *= _FACTORS[0]
+    bits ^= bits >> np.uint64(27)
+    bits *= _FACTORS[1]
+    bits ^= bits >> np.uint64(31)
+    return bits
 
 
 def derive_keys(keys, numbers):

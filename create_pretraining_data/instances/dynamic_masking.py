@@ -11,6 +11,8 @@ from create_pretraining_data.instances.masking import mask_sequences
 from create_pretraining_data.instances.packing import Layout
 from create_pretraining_data.instances.sequences import Sequences
 
+_DTYPES = {"int": np.int32, "float": np.float32}
+
 
 def make_dynamic_features(sequences, layout, record_format, pad_id=0):
     """Creates the features of records that are to be masked when they are read.
@@ -57,6 +59,28 @@ def mask_records(stored, record_format, keys):
     return {**features, "input_ids": ids}
 
 
+def draw_masks(stored, record_positions, record_format, seed, names):
+    """Masks records by their positions in the order of training.
+
+    A mask depends on the seed and on the position alone: it differs from epoch to epoch, but not
+    with the number of devices or of processes.
+
+    Args:
+        stored: as for `mask_records`.
+        record_positions: int64 [R].
+        record_format: the `RecordFormat` of the records.
+        seed: a non-negative integer.
+        names: the features to return.
+
+    Returns:
+        A list of arrays [R, values of the feature], int32 or float32.
+    """
+    keys = derive_keys(derive_keys(np.uint64(seed), 0), record_positions)  # [R]
+    features = mask_records(stored, record_format, keys)
+    kinds = record_format.with_masks().features()
+    return [features[name].astype(_DTYPES[kinds[name][1]], copy=False) for name in names]
+
+
 def _read_sequences(stored, record_format):
     """The inverse of `make_dynamic_features`: returns `Sequences` and their `Layout`."""
     num_rows = len(stored["input_ids"])
@@ -70,11 +94,11 @@ def _read_sequences(stored, record_format):
     starts = (np.cumsum(total, axis=1) - total)[rows, slots]  # [N]
     position = np.arange(record_format.max_seq_length)
     inside = position < (first + second)[:, None]  # [N, T]
-    source = np.where(inside, starts[:, None] + position, 0)
-    ids, word_starts = (
-        np.where(inside, stored[name][rows[:, None], source], 0)
-        for name in ("input_ids", "word_starts")
-    )
+    values = [stored[name] for name in ("input_ids", "word_starts")]  # [R, T]
+    if record_format.packed_sequences:
+        source = np.where(inside, starts[:, None] + position, 0)
+        values = [value[rows[:, None], source] for value in values]  # [N, T]
+    ids, word_starts = (np.where(inside, value, 0) for value in values)
     labels = np.zeros(len(rows), np.int64)
     if record_format.sentence_label:
         labels = stored["next_sentence_labels"][rows, slots]

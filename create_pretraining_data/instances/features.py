@@ -51,6 +51,8 @@ def make_features(sequences, masked, layout, record_format, pad_id=0):
 def by_piece(values, sequences, layout, record_format, empty=0):
     """Arranges values of pieces, broadcast to [N, T], by position, int32 [R, T]."""
     in_sequences = np.arange(sequences.ids.shape[1]) < sequences.lengths[:, None]  # [N, T]
+    if not record_format.packed_sequences:  # a sequence is a record
+        return np.where(in_sequences, values, empty).astype(np.int32)
     table = np.full((layout.num_rows, record_format.max_seq_length), empty, np.int32)  # [R, T]
     filled = np.bincount(layout.rows, sequences.lengths, layout.num_rows)  # [R]
     # Rows are filled from the left, in the order of the sequences.

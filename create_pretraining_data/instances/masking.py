@@ -131,8 +131,9 @@ def choose_ngrams(units, counts, taken, rules, keys):
             within = step < length
             taken[rows_now[within], first[within] + step] = True
         left[rows_now] -= size[fits]
-        chosen.append(np.stack([rows_now, first, length], axis=1))
-    return np.concatenate(chosen) if chosen else np.zeros((0, 3), np.int64)
+        chosen.append((rows_now, first, length))
+    columns = [np.concatenate(column) for column in zip(*chosen, strict=True)]
+    return np.stack(columns, axis=1) if columns else np.zeros((0, 3), np.int64)
 
 
 def draw_lengths(rules, keys, turn):
@@ -145,10 +146,11 @@ def draw_lengths(rules, keys, turn):
 def positions_of_units(units, flags, shape):
     """Expands flags of units [B, U] to the positions that belong to them, bool [B, T]."""
     rows, columns = np.nonzero(flags)
-    # +1 where a unit begins, -1 after it: the running sum is 1 inside a unit.
+    # +1 where a unit begins, -1 after it: the running sum is 1 inside a unit. No two begin, or end,
+    # at the same place.
     steps = np.zeros((shape[0], shape[1] + 1), np.int8)
-    np.add.at(steps, (rows, units.starts[rows, columns]), 1)
-    np.add.at(steps, (rows, units.ends[rows, columns]), -1)
+    steps[rows, units.starts[rows, columns]] += 1
+    steps[rows, units.ends[rows, columns]] -= 1
     return np.cumsum(steps[:, :-1], axis=1, dtype=np.int8) > 0
 
 

@@ -153,6 +153,17 @@ def read_sidecar(record_file):
     return description
 
 
+def described_records(record_file):
+    """The number of records in a file, as its description says; None if it does not."""
+    _, description = _find(record_file)
+    key = _name_and_size(os.path.realpath(record_file))
+    for shard in description["shards"] if description else ():
+        if (shard["file"], shard["size"]) == key:
+            count = shard.get("records")
+            return count if type(count) is int and count > 0 else None
+    return None
+
+
 # The numbers that may be 0; all others are at least 1.
 _FROM_ZERO = ("packed_sequences", "mask_id")
 
@@ -186,13 +197,17 @@ def _find(record_file):
         try:
             description = _load(path, os.stat(path).st_mtime_ns)
             # It does not apply to records that have been replaced since.
-            key = os.path.basename(record_file), os.path.getsize(record_file)
+            key = _name_and_size(record_file)
             known = any((shard["file"], shard["size"]) == key for shard in description["shards"])
             if known and description["kind"] == KIND:
                 return path, description
         except (OSError, ValueError, KeyError, TypeError):
             continue
     return None, None
+
+
+def _name_and_size(path):
+    return os.path.basename(path), os.path.getsize(path)
 
 
 def _described_by(path, excluded):

@@ -1,5 +1,6 @@
 """Reads pre-training records with TensorFlow."""
 
+import functools
 import gzip
 import json
 import os
@@ -10,7 +11,7 @@ import tensorflow as tf
 from google.protobuf.message import DecodeError
 
 from bert_common.errors import InputError
-from create_pretraining_data.records.metadata import read_sidecar, sidecar_path
+from create_pretraining_data.records.metadata import described_records, read_sidecar, sidecar_path
 from create_pretraining_data.records.record_format import MaskingRules, RecordFormat
 from create_pretraining_data.records.tfrecord import FRAME
 
@@ -183,6 +184,23 @@ def _plain_size(path):
 
 
 def count_records(path):
+    """The number of records in a file: from its description, otherwise by counting them.
+
+    Raises:
+        InputError: the file ends inside a record; the message names the file.
+    """
+    described = described_records(path)
+    if described is not None:  # it applies to files of this size alone
+        return described
+    return _scan_once(path, os.path.getsize(path), os.stat(path).st_mtime_ns)
+
+
+@functools.lru_cache(maxsize=4096)  # the files of a run, each counted once
+def _scan_once(path, size, modified):
+    return scan_records(path)
+
+
+def scan_records(path):
     """Counts the records of a file by their lengths, which also shows whether it is complete.
 
     About a million records a second, as the contents are skipped; a compressed file is inflated.

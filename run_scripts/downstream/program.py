@@ -1,5 +1,6 @@
 """Runs the program of a downstream task up to the import of TensorFlow."""
 
+import functools
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -7,11 +8,12 @@ import numpy as np
 
 from bert_common.errors import InputError
 from bert_common.folders import make_writable
-from bert_common.import_tensorflow import import_tensorflow
 from bert_tf.training.cluster import shorten_lost_worker_errors
 from bert_tf.training.interruptions.output_folder import training_folders
 from run_scripts.downstream.job import make_job
+from run_scripts.flags.devices import start_tensorflow
 from run_scripts.flags.finetune import measured_splits, output_dirs, split_to_predict
+from run_scripts.flags.training import compilation_cache
 
 # The share of the training examples that is held out to choose the best checkpoint by, where a
 # task has no dev split.
@@ -42,7 +44,7 @@ def finetune(given, program):
     with training_folders(trained, job.cluster) as (folders, refusal_reason):
         splits = read_splits(job, program.read_split)
         shorten_lost_worker_errors(job.cluster)
-        import_tensorflow()
+        start_tensorflow(flags, functools.partial(compilation_cache, flags))
         from run_scripts.downstream.training import run
 
         task = program.make_task(flags, job.dataset, job.config, job.tokenizer)

@@ -180,7 +180,13 @@ class FineTuning:
             state,
             examples,
             training_config,
-            Workload(config, len(examples.lengths), boundaries[-1], rows=self.task.rows),
+            Workload(
+                config,
+                len(examples.lengths),
+                boundaries[-1],
+                rows=self.task.rows,
+                attention=flags.attention,
+            ),
             evaluator,
             texts={
                 "configuration": as_markdown_table(dataclasses.asdict(config).items()),

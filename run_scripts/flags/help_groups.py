@@ -14,7 +14,7 @@ GROUPS = {
     "Data": (
         "benchmark", "task_name", "data_dir", "train_file", "predict_file", "input_file",
         "input_format", "split_sentences", "strict_utf8", "output_file", "output_dir",
-        "compression", "compare", "text", "task_type", "text_column", "second_column",
+        "compression", "corpus_gb", "compare", "text", "task_type", "text_column", "second_column",
         "label_column", "id_column", "labels", "metrics", "high_only", "middle_only", "vocab_size",
         "analyser", "num_unused", "user_symbols", "character_coverage", "most_megabytes",
         "objective", "max_seq_length", "max_query_length", "max_qa_length", "doc_stride",
@@ -24,7 +24,8 @@ GROUPS = {
         "train_feature_file", "predict_feature_file",
     ),
     "Training": (
-        "do_train", "train_batch_size", "num_train_steps", "num_train_epochs", "train_step",
+        "do_train", "train_batch_size", "num_train_steps", "num_train_epochs", "num_passes",
+        "train_step",
         "num_warmup_steps", "warmup_proportion", "warmup_step", "start_warmup_step", "optimizer",
         "learning_rate", "poly_power", "num_seeds", "save_checkpoints_steps",
         "keep_checkpoint_max", "keep_checkpoint_every_steps", "save_summary_steps",
@@ -37,9 +38,11 @@ GROUPS = {
         "threshold_to_export",
     ),
     "Devices and memory": (
-        "distribution_strategy", "num_gpus", "precision", "xla", "recompute",
-        "gradient_accumulation_steps", "steps_per_loop", "batch_size", "num_workers",
-        "num_threads", "num_tasks", "task_index", "engine", "spark_master",
+        "device", "ignore_compute_capability", "distribution_strategy", "num_gpus", "all_reduce",
+        "all_reduce_precision", "precision", "xla", "compilation_cache_dir", "recompute",
+        "attention", "gradient_accumulation_steps", "steps_per_loop", "batch_size", "num_workers",
+        "mask_processes", "num_threads", "num_tasks", "task_index", "engine", "spark_master",
+        "gpus", "gpu", "utilisation", "cores",
     ),
     GENERAL: ("random_seed",),
 }  # fmt: skip
@@ -80,6 +83,7 @@ EXAMPLES = {
     "RaceFlags": "--data_dir=data/RACE --output_dir=output/race "
     "--albert_config_file=albert_base/albert_config.json --spm_model_file=albert_base/30k.model "
     "--init_checkpoint=albert_base/model.ckpt-best",
+    "CorpusPlanFlags": "--corpus_gb=1,10,100 --model=bert_base --gpus=8",
     "PlanFlags": "--benchmark=glue --model=uncased_L-12_H-768_A-12 --data_dir=data/glue "
     "--output_dir=output/glue",
     "TableFlags": "--benchmark=glue --output_dir=output/glue",

@@ -9,7 +9,12 @@ from bert_common.folders import read_bytes
 from bert_tf.checkpoint_files import latest_checkpoint
 from create_pretraining_data.records.metadata import read_sidecar, sidecar_path, tokenizer_beside
 from run_scripts.flags.declaration import PerModel, flag
-from run_scripts.flags.limits import HIGHEST_RATE, LARGEST_BATCH, LONGEST_SEQUENCE
+from run_scripts.flags.limits import (
+    HIGHEST_RATE,
+    LARGEST_BATCH,
+    LONGEST_SEQUENCE,
+    MOST_PROCESSES,
+)
 from run_scripts.flags.tokenizer import TokenizerFlags, open_tokenizer
 from run_scripts.flags.training import (
     OPTIMIZER_NAMES,
@@ -113,6 +118,14 @@ class PretrainFlags(TrainingFlags):
         None,
         "Shorter lengths that batches may be cut to, separated by commas, for example 128,256: "
         "batches are made of examples of about equal length. Not for packed records.",
+    )
+    mask_processes: int = flag(
+        None,
+        "Processes that draw the masks of records made with --masking=dynamic, which are the same "
+        "with any number. 0: the training process alone. Without it: one for each GPU of this "
+        "machine, if there are as many cores besides the first; none on a CPU.",
+        least=0,
+        most=MOST_PROCESSES,
     )
     export_dir: str = flag(
         None, "After training, also write weights (no moments), configuration and tokenizer here."

@@ -9,12 +9,16 @@ from bert_common.errors import InputError
 from bert_tf.checkpoint_files import exists
 from bert_tf.config import BertConfig
 from run_scripts.flags.declaration import flag
+from run_scripts.flags.devices import DeviceFlags
 from run_scripts.flags.help_groups import TPU_FLAGS
 from run_scripts.flags.limits import LARGEST_BATCH, MAX_SEED, MOST_DEVICES
 from run_scripts.model_folder import CONFIG_NAMES, find_checkpoint
 
 # The keys of `bert_tf.optimization.OPTIMIZERS`, which is not imported before flags are checked.
 OPTIMIZER_NAMES = ("adamw", "lamb")
+
+# The keys of `bert_tf.blockwise_attention.ATTENTION_FUNCTIONS`, likewise.
+ATTENTION_NAMES = ("auto", "full", "blockwise")
 
 CONFIGS = {"bert": BertConfig, "albert": AlbertConfig}
 
@@ -35,7 +39,7 @@ class ModelFlags:
 
 
 @dataclasses.dataclass(frozen=True)
-class TrainingFlags(ModelFlags):
+class TrainingFlags(DeviceFlags, ModelFlags):
     """Devices, checkpoints, curves: what does not depend on the task."""
 
     output_dir: str = flag(
@@ -70,6 +74,12 @@ class TrainingFlags(ModelFlags):
     num_gpus: int = flag(
         None, "How many GPUs (of each worker). Without it: all.", least=1, most=MOST_DEVICES
     )
+    all_reduce: str = flag(
+        "auto",
+        "How gradients are added up over the devices. auto: by NCCL between GPUs. ring: without "
+        "NCCL, by gRPC connections between workers, by copies within a machine.",
+        choices=("auto", "nccl", "ring"),
+    )
     gradient_accumulation_steps: int = flag(
         1,
         "Microbatches that a device splits its share of a batch into, to need less memory.",
@@ -81,10 +91,17 @@ class TrainingFlags(ModelFlags):
         "The most updates without returning to Python. Without it: 10 on GPUs, 1 on a CPU.",
         least=1,
     )
-    precision: str = flag(
+    all_reduce_precision: str = flag(
         "float32",
+        "The type in which gradients are added up over the devices. bfloat16 halves what is sent, "
+        "for GPUs that are connected by PCIe or Ethernet, and rounds the sums.",
+        choices=("float32", "bfloat16"),
+    )
+    precision: str = flag(
+        None,
         "The type of matrix products; weights, moments, norms and losses are always float32. "
-        "auto: bfloat16 where the hardware supports it. float16 has not been tried on a GPU.",
+        "auto: bfloat16 where the hardware supports it. float16 has not been tried on a GPU. "
+        "Without it: float32.",
         choices=("float32", "bfloat16", "float16", "auto"),
     )
     recompute: str = flag(
@@ -93,11 +110,24 @@ class TrainingFlags(ModelFlags):
         "far less memory, for a second forward pass.",
         choices=("none", "block"),
     )
+    attention: str = flag(
+        "auto",
+        "blockwise: compute attention for one block of queries at a time, forward and backward, so "
+        "that its memory grows with the length and not with its square. auto: for rows of "
+        "1,024 tokens and more.",
+        choices=ATTENTION_NAMES,
+    )
     xla: str = flag(
         "auto",
         "Whether XLA compiles the training step. auto: yes, unless it cannot, or fine-tuning is "
         "too short to benefit; with bfloat16 on a CPU only operations between matrix products.",
         choices=("auto", "on", "off"),
+    )
+    compilation_cache_dir: str = flag(
+        None,
+        "Where XLA keeps what it compiled, for a faster next start; none: nowhere. Without it: "
+        "compilation_cache in --output_dir on GPUs, nowhere on a CPU, whose compiled code need not "
+        "run on another one.",
     )
     iterations_per_loop: int = flag(None, "For TPUs; has no effect here.", least=0)
     use_tpu: bool = flag(False, "Accepted while off: this program trains on GPUs and CPUs.")
@@ -172,6 +202,19 @@ def choose_model_type(values):
 def read_config(values, model_type):
     """The model's configuration, from the file that the flags name."""
     return CONFIGS[model_type].from_json_file(getattr(values, f"{model_type}_config_file"))
+
+
+def compilation_cache(values, gpus):
+    """The folder where XLA keeps what it compiled, or None.
+
+    Args:
+        values: the flags.
+        gpus: whether there are GPUs.
+    """
+    if values.xla == "off" or values.compilation_cache_dir == "none":
+        return None
+    default = os.path.join(values.output_dir, "compilation_cache") if gpus else None
+    return values.compilation_cache_dir or default
 
 
 def read_profile_steps(values):

@@ -4,8 +4,8 @@ import dataclasses
 import sys
 
 from bert_common.errors import InputError
-from bert_common.import_tensorflow import import_tensorflow
 from run_scripts.flags.declaration import flag
+from run_scripts.flags.devices import DeviceFlags, start_tensorflow
 from run_scripts.flags.limits import LARGEST_VOCABULARY
 from run_scripts.flags.parser import run_program
 from run_scripts.flags.tokenizer import (
@@ -31,7 +31,7 @@ UNUSED = ("bert/pooler/", "cls/seq_relationship/")
 
 
 @dataclasses.dataclass(frozen=True)
-class FillMasksFlags(TokenizerFlags):
+class FillMasksFlags(TokenizerFlags, DeviceFlags):
     """Fills every [MASK] of a text with the model's best guesses; a [MASK] is one piece.
 
     For example --text='어제 친구를 [MASK] 밥을 먹었다.' or, for a particle,
@@ -78,7 +78,7 @@ def fill_masks(values):
             )
     warn_of_untrained_positions(checkpoint, max(map(len, sequences)), "the longest sentence")
 
-    import_tensorflow()
+    start_tensorflow(values)
     from albert_tf import AlbertModel
     from bert_tf import BertModel, PretrainingModel, load_google_checkpoint
     from bert_tf.summaries.mask_predictions import best_guesses

@@ -26,7 +26,7 @@ def made_text(seed, documents):
 @pytest.mark.slow
 def test_a_whole_run(tmp_path, monkeypatch, capsys):
     pytest.importorskip("tokenizers", reason="the package tokenizers is not installed")
-    import usual_vocabulary
+    from vocabulary_models import usual_vocabulary
 
     texts = {"text": made_text(1, 30), "held_out": made_text(2, 6)}
     lines = [f"{i}\t{made_text(i, 1)[:20].strip()}\t{i % 2}" for i in range(40)]

@@ -266,9 +266,19 @@ def test_memory_of_a_step_in_a_separate_process(monkeypatch, capsys, config_file
         "--precision=float32", "--recompute=block", "--steps=1", "--xla=off",
     )  # fmt: skip
     (row,) = table(out)
-    assert row[:5] == ["16", "float32", "block", "off", "2"]
-    assert 0.1 < float(row[5]) < 10
-    assert float(row[6]) > 0
+    assert row[:6] == ["16", "float32", "block", "off", "auto", "2"]
+    assert 0.1 < float(row[6]) < 10
+    assert float(row[7]) > 0
+
+
+def test_kinds_of_attention_are_compared(scripted, monkeypatch, capsys):
+    monkeypatch.setattr(memory, "Contender", scripted)
+    arguments = ("--length=16,32", "--tokens=64", "--precision=float32", "--xla=off")
+    out = call_main(memory, monkeypatch, capsys, *arguments, "--attention=full,blockwise")
+    assert [[*row[4:7], *row[8:]] for row in table(out)] == [
+        [kind, batch, "5", "1", "1"] for batch in "42" for kind in ("full", "blockwise")
+    ]
+    assert not scripted.alive
 
 
 def scripted_memory(monkeypatch, memory_of):
@@ -287,10 +297,10 @@ def test_search_finds_the_largest_batch(monkeypatch, capsys):
     asked = scripted_memory(monkeypatch, lambda batch: 2.0 + 0.25 * batch)
     arguments = ("--search", "--limit-gib=12", "--length=128", "--precision=float32")
     (row,) = table(call_main(memory, monkeypatch, capsys, *arguments))
-    assert row[4:] == ["2.00 +0.2500 * batch", "0.000", "40", "not run", "not run", "32"]
+    assert row[5:] == ["2.00 +0.2500 * batch", "0.000", "40", "not run", "not run", "32"]
     assert asked == [4, 8, 16]
     (row,) = table(call_main(memory, monkeypatch, capsys, *arguments, "--verify"))
-    assert row[6:9] == ["40", "12", "0.5"]
+    assert row[7:10] == ["40", "12", "0.5"]
 
 
 def test_verification_corrects_the_fit(monkeypatch, capsys):
@@ -299,8 +309,8 @@ def test_verification_corrects_the_fit(monkeypatch, capsys):
     arguments = ("--search", "--limit-gib=12", "--length=128", "--precision=float32", "--verify")
     (row,) = table(call_main(memory, monkeypatch, capsys, *arguments))
     assert asked[3] > 40
-    assert 35 <= int(row[6]) <= 40 and int(row[6]) in asked
-    assert float(row[5]) > 0.1, "the residual shows it"
+    assert 35 <= int(row[7]) <= 40 and int(row[7]) in asked
+    assert float(row[6]) > 0.1, "the residual shows it"
 
 
 def test_no_memory_is_no_fit(monkeypatch, capsys):
@@ -310,14 +320,14 @@ def test_no_memory_is_no_fit(monkeypatch, capsys):
     arguments = ("--search", "--limit-gib=12", "--length=128", "--precision=float32", "--verify")
     (row,) = table(call_main(memory, monkeypatch, capsys, *arguments))
     assert max(asked) == 40
-    assert 16 < int(row[6]) < 30, "another batch was tried"
+    assert 16 < int(row[7]) < 30, "another batch was tried"
 
 
 def test_memory_that_does_not_grow_tells_nothing(monkeypatch, capsys):
     scripted_memory(monkeypatch, lambda batch: 2.0 - 0.001 * batch)
     arguments = ("--search", "--length=128", "--precision=float32", "--verify")
     (row,) = table(call_main(memory, monkeypatch, capsys, *arguments))
-    assert row[6:9] == ["unknown", "not run", "not run"]
+    assert row[7:10] == ["unknown", "not run", "not run"]
 
 
 @pytest.mark.slow

@@ -11,8 +11,17 @@ from record_files import make_files
 from task_data import single_rows, write_splits
 from tiny_models import make_examples, training_config
 
-from bert_tf.input.batch_plan import BatchPlan, step_records
-from bert_tf.input.data_order import UNKNOWN, DataOrder, number_of_boundaries, sizes_of
+from bert_tf.input import training_records
+from bert_tf.input.batch_plan import BatchPlan
+from bert_tf.input.data_order import (
+    BLOCKS,
+    BUFFERED,
+    UNKNOWN,
+    DataOrder,
+    continue_order,
+    number_of_boundaries,
+    sizes_of,
+)
 from bert_tf.input.length_buckets import WINDOW
 from bert_tf.training.state import TrainingState
 from create_pretraining_data.records.reader import read_format
@@ -45,10 +54,10 @@ def test_the_same_settings_keep_the_order():
 def test_other_settings_begin_after_what_was_seen(settings, said):
     before = DataOrder(0, 0, *SETTINGS)
     order = before.continued(10, *settings)
-    assert order == (10, 80, *settings) and before.changes(*settings) == [said]
+    assert order == (10, 80, *settings, BUFFERED) and before.changes(*settings) == [said]
     # And once more, in the middle of that part.
     again = order.continued(13, 16, 3, 40, 1, 5)
-    assert again == (13, 80 + 3 * settings[0], 16, 3, 40, 1, 5)
+    assert again == (13, 80 + 3 * settings[0], 16, 3, 40, 1, 5, BUFFERED)
     assert again.examples_before(14) == again.position + 16
 
 
@@ -63,9 +72,24 @@ def test_other_lengths_begin_another_order():
 def test_an_older_checkpoint_says_less():
     """The order continues where it was, and the missing values are known from then on."""
     order = DataOrder(3, 24, 8, 1, 40)
-    assert order[5:] == (UNKNOWN, UNKNOWN)
-    assert order.continued(10, *SETTINGS) == (3, 24, *SETTINGS)
-    assert order.continued(10, 8, 2, 40, 1, 5) == (10, 80, 8, 2, 40, 1, 5)
+    assert order[5:] == (UNKNOWN, UNKNOWN, BUFFERED)
+    assert order.continued(10, *SETTINGS) == (3, 24, *SETTINGS, BUFFERED)
+    assert order.continued(10, 8, 2, 40, 1, 5) == (10, 80, 8, 2, 40, 1, 5, BUFFERED)
+
+
+def test_a_run_keeps_the_version_of_its_order():
+    """A new run has the newest; one from before there were versions the old one, for good."""
+    state = types.SimpleNamespace(order=None, step=0)
+    continue_order(state, *SETTINGS, version=BLOCKS)
+    assert state.order == (0, 0, *SETTINGS, BLOCKS)
+    state.step = 5
+    with pytest.warns(UserWarning, match="--random_seed was 1 and is 2"):
+        continue_order(state, 8, 2, 40, 0, 77, version=BUFFERED)
+    assert state.order == (5, 40, 8, 2, 40, 0, 77, BLOCKS)
+    for older in (None, DataOrder(0, 0, 8, 1, 40), DataOrder(0, 0, *SETTINGS)):
+        state = types.SimpleNamespace(order=older, step=5)
+        continue_order(state, *SETTINGS, version=BLOCKS)
+        assert state.order == (0, 0, *SETTINGS, BUFFERED)
 
 
 def test_the_lengths_of_batches_are_noticed(tmp_path):
@@ -73,7 +97,7 @@ def test_the_lengths_of_batches_are_noticed(tmp_path):
     files = make_files(tmp_path, (47, 60, 43), change=different_lengths)
     plan = BatchPlan(files, read_format(files[0]), None, 150, batch_size=4, seed=1)
     plans = [replace(plan, boundaries=lengths) for lengths in ((6, 16), (4, 9, 16), ())]
-    found = [[step_records(plan, step) for step in range(2)] for plan in plans]
+    found = [[plan.names(step) for step in range(2)] for plan in plans]
     assert found[0] != found[1] != found[2]
     examples = make_examples(150)
     start = UNSORTED_WINDOWS * WINDOW  # the first sorted window
@@ -109,6 +133,7 @@ def assert_continues_bit_equal(job, keep, steps, monkeypatch, **flags):
     whole = job.folder / "whole"
     with monkeypatch.context() as patch:
         patch.setattr(TrainingState, "counters", older_counters(keep))
+        patch.setattr(training_records, "BLOCKS", BUFFERED)  # the order they had
         flags |= {steps: 6, "save_checkpoints_steps": 3}
         assert job.run(**flags, output_dir=whole) == 0
     job.output.mkdir()
@@ -120,7 +145,7 @@ def assert_continues_bit_equal(job, keep, steps, monkeypatch, **flags):
     assert job.run(**flags) == 0
     one, two = arrays(whole, 6), arrays(job.output, 6)
     assert one.pop("data_order", np.zeros(0)).shape == (keep,)
-    assert two.pop("data_order").shape == (7,) and set(one) == set(two)
+    assert two.pop("data_order").tolist()[7:] == [BUFFERED] and set(one) == set(two)
     for name, value in one.items():
         assert value.tobytes() == two[name].tobytes(), name
 

@@ -18,7 +18,7 @@ from tiny_models import make_step, split_batch, strategy_of, tiny_model, trainin
 from training_checks import CASES, assert_same_training
 
 from bert_common.errors import InputError
-from bert_tf.input.batch_plan import BatchPlan, step_records
+from bert_tf.input.batch_plan import BatchPlan
 from bert_tf.input.length_buckets import BUCKET, WINDOW
 from bert_tf.input.pipeline import training_dataset
 from run_scripts.flags.parser import parse
@@ -116,7 +116,7 @@ def test_workers_share_the_global_batch(tmp_path, count, replicas):
 def test_the_records_of_a_step_are_known(tmp_path, step, start):
     files = files_of_all_lengths(tmp_path)
     first = dict(zip(files, np.cumsum((0, *COUNTS)), strict=False))
-    found = step_records(plan_of(files, start=start), step)
+    found = plan_of(files, start=start).names(step)
     numbers = [int(first[path] + number - 1) % 60 for path, number in found]
     assert [numbers] == ids(take(dataset(files, start_step=step, start=start), 1))
 

@@ -16,7 +16,7 @@ from record_files import (
 )
 from tiny_models import tiny_model, two_devices
 
-from bert_tf.input.batch_plan import BatchPlan, step_records
+from bert_tf.input.batch_plan import BatchPlan
 from bert_tf.input.pipeline import (
     distribute_evaluation,
     distribute_training,
@@ -122,10 +122,10 @@ def test_a_strategy_hands_every_device_its_part(tmp_path):
 def test_the_records_of_a_step_are_known(tmp_path, step, start):
     files = make_files(tmp_path, COUNTS)
     first = dict(zip(files, np.cumsum((0, *COUNTS)), strict=False))
-    found = step_records(plan_of(files, order_start=start), step)
+    found = plan_of(files, order_start=start).names(step)
     ids = [first[path] + number - 1 for path, number in found]
     assert [ids] == first_ids(training(files, start_step=step, order_start=start), 1)
-    assert {path for path, _ in step_records(plan_of(files, 40), 0)} == set(files)
+    assert {path for path, _ in plan_of(files, 40).names(0)} == set(files)
 
 
 def test_an_order_that_begins_later(tmp_path):

@@ -21,7 +21,7 @@ from sequences import LENGTH, PLACES, Syllables, stored_sequences, syllable_docu
 from tiny_models import tiny_model
 
 from bert_common.errors import InputError
-from bert_tf.input.batch_plan import BatchPlan, step_records
+from bert_tf.input.batch_plan import BatchPlan
 from bert_tf.input.pipeline import evaluation_dataset, training_dataset
 from bert_tf.input.record_checks import check_records
 from bert_tf.training.evaluation import first_records
@@ -147,7 +147,7 @@ def test_the_rules_hold(tmp_path):
 
 def test_a_step_of_unmasked_records_is_known(tmp_path):
     files = make_files(tmp_path, COUNTS, DYNAMIC)
-    found = step_records(plan_of(files, DYNAMIC), 3)
+    found = plan_of(files, DYNAMIC).names(3)
     first = dict(zip(files, np.cumsum((0, *COUNTS)), strict=False))
     batch = next(iter(dataset(files, DYNAMIC, start_step=3)))
     ids = batch["input_ids"][:, 0].numpy().tolist()

@@ -11,7 +11,17 @@ import pytest
 import tensorflow as tf
 from golden import GOLDEN, arrays, pretraining_model
 from paths import TEST_DATA
-from tiny_models import ONE_LAYER, make_optimizer, random_batch, step_of, tensors, tiny_model
+from tiny_models import (
+    ONE_LAYER,
+    make_optimizer,
+    make_step,
+    random_batch,
+    split_batch,
+    step_of,
+    strategy_of,
+    tensors,
+    tiny_model,
+)
 
 from albert_tf import AlbertConfig, AlbertModel
 from bert_common.errors import InputError
@@ -20,7 +30,7 @@ from bert_tf.checkpoint import (
     google_variables,
     load_training_state,
     save_google_checkpoint,
-    save_training_state,
+    training_arrays,
     write_arrays,
 )
 from bert_tf.checkpoint_files import (
@@ -178,7 +188,7 @@ def test_training_continues_exactly_where_it_was(tmp_path):
         run(i)
     prefix = checkpoint_path(tmp_path, 3)
     counters = {"skipped_steps": 2, "loss_scale": np.float32(64), "loss_scale_good_steps": 1}
-    save_training_state(prefix, model, optimizer, 3, counters)
+    write_arrays(prefix, training_arrays(model, optimizer, 3, counters))
     other = tiny_model(dropout=0.1, **ONE_LAYER)
     other_optimizer = make_optimizer("adamw", other)
     assert load_training_state(prefix, other, other_optimizer) == (3, counters)
@@ -208,6 +218,20 @@ def test_old_checkpoints_are_removed(tmp_path):
     assert list_checkpoints(tmp_path) == [9, 18, 19, 20]
     noted = (tmp_path / "checkpoint").read_text()
     assert noted.startswith('model_checkpoint_path: "model.ckpt-20"') and "ckpt-9" in noted
+
+
+@pytest.mark.parametrize("devices", (pytest.param(1, marks=pytest.mark.slow), 2))
+def test_later_updates_do_not_change_a_copy(devices):
+    """A thread writes it while training continues."""
+    strategy = strategy_of(devices)
+    step = make_step(strategy=strategy, xla_update=True, sizes=ONE_LAYER)
+    step(split_batch(random_batch(0), strategy))
+    copied = training_arrays(step.model, step.optimizer, 1)
+    before = {name: value.copy() for name, value in copied.items()}
+    step(split_batch(random_batch(1), strategy))
+    for name, value in training_arrays(step.model, step.optimizer, 1).items():
+        np.testing.assert_array_equal(copied[name], before[name], err_msg=name)
+        assert name == "global_step" or not np.array_equal(value, before[name]), name
 
 
 def copy_as_albert_does(prefix, target):

@@ -1,6 +1,7 @@
 """Dropout: its rate, and masks that differ from step to step, layer to layer, part to part."""
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from tiny_models import (
     two_devices,
 )
 
-from bert_tf.dropout import random_bits
+from bert_tf.dropout import dropout, random_bits
 
 RATE = 0.3
 
@@ -82,23 +83,28 @@ def test_replicas_drop_different_units():
 def test_parts_draw_their_own_masks():
     halves = [random_batch(0), random_batch(0)]
     twice = tensors({k: np.concatenate([half[k] for half in halves]) for k in halves[0]})
-    one, two = (make_step(gradient_accumulation_steps=n, dropout=RATE) for n in (1, 2))
+    two = make_step(gradient_accumulation_steps=2, dropout=RATE)
     seeds = two._seeds(0, 0)
     rows = seeds.numpy().reshape(-1, 2)
     more = [two._seeds(*place).numpy().reshape(-1, 2) for place in ((1, 0), (0, 1), (1, 1))]
     every = {tuple(row) for row in np.concatenate([rows, *more])}
     assert len(every) == 4 * 2 * 7  # places, parts, dropout layers
 
-    def loss(step, seeds, batch):
+    def loss(step, batch):
         weights = [v.value for v in step.weights]
         objective = step.model.objective
         denominators = objective.denominators(objective.weight_sums(twice))
-        sums, _ = step.forward_backward(weights, seeds, batch, denominators, tf.constant(1.0))
+        place = tf.constant(0, tf.int64), tf.constant(0)
+        sums, _ = step.forward_backward(weights, *place, batch, denominators, tf.constant(1.0))
         return float(sums["masked_lm_loss"])
 
-    first, second = (loss(one, seeds[i : i + 1], tensors(halves[i])) for i in range(2))
-    assert first != pytest.approx(second, rel=1e-4)
-    assert loss(two, seeds, twice) == pytest.approx(first + second, rel=1e-6)
+    losses = []
+    for i, half in enumerate(halves):
+        one = make_step(dropout=RATE)
+        one._seeds = lambda step, replica, i=i: seeds[i : i + 1]
+        losses.append(loss(one, tensors(half)))
+    assert losses[0] != pytest.approx(losses[1], rel=1e-4)
+    assert loss(two, twice) == pytest.approx(sum(losses), rel=1e-6)
 
 
 # Words for a statistic: its standard deviations are a thousandth.
@@ -107,7 +113,8 @@ SIGMAS = 5
 
 
 def bits(seed, shape=(WORDS,)):
-    return random_bits(shape, tf.constant(seed, tf.uint32)).numpy()
+    rows = np.arange(math.prod(shape[:-1]), dtype=np.int32).reshape(shape[:-1])
+    return random_bits(rows, shape[-1], tf.constant(seed, tf.uint32)).numpy()
 
 
 def assert_share(share, probability, count):
@@ -169,3 +176,13 @@ def test_masks_of_layers_and_steps_agree_by_chance(kind):
     assert len({mask.size for mask in masks}) == 1
     for one, other in itertools.combinations(masks, 2):
         assert_share((one & other).mean(), RATE**2, one.size)
+
+
+def test_counters_are_short():
+    """Ranges are int32, which TensorFlow keeps in the host's memory and copies to a GPU."""
+    shape = (4, 8, 16, 32)
+    specs = tf.TensorSpec(shape), tf.TensorSpec([2], tf.uint32)
+    draw = tf.function(lambda x, seed: dropout(x, RATE, seed)).get_concrete_function(*specs)
+    made = [op.outputs[0] for op in draw.graph.get_operations() if op.type in ("Range", "Const")]
+    sizes = [tensor.shape.num_elements() for tensor in made]
+    assert None not in sizes and max(sizes) <= math.prod(shape[:-1])

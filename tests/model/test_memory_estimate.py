@@ -69,6 +69,21 @@ def test_recomputation_keeps_less(config):
     assert kept <= again < 1.25 * kept
 
 
+@pytest.mark.parametrize("recompute", ("none", "block"))
+def test_attention_by_blocks_keeps_no_scores(recompute):
+    """What is left grows with the tokens, however long the rows are."""
+
+    def estimate(batch, length, blockwise):
+        sizes = (batch, length, 77 * length // 512)
+        return estimate_bytes(BASE, *sizes, "float32", recompute, blockwise=blockwise)
+
+    full, short, long = estimate(32, 512, False), estimate(32, 512, True), estimate(8, 2048, True)
+    assert short == pytest.approx(long, rel=1e-3)
+    assert long < full < 0.7 * estimate(8, 2048, False)
+    # One block of queries is the whole.
+    assert estimate(128, 128, True) == estimate(128, 128, False)
+
+
 # BERT-base, the peak of a process in GiB, as benchmarks/memory.py measured it on a CPU.
 MEASURED = (
     (8, 128, 20, "float32", "none", 4.24),
@@ -90,6 +105,17 @@ def test_estimates_are_near_what_was_measured(
 ):
     estimate = estimate_bytes(BASE, batch, length, predictions, precision, recompute) / GIB
     assert estimate == pytest.approx(gib, rel=0.05 if gib > 7.8 else 0.21)
+
+
+# BERT-base's widths with two layers, blockwise attention, 4,096 tokens, as above.
+MEASURED_BY_BLOCKS = ((8, 512, 2.45), (4, 1024, 2.54), (2, 2048, 2.48), (1, 4096, 2.49))
+
+
+@pytest.mark.parametrize("batch, length, gib", MEASURED_BY_BLOCKS)
+def test_estimates_of_long_rows(batch, length, gib):
+    config = dataclasses.replace(BASE, num_hidden_layers=2, max_position_embeddings=length)
+    sizes = (batch, length, math.ceil(0.15 * length))
+    assert estimate_bytes(config, *sizes, blockwise=True) / GIB == pytest.approx(gib, rel=0.06)
 
 
 def test_the_update_takes_most_of_a_small_batch():

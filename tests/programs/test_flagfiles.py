@@ -1,8 +1,13 @@
 """The shipped flag files parse; the two parts of each pre-training job fit together."""
 
+import fnmatch
+
 import pytest
 from paths import ROOT
 
+from bert_tf.memory_estimate import GIB, estimate_bytes
+from create_pretraining_data.instances.packing import row_predictions
+from create_pretraining_data.records.shard_names import expand_output_file
 from finetuning.datasets import DATASETS
 from finetuning.ner.data import FORMATS
 from run_scripts.classifier import ClassifierFlags
@@ -18,7 +23,21 @@ from run_scripts.squad import SquadFlags
 from run_scripts.tools.glue_plan import BENCHMARKS, find_flagfile
 
 FLAGFILES = ROOT / "run_scripts" / "flagfiles"
-JOBS = ("bert_mini", "albert_mini", "bert_base", "albert_base", "quickstart")
+LARGE_JOBS = ("bert_base_8gpu", "bert_large_8gpu", "albert_base_8gpu")
+JOBS = (
+    "bert_mini",
+    "albert_mini",
+    "bert_base",
+    "bert_base_2048",
+    "albert_base",
+    "quickstart",
+    *LARGE_JOBS,
+)
+
+
+def reads_all_of(pattern, output_file):
+    """Whether a --input_file names all files of an --output_file."""
+    return all(fnmatch.fnmatch(path, pattern) for path in expand_output_file(output_file))
 
 
 @pytest.mark.parametrize("job", JOBS)
@@ -38,7 +57,7 @@ def test_data_and_training_fit(job, monkeypatch):
     assert plan.objective == {"bert": "nsp", "albert": "sop"}[model_type]
     # build_vocab.py's, which its vocabulary alone does not describe.
     assert data.tokenizer_dir and not (data.vocab_file or data.tokenizer)
-    assert data.output_file == train.input_file
+    assert reads_all_of(train.input_file, data.output_file)
     assert data.max_seq_length == train.max_seq_length
     assert data.max_predictions_per_seq == train.max_predictions_per_seq
     assert data.max_predictions_per_seq >= round(data.max_seq_length * data.masked_lm_prob)
@@ -63,6 +82,42 @@ def test_the_second_phase_continues_from_the_first():
     assert lengths == (second.max_seq_length, second.max_predictions_per_seq) == (512, 77)
     for name in ("input_file", "objective", "do_whole_word_mask", "dupe_factor", "masked_lm_prob"):
         assert getattr(data, name) == getattr(longer, name)
+
+
+# Of the published settings: updates in both phases, with a batch of 4,096 and a rate of 0.00176.
+LARGE_UPDATES = {"bert_base": 62_500, "bert_large": 125_000, "albert_base": 125_000}
+
+
+@pytest.mark.parametrize("name", LARGE_UPDATES)
+def test_jobs_for_eight_gpus(name, monkeypatch):
+    """Two phases of nine to one, on packed rows whose masks are drawn; held-out text; 40 GB."""
+    monkeypatch.chdir(FLAGFILES.parents[1])
+    jobs = {128: f"{name}_8gpu", 512: f"{name}_8gpu_512"}
+    model_type = name.split("_")[0]
+    updates, config = [], None
+    for length, job in jobs.items():
+        data = parse(CreateDataFlags, ["create", f"--flagfile={FLAGFILES}/{job}_data.flags"])
+        train = parse(PretrainFlags, ["run", f"--flagfile={FLAGFILES}/{job}_pretrain.flags"])
+        config = config or read_config(train, model_type)
+        assert data.packing and data.masking == "dynamic" and data.output_file.endswith("@256")
+        predictions = row_predictions(length, data.masked_lm_prob)
+        for values in (data, train):
+            sizes = (values.max_seq_length, values.max_predictions_per_seq)
+            assert sizes == (length, predictions)
+        assert reads_all_of(train.input_file, data.output_file)
+        held_out = f"output/{job}/heldout.tfrecord"
+        assert train.eval_input_file == held_out and train.eval_every_steps
+        assert not fnmatch.fnmatch(held_out, train.input_file)
+        assert (train.precision, train.optimizer) == ("bfloat16", "lamb")
+        assert (train.train_batch_size, train.learning_rate) == (4096, 0.00176)
+        microbatches = 8 * train.gradient_accumulation_steps
+        assert train.train_batch_size % microbatches == train.eval_batch_size % 8 == 0
+        rows = train.train_batch_size // microbatches
+        sizes = (rows, length, predictions, train.precision)
+        assert 20 * GIB < estimate_bytes(config, *sizes) < 36 * GIB  # no needless accumulation
+        updates.append(train.num_train_steps)
+    assert train.model_dir == f"output/{name}_8gpu" != train.output_dir
+    assert sum(updates) == LARGE_UPDATES[name] and updates[0] == 9 * updates[1]
 
 
 # (task, model) -> learning rate, batch, updates (epochs for BERT), warm-up, longest example: of
@@ -164,7 +219,7 @@ def test_every_task_has_settings():
 
 
 def test_no_flag_file_is_left_out():
-    jobs = (*JOBS, "bert_base_512")
+    jobs = (*JOBS, "bert_base_512", *(f"{job}_512" for job in LARGE_JOBS))
     names = {f"{job}_{part}" for job in jobs for part in ("data", "pretrain")}
     names |= set(QUESTIONS)
     names |= {"glue_albert", "bert_xnli"}  # the first is what the files of its tasks name

@@ -68,6 +68,17 @@ def test_two_sets_of_alike_names(make, tmp_path, capsys, first, second, of_first
     )
 
 
+def test_files_of_one_name_in_two_folders(tmp_path):
+    """--output_file=a/x,b/x: both descriptions list both files, under the same name."""
+    shards = [{"file": "x", "size": size, "records": size} for size in (3, 5)]
+    for folder, shard in zip("ab", shards, strict=True):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "x").write_bytes(bytes(shard["size"]))
+        text = json.dumps({"kind": sidecar.KIND, "shards": shards})
+        (tmp_path / folder / "x.json").write_text(text)
+        assert sidecar.described_records(str(tmp_path / folder / "x")) == shard["records"]
+
+
 def test_a_description_of_nothing_is_written_over(make, tmp_path):
     assert make("ko.train") == 0
     (tmp_path / "ko.train").unlink()

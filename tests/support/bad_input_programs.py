@@ -8,6 +8,7 @@ from run_scripts import (
     create_data,
     extract_features,
     ner,
+    plan,
     pretrain,
     race,
     squad,
@@ -246,6 +247,13 @@ PROGRAMS = {
         },
         {"model/bert_config.json": "there", "glue/CoLA/dev.tsv": "there", **FLAG_FILE},
         {"model": ("{}/none", "{}/tsv", "{}/text.txt"), "data_dir": ("{}/none", "{}/text.txt")},
+    ),
+    "plan": Program(
+        plan.main,
+        plan.CorpusPlanFlags,
+        {"corpus_gb": "1", "model": "bert_base"},
+        FLAG_FILE,
+        {"corpus_gb": ("x", "0", "-1", "1,,2", "nan", "inf", "9" * 5000, "1,2,3,4,5,6,7")},
     ),
     "benchmark_table": Program(
         benchmark_table.main,

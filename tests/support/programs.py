@@ -2,15 +2,19 @@
 
 As a program it is run_pretraining that sends itself a signal:
 
-    python tests/support/programs.py SIGKILL step 7 --bert_config_file=...     after 7 updates
+    python tests/support/programs.py SIGKILL step 7 --bert_config_file=...     after 7 updates, when
+                                                                               no file is written
+    python tests/support/programs.py SIGKILL any 7 --bert_config_file=...      after 7 updates
     python tests/support/programs.py SIGKILL index 6 --bert_config_file=...    amid model.ckpt-6
 """
 
+import functools
 import os
 import shlex
 import signal
 import subprocess
 import sys
+import threading
 
 import tensorflow as tf
 from paths import PYTHONPATH, ROOT
@@ -19,6 +23,7 @@ from task_data import SENTENCE_PIECES
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tiny_models import optimize_graphs, write_config
 
+from bert_common.background import NAME as BACKGROUND
 from bert_tf.summaries.reporter import Reporter
 from run_scripts import classifier, pretrain
 
@@ -160,16 +165,26 @@ def _graphs_are_plain():
     return tf.config.optimizer.get_experimental_options().get("disable_meta_optimizer", False)
 
 
-def signal_at_step(number, step, setattr=setattr):
+def wait_for_checkpoint():
+    """Returns once no checkpoint is being written in this process."""
+    for thread in threading.enumerate():
+        if thread.name == BACKGROUND:
+            thread.join()
+
+
+def signal_at_step(number, step, setattr=setattr, written=True):
     """Makes training send its own process the signal `number` after `step` updates.
 
-    `setattr` is `monkeypatch.setattr` in a process that lives on.
+    `setattr` is `monkeypatch.setattr` in a process that lives on; `written`: whether it waits for
+    a checkpoint that is being written.
     """
     steps = Reporter.steps
 
     def with_signal(self, last_step, metrics):
         steps(self, last_step, metrics)
         if last_step >= step:
+            if written:
+                wait_for_checkpoint()
             os.kill(os.getpid(), number)
 
     setattr(Reporter, "steps", with_signal)
@@ -258,6 +273,10 @@ if __name__ == "__main__":
     tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
     optimize_graphs(bool(os.environ.get("OPTIMIZE_GRAPHS", "1")))
     name, where, step, *flags = sys.argv[1:]
-    send = {"step": signal_at_step, "index": signal_at_index}[where]
+    send = {
+        "step": signal_at_step,
+        "any": functools.partial(signal_at_step, written=False),
+        "index": signal_at_index,
+    }[where]
     send(signal.Signals[name], int(step))
     sys.exit(pretrain.main(["run_pretraining.py", *flags]))

@@ -11,10 +11,12 @@ from tiny_models import tiny_model, write_config
 
 from bert_tf.checkpoint import save_google_checkpoint
 
+DOCS = ROOT / "docs"
+
 # English first: whoever reads a guide has read the README.
 PAGES = {
-    "en": (ROOT / "README.md", ROOT / "docs" / "training.md"),
-    "ko": (ROOT / "README.ko.md", ROOT / "docs" / "training.ko.md"),
+    "en": (ROOT / "README.md", DOCS / "training.md", DOCS / "planning.md"),
+    "ko": (ROOT / "README.ko.md", DOCS / "training.ko.md", DOCS / "planning.ko.md"),
 }
 FENCED = re.compile(r"^( *)```(\w*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"`([^`]+)`")

@@ -189,7 +189,8 @@ def gradients_of(step, batch):
     batch, objective = tensors(batch), step.model.objective
     sums, gradients = step.forward_backward(
         [v.value for v in step.weights],
-        step._seeds(0, 0),
+        tf.constant(0, tf.int64),
+        tf.constant(0),
         batch,
         objective.denominators(objective.weight_sums(batch)),
         tf.constant(1.0, step.dtype),
@@ -217,8 +218,8 @@ class ProbedStep(TrainingStep):
         masks = []
         original = dropout.dropout
 
-        def recording(x, rate, seed):
-            outputs = original(x, rate, seed)
+        def recording(x, rate, seed, rows=None):
+            outputs = original(x, rate, seed, rows)
             masks.append(tf.reshape(tf.cast(tf.equal(outputs, 0), tf.float32), [-1]))
             return outputs
 

@@ -9,10 +9,12 @@ from tiny_models import (
     split_batch,
     step_of,
     strategy_of,
+    trained_variables,
     training_state,
 )
 
 from bert_tf.optimization import OPTIMIZERS
+from bert_tf.training.replicas import unequal_copies
 
 
 def train(make_model, batch, steps, devices=1, **options):
@@ -65,7 +67,10 @@ CASES = (("bert", "adamw"), ("albert", "lamb"))
 
 
 def run_steps(kind, optimizer_name, **options):
-    """Losses and gradient norms of every step, then moments and weights by Google's name."""
+    """Losses and gradient norms of every step, then moments and weights by Google's name.
+
+    Asserts that the replicas' copies of these are equal to the bit.
+    """
     sizes = {"num_hidden_layers": LAYERS[kind]}
     step = make_step(kind, optimizer_name, sizes=sizes, **options)
     numbers = []
@@ -73,6 +78,7 @@ def run_steps(kind, optimizer_name, **options):
         metrics = step(split_batch(random_batch(i, size=16), step.strategy))
         # The norm too: clipping hides how long a gradient was.
         numbers.append([float(metrics["loss"]), float(metrics["gradient_norm"])])
+    assert unequal_copies(step.strategy, trained_variables(step).values()) == []
     return np.array(numbers), {name: values[0] for name, values in training_state(step).items()}
 
 

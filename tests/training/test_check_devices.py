@@ -1,5 +1,6 @@
 """The program that checks a machine's devices: all checks pass here, and failures are reported."""
 
+import json
 import re
 import subprocess
 import sys
@@ -11,13 +12,15 @@ from workers import ROOT
 
 from bert_tf.training import step
 from run_scripts.tools.check_devices import __main__ as program
-from run_scripts.tools.check_devices import processes, steps
+from run_scripts.tools.check_devices import processes, steps, tasks
 from run_scripts.tools.check_devices.processes import run_group, worker_environments
-from run_scripts.tools.check_devices.steps import check_step
+from run_scripts.tools.check_devices.steps import ON_ONE_DEVICE, ON_SEVERAL, check_step
 from run_scripts.tools.check_devices.worker import answer_to, first_line
 
+MODULE = "run_scripts.tools.check_devices"
+
 # On a busy machine; an idle one needs a sixth of it.
-DEADLINE = 600
+DEADLINE = 1200
 
 
 def task(strategy="one_device", device="CPU:0", xla=False, precision="float32"):
@@ -31,9 +34,10 @@ def task(strategy="one_device", device="CPU:0", xla=False, precision="float32"):
 
 
 @pytest.mark.slow
-def test_this_machine_is_all_right():
+def test_this_machine_is_all_right(tmp_path):
+    report = tmp_path / "report.json"
     run = subprocess.run(
-        [sys.executable, "-m", "run_scripts.tools.check_devices", "--quick"],
+        [sys.executable, "-m", MODULE, "--quick", f"--report={report}"],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -41,7 +45,8 @@ def test_this_machine_is_all_right():
     )
     assert run.returncode == 0, run.stdout + run.stderr
     rows = [re.split(r" {2,}", line) for line in run.stdout.splitlines()]
-    checks = {tuple(row[:3]): row[3:] for row in rows if row[1:2] in (["on"], ["off"])}
+    steps = [row for row in rows if row[1:2] in (["on"], ["off"])]
+    checks = {tuple(row[:3]): row[3:] for row in steps if len(row) == 5}
     assert sorted(checks) == sorted(
         (where, xla, precision)
         for where in ("CPU:0", "mirrored", "multi_worker")
@@ -52,18 +57,29 @@ def test_this_machine_is_all_right():
         assert result == "ok"
         # bfloat16 has 8 bits: numbers as near as float32's were not computed in it.
         assert (float(difference) > 1e-4) == (precision == "bfloat16")
+    options = {(row[0], row[3]): row[5] for row in steps if len(row) == 6}
+    assert options == {
+        **{("CPU:0", name): "ok" for name in ON_ONE_DEVICE},
+        **{("mirrored", name): "ok" for name in ON_SEVERAL},
+        ("multi_worker", "three steps"): "ok",
+    }
     products = [row for row in rows if row[1:2] == ["matrix product, 2048 x 2048"]]
     assert [row[2] for row in products] == ["float32", "bfloat16"]
     assert all(float(row[3].removesuffix(" TFLOP/s")) > 0 for row in products)
     assert "BERT-base" not in run.stdout
-    assert run.stdout.endswith("\nAll 14 checks passed.\n")
+    assert run.stdout.endswith("\nAll 27 checks passed.\n")
+    written = json.loads(report.read_text(encoding="utf-8"))
+    assert len(written["checks"]["results"]) == 25
+    assert written["models"] == {"results": None, "reason": "skipped by --quick"}
+    assert written["machine"]["tensorflow"] == tf.__version__
 
 
 class LongerStep(step.TrainingStep):
     """Updates by a tenth too much."""
 
-    def _apply_gradients(self, weights, slots, gradients, rate, factor, decayed):
-        super()._apply_gradients(weights, slots, gradients, 1.1 * rate, factor, decayed)
+    def __init__(self, model, optimizer, *arguments, **options):
+        super().__init__(model, optimizer, *arguments, **options)
+        optimizer.learning_rate = 1.1 * float(optimizer.learning_rate)
 
 
 class NoStep(step.TrainingStep):
@@ -74,7 +90,7 @@ class NoStep(step.TrainingStep):
 
 
 def test_wrong_numbers_are_noticed(monkeypatch):
-    steps.reference()  # right, and kept
+    steps.reference("plain", 8)  # right, and kept
     monkeypatch.setattr(step, "TrainingStep", LongerStep)
     assert check_step(task()) == {
         "result": "wrong: weights by 1.0e-01",
@@ -86,13 +102,14 @@ def test_wrong_numbers_are_noticed(monkeypatch):
 
 def test_what_is_compared(monkeypatch):
     right = {"loss": 2.0, "gradient norm": 3.0, "weights": np.ones((1, 4))}
-    monkeypatch.setattr(steps, "reference", lambda: right)
+    monkeypatch.setattr(steps, "reference", lambda option, rows: right)
     apart = {**right, "weights": np.stack([np.ones(4), np.array([1, 1, 1, 1.2])])}
     for numbers, result in (
         (right, "ok"),
         (apart, "wrong: weights by 1.0e-01"),
         ({**right, "loss": 1.0}, "wrong: loss by 5.0e-01"),
         ({**right, "gradient norm": np.nan}, "wrong: gradient norm by nan"),
+        ({**right, "different_replicas": 2}, "wrong: the replicas' weights are not equal"),
     ):
         monkeypatch.setattr(steps, "tiny_step", lambda task, numbers=numbers: numbers)
         assert check_step(task())["result"] == result
@@ -144,9 +161,10 @@ def pretended(monkeypatch):
 
 @pytest.mark.usefixtures("pretended")
 def test_what_is_not_right_becomes_a_row_and_the_exit_status(monkeypatch, capsys):
-    tasks = [task(precision=name) for name in NAMES[:5]]
-    tasks += [task("multi_worker", None, precision=name) for name in NAMES[5:]]
-    monkeypatch.setattr(program, "check_tasks", lambda gpus: tasks)
+    listed = [task(precision=name) for name in NAMES[:5]]
+    listed += [task("multi_worker", None, precision=name) for name in NAMES[5:]]
+    monkeypatch.setattr(tasks, "check_tasks", lambda gpus: listed)
+    monkeypatch.setattr(tasks, "option_tasks", lambda gpus: [])
     assert program.main(["--quick"]) == 1
     out = capsys.readouterr().out
     rows = [line.split(maxsplit=2) for line in out.splitlines() if " off " in line]
@@ -208,16 +226,50 @@ def test_first_line(name):
 
 
 def test_tasks_of_machines_with_gpus():
-    tasks = program.check_tasks(2)
-    places = {(t["strategy"], t["device"]) for t in tasks}
+    listed = tasks.check_tasks(2)
+    places = {(t["strategy"], t["device"]) for t in listed}
     assert places == {
         ("one_device", "GPU:0"),
         ("one_device", "GPU:1"),
         ("mirrored", None),
         ("multi_worker", None),
     }
-    assert {t["precision"] for t in tasks} == {"float32", "bfloat16", "float16"}
-    assert len(tasks) == len(places) * 3 * 2
+    assert {t["precision"] for t in listed} == {"float32", "bfloat16", "float16"}
+    assert len(listed) == len(places) * 3 * 2
+
+
+def test_ways_of_training_are_checked_on_one_and_on_several_devices():
+    for gpus, several in ((0, "mirrored"), (1, "split"), (2, "mirrored"), (8, "mirrored")):
+        listed = tasks.option_tasks(gpus)
+        places = {}
+        for t in listed:
+            places.setdefault(t["strategy"], set()).add(t["option"])
+        assert places == {
+            "one_device": set(ON_ONE_DEVICE),
+            several: set(ON_SEVERAL),
+            "multi_worker": {"three steps"},
+        }
+        # Every replica has as many rows as the others, in each of two microbatches.
+        assert all(t["rows"] % (2 * max(gpus, 1)) == 0 and t["rows"] % 4 == 0 for t in listed)
+
+
+def test_logical_gpus_have_a_process_of_their_own():
+    groups = tasks.check_groups([*tasks.check_tasks(1), *tasks.option_tasks(1)], 1)
+    environments = {group[0]["strategy"]: make() for group, make in groups}
+    assert set(environments) == {"one_device", "multi_worker", "split"}
+    assert environments["one_device"] == [{}]
+    assert environments["split"] == [{"CHECK_DEVICES_SPLIT": "1"}]
+    assert len(environments["multi_worker"]) == 2
+
+
+def test_more_and_more_gpus():
+    (model,) = tasks.model_tasks(0, ("tiny",), "float32", "auto", None)
+
+    def counts(gpus):
+        return [t["num_gpus"] for t in tasks.scaling_tasks(gpus, model, 8)]
+
+    assert (counts(0), counts(2), counts(4)) == ([None], [2], [2, 4])
+    assert (counts(6), counts(8)) == ([2, 4, 6], [2, 4, 8])
 
 
 def test_workers_share_no_gpu(monkeypatch):

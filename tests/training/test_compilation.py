@@ -9,13 +9,16 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from paths import PYTHONPATH
+from workers import start_workers, wait_for
 
 from bert_common.errors import InputError
-from bert_tf.training.xla import Compiled, choose_compilation
+from bert_tf.training.xla import Compiled, choose_compilation, compiled_by_all
 
 # Trains a tiny model; prints the losses. With an argument, XLA clusters operations.
 PROGRAM = """
 import json, sys
+from bert_common.import_tensorflow import import_tensorflow
+import_tensorflow()
 from tiny_models import make_step, random_batch, split_batch
 import tensorflow as tf
 from bert_tf.training.xla import enable_auto_clustering
@@ -111,3 +114,66 @@ def test_between_the_products(tmp_path):
     # Rounding differs where XLA keeps more bits; from step to step that grows.
     np.testing.assert_allclose(losses[:4], plain[:4], rtol=1e-3)
     assert losses[-1] < losses[0]
+
+
+# Worker 1 meets the error named by its argument where it compiles; prints what was chosen.
+DECISION = """
+import sys
+import tensorflow as tf
+from bert_common.errors import InputError
+from bert_tf.training.distribution import make_strategy, barrier, worker_index
+from bert_tf.training.xla import compiled_by_all
+strategy = make_strategy("multi_worker")
+message = "XLA cannot, says a test"
+
+def compile(made):
+    if worker_index(strategy) == 1 and sys.argv[1] == "cannot":
+        raise tf.errors.InvalidArgumentError(None, None, message)
+
+for xla in ("auto", "on"):
+    try:
+        print(xla, compiled_by_all(lambda c: c, compile, xla, "float32", strategy, "a step"))
+    except InputError as error:
+        print(xla, "refused:", error)
+barrier(strategy)
+"""
+
+
+@pytest.mark.parametrize(
+    "error, auto, on",
+    (("none", "auto on", "on on"), ("cannot", "auto off", "on refused: --xla=on")),
+)
+def test_workers_decide_together(tmp_path, error, auto, on):
+    """What one of them cannot compile none compiles; else they would wait for each other."""
+    with start_workers(["-c", DECISION, error], tmp_path) as workers:
+        wait_for(workers)
+        for worker in workers:
+            first, second = worker.stdout.splitlines()[-2:]
+            assert first == auto and second.startswith(on)
+            warned = "XLA cannot compile a step here, so it runs without: XLA cannot, says a test"
+            assert (warned in worker.stderr) == (error == "cannot")
+
+
+@pytest.mark.parametrize(
+    "text", ("NCCL operation ncclAllReduce failed", "CUDA_ERROR_ILLEGAL_ADDRESS: an illegal ...")
+)
+def test_errors_of_gpus_are_not_called_errors_of_xla(text):
+    def fail(made):
+        raise tf.errors.InternalError(None, None, text)
+
+    strategy = tf.distribute.get_strategy()
+    with pytest.raises(tf.errors.InternalError, match=text[:10]):
+        compiled_by_all(lambda c: c, fail, "auto", "float32", strategy, "a step")
+    with pytest.raises(tf.errors.InternalError, match=text[:10]):
+        Compiled(lambda c: lambda: fail(c), "auto", "float32", "a step")()
+
+
+def test_code_that_a_gpu_cannot_run_is_xla_s():
+    def fail(made):
+        if made.whole:
+            raise tf.errors.InternalError(None, None, "CUDA_ERROR_UNSUPPORTED_PTX_VERSION: ...")
+
+    strategy = tf.distribute.get_strategy()
+    with pytest.warns(UserWarning, match="XLA cannot compile a step here"):
+        made = compiled_by_all(lambda c: c, fail, "auto", "float32", strategy, "a step")
+    assert not made.whole

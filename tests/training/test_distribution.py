@@ -87,10 +87,15 @@ def three_gpus(alone, monkeypatch):
     monkeypatch.setattr(
         tf.config, "set_visible_devices", lambda devices, kind: done.append((devices, kind))
     )
-    monkeypatch.setattr(tf.distribute, "MirroredStrategy", done.append)
-    monkeypatch.setattr(
-        tf.distribute, "MultiWorkerMirroredStrategy", lambda: done.append("workers")
-    )
+
+    def mirrored(devices, cross_device_ops):
+        done.append((devices, type(cross_device_ops).__name__))
+
+    def workers(communication_options):
+        done.append(("workers", communication_options.implementation.name))
+
+    monkeypatch.setattr(tf.distribute, "MirroredStrategy", mirrored)
+    monkeypatch.setattr(tf.distribute, "MultiWorkerMirroredStrategy", workers)
     return done
 
 
@@ -103,7 +108,8 @@ def visible(count):
 def test_choice_of_gpus(name, three_gpus):
     arguments, devices, count = GPUS[name]
     chosen = make_strategy(**arguments)
-    assert three_gpus == visible(count) + ([] if devices is None else [devices])
+    mirrored = [] if devices is None else [(devices, "NcclAllReduce")]
+    assert three_gpus == visible(count) + mirrored
     assert devices is not None or chosen == tf.distribute.get_strategy()
 
 
@@ -111,7 +117,32 @@ def test_choice_of_gpus(name, three_gpus):
 def test_choice_of_gpus_of_each_worker(num_gpus, count, three_gpus, monkeypatch):
     monkeypatch.setenv("TF_CONFIG", TWO_WORKERS)
     make_strategy("auto", num_gpus)
-    assert three_gpus == visible(count) + ["workers"]
+    assert three_gpus == visible(count) + [("workers", "NCCL")]
+
+
+@pytest.mark.parametrize(
+    "all_reduce, within, between",
+    (
+        ("auto", "NcclAllReduce", "NCCL"),
+        ("nccl", "NcclAllReduce", "NCCL"),
+        ("ring", "HierarchicalCopyAllReduce", "RING"),
+    ),
+)
+def test_how_gpus_reduce(all_reduce, within, between, three_gpus, monkeypatch):
+    """TensorFlow's own choice between workers is a ring of gRPC connections, with GPUs too."""
+    make_strategy("mirrored", all_reduce=all_reduce)
+    monkeypatch.setenv("TF_CONFIG", TWO_WORKERS)
+    make_strategy("multi_worker", all_reduce=all_reduce)
+    assert [how for _, how in three_gpus] == [within, between]
+
+
+def test_cpus_reduce_without_nccl(three_gpus, monkeypatch):
+    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [])
+    monkeypatch.setenv("TF_CONFIG", TWO_WORKERS)
+    make_strategy("multi_worker")
+    assert three_gpus == [("workers", "RING")]
+    with pytest.raises(InputError, match="--all_reduce=nccl must be used with GPUs"):
+        make_strategy("multi_worker", all_reduce="nccl")
 
 
 def test_one_gpu_is_left_as_it_is(three_gpus, monkeypatch):
@@ -130,7 +161,7 @@ def test_more_than_the_one_gpu_is_no_one_device(three_gpus):
 
 
 def test_port_in_use(monkeypatch):
-    def fail():
+    def fail(**_):
         raise tf.errors.UnknownError(None, None, "Could not start gRPC server\nmore")
 
     monkeypatch.setenv("TF_CONFIG", TWO_WORKERS)

@@ -33,6 +33,8 @@ from bert_tf.training.mixed_precision import (
     PRECISIONS,
     LossScale,
     choose_precision,
+    suggestion,
+    updated_scale,
 )
 
 REDUCED = ("bfloat16", "float16")
@@ -60,7 +62,8 @@ def test_what_is_computed_in_float32(monkeypatch, precision):
             tensor = arguments[isinstance(arguments[0], keras.layers.Layer)]
             seen[name].append((tf.as_dtype(tensor.dtype).name, tf.as_dtype(result.dtype).name))
             if name == "norm":
-                norms.append((tf.cast(tensor, tf.float64).numpy(), result.numpy()))
+                terms = [tf.cast(x, tf.float64).numpy() for x in arguments[1:]]
+                norms.append((sum(terms), result.numpy()))
             return result
 
         monkeypatch.setattr(owner, attribute, recording)
@@ -77,8 +80,8 @@ def test_what_is_computed_in_float32(monkeypatch, precision):
     outputs = model(batch, training=True)
 
     assert seen["softmax"] == [("float32", "float32")] * 2
-    # Two in each layer, one of the embeddings, one of the head: what comes in is a sum in the lower
-    # precision, and what goes out was not rounded to it.
+    # Two in each layer, one of the embeddings, one of the head: terms in the lower precision come
+    # in, and neither their sum nor what goes out is rounded to it.
     assert [output for _, output in seen["norm"]] == ["float32"] * 6
     for x, y in norms:
         expected = (
@@ -154,12 +157,11 @@ def test_overflow_halves_the_scale_and_skips(devices, xla):
 
 def test_scale_doubles_after_good_steps(monkeypatch):
     monkeypatch.setattr(mixed_precision, "GROWTH_INTERVAL", 3)
-    scale = LossScale()
-    update = tf.function(scale.update)
+    scale, good_steps = tf.constant(INITIAL_SCALE), tf.constant(0)
     seen = []
     for finite in (True, True, True, True, True, False, True, True, True):
-        update(tf.constant(finite))
-        seen.append((scale.scale.numpy() / INITIAL_SCALE, int(scale.good_steps.numpy())))
+        scale, good_steps = updated_scale(tf.constant(finite), scale, good_steps)
+        seen.append((scale.numpy() / INITIAL_SCALE, int(good_steps)))
     # The overflow is in the middle of a series, which begins anew.
     assert seen == [
         (1, 1), (1, 2), (2, 0), (2, 1), (2, 2), (1, 0), (1, 1), (1, 2), (2, 0)
@@ -218,6 +220,7 @@ def test_choice_of_precision(monkeypatch):
     assert PRECISIONS == ("float32", "bfloat16", "float16", "auto")
     for name in ("float32", "float16"):
         assert choose_precision(name) == name
+    assert choose_precision(None) == "float32"
     assert choose_precision("auto") in ("float32", "bfloat16")
     for capability, expected in (((7, 5), "float32"), ((8, 0), "bfloat16"), ((9, 0), "bfloat16")):
         monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [kind])
@@ -227,6 +230,8 @@ def test_choice_of_precision(monkeypatch):
             lambda gpu, capability=capability: {"compute_capability": capability},
         )
         assert choose_precision("auto") == expected
+        assert bool(suggestion(None)) == (expected == "bfloat16")
+        assert [suggestion(name) for name in PRECISIONS] == [None] * 4
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             assert choose_precision("bfloat16") == "bfloat16"
@@ -250,3 +255,13 @@ def test_bfloat16_is_for_cpus_that_round_it(monkeypatch, flags, onednn, expected
         assert choose_precision("bfloat16") == "bfloat16"
     messages = [str(warning.message) for warning in caught]
     assert len(messages) == bool(found) and all(found in message for message in messages)
+
+
+@pytest.mark.parametrize("how", (None, pytest.param("float32", marks=pytest.mark.slow)))
+def test_a_run_that_named_no_precision_is_told_of_bfloat16(tmp_path, monkeypatch, capsys, how):
+    monkeypatch.setattr(precision, "_cpu_flags", lambda: {"amx_bf16"})
+    job = PretrainingJob(tmp_path)
+    assert job.run(num_train_steps=1, precision=how) == 0
+    out = capsys.readouterr().out
+    assert ("note: this hardware multiplies bfloat16" in out) == (how is None)
+    assert "training on the CPU in float32" in out

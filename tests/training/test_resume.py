@@ -1,5 +1,6 @@
 """A run that was stopped, killed, or lost its newest checkpoint ends as one that was not."""
 
+import dataclasses
 import os
 import resource
 import shutil
@@ -8,11 +9,13 @@ import signal
 import numpy as np
 import pytest
 from programs import DROPOUT, NO_DROPOUT, RUN, PretrainingJob, arrays, assert_same, curves, one_line
-from record_files import DYNAMIC
+from record_files import DYNAMIC, FORMAT
 from tiny_models import training_config
 
 from bert_tf.checkpoint_files import checkpoint_path, list_checkpoints, remove_checkpoint
 from bert_tf.training import loop as training
+
+LONG = dataclasses.replace(FORMAT, max_seq_length=160)
 
 
 @pytest.fixture
@@ -90,6 +93,28 @@ def test_accumulated_gradients_resume_to_the_last_bit(job, xla):
     assert_same(arrays(job.output, 20), whole)
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("optimized_graphs")
+@pytest.mark.parametrize("xla", ("off", "auto"))
+def test_attention_by_blocks_resumes_to_the_last_bit(tmp_path, xla):
+    """Rows of more than a block of queries, recomputed as well; under XLA after kill -9."""
+    sizes = {"max_position_embeddings": LONG.max_seq_length}
+    job = PretrainingJob(tmp_path, LONG, **DROPOUT, **sizes)
+    flags = {**RUN, "max_seq_length": LONG.max_seq_length, "xla": xla}
+    flags |= {"attention": "blockwise", "recompute": "block"}
+    whole = tmp_path / "whole"
+    assert job.run(**flags, output_dir=whole) == 0
+    if xla == "auto":
+        job.kill("step", 8, **flags)
+    else:
+        assert job.run(**flags) == 0
+        for step in (12, 18, 20):
+            remove_checkpoint(checkpoint_path(job.output, step))
+    assert list_checkpoints(job.output) == [6]
+    assert job.run(**flags) == 0
+    assert_ended_as(whole, job.output)
+
+
 HARD = {
     "accumulation": {"gradient_accumulation_steps": 4},
     "loop": {"steps_per_loop": 5},
@@ -109,7 +134,7 @@ def test_four_kills(job, name):
     assert job.run(**flags, output_dir=untouched) == 0
     rng = np.random.default_rng([*HARD, "all"].index(name))
     for step in np.sort(rng.choice(np.arange(2, 36), 4, replace=False)):
-        job.kill("step", int(step), **flags)
+        job.kill("any", int(step), **flags)
     assert 0 < max(list_checkpoints(job.output)) < 40
     assert job.run(**flags) == 0
     assert_ended_as(untouched, job.output)
@@ -124,7 +149,7 @@ def test_five_kills(job):
     untouched = job.folder / "untouched"
     assert job.run(**flags, output_dir=untouched) == 0
     steps = np.sort(np.random.default_rng(2).choice(np.arange(2, 40), 3, replace=False))
-    kills = [("step", int(step)) for step in steps] + [("index", 6), ("index", 24)]
+    kills = [("any", int(step)) for step in steps] + [("index", 6), ("index", 24)]
     done = 0
     for number, (where, step) in enumerate(sorted(kills, key=lambda kill: kill[1])):
         job.kill(where, step, **flags, steps_per_loop=(1, 3)[number % 2])

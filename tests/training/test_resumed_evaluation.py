@@ -3,6 +3,7 @@
 import itertools
 import os
 import signal
+import time
 
 import pytest
 from programs import DROPOUT, NO_DROPOUT, RUN, PretrainingJob, arrays, assert_same, curves, results
@@ -33,24 +34,27 @@ def test_a_kill_beside_an_evaluation_loses_none(job, monkeypatch):
     flags |= {"eval_input_file": held_out, "save_summary_steps": 2, "xla": "off"}
 
     def killed(calls, before):
-        """A `save` that is killed at a call: before the checkpoint is there, or after."""
+        """Saving that is killed at a call: before the checkpoint is there, or after."""
         counter = itertools.count(1)
 
         def save_or_die(*arguments):
             last = next(counter) == calls
-            if not (last and before):
-                save(*arguments)
-            if last:
+            if last and before:
                 raise Killed
+            write = start_saving(*arguments)
+            if last:
+                write()
+                raise Killed
+            return write
 
         return save_or_die
 
-    save = training.save
+    start_saving = training.start_saving
     for calls, before in ((1, True), (1, False), (1, True)):
-        monkeypatch.setattr(training, "save", killed(calls, before))
+        monkeypatch.setattr(training, "start_saving", killed(calls, before))
         with pytest.raises(Killed):
             job.run(**flags)
-    monkeypatch.setattr(training, "save", save)
+    monkeypatch.setattr(training, "start_saving", start_saving)
     assert job.run(**flags) == 0
     assert [step for step, _ in curves(job.output / "eval")["loss/masked_lm"]] == [2, 4, 6, 8]
     assert [step for step, _ in curves(job.output)["loss/masked_lm"]] == [2, 4, 6, 8]
@@ -91,6 +95,34 @@ def test_a_signal_before_an_evaluation(job, evaluated, capsys, monkeypatch, step
     assert results(job.output / "best") == results(job.folder / "whole" / "best")
     assert job.run(**evaluated) == 0
     assert "already at step 6" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_an_evaluation_that_is_made_up_is_saved_before_xla_compiles(
+    job, evaluated, capsys, monkeypatch
+):
+    """A signal that comes then ends the process at once, as nothing is to be saved."""
+    assert job.stop(monkeypatch, signal.SIGTERM, 4, **evaluated) == 0
+    start_saving, make_steps, events = training.start_saving, training._make_steps, []
+
+    def slow(*arguments):
+        write = start_saving(*arguments)
+
+        def write_slowly():
+            time.sleep(2)
+            write()
+            events.append("written")
+
+        return write_slowly
+
+    def compiling(*arguments):
+        events.append("compiling")
+        return make_steps(*arguments)
+
+    monkeypatch.setattr(training, "start_saving", slow)
+    monkeypatch.setattr(training, "_make_steps", compiling)
+    assert job.run(**evaluated) == 0
+    assert events[:2] == ["written", "compiling"]
 
 
 def test_a_signal_during_an_evaluation(job, evaluated, capsys, monkeypatch):

@@ -129,9 +129,16 @@ class DoubledGradient(TrainingStep):
 class ReducedTwice(TrainingStep):
     """A wrong step: the optimizer adds the reduced gradients up once more."""
 
-    def _apply_gradients(self, weights, slots, gradients, *rest, **decayed):
-        twice = [gradient * self.strategy.num_replicas_in_sync for gradient in gradients]
-        super()._apply_gradients(weights, slots, twice, *rest, **decayed)
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        update = self.update
+
+        def wrong_update(context, used, permitted, values):
+            sums, denominators, gradients = values
+            twice = [gradient * self.strategy.num_replicas_in_sync for gradient in gradients]
+            return update(context, used, permitted, (sums, denominators, twice))
+
+        self.update = wrong_update
 
 
 @pytest.mark.parametrize(
@@ -271,8 +278,8 @@ def test_gradient_of_one_replica_that_is_not_finite():
     """The loss is finite and so is the other replica's gradient: all the same none updates."""
 
     class Overflowing(TrainingStep):
-        def _accumulate(self, weights, seeds, batch, *rest):
-            sums, gradients = super()._accumulate(weights, seeds, batch, *rest)
+        def _accumulate(self, weights, step, replica, batch, *rest):
+            sums, gradients = super()._accumulate(weights, step, replica, batch, *rest)
             own = tf.reduce_any(batch["input_ids"][:, 0] == 59)
             return sums, [tf.where(own, np.inf, 1.0) * gradients[0], *gradients[1:]]
 

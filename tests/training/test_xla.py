@@ -17,7 +17,8 @@ PROGRAM = """
 import os, sys
 if sys.argv[1] == "mirrored":
     import conftest  # two logical CPUs
-from tiny_models import make_step, random_batch, split_batch
+import tensorflow as tf
+from tiny_models import make_step, random_batch, tensors
 from bert_tf.training.distribution import barrier, make_strategy
 strategy = make_strategy(sys.argv[1])
 sizes = {"num_hidden_layers": int(sys.argv[2])}
@@ -26,10 +27,21 @@ parts = {
     "on": {"xla": True},
     "recompute": {"xla": True, "recompute": "block"},
 }
+
+def batches(context):
+    # Two global batches; each element is a replica's part of one.
+    replicas = context.num_replicas_in_sync
+    part = tensors(random_batch(0, size=32 // replicas, length=32))
+    count = 2 * replicas // context.num_input_pipelines
+    return tf.data.Dataset.from_tensors(part).repeat(count)
+
+data = strategy.distribute_datasets_from_function(batches)
 for name in sys.argv[3:]:
     step = make_step(strategy=strategy, sizes=sizes, dropout=0.1, **parts[name])
-    for i in range(2):
-        step(split_batch(random_batch(i, size=32, length=32), strategy))
+    if parts[name]["xla"]:
+        step.compile(data.element_spec, 32 // strategy.num_replicas_in_sync)
+    for batch in data:
+        step(batch)
     if not os.path.isdir(os.environ["DUMP"]):
         print(name, 0)
     else:
@@ -141,8 +153,8 @@ def test_where_xla_cannot_compile_the_run_continues_without(job, capsys, monkeyp
     shown = capsys.readouterr().err.replace("\r", "\n").splitlines()
     warned = [line for line in shown if line.startswith("warning")]
     assert len(warned) == 2 and all("AsString" in line for line in warned)
-    assert "XLA cannot compile the step here, so it runs without" in warned[0]
-    assert "XLA cannot compile the evaluation here, so it runs without" in warned[1]
+    assert "XLA cannot compile the step here, so it runs without" in warned[1]
+    assert "XLA cannot compile the evaluation here, so it runs without" in warned[0]
     assert list_checkpoints(job.output) == [2, 3]  # before the first evaluation, and at the end
     assert [step for step, _ in curves(job.output / "eval")["loss/masked_lm"]] == [2, 3]
     # The attempt that failed did not count: neither in the learning rate nor in anything else.

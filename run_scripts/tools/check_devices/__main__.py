@@ -1,200 +1,227 @@
 """Checks this machine's devices and prints which of them work, how accurately and how fast.
 
-    python -m run_scripts.tools.check_devices     # a minute or so; --quick: no speeds of BERT-base
+    python -m run_scripts.tools.check_devices --report=report.json
+    python -m run_scripts.tools.check_devices --quick     # a minute or so: no training of models
 
 One training step of a tiny BERT, on every device and with every strategy, with and without XLA, in
-every precision, is compared with the same step on the CPU in float32 without XLA. Then matrix
-products and training steps of BERT-base are timed. Everything runs in separate processes: if one
-dies, as XLA does on a GPU that it cannot compile for, the rest runs in another.
+every precision, and with each way to train of `steps.OPTIONS`, is compared with the same step on
+the CPU in float32 without XLA. Replicas must have the same weights afterwards, to the bit. Then
+come the speeds: matrix products; BERT-base and -large at the largest batch that fits, with their
+utilisation, memory, the parts of a step and the seconds of a checkpoint; the same on more and more
+GPUs; the input pipeline. On a CPU models are trained only if --models names them.
+
+Everything runs in separate processes: if one dies, as XLA does on a GPU that it cannot compile for,
+the rest runs in another. --report writes all of it to one JSON file: versions, driver, links,
+answers, and, for what could not be measured here, null with the reason. It holds no names
+of users, hosts or folders, unless an error's message does.
 """
 
 import argparse
+import datetime
 import os
-import platform
-import re
 import sys
-from pathlib import Path
 
-from bert_common.import_tensorflow import import_tensorflow
+from bert_common.atomic_write import write_json
+from bert_common.errors import InputError
 from bert_common.startup import interruptible
-from run_scripts.tools.check_devices.processes import run_groups, worker_environments
-from run_scripts.tools.check_devices.speeds import BASE_BATCHES, PRODUCT_SIZES
+from bert_tf.config import PRESETS
+from run_scripts.tools.check_devices import tables, tasks
+from run_scripts.tools.check_devices.machine import describe_machine, print_machine
+from run_scripts.tools.check_devices.processes import run_groups
 
-CHECK_HEADINGS = ("device or strategy", "XLA", "precision", "difference", "result")
-SPEED_HEADINGS = ("device", "what", "XLA", "precision", "speed", "memory", "result")
+GPU_MODELS = ("base", "large")
+
+ON_CPU = "skipped on a CPU: --models=base trains BERT-base there too, for minutes"
+QUICK = "skipped by --quick"
+NO_GPU = "TensorFlow sees no GPU"
 
 
 def main(argv=None):
     """The program; returns the exit status: 0 if every check passes, otherwise 1."""
-    parser = argparse.ArgumentParser(
-        prog="python -m run_scripts.tools.check_devices",
-        description="Checks this machine's devices for correctness and speed.",
-    )
-    parser.add_argument("--quick", action="store_true", help="do not time BERT-base")
-    arguments = parser.parse_args(argv)
-    gpus = describe_machine()
-    checked = run_checks(check_tasks(gpus), gpus)
-    print(
-        "\nOne training step, compared with the CPU's in float32 without XLA (mirrored: "
-        f"{'all GPUs' if gpus else 'two logical CPUs'}; multi_worker: two processes with "
-        f"{'a GPU' if gpus > 1 else 'the CPU'} each):\n"
-    )
-    print_table(CHECK_HEADINGS, map(check_row, checked))
-    measured = run_speeds(gpus, checked, arguments.quick)
-    print("\nSpeeds:\n")
-    print_table(SPEED_HEADINGS, map(speed_row, measured))
-    if gpus:
-        print("\nfloat32 on GPUs: TF32, TensorFlow's default, is off where compared.")
-    wrong = sum(answer["result"] != "ok" for _, answer in checked + measured)
-    total = len(checked + measured)
+    arguments = parse(argv)
+    if arguments.report:
+        folder = os.path.dirname(arguments.report) or "."
+        if not os.path.isdir(folder):  # before minutes are spent
+            message = f"--report must name a file in a folder. Received: no folder {folder}"
+            print(f"error: {message}", file=sys.stderr)
+            return 1
+    machine = describe_machine()
+    print_machine(machine)
+    sys.stdout.flush()
+    gpus = len(machine["gpus"])
+    sections = {"checks": run_checks(gpus)}
+    sections |= run_speeds(gpus, sections["checks"], chosen_models(arguments, gpus), machine)
+    pairs = [pair for section in sections.values() for pair in section["results"] or ()]
+    wrong = sum(answer["result"] != "ok" for _, answer in pairs)
+    total = len(pairs)
+    if arguments.report:
+        try:
+            write_json(arguments.report, make_report(machine, sections))
+        except InputError as error:
+            print(f"error: {error}", file=sys.stderr)
+            return 1
+        print(f"\nwritten: {arguments.report}")
     print(f"\n{wrong} of {total} checks failed." if wrong else f"\nAll {total} checks passed.")
     return 1 if wrong else 0
 
 
-def describe_machine():
-    """Prints versions and devices; returns the number of GPUs that TensorFlow sees."""
-    tf = import_tensorflow()
-    import keras
-
-    from bert_tf.training.mixed_precision import BFLOAT16_FLAGS
-
-    build = tf.sysconfig.get_build_info()
-    names = {"CUDA": "cuda_version", "cuDNN": "cudnn_version"}
-    built = ", ".join(f"{name} {build[key]}" for name, key in names.items() if key in build)
-    print(
-        f"Python {platform.python_version()}, TensorFlow {tf.__version__} "
-        f"(built for {built or 'CPUs only'}), Keras {keras.__version__}"
+def parse(argv):
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m run_scripts.tools.check_devices",
+        description="Checks this machine's devices for correctness and speed.",
     )
-    name, flags = cpu_info()
-    bfloat16 = ", ".join(flag for flag in BFLOAT16_FLAGS if flag in flags) or "none"
-    print(f"CPU: {name}, {os.cpu_count()} threads; instructions for bfloat16: {bfloat16}")
-    gpus = tf.config.list_physical_devices("GPU")
-    for i, gpu in enumerate(gpus):
-        details = tf.config.experimental.get_device_details(gpu)
-        capability = ".".join(map(str, details.get("compute_capability", "?")))
-        print(f"GPU:{i}: {details.get('device_name', '?')}, compute capability {capability}")
-    if not gpus:
-        print("GPU: none that TensorFlow sees")
-    sys.stdout.flush()
-    return len(gpus)
+    parser.add_argument("--quick", action="store_true", help="train no models, only check")
+    parser.add_argument(
+        "--models",
+        type=lambda text: tuple(filter(None, text.split(","))),
+        help="sizes of BERT to train, comma-separated: " + ", ".join(PRESETS)
+        + " (without it: base,large on GPUs, none on a CPU)",
+    )  # fmt: skip
+    parser.add_argument("--report", help="a JSON file to write all results to")
+    arguments = parser.parse_args(argv)
+    unknown = sorted(set(arguments.models or ()) - set(PRESETS))
+    if unknown:
+        parser.error(f"--models must be of {', '.join(PRESETS)}. Received: {', '.join(unknown)}")
+    return arguments
 
 
-def cpu_info():
-    """The name of the CPU and its instructions, as Linux lists them: a string, a set."""
-    try:
-        text = Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace")
-    except OSError:
-        text = ""
-    name = re.search(r"^model name\s*: (.*)", text, re.MULTILINE)
-    flags = re.search(r"^flags\s*: (.*)", text, re.MULTILINE)
-    fallback = platform.processor() or platform.machine()
-    return name[1] if name else fallback, set(flags[1].split()) if flags else set()
+def chosen_models(arguments, gpus):
+    """The sizes to train, and why there are none, or None."""
+    if arguments.quick:
+        return (), QUICK
+    if arguments.models is not None:
+        return arguments.models, None if arguments.models else "--models is empty"
+    return (GPU_MODELS, None) if gpus else ((), ON_CPU)
 
 
-def precisions(gpus):
-    """The precisions to check; float16 only on GPUs."""
-    return ("float32", "bfloat16", "float16") if gpus else ("float32", "bfloat16")
+def section(results, reason=None):
+    """A part of the report: (task, answer) pairs, or None and why there are none."""
+    return {"results": results or None, "reason": None if results else reason}
 
 
-def devices(gpus):
-    """The names of the devices to check."""
-    return [f"GPU:{i}" for i in range(gpus)] or ["CPU:0"]
-
-
-def check_tasks(gpus):
-    """Lists the checks of a machine as dicts, those with several workers last."""
-    where = [("one_device", device) for device in devices(gpus)]
-    where += [("mirrored", None), ("multi_worker", None)]
-    return [
-        {"kind": "check", "strategy": strategy, "device": device, "xla": xla, "precision": name}
-        for strategy, device in where
-        for xla in (False, True)
-        for name in precisions(gpus)
-    ]
-
-
-def run_checks(tasks, gpus):
-    """Runs the checks from `check_tasks`.
-
-    Returns:
-        A list of (task, answer); `run_group` describes answers.
-    """
-    several = [task for task in tasks if task["strategy"] == "multi_worker"]
-    alone = [task for task in tasks if task["strategy"] != "multi_worker"]
-    return run_groups(
-        [(alone, lambda: [{}]), (several, lambda: worker_environments(gpus))], "checks"
+def run_checks(gpus):
+    """Compares steps and prints them."""
+    listed = [*tasks.check_tasks(gpus), *tasks.option_tasks(gpus)]
+    checked = run_groups(tasks.check_groups(listed, gpus), "checks")
+    title = (
+        "Training steps, compared with the CPU's in float32 without XLA (mirrored: "
+        f"{'all GPUs' if gpus else 'two logical CPUs'}; split: two logical GPUs on one; "
+        f"multi_worker: two processes with {'a GPU' if gpus > 1 else 'the CPU'} each):"
     )
+    tables.print_table(title, tables.CHECK_HEADINGS, map(tables.check_row, checked))
+    return section(checked)
 
 
-def run_speeds(gpus, checked, quick):
-    """Times matrix products on every device, and BERT-base on the first.
+def run_speeds(gpus, checks, models, machine):
+    """Measures and prints the speeds.
 
     Args:
         gpus: the number of GPUs.
-        checked: the results of `run_checks`; XLA is not used where it failed.
-        quick: whether to leave out BERT-base.
+        checks: the section of `run_checks`; XLA is not used where it failed.
+        models: what `chosen_models` returned.
+        machine: what `describe_machine` returned.
 
     Returns:
-        As `run_checks`.
+        A dict of sections: "products", "models", "scaling", "pipeline".
     """
-    products = [
-        {"kind": "product", "strategy": "one_device", "device": device, "precision": name}
-        for device in devices(gpus)
-        for name in precisions(gpus)
-    ]
-    measured = run_groups([(products, lambda: [{}])], "matrix products")
-    if quick:
-        return measured
-    device = devices(gpus)[0]
-    speeds = {t["precision"]: a.get("speed", 0) for t, a in measured if t["device"] == device}
-    names = list(dict.fromkeys(["float32", max(speeds, key=speeds.get)]))
-    for name in names:
-        works = all(
-            answer["result"] == "ok"
-            for task, answer in checked
-            if task["device"] == device and task["xla"] and task["precision"] == name
-        )
-        task = {"kind": "base", "strategy": "one_device", "device": device, "precision": name}
-        # In a separate process, as its memory is measured as that of the process.
-        group = [{**task, "xla": "auto" if works else "off"}], lambda: [{}]
-        measured += run_groups([group], f"BERT-base in {name}")
-    return measured
+    products = run_groups([(tasks.product_tasks(gpus), lambda: [{}])], "matrix products")
+    rows = map(tables.product_row, products)
+    tables.print_table("Matrix products:", tables.PRODUCT_HEADINGS, rows)
+    if gpus:
+        print("\nfloat32 on GPUs: TF32, TensorFlow's default, is off where compared.")
+    sizes, reason = models
+    if not sizes:
+        print(f"\nTraining of models: {reason}.")
+        empty = section(None, reason)
+        return {
+            "products": section(products), "models": empty, "scaling": empty, "pipeline": empty,
+        }  # fmt: skip
+    precision = tasks.fastest_precision(gpus, products)
+    xla = "auto" if xla_works(checks["results"], tasks.devices(gpus)[0], precision) else "off"
+    memory = gpu_memory(machine)
+    # Each in a process of its own, as memory is measured as that of the process.
+    trained = run_alone(tasks.model_tasks(gpus, sizes, precision, xla, memory), "models")
+    scaled = run_scaling(gpus, trained)
+    piped = run_groups([(tasks.pipeline_tasks(gpus), lambda: [{}])], "input pipeline")
+    print_models(trained, scaled["results"] or [], piped)
+    return {
+        "products": section(products),
+        "models": section(trained),
+        "scaling": scaled,
+        "pipeline": section(piped),
+    }
 
 
-def check_row(pair):
-    """A row of the first table from (task, answer)."""
-    task, answer = pair
-    difference = f"{answer['difference']:.1e}" if "difference" in answer else ""
-    where = task["device"] or task["strategy"]
-    return where, "on" if task["xla"] else "off", task["precision"], difference, answer["result"]
+def run_alone(listed, title):
+    """Runs each task in a process of its own: a list of (task, answer)."""
+    pairs = []
+    for task in listed:
+        name = f"{title}: {tables.model_name(task)}"
+        pairs += run_groups([([task], lambda: [{}])], name)
+    return pairs
 
 
-def speed_row(pair):
-    """A row of the second table from (task, answer)."""
-    task, answer = pair
-    kind = task["device"][:3]
-    if task["kind"] == "product":
-        what = f"matrix product, {PRODUCT_SIZES[kind]} x {PRODUCT_SIZES[kind]}"
-        speed = f"{answer['speed'] / 1e12:.3g} TFLOP/s" if "speed" in answer else ""
-        return task["device"], what, "", task["precision"], speed, "", answer["result"]
-    batch, length, _ = BASE_BATCHES[kind]
-    speed = memory = xla = ""
-    if "steps_per_second" in answer:
-        steps = answer["steps_per_second"]
-        speed = f"{steps:.3g} steps/s, {steps * batch:.3g} examples/s"
-        memory = f"{answer['memory'] / 2**30:.1f} GiB" if answer["memory"] else ""
-        xla = answer["xla"]
-    what = f"BERT-base, {batch} x {length}"
-    return task["device"], what, xla, task["precision"], speed, memory, answer["result"]
+def run_scaling(gpus, trained):
+    """Trains the first model that worked on several devices: a section."""
+    worked = [pair for pair in trained if "rows" in pair[1]]
+    if not worked:
+        return section(None, "no model could be trained")
+    if gpus == 1:
+        return section(None, "there is one GPU")
+    task, answer = worked[0]
+    return section(run_alone(tasks.scaling_tasks(gpus, task, answer["rows"]), "scaling"))
 
 
-def print_table(headings, rows):
-    """Prints rows of strings in columns."""
-    rows = [headings, *rows]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        print("  ".join(cells).rstrip(), flush=True)
+def print_models(trained, scaled, piped):
+    """Prints the tables about models."""
+    both = trained + scaled
+    title = "Training, at the largest batch that fits on a GPU:"
+    tables.print_table(title, tables.MODEL_HEADINGS, map(tables.model_row, both))
+    title = "The parts of a step, each timed alone (idle: the rest of the step), and a checkpoint:"
+    tables.print_table(title, tables.PART_HEADINGS, map(tables.part_row, both))
+    demands = {}
+    for task, answer in both:
+        if "rows_per_second" in answer:
+            name = f"{tables.model_name(task)} on {answer['devices']}"
+            demands.setdefault(task["length"], []).append((name, answer["rows_per_second"]))
+    rows = (tables.pipeline_row(pair, demands) for pair in piped)
+    title = "The input pipeline, packed rows with masks drawn while training:"
+    tables.print_table(title, tables.PIPELINE_HEADINGS, rows)
+
+
+def xla_works(checked, device, precision):
+    """Whether all checks with XLA on a device in a precision passed."""
+    return all(
+        answer["result"] == "ok"
+        for task, answer in checked
+        if task["device"] == device and task["xla"] and task["precision"] == precision
+    )
+
+
+def gpu_memory(machine):
+    """The memory of the first GPU in MiB, by nvidia-smi; None if it is not known."""
+    listed = machine["nvidia_smi"]["gpus"]
+    memory = listed[0]["memory_mib"] if listed and machine["gpus"] else None
+    return float(memory) if memory else None
+
+
+def make_report(machine, sections):
+    """The value of the JSON file."""
+    return {
+        "version": 1,
+        "time": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "machine": machine,
+        "gpu_reason": None if machine["gpus"] else NO_GPU,
+        **{
+            name: {
+                "results": part["results"]
+                and [{"task": task, "answer": answer} for task, answer in part["results"]],
+                "reason": part["reason"],
+            }
+            for name, part in sections.items()
+        },
+    }
 
 
 if __name__ == "__main__":

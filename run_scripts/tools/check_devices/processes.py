@@ -18,9 +18,9 @@ from run_scripts.tools.check_devices.worker import ANSWERS, SHOWN_CHARACTERS
 # The command that starts a process for the tasks of a file.
 COMMAND = (sys.executable, "-m", "run_scripts.tools.check_devices.worker")
 
-# A process that gives no answer for so long is taken to hang; compiling BERT-base on a busy machine
-# takes longest.
-SILENCE_SECONDS = 300
+# A process that gives no answer for so long is taken to hang. Training a model takes longer: it is
+# compiled anew for each batch that is tried.
+SILENCE_SECONDS, MODEL_SILENCE_SECONDS = 300, 1800
 
 
 def run_groups(groups, title):
@@ -98,9 +98,12 @@ def _attempt(tasks, environments):
                 dead = [
                     i for i, given in enumerate(answers) if ended[i] and len(given) < len(tasks)
                 ]
-                if dead or time.monotonic() - last > SILENCE_SECONDS:
+                longest = longest_silence(tasks[done])
+                if dead or time.monotonic() - last > longest:
                     known = [given[done] for given in answers if len(given) > done]
-                    known.append({"result": f"failed: {_describe_end(dead, processes, paths)}"})
+                    known.append(
+                        {"result": f"failed: {_describe_end(dead, longest, processes, paths)}"}
+                    )
                     yield _worst(known)
                     return
                 yield None
@@ -144,10 +147,15 @@ def _worst(answers):
     return bad[0] if bad else max(answers, key=lambda answer: answer.get("difference", 0))
 
 
-def _describe_end(dead, processes, paths):
+def longest_silence(task):
+    """The seconds after which a process without an answer to a task is taken to hang."""
+    return MODEL_SILENCE_SECONDS if task["kind"] == "model" else SILENCE_SECONDS
+
+
+def _describe_end(dead, longest, processes, paths):
     """Describes why there is no answer."""
     if not dead:
-        return f"no answer for {SILENCE_SECONDS} s"
+        return f"no answer for {longest} s"
     status = processes[dead[0]].returncode
     name = signal.Signals(-status).name if status < 0 else f"status {status}"
     text = paths[dead[0]].with_suffix(".err").read_text(encoding="utf-8", errors="replace")

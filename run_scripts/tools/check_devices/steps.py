@@ -1,14 +1,18 @@
 """Compares a training step of a tiny BERT with the same step on the CPU.
 
-Shapes: B batch, T tokens, P predictions, D devices, W weights of the whole model.
+Shapes: B batch, T tokens, P predictions, S sequences of a packed row, D devices, W weights of the
+whole model.
 """
 
 import contextlib
+import dataclasses
 import functools
+import hashlib
 
 import numpy as np
 
 from bert_tf.config import BertConfig
+from run_scripts.tools.check_devices.batches import BATCHES, deal
 
 SEED = 1
 
@@ -26,22 +30,82 @@ TINY = {
     "hidden_dropout_prob": 0.0,
     "attention_probs_dropout_prob": 0.0,
 }
-TINY_BATCH = (8, 16, 4)  # B, T, P
+TINY_BATCH = (8, 16, 4)  # B where the task does not say, T, P
 LEARNING_RATE, EPSILON = 0.1, 1e-3
 
 # The relative differences allowed from the CPU: for another order of sums; for 8 or 11 bits.
 TOLERANCES = {"float32": 1e-4, "bfloat16": 5e-2, "float16": 5e-2}
 
 
-@functools.cache
-def strategy_of(name):
+PLAIN = "plain"
+
+
+@dataclasses.dataclass(frozen=True)
+class Option:
+    """A way of training whose numbers are checked, besides devices, XLA and precisions."""
+
+    optimizer: str = "adamw"
+    batch: str = PLAIN  # a key of `batches.BATCHES`
+    sizes: dict = dataclasses.field(default_factory=dict)  # of the model, where others than usual
+    settings: dict = dataclasses.field(default_factory=dict)  # fields of `StepConfig`
+    steps: int = 1
+    # The option whose step on the CPU has the same numbers.
+    reference: str = PLAIN
+    # Whether there is such a reference: every replica drops other activations.
+    compared: bool = True
+
+
+_DROPOUT = {"hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1}
+
+OPTIONS = {
+    PLAIN: Option(),
+    "lamb": Option(optimizer="lamb", reference="lamb"),
+    "dropout": Option(sizes=_DROPOUT, reference="dropout"),
+    "accumulation": Option(settings={"gradient_accumulation_steps": 2}),
+    "recompute": Option(settings={"recompute": "block"}),
+    "short rows": Option(batch="short rows", reference="short rows"),
+    # A batch that is cut to 8 of 16 positions has the numbers of the whole one.
+    "buckets": Option(
+        batch="bucket", settings={"bucket_boundaries": (8, 16)}, reference="short rows"
+    ),
+    "packed rows": Option(batch="packed", reference="packed rows"),
+    # All together, for replicas that must stay equal.
+    "three steps": Option(
+        optimizer="lamb",
+        batch="packed",
+        sizes=_DROPOUT,
+        settings={"gradient_accumulation_steps": 2, "recompute": "block"},
+        steps=3,
+        compared=False,
+    ),
+}
+
+# Those to check on one device, and on several.
+ON_ONE_DEVICE = ("lamb", "dropout", "accumulation", "recompute", "buckets", "packed rows")
+ON_SEVERAL = ("lamb", "accumulation", "recompute", "buckets", "packed rows", "three steps")
+
+
+def strategy_of(name, num_gpus=None):
     """The strategy, created once in each process, as its collective operations are numbered."""
+    return _strategy(name, num_gpus)
+
+
+@functools.cache
+def _strategy(name, num_gpus):
     import tensorflow as tf
 
     from bert_tf.training.distribution import make_strategy
 
-    # `make_strategy` refuses one device to a worker, which computes the reference too.
-    return tf.distribute.get_strategy() if name == "one_device" else make_strategy(name)
+    if name == "one_device":
+        # `make_strategy` refuses one device to a worker, which computes the reference too.
+        return tf.distribute.get_strategy()
+    if name == "split":
+        # Two logical GPUs on one card. By copies: NCCL refuses a card that it is given twice.
+        kind = "GPU" if tf.config.list_logical_devices("GPU") else "CPU"
+        return tf.distribute.MirroredStrategy(
+            [f"{kind}:0", f"{kind}:1"], cross_device_ops=tf.distribute.HierarchicalCopyAllReduce()
+        )
+    return make_strategy(name, num_gpus)
 
 
 @contextlib.contextmanager
@@ -49,7 +113,7 @@ def scope_of(task):
     """The context in which a task creates its variables and runs its step."""
     import tensorflow as tf
 
-    strategy = strategy_of(task["strategy"])
+    strategy = strategy_of(task["strategy"], task.get("num_gpus"))
     device = tf.device(task["device"]) if task["device"] else contextlib.nullcontext()
     with device, strategy.scope():
         yield strategy
@@ -58,27 +122,35 @@ def scope_of(task):
 def check_step(task):
     """Compares a training step with the same step on the CPU: an answer with "difference".
 
+    Where there are several replicas, all of them must have the same weights afterwards, to the bit.
+
     Args:
-        task: as from `check_tasks`.
+        task: as from `check_tasks` or `option_tasks`.
     """
     import tensorflow as tf
 
     # Several workers need their strategy before anything else is computed.
     strategy_of(task["strategy"])
     tf.config.experimental.enable_tensor_float_32_execution(False)
-    errors = differences(tiny_step(task), reference())
+    numbers = tiny_step(task)
+    option = OPTIONS[task.get("option", PLAIN)]
+    if option.compared:
+        errors = differences(numbers, reference(option.reference, task.get("rows", TINY_BATCH[0])))
+    else:
+        errors = {"loss": 0.0 if np.isfinite(numbers["loss"]) else np.nan}
     worst = max(errors, key=lambda name: np.nan_to_num(errors[name], nan=np.inf))
     good = errors[worst] <= TOLERANCES[task["precision"]]  # False for NaN too
     result = "ok" if good else f"wrong: {worst} by {errors[worst]:.1e}"
+    if good and numbers.get("different_replicas", 1) > 1:
+        result = "wrong: the replicas' weights are not equal"
     return {"result": result, "difference": float(errors[worst])}
 
 
 @functools.cache
-def reference():
+def reference(option, rows):
     """The results of `tiny_step` on the CPU in float32 without XLA."""
-    return tiny_step(
-        {"strategy": "one_device", "device": "CPU:0", "xla": False, "precision": "float32"}
-    )
+    where = {"strategy": "one_device", "device": "CPU:0", "xla": False, "precision": "float32"}
+    return tiny_step({**where, "option": option, "rows": rows})
 
 
 def differences(numbers, expected):
@@ -98,20 +170,23 @@ def differences(numbers, expected):
 
 
 def tiny_step(task):
-    """Runs one training step of the tiny BERT, always with the same weights and examples.
+    """Runs training steps of the tiny BERT, always with the same weights and examples.
 
     Args:
-        task: a dict with "strategy", "device", "xla" and "precision".
+        task: a dict with "strategy", "device", "xla", "precision", and perhaps "option", a key of
+            `OPTIONS`, and "rows", the rows of a batch.
 
     Returns:
-        A dict: "loss", "gradient norm" and "weights" [D, W], the update of the weights.
+        A dict: "loss", "gradient norm", "weights" [D, W], the update of the weights, and
+        "different_replicas", how many different weights all replicas of all workers have.
     """
     from bert_tf.training.step import StepConfig, TrainingStep
     from bert_tf.training.xla import Compilation
 
-    config = BertConfig(**TINY)
+    option = OPTIONS[task.get("option", PLAIN)]
+    config = BertConfig(**{**TINY, **option.sizes})
     with scope_of(task) as strategy:
-        parts = make_parts(config, task["precision"], LEARNING_RATE, EPSILON)
+        parts = make_parts(config, task["precision"], LEARNING_RATE, EPSILON, option.optimizer)
         weights = parts["model"].trainable_variables
         # Replaces the initializers' values, which depend on the device.
         rng = np.random.default_rng(SEED)
@@ -120,9 +195,15 @@ def tiny_step(task):
             variable.assign(value)
         compilation = Compilation(whole=task["xla"], auto_clustering=False, update=task["xla"])
         step = TrainingStep(
-            strategy=strategy, config=StepConfig(), compilation=compilation, **parts
+            strategy=strategy,
+            config=StepConfig(**option.settings),
+            compilation=compilation,
+            **parts,
         )
-        metrics = step(deal(random_batch(config, *TINY_BATCH), strategy))
+        sizes = (task.get("rows", TINY_BATCH[0]), *TINY_BATCH[1:])
+        batch = deal(BATCHES[option.batch](config, *sizes), strategy)
+        for _ in range(option.steps):
+            metrics = step(batch)
         copies = [strategy.experimental_local_results(v.value) for v in weights]
         devices = zip(*copies, strict=True)
         flat = np.stack([flatten([v.numpy() for v in device]) for device in devices])  # [D, W]
@@ -130,7 +211,16 @@ def tiny_step(task):
         "loss": float(metrics["loss"]),
         "gradient norm": float(metrics["gradient_norm"]),
         "weights": flat - flatten(start),
+        "different_replicas": count_different(strategy, flat),
     }
+
+
+def count_different(strategy, weights):
+    """How many different rows the weights [D, W] of all workers have, by their bits."""
+    from bert_tf.training.distribution import gather_texts
+
+    digests = ",".join(hashlib.sha256(row.tobytes()).hexdigest() for row in weights)
+    return len({digest for text in gather_texts(strategy, digests) for digest in text.split(",")})
 
 
 def flatten(arrays):
@@ -138,44 +228,15 @@ def flatten(arrays):
     return np.concatenate([array.ravel() for array in arrays])
 
 
-def make_parts(config, precision, learning_rate, epsilon):
+def make_parts(config, precision, learning_rate, epsilon, optimizer="adamw"):
     """Creates model, optimizer and loss scale for `TrainingStep`, in the strategy's scope."""
     from bert_tf.model import BertModel
-    from bert_tf.optimization import AdamWeightDecay
+    from bert_tf.optimization import OPTIMIZERS
     from bert_tf.pretraining import PretrainingModel
     from bert_tf.training.mixed_precision import POLICIES, LossScale
 
     model = PretrainingModel(BertModel(config, dtype=POLICIES[precision]))
-    optimizer = AdamWeightDecay(learning_rate, epsilon=epsilon)
+    optimizer = OPTIMIZERS[optimizer](learning_rate, epsilon=epsilon)
     optimizer.build(model.trainable_variables)
     loss_scale = LossScale() if precision == "float16" else None
     return {"model": model, "optimizer": optimizer, "loss_scale": loss_scale}
-
-
-def random_batch(config, batch, length, predictions):
-    """Creates the features of a global batch, always the same; every other row is half padding."""
-    rng = np.random.default_rng(SEED)
-    mask = np.ones((batch, length), np.int32)
-    mask[::2, length // 2 :] = 0
-    return {
-        "input_ids": rng.integers(1, config.vocab_size, (batch, length)).astype(np.int32) * mask,
-        "input_mask": mask,
-        "segment_ids": rng.integers(0, 2, (batch, length)).astype(np.int32) * mask,
-        "masked_lm_positions": np.tile(np.arange(1, predictions + 1, dtype=np.int32), (batch, 1)),
-        "masked_lm_ids": rng.integers(1, config.vocab_size, (batch, predictions)).astype(np.int32),
-        "masked_lm_weights": np.ones((batch, predictions), np.float32),
-        "next_sentence_labels": rng.integers(0, 2, (batch, 1)).astype(np.int32),
-        "next_sentence_weights": np.ones(batch, np.float32),
-    }
-
-
-def deal(batch, strategy):
-    """Distributes a global batch in equal parts to the strategy's replicas."""
-    import tensorflow as tf
-
-    parts = {k: np.split(v, strategy.num_replicas_in_sync) for k, v in batch.items()}
-    return strategy.experimental_distribute_values_from_function(
-        lambda context: {
-            k: tf.constant(v[context.replica_id_in_sync_group]) for k, v in parts.items()
-        }
-    )

@@ -9,16 +9,29 @@ import re
 import sys
 from pathlib import Path
 
-from run_scripts.tools.check_devices.speeds import measure_base, measure_products
+from bert_common.import_tensorflow import import_tensorflow
+from run_scripts.tools.check_devices.models import measure_model
+from run_scripts.tools.check_devices.pipeline import measure_pipeline
+from run_scripts.tools.check_devices.speeds import measure_products
 from run_scripts.tools.check_devices.steps import check_step, strategy_of
 
-KINDS = {"check": check_step, "product": measure_products, "base": measure_base}
+KINDS = {
+    "check": check_step,
+    "product": measure_products,
+    "model": measure_model,
+    "pipeline": measure_pipeline,
+}
 
 # The suffix of the file with the answers, a line of JSON each, beside the tasks.
 ANSWERS = ".answers"
 
 # The maximum length of an error message.
 SHOWN_CHARACTERS = 200
+
+# Set for a process that is to make two logical GPUs of the first one, with this much memory each:
+# the models of the checks are tiny.
+SPLIT_VARIABLE = "CHECK_DEVICES_SPLIT"
+SPLIT_MEGABYTES = 1024
 
 # Beginnings of lines that TensorFlow prints before the actual error.
 PREAMBLE = ("Graph execution error", "Detected at node", "File ", "<stack traces", "Exception enc")
@@ -30,9 +43,12 @@ def work(path):
     Returns:
         The exit status: 1 if one of several workers failed, as the others' sums would wait for it.
     """
-    import tensorflow as tf
-
-    if not tf.config.list_physical_devices("GPU"):
+    tf = import_tensorflow()
+    gpus = tf.config.list_physical_devices("GPU")
+    if gpus and os.environ.get(SPLIT_VARIABLE):
+        logical = tf.config.LogicalDeviceConfiguration(memory_limit=SPLIT_MEGABYTES)
+        tf.config.set_logical_device_configuration(gpus[0], [logical] * 2)
+    if not gpus:
         tf.config.set_logical_device_configuration(
             tf.config.list_physical_devices("CPU")[0],
             [tf.config.LogicalDeviceConfiguration()] * 2,

@@ -22,11 +22,13 @@ from programs import (
     one_line,
     spoken_lines,
     texts,
+    wait_for_checkpoint,
 )
 from task_data import single_rows, write_splits
 
 from bert_tf.checkpoint_files import list_checkpoints
 from bert_tf.summaries.reporter import Reporter
+from bert_tf.training import state
 from bert_tf.training.interruptions.output_folder import LOCK_FILE, TrainingFolder
 
 
@@ -124,6 +126,7 @@ def test_a_folder_that_is_gone_is_made_again(job, whole, monkeypatch, capsys, ho
     moved = job.folder / "moved"
 
     def remove():
+        wait_for_checkpoint()
         if how == "renamed":
             job.output.rename(moved)
         elif how == "removed":
@@ -150,6 +153,24 @@ def test_a_folder_that_is_gone_is_made_again(job, whole, monkeypatch, capsys, ho
     if how == "renamed":
         assert list_checkpoints(moved) == [4]
         assert curves(moved)["loss/total"] == [point for point in expected if point[0] < 6]
+
+
+def test_a_folder_that_is_gone_while_a_checkpoint_is_written(job, whole, monkeypatch, capsys):
+    write_arrays = state.write_arrays
+
+    def remove_amid_writing(prefix, arrays):
+        if prefix.endswith("-4"):
+            shutil.rmtree(job.output)
+            raise OSError(errno.EIO, "cannot write the checkpoint", prefix)
+        write_arrays(prefix, arrays)
+
+    monkeypatch.setattr(state, "write_arrays", remove_amid_writing)
+    at_step(monkeypatch, 5, wait_for_checkpoint)
+    assert job.run(num_train_steps=10) == 0
+    (line,) = spoken_lines(capsys.readouterr().err)
+    assert line.startswith(f"warning: {job.output} was removed or renamed while training")
+    assert list_checkpoints(job.output) == [8, 10]
+    assert_same(arrays(job.output, 10), arrays(whole, 10))
 
 
 @pytest.mark.slow

@@ -1,6 +1,6 @@
 """Learns a baseline vocabulary for benchmarks/vocabulary.py with Hugging Face's WordPiece trainer.
 
-    python benchmarks/usual_vocabulary.py --input_file=text.txt --output_dir=usual
+    python benchmarks/vocabulary_models/usual_vocabulary.py --input_file=text.txt --output_dir=usual
 
 It uses `BertWordPieceTokenizer` of the package tokenizers (a dependency of transformers) with its
 defaults, except for what is usual for Korean: cased, since its lower-casing decomposes Hangul, and
@@ -13,7 +13,7 @@ import json
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from run_scripts.flags.paths import expand_globs
 from tokenization import FullTokenizer, InputError, save_tokenizer

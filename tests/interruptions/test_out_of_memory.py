@@ -80,6 +80,14 @@ def test_an_evaluation(job, capsys, monkeypatch):
         assert "what may help: a lower --eval_batch_size. Received: --eval_batch_size=16" in line
 
 
+def test_the_trial_of_an_evaluation(job, capsys, monkeypatch):
+    """Memory runs out where XLA compiles it, before the first step."""
+    monkeypatch.setattr(EvaluationStep, "compile", raising(MEMORY))
+    assert job.run(do_eval=True, xla="on") == 1
+    line = one_line(capsys)
+    assert "what may help: a lower --eval_batch_size. Received: --eval_batch_size=16" in line
+
+
 def test_what_comes_before_the_first_step(job, capsys, monkeypatch):
     """Weights and moments; nothing of a batch would help."""
     monkeypatch.setattr(Session, "build", raising(MEMORY))

@@ -1,7 +1,7 @@
 """Measures training on packed and unpacked records, and the input pipeline without training.
 
-    python benchmarks/records_speed.py --text=text.txt --tokenizer_dir=vocab --work_dir=work
-    python benchmarks/records_speed.py [the same] --preset=base --batch=4 --length=512
+    python benchmarks/input/records_speed.py --text=text.txt --tokenizer_dir=vocab --work_dir=work
+    python benchmarks/input/records_speed.py [the same] --preset=base --batch=4 --length=512
 
 The training step is the project's, on the project's input, with one device. All kinds of records
 take turns, round after round, in one process; the median of the ratios within a round is reported.
@@ -9,8 +9,11 @@ Real tokens are those that are not padding; as batches differ, the mean over all
 The pipeline alone reads and parses batches, and masks them if masks are dynamic.
 """
 
+import sys
 import time
 from pathlib import Path
+
+sys.path.append(str(Path(__file__).parents[1]))
 
 from common import DROPOUT, argument_parser, median_and_spread, print_table
 from records import create, real_tokens

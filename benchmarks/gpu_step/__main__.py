@@ -1,0 +1,126 @@
+"""Exports training steps as XLA programs, and runs them where JAX is, without TensorFlow.
+
+On a machine with this project installed, no GPU needed:
+
+    python benchmarks/gpu_step export DIR                            the table of sizes' programs
+    python benchmarks/gpu_step prepare DIR --updates=500 -- FLAGS    a training, by the flags of
+                                                                     run_pretraining
+    python benchmarks/gpu_step finish DIR -- FLAGS                   its checkpoint in --output_dir
+
+On a machine with JAX and NumPy, where this folder and DIR are all that is needed:
+
+    python benchmarks/gpu_step sizes DIR --target=here
+    python benchmarks/gpu_step run DIR                               times, beside torch's
+    python benchmarks/gpu_step train DIR --train_steps=500           resumes if it was killed
+
+`sizes --target=h100` compiles for an H100 without one: it needs `pip install "jax[cuda12]"`.
+`run` also writes its numbers to DIR/results.jsonl.
+"""
+
+import argparse
+import importlib.util
+import json
+import os
+import sys
+
+# The package gpu_step is imported from the folder around it, in a checkout `benchmarks`, whose
+# tokenization.py must not hide the project's package.
+BENCHMARKS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path[:0] = [os.path.dirname(BENCHMARKS), BENCHMARKS]
+
+MODELS = ("bert_base", "bert_large", "albert_base", "albert_xlarge")
+
+
+def main():
+    """Parses the command line and does what the command says."""
+    own, others = _split(sys.argv[1:])
+    arguments = _parser().parse_args(own)
+    if arguments.command in ("export", "prepare", "finish"):
+        from gpu_step import prepare
+
+        return getattr(prepare, arguments.command)(arguments, others)
+    if not importlib.util.find_spec("jax"):
+        sys.exit(f"error: {arguments.command} needs JAX: pip install jax")
+    if not os.path.isdir(arguments.folder):
+        sys.exit(f"error: DIR must be a folder that export or prepare wrote: {arguments.folder}")
+    if arguments.command == "train":
+        from gpu_step.train import train
+
+        return train(
+            arguments.folder,
+            arguments.train_steps,
+            arguments.batches,
+            arguments.save_seconds,
+            arguments.seed,
+        )
+    if arguments.command == "time":
+        return print(json.dumps(_time(arguments)))
+    if arguments.command == "sizes" and arguments.target == "h100":
+        # Before JAX is imported: there is no card to try kernels on, or to compute with.
+        os.environ.setdefault("XLA_FLAGS", "--xla_gpu_autotune_level=0")
+        os.environ.setdefault("JAX_PLATFORMS", "cpu")
+    from gpu_step import report
+
+    if arguments.command == "sizes":
+        return report.print_sizes(arguments.folder, arguments.target)
+    contenders = arguments.by.split(",")
+    return report.run_all(arguments.folder, arguments.rounds, contenders, arguments.timeout)
+
+
+def _time(arguments):
+    if arguments.by == "torch":
+        from gpu_step.torch_step import time_torch
+
+        return time_torch(arguments.folder, arguments.rounds)
+    from gpu_step.timing import time_exported
+
+    return time_exported(arguments.folder, arguments.rounds)
+
+
+def _split(arguments):
+    """The arguments before "--", and those after it."""
+    if "--" not in arguments:
+        return arguments, []
+    at = arguments.index("--")
+    return arguments[:at], arguments[at + 1 :]
+
+
+def _parser():
+    formatter = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser("gpu_step", description=__doc__, formatter_class=formatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+
+    def command(name, help):
+        added = commands.add_parser(name, help=help)
+        added.add_argument("folder", metavar="DIR")
+        return added
+
+    export = command("export", "write the programs of published sizes (TensorFlow)")
+    export.add_argument("--models", default=",".join(MODELS))
+    export.add_argument("--lengths", default="128,512")
+    export.add_argument("--precisions", default="float32,bfloat16")
+    export.add_argument("--recompute", default="none,block")
+    export.add_argument("--tokens", type=int, default=16384, help="of a batch: its rows x length")
+    export.add_argument("--batch", type=int, help="rows, instead of --tokens")
+    prepare = command("prepare", "write programs, batches and state of a training (TensorFlow)")
+    prepare.add_argument("--updates", type=int, required=True, help="how many batches to write")
+    command("finish", "write a training's state as a checkpoint (TensorFlow)")
+    sizes = command("sizes", "print FLOPs and compiled memory (JAX)")
+    sizes.add_argument("--target", choices=("none", "here", "h100"), default="none")
+    for name, help in (("run", "time every program (JAX)"), ("time", "time one, for run")):
+        timed = command(name, help)
+        timed.add_argument("--by", default="jax,torch" if name == "run" else "jax")
+        timed.add_argument("--rounds", type=int, default=10)
+    commands.choices["run"].add_argument(
+        "--timeout", type=float, default=300.0, help="seconds for each, compiling included"
+    )
+    train = command("train", "train, or go on training (JAX)")
+    train.add_argument("--train_steps", type=int, help="updates in all")
+    train.add_argument("--batches", help="another file than DIR/batches.npz")
+    train.add_argument("--save_seconds", type=float, default=60.0)
+    train.add_argument("--seed", type=int, default=0, help="of new weights")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,229 @@
+"""The commands that need TensorFlow: export published sizes, prepare a training, finish it."""
+
+import functools
+import itertools
+import os
+
+import numpy as np
+
+from albert_tf.config import AlbertConfig
+from bert_common.errors import InputError
+from bert_tf.config import BertConfig
+from gpu_step.state import BATCHES_FILE, STATE_FILE, read_state, write_arrays
+from run_scripts.flags.devices import start_tensorflow
+from run_scripts.flags.parser import run_program
+from run_scripts.flags.pretrain import PretrainFlags
+from run_scripts.pretrain import build, load_records, make_job, model_files_writer
+
+CONFIGS = {"bert": BertConfig, "albert": AlbertConfig}
+OPTIMIZERS = {"bert": "adamw", "albert": "lamb"}  # what the published models were trained with
+VOCAB_SIZES = {"bert": 30522, "albert": 30000}  # of the published English models
+DROPOUT = 0.1
+PREDICTIONS = {128: 20, 512: 76}  # masked positions of a row, as google-research/bert's commands
+
+# More than this is not carried to some machines.
+CARRIED_BYTES = 60 * 10**6
+
+
+def export(arguments, others):
+    """Writes the programs of published sizes into folders named after them."""
+    choices = [
+        value.split(",")
+        for value in (
+            arguments.models, arguments.lengths, arguments.precisions, arguments.recompute
+        )
+    ]  # fmt: skip
+    import keras
+
+    from bert_tf.training.state import TrainingState
+    from bert_tf.training.step import StepConfig
+    from gpu_step.export import export_step
+
+    for model, length, precision, recompute in itertools.product(*choices):
+        length = int(length)
+        rows = arguments.batch or max(1, arguments.tokens // length)
+        name = f"{model}_{length}_{precision}_{recompute}_{rows}"
+        keras.backend.clear_session()
+        trained, optimizer, config = _published_model(model, precision)
+        export_step(
+            os.path.join(arguments.folder, name),
+            TrainingState(trained, optimizer),
+            StepConfig(recompute=recompute),
+            _batch_specs(rows, length),
+            {"model": model, "precision": precision},
+        )
+        print(name, flush=True)
+
+
+def _published_model(name, precision):
+    from albert_tf import AlbertModel
+    from bert_tf import BertModel, PretrainingModel, WarmupPolynomialDecay
+    from bert_tf.optimization import OPTIMIZERS as CLASSES
+    from bert_tf.training.mixed_precision import POLICIES
+
+    kind, size = name.split("_")
+    rates = {"hidden_dropout_prob": DROPOUT, "attention_probs_dropout_prob": DROPOUT}
+    config = CONFIGS[kind].from_preset(size, vocab_size=VOCAB_SIZES[kind], **rates)
+    encoder = {"bert": BertModel, "albert": AlbertModel}[kind]
+    model = PretrainingModel(encoder(config, dtype=POLICIES[precision]))
+    optimizer = CLASSES[OPTIMIZERS[kind]](WarmupPolynomialDecay(1e-4, 1_000_000, 0))
+    optimizer.build(model.trainable_variables)
+    return model, optimizer, config
+
+
+def _batch_specs(rows, length):
+    import tensorflow as tf
+
+    predictions = PREDICTIONS.get(length, max(1, round(0.15 * length)))
+    tokens, masked = (rows, length), (rows, predictions)
+    return {
+        **{n: tf.TensorSpec(tokens, tf.int32) for n in ("input_ids", "input_mask", "segment_ids")},
+        **{n: tf.TensorSpec(masked, tf.int32) for n in ("masked_lm_positions", "masked_lm_ids")},
+        "masked_lm_weights": tf.TensorSpec(masked, tf.float32),
+        "next_sentence_labels": tf.TensorSpec((rows, 1), tf.int32),
+        "next_sentence_weights": tf.TensorSpec((rows,), tf.float32),
+    }
+
+
+def prepare(arguments, others):
+    """Writes programs, batches and, unless weights are new, the state of a training."""
+    command = functools.partial(_in_session, _prepare, arguments)
+    return run_program(command, PretrainFlags, ["gpu_step prepare", *others])
+
+
+def finish(arguments, others):
+    """Writes the state of a training as a checkpoint into --output_dir."""
+    command = functools.partial(_in_session, _finish, arguments)
+    return run_program(command, PretrainFlags, ["gpu_step finish", *others])
+
+
+def _in_session(command, arguments, given):
+    """Calls a command with the job, its session, records and restored state."""
+    job = make_job(given)
+    flags = job.flags
+    if flags.precision == "float16" or flags.bucket_boundaries not in (None, "", "none"):
+        raise InputError(
+            "an exported step needs --precision=float32 or bfloat16 and no --bucket_boundaries. "
+            f"Received: --precision={flags.precision}, "
+            f"--bucket_boundaries={flags.bucket_boundaries}"
+        )
+    start_tensorflow(flags)
+    from run_scripts.session import open_session
+
+    with open_session(flags, "on", None, None) as session:
+        if session.strategy.num_replicas_in_sync > 1:
+            raise InputError(
+                "a step is exported for one device, which --device=cpu gives. Received: "
+                f"{session.strategy.num_replicas_in_sync} devices"
+            )
+        records, _ = load_records(job, session)
+        command(arguments, job, session, records)
+
+
+def _prepare(arguments, job, session, records):
+    from gpu_step.export import export_step
+
+    state = build(job, session)
+    config = session.training_config(job.flags, bucket_boundaries=())
+    data = records.in_order(state, config)
+    first, wanted = state.step, min(arguments.updates, config.num_train_steps - state.step)
+    if wanted < 1:
+        raise InputError(
+            "there must be updates left to make. Received: "
+            f"--num_train_steps={config.num_train_steps}, a checkpoint at step {first}"
+        )
+    batches = data.batches(session.strategy, config, first)
+    rows = [
+        {name: value.numpy() for name, value in batch.items()}
+        for batch in itertools.islice(iter(batches), wanted)
+    ]
+    export_step(
+        arguments.folder,
+        state,
+        config,
+        rows[0],
+        {
+            "model": job.model_type,
+            "precision": session.precision,
+            "schedule": job_schedule(state),
+            "first_step": first,
+        },
+    )
+    arrays = {name: _narrow(np.stack([row[name] for row in rows])) for name in rows[0]}
+    path = os.path.join(arguments.folder, BATCHES_FILE)
+    write_arrays(path, {**arrays, "first_step": np.int64(first)}, compress=True)
+    if first or job.flags.init_checkpoint:
+        write_arrays(os.path.join(arguments.folder, STATE_FILE), _state_arrays(state))
+    sizes = {n: os.path.getsize(os.path.join(arguments.folder, n)) for n in _files(arguments)}
+    for name, size in sizes.items():
+        print(f"{name}: {size / 1e6:.2f} MB")
+    print(f"{wanted} updates, {sizes[BATCHES_FILE] / wanted / 1e3:.1f} kB of batches for each")
+    if sum(sizes.values()) > CARRIED_BYTES:
+        print(
+            f"note: {sum(sizes.values()) / 1e6:.0f} MB in all, more than {CARRIED_BYTES / 1e6:.0f}"
+        )
+
+
+def _files(arguments):
+    return sorted(name for name in os.listdir(arguments.folder) if not name.startswith("."))
+
+
+def job_schedule(state):
+    """The learning rates of a `TrainingState`'s optimizer, as `state.learning_rate` reads them."""
+    return state.optimizer._learning_rate.get_config()
+
+
+def _narrow(values):
+    """The same numbers in the smallest unsigned type; others as they are."""
+    for kind in (np.uint8, np.uint16, np.uint32):
+        narrow = values.astype(kind)
+        if np.array_equal(narrow, values):
+            return narrow
+    return values
+
+
+def _variables(state):
+    """The variables of a `TrainingState` by their names in a state."""
+    from bert_tf.checkpoint import google_variables
+
+    suffixes = [slot.suffix for slot in state.optimizer.slots.values()]
+    variables = {}
+    for name, variable in google_variables(state.model).items():
+        variables[f"weights/{name}"] = variable
+        slots = state.optimizer.slot_variables(variable)
+        pairs = zip(suffixes, slots, strict=True)
+        variables |= {f"slots/{name}/{suffix}": slot for suffix, slot in pairs}
+    return variables
+
+
+def _state_arrays(state):
+    arrays = {name: variable.numpy() for name, variable in _variables(state).items()}
+    return {**arrays, "iterations": np.int64(state.step)}
+
+
+def _finish(arguments, job, session, records):
+    from bert_tf.checkpoint_files import latest_checkpoint
+    from bert_tf.training.state import save
+
+    source = latest_checkpoint(job.flags.output_dir) or job.flags.init_checkpoint
+    state = build(job, session)
+    config = session.training_config(job.flags, bucket_boundaries=())
+    records.in_order(state, config)  # sets the order that the next updates go on in
+    arrays = read_state(os.path.join(arguments.folder, STATE_FILE))
+    step = int(arrays["iterations"])
+    if step < state.step:
+        raise InputError(
+            f"{arguments.folder} must be ahead of --output_dir. Received: step {step}, and a "
+            f"checkpoint at step {state.step}"
+        )
+    write_files = model_files_writer(job, state, source, records)
+    for name, variable in _variables(state).items():
+        if name in arrays:  # a weight without a gradient has no slots there
+            variable.assign(arrays[name])
+    state.skipped += int(arrays.get("curves/skipped", np.zeros(0)).sum())
+    state.optimizer.iterations.assign(step)
+    state.step = step
+    os.makedirs(job.flags.output_dir, exist_ok=True)
+    write_files(job.flags.output_dir)
+    save(state, config)
+    print(f"step {step} is saved in {job.flags.output_dir}: run_pretraining goes on from there")

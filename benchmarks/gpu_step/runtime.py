@@ -1,0 +1,167 @@
+"""Compiles and runs exported programs with JAX's runtime, and needs nothing but JAX and NumPy.
+
+JAX has no public function that takes StableHLO text, and the private ones changed their names: each
+is tried in turn, the newest first.
+"""
+
+import json
+import lzma
+import os
+
+import jax
+import numpy as np
+
+# The count of updates is an int64, which JAX would otherwise cut to an int32.
+jax.config.update("jax_enable_x64", True)
+
+
+def read_description(folder):
+    """The content of a program's program.json."""
+    path = os.path.join(folder, "program.json")
+    if not os.path.exists(path):
+        raise SystemExit(f"error: a program's folder must hold program.json. Received: {folder}")
+    with open(path, encoding="utf-8") as file:
+        return json.load(file)
+
+
+def read_text(folder, name):
+    """The StableHLO text of one of a folder's programs."""
+    with lzma.open(os.path.join(folder, f"{name}.mlir.xz"), "rt", encoding="utf-8") as file:
+        return file.read()
+
+
+class Program:
+    """A compiled program, which takes and returns dicts of arrays by name.
+
+    Args:
+        folder: the folder that `export_step` wrote.
+        name: "gradients" or "update".
+        device: a `jax.Device`.
+    """
+
+    def __init__(self, folder, name, device):
+        signature = read_description(folder)["programs"][name]
+        self.arguments = signature["arguments"]
+        self.outputs = [row["name"] for row in signature["outputs"]]
+        self.device = device
+        self.executable = compile_text(read_text(folder, name), device)
+
+    def __call__(self, values):
+        """Runs the program, and does not wait for its end.
+
+        Args:
+            values: name -> array on the device; those of other names are ignored.
+        """
+        buffers = [values[row["name"]] for row in self.arguments]
+        return dict(zip(self.outputs, execute(self.executable, buffers), strict=True))
+
+    def put(self, arrays):
+        """NumPy arrays by name -> arrays on the device, in the types that the program declares."""
+        types = {row["name"]: row["dtype"] for row in self.arguments}
+        return {
+            name: jax.device_put(np.asarray(value, types[name]), self.device)
+            for name, value in arrays.items()
+            if name in types
+        }
+
+    def memory(self):
+        """Bytes of arguments, outputs and temporary arrays, as `compiled_memory`."""
+        return compiled_memory(self.executable)
+
+
+def compile_text(text, device):
+    """StableHLO text -> an executable on one device."""
+    client, options, devices = device.client, _compile_options(), _device_list(device)
+    if hasattr(client, "compile_and_load"):  # since jaxlib 0.7
+        return _first_that_fits(
+            lambda: client.compile_and_load(text, devices, options),
+            lambda: client.compile_and_load(text, [device], options),
+            lambda: client.compile_and_load(_module(text), devices, options),
+        )
+    return _first_that_fits(
+        lambda: client.compile(text, options),
+        lambda: client.compile(text, compile_options=options),
+    )
+
+
+def compile_without_device(text, target):
+    """StableHLO text -> an executable for a GPU that this machine need not have.
+
+    Args:
+        text: the program.
+        target: a `GpuTargetConfigProto` as text, see `cards.target_config`.
+    """
+    # The plugin looks for a driver otherwise.
+    os.environ.setdefault("JAX_SKIP_CUDA_CONSTRAINTS_CHECK", "1")
+    from jax.experimental import topologies
+
+    topology = topologies.get_topology_desc(platform="cuda", target_config=target, topology="1x1x1")
+    device = topology.devices[0]
+    return device.client.compile(_module(text), _device_list(device), _compile_options())
+
+
+def execute(executable, buffers):
+    """Runs an executable; a list of its outputs."""
+    if hasattr(executable, "execute"):
+        return executable.execute(buffers)
+    outputs = executable.execute_sharded(buffers).disassemble_into_single_device_arrays()
+    return [arrays[0] for arrays in outputs]
+
+
+def compiled_memory(executable):
+    """What XLA plans for: a dict with the bytes of "arguments", "outputs", "temporary"."""
+    stats = executable.get_compiled_memory_stats()
+    return {
+        "arguments": stats.argument_size_in_bytes,
+        "outputs": stats.output_size_in_bytes - stats.alias_size_in_bytes,
+        "temporary": stats.temp_size_in_bytes,
+    }
+
+
+def counted_flops(text):
+    """The operations that XLA's cost analysis counts in a program before it optimizes any.
+
+    Dense layers and everything else, recomputed blocks as often as they are computed; a loop's
+    body counts once.
+    """
+    from jax._src.lib import _jax
+
+    computation = _jax.mlir.mlir_module_to_xla_computation(text)
+    client = jax.devices("cpu")[0].client
+    return _jax.hlo_module_cost_analysis(client, computation.get_hlo_module())["flops"]
+
+
+def peak_memory(device):
+    """The most bytes that arrays took on a device so far; None where JAX does not count them."""
+    return (device.memory_stats() or {}).get("peak_bytes_in_use")
+
+
+def _compile_options():
+    from jax._src.lib import xla_client
+
+    return xla_client.CompileOptions()
+
+
+def _device_list(device):
+    from jax._src.lib import xla_client
+
+    kind = getattr(xla_client, "DeviceList", None)
+    return [device] if kind is None else kind((device,))
+
+
+def _module(text):
+    from jax._src.interpreters import mlir
+    from jax._src.lib.mlir import ir
+
+    with mlir.make_ir_context():
+        return ir.Module.parse(text)
+
+
+def _first_that_fits(*calls):
+    """The result of the first call whose arguments this version of jaxlib takes."""
+    for call in calls[:-1]:
+        try:
+            return call()
+        except TypeError:  # wrong arguments, not a program that does not compile
+            continue
+    return calls[-1]()

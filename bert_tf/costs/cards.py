@@ -1,0 +1,50 @@
+"""The memory and the peak speed of common NVIDIA cards, from the vendor's data sheets.
+
+Cards of compute capability 10 and 12 (B200, RTX 50) are missing, as TensorFlow 2.21's own builds
+have no code for them; older ones than Ampere (V100, T4) have no bfloat16.
+"""
+
+from typing import NamedTuple
+
+TERA = 10**12
+
+
+class Card(NamedTuple):
+    """A card as its data sheet describes it."""
+
+    name: str
+    memory_gib: int
+    # Operations a second of matrix products in bfloat16, sums in float32, without sparsity, which
+    # data sheets often include as a factor of two.
+    bfloat16_flops: float
+    source: str
+    capability: str
+
+
+CARDS = {
+    "rtx3090": Card("RTX 3090", 24, 71.0 * TERA, "NVIDIA Ampere GA102 whitepaper", "8.6"),
+    "a10": Card("A10", 24, 125.0 * TERA, "NVIDIA A10 data sheet", "8.6"),
+    "l4": Card("L4", 24, 121.0 * TERA, "NVIDIA L4 data sheet", "8.9"),
+    "rtx4090": Card("RTX 4090", 24, 165.2 * TERA, "NVIDIA Ada GPU architecture whitepaper", "8.9"),
+    "l40s": Card("L40S", 48, 362.0 * TERA, "NVIDIA L40S data sheet", "8.9"),
+    "a100-40gb": Card("A100 40GB", 40, 312.0 * TERA, "NVIDIA A100 data sheet", "8.0"),
+    "a100-80gb": Card("A100 80GB", 80, 312.0 * TERA, "NVIDIA A100 data sheet", "8.0"),
+    "h100-pcie": Card("H100 PCIe", 80, 756.0 * TERA, "NVIDIA H100 data sheet", "9.0"),
+    "h100": Card("H100 SXM", 80, 989.0 * TERA, "NVIDIA H100 data sheet", "9.0"),
+    "h200": Card("H200", 141, 989.0 * TERA, "NVIDIA H200 data sheet", "9.0"),
+}
+
+
+# Words of names whose chips have another peak, or, with MIG, a part of one.
+OTHER_CHIPS = {"LAPTOP", "TI", "MAX", "D", "MIG"}
+
+
+def find_card(device_name):
+    """The `Card` of a device's name, such as "NVIDIA A100-SXM4-80GB"; None if it is not listed."""
+    words = device_name.upper().replace("-", " ").split()
+    # The most words first, so that "H100 PCIe" comes before "H100 SXM".
+    for card in sorted(CARDS.values(), key=lambda card: -len(card.name.split())):
+        wanted = card.name.upper().split()
+        if all(word in words for word in wanted) and not OTHER_CHIPS & set(words):
+            return card
+    return CARDS["h100"] if "H100" in words and "HBM3" in words else None

@@ -1,0 +1,80 @@
+"""What functions that run on every replica share: graphs, sums, the parts of distributed values."""
+
+import functools
+
+import tensorflow as tf
+
+# Without AutoGraph, which would rewrite the model's Python for seconds at every start: there is no
+# control flow here for it to convert.
+graph = functools.partial(tf.function, autograph=False)
+
+
+def all_reduce(context, values):
+    """Adds up a structure of tensors over all replicas, those of each type together."""
+    flat = tf.nest.flatten(values)
+    for dtype in dict.fromkeys(tensor.dtype for tensor in flat):
+        places = [i for i, tensor in enumerate(flat) if tensor.dtype == dtype]
+        totals = context.all_reduce(tf.distribute.ReduceOp.SUM, [flat[i] for i in places])
+        for i, total in zip(places, totals, strict=True):
+            flat[i] = total
+    return tf.nest.pack_sequence_as(values, flat)
+
+
+def local_values(strategy, value):
+    """The values of this worker's replicas in a distributed value, as a tuple."""
+    return strategy.experimental_local_results(value)
+
+
+def by_device(strategy, values):
+    """A structure of distributed values -> the same of each of this worker's devices."""
+    local = [local_values(strategy, value) for value in tf.nest.flatten(values)]
+    for flat in zip(*local, strict=True):
+        yield tf.nest.pack_sequence_as(values, list(flat))
+
+
+def unequal_copies(strategy, variables):
+    """The paths of variables whose copies on this worker's devices differ in any bit.
+
+    Training keeps them equal without ever comparing them: a difference would stay and grow.
+    """
+    return [
+        variable.path
+        for variable in variables
+        if len({copy.numpy().tobytes() for copy in local_values(strategy, variable.value)}) > 1
+    ]
+
+
+def local_tensors(strategy, batch):
+    """All tensors of a distributed batch that are on this worker."""
+    return [tensor for value in batch.values() for tensor in local_values(strategy, value)]
+
+
+def feature_specs(strategy, spec):
+    """What a replica gets of a distributed batch: a dict name -> `tf.TensorSpec`.
+
+    Args:
+        strategy: a `tf.distribute.Strategy`.
+        spec: the `element_spec` of a distributed dataset.
+    """
+    specs = {}
+
+    def record(batch):
+        specs.update({name: tf.TensorSpec.from_tensor(value) for name, value in batch.items()})
+
+    graph(lambda batch: strategy.run(record, args=(batch,))).get_concrete_function(spec)
+    return specs
+
+
+def zeros(specs, rows):
+    """A batch of zeros, for a function to be compiled as it will be called.
+
+    Args:
+        specs: what `feature_specs` returned.
+        rows: of the batch, a number that the specs of a finite dataset do not have.
+    """
+    return {
+        name: tf.compat.v1.placeholder_with_default(
+            tf.zeros([rows, *spec.shape[1:]], spec.dtype), spec.shape
+        )
+        for name, spec in specs.items()
+    }

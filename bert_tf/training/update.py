@@ -1,0 +1,123 @@
+"""The second half of a training step: new weights from the reduced sums and gradients."""
+
+import functools
+
+import tensorflow as tf
+
+from bert_tf.objective import total_loss
+from bert_tf.optimization import clip_factor
+from bert_tf.training.mixed_precision import updated_scale
+from bert_tf.training.replicas import by_device, graph
+
+
+class Update:
+    """Clips the gradient and updates the weights, in one computation on each device.
+
+    Not `optimizer.apply`: it would add the gradients up over the replicas once more. A loss or
+    gradient that is not finite changes no weight; no branch decides that, as a GPU's host would
+    have to wait for it.
+
+    Args:
+        weights: the trainable variables of a model.
+        optimizer: a `bert_tf.optimization.DecayOptimizer`, built with these.
+        loss_scale: a `LossScale` for float16, or None.
+        xla: whether XLA compiles it.
+    """
+
+    def __init__(self, weights, optimizer, loss_scale, xla):
+        self.weights = weights
+        self.optimizer = optimizer
+        self.loss_scale = loss_scale
+        self.dtype = weights[0].dtype
+        self.compiled = graph(self._on_device, jit_compile=xla)
+
+    def __call__(self, context, used, permitted, values):
+        """Updates the weights on every device; in the replica context.
+
+        Args:
+            context: the `tf.distribute.ReplicaContext`.
+            used: the indices in `weights` of those that have a gradient.
+            permitted: whether anything may change; False has XLA compile it.
+            values: the sums and denominators as `total_loss` takes them, and the gradients of the
+                global batch; the same on all replicas.
+
+        Returns:
+            A dict of scalars: "loss", "gradient_norm" before clipping, "learning_rate", "skipped",
+            and "loss_scale" if there is one.
+        """
+        # Outside XLA, which would round it otherwise than runs without XLA do.
+        rate = tf.convert_to_tensor(self.optimizer.learning_rate)
+        on_devices = functools.partial(self._on_devices, used, tf.constant(permitted))
+        return context.merge_call(on_devices, args=(*values, rate))
+
+    def _on_devices(self, used, permitted, strategy, *values):
+        variables = [self.weights[i] for i in used]
+        loss_scale = self.loss_scale
+        state = {
+            "weights": [v.value for v in variables],
+            "slots": [[v.value for v in self.optimizer.slot_variables(w)] for w in variables],
+            "iterations": self.optimizer.iterations.value,
+            "loss_scale": [loss_scale.scale, loss_scale.good_steps] if loss_scale else [],
+        }
+        metrics = []
+        for device_state, device_values in by_device(strategy, (state, values)):
+            with tf.device(device_state["weights"][0].device):
+                metrics.append(self.compiled(used, permitted, device_state, device_values))
+        return metrics[0]  # the same numbers on all of them
+
+    def _on_device(self, used, permitted, state, values):
+        """Updates the variables of one device; each is read and written once.
+
+        The arguments are those of `new_state`, but `state` has variables. Returns the metrics.
+        """
+        values_before = tf.nest.map_structure(tf.convert_to_tensor, state)
+        new, metrics = self.new_state(used, permitted, values_before, values)
+        pairs = zip(tf.nest.flatten(state), tf.nest.flatten(new), strict=True)
+        for variable, value in pairs:
+            variable.assign(value)
+        return metrics
+
+    def new_state(self, used, permitted, state, values):
+        """What an update makes of the weights and of all else that it changes; assigns nothing.
+
+        Args:
+            used, permitted: as for `__call__`.
+            state: a dict: "weights", W tensors; "slots", for each of them a list; "iterations",
+                the count of updates; "loss_scale", the two values of a `LossScale`, or none.
+            values: sums, denominators, W gradients of any float type, the learning rate.
+
+        Returns:
+            The new state, of the same structure, and the metrics that `__call__` returns.
+        """
+        sums, denominators, gradients, rate = values
+        loss_scale, iterations = state["loss_scale"], state["iterations"]
+        scale = tf.convert_to_tensor(loss_scale[0] if loss_scale else 1.0, self.dtype)
+        loss = total_loss(sums, denominators)
+        gradients = [tf.cast(gradient, self.dtype) for gradient in gradients]
+        norm = tf.linalg.global_norm(gradients) / scale
+        finite = tf.math.is_finite(loss) & tf.math.is_finite(norm)
+        factor, changes = clip_factor(norm) / scale, finite & permitted
+        new_weights, new_slots = [], []
+        rows = zip(used, state["weights"], state["slots"], gradients, strict=True)
+        for i, weight, slots, gradient in rows:
+            decayed = self.optimizer.is_decayed(self.weights[i])
+            new_weight, news = self.optimizer.updated(
+                weight, tuple(slots), gradient * factor, rate, decayed
+            )
+            new_weights.append(tf.where(changes, new_weight, weight))
+            new_slots.append([tf.where(changes, *pair) for pair in zip(news, slots, strict=True)])
+        scales = zip(updated_scale(finite, *loss_scale), loss_scale, strict=True)
+        new = {
+            "weights": new_weights,
+            "slots": new_slots,
+            # A skipped step counts: its batch and its learning rate are used up.
+            "iterations": iterations + tf.cast(permitted, iterations.dtype),
+            "loss_scale": [tf.where(permitted, *pair) for pair in scales],
+        }
+        metrics = {
+            "loss": loss,
+            "gradient_norm": norm,
+            "learning_rate": rate,
+            "skipped": 1.0 - tf.cast(finite, self.dtype),
+        }
+        return new, ({**metrics, "loss_scale": scale} if loss_scale else metrics)

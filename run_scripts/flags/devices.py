@@ -1,0 +1,51 @@
+"""The flags that choose between GPUs and the CPU, and the start of TensorFlow on them."""
+
+import dataclasses
+import os
+
+from bert_common.import_tensorflow import import_tensorflow
+from run_scripts.flags.declaration import flag
+
+
+@dataclasses.dataclass(frozen=True)
+class DeviceFlags:
+    """The flags of every program that computes with a model."""
+
+    device: str = flag(
+        "auto",
+        "auto: the GPUs; the program ends where the machine has one that TensorFlow cannot use. "
+        "cpu: no GPU.",
+        choices=("auto", "cpu"),
+    )
+    ignore_compute_capability: bool = flag(
+        False, "Try a GPU that this TensorFlow has no code for, which may end the process."
+    )
+
+
+def start_tensorflow(flags, compilation_cache=None):
+    """Imports TensorFlow, quietly, with the GPUs that the `DeviceFlags` allow.
+
+    Args:
+        flags: the flags.
+        compilation_cache: a function of whether there are GPUs that returns the folder where XLA
+            keeps what it compiled, or None; None for a program that keeps nothing.
+
+    Raises:
+        InputError: a GPU that TensorFlow cannot use, or a folder that cannot be written to.
+    """
+
+    def set_flags():
+        from bert_tf.training.gpus import machine_gpus
+        from bert_tf.training.xla import keep_compiled
+
+        gpus = machine_gpus()
+        folder = compilation_cache(bool(gpus))
+        if folder:
+            keep_compiled(folder, gpus)
+
+    if flags.device == "cpu":
+        os.environ["CUDA_VISIBLE_DEVICES"] = "-1"  # hidden in time: importing lists the devices
+    import_tensorflow(set_flags if compilation_cache else None)
+    from bert_tf.training.gpus import check_gpus
+
+    check_gpus(flags.ignore_compute_capability)

@@ -1,0 +1,1 @@
+"""The arithmetic behind the program plan; open corpus first."""

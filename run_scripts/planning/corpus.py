@@ -1,0 +1,97 @@
+"""From bytes of text to records, their disk space and the hours that making them takes."""
+
+import dataclasses
+
+MEGABYTE = 10**6
+HOUR = 3600.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Layout:
+    """How records are stored, with what was measured of them.
+
+    All of it grows in proportion to the text, which docs/planning.md checks on 158 MB.
+    """
+
+    # Records of one pass over a megabyte (10^6 bytes) of text. With next sentences a pass has more
+    # pieces than the text: half of all second segments come from elsewhere.
+    rows_per_megabyte: float
+    row_bytes: float  # of a record in its file, not compressed
+    gzip_row_bytes: float  # with --compression=GZIP
+    fill: float  # the share of a row's positions that hold a piece
+    # User and system time: of the first pass, which cuts the text into pieces, and of each other.
+    core_seconds_per_megabyte: float
+    core_seconds_per_further_pass: float = 0.0
+
+
+@dataclasses.dataclass(frozen=True)
+class TextStatistics:
+    """What text and tokenizer decide; the text's proportions are taken to stay the same."""
+
+    sentences_per_megabyte: float
+    bytes_per_piece: float
+    # Of build_vocab.py, which reads a sample of at most `vocabulary_megabytes`.
+    vocabulary_core_seconds_per_megabyte: float
+    vocabulary_megabytes: float
+    # (objective, "packed" with dynamic masks or "single" with static ones, T) -> `Layout`
+    layouts: dict
+
+
+@dataclasses.dataclass(frozen=True)
+class TextPlan:
+    """The text, and its vocabulary."""
+
+    sentences: float
+    pieces: float
+    vocabulary_hours: float
+
+
+@dataclasses.dataclass(frozen=True)
+class RecordPlan:
+    """The records of one length."""
+
+    rows: float  # all passes that are stored
+    rows_of_a_pass: float
+    disk_bytes: float  # when they are finished; while they are made, twice that
+    hours: float
+
+
+def plan_text(statistics, text_bytes):
+    """The `TextPlan` of a corpus.
+
+    Args:
+        statistics: a `TextStatistics`.
+        text_bytes: of UTF-8.
+    """
+    megabytes = text_bytes / MEGABYTE
+    sample = min(megabytes, statistics.vocabulary_megabytes)
+    seconds = sample * statistics.vocabulary_core_seconds_per_megabyte
+    return TextPlan(
+        sentences=megabytes * statistics.sentences_per_megabyte,
+        pieces=text_bytes / statistics.bytes_per_piece,
+        vocabulary_hours=seconds / HOUR,
+    )
+
+
+def plan_records(layout, text_bytes, stored_passes, cores, compressed=False):
+    """The `RecordPlan` of a corpus.
+
+    Args:
+        layout: a `Layout`.
+        text_bytes: of UTF-8.
+        stored_passes: --dupe_factor; 1 for masks that are drawn while training.
+        cores: of the machine that makes them; the work is divided among them without loss, which
+            was measured with two.
+        compressed: whether --compression=GZIP is given.
+    """
+    megabytes = text_bytes / MEGABYTE
+    rows = megabytes * layout.rows_per_megabyte
+    size = layout.gzip_row_bytes if compressed else layout.row_bytes
+    further = (stored_passes - 1) * layout.core_seconds_per_further_pass
+    seconds = megabytes * (layout.core_seconds_per_megabyte + further) / cores
+    return RecordPlan(
+        rows=rows * stored_passes,
+        rows_of_a_pass=rows,
+        disk_bytes=rows * stored_passes * size,
+        hours=seconds / HOUR,
+    )

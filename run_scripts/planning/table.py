@@ -1,0 +1,158 @@
+"""Prints a plan as a table: a column for each size of the corpus."""
+
+from bert_tf.memory_estimate import GIB, count_weights
+from run_scripts.planning.corpus import plan_records, plan_text
+from run_scripts.planning.training import (
+    MEMORY_SHARE,
+    checkpoint_bytes,
+    passes_of,
+    plan_devices,
+    with_passes,
+)
+
+GIGABYTE = 10**9
+
+
+def print_plan(flags, sizes, job, cards, statistics):
+    """Prints the plan.
+
+    Args:
+        flags: the `CorpusPlanFlags` of the program.
+        sizes: of the corpora, in bytes.
+        job: the model's configuration and its phases, as `run_scripts.plan.read_job` returns them.
+        cards: a list of `bert_tf.costs.cards.Card`.
+        statistics: a `TextStatistics`.
+    """
+    config, phases = job
+    packing = "packed" if flags.masking == "dynamic" else "single"
+    objective = "sop" if flags.model.startswith("albert") else "nsp"
+    layouts = [statistics.layouts[objective, packing, phase.length] for phase in phases]
+    rows = text_rows(sizes, statistics)
+    rows_of_a_pass = []  # for each size those of each phase
+    for phase, layout in zip(phases, layouts, strict=True):
+        rows += record_rows(flags, sizes, phase, layout)
+    for size in sizes:
+        rows_of_a_pass.append([plan_records(layout, size, 1, 1).rows for layout in layouts])
+    rows += training_rows(flags, phases, rows_of_a_pass)
+    rows += hour_rows(flags, (config, phases), cards, rows_of_a_pass)
+    print_columns([["", *(f"{size / GIGABYTE:g} GB" for size in sizes)], *rows])
+    print_model(flags, config, phases, cards)
+
+
+def text_rows(sizes, statistics):
+    """The rows about the text and its vocabulary: a label and a string for each size."""
+    plans = [plan_text(statistics, size) for size in sizes]
+    return [
+        ["sentences", *(number(plan.sentences) for plan in plans)],
+        ["pieces", *(number(plan.pieces) for plan in plans)],
+        ["learning the vocabulary, one core", *(hours(plan.vocabulary_hours) for plan in plans)],
+    ]
+
+
+def record_rows(flags, sizes, phase, layout):
+    """The rows about the records of a phase."""
+    passes = flags.dupe_factor if flags.masking == "static" else 1
+    compressed = flags.compression == "GZIP"
+    plans = [plan_records(layout, size, passes, flags.cores, compressed) for size in sizes]
+    stored = f", {passes} passes" if passes > 1 else ""
+    return [
+        [f"records of {phase.length}{stored}", *(number(plan.rows) for plan in plans)],
+        ["  disk (twice that while they are made)", *(disk(plan.disk_bytes) for plan in plans)],
+        [f"  making them, {flags.cores} cores", *(hours(plan.hours) for plan in plans)],
+    ]
+
+
+def training_rows(flags, phases, rows_of_a_pass):
+    """The rows about updates and passes: those of the shipped job, those of --num_passes."""
+    updates = " + ".join(f"{phase.updates:,}" for phase in phases)
+    passes = [passes_of(phases, rows) for rows in rows_of_a_pass]
+    needed = [with_passes(phases, rows, flags.num_passes) for rows in rows_of_a_pass]
+    return [
+        [f"passes of the shipped {updates} updates", *map(number, passes)],
+        *(
+            [
+                f"updates of {flags.num_passes:g} passes, {phase.batch:,} x {phase.length}",
+                *(number(column[i].updates) for column in needed),
+            ]
+            for i, phase in enumerate(phases)
+        ),
+    ]
+
+
+def hour_rows(flags, job, cards, rows_of_a_pass):
+    """The rows about the hours of training on each kind of card."""
+    config, phases = job
+    rows = []
+    for card in cards:
+        jobs = {"shipped job": [phases] * len(rows_of_a_pass)}
+        jobs[f"{flags.num_passes:g} passes"] = [
+            with_passes(phases, of_a_pass, flags.num_passes) for of_a_pass in rows_of_a_pass
+        ]
+        for name, columns in jobs.items():
+            plans = [
+                plan_devices(config, column, card, flags.gpus, flags.utilisation)
+                for column in columns
+            ]
+            label = f"{flags.gpus} x {card.name}, {name}, assumed"
+            rows.append([label, *(hours(plan.hours) for plan in plans)])
+    return rows
+
+
+def print_model(flags, config, phases, cards):
+    """Prints what does not depend on the text: memory, accumulation, input, checkpoints."""
+    rows = [["", *(f"rows of {phase.length} at once" for phase in phases), "memory", "input"]]
+    for card in cards:
+        plan = plan_devices(config, phases, card, flags.gpus, flags.utilisation)
+        if not plan.accumulation:
+            rows.append([card.name, *("does not fit" for _ in phases), "", ""])
+            continue
+        pairs = zip(phases, plan.accumulation, strict=True)
+        at_once = [
+            f"{phase.batch // flags.gpus // count} (accumulation {count})" for phase, count in pairs
+        ]
+        memory = f"{max(plan.memory_bytes) / GIB:.0f} of {card.memory_gib} GiB"
+        demand = ", ".join(f"{speed:,.0f}" for speed in plan.rows_per_second) + " rows/s"
+        rows.append([card.name, *at_once, memory, demand])
+    print("\nMemory by estimate, --precision=bfloat16, without --recompute; what all cards read:\n")
+    print_columns(rows)
+    size = checkpoint_bytes(config)
+    print(
+        f"\n{count_weights(config):,} weights; a checkpoint takes {disk(size)}, the newest five "
+        f"and the best weights {disk(5 * size + size / 3)}.\n"
+        "Text, records and hours of CPUs: in proportion to what was measured on 24 MB of Korean\n"
+        "Wikipedia.\n"
+        f"Hours of GPUs: matrix products / (peak in bfloat16 x {flags.utilisation:g}); the "
+        f"utilisation of {flags.utilisation:.0%} is an\nassumption, not a measurement. Memory is "
+        f"planned to {MEMORY_SHARE:.0%} of a card's."
+    )
+
+
+def print_columns(rows):
+    """Prints rows of strings: the first column to the left, the others to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for label, *cells in rows:
+        shown = [cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True)]
+        print("  ".join([label.ljust(widths[0]), *shown]).rstrip())
+
+
+def number(value):
+    """For example "12.3 million"."""
+    for limit, name in ((1e12, "trillion"), (1e9, "billion"), (1e6, "million")):
+        if value >= limit:
+            return f"{value / limit:.3g} {name}"
+    return f"{value:,.0f}" if value >= 100 else f"{value:.2g}"
+
+
+def disk(size):
+    """Bytes in GB or TB (10^9 and 10^12), or in MB."""
+    for limit, name in ((1e12, "TB"), (1e9, "GB")):
+        if size >= limit:
+            return f"{size / limit:.3g} {name}"
+    return f"{size / 1e6:.3g} MB"
+
+
+def hours(value):
+    """A time in minutes, hours or days."""
+    if value < 1:
+        return f"{value * 60:.2g} min"
+    return f"{value:.3g} h" if value < 72 else f"{value / 24:.3g} days"

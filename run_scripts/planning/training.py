@@ -1,0 +1,100 @@
+"""From a job's phases to updates, operations, GPU-hours, memory and checkpoints."""
+
+import dataclasses
+
+from bert_tf.costs.flops import training_flops
+from bert_tf.memory_estimate import GIB, WEIGHT_BYTES, count_weights, estimate_bytes
+from run_scripts.planning.corpus import HOUR
+
+# What a device's memory is planned to; the estimate is within 20 % in most cases.
+MEMORY_SHARE = 0.9
+
+# What a checkpoint holds for each weight: itself and two moments.
+CHECKPOINT_ARRAYS = 3
+
+
+@dataclasses.dataclass(frozen=True)
+class Phase:
+    """A part of pre-training with rows of one length."""
+
+    length: int  # T
+    predictions: int  # P of a row
+    sequences: int  # S of a row
+    batch: int  # rows of an update, over all devices
+    updates: float
+
+
+@dataclasses.dataclass(frozen=True)
+class DevicePlan:
+    """A training on several cards of one kind."""
+
+    accumulation: tuple  # --gradient_accumulation_steps of each phase; empty: it does not fit
+    memory_bytes: tuple  # of a device, the estimate for each phase
+    hours: float  # of all phases, on all cards together
+    rows_per_second: tuple  # what each phase reads, all cards together
+
+
+def passes_of(phases, rows_of_a_pass):
+    """How often the phases read the text.
+
+    Args:
+        phases: a list of `Phase`.
+        rows_of_a_pass: for each phase the rows that one pass over the text makes.
+    """
+    pairs = zip(phases, rows_of_a_pass, strict=True)
+    return sum(phase.updates * phase.batch / rows for phase, rows in pairs)
+
+
+def with_passes(phases, rows_of_a_pass, passes):
+    """The phases with as many updates, in the same proportion, as read the text `passes` times."""
+    factor = passes / passes_of(phases, rows_of_a_pass)
+    return [dataclasses.replace(phase, updates=phase.updates * factor) for phase in phases]
+
+
+def phase_flops(config, phase):
+    """The operations of all updates of a phase."""
+    row = training_flops(config, phase.length, phase.predictions, phase.sequences)
+    return phase.updates * phase.batch * row
+
+
+def plan_devices(config, phases, card, gpus, utilisation, precision="bfloat16"):
+    """The `DevicePlan` for some cards.
+
+    Args:
+        config: the model's configuration.
+        phases: a list of `Phase`, whose batches are multiples of `gpus`.
+        card: a `bert_tf.costs.cards.Card`.
+        gpus: how many cards.
+        utilisation: the share of their peak speed that training reaches, an assumption.
+        precision: of matrix products; the peak speed is bfloat16's.
+    """
+    speed = gpus * card.bfloat16_flops * utilisation
+    fits = [_least_accumulation(config, phase, card, gpus, precision) for phase in phases]
+    hours = sum(phase_flops(config, phase) for phase in phases) / speed / HOUR
+    row_flops = [training_flops(config, p.length, p.predictions, p.sequences) for p in phases]
+    if not all(fits):
+        return DevicePlan((), (), hours, ())
+    return DevicePlan(
+        accumulation=tuple(count for count, _ in fits),
+        memory_bytes=tuple(memory for _, memory in fits),
+        hours=hours,
+        rows_per_second=tuple(speed / flops for flops in row_flops),
+    )
+
+
+def _least_accumulation(config, phase, card, gpus, precision):
+    """(microbatches, bytes) of the fewest that fit into a card's memory; None if none do."""
+    share = phase.batch // gpus
+    for count in range(1, share + 1):
+        if share % count:
+            continue
+        sizes = (share // count, phase.length, phase.predictions, precision)
+        memory = estimate_bytes(config, *sizes)
+        if memory <= MEMORY_SHARE * card.memory_gib * GIB:
+            return count, memory
+    return None
+
+
+def checkpoint_bytes(config):
+    """The size of a checkpoint, with the optimizer's moments."""
+    return CHECKPOINT_ARRAYS * WEIGHT_BYTES * count_weights(config)

@@ -1,0 +1,143 @@
+"""Describes a machine: versions, CPU, GPUs, and whether their libraries can be loaded."""
+
+import ctypes
+import os
+import platform
+import re
+from pathlib import Path
+
+from bert_common.import_tensorflow import import_tensorflow
+from run_scripts.tools.check_devices.nvidia_smi import describe_gpus
+
+# Library -> the function that tells its version, and whether that returns it (cuDNN) or writes it
+# where its argument points.
+VERSION_FUNCTIONS = {
+    "libcuda.so.1": ("cuDriverGetVersion", False),
+    "libcudart.so.12": ("cudaRuntimeGetVersion", False),
+    "libcudnn.so.9": ("cudnnGetVersion", True),
+    "libnccl.so.2": ("ncclGetVersion", False),
+}
+
+
+def describe_machine():
+    """What an engineer would ask about a machine: a dict for the report.
+
+    Returns:
+        A dict: "python", "system", "tensorflow", "keras", "built_for" (CUDA, cuDNN and the
+        capabilities that TensorFlow has code for; None in a build for CPUs), "cpu", "threads",
+        "memory_gib", "bfloat16_instructions", "gpus" (those that TensorFlow sees), "nvidia_smi" and
+        "libraries".
+    """
+    tf = import_tensorflow()
+    import keras
+
+    from bert_tf.training.mixed_precision import BFLOAT16_FLAGS
+
+    build = tf.sysconfig.get_build_info()
+    names = ("cuda_version", "cudnn_version", "cuda_compute_capabilities")
+    name, flags = cpu_info()
+    smi = describe_gpus()
+    return {
+        "python": platform.python_version(),
+        "system": platform.platform(),
+        "tensorflow": tf.__version__,
+        "keras": keras.__version__,
+        "built_for": {key: build[key] for key in names if key in build} or None,
+        "cpu": name,
+        "threads": os.cpu_count(),
+        "memory_gib": memory_gib(),
+        "bfloat16_instructions": [flag for flag in BFLOAT16_FLAGS if flag in flags],
+        "gpus": [describe_gpu(tf, gpu) for gpu in tf.config.list_physical_devices("GPU")],
+        "nvidia_smi": smi,
+        "libraries": describe_libraries(),
+    }
+
+
+def describe_gpu(tf, gpu):
+    """The name and the compute capability of a GPU that TensorFlow sees."""
+    details = tf.config.experimental.get_device_details(gpu)
+    capability = details.get("compute_capability")
+    return {
+        "name": details.get("device_name"),
+        "compute_capability": ".".join(map(str, capability)) if capability else None,
+    }
+
+
+def describe_libraries():
+    """NVIDIA's libraries: name -> "loaded", whether it can be, and "version", a number or None."""
+    from bert_tf.training.gpus import DRIVER, LIBRARIES, load_library
+
+    libraries = {}
+    for name in (DRIVER, *LIBRARIES):
+        library = load_library(name)
+        version = None if library is None else library_version(library, name)
+        libraries[name] = {"loaded": library is not None, "version": version}
+    return libraries
+
+
+def library_version(library, name):
+    """The version that a library tells, such as 12020 for CUDA 12.2; None if it does not."""
+    function, returns_it = VERSION_FUNCTIONS.get(name, (None, False))
+    if function is None or not hasattr(library, function):
+        return None
+    if returns_it:
+        getattr(library, function).restype = ctypes.c_size_t
+        return int(getattr(library, function)())
+    number = ctypes.c_int()
+    status = getattr(library, function)(ctypes.byref(number))
+    return number.value if status == 0 else None
+
+
+def cpu_info():
+    """The name of the CPU and its instructions, as Linux lists them: a string, a set."""
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        text = ""
+    name = re.search(r"^model name\s*: (.*)", text, re.MULTILINE)
+    flags = re.search(r"^flags\s*: (.*)", text, re.MULTILINE)
+    fallback = platform.processor() or platform.machine()
+    return name[1] if name else fallback, set(flags[1].split()) if flags else set()
+
+
+def memory_gib():
+    """The machine's memory in GiB; None if the system does not tell."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    except (OSError, ValueError):
+        return None
+
+
+def print_machine(machine):
+    """Prints what `describe_machine` returned."""
+    built = machine["built_for"] or {}
+    cuda = ", ".join(
+        f"{label} {built[key]}"
+        for label, key in (("CUDA", "cuda_version"), ("cuDNN", "cudnn_version"))
+        if key in built
+    )
+    print(
+        f"Python {machine['python']}, TensorFlow {machine['tensorflow']} "
+        f"(built for {cuda or 'CPUs only'}), Keras {machine['keras']}"
+    )
+    instructions = ", ".join(machine["bfloat16_instructions"]) or "none"
+    print(
+        f"CPU: {machine['cpu']}, {machine['threads']} threads; "
+        f"instructions for bfloat16: {instructions}"
+    )
+    for i, gpu in enumerate(machine["gpus"]):
+        print(f"GPU:{i}: {gpu['name']}, compute capability {gpu['compute_capability']}")
+    if not machine["gpus"]:
+        print("GPU: none that TensorFlow sees")
+    smi = machine["nvidia_smi"]
+    if smi["gpus"]:
+        links = ", ".join(f"{pair} {link}" for pair, link in (smi["links"] or {}).items())
+        print(
+            f"driver {smi['gpus'][0]['driver']} (CUDA {smi['cuda_of_driver']}); "
+            f"links: {links or 'none'}"
+        )
+    if smi["reason"]:
+        print(f"nvidia-smi: {smi['reason']}")
+    missing = [name for name, found in machine["libraries"].items() if not found["loaded"]]
+    if missing and (machine["gpus"] or smi["gpus"]):
+        print(f"cannot be loaded: {', '.join(missing)}")

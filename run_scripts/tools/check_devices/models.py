@@ -1,0 +1,178 @@
+"""Trains BERT of a published size for some steps: speed, memory, the parts of a step, checkpoints.
+
+The steps run as in training, several at once in `TrainingStep.loop`.
+"""
+
+import gc
+import re
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from bert_tf.config import BertConfig
+from bert_tf.costs.cards import find_card
+from bert_tf.costs.flops import training_flops
+from bert_tf.memory_estimate import estimate_bytes
+from run_scripts.tools.check_devices.batches import random_batch
+from run_scripts.tools.check_devices.parts import time_parts
+from run_scripts.tools.check_devices.steps import make_parts, scope_of
+
+VOCAB_SIZE = 30522  # of the published English model
+
+# The share of a GPU's memory that the first batch to try is estimated to need.
+MEMORY_SHARE = 0.9
+
+# Steps to time, after one for compilation (one takes seconds on a CPU).
+STEPS = {"CPU": 2, "GPU": 20}
+
+# Rows on a CPU, and on a GPU whose memory is not known.
+ROWS = {"CPU": 8, "GPU": 32}
+
+
+def measure_model(task):
+    """Trains a model at the largest batch that fits.
+
+    Args:
+        task: a dict with "size" (a preset of BERT), "length", "predictions", "strategy", "device",
+            "num_gpus", "precision", "xla" ("auto" or "off"), "memory_mib" of a GPU or None, "rows"
+            of a device or None for as many as fit, and "parts", whether the parts of a step and a
+            checkpoint are timed too.
+
+    Returns:
+        An answer with what `_train` returns.
+    """
+    import tensorflow as tf
+
+    from bert_tf.training.xla import choose_compilation, enable_auto_clustering
+
+    compiled = choose_compilation(task["xla"], task["precision"])
+    if compiled.auto_clustering:
+        enable_auto_clustering()
+    config = BertConfig.from_preset(task["size"], vocab_size=VOCAB_SIZE)
+    rows = task["rows"] or first_rows(config, task)
+    while True:
+        try:
+            return _train(task, config, compiled, rows)
+        except tf.errors.ResourceExhaustedError:
+            if rows == 1:
+                raise
+            rows = max(1, rows * 3 // 4)
+        gc.collect()  # the weights of the attempt, which are in cycles of references
+
+
+def first_rows(config, task):
+    """The rows of a device to begin with: as many as are estimated to fit, a multiple of eight."""
+    kind = (task["device"] or "GPU")[:3]
+    if kind == "CPU" or not task["memory_mib"]:
+        return ROWS[kind]
+    limit, rows = MEMORY_SHARE * task["memory_mib"] * 2**20, 8
+
+    def fits(rows):
+        sizes = (rows, task["length"], task["predictions"], task["precision"])
+        return estimate_bytes(config, *sizes) <= limit
+
+    while fits(rows + 8):
+        rows += 8
+    return rows
+
+
+def _train(task, config, compiled, rows):
+    """Measures with this number of rows on a device.
+
+    Returns:
+        A dict: "rows", "devices", "steps_per_second", "rows_per_second" of all devices, "flops" of
+        a row, "peak_flops" and "utilisation" (None for a device without a published peak),
+        "memory" and "estimated_memory" in bytes, "parts" in seconds, "checkpoint".
+    """
+    import tensorflow as tf
+
+    from bert_tf.training.step import StepConfig, TrainingStep
+
+    kind = "GPU" if tf.config.list_physical_devices("GPU") else "CPU"
+    length, predictions = task["length"], task["predictions"]
+    with scope_of(task) as strategy:
+        # After the strategy, which hides GPUs from a TensorFlow that has not used any yet.
+        if kind == "GPU":  # a larger batch, which did not fit, does not count
+            tf.config.experimental.reset_memory_stats(task["device"] or "GPU:0")
+        parts = make_parts(config, task["precision"], 1e-4, 1e-6)
+        step = TrainingStep(strategy=strategy, config=StepConfig(), compilation=compiled, **parts)
+        batch = random_batch(config, rows, length, predictions)
+        batches = iter(
+            strategy.distribute_datasets_from_function(
+                lambda _: tf.data.Dataset.from_tensors(batch).repeat()
+            )
+        )
+        # One step to compile, in the same loop.
+        loss = step.loop(batches, 1)["loss"].numpy()
+        start = time.perf_counter()
+        loss = step.loop(batches, STEPS[kind])["loss"].numpy()  # waits for the device
+        seconds = (time.perf_counter() - start) / STEPS[kind]
+        memory = peak_memory(task["device"] or f"{kind}:0", kind)
+        split = checkpoint = None
+        if task["parts"]:
+            split = time_parts(step, next(batches), seconds, STEPS[kind])
+            checkpoint = time_checkpoint(parts)
+    devices = strategy.num_replicas_in_sync
+    flops = training_flops(config, length, predictions)
+    card = find_card(gpu_name()) if kind == "GPU" else None
+    peak = card.bfloat16_flops if card and task["precision"] == "bfloat16" else None
+    return {
+        "result": "ok" if np.isfinite(loss).all() else f"wrong: the loss is {loss[-1]}",
+        "xla": str(compiled),
+        "rows": rows,
+        "devices": devices,
+        "steps_per_second": 1 / seconds,
+        "rows_per_second": devices * rows / seconds,
+        "flops": flops,
+        "peak_flops": peak,
+        "utilisation": rows * flops / seconds / peak if peak else None,
+        "memory": memory,
+        "estimated_memory": estimate_bytes(config, rows, length, predictions, task["precision"]),
+        "parts": split,
+        "checkpoint": checkpoint,
+    }
+
+
+def time_checkpoint(parts):
+    """Seconds of a checkpoint: "copy", for which training waits, and "write"; "bytes" of its files.
+
+    Args:
+        parts: as from `make_parts`.
+    """
+    from bert_tf.training.loop import TrainingConfig
+    from bert_tf.training.state import TrainingState, start_saving
+
+    state = TrainingState(parts["model"], parts["optimizer"], parts["loss_scale"])
+    with tempfile.TemporaryDirectory() as folder:
+        config = TrainingConfig(output_dir=folder, train_batch_size=1, num_train_steps=1)
+        start = time.perf_counter()
+        write = start_saving(state, config)
+        copied = time.perf_counter()
+        write()
+        written = time.perf_counter()
+        size = sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
+    return {"copy": copied - start, "write": written - copied, "bytes": size}
+
+
+def gpu_name():
+    """The name of the first GPU."""
+    import tensorflow as tf
+
+    details = tf.config.experimental.get_device_details(tf.config.list_physical_devices("GPU")[0])
+    return details.get("device_name", "")
+
+
+def peak_memory(device, kind):
+    """The peak memory in bytes of a GPU, or of this process on a CPU; None if it is not known."""
+    if kind == "GPU":
+        import tensorflow as tf
+
+        return tf.config.experimental.get_memory_info(device)["peak"]
+    try:
+        text = Path("/proc/self/status").read_text(encoding="utf-8")
+    except OSError:
+        return None
+    match = re.search(r"^VmHWM:\s*(\d+) kB", text, re.MULTILINE)
+    return int(match[1]) * 1024 if match else None

@@ -1,0 +1,307 @@
+"""The exported training step under JAX gives the numbers of TensorFlow's."""
+
+import dataclasses
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from gpu_step import cards, prepare, program_text
+from gpu_step.export import export_step
+from gpu_step.state import learning_rate, new_state, read_state, write_arrays
+from paths import ROOT
+from programs import DROPOUT, PretrainingJob, arrays
+from tiny_models import (
+    assert_close,
+    make_optimizer,
+    random_batch,
+    split_batch,
+    step_of,
+    tiny_model,
+)
+
+from bert_tf import WarmupPolynomialDecay
+from bert_tf.checkpoint import google_variables
+from bert_tf.checkpoint_files import list_checkpoints
+from bert_tf.costs.cards import CARDS
+from bert_tf.training.state import TrainingState
+from bert_tf.training.step import StepConfig
+
+KINDS = ("bert", "albert")
+OPTIMIZERS = {"bert": "adamw", "albert": "lamb"}
+SEED = 7
+TRAIN_STEPS = 20  # after which the learning rate is 0
+
+
+def tiny_state(kind):
+    """A tiny model with dropout and its optimizer, the same every time."""
+    keras.utils.set_random_seed(3)
+    model = tiny_model(kind, dropout=0.1)
+    return TrainingState(model, make_optimizer(OPTIMIZERS[kind], model, TRAIN_STEPS))
+
+
+def export_tiny(folder, kind, **config):
+    """Exports the step of `tiny_state` for the batches of `random_batch`; returns the state.
+
+    `config` are fields of `StepConfig`.
+    """
+    state = tiny_state(kind)
+    details = {
+        "model": kind,
+        "precision": "float32",
+        "schedule": state.optimizer._learning_rate.get_config(),
+    }
+    config = StepConfig(seed=SEED, **config)
+    export_step(str(folder), state, config, random_batch(0), details)
+    return state
+
+
+def own_step(state, **config):
+    """This project's step of a state, compiled by XLA."""
+    return step_of(state.model, state.optimizer, xla=True, xla_update=True, seed=SEED, **config)
+
+
+def save_batches(path, count):
+    """Writes a file of batches; returns them as a list."""
+    batches = [random_batch(i) for i in range(count)]
+    arrays = {name: np.stack([batch[name] for batch in batches]) for name in batches[0]}
+    np.savez(path, first_step=np.int64(0), **arrays)
+    return batches
+
+
+def gradients_at(step, batch, iterations, replica):
+    """Loss sums and gradients by path, as `forward_backward` returns them."""
+    objective = step.model.objective
+    batch = {name: tf.constant(value) for name, value in batch.items()}
+    return step.forward_backward(
+        [v.value for v in step.weights],
+        tf.constant(iterations, tf.int64),
+        tf.constant(replica),
+        batch,
+        objective.denominators(objective.weight_sums(batch)),
+        tf.constant(1.0, step.dtype),
+    )
+
+
+@pytest.fixture
+def jax():
+    """JAX, which is not among the project's own requirements."""
+    return pytest.importorskip("jax", reason="pip install jax")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "config"),
+    [("bert", {}), ("albert", {"gradient_accumulation_steps": 2, "recompute": "block"})],
+)
+def test_gradients_and_update_equal_tensorflows(tmp_path, jax, kind, config):
+    """With dropout, whose masks are functions of seed, step and replica."""
+    from gpu_step.train import Training
+
+    state = export_tiny(tmp_path, kind, **config)
+    variables = prepare._variables(state)
+    arrays = {name: variable.numpy() for name, variable in variables.items()}
+    training = Training(tmp_path, jax.devices()[0], {**arrays, "iterations": np.int64(5)})
+    batch = random_batch(1)
+    named = {f"batch/{name}": value for name, value in batch.items()}
+    values = {**training.values, **training.gradients.put({"replica": 3, **named})}
+    values |= training.gradients.put(training.denominators(named))
+    found = {name: np.asarray(value) for name, value in training.gradients(values).items()}
+
+    step = own_step(state, **config)
+    sums, gradients = gradients_at(step, batch, iterations=5, replica=3)
+    names = {variable.path: name for name, variable in google_variables(state.model).items()}
+    expected = {f"sums/{name}": value.numpy() for name, value in sums.items()}
+    for variable, gradient in zip(step.weights, gradients, strict=True):
+        expected[f"gradients/{names[variable.path]}"] = gradient.numpy()
+    assert_close(found, expected, 1e-5, floor=1e-3)
+    other_mask = training.gradients({**values, **training.gradients.put({"replica": 2})})
+    key = "gradients/bert/pooler/dense/kernel"
+    assert (
+        np.abs(np.asarray(other_mask[key]) - expected[key]).max()
+        > 1e-3 * np.abs(expected[key]).max()
+    )
+
+    new = training.step(named, learning_rate(training.description["schedule"], 5))
+    state.optimizer.iterations.assign(5)
+    metrics = step(split_batch(batch, step.strategy))
+    for name in ("loss", "gradient_norm", "skipped"):
+        np.testing.assert_allclose(new[f"metrics/{name}"], metrics[name], rtol=1e-5)
+    after = training.state()
+    assert after.pop("iterations") == 6
+    assert_close(after, {n: v.numpy() for n, v in variables.items()}, 1e-5, floor=1e-3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_training_equals_tensorflows(tmp_path, jax, kind, monkeypatch):
+    """Twenty updates by the schedule; stopped after seven, then resumed from the file."""
+    from gpu_step.train import train
+
+    state = export_tiny(tmp_path, kind)
+    arrays = {name: variable.numpy() for name, variable in prepare._variables(state).items()}
+    write_arrays(tmp_path / "state.npz", {**arrays, "iterations": np.int64(0)})
+    batches = save_batches(tmp_path / "batches.npz", TRAIN_STEPS)
+    train(str(tmp_path), 7)
+    train(str(tmp_path), None)
+    found = read_state(tmp_path / "state.npz")
+
+    step = own_step(state)
+    losses = [float(step(split_batch(batch, step.strategy))["loss"]) for batch in batches]
+    np.testing.assert_allclose(found.pop("curves/loss"), losses, rtol=2e-5)
+    assert losses[-1] < losses[0]
+    assert found.pop("iterations") == TRAIN_STEPS
+    expected = {name: variable.numpy() for name, variable in prepare._variables(state).items()}
+    found = {name: found[name] for name in expected}
+    assert_close(found, expected, 1e-4, floor=1e-2)
+    assert all(np.abs(expected[name] - arrays[name]).max() > 0 for name in expected)
+
+
+def test_a_state_that_cannot_be_written_leaves_the_old_one(tmp_path, monkeypatch):
+    path = str(tmp_path / "state.npz")
+    write_arrays(path, {"iterations": np.int64(3)})
+
+    def fail(file, **arrays):
+        file.write(b"half")
+        raise OSError("disk full")
+
+    monkeypatch.setattr(np, "savez", fail)
+    with pytest.raises(OSError, match="disk full"):
+        write_arrays(path, {"iterations": np.int64(4)})
+    assert read_state(path)["iterations"] == 3
+    assert [file.name for file in tmp_path.iterdir()] == ["state.npz"]
+
+
+def test_learning_rate_is_the_schedules():
+    for power, warmup, start in ((1.0, 0, 0), (1.0, 30, 0), (2.0, 30, 10)):
+        schedule = WarmupPolynomialDecay(3e-4, 100, warmup, power, start)
+        for step in (0, 1, 15, 29, 30, 39, 40, 99, 100, 120):
+            found = learning_rate(schedule.get_config(), step)
+            np.testing.assert_allclose(found, schedule(step), rtol=1e-6)
+
+
+def test_new_weights_are_those_of_a_new_model():
+    state = tiny_state("albert")
+    rows = [
+        {"name": name, "shape": list(variable.shape), "dtype": "float32"}
+        for name, variable in prepare._variables(state).items()
+    ]
+    programs = {"gradients": {"arguments": rows}, "update": {"arguments": rows}}
+    config = dataclasses.asdict(state.model.config)
+    found = new_state({"config": config, "programs": programs})
+    assert found.pop("iterations") == 0
+    for name, variable in prepare._variables(state).items():
+        drawn, own = found[name], variable.numpy()
+        assert drawn.shape == own.shape
+        assert np.abs(drawn).max() <= 2 * config["initializer_range"] or drawn.min() == 1
+        bound = 5 * config["initializer_range"] / np.sqrt(own.size)  # five deviations at least
+        assert drawn.mean() == pytest.approx(own.mean(), abs=bound)
+        assert drawn.std() == pytest.approx(own.std(), abs=bound)
+
+
+PROGRESSION = (
+    '    %7 = stablehlo.constant dense<"0x{}"> : tensor<2x3xui32> loc(#loc12)\n'
+    "    %8 = stablehlo.add %7, %7 : tensor<2x3xui32> "
+    'loc(callsite("a(b)" at fused[#loc1, #loc2]))\n'
+    '#loc12 = loc("x")\n'
+)
+
+
+def text_of(values):
+    return PROGRESSION.format(np.array(values, "<u4").tobytes().hex().upper())
+
+
+def test_arrays_that_are_progressions_become_operations():
+    stride = 0x9E3779B1
+    values = np.arange(6, dtype=np.uint32) * np.uint32(stride) + np.uint32(5)
+    short = program_text.shorten(text_of(values))
+    assert "loc" not in short and '"0x' not in short
+    assert f"dense<{stride}> : tensor<6xui32>" in short and "dense<5> : tensor<6xui32>" in short
+    assert short.endswith("    %8 = stablehlo.add %7, %7 : tensor<2x3xui32>\n")
+    values[4] += 1
+    assert '"0x' in program_text.shorten(text_of(values))
+
+
+def test_progressions_run_to_the_same_numbers(jax):
+    from gpu_step.runtime import compile_text, execute
+
+    values = np.arange(6, dtype=np.uint32) * np.uint32(0x9E3779B1) + np.uint32(2**32 - 3)
+    body = program_text.shorten(text_of(values).replace("stablehlo.add", "stablehlo.and"))
+    text = f"func.func @main() -> tensor<2x3xui32> {{\n{body}    return %8 : tensor<2x3xui32>\n}}\n"
+    (found,) = execute(compile_text(text, jax.devices()[0]), [])
+    np.testing.assert_array_equal(found, values.reshape(2, 3))
+
+
+def test_peaks_of_cards():
+    assert cards.peak_flops("NVIDIA H100 80GB HBM3", "bfloat16")[0] == 989e12
+    assert cards.peak_flops("NVIDIA H100 PCIe", "bfloat16")[0] == 756e12
+    assert cards.peak_flops("NVIDIA L4", "float32")[0] == 60e12
+    assert cards.peak_flops("NVIDIA L40S", "float32")[0] == 183e12
+    others = (
+        "cpu",
+        "NVIDIA GeForce RTX 4090 D",
+        "NVIDIA A100-SXM4-40GB MIG 1g.5gb",
+        "NVIDIA GB200",
+    )
+    for name in others:
+        assert cards.peak_flops(name, "float32") == (None, "")
+
+
+@pytest.mark.parametrize("card", CARDS.values(), ids=lambda card: card.name)
+def test_peaks_are_those_of_the_plan(card):
+    """gpu_step has a table of its own, as it runs without the project."""
+    assert cards.peak_flops(f"NVIDIA {card.name}", "bfloat16")[0] == card.bfloat16_flops
+
+
+def test_the_carried_folder_needs_neither_tensorflow_nor_the_project():
+    code = "import gpu_step.{0}, sys; print([n for n in sys.modules if n.split('.')[0] in {1}])"
+    heavy = ("tensorflow", "keras", "bert_tf", "bert_common", "run_scripts", "common")
+    for module in ("state", "cards"):
+        run = subprocess.run(
+            [sys.executable, "-c", code.format(module, heavy)],
+            cwd=ROOT / "benchmarks",
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert run.stdout.strip() == "[]"
+
+
+@pytest.mark.slow
+def test_a_training_goes_to_jax_and_back(tmp_path, jax, capsys):
+    """Two updates here, two under JAX, two here; dropout is on, and masks are drawn anew."""
+    from gpu_step import train
+
+    (tmp_path / "job").mkdir()
+    job = PretrainingJob(tmp_path / "job", **DROPOUT)
+    options = {"xla": "on", "keep_checkpoint_max": 0}
+    whole = job.argv(**options)
+    assert job.main(whole) == 0
+    expected = arrays(job.output, 6)
+    for file in (*job.output.glob("*ckpt-6*"), *job.output.glob("checkpoint")):
+        file.unlink()
+    assert list_checkpoints(job.output) == [4]
+
+    folder = tmp_path / "carried"
+    arguments = SimpleNamespace(folder=str(folder), updates=9)
+    assert prepare.prepare(arguments, whole[1:]) == 0
+    printed = capsys.readouterr().out
+    assert "2 updates, " in printed and "state.npz: " in printed
+    train.train(str(folder), None)
+    assert prepare.finish(arguments, whole[1:]) == 0
+    assert list_checkpoints(job.output) == [4, 6]
+    found = arrays(job.output, 6)
+    assert set(found) == set(expected)
+    for name in ("global_step", "data_order", "skipped_steps"):
+        np.testing.assert_array_equal(found.pop(name), expected.pop(name))
+    for counts in (found, expected):
+        counts.pop("evaluated_step")
+    assert_close(found, expected, 1e-4, floor=1e-2)
+    assert job.run(**options, num_train_steps=8) == 0
+    assert "resuming from" in capsys.readouterr().out
+
+    assert prepare.prepare(arguments, [*whole[1:], "--precision=float16"]) == 1
+    assert "float32 or bfloat16" in capsys.readouterr().err

@@ -1,0 +1,95 @@
+"""The layers on Keras's JAX backend give the outputs and gradients of TensorFlow's."""
+
+import os
+import subprocess
+import sys
+
+import jax_layers
+import numpy as np
+import pytest
+import tensorflow as tf
+from paths import PYTHONPATH, ROOT
+from tiny_models import assert_close, random_batch
+
+CLOSE = 1e-5
+KINDS = ("bert", "albert", "bert_blockwise")
+
+
+def packed(batch, per_row=4):
+    """The rows of a batch as sequences of half the length, two in each row."""
+    rows, length = batch["input_ids"].shape
+    half = length // 2
+    index = np.tile(np.arange(length) // half, (rows, 1)).astype(np.int32)
+    rng = np.random.default_rng(5)
+    return {
+        **batch,
+        "segment_index": index,
+        "position_ids": np.tile(np.arange(length) % half, (rows, 1)).astype(np.int32),
+        "sequence_starts": np.tile(np.array([0, half], np.int32), (rows, 1)),
+        "next_sentence_labels": rng.integers(0, 2, (rows, 2)).astype(np.int32),
+        "next_sentence_weights": np.ones((rows, 2), np.float32),
+    }
+
+
+def run_on_jax(folder, kind, arrays):
+    """What the model returns on JAX, in a process of its own, as Keras has one backend in each."""
+    np.savez(folder / "in.npz", **arrays)
+    command = [sys.executable, str(ROOT / "tests" / "model" / "jax_layers.py"), kind]
+    paths = [PYTHONPATH, os.environ.get("PYTHONPATH", "")]
+    environment = {"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"}
+    done = subprocess.run(
+        [*command, str(folder / "in.npz"), str(folder / "out.npz")],
+        env={**os.environ, **environment, "PYTHONPATH": os.pathsep.join(paths)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return dict(np.load(folder / "out.npz"))
+
+
+def run_here(model, batch, seeds):
+    """The same with TensorFlow."""
+    weights = [tf.convert_to_tensor(v.value) for v in model.trainable_variables]
+
+    @tf.function(autograph=False)
+    def run(weights):
+        with tf.GradientTape() as tape:
+            tape.watch(weights)
+            loss, results = jax_layers.loss_and_results(model, batch, seeds, weights)
+        return results, [tf.convert_to_tensor(g) for g in tape.gradient(loss, weights)]
+
+    results, gradients = run(weights)
+    paths = [v.path for v in model.trainable_variables]
+    found = {f"gradients/{p}": g.numpy() for p, g in zip(paths, gradients, strict=True)}
+    return {**found, **{f"results/{name}": value.numpy() for name, value in results.items()}}
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [kind if kind == "albert" else pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS],
+)
+def test_outputs_and_gradients_equal_tensorflows(tmp_path, kind, monkeypatch):
+    """With dropout, padding and, for ALBERT, packed rows."""
+    pytest.importorskip("jax", reason="pip install jax")
+    monkeypatch.setattr(jax_layers.blockwise, "BLOCK_QUERIES", 128)  # `make_model` changes it
+    model = jax_layers.make_model(kind)
+    batch = random_batch(2)
+    if kind == "albert":
+        batch = packed(batch)
+    rng = np.random.default_rng(1)
+    seeds = rng.integers(0, 2**32, (len(model.non_trainable_variables), 2), np.uint32)
+    # Larger than initial ones, so that the gradient of every weight is above the rounding.
+    weights = {
+        v.path: rng.standard_normal(v.shape).astype(np.float32) * 0.1 + (v.name == "gamma")
+        for v in model.trainable_variables
+    }
+    for variable in model.trainable_variables:
+        variable.assign(weights[variable.path])
+    arrays = {f"weights/{path}": value for path, value in weights.items()}
+    arrays |= {f"batch/{name}": value for name, value in batch.items()}
+    found = run_on_jax(tmp_path, kind, {**arrays, "seeds": seeds})
+    expected = run_here(model, {k: tf.constant(v) for k, v in batch.items()}, list(seeds))
+    assert_close(found, expected, CLOSE, floor=1e-3)
+    other = run_here(model, {k: tf.constant(v) for k, v in batch.items()}, list(seeds + 1))
+    name = "results/masked_lm_logits"
+    assert np.abs(other[name] - expected[name]).max() > 0.01  # dropout is on

@@ -1,0 +1,47 @@
+"""Under bfloat16: residuals are added, and gradients of gathered rows summed, in float32."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from tiny_models import SIZES
+
+from bert_tf import BertConfig
+from bert_tf.attention import attention_bias
+from bert_tf.layers import TransformerBlock, gather_positions
+
+
+@pytest.mark.parametrize("policy", ["mixed_bfloat16", "float32"])
+@pytest.mark.parametrize("part", ["attention_output", "output_dense"])
+def test_small_change_of_a_large_residual_is_kept(policy, part):
+    """256 + 0.5 is 256 in bfloat16: the layer norm would see the same number everywhere."""
+    config = BertConfig(**SIZES)
+    block = TransformerBlock(config, dtype=policy)
+    block.build()
+    for name in ("attention_output", "output_dense"):
+        kernel, bias = getattr(block, name).weights
+        kernel.assign(tf.zeros_like(kernel))
+        bias.assign(tf.zeros_like(bias))
+    signs = np.tile([1.0, -1.0], config.hidden_size // 2)  # [H]
+    getattr(block, part).bias.assign(0.5 * signs)
+    if part == "output_dense":
+        # The first layer norm returns 256 everywhere, and so what the second sum begins with.
+        block.attention_layer_norm.gamma.assign(np.zeros(config.hidden_size))
+        block.attention_layer_norm.beta.assign(np.full(config.hidden_size, 256.0))
+    x = tf.fill([1, 3, config.hidden_size], tf.cast(256.0, block.compute_dtype))
+    output = block(x, attention_bias(np.ones((1, 3), np.int32)))  # [1, 3, H]
+    np.testing.assert_allclose(tf.cast(output, tf.float32), np.tile(signs, (1, 3, 1)), atol=1e-2)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32"])
+def test_gradient_of_a_row_gathered_many_times(dtype):
+    """A sum of ones in bfloat16 stops at 256, as 257 is rounded to it."""
+    x = tf.ones([2, 5, 4], dtype)
+    positions = tf.zeros([2, 400], tf.int32)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        rows = gather_positions(x, positions)  # [2, 400, 4]
+    gradient = keras.ops.convert_to_numpy(tf.cast(tape.gradient(rows, x), tf.float32))
+    assert rows.dtype == x.dtype
+    np.testing.assert_array_equal(gradient[:, 0], 400.0)
+    np.testing.assert_array_equal(gradient[:, 1:], 0.0)

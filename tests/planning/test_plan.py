@@ -1,0 +1,188 @@
+"""The plan: its arithmetic against numbers worked out by hand, and what the program prints."""
+
+import dataclasses
+import itertools
+import math
+import re
+
+import pytest
+from paths import ROOT, heavy_imports
+
+from bert_tf.costs.cards import CARDS
+from bert_tf.memory_estimate import GIB, count_weights, estimate_bytes
+from run_scripts import plan
+from run_scripts.planning.corpus import Layout, TextStatistics, plan_records, plan_text
+from run_scripts.planning.measured import KOREAN_WIKIPEDIA
+from run_scripts.planning.training import (
+    Phase,
+    checkpoint_bytes,
+    passes_of,
+    phase_flops,
+    plan_devices,
+    with_passes,
+)
+
+LAYOUT = Layout(
+    rows_per_megabyte=2000.0,
+    row_bytes=500.0,
+    gzip_row_bytes=250.0,
+    fill=0.98,
+    core_seconds_per_megabyte=3.6,
+    core_seconds_per_further_pass=0.4,
+)
+TEXT = TextStatistics(
+    sentences_per_megabyte=7000.0,
+    bytes_per_piece=4.0,
+    vocabulary_core_seconds_per_megabyte=18.0,
+    vocabulary_megabytes=32.0,
+    layouts={},
+)
+
+
+def test_text():
+    text = plan_text(TEXT, 1e9)
+    assert (text.sentences, text.pieces) == (7_000_000, 250_000_000)
+    # A sample of 32 MB, 18 s each; of 16 MB, all of it.
+    assert text.vocabulary_hours == pytest.approx(0.16)
+    assert plan_text(TEXT, 16e6).vocabulary_hours == pytest.approx(0.08)
+
+
+def test_records():
+    one = plan_records(LAYOUT, 1e9, 1, cores=10)
+    assert (one.rows, one.rows_of_a_pass, one.disk_bytes) == (2e6, 2e6, 1e9)
+    assert one.hours == pytest.approx(0.1)
+    ten = plan_records(LAYOUT, 1e9, 10, cores=10, compressed=True)
+    assert (ten.rows, ten.rows_of_a_pass, ten.disk_bytes) == (2e7, 2e6, 5e9)
+    assert ten.hours == pytest.approx(0.2)
+
+
+PHASES = [Phase(128, 24, 8, 4096, 900.0), Phase(512, 80, 8, 4096, 100.0)]
+
+
+def test_passes():
+    rows = [4096 * 300, 4096 * 50]
+    assert passes_of(PHASES, rows) == 5
+    longer = with_passes(PHASES, rows, 20)
+    assert [phase.updates for phase in longer] == [3600, 400]
+    assert [phase.length for phase in longer] == [128, 512]
+
+
+def test_hours_follow_from_operations():
+    config, _ = plan.read_job("bert_base")
+    card = CARDS["a100-80gb"]
+    found = plan_devices(config, PHASES, card, 8, 0.35)
+    operations = sum(phase_flops(config, phase) for phase in PHASES)
+    assert found.hours == pytest.approx(operations / (8 * 312e12 * 0.35) / 3600)
+    # Each phase reads as many rows as its operations allow.
+    pairs = zip(PHASES, found.rows_per_second, strict=True)
+    seconds = sum(phase.updates * phase.batch / rows for phase, rows in pairs)
+    assert seconds == pytest.approx(found.hours * 3600)
+
+
+def test_the_fewest_microbatches_that_fit():
+    config, _ = plan.read_job("bert_base")
+    small, large = (CARDS[name] for name in ("l4", "a100-80gb"))
+    for card in (small, large):
+        found = plan_devices(config, PHASES, card, 8, 0.35)
+        for phase, count, memory in zip(
+            PHASES, found.accumulation, found.memory_bytes, strict=True
+        ):
+            sizes = (phase.length, phase.predictions, "bfloat16")
+            rows = 512 // count
+            assert memory == estimate_bytes(config, rows, *sizes)
+            assert memory <= 0.9 * card.memory_gib * GIB
+            if count > 1:
+                assert estimate_bytes(config, rows * 2, *sizes) > 0.9 * card.memory_gib * GIB
+    tiny = small._replace(memory_gib=1)
+    assert plan_devices(config, PHASES, tiny, 8, 0.35).accumulation == ()
+
+
+def test_a_checkpoint_holds_weights_and_moments():
+    config, _ = plan.read_job("albert_base")
+    assert checkpoint_bytes(config) == 12 * count_weights(config)
+
+
+@pytest.mark.parametrize("model", plan.JOBS)
+def test_jobs(model):
+    config, phases = plan.read_job(model)
+    assert [phase.length for phase in phases] == [128, 512]
+    assert config.hidden_size == {"bert_large": 1024}.get(model, 768)
+    assert phases[0].updates == 9 * phases[1].updates
+
+
+def printed(capsys, *arguments):
+    status = plan.main(["plan", *arguments])
+    out, err = capsys.readouterr()
+    return status, out, err
+
+
+def test_what_is_printed(capsys):
+    status, out, err = printed(capsys, "--corpus_gb=1,10,100", "--model=bert_base", "--gpus=8")
+    assert (status, err) == (0, "")
+    header = out.splitlines()[0].split()
+    assert header == ["1", "GB", "10", "GB", "100", "GB"]
+    rows = {re.split(r" {2,}", line.strip())[0]: line for line in out.splitlines()}
+    disks = re.findall(r"([\d.]+) ([GT]B)", rows["disk (twice that while they are made)"])
+    sizes = [float(value) * {"GB": 1, "TB": 1000}[unit] for value, unit in disks]
+    assert sizes[1] == pytest.approx(10 * sizes[0], rel=0.01)
+    assert sizes[2] == pytest.approx(100 * sizes[0], rel=0.01)
+    for card in CARDS.values():
+        assert f"8 x {card.name}, shipped job, assumed" in rows
+    assert "utilisation of 35%" in out and "assumption, not a measurement" in out
+
+
+@pytest.mark.parametrize("name", ("planning.md", "planning.ko.md"))
+def test_the_guide_shows_what_is_printed(capsys, name):
+    _, out, _ = printed(capsys, "--corpus_gb=1,10,100", "--model=bert_base", "--gpus=8")
+    assert f"```\n{out}```\n" in (ROOT / "docs" / name).read_text(encoding="utf-8")
+
+
+def test_masks_that_are_stored_take_the_disk_of_their_passes(capsys):
+    def first_disk(*arguments):
+        _, out, _ = printed(capsys, "--corpus_gb=10", "--gpu=a100-80gb", *arguments)
+        line = next(line for line in out.splitlines() if "disk" in line)
+        assert line.endswith(" GB")
+        return float(line.split()[-2])
+
+    one = first_disk("--masking=static", "--dupe_factor=1")
+    ten = first_disk("--masking=static", "--dupe_factor=10")
+    assert ten == pytest.approx(10 * one, rel=0.01)
+    assert first_disk() < one
+    assert first_disk("--compression=GZIP") < first_disk()
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    (
+        (("--corpus_gb=0",), "--corpus_gb must be one to 6 numbers above 0"),
+        (("--corpus_gb=1,,2",), "--corpus_gb must be one to 6 numbers"),
+        (("--corpus_gb=nan",), "--corpus_gb must be one to 6 numbers"),
+        (("--corpus_gb=1", "--gpus=7"), "--gpus must divide the batch of the shipped job"),
+        (("--corpus_gb=1", "--utilisation=1.5"), "--utilisation must be above 0 and at most 1"),
+    ),
+)
+def test_bad_input(capsys, arguments, message):
+    status, out, err = printed(capsys, *arguments)
+    assert (status, out) == (1, "")
+    assert message in err and err.count("\n") == 1
+
+
+def test_no_tensorflow():
+    assert heavy_imports("run_scripts.plan") == "[]"
+
+
+def test_what_was_measured_is_whole():
+    combinations = itertools.product(("nsp", "sop"), ("packed", "single"), (128, 512))
+    assert set(KOREAN_WIKIPEDIA.layouts) == set(combinations)
+    for (objective, packing, length), layout in KOREAN_WIKIPEDIA.layouts.items():
+        values = dataclasses.astuple(layout)
+        assert all(math.isfinite(value) and value >= 0 for value in values)
+        assert layout.gzip_row_bytes < layout.row_bytes
+        # The pieces of the text, with [CLS] and [SEP], are in the rows, of random next sentences
+        # some twice.
+        held = layout.rows_per_megabyte * length * layout.fill
+        pieces = 1e6 / KOREAN_WIKIPEDIA.bytes_per_piece
+        # With sentence order a few are cut off pairs that are too long.
+        lowest, highest = {"nsp": (1.2, 1.5), "sop": (0.9, 1.1)}[objective]
+        assert lowest < held / pieces < highest
+        assert (layout.core_seconds_per_further_pass > 0) == (packing == "single")

@@ -1,0 +1,98 @@
+"""Rows of more pieces than one block of queries, with either way of attention, in the programs."""
+
+import dataclasses
+import json
+import re
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from paths import ROOT, TEST_DATA
+from programs import NO_DROPOUT, ClassifierJob, PretrainingJob, arrays, results
+from record_files import FORMAT, PACKED
+from task_data import read_table, single_rows, write_splits
+from tiny_models import write_config
+
+from run_scripts import create_data, pretrain
+
+LENGTH = 160
+SIZES = {"max_position_embeddings": LENGTH}
+LINE = "attention is computed for one block of queries at a time"
+
+
+@pytest.mark.parametrize(
+    "record_format",
+    (pytest.param(FORMAT, marks=pytest.mark.slow, id="plain"), pytest.param(PACKED, id="packed")),
+)
+def test_pretraining_gives_the_same_weights(tmp_path, capsys, record_format):
+    record_format = dataclasses.replace(record_format, max_seq_length=LENGTH)
+    job = PretrainingJob(tmp_path, record_format, **NO_DROPOUT, **SIZES)
+    flags = {"max_seq_length": LENGTH, "do_eval": True, "learning_rate": 1e-3}
+    ended, losses = [], []
+    for attention in ("full", "blockwise", "auto"):
+        output = tmp_path / attention
+        assert job.run(**flags, output_dir=output, attention=attention) == 0
+        assert (LINE in capsys.readouterr().out) == (attention == "blockwise")
+        ended.append(arrays(output, 6))
+        losses.append(results(output)["loss"])
+    for name, value in ended[0].items():
+        np.testing.assert_allclose(ended[1][name], value, atol=1e-5, err_msg=name)
+        np.testing.assert_array_equal(ended[2][name], value, err_msg=name)
+    assert losses[1] == pytest.approx(losses[0], rel=1e-5)
+
+
+def predictions(job):
+    """The probabilities that run_classifier wrote, [examples, labels]."""
+    header, *rows = read_table(job.output / "predictions_test.tsv")
+    columns = [header.index(label) for label in ("bad", "good")]
+    return np.array([[float(row[column]) for column in columns] for row in rows])
+
+
+def test_fine_tuning_prediction_export(tmp_path, capsys):
+    job = ClassifierJob(tmp_path, **SIZES)
+    splits = {"train": (0, 16), "test": (16, 24)}
+    write_splits(job.data, ["text", "label"], single_rows(24), **splits)
+    flags = {"max_seq_length": LENGTH, "attention": "blockwise"}
+    assert job.run(**flags, train_step=2, do_predict=True) == 0
+    assert LINE in capsys.readouterr().out
+    found = predictions(job)
+    assert job.again(do_predict=True, attention="full") == 0
+    np.testing.assert_allclose(found, predictions(job), atol=1e-6)
+    assert job.again(export_dir=tmp_path / "served", attention="blockwise") == 0
+    (folder,) = (tmp_path / "served").iterdir()
+    serve = tf.saved_model.load(str(folder)).signatures["serving_default"]
+    rows = np.array([[5, *[6] * 139, *[0] * 20]])
+    features = {"input_ids": rows, "input_mask": rows > 0, "segment_ids": 0 * rows}
+    example = tf.train.Example()
+    for name, values in features.items():
+        example.features.feature[name].int64_list.value.extend(map(int, values[0]))
+    outputs = serve(input=tf.constant([example.SerializeToString()]))
+    assert float(tf.reduce_sum(outputs["probabilities"])) == pytest.approx(1, abs=1e-6)
+
+
+@pytest.mark.slow
+def test_rows_of_2048_from_text_to_a_model(tmp_path, capsys):
+    """Positions that no published BERT has; `auto` chooses blocks without being asked."""
+    text = (ROOT / "sample_corpus" / "train.txt").read_text(encoding="utf-8")
+    (tmp_path / "text.txt").write_text(re.sub(r"\n\n+", "\n", text), encoding="utf-8")
+    records = tmp_path / "train.tfrecord"
+    shared = ["--max_seq_length=2048", "--max_predictions_per_seq=308"]
+    created = create_data.main([
+        "create_pretraining_data.py", f"--input_file={tmp_path}/text.txt",
+        f"--output_file={records}", f"--tokenizer_dir={TEST_DATA}/sample_tokenizer",
+        "--objective=nsp", "--dupe_factor=2", *shared,
+    ])  # fmt: skip
+    assert created == 0
+    config = write_config(tmp_path / "bert.json", max_position_embeddings=2048, vocab_size=3000)
+    trained = pretrain.main([
+        "run_pretraining.py", f"--input_file={records}", f"--output_dir={tmp_path}/model",
+        f"--bert_config_file={config}", "--do_train", "--do_eval", "--train_batch_size=2",
+        "--eval_batch_size=2", "--num_train_steps=3", "--num_warmup_steps=1", *shared,
+    ])  # fmt: skip
+    out = capsys.readouterr().out
+    assert trained == 0 and LINE in out and " at 2 x 2048 " in out
+    assert np.isfinite(results(tmp_path / "model")["loss"])
+    assert (
+        json.loads((tmp_path / "model" / "pretraining.json").read_text())["trained_positions"]
+        > 1500
+    )
