@@ -98,7 +98,11 @@ def whole_of_40(corpus, tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    ("name", "workers"), [*((name, 2) for name in SIGNALS), ("Ctrl-C twice", 1), ("SIGTERM", 1)]
+    ("name", "workers"),
+    [
+        pytest.param(name, count, marks=[pytest.mark.slow] * ((name, count) != ("Ctrl-C twice", 2)))
+        for name, count in [*((name, 2) for name in SIGNALS), ("Ctrl-C twice", 1), ("SIGTERM", 1)]
+    ],
 )
 def test_signals_end_all_processes_at_once(corpus, whole_of_40, tmp_path, name, workers):
     """As a terminal and a scheduler send them: to every process of the program."""

@@ -159,7 +159,7 @@ def step_gradients(kind, function, **options):
 @pytest.mark.parametrize(
     "kind, options",
     (
-        ("bert", {}),
+        pytest.param("bert", {}, marks=pytest.mark.slow),
         ("albert", {"recompute": "block", "gradient_accumulation_steps": 2}),
         pytest.param("bert", {"recompute": "block", "xla": True}, marks=pytest.mark.slow),
         pytest.param("albert", {"xla": True}, marks=pytest.mark.slow),

@@ -164,6 +164,7 @@ def test_masks_of_related_seeds_are_not_related(seed):
             assert_share(both.mean(), rate**2, WORDS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", (pytest.param("bert", marks=pytest.mark.slow), "albert"))
 def test_masks_of_layers_and_steps_agree_by_chance(kind):
     sizes = {"num_hidden_layers": 5}

@@ -119,6 +119,7 @@ def test_data_that_has_a_test_alone(trained, tmp_path):
     assert [row[1:3] for row in rows] == [["the film is sad", "bad"], ["so nice", "good"]]
 
 
+@pytest.mark.slow
 def test_a_folder_of_another_model_does_not_speak_for_the_weights(trained, job):
     """Nor does the folder that the program is called in."""
     assert job.run(train_step=1, labels="good,bad") == 0

@@ -43,7 +43,6 @@ def test_bfloat16_sums(monkeypatch, parts, xla):
     assert sent == {"bfloat16"}
     # 8 bits of every gradient are sent: the losses differ, but little.
     assert 0 < np.abs(losses - expected).max() < 0.02 * expected[0]
-    assert losses[-1] < losses[0]
 
 
 def test_one_device_sends_nothing(monkeypatch):

@@ -141,7 +141,10 @@ barrier(strategy)
 
 @pytest.mark.parametrize(
     "error, auto, on",
-    (("none", "auto on", "on on"), ("cannot", "auto off", "on refused: --xla=on")),
+    (
+        pytest.param("none", "auto on", "on on", marks=pytest.mark.slow),
+        ("cannot", "auto off", "on refused: --xla=on"),
+    ),
 )
 def test_workers_decide_together(tmp_path, error, auto, on):
     """What one of them cannot compile none compiles; else they would wait for each other."""

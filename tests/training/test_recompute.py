@@ -53,7 +53,7 @@ def test_equal_gradients_in_float64(float64, kind, parts):
 @pytest.mark.parametrize(
     "kind, layers, policy, share",
     (
-        ("albert", 2, "float32", 1e-5),
+        pytest.param("albert", 2, "float32", 1e-5, marks=pytest.mark.slow),
         pytest.param("bert", 3, "float32", 1e-5, marks=pytest.mark.slow),
         pytest.param("albert", 3, "float32", 1e-5, marks=pytest.mark.slow),
         pytest.param("albert", 3, "mixed_bfloat16", 0.02, marks=pytest.mark.slow),
@@ -78,6 +78,7 @@ def test_without_dropout_it_is_off(kind):
     assert dropped[0]["masked_lm_loss"] != pytest.approx(whole[0]["masked_lm_loss"], rel=1e-4)
 
 
+@pytest.mark.slow
 @KINDS
 def test_masks_are_drawn_again_and_differ_between_calls(kind):
     # The last layer runs at some positions only: three others have masks of the same shapes.

@@ -229,6 +229,7 @@ def test_a_damaged_checkpoint(job, whole, capsys, name):
     assert "model.ckpt-20: " in one_line(capsys)
 
 
+@pytest.mark.slow
 def test_a_damaged_checkpoint_is_not_kept_for_a_good_one(job, whole, monkeypatch):
     """It would count as the newest of them until training has passed it.
 
@@ -266,6 +267,7 @@ def test_a_disk_that_is_full_at_a_checkpoint(job, whole, capsys):
     assert_ended_as(whole, job.output)
 
 
+@pytest.mark.slow
 def test_two_devices_resume_as_one(job):
     """Six steps on two devices, two more on one: equal to eight on two."""
     job.configure(**NO_DROPOUT)

@@ -154,6 +154,7 @@ def test_a_signal_during_an_evaluation(job, evaluated, capsys, monkeypatch):
     assert curves(job.output / "eval") == curves(job.folder / "whole" / "eval")
 
 
+@pytest.mark.slow
 def test_the_best_of_a_run_that_was_removed(job, held_out):
     """A new run in the same folder, whose checkpoints were removed, chooses a new best."""
     assert job.run(**held_out) == 0

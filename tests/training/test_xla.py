@@ -106,6 +106,7 @@ def bytes_used(dump):
     return [int(re.search(r"Total bytes used: (\d+)", path.read_text())[1]) for path in paths]
 
 
+@pytest.mark.slow
 def test_one_device(tmp_path):
     """XLA could notice that blocks are computed twice, and keep the first results after all."""
     (written,), (dump,) = run(tmp_path, "one_device", 1, ("off", "recompute"))

@@ -9,7 +9,7 @@ import re
 import sys
 from pathlib import Path
 
-from bert_common.import_tensorflow import import_tensorflow
+from bert_common.import_tensorflow import CLUSTERING_FLAGS, add_flags
 from run_scripts.tools.check_devices.models import measure_model
 from run_scripts.tools.check_devices.pipeline import measure_pipeline
 from run_scripts.tools.check_devices.speeds import measure_products
@@ -43,7 +43,9 @@ def work(path):
     Returns:
         The exit status: 1 if one of several workers failed, as the others' sums would wait for it.
     """
-    tf = import_tensorflow()
+    import tensorflow as tf
+
+    add_flags("TF_XLA_FLAGS", CLUSTERING_FLAGS)  # before devices are listed, which reads them
     gpus = tf.config.list_physical_devices("GPU")
     if gpus and os.environ.get(SPLIT_VARIABLE):
         logical = tf.config.LogicalDeviceConfiguration(memory_limit=SPLIT_MEGABYTES)
