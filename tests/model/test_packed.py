@@ -101,7 +101,7 @@ def by_sequence(found):
 
 
 def assert_same_outputs(kind, tolerance):
-    keras.utils.set_random_seed(3)
+    keras.utils.set_random_seed(1)
     model = tiny_model(kind, **SIZES, initializer_range=0.2)  # outputs of the size of 1
     alone = sequences()
     expected = outputs(model, alone)
