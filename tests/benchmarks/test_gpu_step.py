@@ -132,7 +132,8 @@ def test_gradients_and_update_equal_tensorflows(tmp_path, jax, kind, config):
         np.testing.assert_allclose(new[f"metrics/{name}"], metrics[name], rtol=1e-5)
     after = training.state()
     assert after.pop("iterations") == 6
-    assert_close(after, {n: v.numpy() for n, v in variables.items()}, 1e-5, floor=1e-3)
+    # A first update is nearly the gradient's sign: where that is near zero, rounding shows.
+    assert_close(after, {n: v.numpy() for n, v in variables.items()}, 1e-4, floor=1e-3)
 
 
 @pytest.mark.slow
