@@ -1,4 +1,4 @@
-"""Measures how long training waits for a checkpoint that a thread writes, and one that it writes.
+"""Measures how long training waits for a checkpoint.
 
     python benchmarks/checkpoints.py --work_dir=work                   BERT-base with AdamW
     python benchmarks/checkpoints.py --work_dir=work --rounds=3 --config=FILE

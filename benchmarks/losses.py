@@ -1,4 +1,4 @@
-"""Compares the losses of trainings in lower precision with those of float32 and with chance.
+"""Compares the losses of trainings in lower precision with those of float32.
 
     python benchmarks/losses.py --records=train.tfrecord --config=FILE --steps=300 --seeds=1,2,3
 

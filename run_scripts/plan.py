@@ -1,4 +1,4 @@
-"""The program plan: prints what a corpus needs of disk and time, before anything is begun.
+"""The program plan: prints what pre-training on a corpus needs, before anything is begun.
 
     python -m run_scripts.plan --corpus_gb=1,10,100 --model=bert_base --gpus=8
 

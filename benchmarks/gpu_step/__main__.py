@@ -1,4 +1,4 @@
-"""Exports training steps as XLA programs, and runs them where JAX is, without TensorFlow.
+"""Runs exported training steps where JAX is, without TensorFlow.
 
 On a machine with this project installed, no GPU needed:
 

@@ -1,4 +1,4 @@
-"""Prints tables: what a step costs by formula and as compiled, and how long it takes."""
+"""Prints the tables of what a training step costs."""
 
 import importlib.util
 import json

@@ -1,4 +1,4 @@
-"""Compiles and runs exported programs with JAX's runtime, and needs nothing but JAX and NumPy.
+"""Runs exported programs with nothing but JAX.
 
 JAX has no public function that takes StableHLO text, and the private ones changed their names: each
 is tried in turn, the newest first.

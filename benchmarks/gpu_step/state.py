@@ -1,4 +1,4 @@
-"""What a training under JAX starts from and leaves behind: weights, moments, counts, one file.
+"""Keeps the state of a training under JAX in one file.
 
 A state is a dict of NumPy arrays: "weights/NAME" and "slots/NAME/SUFFIX" for each of Google's
 names, "iterations" (updates made), and "curves/METRIC" with a number for each update made here.

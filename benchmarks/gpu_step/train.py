@@ -1,4 +1,4 @@
-"""Trains with the exported programs on a file of batches, and can be killed at any time."""
+"""Trains with the exported programs on a file of batches."""
 
 import os
 import time

@@ -1,4 +1,4 @@
-"""Measures how many rows a second the input pipeline makes ready, with and without processes.
+"""Measures how many rows a second the input pipeline makes ready.
 
     python benchmarks/input/pipeline_speed.py --work_dir=work
 

@@ -1,4 +1,4 @@
-"""Measures how long a run waits for its first batch, at the beginning and after many records.
+"""Measures how long a run waits for its first batch.
 
     python benchmarks/input/resume_speed.py --work_dir=work
 

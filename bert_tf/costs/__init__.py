@@ -1,1 +1,1 @@
-"""What a step costs: its operations, and the speeds of cards; open flops first."""
+"""What a training step costs; open flops first."""

@@ -1,4 +1,4 @@
-"""The memory and the peak speed of common NVIDIA cards, from the vendor's data sheets.
+"""What the data sheets of common NVIDIA cards say.
 
 Cards of compute capability 10 and 12 (B200, RTX 50) are missing, as TensorFlow 2.21's own builds
 have no code for them; older ones than Ampere (V100, T4) have no bfloat16.

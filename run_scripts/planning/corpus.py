@@ -1,4 +1,4 @@
-"""From bytes of text to records, their disk space and the hours that making them takes."""
+"""Plans the records of a corpus from its bytes."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""From a job's phases to updates, operations, GPU-hours, memory and checkpoints."""
+"""Plans the cost of a training from the phases of its job."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""The benchmarks of the input: they run, on tiny sizes, and what they compare is equal."""
+"""The benchmarks of the input run on tiny sizes."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""What check_devices measures: a small model on one and on two devices, the input pipeline."""
+"""What check_devices measures, on a small model."""
 
 import pytest
 import tensorflow as tf

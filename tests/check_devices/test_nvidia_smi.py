@@ -1,4 +1,4 @@
-"""What nvidia-smi says is read from several drivers' outputs, and where it fails or is missing."""
+"""What nvidia-smi says is read from several drivers' outputs."""
 
 import stat
 import sys

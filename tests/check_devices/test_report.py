@@ -1,4 +1,4 @@
-"""The report of check_devices: what is printed and written, with pretended answers."""
+"""The report of check_devices, with pretended answers."""
 
 import json
 

@@ -8,9 +8,9 @@ import pytest
 import tensorflow as tf
 from record_files import (
     DYNAMIC,
+    DYNAMIC_FORMATS,
     FORMAT,
     LAYOUTS,
-    PACKED_DYNAMIC,
     RULES,
     assert_same_batches,
     global_batches,
@@ -36,9 +36,6 @@ from run_scripts.create_data import main
 
 CONFIG = tiny_model().config
 COUNTS = (7, 20, 13)
-FORMATS = pytest.mark.parametrize(
-    "record_format", (DYNAMIC, PACKED_DYNAMIC), ids=("ordinary", "packed")
-)
 
 
 def stored_records(objective, packed, masking):
@@ -90,7 +87,7 @@ def dataset(files, record_format, seed=1, start_step=0, shard=None):
     return training_dataset(plan_of(files, record_format, seed), start_step, shard)
 
 
-@FORMATS
+@DYNAMIC_FORMATS
 @pytest.mark.parametrize("count, replicas", LAYOUTS)
 @pytest.mark.parametrize("start_step", (0, 13))
 def test_workers_draw_the_same_masks(tmp_path, record_format, count, replicas, start_step):
@@ -106,7 +103,7 @@ def test_workers_draw_the_same_masks(tmp_path, record_format, count, replicas, s
     assert_same_batches(global_batches(datasets, replicas // count, 6), expected)
 
 
-@FORMATS
+@DYNAMIC_FORMATS
 def test_every_epoch_has_other_masks(tmp_path, record_format):
     files = make_files(tmp_path, COUNTS, record_format)
     batches = global_batches([dataset(files, record_format)], 1, 20)
@@ -120,7 +117,7 @@ def test_every_epoch_has_other_masks(tmp_path, record_format):
     assert other["input_ids"].tolist() != batches[0]["input_ids"].tolist()
 
 
-@FORMATS
+@DYNAMIC_FORMATS
 def test_held_out_masks_are_the_same_each_time(tmp_path, record_format):
     files = make_files(tmp_path, (5, 5), record_format)
     batches = list(evaluation_dataset(files, record_format, CONFIG, 4, 100).as_numpy_iterator())

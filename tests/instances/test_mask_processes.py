@@ -14,6 +14,7 @@ from paths import ROOT
 from programs import NO_DROPOUT, PretrainingJob, arrays, spoken_lines
 from record_files import (
     DYNAMIC,
+    DYNAMIC_FORMATS,
     LAYOUTS,
     PACKED_DYNAMIC,
     assert_same_batches,
@@ -31,9 +32,6 @@ from create_pretraining_data.instances.mask_processes import MaskProcesses
 
 CONFIG = tiny_model().config
 COUNTS = (7, 20, 13)
-FORMATS = pytest.mark.parametrize(
-    "record_format", (DYNAMIC, PACKED_DYNAMIC), ids=("ordinary", "packed")
-)
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +56,7 @@ def wait_until(condition, seconds=60):
         time.sleep(0.05)
 
 
-@FORMATS
+@DYNAMIC_FORMATS
 @pytest.mark.parametrize("count, replicas", LAYOUTS)
 def test_the_masks_are_those_of_one_process(tmp_path, processes, record_format, count, replicas):
     files = make_files(tmp_path, COUNTS, record_format)

@@ -21,6 +21,7 @@ from bert_tf.model import BertModel
 from bert_tf.objective import total_loss
 from bert_tf.pretraining import PretrainingModel
 
+# Those of tests/support/tiny_models.py, which imports TensorFlow.
 SIZES = {
     "vocab_size": 60,
     "hidden_size": 32,

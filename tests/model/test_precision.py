@@ -1,4 +1,4 @@
-"""Under bfloat16: residuals are added, and gradients of gathered rows summed, in float32."""
+"""What is computed in float32 under bfloat16: residual sums, gradients of gathered rows."""
 
 import keras
 import numpy as np

@@ -1,4 +1,4 @@
-"""The plan: its arithmetic against numbers worked out by hand, and what the program prints."""
+"""The plan equals numbers worked out by hand."""
 
 import dataclasses
 import itertools

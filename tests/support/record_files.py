@@ -5,6 +5,7 @@ import json
 import os
 
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from create_pretraining_data.records.encoding import encode_record
@@ -32,6 +33,9 @@ PACKED_DYNAMIC = dataclasses.replace(
     max_seq_length=32,
     max_predictions_per_seq=8,
     masking=dataclasses.replace(RULES, max_predictions_per_seq=8),
+)
+DYNAMIC_FORMATS = pytest.mark.parametrize(
+    "record_format", (DYNAMIC, PACKED_DYNAMIC), ids=("ordinary", "packed")
 )
 
 

@@ -225,7 +225,7 @@ def test_pieces_of_32000_are_morphemes_and_leave_no_hangul_unknown(analyser, lea
     treebank = SHARED / "data" / "ud_kaist" / "ko_kaist-ud-dev.conllu"
     reviews = [SHARED / "data" / "nsmc" / f"ratings_{part}.txt" for part in ("train", "test")]
     if not all(path.exists() for path in (corpus, treebank, *reviews)):
-        pytest.skip("the annotated corpus of Korean is not in the repository")
+        pytest.skip("needs Korean Wikipedia, UD Korean-Kaist, NSMC: not in the repository")
     if analyser == "kiwi":
         pytest.importorskip("kiwipiepy", reason="the extra korean is not installed")
     settings = LearningSettings(analyser=analyser)

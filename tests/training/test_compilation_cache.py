@@ -1,4 +1,4 @@
-"""What XLA compiled is kept in a folder and used by the next start."""
+"""What XLA compiled is kept in a folder for the next start."""
 
 import dataclasses
 import os

@@ -1,4 +1,4 @@
-"""A step is two compiled calls on each device, and nothing between them waits for a value."""
+"""A step is two compiled calls on each device, without a branch between them."""
 
 import collections
 import os

@@ -1,4 +1,4 @@
-"""Other reductions than the one that logical CPUs use train the same, and equal on all replicas."""
+"""Other reductions than the one that logical CPUs use train the same."""
 
 import os
 import subprocess

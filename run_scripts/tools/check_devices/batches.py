@@ -1,4 +1,4 @@
-"""Makes batches of random examples, and distributes them to the replicas.
+"""Makes batches of random examples for the replicas.
 
 Shapes: B batch, T tokens, P predictions, S sequences of a packed row.
 """

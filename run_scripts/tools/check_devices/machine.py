@@ -1,4 +1,4 @@
-"""Describes a machine: versions, CPU, GPUs, and whether their libraries can be loaded."""
+"""Describes the machine that is checked."""
 
 import ctypes
 import os

@@ -1,4 +1,4 @@
-"""Asks nvidia-smi about the driver, the GPUs and the links between them."""
+"""Reads what nvidia-smi says of the machine."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""Turns tasks and their answers into the rows of the tables that are printed."""
+"""Makes the rows of the printed tables from the answers."""
 
 from run_scripts.tools.check_devices.speeds import PRODUCT_SIZES
 

@@ -1,4 +1,4 @@
-"""Lists what is checked and measured on a machine: dicts, which `worker` takes one by one."""
+"""Lists the tasks of check_devices, dicts that `worker` takes one by one."""
 
 from create_pretraining_data.instances.mask_processes import default_count
 from create_pretraining_data.instances.packing import row_predictions
