@@ -7,8 +7,10 @@ project writes.
 
 import dataclasses
 import errno
+import functools
 import os
 import re
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import tensorflow as tf
@@ -42,6 +44,21 @@ COUNTERS = (
 
 class DamagedCheckpoint(InputError):
     """A checkpoint that exists, but cannot be read completely."""
+
+
+@dataclasses.dataclass(frozen=True)
+class CheckpointArrays:
+    """The arrays of a checkpoint of any format, by Google's names.
+
+    Attributes:
+        source: the file or folder, for messages.
+        shapes: a dict: Google's name -> the array's shape.
+        read: a function of a name that returns the array; raises `DamagedCheckpoint`.
+    """
+
+    source: str
+    shapes: Mapping
+    read: Callable
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,6 +133,17 @@ def read_tensor(reader, prefix, name):
         ) from None
 
 
+def google_arrays(prefix):
+    """The `CheckpointArrays` of a checkpoint that Google or this project made.
+
+    Raises:
+        InputError, DamagedCheckpoint: as `open_checkpoint`.
+    """
+    reader = open_checkpoint(prefix)
+    read = functools.partial(read_tensor, reader, prefix)
+    return CheckpointArrays(str(prefix), reader.get_variable_to_shape_map(), read)
+
+
 def _ignored_patterns(variables, optimizers):
     """Regular expressions for what the optimizers and other models may add to a checkpoint."""
     suffixes = {slot.suffix for optimizer in optimizers for slot in optimizer.slots.values()}
@@ -131,7 +159,25 @@ def load_google_checkpoint(model, checkpoint_prefix, allow_missing=(), *, optimi
     Args:
         model: a BertModel, an AlbertModel, or a model around one of them.
         checkpoint_prefix: for example "uncased_L-12_H-768_A-12/bert_model.ckpt".
-        allow_missing: prefixes of Google's names whose variables the file may lack, for
+        allow_missing, optimizer: as in `load_arrays`.
+
+    Returns:
+        A `LoadReport`.
+
+    Raises:
+        InputError: no such checkpoint, or as `load_arrays`.
+    """
+    arrays = google_arrays(checkpoint_prefix)
+    return load_arrays(model, arrays, allow_missing, optimizer=optimizer)
+
+
+def load_arrays(model, arrays, allow_missing=(), *, optimizer=None):
+    """Sets a model's weights.
+
+    Args:
+        model: a BertModel, an AlbertModel, or a model around one of them.
+        arrays: the `CheckpointArrays`.
+        allow_missing: prefixes of Google's names whose variables the arrays may lack, for
             example ("cls/",) for a checkpoint without the pre-training heads.
         optimizer: one whose slots are ignored, like those of `OPTIMIZERS`.
 
@@ -139,12 +185,11 @@ def load_google_checkpoint(model, checkpoint_prefix, allow_missing=(), *, optimi
         A `LoadReport`.
 
     Raises:
-        InputError: no such checkpoint; variables that are missing, unexpected, or of another
-            shape, listed in one message (`SHOWN_PROBLEMS` of them) before any weight is changed;
-            or an `allow_missing` that matches no name.
+        InputError: variables that are missing, unexpected, or of another shape, listed in one
+            message (`SHOWN_PROBLEMS` of them) before any weight is changed; or an
+            `allow_missing` that matches no name.
     """
-    reader = open_checkpoint(checkpoint_prefix)
-    shapes = reader.get_variable_to_shape_map()
+    shapes = arrays.shapes
     variables = google_variables(model)
     for prefix in allow_missing:
         if not any(name.startswith(prefix) for name in variables):
@@ -171,13 +216,13 @@ def load_google_checkpoint(model, checkpoint_prefix, allow_missing=(), *, optimi
     if problems:
         more = len(problems) - SHOWN_PROBLEMS
         raise InputError(
-            f"the checkpoint {checkpoint_prefix} must fit the model. Received: "
+            f"the checkpoint {arrays.source} must fit the model. Received: "
             + "; ".join(problems[:SHOWN_PROBLEMS])
             + (f"; and {more} more" if more > 0 else "")
         )
     for name in loaded:
-        variables[name].assign(read_tensor(reader, checkpoint_prefix, name))
-    return LoadReport(checkpoint_prefix, tuple(loaded), tuple(missing), tuple(ignored))
+        variables[name].assign(arrays.read(name))
+    return LoadReport(arrays.source, tuple(loaded), tuple(missing), tuple(ignored))
 
 
 def write_arrays(prefix, arrays):

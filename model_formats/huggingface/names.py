@@ -1,0 +1,125 @@
+"""The names of weights in Hugging Face's files, as tables from their names to Google's.
+
+torch keeps the kernel of a projection transposed, [out, in] instead of [in, out]; a table's name
+{w} stands for such a layer's weight or bias, {n} for a layer norm's, and a name without either is
+an array that both keep alike.
+
+Source: the `state_dict` of transformers' classes, version 5.
+"""
+
+import re
+
+# Hugging Face's last word of a name -> Google's. gamma and beta: files from before 2019.
+PROJECTION = {"weight": "kernel", "bias": "bias"}
+LAYER_NORM = {"weight": "gamma", "bias": "beta", "gamma": "gamma", "beta": "beta"}
+
+_EMBEDDINGS = {
+    "embeddings.word_embeddings.weight": "bert/embeddings/word_embeddings",
+    "embeddings.token_type_embeddings.weight": "bert/embeddings/token_type_embeddings",
+    "embeddings.position_embeddings.weight": "bert/embeddings/position_embeddings",
+    "embeddings.LayerNorm.{n}": "bert/embeddings/LayerNorm/{n}",
+}
+
+_LAYER, _GOOGLES_LAYER = "encoder.layer.{i}", "bert/encoder/layer_{i}"
+# Of BertModel, and of the classes made after it.
+_BERT_ENCODER = {
+    **_EMBEDDINGS,
+    f"{_LAYER}.attention.self.query.{{w}}": f"{_GOOGLES_LAYER}/attention/self/query/{{w}}",
+    f"{_LAYER}.attention.self.key.{{w}}": f"{_GOOGLES_LAYER}/attention/self/key/{{w}}",
+    f"{_LAYER}.attention.self.value.{{w}}": f"{_GOOGLES_LAYER}/attention/self/value/{{w}}",
+    f"{_LAYER}.attention.output.dense.{{w}}": f"{_GOOGLES_LAYER}/attention/output/dense/{{w}}",
+    f"{_LAYER}.attention.output.LayerNorm.{{n}}": (
+        f"{_GOOGLES_LAYER}/attention/output/LayerNorm/{{n}}"
+    ),
+    f"{_LAYER}.intermediate.dense.{{w}}": f"{_GOOGLES_LAYER}/intermediate/dense/{{w}}",
+    f"{_LAYER}.output.dense.{{w}}": f"{_GOOGLES_LAYER}/output/dense/{{w}}",
+    f"{_LAYER}.output.LayerNorm.{{n}}": f"{_GOOGLES_LAYER}/output/LayerNorm/{{n}}",
+    "pooler.dense.{w}": "bert/pooler/dense/{w}",
+}
+
+_GROUP = "encoder.albert_layer_groups.{g}.albert_layers.{k}"
+_GOOGLES_GROUP = "bert/encoder/transformer/group_{g}/inner_group_{k}"
+_ALBERT_ENCODER = {
+    **_EMBEDDINGS,
+    "encoder.embedding_hidden_mapping_in.{w}": "bert/encoder/embedding_hidden_mapping_in/{w}",
+    f"{_GROUP}.attention.query.{{w}}": f"{_GOOGLES_GROUP}/attention_1/self/query/{{w}}",
+    f"{_GROUP}.attention.key.{{w}}": f"{_GOOGLES_GROUP}/attention_1/self/key/{{w}}",
+    f"{_GROUP}.attention.value.{{w}}": f"{_GOOGLES_GROUP}/attention_1/self/value/{{w}}",
+    f"{_GROUP}.attention.dense.{{w}}": f"{_GOOGLES_GROUP}/attention_1/output/dense/{{w}}",
+    f"{_GROUP}.attention.LayerNorm.{{n}}": f"{_GOOGLES_GROUP}/LayerNorm/{{n}}",
+    f"{_GROUP}.ffn.{{w}}": f"{_GOOGLES_GROUP}/ffn_1/intermediate/dense/{{w}}",
+    f"{_GROUP}.ffn_output.{{w}}": f"{_GOOGLES_GROUP}/ffn_1/intermediate/output/dense/{{w}}",
+    f"{_GROUP}.full_layer_layer_norm.{{n}}": f"{_GOOGLES_GROUP}/LayerNorm_1/{{n}}",
+    "pooler.{w}": "bert/pooler/dense/{w}",
+}
+
+_TASK_HEADS = {
+    "classifier.weight": "output_weights",
+    "classifier.bias": "output_bias",
+    "qa_outputs.weight": "cls/squad/output_weights",
+    "qa_outputs.bias": "cls/squad/output_bias",
+}
+
+
+def _with_prefix(prefix, encoder):
+    return {f"{prefix}.{name}": google for name, google in encoder.items()}
+
+
+BERT_NAMES = {
+    **_with_prefix("bert", _BERT_ENCODER),
+    "cls.predictions.transform.dense.{w}": "cls/predictions/transform/dense/{w}",
+    "cls.predictions.transform.LayerNorm.{n}": "cls/predictions/transform/LayerNorm/{n}",
+    "cls.predictions.bias": "cls/predictions/output_bias",
+    "cls.seq_relationship.weight": "cls/seq_relationship/output_weights",
+    "cls.seq_relationship.bias": "cls/seq_relationship/output_bias",
+    **_TASK_HEADS,
+}
+
+ALBERT_NAMES = {
+    **_with_prefix("albert", _ALBERT_ENCODER),
+    "predictions.dense.{w}": "cls/predictions/transform/dense/{w}",
+    "predictions.LayerNorm.{n}": "cls/predictions/transform/LayerNorm/{n}",
+    "predictions.bias": "cls/predictions/output_bias",
+    "sop_classifier.classifier.weight": "cls/seq_relationship/output_weights",
+    "sop_classifier.classifier.bias": "cls/seq_relationship/output_bias",
+    **_TASK_HEADS,
+}
+
+
+def translate(name, table):
+    """Google's name of a Hugging Face weight.
+
+    Args:
+        name: for example "bert.encoder.layer.0.output.dense.weight".
+        table: one of the tables above.
+
+    Returns:
+        Google's name, and whether the array is transposed between the two; (None, False) if no
+        row of the table matches.
+    """
+    return _translate(name, table, PROJECTION, LAYER_NORM)
+
+
+def translate_back(name, table):
+    """Hugging Face's name of one of Google's weights, and whether the array is transposed."""
+    inverse = {google: ours for ours, google in table.items()}
+    norms = {"gamma": "weight", "beta": "bias"}
+    return _translate(name, inverse, {"kernel": "weight", "bias": "bias"}, norms)
+
+
+def _translate(name, table, projection, layer_norm):
+    last = {"w": projection, "n": layer_norm}
+    for ours, theirs in table.items():
+        pattern = re.sub(r"\\\{(\w)\\\}", r"(?P<\1>[^./]+)", re.escape(ours))
+        match = re.fullmatch(pattern, name)
+        if not match:
+            continue
+        values = match.groupdict()
+        for key in values.keys() & last.keys():
+            if values[key] not in last[key]:
+                break
+            values[key] = last[key][values[key]]
+        else:
+            kernels = ("weight", "kernel")
+            return theirs.format(**values), match.groupdict().get("w") in kernels
+    return None, False
