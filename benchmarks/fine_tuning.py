@@ -25,7 +25,7 @@ from tensorboard.util.tensor_util import make_ndarray
 
 from bert_tf.training.evaluation import read_results
 from finetuning.datasets import DATASETS
-from run_scripts.model_folder import find_checkpoint
+from model_formats.model_folder import find_checkpoint
 
 PROGRAMS = {name: "run_classifier.py" for name in DATASETS} | {"klue-ner": "run_ner.py"}
 LENGTH = 128

@@ -1,1 +1,1 @@
-"""Weights and models in the formats of other projects; open huggingface/names first."""
+"""Model folders, and weights in the formats of other projects; open model_folder first."""

@@ -11,6 +11,7 @@ from bert_tf.checkpoint_files import EXPORTED_NAME, latest_checkpoint
 from bert_tf.input.data_order import sizes_of
 from bert_tf.training.cluster import Cluster, read_cluster, shorten_lost_worker_errors
 from bert_tf.training.interruptions.output_folder import training_folders
+from model_formats.model_folder import add_trained_positions, write_model_files
 from run_scripts.flags.declaration import PerModel, resolve_model_defaults
 from run_scripts.flags.devices import start_tensorflow
 from run_scripts.flags.parser import run_program
@@ -31,7 +32,7 @@ from run_scripts.flags.training import (
     compilation_cache,
     read_config,
 )
-from run_scripts.model_folder import add_trained_positions, fill_in_model, write_model_files
+from run_scripts.model_folder import fill_in_model
 
 
 def main(argv=None):

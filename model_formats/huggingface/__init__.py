@@ -1,1 +1,1 @@
-"""Folders that Hugging Face's transformers reads and writes; open names first, then config."""
+"""Folders that Hugging Face's transformers reads and writes; open names first."""

@@ -7,15 +7,10 @@ from bert_common.errors import InputError
 from bert_common.folders import read_bytes
 from bert_common.json_text import read_json
 from bert_tf.checkpoint_files import latest_checkpoint
+from model_formats.model_folder import SETTINGS_FILE, find_folder, folder_of
 from run_scripts.flags.declaration import PerModel, value_type
 from run_scripts.flags.tokenizer import source_of
-from run_scripts.model_folder import (
-    SETTINGS_FILE,
-    config_flag,
-    fill_in_model,
-    find_folder,
-    folder_of,
-)
+from run_scripts.model_folder import config_flag, fill_in_model
 
 
 def fill_in_saved_model(given, task_flags, changeable):

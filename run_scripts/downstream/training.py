@@ -18,6 +18,12 @@ from bert_tf.summaries.markdown import as_markdown_table
 from finetuning.evaluation import TaskEvaluator
 from finetuning.prediction import Predictor
 from finetuning.saved_models import export_classifier
+from model_formats.model_folder import (
+    SETTINGS_FILE,
+    add_trained_positions,
+    warn_of_untrained_positions,
+    write_model_files,
+)
 from run_scripts.downstream.compilation import choose_split_boundaries, skip_costly_compilation
 from run_scripts.downstream.job import DownstreamJob
 from run_scripts.flags.finetune import (
@@ -26,12 +32,6 @@ from run_scripts.flags.finetune import (
     output_dirs,
     split_to_predict,
     training_steps,
-)
-from run_scripts.model_folder import (
-    SETTINGS_FILE,
-    add_trained_positions,
-    warn_of_untrained_positions,
-    write_model_files,
 )
 from run_scripts.session import Session, Workload, open_session
 

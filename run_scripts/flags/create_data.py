@@ -11,11 +11,11 @@ from create_pretraining_data.engine.work_plan import COMPRESSIONS
 from create_pretraining_data.instances.packing import row_predictions
 from create_pretraining_data.instances.pairs import OBJECTIVES, SHORTEST_SEQUENCE
 from create_pretraining_data.records.shard_names import expand_output_file
+from model_formats.model_folder import find_config, find_folder
 from run_scripts.flags.declaration import PerModel, flag, resolve_model_defaults
 from run_scripts.flags.limits import LONGEST_SEQUENCE, MOST_PROCESSES
 from run_scripts.flags.paths import split_list
 from run_scripts.flags.tokenizer import TokenizerFlags
-from run_scripts.model_folder import find_config, find_folder
 
 MASKINGS = ("static", "dynamic")
 

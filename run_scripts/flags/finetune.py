@@ -6,6 +6,7 @@ import os
 from bert_common.errors import InputError
 from bert_tf.checkpoint_files import exists
 from finetuning.inputs import SHORTEST
+from model_formats.model_folder import find_checkpoint
 from run_scripts.flags.declaration import PerModel, check_bounds, flag
 from run_scripts.flags.limits import (
     HIGHEST_RATE,
@@ -23,7 +24,6 @@ from run_scripts.flags.training import (
     ascending_numbers,
     check_training_flags,
 )
-from run_scripts.model_folder import find_checkpoint
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,11 +8,11 @@ from albert_tf.config import AlbertConfig
 from bert_common.errors import InputError
 from bert_tf.checkpoint_files import exists
 from bert_tf.config import BertConfig
+from model_formats.model_folder import CONFIG_NAMES, find_checkpoint
 from run_scripts.flags.declaration import flag
 from run_scripts.flags.devices import DeviceFlags
 from run_scripts.flags.help_groups import TPU_FLAGS
 from run_scripts.flags.limits import LARGEST_BATCH, MAX_SEED, MOST_DEVICES
-from run_scripts.model_folder import CONFIG_NAMES, find_checkpoint
 
 # The keys of `bert_tf.optimization.OPTIMIZERS`, which is not imported before flags are checked.
 OPTIMIZER_NAMES = ("adamw", "lamb")

@@ -4,6 +4,12 @@ import dataclasses
 import sys
 
 from bert_common.errors import InputError
+from model_formats.model_folder import (
+    find_checkpoint,
+    find_config,
+    find_folder,
+    warn_of_untrained_positions,
+)
 from run_scripts.flags.declaration import flag
 from run_scripts.flags.devices import DeviceFlags, start_tensorflow
 from run_scripts.flags.limits import LARGEST_VOCABULARY
@@ -15,14 +21,7 @@ from run_scripts.flags.tokenizer import (
     source_of,
 )
 from run_scripts.flags.training import CONFIGS
-from run_scripts.model_folder import (
-    check_table,
-    fill_in_tokenizer,
-    find_checkpoint,
-    find_config,
-    find_folder,
-    warn_of_untrained_positions,
-)
+from run_scripts.model_folder import check_table, fill_in_tokenizer
 
 MASK = "[MASK]"
 

@@ -14,11 +14,11 @@ from bert_tf.checkpoint_files import exists
 from finetuning.datasets import DATASETS
 from finetuning.ner.data import FORMATS
 from finetuning.readers import find_file
+from model_formats.model_folder import find_checkpoint, find_config, find_folder
 from run_scripts.flags.declaration import flag
 from run_scripts.flags.finetune import measured_splits
 from run_scripts.flags.flag_files import SHIPPED
 from run_scripts.flags.parser import run_program
-from run_scripts.model_folder import find_checkpoint, find_config, find_folder
 
 BENCHMARKS = {
     "glue": ("cola", "sst-2", "mrpc", "sts-b", "qqp", "mnli", "qnli", "rte", "wnli"),

@@ -19,6 +19,7 @@ from tiny_models import SIZES, tiny_model
 
 from bert_tf.checkpoint import save_google_checkpoint
 from create_pretraining_data.records.shard_names import expand_output_file
+from model_formats.model_folder import find_checkpoint
 from run_scripts.build_vocab import BuildVocabFlags
 from run_scripts.classifier import ClassifierFlags
 from run_scripts.extract_features import ExtractFeaturesFlags
@@ -26,7 +27,6 @@ from run_scripts.flags.create_data import CreateDataFlags
 from run_scripts.flags.flag_files import SHIPPED
 from run_scripts.flags.parser import parse
 from run_scripts.flags.pretrain import PretrainFlags
-from run_scripts.model_folder import find_checkpoint
 from run_scripts.ner import NerFlags
 from run_scripts.plan import CorpusPlanFlags
 from run_scripts.race import RaceFlags

@@ -10,7 +10,7 @@ from task_data import read_table, single_rows, write_splits
 
 from finetuning.inputs import encode_pairs, pad_rows
 from finetuning.saved_models import interpret_logits
-from run_scripts.model_folder import SETTINGS_FILE
+from model_formats.model_folder import SETTINGS_FILE
 from tokenization import load_tokenizer
 
 LENGTH = 16

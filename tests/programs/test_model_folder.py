@@ -8,11 +8,12 @@ from tiny_models import SIZES
 
 from bert_common.errors import InputError
 from bert_tf import BertConfig
+from model_formats.model_folder import find_checkpoint
 from run_scripts.extract_features import ExtractFeaturesFlags
 from run_scripts.flags.create_data import CreateDataFlags, choose_objective
 from run_scripts.flags.parser import parse
 from run_scripts.flags.pretrain import PretrainFlags, check_vocabulary
-from run_scripts.model_folder import fill_in_model, fill_in_tokenizer, find_checkpoint
+from run_scripts.model_folder import fill_in_model, fill_in_tokenizer
 
 VOCABULARY = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n[unused1]\nred\n##s\n"
 

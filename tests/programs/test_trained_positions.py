@@ -9,8 +9,9 @@ from task_data import write_splits
 
 from bert_common.errors import InputError
 from bert_tf.input.record_checks import longest_sequence
-from run_scripts import classifier, extract_features, model_folder
-from run_scripts.model_folder import add_trained_positions, read_trained_positions
+from model_formats import model_folder
+from model_formats.model_folder import add_trained_positions, read_trained_positions
+from run_scripts import classifier, extract_features
 from run_scripts.tools import fill_masks
 
 WORDS = [f"word{i}" for i in range(5, 60)]

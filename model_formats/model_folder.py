@@ -1,0 +1,177 @@
+"""What a model's folder holds: configuration, checkpoint, trained positions, tokenizer.
+
+The folder is one that this project wrote, or a released model, unpacked: Google's BERT
+(bert_config.json, bert_model.ckpt, vocab.txt), its ALBERT (albert_config.json, model.ckpt-best,
+30k-clean.model), or an ALBERT of TensorFlow Hub (folders "assets" and "variables").
+"""
+
+import dataclasses
+import glob
+import json
+import os
+import warnings
+
+from bert_common.atomic_write import atomic_write
+from bert_common.errors import InputError
+from bert_common.folders import read_bytes
+from bert_common.json_text import read_json
+from bert_tf.checkpoint_files import (
+    BEST_FOLDER,
+    EXPORTED_NAME,
+    exists,
+    latest_checkpoint,
+    list_other_checkpoints,
+)
+from tokenization import save_tokenizer
+
+# Where a fine-tuned model's folder records its task flags.
+SETTINGS_FILE = "finetuning.json"
+
+CONFIG_NAMES = {"bert": "bert_config.json", "albert": "albert_config.json"}
+
+# Where a model's folder records how many positions were trained: a separate file, as some tools
+# refuse configurations with unknown keys.
+POSITIONS_FILE, POSITIONS_KEY = "pretraining.json", "trained_positions"
+
+# google-research/albert's name for its best checkpoint, and for its released ones.
+BEST_NAME = "model.ckpt-best"
+
+# Where a module of TensorFlow Hub has its configuration and vocabulary, and its checkpoint.
+HUB_ASSETS, HUB_VARIABLES = "assets", "variables"
+
+
+def find_folder(directory):
+    """The folder with the configuration: the given one, or the only such one in it."""
+    inside = sorted(glob.glob(os.path.join(glob.escape(directory), "*", "")))
+    folders = [path for path in (directory, *inside) if _configs(path)]
+    if not folders:
+        raise InputError(
+            f"--model_dir must hold {' or '.join(CONFIG_NAMES.values())}. Received: {directory}"
+        )
+    if folders[0] != directory and len(folders) > 1:
+        raise InputError(
+            f"--model_dir must be the folder of one model. Received: {directory}, which holds "
+            f"{', '.join(os.path.basename(os.path.normpath(path)) for path in folders)}"
+        )
+    return os.path.normpath(folders[0])
+
+
+def find_config(directory):
+    """The model type of a folder, "bert" or "albert", and its configuration's path."""
+    configs = _configs(directory)
+    if len(configs) != 1:
+        raise InputError(
+            f"a model's folder must hold {' or '.join(CONFIG_NAMES.values())}. Received: "
+            f"{directory} with {'both' if configs else 'neither'}"
+        )
+    return configs[0]
+
+
+def _configs(directory):
+    paths = (
+        (model_type, os.path.join(directory, name)) for model_type, name in CONFIG_NAMES.items()
+    )
+    return [(model_type, path) for model_type, path in paths if os.path.isfile(path)]
+
+
+def find_checkpoint(directory):
+    """The checkpoint that represents a folder's model.
+
+    It is the best one if an evaluation has chosen one, else the newest, else an export, else the
+    only one with another name.
+    """
+    if os.path.basename(directory) == HUB_ASSETS:
+        directory = os.path.join(os.path.dirname(directory), HUB_VARIABLES)
+    for prefix in (
+        latest_checkpoint(os.path.join(directory, BEST_FOLDER)),
+        os.path.join(directory, BEST_NAME),
+        latest_checkpoint(directory),
+        os.path.join(directory, EXPORTED_NAME),
+    ):
+        if prefix and exists(prefix):
+            return prefix
+    others = list_other_checkpoints(directory)
+    if not others:
+        raise InputError(f"a model's folder must hold a checkpoint. Received: {directory}")
+    if len(others) > 1:
+        raise InputError(
+            "a model's folder must hold one checkpoint, unless they are called "
+            f"{EXPORTED_NAME}-STEP; --init_checkpoint chooses one. Received: {directory} with "
+            f"{', '.join(map(os.path.basename, others))}"
+        )
+    return others[0]
+
+
+def folder_of(checkpoint):
+    """The folder that describes a checkpoint; the best checkpoint has a folder inside it."""
+    folder = os.path.dirname(os.path.abspath(checkpoint))
+    return os.path.dirname(folder) if os.path.basename(folder) == BEST_FOLDER else folder
+
+
+def read_trained_positions(checkpoint):
+    """The number of positions a checkpoint was trained with; None if its folder has no record.
+
+    Raises:
+        InputError: the file holds something else.
+    """
+    path = os.path.join(folder_of(checkpoint), POSITIONS_FILE)
+    if not os.path.exists(path):
+        return None
+    content = read_json(read_bytes(path), path)
+    positions = content.get(POSITIONS_KEY) if isinstance(content, dict) else None
+    if type(positions) is not int or positions < 1:
+        raise InputError(f"{path} must hold {POSITIONS_KEY}, from 1 on. Received: {content!r}")
+    return positions
+
+
+def add_trained_positions(checkpoint, longest):
+    """The number of positions that are trained once this run ends; None if unknown for its start.
+
+    Args:
+        checkpoint: what the training starts from, or None for new weights.
+        longest: the pieces of its longest sequence.
+    """
+    if checkpoint is None:
+        return longest
+    known = read_trained_positions(checkpoint)
+    return known and max(known, longest)
+
+
+def warn_of_untrained_positions(checkpoint, longest, what):
+    """Warns if a sequence is longer than those that a checkpoint's model was trained with.
+
+    Args:
+        checkpoint: its prefix.
+        longest: the number of the sequence's pieces.
+        what: the sequence, for the message.
+    """
+    known = read_trained_positions(checkpoint)
+    if known is not None and longest > known:
+        warnings.warn(
+            f"{what} has {longest} pieces, but {checkpoint} was trained on sequences of at most "
+            f"{known}: its weights for the positions after that are still random (pre-train it "
+            "further on longer sequences, or make the input shorter)",
+            stacklevel=2,
+        )
+
+
+def write_model_files(directory, model_type, config, tokenizer, positions):
+    """Writes configuration and tokenizer beside the checkpoints, so that the folder is complete.
+
+    Args:
+        directory: the folder of the checkpoints.
+        model_type: "bert" or "albert".
+        config: the model's configuration.
+        tokenizer: the model's, or None.
+        positions: the number of trained positions, or None if unknown.
+    """
+    with atomic_write(os.path.join(directory, CONFIG_NAMES[model_type])) as file:
+        file.write(json.dumps(dataclasses.asdict(config), indent=2).encode("utf-8") + b"\n")
+    path = os.path.join(directory, POSITIONS_FILE)
+    if positions is not None:
+        with atomic_write(path) as file:
+            file.write(json.dumps({POSITIONS_KEY: positions}).encode("utf-8") + b"\n")
+    elif os.path.exists(path):  # of an earlier model
+        os.remove(path)
+    if tokenizer is not None:
+        save_tokenizer(tokenizer, directory)
