@@ -154,6 +154,7 @@ def test_a_process_that_cannot_start(monkeypatch):
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.slow
 def test_training_with_processes_is_bit_equal(tmp_path, capsys, monkeypatch):
     """Through the program; and a process that dies while it trains is one line."""
     job = PretrainingJob(tmp_path, **NO_DROPOUT)

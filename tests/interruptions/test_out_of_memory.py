@@ -100,7 +100,7 @@ def test_a_full_disk_at_the_curves(job, capsys, monkeypatch):
     flush = Reporter.flush
 
     def full_after_a_checkpoint(self, step):
-        if list_checkpoints(job.output):
+        if step > 4:
             raise DISK
         flush(self, step)
 

@@ -20,9 +20,9 @@ SIZES = {"max_position_embeddings": LENGTH}
 LINE = "attention is computed for one block of queries at a time"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    "record_format",
-    (pytest.param(FORMAT, marks=pytest.mark.slow, id="plain"), pytest.param(PACKED, id="packed")),
+    "record_format", (pytest.param(FORMAT, id="plain"), pytest.param(PACKED, id="packed"))
 )
 def test_pretraining_gives_the_same_weights(tmp_path, capsys, record_format):
     record_format = dataclasses.replace(record_format, max_seq_length=LENGTH)

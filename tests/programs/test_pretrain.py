@@ -22,7 +22,9 @@ def job(tmp_path):
     return PretrainingJob(tmp_path)
 
 
-@pytest.mark.parametrize("kind, xla", (("bert", "auto"), ("albert", "off")))
+@pytest.mark.parametrize(
+    "kind, xla", (("bert", "auto"), pytest.param("albert", "off", marks=pytest.mark.slow))
+)
 def test_trains_evaluates_and_continues(job, kind, xla, capsys):
     assert job.run(kind, do_eval=True, xla=xla) == 0
     out = capsys.readouterr().out

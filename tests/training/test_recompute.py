@@ -38,7 +38,7 @@ def both(kind, sizes=SIZES, **options):
 @pytest.mark.parametrize(
     "kind, parts",
     (
-        ("bert", 1),
+        pytest.param("bert", 1, marks=pytest.mark.slow),
         ("albert", 2),
         pytest.param("bert", 2, marks=pytest.mark.slow),
         pytest.param("albert", 1, marks=pytest.mark.slow),

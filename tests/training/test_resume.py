@@ -80,8 +80,9 @@ def test_masks_and_lengths_continue_too(tmp_path, capsys, devices):
     assert_curves_continue(job.output, whole)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("optimized_graphs")
-@pytest.mark.parametrize("xla", ("off", pytest.param("auto", marks=pytest.mark.slow)))
+@pytest.mark.parametrize("xla", ("off", "auto"))
 def test_accumulated_gradients_resume_to_the_last_bit(job, xla):
     """The first step after a start adds up its parts as the steps after it do."""
     flags = {**RUN, "gradient_accumulation_steps": 4, "xla": xla}

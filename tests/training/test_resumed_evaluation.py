@@ -125,6 +125,7 @@ def test_an_evaluation_that_is_made_up_is_saved_before_xla_compiles(
     assert events[:2] == ["written", "compiling"]
 
 
+@pytest.mark.slow
 def test_a_signal_during_an_evaluation(job, evaluated, capsys, monkeypatch):
     """It is not followed by another loop.
 
