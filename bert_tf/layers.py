@@ -41,7 +41,7 @@ _TWO_ROOT = 2.0 * math.sqrt(2.0 / math.pi)
 
 
 def gelu_erf(x):
-    """The exact Gaussian error linear unit, x * (1 + erf(x / sqrt(2))) / 2: transformers' "gelu"."""
+    """The exact form, x * (1 + erf(x / sqrt(2))) / 2, which transformers calls "gelu"."""
     return ops.gelu(x, approximate=False)
 
 
