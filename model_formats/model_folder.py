@@ -5,7 +5,6 @@ The folder is one that this project wrote, or a released model, unpacked: Google
 30k-clean.model), or an ALBERT of TensorFlow Hub (folders "assets" and "variables").
 """
 
-import dataclasses
 import glob
 import json
 import os
@@ -178,7 +177,7 @@ def write_model_files(directory, model_type, config, tokenizer, positions):
         positions: the number of trained positions, or None if unknown.
     """
     with atomic_write(os.path.join(directory, CONFIG_NAMES[model_type])) as file:
-        file.write(json.dumps(dataclasses.asdict(config), indent=2).encode("utf-8") + b"\n")
+        file.write(json.dumps(config.to_dict(), indent=2).encode("utf-8") + b"\n")
     path = os.path.join(directory, POSITIONS_FILE)
     if positions is not None:
         with atomic_write(path) as file:
