@@ -91,6 +91,7 @@ def load_folder(directory, checkpoint=None, tokenizer=None):
         settings=settings,
         trained_positions=read_trained_positions(checkpoint),
         source=report.checkpoint,
+        folder=folder,
     )
 
 

@@ -4,7 +4,6 @@ It imports TensorFlow: `program` imports it once flags and files have been check
 """
 
 import dataclasses
-import json
 import os
 
 import numpy as np
@@ -19,10 +18,10 @@ from finetuning.evaluation import TaskEvaluator
 from finetuning.prediction import Predictor
 from finetuning.saved_models import export_classifier
 from model_formats.model_folder import (
-    SETTINGS_FILE,
     add_trained_positions,
     warn_of_untrained_positions,
     write_model_files,
+    write_settings_file,
 )
 from run_scripts.downstream.compilation import choose_split_boundaries, skip_costly_compilation
 from run_scripts.downstream.job import DownstreamJob
@@ -264,6 +263,4 @@ class FineTuning:
         """Writes configuration, tokenizer and task beside the checkpoints."""
         job = self.job
         write_model_files(folder, job.model_type, job.config, job.tokenizer, self.positions)
-        settings = job.settings | self.task.settings
-        with atomic_write(os.path.join(folder, SETTINGS_FILE)) as file:
-            file.write(json.dumps(settings, ensure_ascii=False, indent=2).encode("utf-8") + b"\n")
+        write_settings_file(folder, job.settings | self.task.settings)

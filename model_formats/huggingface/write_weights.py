@@ -1,0 +1,96 @@
+"""Writes arrays as model.safetensors, in several files where that is wanted.
+
+Source of the names of several files, and of their index: huggingface_hub,
+serialization/_torch.py.
+"""
+
+import errno
+import os
+import re
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from bert_common.atomic_write import write_json
+from bert_common.errors import InputError
+from bert_common.progress import progress
+
+WEIGHTS_FILE = "model.safetensors"
+INDEX_FILE = "model.safetensors.index.json"
+
+# As transformers reads --max_shard_size: powers of 1000, with an i of 1024.
+_UNITS = {
+    "": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30,
+}  # fmt: skip
+
+
+def parse_size(text):
+    """The number of bytes of "500MB", "2GB" or "1GiB".
+
+    Raises:
+        InputError: it is none, or zero.
+    """
+    match = re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?) *([a-zA-Z]*)", text.strip())
+    size = int(float(match[1]) * _UNITS.get(match[2].upper(), 0)) if match else 0
+    if size < 1:
+        raise InputError(
+            "--max_shard_size must be a number with KB, MB or GB (KiB, MiB, GiB), such as 500MB. "
+            f"Received: {text}"
+        )
+    return size
+
+
+def split_into_shards(arrays, largest):
+    """Divides a dict of arrays, in its order, into dicts of at most `largest` bytes.
+
+    An array that alone is larger has a shard of its own. None: everything in one.
+    """
+    shards, size = [{}], 0
+    for name, array in arrays.items():
+        if largest is not None and shards[-1] and size + array.nbytes > largest:
+            shards.append({})
+            size = 0
+        shards[-1][name] = array
+        size += array.nbytes
+    return shards
+
+
+def write_weights(directory, arrays, max_shard_size=None):
+    """Writes model.safetensors, or shards of it with an index, and reads every array back.
+
+    Args:
+        directory: an existing folder.
+        arrays: a dict: name -> NumPy array.
+        max_shard_size: the most bytes of a file, more where one array is larger; None for one file.
+
+    Raises:
+        OSError: a file on disk differs from the arrays in memory.
+    """
+    shards = split_into_shards(arrays, max_shard_size)
+    total, weight_map = sum(array.nbytes for array in arrays.values()), {}
+    with progress("writing and checking the weights", total, "B") as bar:
+        for number, shard in enumerate(shards, start=1):
+            name = WEIGHTS_FILE
+            if len(shards) > 1:
+                name = f"model-{number:05d}-of-{len(shards):05d}.safetensors"
+            _write_file(os.path.join(directory, name), shard)
+            weight_map |= dict.fromkeys(shard, name)
+            bar.update(sum(array.nbytes for array in shard.values()))
+    if len(shards) > 1:
+        parameters = sum(array.size for array in arrays.values())
+        metadata = {"total_parameters": parameters, "total_size": total}
+        index = {"metadata": metadata, "weight_map": dict(sorted(weight_map.items()))}
+        write_json(os.path.join(directory, INDEX_FILE), index)
+
+
+def _write_file(path, arrays):
+    try:
+        # Without this metadata transformers refuses a file.
+        save_file(arrays, path, metadata={"format": "pt"})
+        with safe_open(path, framework="numpy") as file:
+            for name, array in arrays.items():
+                if not np.array_equal(file.get_tensor(name), array, equal_nan=True):
+                    raise SafetensorError(f"{name} on disk differs from its value in memory")
+    except SafetensorError as error:
+        raise OSError(errno.EIO, f"cannot write the weights ({error})", path) from None
