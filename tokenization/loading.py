@@ -1,4 +1,8 @@
-"""A tokenizer as a directory: its vocabulary beside tokenizer_config.json."""
+"""A tokenizer as a directory: its vocabulary beside tokenizer_config.json.
+
+Ours names its kind there; a Hugging Face folder has none, and `huggingface/folder.py` reads it. One
+that this project exported keeps our configuration beside theirs, under `SOURCE_KEY`.
+"""
 
 import json
 import os
@@ -8,6 +12,8 @@ from bert_common.atomic_write import atomic_write
 from bert_common.errors import InputError
 from bert_common.folders import read_bytes
 from bert_common.json_text import read_json
+from tokenization.huggingface.folder import is_hugging_face_folder, load_hugging_face
+from tokenization.huggingface.tokenizer import HuggingFaceTokenizer
 from tokenization.korean import KoreanTokenizer
 from tokenization.options import check_options
 from tokenization.reference_api import FullTokenizer
@@ -15,14 +21,18 @@ from tokenization.sentencepiece import SentencePieceTokenizer
 
 CONFIG_FILE = "tokenizer_config.json"
 
+# In a tokenizer_config.json of Hugging Face's: the contents of ours.
+SOURCE_KEY = "source_tokenizer"
+
 # kind -> its class, the name of its vocabulary file
 KINDS = {
     "full": (FullTokenizer, "vocab.txt"),
     "korean": (KoreanTokenizer, "vocab.txt"),
+    "huggingface": (HuggingFaceTokenizer, "vocab.txt"),
     "sentencepiece": (SentencePieceTokenizer, "spiece.model"),
 }
 
-Tokenizer = FullTokenizer | KoreanTokenizer | SentencePieceTokenizer
+Tokenizer = FullTokenizer | KoreanTokenizer | HuggingFaceTokenizer | SentencePieceTokenizer
 
 
 def load_tokenizer(directory: str | os.PathLike) -> Tokenizer:
@@ -31,17 +41,27 @@ def load_tokenizer(directory: str | os.PathLike) -> Tokenizer:
     Args:
         directory: holds tokenizer_config.json, such as {"kind": "korean", "do_lower_case": true},
             beside vocab.txt (spiece.model for kind "sentencepiece"). An option that is left out
-            has the constructor's default.
+            has the constructor's default. Or a Hugging Face folder, as `load_hugging_face` reads.
 
     Raises:
         InputError: a file is missing or malformed, the kind or an option is unknown, or an option
-            has an invalid value.
+            has an invalid value; a Hugging Face folder has a tokenizer that is not supported.
     """
     directory = Path(directory)
     path = directory / CONFIG_FILE
-    config = read_json(read_bytes(path), str(path))
-    if not isinstance(config, dict):
-        raise InputError(f"file must hold a JSON object. Received: {path}: {config!r}")
+    config = None
+    if path.exists() or not is_hugging_face_folder(directory):
+        config = read_json(read_bytes(path), str(path))
+        if not isinstance(config, dict):
+            raise InputError(f"file must hold a JSON object. Received: {path}: {config!r}")
+        if SOURCE_KEY in config:
+            config = config[SOURCE_KEY]
+            if not isinstance(config, dict):
+                raise InputError(f"{path}: {SOURCE_KEY} must be an object. Received: {config!r}")
+        elif is_hugging_face_folder(directory):
+            config = None
+    if config is None:
+        return load_hugging_face(directory)
     kind = config.pop("kind", None)
     if not isinstance(kind, str) or kind not in KINDS:
         raise InputError(f"{path}: kind must be one of {', '.join(KINDS)}. Received: {kind!r}")
