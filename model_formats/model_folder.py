@@ -107,6 +107,18 @@ def folder_of(checkpoint):
     return os.path.dirname(folder) if os.path.basename(folder) == BEST_FOLDER else folder
 
 
+def read_settings_file(path):
+    """What a fine-tuned model's folder records, a dict.
+
+    Raises:
+        InputError: the file holds something else.
+    """
+    settings = read_json(read_bytes(path), path)
+    if not isinstance(settings, dict):
+        raise InputError(f"{path} must hold an object. Received: {type(settings).__name__}")
+    return settings
+
+
 def read_trained_positions(checkpoint):
     """The number of positions a checkpoint was trained with; None if its folder has no record.
 
