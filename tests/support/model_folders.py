@@ -3,13 +3,13 @@
 import json
 
 import keras
+from tiny_models import SIZES
 
 from bert_tf.checkpoint import save_google_checkpoint
 from bert_tf.checkpoint_files import checkpoint_path
 from model_formats.load_folder import MAKERS, MODELS, TASK_SETTINGS
 from model_formats.model_folder import SETTINGS_FILE, write_model_files
 from run_scripts import classifier, ner, race, squad
-from tiny_models import SIZES
 from tokenization import FullTokenizer
 
 PIECES = [
