@@ -1,6 +1,7 @@
 """Exports a folder that Hugging Face's transformers loads with from_pretrained."""
 
 import importlib
+import importlib.util
 import os
 
 import numpy as np
@@ -20,6 +21,8 @@ from model_formats.huggingface.names import ALBERT_NAMES, BERT_NAMES, translate_
 from model_formats.huggingface.write_weights import parse_size, write_weights
 
 NAMES = {"bert": BERT_NAMES, "albert": ALBERT_NAMES}
+
+TOKENIZER_FILES = "model_formats.huggingface.tokenizer_files"
 
 # ALBERT's projection from the embeddings to the layers.
 PROJECTION = "bert/encoder/embedding_hidden_mapping_in"
@@ -53,8 +56,8 @@ def export(loaded, directory, max_shard_size=None):
     architecture = choose_architecture(loaded)
     write_weights(directory, named_arrays(loaded, architecture), largest)
     write_json(os.path.join(directory, CONFIG_FILE), config_of(loaded, architecture))
-    if loaded.tokenizer is not None:
-        module = importlib.import_module("model_formats.huggingface.tokenizer_files")
+    if loaded.tokenizer is not None and importlib.util.find_spec(TOKENIZER_FILES):
+        module = importlib.import_module(TOKENIZER_FILES)
         module.write_tokenizer(loaded.tokenizer, directory, loaded.config.max_position_embeddings)
     with atomic_write(os.path.join(directory, "README.md")) as file:
         file.write(make_card(loaded, architecture).encode("utf-8"))

@@ -15,9 +15,7 @@ from safetensors.numpy import save_file
 from bert_common.atomic_write import write_json
 from bert_common.errors import InputError
 from bert_common.progress import progress
-
-WEIGHTS_FILE = "model.safetensors"
-INDEX_FILE = "model.safetensors.index.json"
+from model_formats.huggingface.safetensors_files import INDEX_FILE, WEIGHTS_FILE
 
 # As transformers reads --max_shard_size: powers of 1000, with an i of 1024.
 _UNITS = {

@@ -5,7 +5,6 @@ import os
 import re
 import shutil
 
-import numpy as np
 import pytest
 import tensorflow as tf
 from golden import GOLDEN
