@@ -22,6 +22,9 @@ from tokenization.huggingface.folder import (
 )
 from tokenization.loading import KINDS, SOURCE_KEY
 
+# The class of transformers that takes everything from tokenizer.json.
+GENERIC_CLASS = "PreTrainedTokenizerFast"
+
 EXPORTED = "model_formats.huggingface.exported"
 
 # Kind -> the Python files beside the vocabulary, the first with the class, and that class.
@@ -50,55 +53,79 @@ def write_tokenizer(tokenizer, directory: str | os.PathLike, max_length: int) ->
         InputError: the vocabulary lacks [UNK], [CLS], [SEP] or [MASK], or a file cannot be written.
     """
     special = _special_tokens(tokenizer)
+    if tokenizer.kind == "huggingface":
+        config, files, chosen = _as_bert(tokenizer, special)
+    elif is_expressible(tokenizer):
+        config, files, chosen = _as_tokenizer_json(tokenizer, special)
+    else:
+        config, files, chosen = _as_python(tokenizer)
     config = {
+        **config,
         "model_max_length": max_length,
         **special,
         "clean_up_tokenization_spaces": False,
+        "model_input_names": ["input_ids", "token_type_ids", "attention_mask"],
         SOURCE_KEY: tokenizer.config(),
     }
-    files = {KINDS[tokenizer.kind][1]: tokenizer.vocabulary_bytes}
-    if tokenizer.kind == "huggingface":
-        options = tokenizer.options
-        usual = options.max_input_chars_per_word == 100
-        usual = usual and options.continuing_subword_prefix == "##"
-        name = "BertTokenizer" if usual else "PreTrainedTokenizerFast"
-        config |= {"tokenizer_class": name}
-        config |= {
-            option: getattr(options, option)
-            for option in ("do_lower_case", "strip_accents", "tokenize_chinese_chars")
-        }
-        parts, chosen = describe_bert(options, tokenizer.vocab), f"the tokenizer is a {name}"
-    elif is_expressible(tokenizer):
-        config |= {"tokenizer_class": "PreTrainedTokenizerFast"}
-        parts, chosen = describe(tokenizer), "the tokenizer is a tokenizer.json"
-    else:
-        names, class_name = REMOTE_CODE[tokenizer.kind]
-        config |= {"tokenizer_class": class_name}
-        module = names[0].removesuffix(".py")
-        config |= {"auto_map": {"AutoTokenizer": [f"{module}.{class_name}", None]}}
-        files |= {name: (resources.files(EXPORTED) / name).read_bytes() for name in names}
-        parts, chosen = None, (
-            f"the tokenizer is {' and '.join(names)}, as Hugging Face's library cannot express it: "
-            "AutoTokenizer.from_pretrained needs trust_remote_code=True"
-        )
-    if parts is not None:
-        files[TOKENIZER_FILE] = _json(_whole(tokenizer, special, parts), indent=None)
-    files[SPECIAL_TOKENS_FILE] = _json(special)
-    files[CONFIG_FILE] = _json(config)
+    files |= {
+        KINDS[tokenizer.kind][1]: tokenizer.vocabulary_bytes,
+        SPECIAL_TOKENS_FILE: _json({role: token for role, token in special.items() if token}),
+        CONFIG_FILE: _json(config),
+    }
     _write(files, Path(directory))
     return chosen
 
 
-def _special_tokens(tokenizer) -> dict[str, str]:
-    """From the role of each special token to the token; [PAD] may be missing."""
+def _as_bert(tokenizer, special):
+    """The configuration, the files and the sentence for a HuggingFaceTokenizer."""
+    options = tokenizer.options
+    # What BertTokenizer cannot be told; it would take these instead.
+    usual = (options.max_input_chars_per_word, options.continuing_subword_prefix) == (100, "##")
+    name = "BertTokenizer" if usual else GENERIC_CLASS
+    config = {
+        "tokenizer_class": name,
+        "do_lower_case": options.do_lower_case,
+        "strip_accents": options.strip_accents,
+        "tokenize_chinese_chars": options.tokenize_chinese_chars,
+    }
+    parts = describe_bert(options, tokenizer.vocab)
+    files = {TOKENIZER_FILE: _json(_whole(tokenizer, special, parts), indent=None)}
+    return config, files, f"the tokenizer is a {name} of transformers"
+
+
+def _as_tokenizer_json(tokenizer, special):
+    """The same for a tokenizer that Hugging Face's library expresses step by step."""
+    parts = describe(tokenizer)
+    files = {TOKENIZER_FILE: _json(_whole(tokenizer, special, parts), indent=None)}
+    chosen = f"the tokenizer is a {TOKENIZER_FILE} ({GENERIC_CLASS}) that gives the same ids"
+    return {"tokenizer_class": GENERIC_CLASS}, files, chosen
+
+
+def _as_python(tokenizer):
+    """The same for a tokenizer whose code comes along."""
+    names, class_name = REMOTE_CODE[tokenizer.kind]
+    module = names[0].removesuffix(".py")
+    config = {
+        "tokenizer_class": class_name,
+        "auto_map": {"AutoTokenizer": [f"{module}.{class_name}", None]},
+    }
+    files = {name: (resources.files(EXPORTED) / name).read_bytes() for name in names}
+    chosen = (
+        f"the tokenizer is Python code ({', '.join(names)}), as no {TOKENIZER_FILE} can express "
+        "it: AutoTokenizer.from_pretrained needs trust_remote_code=True"
+    )
+    return config, files, chosen
+
+
+def _special_tokens(tokenizer) -> dict[str, str | None]:
+    """From the role of each special token to the token; None for a [PAD] that is missing."""
     ids = (tokenizer.pad_id, tokenizer.unk_id, tokenizer.cls_id, tokenizer.sep_id)
     ids = (*ids, tokenizer.mask_id)
     special = {
-        role: tokenizer.inv_vocab[index]
+        role: None if index is None else tokenizer.inv_vocab[index]
         for role, index in zip(ROLES, ids, strict=True)
-        if index is not None
     }
-    missing = [role for role in ROLES[1:] if role not in special]
+    missing = [role for role in ROLES[1:] if special[role] is None]
     if missing:
         raise InputError(
             "a vocabulary must hold [UNK], [CLS], [SEP] and [MASK] for Hugging Face. Received: no "
@@ -109,7 +136,7 @@ def _special_tokens(tokenizer) -> dict[str, str]:
 
 def _whole(tokenizer, special, parts) -> dict:
     """A whole tokenizer.json from the parts that describe the tokenization."""
-    ids = {token: tokenizer.vocab[token] for token in special.values()}
+    ids = {token: tokenizer.vocab[token] for token in special.values() if token}
     flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
     added = [
         {"id": index, "content": token, **flags, "special": True}

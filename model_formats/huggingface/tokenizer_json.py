@@ -1,8 +1,9 @@
 """Describes FullTokenizer and KoreanTokenizer as a tokenizer.json of Hugging Face `tokenizers`.
 
-BertNormalizer and BertPreTokenizer differ from ours in rare characters (`tokenization.huggingface`),
-so each class of characters is written out, from Python's `unicodedata`. A character that is
-unassigned there is replaced by one that no vocabulary holds: the library knows a later Unicode.
+BertNormalizer and BertPreTokenizer differ from ours in rare characters, as
+`tokenization.huggingface.tokenizer` says, so each class of characters is written out, from Python's
+`unicodedata`. A character that is unassigned there is replaced by one that no vocabulary holds: the
+library knows a later Unicode.
 """
 
 import functools
@@ -39,7 +40,9 @@ def is_expressible(tokenizer) -> bool:
     if tokenizer.kind != "korean":
         return False
     options = tokenizer.options
-    unspellable = options.split_punctuation and all(map(is_punctuation, options.continuation_prefix))
+    unspellable = options.split_punctuation and all(
+        map(is_punctuation, options.continuation_prefix)
+    )
     return (
         options.unknown == "word"
         and not (options.jamo_fallback or options.word_end_marker or options.fold_width)

@@ -59,7 +59,9 @@ class KoreanWordPiece:
             self.inside = self.begin
         self._longest_begin = _longest_by_first_character(self.begin)
         self._longest_inside = _longest_by_first_character(self.inside)
-        self._clean = _Table(functools.partial(_clean, options=options, marker=self._space_marker()))
+        self._clean = _Table(
+            functools.partial(_clean, options=options, marker=self._space_marker())
+        )
         self._split = _Table(functools.partial(_split, options=options))
         self._cache = {}
 
@@ -182,9 +184,7 @@ def _split(character, options):
     alone = options["split_punctuation"] and (
         character in ASCII_PUNCTUATION or unicodedata.category(character)[0] == "P"
     )
-    alone = alone or (
-        options["split_chinese_characters"] and _in_blocks(character, CHINESE_BLOCKS)
-    )
+    alone = alone or (options["split_chinese_characters"] and _in_blocks(character, CHINESE_BLOCKS))
     return f" {character} " if alone else character
 
 

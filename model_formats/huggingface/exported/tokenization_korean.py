@@ -1,7 +1,7 @@
 """A tokenizer of `transformers` for Korean WordPiece vocabularies.
 
-Load it with `AutoTokenizer.from_pretrained(folder, trust_remote_code=True)`. The tokenization itself
-is in korean_wordpiece.py.
+Load it with `AutoTokenizer.from_pretrained(folder, trust_remote_code=True)`. The tokenization
+itself is in korean_wordpiece.py.
 """
 
 import os
