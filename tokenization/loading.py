@@ -12,7 +12,12 @@ from bert_common.atomic_write import atomic_write
 from bert_common.errors import InputError
 from bert_common.folders import read_bytes
 from bert_common.json_text import read_json
-from tokenization.huggingface.folder import is_hugging_face_folder, load_hugging_face
+from tokenization.huggingface.folder import (
+    check_added_tokens,
+    exported_vocabulary,
+    is_hugging_face_folder,
+    load_hugging_face,
+)
 from tokenization.huggingface.tokenizer import HuggingFaceTokenizer
 from tokenization.korean import KoreanTokenizer
 from tokenization.options import check_options
@@ -49,25 +54,40 @@ def load_tokenizer(directory: str | os.PathLike) -> Tokenizer:
     """
     directory = Path(directory)
     path = directory / CONFIG_FILE
-    config = None
-    if path.exists() or not is_hugging_face_folder(directory):
-        config = read_json(read_bytes(path), str(path))
-        if not isinstance(config, dict):
-            raise InputError(f"file must hold a JSON object. Received: {path}: {config!r}")
-        if SOURCE_KEY in config:
-            config = config[SOURCE_KEY]
-            if not isinstance(config, dict):
-                raise InputError(f"{path}: {SOURCE_KEY} must be an object. Received: {config!r}")
-        elif is_hugging_face_folder(directory):
-            config = None
-    if config is None:
+    if not path.exists() and is_hugging_face_folder(directory):
         return load_hugging_face(directory)
-    kind = config.pop("kind", None)
+    config = read_json(read_bytes(path), str(path))
+    if not isinstance(config, dict):
+        raise InputError(f"file must hold a JSON object. Received: {path}: {config!r}")
+    if SOURCE_KEY in config:
+        return _load_exported(directory, config[SOURCE_KEY])
+    if is_hugging_face_folder(directory):
+        return load_hugging_face(directory)
+    tokenizer_class, vocabulary_name, options = _read_kind(config, str(path))
+    return tokenizer_class(directory / vocabulary_name, **options)
+
+
+def _load_exported(directory, config):
+    """Loads the tokenizer that a Hugging Face folder of ours was exported from."""
+    where = f"{directory / CONFIG_FILE}: {SOURCE_KEY}"
+    if not isinstance(config, dict):
+        raise InputError(f"{where} must be an object. Received: {config!r}")
+    tokenizer_class, vocabulary_name, options = _read_kind(config, where)
+    with exported_vocabulary(directory, vocabulary_name) as path:
+        tokenizer = tokenizer_class(path, **options)
+    check_added_tokens(directory, tokenizer.vocab)
+    return tokenizer
+
+
+def _read_kind(config, where):
+    """Splits a configuration of ours into the class, the vocabulary's name and the options."""
+    options = dict(config)
+    kind = options.pop("kind", None)
     if not isinstance(kind, str) or kind not in KINDS:
-        raise InputError(f"{path}: kind must be one of {', '.join(KINDS)}. Received: {kind!r}")
+        raise InputError(f"{where}: kind must be one of {', '.join(KINDS)}. Received: {kind!r}")
     tokenizer_class, vocabulary_name = KINDS[kind]
-    check_options(tokenizer_class.options_type, config, str(path))
-    return tokenizer_class(directory / vocabulary_name, **config)
+    check_options(tokenizer_class.options_type, options, where)
+    return tokenizer_class, vocabulary_name, options
 
 
 def save_tokenizer(tokenizer: Tokenizer, directory: str | os.PathLike) -> None:

@@ -23,8 +23,8 @@ class WordPiece:
         vocab: the id of each piece.
         continuation_prefix: marks a piece that does not begin its word.
         unknown: where no piece matches, "word" makes the whole word one [UNK], as Google does, and
-            a word of more than `max_word_characters` too; "character" makes one [UNK] of the character
-            there, continues after it, and does not limit the length of words.
+            a word of more than `max_word_characters` too; "character" makes one [UNK] of the
+            character there, continues after it, and does not limit the length of words.
         jamo_fallback: where no piece matches a Hangul syllable, its two or three conjoining jamo
             become the pieces.
         max_word_characters: the longest word that is cut, if unknown is "word".

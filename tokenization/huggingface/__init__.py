@@ -1,1 +1,1 @@
-"""Hugging Face's tokenizers as one of ours, and the folders they are kept in; open tokenizer first."""
+"""Hugging Face's WordPiece tokenizer, read from its folders; open tokenizer first."""

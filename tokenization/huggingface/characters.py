@@ -68,7 +68,7 @@ CHINESE = """
     3400-4dbf 4e00-9fff f900-faff 20000-2a6df 2a700-2b81f 2b920-2ceaf 2f800-2fa1f
 """
 
-# Capitals that Unicode added after version 14, Python 3.11's: first, last, small letter of the first.
+# Capitals later than Unicode 14, which is Python 3.11's: first, last, the first's small letter.
 LATER_CAPITALS = (
     (0x1C89, 0x1C89, 0x1C8A),
     (0xA7CB, 0xA7CB, 0x0264),
@@ -91,9 +91,7 @@ def _members(ranges: str) -> frozenset[str]:
     )
 
 
-_DROPPED, _PUNCTUATION, _ACCENTS, _CHINESE = map(
-    _members, (DROPPED, PUNCTUATION, ACCENTS, CHINESE)
-)
+_DROPPED, _PUNCTUATION, _ACCENTS, _CHINESE = map(_members, (DROPPED, PUNCTUATION, ACCENTS, CHINESE))
 _LATER_SMALL = {
     chr(code): chr(small + code - first)
     for first, last, small in LATER_CAPITALS

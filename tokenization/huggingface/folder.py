@@ -4,7 +4,9 @@
 only the latter. What this project would cut otherwise than `transformers` is refused.
 """
 
+import contextlib
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from bert_common.errors import InputError
@@ -36,6 +38,38 @@ NORMALIZER_NAMES = {
     "strip_accents": "strip_accents",
     "tokenize_chinese_chars": "handle_chinese_chars",
 }
+
+
+@contextlib.contextmanager
+def exported_vocabulary(directory: Path, name: str) -> Iterator[Path]:
+    """Opens the vocabulary file of a tokenizer that this project exported.
+
+    After `save_pretrained` of `transformers`, which leaves vocab.txt out, it is a temporary file
+    with the tokens of tokenizer.json.
+
+    Args:
+        directory: the Hugging Face folder.
+        name: the vocabulary file's name.
+
+    Raises:
+        InputError: tokenizer.json has no token for some ids.
+    """
+    if (directory / name).exists() or not (directory / TOKENIZER_FILE).exists():
+        yield directory / name
+        return
+    model = _read_object(directory / TOKENIZER_FILE).get("model")
+    tokens = _tokens(model if isinstance(model, dict) else {}, directory / TOKENIZER_FILE)
+    with _as_file(tokens) as path:
+        yield path
+
+
+@contextlib.contextmanager
+def _as_file(tokens):
+    """Writes tokens to a temporary file, as a tokenizer's vocabulary is a file's bytes."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / VOCABULARY_FILE
+        path.write_text("".join(token + "\n" for token in tokens), "utf-8", newline="")
+        yield path
 
 
 def is_hugging_face_folder(directory: Path) -> bool:
@@ -115,7 +149,9 @@ def _load_wordpiece(directory, config, class_name):
     options, tokens = {}, None
     if described is not None:
         options, tokens = _read_tokenizer_json(described, directory / TOKENIZER_FILE)
-    if described is None or (class_name not in GENERIC_CLASSES and (directory / CONFIG_FILE).exists()):
+    if described is None or (
+        class_name not in GENERIC_CLASSES and (directory / CONFIG_FILE).exists()
+    ):
         from_config = _read_options(config)
         _check_agreement(options, from_config, directory)
         options = from_config
@@ -134,12 +170,10 @@ def _load_wordpiece(directory, config, class_name):
             f"a Hugging Face folder must hold {VOCABULARY_FILE}, {TOKENIZER_FILE} or "
             f"{SENTENCEPIECE_FILE}. Received: {directory} with none"
         )
-    _check_special_tokens(directory, config, described, tokens)
+    _check_special_tokens(directory, config, tokens)
     if (directory / VOCABULARY_FILE).exists():
         return HuggingFaceTokenizer(directory / VOCABULARY_FILE, **options)
-    with tempfile.TemporaryDirectory() as folder:  # a tokenizer's vocabulary is a file's bytes
-        path = Path(folder) / VOCABULARY_FILE
-        path.write_text("".join(token + "\n" for token in tokens), "utf-8", newline="")
+    with _as_file(tokens) as path:
         return HuggingFaceTokenizer(path, **options)
 
 
@@ -191,6 +225,11 @@ def _read_tokenizer_json(content, path) -> tuple[dict, list[str]]:
     for name in ("continuing_subword_prefix", "max_input_chars_per_word"):
         options[name] = model.get(name)
     HuggingFaceTokenizerOptions(**options)
+    return options, _tokens(model, path)
+
+
+def _tokens(model, path) -> list[str]:
+    """The tokens of the model in a tokenizer.json, in the order of their ids."""
     vocabulary = model.get("vocab")
     ids = sorted(vocabulary.values()) if isinstance(vocabulary, dict) and vocabulary else None
     if ids is None or any(type(index) is not int for index in ids) or ids != list(range(len(ids))):
@@ -204,7 +243,7 @@ def _read_tokenizer_json(content, path) -> tuple[dict, list[str]]:
         raise InputError(
             f"{path}: a token must be one word, without whitespace around it. Received: {odd[0]!r}"
         )
-    return options, tokens
+    return tokens
 
 
 def _read_vocabulary(path) -> list[str]:
@@ -223,11 +262,8 @@ def _read_vocabulary(path) -> list[str]:
     return lines
 
 
-def _check_special_tokens(directory, config, described, tokens):
-    """Raises InputError unless the special tokens have their usual names, ids within the rows.
-
-    Further special tokens may be pieces of the vocabulary: only a text that spells one tells.
-    """
+def _check_special_tokens(directory, config, tokens):
+    """Raises InputError unless the special tokens have their usual names."""
     ids = {token: index for index, token in enumerate(tokens)}
     for source in (CONFIG_FILE, SPECIAL_TOKENS_FILE):
         content = config if source == CONFIG_FILE else _read_optional(directory / source)
@@ -244,7 +280,19 @@ def _check_special_tokens(directory, config, described, tokens):
             f"a vocabulary must hold {' '.join(SPECIAL_TOKENS)}. Received: {directory} "
             f"({len(tokens)} tokens) without {' '.join(missing)}"
         )
-    for token, index, special in _added_tokens(directory, config, described):
+    check_added_tokens(directory, ids)
+
+
+def check_added_tokens(directory: Path, ids: dict[str, int]) -> None:
+    """Raises InputError for an added token that is no special token of the vocabulary.
+
+    Special tokens beside the usual ones may be: only a text that spells them tells.
+
+    Args:
+        directory: a Hugging Face folder.
+        ids: the id of each token of its vocabulary.
+    """
+    for token, index, special in _added_tokens(directory):
         if ids.get(token) != index or not special:
             raise InputError(
                 "an added token must be a special token of the vocabulary, with its id there: "
@@ -253,12 +301,14 @@ def _check_special_tokens(directory, config, described, tokens):
             )
 
 
-def _added_tokens(directory, config, described):
+def _added_tokens(directory):
     """Yields (token, id, whether it is special) of every added token that the files name."""
-    added = [] if described is None else described.get("added_tokens") or []
+    added = _read_optional(directory / TOKENIZER_FILE).get("added_tokens")
+    added = added if isinstance(added, list) else []
+    config = _read_optional(directory / CONFIG_FILE)
     listed = [(entry, entry.get("id") if isinstance(entry, dict) else None) for entry in added]
     decoder = config.get("added_tokens_decoder")
-    for index, entry in (decoder.items() if isinstance(decoder, dict) else ()):
+    for index, entry in decoder.items() if isinstance(decoder, dict) else ():
         listed.append((entry, int(index) if index.isdecimal() else index))
     for entry, index in listed:
         entry = entry if isinstance(entry, dict) else {}

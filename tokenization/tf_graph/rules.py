@@ -17,7 +17,9 @@ class CharacterRules(NamedTuple):
     is_punctuation: Callable[[str], bool]
     is_chinese: Callable[[str], bool]
     final_sigmas: bool  # whether a capital sigma at a word's end becomes the final form
-    all_code_points: bool  # whether cleaning changes private characters, lower-casing unassigned ones
+    all_code_points: (
+        bool  # whether cleaning changes private characters, lower-casing unassigned ones
+    )
 
 
 def google_rules(options) -> CharacterRules:
