@@ -3,6 +3,7 @@
 import dataclasses
 import importlib
 import importlib.util
+import re
 import sys
 from typing import NamedTuple
 
@@ -34,6 +35,12 @@ FORMATS = {
     ),
     "keras": Format("model_formats.keras_file"),
 }
+
+
+# As transformers reads --max_shard_size: powers of 1000, with an i of 1024.
+_UNITS = {
+    "": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30,
+}  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,7 +81,7 @@ def main(argv=None):
 def export_model(values):
     """Checks flags and folders, then loads the model and writes it."""
     form = FORMATS[values.format]
-    check_options(values, form)
+    options = read_options(values, form)
     folder = find_folder(values.model_dir)
     find_config(folder)
     if values.init_checkpoint:
@@ -88,7 +95,6 @@ def export_model(values):
     start_tensorflow(values)
     from model_formats.load_folder import load_folder
 
-    options = {name: getattr(values, name) for name in form.options}
     module = importlib.import_module(form.module)
     loaded = load_folder(values.model_dir, checkpoint, tokenizer)
     with export_folder(values.output_dir, values.format) as directory:
@@ -99,8 +105,8 @@ def export_model(values):
     )
 
 
-def check_options(values, form):
-    """Refuses flags of other formats."""
+def read_options(values, form):
+    """The arguments of a format's `export` by name; refuses flags of other formats."""
     for name in {name for other in FORMATS.values() for name in other.options}:
         if getattr(values, name) is not None and name not in form.options:
             takers = [key for key, other in FORMATS.items() if name in other.options]
@@ -108,6 +114,26 @@ def check_options(values, form):
                 f"--{name} must be given with --format={' or '.join(takers)}. Received: "
                 f"--format={values.format}"
             )
+    options = {name: getattr(values, name) for name in form.options}
+    if options.get("max_shard_size"):
+        options["max_shard_size"] = parse_size(options["max_shard_size"])
+    return options
+
+
+def parse_size(text):
+    """The number of bytes of "500MB", "2GB" or "1GiB".
+
+    Raises:
+        InputError: it is none, or zero.
+    """
+    match = re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?) *([a-zA-Z]*)", text.strip())
+    size = int(float(match[1]) * _UNITS.get(match[2].upper(), 0)) if match else 0
+    if size < 1:
+        raise InputError(
+            "--max_shard_size must be a number with KB, MB or GB (KiB, MiB, GiB), such as 500MB. "
+            f"Received: {text}"
+        )
+    return size
 
 
 def check_libraries(form):

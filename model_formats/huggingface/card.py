@@ -28,22 +28,21 @@ TASKS = {
 SCORES = "fine-tuned to predict a score for texts"
 
 
-def make_card(loaded, architecture):
+def make_card(loaded, architecture, tokenization):
     """The text of the card.
 
     Args:
         loaded: a `LoadedModel`.
         architecture: what `choose_architecture` returned.
+        tokenization: a sentence about the tokenizer, without its full stop.
     """
     name = class_name(loaded, architecture)
     regression = loaded.task == "classification" and not loaded.labels
     purpose = SCORES if regression else TASKS[loaded.task]
     lines = [f"# {MODEL_NAMES[loaded.model_type]}, {purpose}", ""]
-    lines += ["```python", f"from transformers import AutoTokenizer, {name}", ""]
+    lines += ["```python", f"from transformers import {name}", ""]
     lines += [f'model = {name}.from_pretrained("path/of/this/folder")', "```", ""]
-    if loaded.tokenizer is None:
-        lines += ["The folder that it was exported from holds no tokenizer.", ""]
-        lines[3] = f"from transformers import {name}"
+    lines += [f"{tokenization[0].upper()}{tokenization[1:]}.", ""]
     sections = {
         **recorded_sections(loaded.folder),
         "Fine-tuning": {k: v for k, v in loaded.settings.items() if v is not None},

@@ -1,7 +1,5 @@
 """Exports a folder that Hugging Face's transformers loads with from_pretrained."""
 
-import importlib
-import importlib.util
 import os
 
 import numpy as np
@@ -18,11 +16,10 @@ from model_formats.huggingface.architectures import (
 from model_formats.huggingface.card import make_card
 from model_formats.huggingface.config import CONFIG_FILE, to_huggingface
 from model_formats.huggingface.names import ALBERT_NAMES, BERT_NAMES, translate_back
-from model_formats.huggingface.write_weights import parse_size, write_weights
+from model_formats.huggingface.tokenizer_files import write_tokenizer
+from model_formats.huggingface.write_weights import write_weights
 
 NAMES = {"bert": BERT_NAMES, "albert": ALBERT_NAMES}
-
-TOKENIZER_FILES = "model_formats.huggingface.tokenizer_files"
 
 # ALBERT's projection from the embeddings to the layers.
 PROJECTION = "bert/encoder/embedding_hidden_mapping_in"
@@ -43,25 +40,26 @@ def export(loaded, directory, max_shard_size=None):
     Args:
         loaded: a `LoadedModel`.
         directory: an existing, empty folder.
-        max_shard_size: the most bytes of a file of weights, as "500MB"; None for one file.
+        max_shard_size: the most bytes of a file of weights; None for one file.
 
     Returns:
         How to load it, for the last line of the program.
 
     Raises:
-        InputError: transformers has no class for the model, or the size is none.
+        InputError: transformers has no class for the model.
         OSError: a file on disk differs from the weights in memory.
     """
-    largest = parse_size(max_shard_size) if max_shard_size else None
     architecture = choose_architecture(loaded)
-    write_weights(directory, named_arrays(loaded, architecture), largest)
+    write_weights(directory, named_arrays(loaded, architecture), max_shard_size)
     write_json(os.path.join(directory, CONFIG_FILE), config_of(loaded, architecture))
-    if loaded.tokenizer is not None and importlib.util.find_spec(TOKENIZER_FILES):
-        module = importlib.import_module(TOKENIZER_FILES)
-        module.write_tokenizer(loaded.tokenizer, directory, loaded.config.max_position_embeddings)
+    tokenization = "the folder that it was exported from holds no tokenizer"
+    if loaded.tokenizer is not None:
+        length = loaded.config.max_position_embeddings
+        tokenization = write_tokenizer(loaded.tokenizer, directory, length)
     with atomic_write(os.path.join(directory, "README.md")) as file:
-        file.write(make_card(loaded, architecture).encode("utf-8"))
-    return f"transformers.{class_name(loaded, architecture)}.from_pretrained('{{folder}}')"
+        file.write(make_card(loaded, architecture, tokenization).encode("utf-8"))
+    name = class_name(loaded, architecture)
+    return f"transformers.{name}.from_pretrained('{{folder}}'); {tokenization}"
 
 
 def named_arrays(loaded, architecture):

@@ -6,37 +6,14 @@ serialization/_torch.py.
 
 import errno
 import os
-import re
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from bert_common.atomic_write import write_json
-from bert_common.errors import InputError
 from bert_common.progress import progress
 from model_formats.huggingface.safetensors_files import INDEX_FILE, WEIGHTS_FILE
-
-# As transformers reads --max_shard_size: powers of 1000, with an i of 1024.
-_UNITS = {
-    "": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30,
-}  # fmt: skip
-
-
-def parse_size(text):
-    """The number of bytes of "500MB", "2GB" or "1GiB".
-
-    Raises:
-        InputError: it is none, or zero.
-    """
-    match = re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?) *([a-zA-Z]*)", text.strip())
-    size = int(float(match[1]) * _UNITS.get(match[2].upper(), 0)) if match else 0
-    if size < 1:
-        raise InputError(
-            "--max_shard_size must be a number with KB, MB or GB (KiB, MiB, GiB), such as 500MB. "
-            f"Received: {text}"
-        )
-    return size
 
 
 def split_into_shards(arrays, largest):

@@ -14,7 +14,7 @@ from bert_common.errors import InputError
 from bert_tf.checkpoint import google_arrays, google_variables, write_arrays
 from model_formats.huggingface import write_weights
 from model_formats.huggingface.export import export
-from model_formats.huggingface.write_weights import parse_size, split_into_shards
+from model_formats.huggingface.write_weights import split_into_shards
 from model_formats.load_folder import load_folder
 
 # The state_dict of transformers' classes, version 5.23, of two layers: names with their shapes.
@@ -105,7 +105,10 @@ def test_names_and_shapes(kind, task, tmp_path):
     found = load_file(tmp_path / "out" / "model.safetensors")
     assert {name: array.shape for name, array in found.items()} == expected
     assert {array.dtype for array in found.values()} == {np.dtype(np.float32)}
-    assert how == f"transformers.{config['architectures'][0]}.from_pretrained('{{folder}}')"
+    assert (
+        how.split("; ")[0]
+        == f"transformers.{config['architectures'][0]}.from_pretrained('{{folder}}')"
+    )
     # One that is transposed, one that is not.
     weights = google_variables(loaded.model)
     name, google_name = TRANSPOSED[kind]
@@ -183,7 +186,7 @@ def test_groups_that_transformers_would_choose_otherwise(tmp_path):
 def test_shards(tmp_path):
     write_folder(tmp_path / "in")
     exported(tmp_path / "in", tmp_path / "one")
-    exported(tmp_path / "in", tmp_path / "out", max_shard_size="20KB")
+    exported(tmp_path / "in", tmp_path / "out", max_shard_size=20_000)
     index = json.loads((tmp_path / "out" / "model.safetensors.index.json").read_text())
     files = {path.name: load_file(path) for path in (tmp_path / "out").glob("*.safetensors")}
     count = len(files)
@@ -198,13 +201,7 @@ def test_shards(tmp_path):
     assert all(sum(a.nbytes for a in arrays.values()) <= 20_000 for arrays in files.values())
 
 
-def test_sizes_and_shards():
-    assert [parse_size(t) for t in ("500MB", "1.5 GB", "2KiB", "7")] == [
-        500_000_000, 1_500_000_000, 2048, 7,
-    ]  # fmt: skip
-    for text in ("", "x", "5XB", "-1MB", "0MB", "1e3", "0.0001KB", "9" * 99 + "GB"):
-        with pytest.raises(InputError, match="--max_shard_size must be a number with KB"):
-            parse_size(text)
+def test_division_into_shards():
     arrays = {name: np.zeros(size, np.int8) for name, size in (("a", 3), ("b", 3), ("c", 9))}
     assert [list(shard) for shard in split_into_shards(arrays, 6)] == [["a", "b"], ["c"]]
     assert [list(shard) for shard in split_into_shards(arrays, 5)] == [["a"], ["b"], ["c"]]

@@ -97,7 +97,7 @@ def prepare(case, folder):
     loaded = load_folder(str(folder / "in"))
     (folder / "out").mkdir()
     # Shards in one case.
-    export(loaded, str(folder / "out"), max_shard_size="20KB" if case == "bert tags" else None)
+    export(loaded, str(folder / "out"), max_shard_size=20_000 if case == "bert tags" else None)
     inputs = make_inputs((3, 4, 16) if task == "multiple_choice" else (4, 16))
     given = {
         "input_ids": inputs["input_ids"].astype(np.int64),
