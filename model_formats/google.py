@@ -15,6 +15,7 @@ from model_formats.model_folder import (
     write_model_files,
     write_settings_file,
 )
+from model_formats.training_record import read_stages, write_stages
 from tokenization.loading import KINDS
 
 # As in the released folders.
@@ -85,6 +86,7 @@ def export(loaded, directory):
     )
     if loaded.settings:
         write_settings_file(directory, loaded.settings)
+    write_stages(directory, read_stages(loaded.folder))
     flags = {
         f"{loaded.model_type}_config_file": f"{{folder}}/{CONFIG_NAMES[loaded.model_type]}",
         "init_checkpoint": f"{{folder}}/{checkpoint}",

@@ -9,6 +9,7 @@ import numpy as np
 
 from bert_tf.checkpoint import google_variables
 from model_formats.model_folder import write_model_files, write_settings_file
+from model_formats.training_record import read_stages, write_stages
 
 FILE = "model.keras"
 
@@ -48,6 +49,7 @@ def export(loaded, directory):
     )
     if loaded.settings:
         write_settings_file(directory, loaded.settings)
+    write_stages(directory, read_stages(loaded.folder))
     return f"import keras, {CLASSES}; keras.saving.load_model('{{folder}}/{FILE}')"
 
 

@@ -6,6 +6,8 @@ import warnings
 
 from albert_tf import AlbertModel
 from bert_common.errors import InputError
+from bert_common.folders import read_bytes
+from bert_common.json_text import read_json
 from bert_tf import BertModel, PretrainingModel
 from bert_tf.checkpoint import TASK_HEAD_NAMES, load_arrays
 from finetuning.classification.head import SequenceClassifier
@@ -15,6 +17,7 @@ from finetuning.ner.head import TokenClassifier
 from finetuning.question_answering.beam_head import BeamSpanModel
 from finetuning.question_answering.span_head import SpanModel
 from model_formats.folder_tokenizer import check_table, load_folder_tokenizer
+from model_formats.huggingface.task_settings import settings_of
 from model_formats.loaded_model import LoadedModel
 from model_formats.model_configs import read_model_config
 from model_formats.model_folder import (
@@ -22,6 +25,7 @@ from model_formats.model_folder import (
     find_checkpoint,
     find_config,
     find_folder,
+    huggingface_config,
     read_settings_file,
     read_trained_positions,
 )
@@ -67,8 +71,7 @@ def load_folder(directory, checkpoint=None, tokenizer=None):
     tokenizer = tokenizer or load_folder_tokenizer(directory)
     if tokenizer is not None:
         check_table(config, tokenizer.vocab_size, folder)
-    settings_path = os.path.join(folder, SETTINGS_FILE)
-    settings = read_settings_file(settings_path) if os.path.exists(settings_path) else {}
+    settings_path, settings = find_settings(folder, path, config)
     task = task_of(settings, settings_path)
     try:
         model, labels = MAKERS[task](ENCODERS[model_type](config), settings)
@@ -103,6 +106,26 @@ def load_folder(directory, checkpoint=None, tokenizer=None):
         source=report.checkpoint,
         folder=folder,
     )
+
+
+def find_settings(folder, config_path, config):
+    """What a fine-tuned model's folder records of its task.
+
+    Args:
+        folder: the folder.
+        config_path: its configuration, perhaps a config.json of transformers.
+        config: what that describes.
+
+    Returns:
+        The file, and what it says as a dict, empty for a pre-trained model.
+    """
+    path = os.path.join(folder, SETTINGS_FILE)
+    if os.path.exists(path):
+        return path, read_settings_file(path)
+    if config_path == huggingface_config(folder):
+        values = read_json(read_bytes(config_path), config_path)
+        return config_path, settings_of(values, config, config_path)
+    return path, {}
 
 
 def task_of(settings, path):

@@ -4,19 +4,14 @@ What is not recorded is left out: nothing here is guessed.
 """
 
 import json
-import os
 
-from bert_common.folders import read_bytes
-from bert_common.json_text import read_json
 from bert_tf.checkpoint_files import step_of
 from bert_tf.training.evaluation import as_shown, read_results
 from model_formats.huggingface.architectures import class_name
-from model_formats.model_folder import POSITIONS_FILE, POSITIONS_KEY
+from model_formats.model_folder import POSITIONS_KEY
+from model_formats.training_record import read_stages
 
 MODEL_NAMES = {"bert": "BERT", "albert": "ALBERT"}
-
-# Parts of POSITIONS_FILE, with the heading of each.
-RECORDS = {"corpus": "Corpus", "training": "Pre-training"}
 
 TASKS = {
     "pretraining": "pre-trained on masked words",
@@ -43,16 +38,32 @@ def make_card(loaded, architecture, tokenization):
     lines += ["```python", f"from transformers import {name}", ""]
     lines += [f'model = {name}.from_pretrained("path/of/this/folder")', "```", ""]
     lines += [f"{tokenization[0].upper()}{tokenization[1:]}.", ""]
-    sections = {
-        **recorded_sections(loaded.folder),
-        "Fine-tuning": {k: v for k, v in loaded.settings.items() if v is not None},
-        "Network": loaded.config.to_dict() | positions(loaded),
-        "Evaluation": evaluation(loaded),
-    }
-    for heading, values in sections.items():
+    for heading, values in (*stage_tables(loaded), *tables(loaded)):
         if values:
             lines += [f"## {heading}", "", table(values), ""]
     return header(architecture) + "\n".join(lines)
+
+
+def stage_tables(loaded):
+    """Pairs of a heading and a dict, of how the model was trained, the earliest stage first."""
+    for stage in read_stages(loaded.folder):
+        for part, what in (("corpus", "corpus"), ("settings", "settings")):
+            if isinstance(stage.get(part), dict):
+                yield f"{str(stage.get('program')).capitalize()}: {what}", known(stage[part])
+
+
+def tables(loaded):
+    """Pairs of a heading and a dict, of the model itself."""
+    yield "Task", known(loaded.settings)
+    positions = (
+        {} if loaded.trained_positions is None else {POSITIONS_KEY: loaded.trained_positions}
+    )
+    yield "Network", loaded.config.to_dict() | positions
+    yield "Evaluation", evaluation(loaded)
+
+
+def known(values):
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def header(architecture):
@@ -61,22 +72,6 @@ def header(architecture):
     if architecture.pipeline:
         lines.append(f"pipeline_tag: {architecture.pipeline}")
     return "\n".join([*lines, "---", "", ""])
-
-
-def positions(loaded):
-    """The number of positions that were trained, where that is known."""
-    known = loaded.trained_positions
-    return {} if known is None else {POSITIONS_KEY: known}
-
-
-def recorded_sections(folder):
-    """Heading -> what pre-training recorded of its corpus and its settings."""
-    path = os.path.join(folder, POSITIONS_FILE)
-    if not os.path.exists(path):
-        return {}
-    content = read_json(read_bytes(path), path)
-    found = {heading: content.get(key) for key, heading in RECORDS.items()}
-    return {heading: values for heading, values in found.items() if isinstance(values, dict)}
 
 
 def table(values):

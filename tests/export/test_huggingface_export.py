@@ -244,11 +244,23 @@ def test_the_card_says_what_the_folder_records(tmp_path):
 
 
 def test_the_card_of_a_pre_trained_model(tmp_path):
+    """Its stages, as the folder records them."""
     folder = tmp_path / "in"
     write_folder(folder, "albert")
-    record = {"trained_positions": 16, "corpus": {"documents": 7, "text": "a|b\nc"}}
-    (folder / "pretraining.json").write_text(json.dumps(record))
+    corpus = {"documents": 7, "text": "a|b\nc"}
+    stages = [
+        {"program": "pre-training", "corpus": corpus, "settings": {"learning_rate": 1e-4}},
+        {"program": "pre-training", "corpus": {}, "settings": {"optimizer": "lamb", "x": None}},
+    ]
+    (folder / "training.json").write_text(json.dumps(stages))
     text = card(folder, tmp_path / "out")
     assert "pipeline_tag: fill-mask" in text and "# ALBERT, pre-trained on masked words" in text
-    assert "## Corpus\n\n| | |\n|---|---|\n| documents | 7 |\n| text | a\\|b c |" in text
-    assert "| embedding_size | 16 |" in text and "## Pre-training" not in text
+    assert (
+        "## Pre-training: corpus\n\n| | |\n|---|---|\n| documents | 7 |\n| text | a\\|b c |" in text
+    )
+    assert text.count("## Pre-training: corpus") == 1
+    first, second = (
+        text.index(part) for part in ("| learning_rate | 0.0001 |", "| optimizer | lamb")
+    )
+    assert first < second and "| x |" not in text
+    assert "| embedding_size | 16 |" in text and "## Task" not in text
