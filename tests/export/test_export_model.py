@@ -14,8 +14,8 @@ from bert_common.errors import InputError
 from bert_tf.checkpoint import google_variables, save_google_checkpoint
 from model_formats.export_folder import RECORD_FILE
 from model_formats.load_folder import load_folder
-from run_scripts import export_model
-from run_scripts.export_model import FORMATS, ExportFlags, parse_size
+from run_scripts.conversion import export_model
+from run_scripts.conversion.export_model import FORMATS, ExportFlags, parse_size
 
 
 @pytest.fixture(scope="module")
