@@ -67,16 +67,19 @@ def _serve_beams(loaded):
     `finetuning.question_answering.windows.ContextWindow.p_mask`.
     """
     model = loaded.model
+    widest = max(model.start_n_top, model.end_n_top)
 
     def compute(batch):
-        mask, length = batch["input_mask"], tf.shape(batch["input_mask"])[1]
+        length = tf.maximum(tf.shape(batch["input_ids"])[1], widest)
+        more = length - tf.shape(batch["input_ids"])[1]
+        batch = {name: tf.pad(batch[name], [[0, 0], [0, more]]) for name in ROW_INPUTS}
+        mask = batch["input_mask"]
         last = tf.reduce_sum(mask, axis=1, keepdims=True) - 1  # [B, 1]
         places = tf.range(length)[tf.newaxis]  # [1, T]
         allowed = (places == 0) | ((batch["segment_ids"] == 1) & (places < last))  # [B, T]
         return model({**batch, "p_mask": tf.cast(~allowed, tf.int32)})
 
-    least = max(model.start_n_top, model.end_n_top)
-    return ServedModel(model, compute, loaded.tokenizer.pad_id or 0, least_length=least)
+    return ServedModel(model, compute, loaded.tokenizer.pad_id or 0)
 
 
 def _span_candidates(windows, outputs, longest):

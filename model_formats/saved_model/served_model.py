@@ -36,7 +36,6 @@ class ServedModel:
         compute: a function of a batch, a dict of int32 [B, T], to a dict of tensors [B, ...].
         pad_id: the id of padding.
         token_outputs: the names of those that are [B, T, ...].
-        least_length: rows are padded to this length at least.
 
     Attributes:
         compute: see above.
@@ -44,13 +43,13 @@ class ServedModel:
         weights: what a module must hold to be saved with it, empty if the weights are constants.
     """
 
-    def __init__(self, model, compute, pad_id, token_outputs=(), least_length=1):
+    def __init__(self, model, compute, pad_id, token_outputs=()):
         values = [(weight, weight.numpy()) for weight in model.variables]
         large = sum(value.nbytes for _, value in values) > MOST_CONSTANT_BYTES
         self.weights = [weight.value for weight in model.variables] if large else []
         self._constants = [] if large else values
         self.compute, self._pad_id = compute, pad_id
-        self._token_outputs, self._least_length = token_outputs, least_length
+        self._token_outputs = token_outputs
         spec = tf.TensorSpec([None, None], tf.int32)
         self.run = tf.function(
             lambda batch: self.with_weights(lambda: compute(batch)),
@@ -78,7 +77,7 @@ class ServedModel:
         """The outputs for `Rows`, in their order, each [B, ...]; padding of tokens is 0."""
         lengths = rows.ids.row_lengths()  # [B]
         count, longest = tf.size(lengths), tf.reduce_max(lengths)
-        longest = tf.maximum(tf.cast(longest, tf.int32), self._least_length)
+        longest = tf.maximum(tf.cast(longest, tf.int32), 1)
         order = tf.argsort(lengths, direction="DESCENDING", stable=True)  # [B]
         ordered = tf.concat([tf.cast(tf.gather(lengths, order), tf.int32), [1]], axis=0)
         outputs = self.run.get_concrete_function().structured_outputs
@@ -90,7 +89,7 @@ class ServedModel:
         }
 
         def step(start, number, arrays):
-            length = tf.maximum(ordered[start], self._least_length)
+            length = tf.maximum(ordered[start], 1)
             size = tf.maximum(CHUNK_PIECES // length, 1)
             batch = self._batch(rows, order[start : start + size], length)
             for name, output in self.run(batch).items():

@@ -21,6 +21,9 @@ class GraphSentencePiece(tf.Module):
     Args:
         tokenizer: the tokenizer to reproduce, with its option and its model.
 
+    Attributes:
+        model: tensorflow-text's tokenizer, which a module must hold to be saved with it.
+
     Raises:
         InputError: the model has no piece for the comma, at which numbers are cut.
     """
@@ -29,7 +32,9 @@ class GraphSentencePiece(tf.Module):
         super().__init__(name="tokenizer")
         model = tokenizer.sp_model
         if model.piece_to_id(",") == tokenizer.unk_id:
-            raise InputError("a SentencePiece model must have a piece ',' for the graph form")
+            raise InputError(
+                "for the graph form a SentencePiece model must have a piece ','. Received: none"
+            )
         self._lower, self._preprocesses = tokenizer.do_lower_case, True
         if tokenizer.do_lower_case is None:
             self._preprocesses = False
@@ -40,7 +45,7 @@ class GraphSentencePiece(tf.Module):
             if self._lower:
                 self._lowered = Replacements(tables.replacements(str.lower))
                 self._cased, self._ignored = map(Table, tables.casing())
-        self._model = tf_text.SentencepieceTokenizer(tokenizer.vocabulary_bytes, tf.int32)
+        self.model = tf_text.SentencepieceTokenizer(tokenizer.vocabulary_bytes, tf.int32)
         parts = [
             split_numbers(model, [model.id_to_piece(number)])
             for number in range(model.get_piece_size())
@@ -57,7 +62,7 @@ class GraphSentencePiece(tf.Module):
     def encode_batch(self, texts):
         """Cuts texts, string [B] in UTF-8, into pieces: int32 RaggedTensor [B, (pieces)]."""
         strings, _ = self._preprocess(texts)
-        pieces = self._model.tokenize(strings)  # [B, (P)]
+        pieces = self.model.tokenize(strings)  # [B, (P)]
         ids = tf.gather(self._parts, pieces.values)  # [P, (parts)]
         splits = tf.gather(ids.row_splits, pieces.row_splits)
         return tf.RaggedTensor.from_row_splits(ids.values, splits, validate=False)
@@ -66,7 +71,7 @@ class GraphSentencePiece(tf.Module):
     def encode_with_offsets(self, texts):
         """Cuts texts and finds each piece, as `GraphTokenizer.encode_with_offsets`."""
         strings, spans = self._preprocess(texts)  # [B], [B, (C), 2]
-        pieces, begins, ends = self._model.tokenize_with_offsets(strings)  # [B, (P)] each
+        pieces, begins, ends = self.model.tokenize_with_offsets(strings)  # [B, (P)] each
         # Bytes of a string become characters of all strings.
         letters = tf.strings.unicode_decode(strings, "UTF-8")  # [B, (C)]
         sizes = 1 + sum(
