@@ -16,6 +16,7 @@ from tokenization.options import SentencePieceTokenizerOptions
 WORD_START = "\u2581"  # "▁", how SentencePiece spells the space before a word
 
 SURROGATE = re.compile("[\ud800-\udfff]")  # UTF-8 cannot encode it; it is read as U+FFFD
+QUOTES = re.compile("``|''")  # TeX's spelling of quotation marks
 
 
 def _decompose_without_marks(character: str) -> str:
@@ -50,7 +51,7 @@ class SentencePieceTokenizer(TokenizerInterface):
 
     Args:
         spm_model_file: the model, such as 30k-clean.model.
-        do_lower_case: as in `SentencePieceTokenizerOptions`.
+        do_lower_case, straight_quotes: as in `SentencePieceTokenizerOptions`.
 
     Raises:
         InputError: the model cannot be read, or the sentencepiece library is missing.
@@ -64,8 +65,13 @@ class SentencePieceTokenizer(TokenizerInterface):
     kind = "sentencepiece"
     options_type = SentencePieceTokenizerOptions
 
-    def __init__(self, spm_model_file: str | os.PathLike, do_lower_case: bool | None = True):
-        self.options = SentencePieceTokenizerOptions(do_lower_case)
+    def __init__(
+        self,
+        spm_model_file: str | os.PathLike,
+        do_lower_case: bool | None = True,
+        straight_quotes: bool = False,
+    ):
+        self.options = SentencePieceTokenizerOptions(do_lower_case, straight_quotes)
         model_bytes = read_bytes(spm_model_file)
         self.sp_model = model = _load_model(model_bytes, spm_model_file)
         vocab = {model.id_to_piece(index): index for index in range(model.get_piece_size())}
@@ -106,6 +112,8 @@ class SentencePieceTokenizer(TokenizerInterface):
         The span of a "▁" is the space before its word, if there is one.
         """
         aligned = AlignedText(SURROGATE.sub("\ufffd", text))
+        if self.options.straight_quotes:
+            aligned = aligned.replace(QUOTES, '"')
         if self.do_lower_case is not None:
             aligned = aligned.with_single_spaces().translate(DECOMPOSE_WITHOUT_MARKS)
             aligned = aligned.lower() if self.do_lower_case else aligned
@@ -138,8 +146,17 @@ class SentencePieceTokenizer(TokenizerInterface):
         ]
         return "".join(tokens).replace(WORD_START, " ").strip(" ")
 
+    def config(self) -> dict:
+        """Returns the contents of tokenizer_config.json."""
+        config = super().config()
+        if not self.options.straight_quotes:  # an option that older files do not have
+            del config["straight_quotes"]
+        return config
+
     def _preprocess(self, text: str) -> str:
         text = SURROGATE.sub("\ufffd", text)
+        if self.options.straight_quotes:
+            text = QUOTES.sub('"', text)
         if self.do_lower_case is None:
             return text
         return preprocess_text(text, lower=self.do_lower_case)

@@ -49,9 +49,7 @@ def _top(candidates, kept):
     """The `Candidates` with the highest scores in each row."""
     count = tf.minimum(tf.shape(candidates.score)[1], kept)
     score, places = tf.math.top_k(candidates.score, count)
-    first, last = (
-        tf.gather(v, places, batch_dims=1) for v in (candidates.first, candidates.last)
-    )
+    first, last = (tf.gather(v, places, batch_dims=1) for v in (candidates.first, candidates.last))
     return Candidates(first, last, score)
 
 
@@ -71,9 +69,7 @@ class Characters:
         """
         starts = self.rows.row_starts()[:, tf.newaxis]  # [B, 1]
         shape = tf.shape(begins)
-        first = tf.searchsorted(
-            self._visible, tf.reshape(begins + starts, [-1]), "left", tf.int64
-        )
+        first = tf.searchsorted(self._visible, tf.reshape(begins + starts, [-1]), "left", tf.int64)
         after = tf.searchsorted(self._visible, tf.reshape(ends + starts, [-1]), "left", tf.int64)
         visible = tf.concat([self._visible, [0]], axis=0)  # nothing may be read beyond the last
         begins = tf.reshape(tf.gather(visible, first), shape) - starts
@@ -110,9 +106,7 @@ def best_answers(contexts, windows, candidates, nulls, options):
     ends = tf.cast(tf.gather(spans[:, 1], candidates.last), tf.int64)
     characters = Characters(contexts)
     valid = candidates.score > NEVER
-    begins, ends, visible = characters.strip(
-        tf.where(valid, begins, 0), tf.where(valid, ends, 0)
-    )
+    begins, ends, visible = characters.strip(tf.where(valid, begins, 0), tf.where(valid, ends, 0))
     valid &= visible
     begins, ends = tf.where(valid, begins, 0), tf.where(valid, ends, 0)
     texts = characters.cut(begins, ends)  # [B, K]

@@ -5,17 +5,16 @@ Shapes: B texts, T pieces of a row, C classes.
 
 import tensorflow as tf
 
-from bert_common.errors import InputError
-from finetuning.datasets import DATASETS
 from finetuning.inputs import ROW_INPUTS
 from finetuning.saved_models import interpret_logits
 from model_formats.saved_model.served_model import ServedModel
 from model_formats.saved_model.signatures import Signatures, ids_signature, inputs, longest_row
 from model_formats.saved_model.text_rows import TextRows
 
+
 def signatures(loaded):
     """The `Signatures` of a `LoadedModel` whose task is "classification"."""
-    model, labels = loaded.model, label_names(loaded)
+    model, labels = loaded.model, loaded.labels
     max_length = longest_row(loaded)
 
     def compute(batch):
@@ -34,24 +33,6 @@ def signatures(loaded):
 
     functions = {"serving_default": single, "pairs": pair, "ids": ids_signature(served)}
     return Signatures(functions, served, texts)
-
-
-def label_names(loaded):
-    """The names of the classes, in their order; none of a regression model.
-
-    Raises:
-        InputError: they are not recorded, or not as many as the model has classes.
-    """
-    if loaded.model.classes == 1:
-        return ()
-    recorded, task = loaded.settings.get("labels"), loaded.settings.get("task_name")
-    labels = recorded.split(",") if recorded else getattr(DATASETS.get(task), "labels", ())
-    if len(labels) != loaded.model.classes:
-        raise InputError(
-            "the settings of a classifier must name all of its labels. Received: "
-            f"{len(labels)} labels for {loaded.model.classes} classes in {loaded.source}"
-        )
-    return tuple(labels)
 
 
 def name_classes(model, labels, logits):

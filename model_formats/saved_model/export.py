@@ -4,9 +4,6 @@ It needs nothing of this project to be loaded: TensorFlow, and tensorflow-text, 
 tokenize. docs/serving.md lists the inputs and outputs.
 """
 
-import os
-import shutil
-
 import numpy as np
 import tensorflow as tf
 
@@ -34,23 +31,27 @@ SIGNATURES = {
 TOLERANCE = 1e-4
 
 
-def export(loaded, directory):
-    """Writes a SavedModel.
+# How the folder is loaded.
+HOW = (
+    "import tensorflow_text, tensorflow as tf; "
+    "tf.saved_model.load('{folder}').signatures['serving_default']"
+)
 
-    It is written under another name, loaded again, compared with the model, and then renamed.
+
+def export(loaded, directory):
+    """Writes a SavedModel into an empty folder, loads it and compares it with the model.
 
     Args:
         loaded: a `LoadedModel`.
-        directory: the new folder, or an empty one. TensorFlow Serving expects a number as its name.
+        directory: the folder.
+
+    Returns:
+        How the folder is loaded, with {folder} in the place of its path.
 
     Raises:
-        InputError: the folder holds files, the tokenizer has no graph form, or a fine-tuned model
-            has no tokenizer.
+        InputError: the tokenizer has no graph form, or a fine-tuned model has none.
         RuntimeError: the saved graph's outputs are not the model's.
     """
-    directory = os.path.abspath(directory)
-    if os.path.isdir(directory) and os.listdir(directory):
-        raise InputError(f"the folder of a SavedModel must be new or empty. Received: {directory}")
     if loaded.tokenizer is None and loaded.task != "pretraining":
         raise InputError(
             f"a fine-tuned model must have a tokenizer to be served. Received: {loaded.source}"
@@ -59,18 +60,9 @@ def export(loaded, directory):
     module = tf.Module()
     module.weights = made.served.weights
     module.tokenizer = made.texts and getattr(made.texts.graph, "model", None)
-    # A server that watches for folders named by a number must not see an incomplete one.
-    parent, name = os.path.split(directory)
-    unfinished = os.path.join(parent, f"unfinished-{name}.{os.getpid()}")
-    try:
-        tf.saved_model.save(module, unfinished, signatures=made.functions)
-        check(unfinished, made)
-        if os.path.isdir(directory):
-            os.rmdir(directory)
-        os.rename(unfinished, directory)
-    except BaseException:
-        shutil.rmtree(unfinished, ignore_errors=True)
-        raise
+    tf.saved_model.save(module, directory, signatures=made.functions)
+    check(directory, made)
+    return HOW if made.texts else HOW.replace("serving_default", "ids")
 
 
 def check(directory, made):

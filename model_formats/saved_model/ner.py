@@ -21,7 +21,7 @@ from model_formats.saved_model.units import align, find_units
 def signatures(loaded):
     """The `Signatures` of a `LoadedModel` whose task is "ner"."""
     model, texts, settings = loaded.model, TextRows(loaded.tokenizer), loaded.settings
-    names, glue = settings["labels"].split(","), FORMATS[settings["task_name"]].glue
+    names, glue = list(loaded.labels), FORMATS[settings["task_name"]].glue
     max_length = longest_row(loaded)
 
     def compute(batch):

@@ -7,11 +7,11 @@ import tensorflow as tf
 
 from bert_common.errors import InputError
 from model_formats.saved_model.served_model import Rows
-from tokenization.tf_graph.graph import GraphTokenizer
+from tokenization.tf_graph.graph import KINDS, GraphTokenizer
 from tokenization.tf_graph.sentencepiece import GraphSentencePiece
 
 # The graph form of each kind of tokenizer.
-GRAPHS = {"full": GraphTokenizer, "korean": GraphTokenizer, "sentencepiece": GraphSentencePiece}
+GRAPHS = {**dict.fromkeys(KINDS, GraphTokenizer), "sentencepiece": GraphSentencePiece}
 
 
 class TextRows:

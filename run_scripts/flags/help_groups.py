@@ -35,7 +35,7 @@ GROUPS = {
         "do_eval", "eval_input_file", "eval_batch_size", "max_eval_steps", "eval_every_steps",
         "patience", "do_predict", "predict_split", "predict_batch_size", "guesses", "n_best_size",
         "max_answer_length", "null_score_diff_threshold", "google_answers", "export_dir",
-        "threshold_to_export",
+        "threshold_to_export", "max_shard_size",
     ),
     "Devices and memory": (
         "device", "ignore_compute_capability", "distribution_strategy", "num_gpus", "all_reduce",

@@ -6,7 +6,6 @@ from served_models import call_signature, loaded_model, row_outputs, strong_head
 from task_data import CONTEXTS, write_tokenizer
 from tiny_models import tensors
 
-from bert_common.errors import InputError
 from bert_tf import PretrainingModel
 from finetuning.classification.head import SequenceClassifier
 from finetuning.inputs import encode_pair, encode_pairs, pad_rows
@@ -86,14 +85,6 @@ def test_scores_and_independent_labels(tokenizer):
     logits = row_outputs(labels, rows)["logits"]
     np.testing.assert_allclose(found["probabilities"], 1 / (1 + np.exp(-logits)), atol=1e-5)
     assert (found["predicted"] == (logits > 0)).all() and 0 < found["predicted"].sum() < 21
-
-
-def test_names_of_labels(tokenizer):
-    loaded = classifier(tokenizer, None, 2)
-    loaded.settings["task_name"] = "nsmc"  # whose labels the table has
-    assert classification.label_names(loaded) == ("0", "1")
-    with pytest.raises(InputError, match="must name all of its labels. Received: 2 labels for 3"):
-        classification.label_names(classifier(tokenizer, "a,b"))
 
 
 def test_large_weights_are_variables(tokenizer, monkeypatch):

@@ -27,7 +27,20 @@ def loaded_model(make_head, task, tokenizer, settings, kind="bert", positions=No
         config = BertConfig(**sizes)
         encoder = BertModel(config)
     model = make_head(encoder)
-    return LoadedModel(model, task, kind, config, tokenizer, settings, positions, "a test")
+    labels = settings.get("labels") or ""
+    return LoadedModel(
+        model=model,
+        task=task,
+        model_type=kind,
+        config=config,
+        tokenizer=tokenizer,
+        labels=tuple(labels.split(",")) if labels else (),
+        missing=(),
+        settings=settings,
+        trained_positions=positions,
+        source="a test",
+        folder="",
+    )
 
 
 def strong_head(model, deviation=0.5):

@@ -10,7 +10,6 @@ Shapes: B texts, C characters, W words, P pieces.
 import tensorflow as tf
 
 from bert_common.errors import InputError
-from tokenization.characters import MAX_WORD_CHARACTERS
 from tokenization.options import KoreanTokenizerOptions
 from tokenization.tf_graph.normalization import (
     CODE_POINT,
@@ -19,14 +18,15 @@ from tokenization.tf_graph.normalization import (
     SPACE,
     GraphNormalizer,
 )
+from tokenization.tf_graph.rules import HUGGING_FACE_RULES, google_rules
 from tokenization.tf_graph.spans import Words, piece_spans
 from tokenization.tf_graph.wordpiece import GraphWordPiece
 
-KINDS = ("full", "korean")
+KINDS = ("full", "korean", "huggingface")
 
 
 class GraphTokenizer(tf.Module):
-    """A FullTokenizer or KoreanTokenizer as a TensorFlow graph.
+    """A FullTokenizer, KoreanTokenizer or HuggingFaceTokenizer as a TensorFlow graph.
 
     Building its tables takes about a second. A program that loads a SavedModel with it must import
     tensorflow_text, which registers the operations.
@@ -47,14 +47,11 @@ class GraphTokenizer(tf.Module):
             )
         if tokenizer.unk_id is None:
             raise InputError("a vocabulary must hold [UNK] for the graph form. Received: none")
-        if tokenizer.kind == "korean":
-            options, form = tokenizer.options, tokenizer.options.normalization
-        else:  # words as by KoreanTokenizer's defaults; decomposed if lower-cased
-            options = KoreanTokenizerOptions(tokenizer.do_lower_case, normalization=None)
-            form = "NFD" if tokenizer.do_lower_case else None
+        options, form, rules = _describe(tokenizer)
         self._options = options
-        self._normalizer = GraphNormalizer(options, form)
-        self._wordpiece = GraphWordPiece(tokenizer, options)
+        self._longest_word = tokenizer.wordpiece.max_word_characters
+        self._normalizer = GraphNormalizer(options, form, rules)
+        self._wordpiece = GraphWordPiece(tokenizer, options, rules)
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
     def encode_words(self, texts):
@@ -135,7 +132,7 @@ class GraphTokenizer(tf.Module):
             lengths += tf.where(marked, tf.constant(len(marker), tf.int64), 0)
         too_long = tf.zeros_like(lengths, tf.bool)
         if options.unknown == "word":
-            too_long = lengths > MAX_WORD_CHARACTERS
+            too_long = lengths > self._longest_word
             words = tf.where(too_long, self._wordpiece.unknown, words)
         return Words(words, word_splits, letters, places, tf.gather(marks, places), too_long)
 
@@ -155,6 +152,24 @@ class GraphTokenizer(tf.Module):
             all_same &= _shift(all_same, step, False)
             reach += step
         return all_same & ((characters & REPEATABLE) != 0)
+
+
+def _describe(tokenizer):
+    """The KoreanTokenizerOptions, the form of normalization, and the rules that a graph follows."""
+    if tokenizer.kind == "korean":
+        options = tokenizer.options
+        return options, options.normalization, google_rules(options)
+    if tokenizer.kind == "huggingface":
+        theirs = tokenizer.options
+        options = KoreanTokenizerOptions(
+            theirs.do_lower_case,
+            normalization=None,
+            split_chinese_characters=theirs.tokenize_chinese_chars,
+        )
+        return options, "NFD" if theirs.strip_accents else None, HUGGING_FACE_RULES
+    # Words as by KoreanTokenizer's defaults; decomposed if lower-cased.
+    options = KoreanTokenizerOptions(tokenizer.do_lower_case, normalization=None)
+    return options, "NFD" if tokenizer.do_lower_case else None, google_rules(options)
 
 
 def _shift(values, steps: int, first: bool):

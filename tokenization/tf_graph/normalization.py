@@ -12,14 +12,9 @@ import unicodedata
 import numpy as np
 import tensorflow as tf
 
-from tokenization.characters import (
-    is_chinese,
-    is_punctuation,
-    repeatable_characters,
-    second_characters,
-)
-from tokenization.normalization import STRIP_ACCENTS, korean_cleaner
+from tokenization.characters import repeatable_characters, second_characters
 from tokenization.tf_graph import tables
+from tokenization.tf_graph.rules import CharacterRules
 from tokenization.tf_graph.tables import Replacements, Table
 from tokenization.tf_graph.wordpiece import tf_text
 
@@ -37,18 +32,21 @@ class GraphNormalizer(tf.Module):
     Args:
         options: `KoreanTokenizerOptions`, apart from the normalization.
         form: "NFC"; "NFD", then accents are dropped; or None.
+        rules: what happens to single characters.
     """
 
-    def __init__(self, options, form):
+    def __init__(self, options, form, rules: CharacterRules):
         super().__init__(name="normalizer")
         self._form, self._lower, self._strip = form, options.do_lower_case, form == "NFD"
-        clean = tables.replacements(korean_cleaner(*options.cleaning).replace)
+        self._rules = rules
+        clean = tables.replacements(rules.clean, rules.all_code_points)
         self._cleaned = Replacements(clean)
         if self._lower:
-            self._lowered = Replacements(tables.replacements(str.lower))
+            self._lowered = Replacements(tables.replacements(rules.lower, rules.all_code_points))
+        if self._lower and rules.final_sigmas:
             self._cased, self._ignored = map(Table, tables.casing())
         if self._strip:
-            self._stripped = Replacements(tables.replacements(STRIP_ACCENTS.replace))
+            self._stripped = Replacements(tables.replacements(rules.strip_accent))
         if self._form:
             self._hidden = Table(tables.unassigned() | tables.members(chr(PLACEHOLDER)))
             joins = tables.having(unicodedata.combining) | tables.members(second_characters())
@@ -56,9 +54,9 @@ class GraphNormalizer(tf.Module):
         classes = np.arange(tables.CODE_POINTS, dtype=np.int32)
         classes |= SPACE * tables.having(str.isspace)
         if options.split_punctuation:
-            classes |= ISOLATED * tables.having(is_punctuation)
+            classes |= ISOLATED * tables.having(rules.is_punctuation)
         if options.split_chinese_characters:
-            classes |= ISOLATED * tables.having(is_chinese)
+            classes |= ISOLATED * tables.having(rules.is_chinese)
         if options.shorten_runs:
             classes |= REPEATABLE * tables.members(repeatable_characters())
         self._classes = Table(classes)
@@ -100,14 +98,15 @@ class GraphNormalizer(tf.Module):
 
     def _fast_table(self, clean, classes) -> np.ndarray:
         """The result for each character on the fast path, or SLOW."""
+        rules = self._rules
         steps = [clean]
         if self._lower:
-            steps.append(tables.replacements(str.lower))
+            steps.append(tables.replacements(rules.lower, rules.all_code_points))
         if self._form == "NFD":
-            steps.append(tables.replacements(tables.decomposed_without_accents))
+            steps.append(tables.replacements(tables.decomposing(rules.strip_accent)))
         character = np.arange(tables.CODE_POINTS, dtype=np.int32)
         slow = character == tables.REPLACEMENT
-        if self._lower:
+        if self._lower and rules.final_sigmas:
             slow |= character == SIGMA
         stages = [character]
         for step in steps:
@@ -156,7 +155,8 @@ class GraphNormalizer(tf.Module):
         """Follows the Python tokenizer up to words, on code points [C] with row splits [B + 1]."""
         characters, splits = self._cleaned(characters, splits)
         if self._lower:
-            characters = self._with_final_sigmas(characters)
+            if self._rules.final_sigmas:
+                characters = self._with_final_sigmas(characters)
             characters, splits = self._lowered(characters, splits)
         if self._form:
             strings = self._composed(self._encoded(characters, splits))  # [B]
@@ -170,7 +170,8 @@ class GraphNormalizer(tf.Module):
         characters, splits, source = self._cleaned.with_source(characters, splits)
         spans = tf.gather(spans, source)
         if self._lower:
-            characters = self._with_final_sigmas(characters)
+            if self._rules.final_sigmas:
+                characters = self._with_final_sigmas(characters)
             characters, splits, source = self._lowered.with_source(characters, splits)
             spans = tf.gather(spans, source)
         if self._form:
