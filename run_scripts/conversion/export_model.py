@@ -34,6 +34,9 @@ FORMATS = {
         "model_formats.huggingface.export", ("max_shard_size",), {"safetensors": "safetensors"}
     ),
     "keras": Format("model_formats.keras_file"),
+    "saved_model": Format(
+        "model_formats.saved_model.export", libraries={"tensorflow_text": "tensorflow-text"}
+    ),
 }
 
 
@@ -48,7 +51,8 @@ class ExportFlags(TokenizerFlags, DeviceFlags):
     """Exports a model, pre-trained or fine-tuned, for other software.
 
     google: the checkpoint, configuration and vocabulary that google-research's programs read.
-    huggingface: a folder for transformers. keras: a .keras file."""
+    huggingface: a folder for transformers. keras: a .keras file. saved_model: a SavedModel for
+    TensorFlow Serving, with the tokenizer inside."""
 
     model_dir: str = flag(
         None,

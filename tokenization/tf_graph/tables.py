@@ -52,6 +52,10 @@ class Replacements:
 
     def __call__(self, characters, splits):
         """Replaces code points [C] with row splits [B + 1]; returns both after the replacement."""
+        return self.with_source(characters, splits)[:2]
+
+    def with_source(self, characters, splits):
+        """Does as a call does; also returns for each new character which of the old it is from."""
         lengths = self._lengths(characters)
         ends = tf.cumsum(lengths)
         source = tf.repeat(tf.range(tf.size(characters)), lengths)
@@ -61,7 +65,8 @@ class Replacements:
             self._values, tf.maximum(starts, 0) + within * tf.cast(starts >= 0, tf.int32)
         )
         result = tf.where(starts < 0, tf.gather(characters, source), replaced)
-        return result, tf.cast(tf.gather(tf.concat([[0], ends], axis=0), splits), tf.int64)
+        splits = tf.cast(tf.gather(tf.concat([[0], ends], axis=0), splits), tf.int64)
+        return result, splits, source
 
 
 @functools.cache

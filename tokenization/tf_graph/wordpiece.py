@@ -75,6 +75,22 @@ class GraphWordPiece(tf.Module):
         ids, splits = self._expand(pieces.values, pieces.row_splits)
         return tf.RaggedTensor.from_row_splits(ids, splits, validate=False)
 
+    def with_offsets(self, words):
+        """Cuts words as a call does; also returns the first byte and the end of each piece.
+
+        All jamo of a syllable have the syllable's bytes.
+
+        Returns:
+            ids, int32 [W, (P)]; int64 [P, 2].
+        """
+        pieces, starts, ends = self._tokenizer.tokenize_with_offsets(words)  # [W, (P)] each
+        offsets = tf.stack([starts.values, ends.values], axis=1)  # [P, 2]
+        ids, splits = self._expand(pieces.values, pieces.row_splits)
+        if self._more_ids is not None:
+            more = tf.gather(self._more_ids.row_lengths(), pieces.values)
+            offsets = tf.repeat(offsets, 1 + more, axis=0)
+        return tf.RaggedTensor.from_row_splits(ids, splits, validate=False), offsets
+
     def _expand(self, pieces, splits):
         """Converts pieces to ids, and replaces the ids of virtual pieces."""
         ids = tf.gather(self._ids, pieces)
