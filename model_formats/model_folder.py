@@ -5,7 +5,6 @@ The folder is one that this project wrote, or a released model, unpacked: Google
 30k-clean.model), or an ALBERT of TensorFlow Hub (folders "assets" and "variables").
 """
 
-import dataclasses
 import glob
 import json
 import os
@@ -108,6 +107,18 @@ def folder_of(checkpoint):
     return os.path.dirname(folder) if os.path.basename(folder) == BEST_FOLDER else folder
 
 
+def read_settings_file(path):
+    """What a fine-tuned model's folder records, a dict.
+
+    Raises:
+        InputError: the file holds something else.
+    """
+    settings = read_json(read_bytes(path), path)
+    if not isinstance(settings, dict):
+        raise InputError(f"{path} must hold an object. Received: {type(settings).__name__}")
+    return settings
+
+
 def read_trained_positions(checkpoint):
     """The number of positions a checkpoint was trained with; None if its folder has no record.
 
@@ -166,7 +177,7 @@ def write_model_files(directory, model_type, config, tokenizer, positions):
         positions: the number of trained positions, or None if unknown.
     """
     with atomic_write(os.path.join(directory, CONFIG_NAMES[model_type])) as file:
-        file.write(json.dumps(dataclasses.asdict(config), indent=2).encode("utf-8") + b"\n")
+        file.write(json.dumps(config.to_dict(), indent=2).encode("utf-8") + b"\n")
     path = os.path.join(directory, POSITIONS_FILE)
     if positions is not None:
         with atomic_write(path) as file:

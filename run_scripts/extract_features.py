@@ -9,6 +9,7 @@ from bert_common.folders import make_writable
 from bert_common.progress import with_progress
 from finetuning.feature_files import write_arrays, write_json_lines
 from finetuning.inputs import SHORTEST, encode_pair, read_pairs
+from model_formats.folder_tokenizer import check_table
 from model_formats.model_folder import warn_of_untrained_positions
 from run_scripts.flags.declaration import flag
 from run_scripts.flags.devices import DeviceFlags, start_tensorflow
@@ -28,7 +29,7 @@ from run_scripts.flags.training import (
     choose_model_type,
     read_config,
 )
-from run_scripts.model_folder import check_table, fill_in_model
+from run_scripts.model_folder import fill_in_model
 
 ARRAYS = ".npz"
 

@@ -4,6 +4,7 @@ import dataclasses
 import sys
 
 from bert_common.errors import InputError
+from model_formats.folder_tokenizer import check_table
 from model_formats.model_folder import (
     find_checkpoint,
     find_config,
@@ -21,7 +22,7 @@ from run_scripts.flags.tokenizer import (
     source_of,
 )
 from run_scripts.flags.training import CONFIGS
-from run_scripts.model_folder import check_table, fill_in_tokenizer
+from run_scripts.model_folder import fill_in_tokenizer
 
 MASK = "[MASK]"
 
