@@ -5,7 +5,7 @@ import os
 from albert_tf import AlbertConfig, AlbertModel
 from bert_common.errors import InputError
 from bert_tf import BertConfig, BertModel, PretrainingModel
-from bert_tf.checkpoint import google_arrays, load_arrays
+from bert_tf.checkpoint import load_arrays
 from finetuning.classification.head import SequenceClassifier
 from finetuning.datasets import DATASETS
 from finetuning.multiple_choice.head import MultipleChoiceModel
@@ -14,6 +14,7 @@ from finetuning.question_answering.beam_head import BeamSpanModel
 from finetuning.question_answering.span_head import SpanModel
 from model_formats.folder_tokenizer import check_table, load_folder_tokenizer
 from model_formats.loaded_model import LoadedModel
+from model_formats.model_configs import read_model_config
 from model_formats.model_folder import (
     SETTINGS_FILE,
     find_checkpoint,
@@ -22,6 +23,7 @@ from model_formats.model_folder import (
     read_settings_file,
     read_trained_positions,
 )
+from model_formats.weights import open_weights
 
 MODELS = {"bert": (BertConfig, BertModel), "albert": (AlbertConfig, AlbertModel)}
 
@@ -46,8 +48,8 @@ def load_folder(directory, checkpoint=None, tokenizer=None):
     """Loads a model with everything that its folder holds.
 
     Args:
-        directory: a folder that this project wrote, or a released model, unpacked.
-        checkpoint: the prefix of one of its checkpoints; None for the best, else the newest.
+        directory: a folder that this project or transformers wrote, or a released model, unpacked.
+        checkpoint: one of its checkpoints; None for the best, else the newest.
         tokenizer: its tokenizer, where the folder does not say which it is.
 
     Returns:
@@ -58,8 +60,8 @@ def load_folder(directory, checkpoint=None, tokenizer=None):
     """
     folder = find_folder(directory)
     model_type, path = find_config(folder)
-    config_class, encoder_class = MODELS[model_type]
-    config = config_class.from_json_file(path)
+    _, encoder_class = MODELS[model_type]
+    config = read_model_config(path, model_type)
     checkpoint = checkpoint or find_checkpoint(folder)
     tokenizer = tokenizer or load_folder_tokenizer(directory)
     if tokenizer is not None:
@@ -73,7 +75,7 @@ def load_folder(directory, checkpoint=None, tokenizer=None):
         raise InputError(
             f"{settings_path} must hold what training recorded. Received: {error!r}"
         ) from None
-    arrays = google_arrays(checkpoint)
+    arrays = open_weights(checkpoint)
     absent = [
         prefix
         for prefix in OPTIONAL.get(task, ())
