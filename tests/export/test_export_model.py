@@ -139,6 +139,23 @@ def test_a_failure_leaves_the_earlier_export(model, tmp_path, monkeypatch, capsy
     assert sorted(os.listdir(tmp_path)) == ["out", "seen"]
 
 
+def test_a_failing_rename_leaves_the_earlier_export(model, tmp_path, monkeypatch, capsys):
+    output = tmp_path / "out"
+    assert run(model, output, "google") == 0
+    before, rename = files(output), os.rename
+
+    def fail_for_the_new_one(source, target):
+        if source.endswith(".partial"):
+            raise OSError(13, "Permission denied", target)
+        rename(source, target)
+
+    monkeypatch.setattr(os, "rename", fail_for_the_new_one)
+    capsys.readouterr()
+    assert run(model, output, "keras") == 1
+    assert "Permission denied" in one_line(capsys)
+    assert files(output) == before and os.listdir(tmp_path) == ["out"]
+
+
 @pytest.mark.parametrize("form, flags, message", [
     ("google", ["--max_shard_size=1GB"], "--max_shard_size must be given with --format=huggingf"),
     ("huggingface", ["--max_shard_size=x"], "--max_shard_size must be a number with KB"),
