@@ -54,6 +54,7 @@ COMMANDS = [
     "run-pretraining = run_scripts.programs:run_pretraining",
     "fill-masks = run_scripts.programs:fill_masks",
     "extract-features = run_scripts.programs:extract_features",
+    "export-model = run_scripts.programs:export_model",
     "run-classifier = run_scripts.programs:run_classifier",
     "run-ner = run_scripts.programs:run_ner",
     "run-squad = run_scripts.programs:run_squad",
