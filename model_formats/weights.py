@@ -32,9 +32,10 @@ def find_weights(path):
         return find_checkpoint(find_folder(path, "a folder with weights"))
     if path.endswith(_SAFETENSORS) and os.path.isfile(path):
         return path
+    found = "another file" if os.path.isfile(path) else "no such file"
     raise InputError(
-        "weights must be a checkpoint (a file PATH.index), a .safetensors file, or a folder with "
-        f"one of them. Received: {path}, {'another file' if os.path.isfile(path) else 'no file'}"
+        f"weights must be a checkpoint (a file {path}.index), a .safetensors file, or a folder "
+        f"with one of them. Received: {path}, {found}"
     )
 
 
