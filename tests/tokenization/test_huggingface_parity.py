@@ -13,6 +13,7 @@ transformers = pytest.importorskip("transformers", reason="transformers (bench) 
 from paths import ROOT, SHARED, TEST_DATA  # noqa: E402
 from tokenizer_cases import TEXTS, full_tokenizers, korean_tokenizers  # noqa: E402
 
+from create_pretraining_data.engine.plain_lines import open_texts  # noqa: E402
 from model_formats.huggingface.tokenizer_files import write_tokenizer  # noqa: E402
 from model_formats.huggingface.tokenizer_json import is_expressible  # noqa: E402
 from tokenization import (  # noqa: E402
@@ -28,7 +29,6 @@ from tokenization.vocab_learning.learn import (  # noqa: E402
     learn_vocabulary,
     write_vocabulary,
 )
-from tokenization.vocab_learning.text_sample import open_texts  # noqa: E402
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
