@@ -11,19 +11,15 @@ import sys
 import unicodedata
 from collections.abc import Iterable
 
-from tokenization.characters import (
-    is_chinese,
-    is_invisible,
-    is_punctuation,
-)
+from tokenization.characters import CHINESE_BLOCKS, is_chinese, is_invisible, is_punctuation
 from tokenization.decoding import UNKNOWN_TOKEN, unknown_character
 from tokenization.normalization import CLEAN
 
 # Which every version of Python here decomposes, and tokenizers 0.23 does not.
 COMPOSED, DECOMPOSED = "\U00011938", "\U00011935\U00011930"
 
-# What a text may hold: `str` has lone surrogates too, but no UTF-8 does.
-CHARACTERS = tuple(map(chr, (*range(0xD800), *range(0xE000, sys.maxunicode + 1))))
+# Google's ideographs, of which some are unassigned.
+_CHINESE = {code for first, last in CHINESE_BLOCKS for code in range(first, last + 1)}
 
 FINAL_SIGMA = "\u03c2"
 
@@ -126,7 +122,7 @@ def _normalizers(tokenizer, drop_invisible) -> list[dict]:
     if tokenizer.do_lower_case:
         steps += [_replace(_final_sigma(), FINAL_SIGMA), {"type": "Lowercase"}]
     if form == "NFD":
-        accents = (c for c in CHARACTERS if unicodedata.category(c) == "Mn")
+        accents = (c for c in _assigned() if unicodedata.category(c) == "Mn")
         steps += [_replace(COMPOSED, DECOMPOSED), {"type": "NFD"}, _replace(_class_of(accents), "")]
     elif form == "NFC":
         steps += [{"type": "NFC"}, _replace(DECOMPOSED, COMPOSED)]
@@ -149,28 +145,38 @@ def _class_of(characters: Iterable[str]) -> str:
 
 
 @functools.cache
+def _assigned() -> tuple[str, ...]:
+    """The characters that have properties, by Unicode or Google's list, in ascending order."""
+    every = map(chr, range(sys.maxunicode + 1))
+    return tuple(
+        c for c in every if unicodedata.category(c) not in ("Cn", "Co", "Cs") or ord(c) in _CHINESE
+    )
+
+
+@functools.cache
 def _class_of_dropped(drop_invisible):
     return _class_of(
-        c for c in CHARACTERS if CLEAN[ord(c)] == "" or (drop_invisible and is_invisible(c))
+        c for c in _assigned() if CLEAN[ord(c)] == "" or (drop_invisible and is_invisible(c))
     )
 
 
 @functools.cache
 def _class_of_words(punctuation, chinese):
     return _class_of(
-        c for c in CHARACTERS if (punctuation and is_punctuation(c)) or (chinese and is_chinese(c))
+        c for c in _assigned() if (punctuation and is_punctuation(c)) or (chinese and is_chinese(c))
     )
 
 
 @functools.cache
 def _spaces() -> tuple[str, ...]:
-    return tuple(c for c in CHARACTERS if c.isspace() and CLEAN[ord(c)])
+    return tuple(c for c in _assigned() if c.isspace() and CLEAN[ord(c)])
 
 
 @functools.cache
 def _unassigned() -> tuple[str, ...]:
     """The unassigned characters, less those that Google's list of ideographs includes."""
-    return tuple(c for c in CHARACTERS if unicodedata.category(c) == "Cn" and not is_chinese(c))
+    every = map(chr, range(sys.maxunicode + 1))
+    return tuple(c for c in every if unicodedata.category(c) == "Cn" and ord(c) not in _CHINESE)
 
 
 @functools.cache
@@ -180,7 +186,7 @@ def _final_sigma() -> str:
     It follows a letter that has case and no such letter follows it, whatever characters without
     one are between. \K leaves what is before it out of the match.
     """
-    cased = _class_of(c for c in CHARACTERS if f"1{c}\u03a3".lower()[-1] == FINAL_SIGMA)
-    either = (c for c in CHARACTERS if f"A{c}\u03a3".lower()[-1] == FINAL_SIGMA)
+    cased = _class_of(c for c in _assigned() if f"1{c}\u03a3".lower()[-1] == FINAL_SIGMA)
+    either = (c for c in _assigned() if f"A{c}\u03a3".lower()[-1] == FINAL_SIGMA)
     ignored = _class_of(c for c in either if f"1{c}\u03a3".lower()[-1] != FINAL_SIGMA)
     return rf"{cased}{ignored}*\K\x{{3A3}}(?!{ignored}*{cased})"

@@ -79,7 +79,7 @@ def test_graph_gives_the_same_ids(tmp_path):
 
     path = write_vocabulary(tmp_path / "vocab.txt", "")
     texts = [*TEXTS, *(text for text, _ in EXPECTED["version_4_both"]["ids"]), "\U00010d50 Ɤ\ua7cb"]
-    for lower, strip, chinese in ((True, True, True), (True, False, False), (False, True, True)):
+    for lower, strip, chinese in ((True, True, True), (True, False, False)):
         options = {"do_lower_case": lower, "strip_accents": strip}
         tokenizer = HuggingFaceTokenizer(path, tokenize_chinese_chars=chinese, **options)
         check_graph(tokenizer, texts)

@@ -98,6 +98,9 @@ _LATER_SMALL = {
     for code in range(first, last + 1)
 }
 
+# Code points that these functions change although `unicodedata` may know nothing of them.
+FURTHER = tuple(ord(character) for character in (*sorted(_DROPPED), *_LATER_SMALL))
+
 
 def is_punctuation(character: str) -> bool:
     """True for a character that BertPreTokenizer makes a separate word."""

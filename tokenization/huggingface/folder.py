@@ -54,7 +54,8 @@ def exported_vocabulary(directory: Path, name: str) -> Iterator[Path]:
     Raises:
         InputError: tokenizer.json has no token for some ids.
     """
-    if (directory / name).exists() or not (directory / TOKENIZER_FILE).exists():
+    saved = name == VOCABULARY_FILE and (directory / TOKENIZER_FILE).exists()
+    if (directory / name).exists() or not saved:
         yield directory / name
         return
     model = _read_object(directory / TOKENIZER_FILE).get("model")

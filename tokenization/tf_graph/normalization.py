@@ -39,10 +39,10 @@ class GraphNormalizer(tf.Module):
         super().__init__(name="normalizer")
         self._form, self._lower, self._strip = form, options.do_lower_case, form == "NFD"
         self._rules = rules
-        clean = tables.replacements(rules.clean, rules.all_code_points)
+        clean = tables.replacements(rules.clean, rules.further)
         self._cleaned = Replacements(clean)
         if self._lower:
-            self._lowered = Replacements(tables.replacements(rules.lower, rules.all_code_points))
+            self._lowered = Replacements(tables.replacements(rules.lower, rules.further))
         if self._lower and rules.final_sigmas:
             self._cased, self._ignored = map(Table, tables.casing())
         if self._strip:
@@ -101,7 +101,7 @@ class GraphNormalizer(tf.Module):
         rules = self._rules
         steps = [clean]
         if self._lower:
-            steps.append(tables.replacements(rules.lower, rules.all_code_points))
+            steps.append(tables.replacements(rules.lower, rules.further))
         if self._form == "NFD":
             steps.append(tables.replacements(tables.decomposing(rules.strip_accent)))
         character = np.arange(tables.CODE_POINTS, dtype=np.int32)

@@ -17,9 +17,7 @@ class CharacterRules(NamedTuple):
     is_punctuation: Callable[[str], bool]
     is_chinese: Callable[[str], bool]
     final_sigmas: bool  # whether a capital sigma at a word's end becomes the final form
-    all_code_points: (
-        bool  # whether cleaning changes private characters, lower-casing unassigned ones
-    )
+    further: tuple[int, ...]  # unassigned or private code points that cleaning or casing changes
 
 
 def google_rules(options) -> CharacterRules:
@@ -31,7 +29,7 @@ def google_rules(options) -> CharacterRules:
         is_punctuation=characters.is_punctuation,
         is_chinese=characters.is_chinese,
         final_sigmas=True,
-        all_code_points=False,
+        further=(),
     )
 
 
@@ -42,5 +40,5 @@ HUGGING_FACE_RULES = CharacterRules(
     is_punctuation=huggingface_characters.is_punctuation,
     is_chinese=huggingface_characters.is_chinese,
     final_sigmas=False,
-    all_code_points=True,
+    further=huggingface_characters.FURTHER,
 )

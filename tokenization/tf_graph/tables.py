@@ -100,13 +100,13 @@ def having(test) -> np.ndarray:
 
 @functools.cache
 def replacements(
-    replace, all_code_points: bool = False
+    replace, further: tuple[int, ...] = ()
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Tabulates a function from a character to a string.
 
     Args:
         replace: the function, which does not change unassigned and private characters.
-        all_code_points: whether it may change those too; surrogates are left out.
+        further: code points of such characters that it changes nevertheless.
 
     Returns:
         int32 `values`, the code points of all replacements, one after another; int32 [CODE_POINTS]
@@ -116,8 +116,7 @@ def replacements(
     values = []
     starts = np.full(CODE_POINTS, -1, np.int32)
     lengths = np.ones(CODE_POINTS, np.int32)
-    every = (*range(0xD800), *range(0xE000, CODE_POINTS)) if all_code_points else assigned()
-    for code in every:
+    for code in sorted({*assigned(), *further}):
         string = replace(chr(code))
         if string != chr(code):
             starts[code], lengths[code] = len(values), len(string)
