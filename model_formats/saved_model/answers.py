@@ -102,10 +102,11 @@ def best_answers(contexts, windows, candidates, nulls, options):
     """
     most, threshold, has_beams = options
     spans = tf.concat([windows.spans, [[0, 0]]], axis=0)  # without any piece there is no span
-    begins = tf.cast(tf.gather(spans[:, 0], candidates.first), tf.int64)  # [B, K]
-    ends = tf.cast(tf.gather(spans[:, 1], candidates.last), tf.int64)
-    characters = Characters(contexts)
     valid = candidates.score > NEVER
+    first, last = (tf.where(valid, p, 0) for p in (candidates.first, candidates.last))
+    begins = tf.cast(tf.gather(spans[:, 0], first), tf.int64)  # [B, K]
+    ends = tf.cast(tf.gather(spans[:, 1], last), tf.int64)
+    characters = Characters(contexts)
     begins, ends, visible = characters.strip(tf.where(valid, begins, 0), tf.where(valid, ends, 0))
     valid &= visible
     begins, ends = tf.where(valid, begins, 0), tf.where(valid, ends, 0)

@@ -1,5 +1,7 @@
 """Entities of the graph against those that run_ner writes."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from served_models import call_signature, loaded_model, quietly, strong_head
@@ -74,7 +76,7 @@ def test_entities_of_run_ner(tokenizers, name, task, tmp_path):
     batch = examples.make_batch(np.arange(len(examples.lengths)), LENGTH)
     logits = loaded.model(tensors({n: batch[n] for n in ROW_INPUTS}))["logits"].numpy()
     paths = recognition.write_predictions(tmp_path, "test", examples, {"logits": list(logits)})
-    _, *expected = read_table(paths[0])
+    _, *expected = read_table(Path(paths[0]))
     assert len(expected) > 50 and {row[3] for row in expected} == {"PS", "LC"}
 
     found = call_signature(ner.signatures(loaded), text=texts())

@@ -53,7 +53,7 @@ def test_classes(tokenizer, kind, monkeypatch):
         of_texts = call_signature(made, text=texts(count))
         rows = encode_pairs(tokenizer, [(text, None) for text in texts(count)], LENGTH)
         expected = softmax(row_outputs(loaded, rows)["logits"])
-        assert np.ptp(expected[:, 0]) > 0.1 or count == 1
+        assert np.ptp(expected[:, 0]) > 0.05 or count == 1
         np.testing.assert_allclose(of_texts["probabilities"], expected, atol=1e-5)
         of_ids = call_signature(made, "ids", **tensors(pad_rows(rows, LENGTH, tokenizer.pad_id)))
         np.testing.assert_allclose(of_texts["probabilities"], of_ids["probabilities"], atol=1e-5)
@@ -70,7 +70,7 @@ def test_pairs(tokenizer):
     second[5] = ""
     found = call_signature(made, "pairs", text=first, second=second)
     rows = [encode_pair(tokenizer, *pair, LENGTH) for pair in zip(first, second, strict=True)]
-    assert {len(row.ids) for row in rows} > {LENGTH, LENGTH - 1}
+    assert {len(row.ids) for row in rows} == {6, LENGTH}
     expected = softmax(row_outputs(loaded, rows)["logits"])
     np.testing.assert_allclose(found["probabilities"], expected, atol=1e-5)
 
