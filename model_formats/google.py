@@ -48,8 +48,7 @@ def check(loaded):
     if tokenizer is not None and tokenizer.kind not in TOKENIZER_KINDS[loaded.model_type]:
         warnings.warn(
             f"google-research/{loaded.model_type} has no tokenizer of the kind {tokenizer.kind}: "
-            "its programs would cut text into other pieces, so give them ids that this project "
-            "has made",
+            "its programs may cut text into other pieces; give them ids that this project has made",
             stacklevel=2,
         )
 

@@ -141,8 +141,9 @@ class SentencePieceTokenizerOptions:
 
     # Lower-case during preprocessing; None skips preprocessing altogether.
     do_lower_case: Literal[True, False, None] = True
-    # Write `` and '' as ", as `transformers` does for ALBERT and Google does not.
-    straight_quotes: bool = False
+    # "huggingface" begins with what AlbertTokenizer of `transformers` 4 does beside Google's steps:
+    # `` and '' become ", and each character is lower-cased by itself, sigmas included.
+    variant: Literal["google", "huggingface"] = "google"
 
     def __post_init__(self):
         check_options(type(self), vars(self), "SentencePieceTokenizer")

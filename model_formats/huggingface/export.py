@@ -25,15 +25,6 @@ NAMES = {"bert": BERT_NAMES, "albert": ALBERT_NAMES}
 PROJECTION = "bert/encoder/embedding_hidden_mapping_in"
 
 
-def check(loaded):
-    """Refuses a model that transformers has no class for.
-
-    Raises:
-        InputError: as `choose_architecture`.
-    """
-    choose_architecture(loaded)
-
-
 def export(loaded, directory, max_shard_size=None):
     """Writes weights, configuration, tokenizer and model card.
 

@@ -22,7 +22,7 @@ from create_pretraining_data.records.shard_names import expand_output_file
 from model_formats.model_folder import find_checkpoint
 from run_scripts.build_vocab import BuildVocabFlags
 from run_scripts.classifier import ClassifierFlags
-from run_scripts.export_model import ExportFlags
+from run_scripts.conversion.export_model import ExportFlags
 from run_scripts.extract_features import ExtractFeaturesFlags
 from run_scripts.flags.create_data import CreateDataFlags
 from run_scripts.flags.flag_files import SHIPPED

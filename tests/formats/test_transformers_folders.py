@@ -8,7 +8,7 @@ import sys
 
 import numpy as np
 import pytest
-from paths import PYTHONPATH, ROOT, TESTS
+from paths import PYTHONPATH, ROOT
 from safetensors.numpy import load_file, save_file
 from transformers_models import FOLDERS, compare, load_model, new_encoder
 
@@ -60,7 +60,7 @@ def test_the_two_forms_of_gelu_are_told_apart():
 
 def write_fresh(folder, *names):
     """Lets transformers write models into a folder."""
-    script = TESTS / "support" / "write_transformers_folders.py"
+    script = FOLDERS / "write_folders.py"
     run = subprocess.run(
         [sys.executable, str(script), str(folder), *names],
         env={"PYTHONPATH": PYTHONPATH, "PATH": "/usr/bin:/bin"},

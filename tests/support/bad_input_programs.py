@@ -6,7 +6,6 @@ from run_scripts import (
     build_vocab,
     classifier,
     create_data,
-    export_model,
     extract_features,
     ner,
     plan,
@@ -14,6 +13,7 @@ from run_scripts import (
     race,
     squad,
 )
+from run_scripts.conversion import export_model
 from run_scripts.flags.create_data import CreateDataFlags
 from run_scripts.flags.pretrain import PretrainFlags
 from run_scripts.tools import fill_masks, glue_plan

@@ -13,7 +13,7 @@ from bert_common.errors import InputError
 from bert_common.folders import read_bytes
 from bert_common.json_text import read_json
 from tokenization.huggingface.tokenizer import HuggingFaceTokenizer
-from tokenization.options import HuggingFaceTokenizerOptions
+from tokenization.options import HuggingFaceTokenizerOptions, check_options
 from tokenization.sentencepiece import SentencePieceTokenizer
 from tokenization.vocabulary import SPECIAL_TOKENS
 
@@ -124,16 +124,19 @@ def _load_albert(directory, config):
             f"an ALBERT tokenizer must be {SENTENCEPIECE_FILE}: what {TOKENIZER_FILE} makes of it "
             f"cannot be read exactly. Received: {directory} without it"
         )
-    # What preprocessing does beside lower-casing; this project has no other.
-    for name, only in {"keep_accents": False, "remove_space": True}.items():
-        if config.get(name, only) is not only:
+    # The first two: what preprocessing does beside lower-casing; this project has no other.
+    choices = {"keep_accents": (False,), "remove_space": (True,), "do_lower_case": (True, False)}
+    for name, values in choices.items():
+        value = config.get(name, values[0])
+        if not any(value is choice for choice in values):
             raise InputError(
-                f"{directory / CONFIG_FILE}: {name} must be {str(only).lower()} for an ALBERT "
-                f"tokenizer. Received: {config[name]!r}"
+                f"{directory / CONFIG_FILE}: {name} must be "
+                f"{' or '.join(str(choice).lower() for choice in values)} for an ALBERT "
+                f"tokenizer. Received: {value!r}"
             )
     lower = config.get("do_lower_case", True)
     return SentencePieceTokenizer(
-        directory / SENTENCEPIECE_FILE, do_lower_case=lower, straight_quotes=True
+        directory / SENTENCEPIECE_FILE, do_lower_case=lower, variant="huggingface"
     )
 
 
@@ -152,7 +155,7 @@ def _load_wordpiece(directory, config, class_name):
     if described is None or (
         class_name not in GENERIC_CLASSES and (directory / CONFIG_FILE).exists()
     ):
-        from_config = _read_options(config)
+        from_config = _read_options(config, directory / CONFIG_FILE)
         _check_agreement(options, from_config, directory)
         options = from_config
     if (directory / VOCABULARY_FILE).exists():
@@ -177,11 +180,12 @@ def _load_wordpiece(directory, config, class_name):
         return HuggingFaceTokenizer(path, **options)
 
 
-def _read_options(config) -> dict:
+def _read_options(config, path) -> dict:
     """The options that tokenizer_config.json gives BertTokenizer."""
     options = {name: config.get(name, default) for name, default in DEFAULTS.items()}
     if options["strip_accents"] is None:
         options["strip_accents"] = options["do_lower_case"]
+    check_options(HuggingFaceTokenizerOptions, options, str(path))
     return options
 
 
@@ -224,7 +228,7 @@ def _read_tokenizer_json(content, path) -> tuple[dict, list[str]]:
         options["strip_accents"] = options["do_lower_case"]
     for name in ("continuing_subword_prefix", "max_input_chars_per_word"):
         options[name] = model.get(name)
-    HuggingFaceTokenizerOptions(**options)
+    check_options(HuggingFaceTokenizerOptions, options, str(path))
     return options, _tokens(model, path)
 
 

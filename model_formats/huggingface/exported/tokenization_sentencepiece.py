@@ -64,8 +64,9 @@ class SentencePieceTokenizer(PreTrainedTokenizer):
     def _preprocess(self, text):
         """Decomposes a text (NFKD), drops combining marks and lower-cases, as ALBERT does."""
         text, lower = re.sub("[\ud800-\udfff]", "\ufffd", text), self._options["do_lower_case"]
-        if self._options.get("straight_quotes"):
+        if self._options.get("variant") == "huggingface":
             text = text.replace("``", '"').replace("''", '"')
+            text = "".join(character.lower() for character in text) if lower else text
         if lower is None:
             return text
         text = unicodedata.normalize("NFKD", " ".join(text.split()))

@@ -37,6 +37,14 @@ FORMATS = {
     "saved_model": Format(
         "model_formats.saved_model.export", libraries={"tensorflow_text": "tensorflow-text"}
     ),
+    "onnx": Format(
+        "model_formats.runtimes.onnx_model",
+        ("precision",),
+        dict.fromkeys(("onnx", "tf2onnx", "onnxruntime"), "-e '.[onnx]'"),
+    ),
+    "litert": Format(
+        "model_formats.runtimes.litert_model", ("precision",), {"ai_edge_litert": "-e '.[litert]'"}
+    ),
 }
 
 
@@ -52,7 +60,8 @@ class ExportFlags(TokenizerFlags, DeviceFlags):
 
     google: the checkpoint, configuration and vocabulary that google-research's programs read.
     huggingface: a folder for transformers. keras: a .keras file. saved_model: a SavedModel for
-    TensorFlow Serving, with the tokenizer inside."""
+    TensorFlow Serving, with the tokenizer inside. onnx, litert: the graph from ids to outputs, for
+    ONNX Runtime and LiteRT."""
 
     model_dir: str = flag(
         None,
@@ -69,6 +78,12 @@ class ExportFlags(TokenizerFlags, DeviceFlags):
     format: str = flag(None, "What to write.", required=True, choices=tuple(FORMATS))
     init_checkpoint: str = flag(
         None, "A checkpoint of the folder, where it is not the best or newest one.", is_input=True
+    )
+    precision: str = flag(
+        None,
+        "For onnx and litert: the type of the matrices. float16 halves the file; int8 quantizes "
+        "them and computes in integers. Without it: float32.",
+        choices=("float32", "float16", "int8"),
     )
     max_shard_size: str = flag(
         None,
@@ -121,6 +136,8 @@ def read_options(values, form):
     options = {name: getattr(values, name) for name in form.options}
     if options.get("max_shard_size"):
         options["max_shard_size"] = parse_size(options["max_shard_size"])
+    if "precision" in options:
+        options["precision"] = options["precision"] or "float32"
     return options
 
 

@@ -1,6 +1,6 @@
 """Writes small models of transformers beside what they compute, in an environment with torch.
 
-    python tests/support/write_transformers_folders.py OUTPUT_DIR [CASE ...]
+    python tests/data/transformers/write_folders.py OUTPUT_DIR [CASE ...]
 
 It runs in a process of its own: torch and TensorFlow do not go together in one.
 """

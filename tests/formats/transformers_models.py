@@ -20,7 +20,7 @@ from model_formats.weights import open_weights
 FOLDERS = TEST_DATA / "transformers"
 TOLERANCE = 1e-5  # absolute, of numbers below about 3
 
-LABELS = 3  # of the heads, in write_transformers_folders.py
+LABELS = 3  # of the heads, in write_folders.py
 
 # The end of the name of transformers' class -> the function of an encoder that makes our model.
 HEADS = {
