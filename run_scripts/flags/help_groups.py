@@ -70,8 +70,7 @@ EXAMPLES = {
     "FillMasksFlags": "--model_dir=output/model --text='나는 학교[MASK] 갔다.'",
     "ExtractFeaturesFlags": "--model_dir=output/model --input_file=sentences.txt "
     "--output_file=features.npz --layers=-1,-2 --pooling=mean",
-    "ExportFlags": "--model_dir=output/model --output_dir=output/transformers "
-    "--format=huggingface",
+    "ExportFlags": "--model_dir=output/model --output_dir=output/transformers --format=huggingface",
     "ClassifierFlags": "--task_name=nsmc --data_dir=data/nsmc --output_dir=output/nsmc "
     "--albert_config_file=output/model/albert_config.json --tokenizer_dir=data/vocab "
     "--init_checkpoint=output/model/model.ckpt-20000 --do_train --do_eval",

@@ -10,9 +10,16 @@ hypothesis = pytest.importorskip("hypothesis", reason="hypothesis is not install
 
 from hypothesis import given, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
-from tokenizer_cases import ANY_TEXT, TEXTS, full_tokenizers, korean_tokenizers  # noqa: E402
+from tokenizer_cases import (  # noqa: E402
+    ANY_TEXT,
+    TEXTS,
+    full_tokenizers,
+    korean_tokenizers,
+    write_vocabulary,
+)
 
 from tokenization import InputError, SentencePieceTokenizer  # noqa: E402
+from tokenization.huggingface.tokenizer import HuggingFaceTokenizer  # noqa: E402
 from tokenization.tf_graph.graph import GraphTokenizer  # noqa: E402
 from tokenization.tf_graph.sentencepiece import GraphSentencePiece  # noqa: E402
 
@@ -22,7 +29,7 @@ pytestmark = [
 ]
 
 # Markers at eojeols with jamo; markers at words; words that are limited, decomposed.
-QUICK = ("character-##-\u2581-eojeol-True", "word--_-word-True", "full-True")
+QUICK = ("character-##-\u2581-eojeol-True", "word--_-word-True", "full-True", "huggingface-True")
 NUMBERS = ["in 1999, 2,000 and 30, 199, 9,", "Σ", "abΣ", "Σa", "\u00a8 a\u00a8", "3, 12, x 7,"]
 
 
@@ -54,7 +61,14 @@ def check_any(tokenizer, graph, examples):
 @pytest.fixture(scope="module")
 def tokenizers(tmp_path_factory):
     folder = tmp_path_factory.mktemp("vocabularies")
-    return dict([*korean_tokenizers(folder), *full_tokenizers(folder)])
+    path = write_vocabulary(folder / "huggingface.txt", "")
+    lower = {"do_lower_case": True, "strip_accents": True}
+    cased = {"do_lower_case": False, "strip_accents": False, "tokenize_chinese_chars": False}
+    return {
+        **dict([*korean_tokenizers(folder), *full_tokenizers(folder)]),
+        "huggingface-True": HuggingFaceTokenizer(path, **lower),
+        "huggingface-False": HuggingFaceTokenizer(path, **cased),
+    }
 
 
 @pytest.mark.parametrize("name", QUICK)
