@@ -12,6 +12,7 @@ from tokenization.tf_graph import tables
 from tokenization.tf_graph.tables import Table
 
 NEVER = -float("inf")  # the score of what is no answer
+NOTHING_FOUND = 2 * NO_ANSWER_SCORE  # that of the best answer where there is none: start and end
 
 
 class Candidates(NamedTuple):
@@ -102,10 +103,11 @@ def best_answers(contexts, windows, candidates, nulls, options):
     """
     most, threshold, has_beams = options
     spans = tf.concat([windows.spans, [[0, 0]]], axis=0)  # without any piece there is no span
-    begins = tf.cast(tf.gather(spans[:, 0], candidates.first), tf.int64)  # [B, K]
-    ends = tf.cast(tf.gather(spans[:, 1], candidates.last), tf.int64)
-    characters = Characters(contexts)
     valid = candidates.score > NEVER
+    first, last = (tf.where(valid, p, 0) for p in (candidates.first, candidates.last))
+    begins = tf.cast(tf.gather(spans[:, 0], first), tf.int64)  # [B, K]
+    ends = tf.cast(tf.gather(spans[:, 1], last), tf.int64)
+    characters = Characters(contexts)
     begins, ends, visible = characters.strip(tf.where(valid, begins, 0), tf.where(valid, ends, 0))
     valid &= visible
     begins, ends = tf.where(valid, begins, 0), tf.where(valid, ends, 0)
@@ -136,7 +138,7 @@ def _with_nothing(answers, nulls, splits, threshold, has_beams):
         threshold, has_beams: see `best_answers`.
     """
     texts, begins, ends, score = answers
-    best = tf.maximum(score[:, 0], NO_ANSWER_SCORE)  # [B]
+    best = tf.maximum(score[:, 0], NOTHING_FOUND)  # [B]
     outputs, shares, given = {}, tf.where(score > NEVER, score, NEVER), score[:, 0] > NEVER
     if nulls is not None:
         rows = tf.RaggedTensor.from_row_splits(nulls, splits, validate=False)
@@ -147,7 +149,7 @@ def _with_nothing(answers, nulls, splits, threshold, has_beams):
             given &= difference <= threshold
         if not has_beams:
             shares = tf.concat([shares, null[:, tf.newaxis]], axis=1)  # [B, N + 1]
-    highest = tf.maximum(tf.reduce_max(shares, axis=1, keepdims=True), NO_ANSWER_SCORE)
+    highest = tf.maximum(tf.reduce_max(shares, axis=1, keepdims=True), NOTHING_FOUND)
     weights = tf.exp(shares - highest)
     weights = tf.math.divide_no_nan(weights, tf.reduce_sum(weights, axis=1, keepdims=True))
     probabilities = weights[:, : tf.shape(texts)[1]]

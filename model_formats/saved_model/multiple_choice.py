@@ -72,13 +72,13 @@ def fill_in(question, options):
     As `finetuning.multiple_choice.data.fill_in`.
     """
     blanks = tf.strings.split(question, "_")  # [B, (parts)]
-    between = tf.repeat(tf.expand_dims(blanks, 1), tf.shape(options)[1], axis=1)  # [B, C, (parts)]
-    rows = between.merge_dims(0, 1)  # [B * C, (parts)]
+    owners = tf.repeat(tf.range(tf.size(question)), tf.shape(options)[1])  # [B * C]
+    rows = tf.gather(blanks, owners)  # [B * C, (parts)]
     flat = tf.reshape(options, [-1])  # [B * C]
     last = tf.gather(rows.row_limits() - 1, rows.value_rowids())  # [parts]
     is_last = tf.range(tf.size(rows.values, tf.int64)) == last
     following = tf.where(is_last, "", tf.gather(flat, rows.value_rowids()))
     joined = tf.strings.reduce_join(rows.with_values(rows.values + following), axis=1)  # [B * C]
-    after = tf.repeat(question, tf.shape(options)[1]) + " " + flat
+    after = tf.gather(question, owners) + " " + flat
     chosen = tf.where(rows.row_lengths() > 1, joined, after)
     return tf.reshape(chosen, tf.shape(options))

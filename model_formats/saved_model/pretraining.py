@@ -22,7 +22,9 @@ def signatures(loaded):
 
     pad_id = 0 if loaded.tokenizer is None else loaded.tokenizer.pad_id or 0
     served = ServedModel(model, compute, pad_id, token_outputs=("tokens",))
-    functions = {"ids": ids_signature(served), "masked_words": _masked_words(model, served)}
+    functions = {"ids": ids_signature(served)}
+    if not loaded.lacks("cls/predictions/"):  # otherwise the head's weights are random
+        functions["masked_words"] = _masked_words(model, served)
     if loaded.tokenizer is None:
         return Signatures(functions, served, None)
     texts = TextRows(loaded.tokenizer)

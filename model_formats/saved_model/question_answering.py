@@ -100,9 +100,9 @@ def _span_candidates(windows, outputs, longest):
     first = windows.firsts[:, tf.newaxis, tf.newaxis]  # [W, 1, 1]
     start, end = outputs["start_logits"], outputs["end_logits"]  # [W, T]
     last_place = tf.cast(tf.shape(start)[1], tf.int64) - 1
-    score = tf.gather(start, (begins + first)[:, :, 0], batch_dims=1)[:, :, tf.newaxis] + tf.gather(
-        end, tf.minimum(ends + first, last_place), batch_dims=1
-    )  # [W, pieces, L]
+    starts, ends_at = (tf.minimum(places + first, last_place) for places in (begins, ends))
+    of_start = tf.gather(start, starts[:, :, 0], batch_dims=1)[:, :, tf.newaxis]  # [W, pieces, 1]
+    score = of_start + tf.gather(end, ends_at, batch_dims=1)  # [W, pieces, L]
     flat = [shape[0], -1]
     candidates = Candidates(
         tf.reshape(tf.broadcast_to(begins, shape), flat),

@@ -95,6 +95,7 @@ def test_documented_listing(exported):
         assert f"```text\n{listed}\n```" in (ROOT / path).read_text(encoding="utf-8"), path
 
 
+@pytest.mark.slow
 def test_documented_tables(tokenizer):
     """Every input and output of the signatures that take text."""
     qa = {

@@ -79,12 +79,24 @@ def run_squads_answers(loaded, asked, folder):
     return [json.loads(open(path, encoding="utf-8").read()) for path in paths]
 
 
-@pytest.mark.parametrize("marked", [False, True], ids=["plain", "marked"])
-@pytest.mark.parametrize("negative", [False, True], ids=["always", "or none"])
-@pytest.mark.parametrize("head", [SpanModel, BeamSpanModel])
-def test_answers_of_run_squad(tokenizers, head, negative, marked, tmp_path):
-    if marked and negative:
-        pytest.skip("each alone is enough")
+def case(head, marked, negative, slow=True):
+    """Every case is traced anew, which takes seconds."""
+    name = f"{head.__name__}{', marked' * marked}{', or none' * negative}"
+    marks = [pytest.mark.slow] * slow
+    return pytest.param(head, marked, negative, id=name, marks=marks)
+
+
+@pytest.mark.parametrize(
+    "head, marked, negative",
+    [
+        case(SpanModel, marked=True, negative=True, slow=False),
+        case(BeamSpanModel, marked=False, negative=True, slow=False),
+        case(SpanModel, marked=False, negative=False),
+        case(SpanModel, marked=True, negative=False),
+        case(BeamSpanModel, marked=True, negative=False),
+    ],
+)
+def test_answers_of_run_squad(tokenizers, head, marked, negative, tmp_path):
     settings = {**SETTINGS, "version_2_with_negative": negative, "null_score_diff_threshold": 0.1}
     loaded = loaded_model(
         lambda encoder: strong_head(head(encoder)),

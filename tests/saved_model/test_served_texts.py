@@ -15,6 +15,7 @@ from finetuning.prediction import softmax
 from model_formats.saved_model import classification, multiple_choice, pretraining, served_model
 
 LENGTH = 24
+KINDS = ["bert", pytest.param("albert", marks=pytest.mark.slow)]
 WORDS = (CONTEXTS[0] + CONTEXTS[1]).split()
 
 
@@ -44,7 +45,7 @@ def classifier(tokenizer, labels="good,bad,odd", classes=3, kind="bert", **optio
     )
 
 
-@pytest.mark.parametrize("kind", ["bert", "albert"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_classes(tokenizer, kind, monkeypatch):
     monkeypatch.setattr(served_model, "CHUNK_PIECES", 100)  # several chunks
     loaded = classifier(tokenizer, kind=kind)
@@ -53,7 +54,7 @@ def test_classes(tokenizer, kind, monkeypatch):
         of_texts = call_signature(made, text=texts(count))
         rows = encode_pairs(tokenizer, [(text, None) for text in texts(count)], LENGTH)
         expected = softmax(row_outputs(loaded, rows)["logits"])
-        assert np.ptp(expected[:, 0]) > 0.1 or count == 1
+        assert np.ptp(expected[:, 0]) > 0.05 or count == 1
         np.testing.assert_allclose(of_texts["probabilities"], expected, atol=1e-5)
         of_ids = call_signature(made, "ids", **tensors(pad_rows(rows, LENGTH, tokenizer.pad_id)))
         np.testing.assert_allclose(of_texts["probabilities"], of_ids["probabilities"], atol=1e-5)
@@ -70,11 +71,12 @@ def test_pairs(tokenizer):
     second[5] = ""
     found = call_signature(made, "pairs", text=first, second=second)
     rows = [encode_pair(tokenizer, *pair, LENGTH) for pair in zip(first, second, strict=True)]
-    assert {len(row.ids) for row in rows} > {LENGTH, LENGTH - 1}
+    assert {len(row.ids) for row in rows} == {6, LENGTH}
     expected = softmax(row_outputs(loaded, rows)["logits"])
     np.testing.assert_allclose(found["probabilities"], expected, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_scores_and_independent_labels(tokenizer):
     rows = encode_pairs(tokenizer, [(text, None) for text in texts(7)], LENGTH)
     score = classifier(tokenizer, None, 1)
@@ -87,6 +89,7 @@ def test_scores_and_independent_labels(tokenizer):
     assert (found["predicted"] == (logits > 0)).all() and 0 < found["predicted"].sum() < 21
 
 
+@pytest.mark.slow
 def test_large_weights_are_variables(tokenizer, monkeypatch):
     loaded = classifier(tokenizer)
     expected = call_signature(classification.signatures(loaded), text=texts(7))
@@ -100,7 +103,7 @@ def test_large_weights_are_variables(tokenizer, monkeypatch):
     assert (changed[:, 0] > 0.99).all() and not (found["probabilities"][:, 0] > 0.99).all()
 
 
-@pytest.mark.parametrize("kind", ["bert", "albert"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_vectors_and_masked_words(tokenizer, kind):
     loaded = loaded_model(PretrainingModel, "pretraining", tokenizer, {}, kind, positions=20)
     made = pretraining.signatures(loaded)

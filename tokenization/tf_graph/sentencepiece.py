@@ -18,6 +18,9 @@ SPACE = ord(" ")
 class GraphSentencePiece(tf.Module):
     """A SentencePieceTokenizer as a TensorFlow graph.
 
+    Where two segmentations have the same score, the release of SentencePiece in tensorflow-text may
+    take another one than the Python library, as in a run of one symbol.
+
     Args:
         tokenizer: the tokenizer to reproduce, with its option and its model.
 
