@@ -17,6 +17,8 @@ DEPENDENCIES = [
     "tensorflow-text>=2.21,<2.22; sys_platform != 'win32'",
     "keras>=3.15,<3.16",
     "sentencepiece>=0.2",
+    # The weights of Hugging Face's models.
+    "safetensors>=0.4.3",
     "absl-py>=2.1",
     "numpy>=2.0",
     "tensorboard>=2.19",
@@ -55,6 +57,7 @@ COMMANDS = [
     "run-pretraining = run_scripts.programs:run_pretraining",
     "fill-masks = run_scripts.programs:fill_masks",
     "extract-features = run_scripts.programs:extract_features",
+    "export-model = run_scripts.programs:export_model",
     "run-classifier = run_scripts.programs:run_classifier",
     "run-ner = run_scripts.programs:run_ner",
     "run-squad = run_scripts.programs:run_squad",

@@ -42,8 +42,8 @@ def encoder_inputs(inputs, config):
         raise ValueError(
             f"Packed rows must have {', '.join(PACKED_INPUTS)}. Received: {', '.join(packed)}"
         )
-    # A packed row may be longer: its positions start anew in every sequence. The length is unknown
-    # in a graph that is made for sequences of any length; longer ones fail when it runs.
+    # A packed row may be longer: its positions start anew in every sequence. A graph that is served
+    # has no length yet (None); its caller cuts the sequences.
     if length is not None and length > config.max_position_embeddings and not packed:
         raise ValueError(
             "Sequences must have a length of at most max_position_embeddings. Received: "

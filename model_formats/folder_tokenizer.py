@@ -6,7 +6,12 @@ import re
 
 from bert_common.errors import InputError
 from bert_common.folders import read_bytes
-from model_formats.model_folder import POSITIONS_FILE, SETTINGS_FILE, find_folder
+from model_formats.model_folder import (
+    POSITIONS_FILE,
+    SETTINGS_FILE,
+    find_folder,
+    huggingface_config,
+)
 from tokenization import FullTokenizer, SentencePieceTokenizer, load_tokenizer
 from tokenization.loading import CONFIG_FILE
 
@@ -42,7 +47,7 @@ def find_tokenizer(model_dir, do_lower_case=None):
             or the folder is one of this project's whose description of the tokenizer is gone.
     """
     folder = find_folder(model_dir)
-    if os.path.exists(os.path.join(folder, CONFIG_FILE)):
+    if os.path.exists(os.path.join(folder, CONFIG_FILE)) or huggingface_config(folder):
         return {"tokenizer_dir": folder, "do_lower_case": do_lower_case}
     patterns = {"spm_model_file": ("*.model",), "vocab_file": ("vocab.txt", "vocab*.txt")}
     for flag, names in patterns.items():

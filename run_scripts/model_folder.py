@@ -1,14 +1,18 @@
 """Fills in the flags of a model from what its folder holds."""
 
 import dataclasses
+import os
 
 from model_formats.folder_tokenizer import find_tokenizer
 from model_formats.model_folder import CONFIG_NAMES, find_checkpoint, find_config, find_folder
+from model_formats.weights import find_weights
 from run_scripts.flags.tokenizer import TokenizerFlags, source_of
 
 
 def fill_in_model(values):
     """Fills in what --model_dir holds where no other flag names it.
+
+    An --init_checkpoint that is a folder becomes the checkpoint that stands for it.
 
     Args:
         values: a program's flags, with those of `ModelFlags` and perhaps of `TokenizerFlags`.
@@ -16,6 +20,8 @@ def fill_in_model(values):
     Raises:
         InputError: the folder holds no model, or several.
     """
+    if values.init_checkpoint and os.path.isdir(values.init_checkpoint):
+        values = dataclasses.replace(values, init_checkpoint=find_weights(values.init_checkpoint))
     if not values.model_dir:
         return values
     folder = find_folder(values.model_dir)

@@ -41,7 +41,10 @@ class PretrainFlags(TrainingFlags):
         None, "TFRecord files: paths or globs, separated by commas.", required=True, is_input=True
     )
     init_checkpoint: str = flag(
-        None, "Weights to start from: a checkpoint of Google's or of this program.", is_input=True
+        None,
+        "Weights to start from: a checkpoint of Google's or of this program, a safetensors file "
+        "of transformers, or a folder with one of them.",
+        is_input=True,
     )
     allow_missing: str = flag(
         "",
