@@ -66,7 +66,7 @@ def sample_inputs(loaded, batch, length, dtype, seed):
 def largest_differences(found, wanted):
     """Name of each output -> its largest difference, as a share of its largest value or of 1.
 
-    Where a search orders its results, by the index of a piece, two orders may be right.
+    Indices, which a search returns, are not compared: of two equal values either may come first.
     """
     differences = {}
     for name, value in wanted.items():
@@ -75,5 +75,6 @@ def largest_differences(found, wanted):
             differences[name] = np.inf
         elif value.dtype.kind == "f":
             scale = max(1.0, np.abs(value).max())
-            differences[name] = float(np.abs(found[name] - value).max() / scale)
+            difference = np.abs(found[name] - value).max() / scale
+            differences[name] = float(np.nan_to_num(difference, nan=np.inf))
     return differences

@@ -142,3 +142,5 @@ def test_a_graph_of_unknown_length(golden):
         ids = np.arange(3 * length, dtype=np.int32).reshape(3, length) % 9
         for name, expected in model.encoder({"input_ids": ids}).items():
             np.testing.assert_allclose(run(ids)[name], expected, atol=1e-5, rtol=0)
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        run(np.zeros((1, model.config.max_position_embeddings + 1), np.int32))
