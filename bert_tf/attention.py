@@ -61,7 +61,7 @@ def attention_bias(input_mask, segment_index=None):
         [B, 1, 1, T] float32, or [B, 1, T, T] for packed rows: 0 where a query may attend to a
         key, `MASKED_SCORE` elsewhere.
     """
-    allowed = input_mask[:, None, None, :]  # [B, 1, 1, T]
+    allowed = ops.expand_dims(input_mask, (1, 2))  # [B, 1, 1, T]
     if segment_index is not None:
         same = ops.equal(segment_index[:, :, None], segment_index[:, None, :])  # [B, T, T]
         allowed = allowed * ops.cast(same[:, None], allowed.dtype)  # [B, 1, T, T]

@@ -101,7 +101,7 @@ class SequenceClassifier(EncoderModel):
         encode = functools.partial(self.encoder, inputs, training=trained, run_block=run_block)
         if self.feature_layers:
             layers = heads.concatenated_layers(encode, self.feature_layers)  # [B, T, L * H]
-            mask = ops.cast(inputs["input_mask"], layers.dtype)[:, :, None]  # [B, T, 1]
+            mask = ops.expand_dims(ops.cast(inputs["input_mask"], layers.dtype), -1)  # [B, T, 1]
             vectors = ops.sum(layers * mask, axis=1) / ops.sum(mask, axis=1)  # [B, L * H]
         else:
             # The head reads nothing but [CLS], so the last block runs at that position alone.

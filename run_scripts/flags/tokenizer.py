@@ -6,7 +6,13 @@ import warnings
 
 from bert_common.errors import InputError
 from run_scripts.flags.declaration import flag
-from tokenization import FullTokenizer, KoreanTokenizer, SentencePieceTokenizer, load_tokenizer
+from tokenization import (
+    FullTokenizer,
+    HuggingFaceTokenizer,
+    KoreanTokenizer,
+    SentencePieceTokenizer,
+    load_tokenizer,
+)
 from tokenization.loading import CONFIG_FILE
 
 
@@ -24,7 +30,8 @@ class TokenizerFlags:
     )
     tokenizer_dir: str = flag(
         None,
-        "A folder with tokenizer_config.json and its vocabulary, instead of the three above.",
+        "A folder with tokenizer_config.json and its vocabulary, ours or Hugging Face's, instead "
+        "of the three above.",
         is_input=True,
     )
     do_lower_case: bool = flag(
@@ -117,6 +124,8 @@ def _compare_with_folder(tokenizer, vocab_file):
     try:
         other = load_tokenizer(folder)
     except InputError:  # none there, or one of another library
+        return
+    if other.kind == HuggingFaceTokenizer.kind:  # cuts as FullTokenizer, but for rare characters
         return
     same_pieces = other.vocabulary_bytes == tokenizer.vocabulary_bytes
     if same_pieces and other.fingerprint() != tokenizer.fingerprint():

@@ -22,6 +22,7 @@ from create_pretraining_data.records.shard_names import expand_output_file
 from model_formats.model_folder import find_checkpoint
 from run_scripts.build_vocab import BuildVocabFlags
 from run_scripts.classifier import ClassifierFlags
+from run_scripts.conversion.export_model import ExportFlags
 from run_scripts.extract_features import ExtractFeaturesFlags
 from run_scripts.flags.create_data import CreateDataFlags
 from run_scripts.flags.flag_files import SHIPPED
@@ -40,6 +41,7 @@ PROGRAMS = {
     "run_scripts.tools.fill_masks": FillMasksFlags,
     "run_scripts.plan": CorpusPlanFlags,
     "extract_features.py": ExtractFeaturesFlags,
+    "export_model.py": ExportFlags,
     "run_classifier.py": ClassifierFlags,
     "run_ner.py": NerFlags,
     "run_squad.py": SquadFlags,
@@ -184,11 +186,13 @@ SHORT = {
     "run_scripts/run_korean.sh": ["--num_train_epochs=1", "--train_batch_size=8"],
 }  # fmt: skip
 
-# Not run: what installs, takes minutes, serves until it is stopped, or needs more machines.
+# Not run: what installs, takes minutes, serves until it is stopped, or needs more machines or an
+# extra.
 NOT_RUN = (
     "pip ", "tensorboard ", "bash run_scripts/quickstart.sh", "bash run_scripts/test.sh",
     "python -m run_scripts.tools.check_devices", "python benchmarks/",
     "python run_pretraining.py --flagfile=job.flags",
+    "python export_model.py --model_dir=output/model --output_dir=output/onnx",
     "python run_pretraining.py --flagfile=run_scripts/flagfiles/bert_base_2048_pretrain.flags",
 )  # fmt: skip
 

@@ -13,6 +13,7 @@ from run_scripts import (
     race,
     squad,
 )
+from run_scripts.conversion import export_model
 from run_scripts.flags.create_data import CreateDataFlags
 from run_scripts.flags.pretrain import PretrainFlags
 from run_scripts.tools import fill_masks, glue_plan
@@ -230,6 +231,19 @@ PROGRAMS = {
         },
         {**MODEL_FILES, "sentences.txt": "sentences", **FLAG_FILE},
         {"layers": NO_LAYERS, "pooling": ("mean",), "output_file": ("{}/model", "{}/text.txt/a")},
+    ),
+    "export_model": Program(
+        export_model.main,
+        export_model.ExportFlags,
+        {
+            "model_dir": "{}/model", "output_dir": "{}/out", "format": "huggingface",
+            "init_checkpoint": "{}/model/model.ckpt-3", "max_shard_size": "1MB",
+        },
+        {**MODEL_FILES, **FLAG_FILE},
+        {
+            "model_dir": ("{}/none", "{}/text.txt"), "output_dir": ("{}/model", "{}/text.txt"),
+            "max_shard_size": ("x", "0", "-1KB", "9" * 5000), "format": ("x", "pickle"),
+        },
     ),
     "fill_masks": Program(
         fill_masks.main,

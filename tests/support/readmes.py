@@ -15,8 +15,13 @@ DOCS = ROOT / "docs"
 
 # English first: whoever reads a guide has read the README.
 PAGES = {
-    "en": (ROOT / "README.md", DOCS / "training.md", DOCS / "planning.md"),
-    "ko": (ROOT / "README.ko.md", DOCS / "training.ko.md", DOCS / "planning.ko.md"),
+    "en": (ROOT / "README.md", DOCS / "training.md", DOCS / "planning.md", DOCS / "export.md"),
+    "ko": (
+        ROOT / "README.ko.md",
+        DOCS / "training.ko.md",
+        DOCS / "planning.ko.md",
+        DOCS / "export.ko.md",
+    ),
 }
 FENCED = re.compile(r"^( *)```(\w*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"`([^`]+)`")

@@ -1,0 +1,100 @@
+"""Measures what ONNX and LiteRT files of each precision lose of a pre-trained model.
+
+    python benchmarks/serving/quantization.py --model_dir=output/quickstart/model
+
+A share of the pieces of every sentence is masked. For each file the table shows its size, the
+largest difference of its logits to the model's, and at how many masked pieces it and the model
+predict the same one. Sentences are run one by one, as each has its own range of int8. It needs the
+extras "onnx" and "litert".
+"""
+
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+sys.path.append(str(Path(__file__).parents[1]))
+
+from common import ROOT, argument_parser, one_of, print_table
+
+FORMATS = ("onnx", "litert")
+PRECISIONS = ("float32", "float16", "int8")
+MASKED_SHARE = 0.15
+
+HEADINGS = ["format", "precision", "MB", "share", "export s", "difference", "same", "ms"]
+
+
+def masked_inputs(loaded, sentences):
+    """Inputs [1, T] of every sentence with its masked positions."""
+    rng, tokenizer = np.random.default_rng(0), loaded.tokenizer
+    longest = loaded.trained_positions or loaded.config.max_position_embeddings
+    for sentence in sentences:
+        ids = tokenizer.encode(sentence)[: longest - 2]
+        count = max(1, round(MASKED_SHARE * len(ids)))
+        positions = 1 + rng.permutation(len(ids))[:count]
+        row = np.array([[tokenizer.cls_id, *ids, tokenizer.sep_id]])  # [1, T]
+        row[0, positions] = tokenizer.mask_id
+        inputs = {"input_ids": row, "input_mask": np.ones_like(row)}
+        yield {**inputs, "segment_ids": np.zeros_like(row)}, positions
+
+
+def masked_logits(run, rows, dtype):
+    """The logits at the masked positions of all rows, and the milliseconds of a row."""
+    start, logits = time.perf_counter(), []
+    for inputs, positions in rows:
+        inputs = {name: value.astype(dtype) for name, value in inputs.items()}
+        logits.append(np.asarray(run(inputs)["masked_lm_logits"])[0, positions])
+    milliseconds = 1000 * (time.perf_counter() - start) / len(rows)
+    return np.concatenate(logits), milliseconds  # [positions, V]
+
+
+def main():
+    """Exports, measures and prints the table."""
+    parser = argument_parser(__doc__)
+    parser.add_argument("--model_dir", required=True, help="the folder of a pre-trained model")
+    parser.add_argument("--texts", default=ROOT / "sample_corpus/heldout.txt", help="one a line")
+    parser.add_argument("--sentences", type=int, default=200)
+    parser.add_argument("--formats", type=one_of(*FORMATS), default=FORMATS)
+    parser.add_argument("--precisions", type=one_of(*PRECISIONS), default=PRECISIONS)
+    arguments = parser.parse_args()
+    from model_formats.load_folder import load_folder
+    from model_formats.runtimes import litert_model, onnx_model
+    from model_formats.runtimes.ids_graph import make_graph
+
+    loaded = load_folder(arguments.model_dir)
+    lines = Path(arguments.texts).read_text(encoding="utf-8").split("\n")
+    sentences = [line for line in lines if line.strip()][: arguments.sentences]
+    rows = list(masked_inputs(loaded, sentences))
+    graph = make_graph(loaded, "int32")
+    wanted, _ = masked_logits(lambda inputs: graph(*inputs.values()), rows, np.int32)
+    size = sum(weight.value.numpy().nbytes for weight in loaded.model.weights)
+    largest = np.abs(wanted).max()
+    print(f"{len(rows)} sentences, {len(wanted)} masked pieces, logits up to {largest:.1f}")
+    print(f"weights of {size / 1e6:.2f} MB\n")
+    modules = {"onnx": (onnx_model, np.int64), "litert": (litert_model, np.int32)}
+
+    def measure():
+        for form in arguments.formats:
+            module, dtype = modules[form]
+            for precision in arguments.precisions:
+                with tempfile.TemporaryDirectory() as folder:
+                    start = time.perf_counter()
+                    module.export(loaded, folder, precision)
+                    seconds = time.perf_counter() - start
+                    path = Path(folder) / module.MODEL_FILE
+                    logits, milliseconds = masked_logits(module.open_file(str(path)), rows, dtype)
+                    stored = path.stat().st_size
+                same = np.mean(logits.argmax(-1) == wanted.argmax(-1))
+                yield [
+                    form, precision, f"{stored / 1e6:.2f}", f"{stored / size:.1%}",
+                    f"{seconds:.1f}", f"{np.abs(logits - wanted).max():.2g}", f"{same:.1%}",
+                    f"{milliseconds:.2f}",
+                ]  # fmt: skip
+
+    print_table(HEADINGS, measure())
+
+
+if __name__ == "__main__":
+    main()

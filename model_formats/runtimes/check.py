@@ -1,0 +1,80 @@
+"""Runs an exported file, and compares what it computes with what the model computes.
+
+Shapes: B rows, T pieces of a row.
+"""
+
+import numpy as np
+import tensorflow as tf
+
+from bert_common.errors import InputError
+from model_formats.runtimes.ids_graph import input_axes, input_names
+
+# The largest difference, of a tensor's largest value or of 1: the file of float32 sums up in
+# another order, a float16 has 11 significant bits, and an int8 7 of them in each of two factors.
+TOLERANCES = {"float32": 1e-4, "float16": 1e-2, "int8": 0.5}
+
+# B and the most pieces of a row, of two batches: both sizes must be open in the file.
+BATCHES = ((1, 64), (3, 24))
+
+OPTIONS = 4
+
+
+def check_file(loaded, graph, run, precision):
+    """Compares an exported file with the model on random ids.
+
+    Args:
+        loaded: the `LoadedModel`.
+        graph: what `make_graph` returned for it.
+        run: a function that runs the file: a dict of inputs -> a dict of outputs, of arrays.
+        precision: a key of `TOLERANCES`.
+
+    Raises:
+        InputError: the file computes something else.
+    """
+    for seed, (batch, longest) in enumerate(BATCHES):
+        length = min(longest, loaded.config.max_position_embeddings)
+        inputs = sample_inputs(loaded, batch, length, graph.input_signature[0].dtype, seed)
+        wanted = graph(*(tf.constant(inputs[name]) for name in input_names(loaded)))
+        differences = largest_differences(run(inputs), wanted)
+        name, difference = max(differences.items(), key=lambda item: item[1])
+        if not difference <= TOLERANCES[precision]:
+            raise InputError(
+                f"a file of --precision={precision} must compute what the model computes, up to "
+                f"{TOLERANCES[precision]}: another precision may. Received: {name}, which differs "
+                f"by {difference:.2g}"
+            )
+
+
+def sample_inputs(loaded, batch, length, dtype, seed):
+    """Random rows, a dict of [B, T], or [B, C, T] for multiple choice; some have padding."""
+    rng = np.random.default_rng(seed)
+    shape = (batch, length) if len(input_axes(loaded)) == 2 else (batch, OPTIONS, length)
+    lengths = rng.integers(length // 2, length + 1, shape[:-1])  # [B]
+    lengths.flat[0] = length
+    mask = np.arange(length) < lengths[..., None]  # [B, T]
+    second = np.arange(length) >= lengths[..., None] // 2  # [B, T]
+    inputs = {
+        "input_ids": rng.integers(0, loaded.config.vocab_size, shape) * mask,
+        "input_mask": mask,
+        "segment_ids": second * mask * (loaded.config.type_vocab_size > 1),
+        "p_mask": ~mask,
+    }
+    names = input_names(loaded)
+    return {name: inputs[name].astype(dtype.as_numpy_dtype) for name in names}
+
+
+def largest_differences(found, wanted):
+    """Name of each output -> its largest difference, as a share of its largest value or of 1.
+
+    Indices, which a search returns, are not compared: of two equal values either may come first.
+    """
+    differences = {}
+    for name, value in wanted.items():
+        value = np.asarray(value)
+        if found[name].shape != value.shape:
+            differences[name] = np.inf
+        elif value.dtype.kind == "f":
+            scale = max(1.0, np.abs(value).max())
+            difference = np.abs(found[name] - value).max() / scale
+            differences[name] = float(np.nan_to_num(difference, nan=np.inf))
+    return differences

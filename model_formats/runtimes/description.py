@@ -1,0 +1,49 @@
+"""What travels with an exported file: its inputs and outputs, labels, sizes, the tokenizer."""
+
+import dataclasses
+import os
+
+from bert_common.atomic_write import write_json
+from model_formats.runtimes.ids_graph import input_axes, input_names
+from tokenization import save_tokenizer
+
+DESCRIPTION_FILE = "model.json"
+
+
+def describe(loaded, graph, precision):
+    """What somebody needs to know who has only the file.
+
+    Args:
+        loaded: the `LoadedModel`.
+        graph: what `make_graph` returned for it.
+        precision: of the weights.
+
+    Returns:
+        A dict that JSON can hold; a size that the file leaves open has its name among the axes.
+    """
+    outputs = graph.get_concrete_function().structured_outputs
+    axes = input_axes(loaded)
+    specs = zip(input_names(loaded), graph.input_signature, strict=True)
+    return {
+        "task": loaded.task,
+        "model_type": loaded.model_type,
+        "precision": precision,
+        "inputs": {name: _tensor(spec, axes) for name, spec in specs},
+        "outputs": {name: _tensor(value, axes) for name, value in sorted(outputs.items())},
+        "labels": list(loaded.labels),
+        "trained_positions": loaded.trained_positions,
+        "config": dataclasses.asdict(loaded.config),
+    }
+
+
+def write_description(directory, description, tokenizer):
+    """Writes `DESCRIPTION_FILE`, and the tokenizer's files if there is one."""
+    write_json(os.path.join(directory, DESCRIPTION_FILE), description)
+    if tokenizer is not None:
+        save_tokenizer(tokenizer, directory)
+
+
+def _tensor(value, axes):
+    """The type and shape of a tensor, whose open sizes are called as those of the inputs."""
+    shape = [axes[i] if size is None else size for i, size in enumerate(value.shape)]
+    return {"dtype": value.dtype.name, "shape": shape}

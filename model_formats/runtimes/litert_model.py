@@ -1,0 +1,73 @@
+"""Exports a model as a LiteRT file (TensorFlow Lite), for phones and small devices."""
+
+import json
+import os
+import zipfile
+
+import tensorflow as tf
+
+from bert_common.atomic_write import atomic_write
+from model_formats.runtimes.check import check_file
+from model_formats.runtimes.description import DESCRIPTION_FILE, describe, write_description
+from model_formats.runtimes.ids_graph import make_graph
+from model_formats.runtimes.libraries import import_libraries
+
+MODEL_FILE = "model.tflite"
+
+# The library of the extra "litert"; the converter is TensorFlow's.
+LIBRARY = "ai_edge_litert.interpreter"
+
+
+def export(loaded, directory, precision):
+    """Writes the graph from ids to outputs as `MODEL_FILE`, with its description and tokenizer.
+
+    The inputs are int32; the number of rows and their length are open: the signature's runner, or
+    `resize_tensor_input`, sets them.
+
+    Args:
+        loaded: a `LoadedModel`.
+        directory: an existing, empty folder.
+        precision: of the matrices: "float32"; "float16", which halves the file and computes in
+            float32; or "int8", which computes in integers: the other factor of a product is
+            quantized when it is known.
+
+    Returns:
+        How to load it, for the last line of the program.
+
+    Raises:
+        InputError: a library is missing, or the file does not compute what the model computes.
+    """
+    import_libraries([LIBRARY], "litert")
+    graph = make_graph(loaded, "int32")
+    description = describe(loaded, graph, precision)
+    path = os.path.join(directory, MODEL_FILE)
+    with atomic_write(path) as file:
+        file.write(convert(loaded, graph, precision))
+    # As files of TensorFlow Lite keep theirs: an archive after the model, which unzip opens.
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr(DESCRIPTION_FILE, json.dumps(description, ensure_ascii=False))
+    check_file(loaded, graph, open_file(path), precision)
+    write_description(directory, description, loaded.tokenizer)
+    return f'ai_edge_litert.interpreter.Interpreter("{{folder}}/{MODEL_FILE}")'
+
+
+def open_file(path):
+    """A function that runs a file: a dict of inputs -> a dict of outputs, of arrays."""
+    from ai_edge_litert.interpreter import Interpreter
+
+    runner = Interpreter(path).get_signature_runner()
+    return lambda inputs: runner(**inputs)
+
+
+def convert(loaded, graph, precision):
+    """The file's bytes, for what `make_graph` returned."""
+    module = tf.Module()
+    # The converter freezes only variables that it finds here.
+    module.weights = [weight.value for weight in loaded.model.weights]
+    functions = [graph.get_concrete_function()]
+    converter = tf.lite.TFLiteConverter.from_concrete_functions(functions, module)
+    if precision != "float32":
+        converter.optimizations = [tf.lite.Optimize.DEFAULT]
+    if precision == "float16":
+        converter.target_spec.supported_types = [tf.float16]
+    return converter.convert()

@@ -1,0 +1,108 @@
+"""Dynamic-range quantization of an ONNX graph: integer matrices, other factors quantized in use.
+
+ONNX Runtime's quantizer does it for the matrices of the layers, with a scale for every column. It
+would keep the word embeddings twice, with one scale for all pieces: here every piece has a scale,
+and the embedding and the output projection share one table.
+
+Shapes: B rows, T pieces of a row, V vocabulary, E embedding.
+"""
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+from onnxruntime.quantization import QuantType, quantize_dynamic
+from onnxruntime.quantization.quant_utils import add_pre_process_metadata
+
+# Of the table's uint8: the largest distance from what stands for zero.
+LARGEST, ZERO = 127, 128
+
+
+def quantize(proto, table, path):
+    """Quantizes the matrices and the word embeddings of a float32 graph.
+
+    The other embeddings and all vectors stay: they are a hundredth of a model.
+
+    Args:
+        proto: the `ModelProto`, which is changed.
+        table: the name of the word embeddings in it.
+        path: where the quantizer may write.
+
+    Returns:
+        The quantized `ModelProto`.
+    """
+    quantize_table(proto.graph, table)
+    add_pre_process_metadata(proto)  # else the quantizer logs that it would like another graph
+    quantize_dynamic(
+        proto,
+        path,
+        op_types_to_quantize=["MatMul"],
+        nodes_to_exclude=[node.name for node in proto.graph.node if "embeddings_" in node.name],
+        per_channel=True,
+        weight_type=QuantType.QInt8,
+        # 7 bits: processors without VNNI add two products of uint8 and int8 in 16 bits, which 8
+        # bits overflow (onnxruntime, "Quantize ONNX models").
+        reduce_range=True,
+    )
+    return onnx.load(path)
+
+
+def quantize_table(graph, name):
+    """Replaces the word embeddings by integers with a scale for every row, wherever they are read.
+
+    The products of two uint8 overflow nowhere.
+
+    Args:
+        graph: the `GraphProto`, which is changed.
+        name: of the table [V, E].
+    """
+    (initializer,) = (tensor for tensor in graph.initializer if tensor.name == name)
+    table = numpy_helper.to_array(initializer)  # [V, E]
+    largest = np.abs(table).max(axis=1)  # [V]
+    scale = np.where(largest > 0, largest, 1).astype(np.float32) / LARGEST
+    graph.initializer.remove(initializer)
+    for suffix, value in {
+        "": (np.rint(table / scale[:, None]) + ZERO).astype(np.uint8),  # [V, E]
+        "_scale": scale,
+        "_zero": np.array(ZERO, np.uint8),
+        "_one": np.array(1, np.float32),
+        "_axis": np.array([-1], np.int64),
+    }.items():
+        graph.initializer.append(numpy_helper.from_array(value, name + suffix))
+    transposes = (node for node in graph.node if node.op_type == "Transpose")
+    transposed = [node.output[0] for node in transposes if node.input[0] == name]
+    nodes = []
+    for node in graph.node:
+        if node.op_type == "Gather" and node.input[0] == name:
+            nodes += _embedding(name, node)
+        elif node.op_type == "MatMul" and node.input[1] in transposed:
+            nodes += _projection(name, node)
+        else:
+            nodes.append(node)
+    del graph.node[:]
+    graph.node.extend(nodes)
+
+
+def _embedding(name, node):
+    """Nodes that look rows of the table up: ids [B, T] -> [B, T, E]."""
+    make, ids, out = helper.make_node, node.input[1], node.output[0]
+    stored = [f"{out}_stored", f"{name}_one", f"{name}_zero"]
+    return [
+        make("Gather", [name, ids], [f"{out}_stored"], axis=0),  # [B, T, E]
+        make("DequantizeLinear", stored, [f"{out}_integers"]),
+        make("Gather", [f"{name}_scale", ids], [f"{out}_scales"], axis=0),  # [B, T]
+        make("Unsqueeze", [f"{out}_scales", f"{name}_axis"], [f"{out}_scale"]),  # [B, T, 1]
+        make("Mul", [f"{out}_integers", f"{out}_scale"], [out]),  # [B, T, E]
+    ]
+
+
+def _projection(name, node):
+    """Nodes that multiply by the transposed table: [B * T, E] -> [B * T, V]."""
+    make, (x, table), out = helper.make_node, node.input, node.output[0]
+    stored = [f"{x}_stored", table, f"{x}_zero", f"{name}_zero"]
+    return [
+        make("DynamicQuantizeLinear", [x], [f"{x}_stored", f"{x}_scale", f"{x}_zero"]),
+        make("MatMulInteger", stored, [f"{out}_integers"]),  # [B * T, V]
+        make("Cast", [f"{out}_integers"], [f"{out}_floats"], to=TensorProto.FLOAT),
+        make("Mul", [f"{x}_scale", f"{name}_scale"], [f"{out}_scale"]),  # [V]
+        make("Mul", [f"{out}_floats", f"{out}_scale"], [out]),  # [B * T, V]
+    ]

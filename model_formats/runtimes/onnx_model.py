@@ -1,0 +1,131 @@
+"""Exports a model as an ONNX file, for ONNX Runtime and other programs that read the format.
+
+Shapes: V vocabulary, E embedding.
+"""
+
+import os
+
+import numpy as np
+
+from model_formats.runtimes.check import check_file
+from model_formats.runtimes.description import describe, write_description
+from model_formats.runtimes.ids_graph import make_graph
+from model_formats.runtimes.libraries import import_libraries
+
+MODEL_FILE = "model.onnx"
+
+# The libraries of the extra "onnx".
+LIBRARIES = ("onnx", "tf2onnx", "onnxruntime")
+
+# Of the operators; onnxruntime has read this one since 1.12.
+OPSET = 17
+
+
+def export(loaded, directory, precision):
+    """Writes the graph from ids to outputs as `MODEL_FILE`, with its description and tokenizer.
+
+    The inputs are int64, as tokenizers return them; the number of rows and their length are open.
+
+    Args:
+        loaded: a `LoadedModel`.
+        directory: an existing, empty folder.
+        precision: of the matrices: "float32"; "float16", which halves the file and computes in
+            float32; or "int8", which computes in integers: the other factor of a product is
+            quantized when it is known.
+
+    Returns:
+        How to load it, for the last line of the program.
+
+    Raises:
+        InputError: a library is missing, or the file does not compute what the model computes.
+    """
+    onnx, tf2onnx, _ = import_libraries(LIBRARIES, "onnx")
+    graph = make_graph(loaded, "int64")
+    description = describe(loaded, graph, precision)
+    proto, _ = tf2onnx.convert.from_function(graph, graph.input_signature, opset=OPSET)
+    name_axes(proto.graph, description)
+    table = share_table(proto.graph, loaded.model.encoder.embeddings.word_embeddings)
+    path = os.path.join(directory, MODEL_FILE)
+    if precision == "float16":
+        to_float16(proto.graph)
+    elif precision == "int8":
+        from model_formats.runtimes.onnx_int8 import quantize
+
+        proto = quantize(proto, table, path)
+    properties = {"task": loaded.task, "precision": precision, "labels": ",".join(loaded.labels)}
+    onnx.helper.set_model_props(proto, properties)
+    onnx.save(proto, path)
+    onnx.checker.check_model(path, full_check=True)
+    check_file(loaded, graph, open_file(path), precision)
+    write_description(directory, description, loaded.tokenizer)
+    return f'onnxruntime.InferenceSession("{{folder}}/{MODEL_FILE}")'
+
+
+def open_file(path):
+    """A function that runs a file: a dict of inputs -> a dict of outputs, of arrays."""
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    names = [output.name for output in session.get_outputs()]
+    return lambda inputs: dict(zip(names, session.run(names, inputs), strict=True))
+
+
+def name_axes(graph, description):
+    """Writes the names of the open sizes into a graph's inputs and outputs."""
+    tensors = {**description["inputs"], **description["outputs"]}
+    for value in (*graph.input, *graph.output):
+        shape = tensors[value.name]["shape"]
+        for dimension, size in zip(value.type.tensor_type.shape.dim, shape, strict=True):
+            if isinstance(size, str):
+                dimension.dim_param = size
+
+
+def share_table(graph, table):
+    """Makes the output projection use the word embeddings, of which tf2onnx keeps two copies.
+
+    Args:
+        graph: the `GraphProto`, which is changed.
+        table: the word embeddings, [V, E].
+
+    Returns:
+        The name of the one copy.
+    """
+    from onnx import helper, numpy_helper
+
+    table = np.asarray(table)
+    name = transposed = None
+    for initializer in graph.initializer:
+        shape = tuple(initializer.dims)
+        if shape == table.shape and np.array_equal(numpy_helper.to_array(initializer), table):
+            name = initializer.name
+        elif shape == table.T.shape and np.array_equal(numpy_helper.to_array(initializer), table.T):
+            transposed = initializer
+    if transposed is not None:
+        node = helper.make_node(
+            "Transpose", [name], [transposed.name], f"{name}/transpose", perm=(1, 0)
+        )
+        graph.node.insert(0, node)
+        graph.initializer.remove(transposed)
+    return name
+
+
+def to_float16(graph):
+    """Keeps the matrices of a graph in float16, with a cast before they are read.
+
+    The runtime computes in float32, and casts each matrix once, when it opens the file: numbers
+    between the layers need more than 11 bits, and processors have few operators of float16.
+
+    Args:
+        graph: the `GraphProto`, which is changed.
+    """
+    from onnx import TensorProto, helper, numpy_helper
+
+    for initializer in [*graph.initializer]:
+        if initializer.data_type != TensorProto.FLOAT or len(initializer.dims) < 2:
+            continue
+        name = initializer.name
+        value = numpy_helper.to_array(initializer).astype(np.float16)
+        graph.initializer.remove(initializer)
+        graph.initializer.append(numpy_helper.from_array(value, f"{name}_float16"))
+        node = helper.make_node("Cast", [f"{name}_float16"], [name], to=TensorProto.FLOAT)
+        graph.node.insert(0, node)

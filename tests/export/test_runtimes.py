@@ -1,0 +1,231 @@
+"""ONNX and LiteRT files compute what the model computes."""
+
+import dataclasses
+import json
+import sys
+import zipfile
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from model_folders import write_folder
+
+from bert_common.errors import InputError
+from model_formats.load_folder import load_folder
+from model_formats.runtimes import check, litert_model, onnx_model
+from model_formats.runtimes.check import check_file, largest_differences, sample_inputs
+from model_formats.runtimes.description import describe
+from model_formats.runtimes.ids_graph import input_names, make_graph
+
+FORMATS = {"onnx": onnx_model, "litert": litert_model}
+LIBRARIES = {"onnx": onnx_model.LIBRARIES, "litert": [litert_model.LIBRARY]}
+DTYPES = {"onnx": "int64", "litert": "int32"}
+
+# Every head: its task and what its folder records.
+HEADS = {
+    "pretraining": ("pretraining", {}),
+    "classification": ("classification", {}),
+    "layers": ("classification", {"feature_layers": "0,-1"}),
+    "ner": ("ner", {}),
+    "spans": ("question_answering", {"start_n_top": 0}),
+    "beam": ("question_answering", {"start_n_top": 3, "end_n_top": 2}),
+    "multiple_choice": ("multiple_choice", {}),
+}
+
+OUTPUTS = {
+    "pretraining": [
+        "masked_lm_logits",
+        "next_sentence_logits",
+        "pooled_output",
+        "sequence_output",
+    ],
+    "classification": ["logits"],
+    "layers": ["logits"],
+    "ner": ["logits"],
+    "spans": ["end_logits", "start_logits"],
+    "beam": [
+        "cls_logits",
+        "end_top_index",
+        "end_top_log_probs",
+        "start_top_index",
+        "start_top_log_probs",
+    ],
+    "multiple_choice": ["logits"],
+}
+
+
+def load(folder, kind, head, **sizes):
+    task, settings = HEADS[head]
+    write_folder(folder, kind, task, sizes, **settings)
+    return load_folder(str(folder))
+
+
+def outputs_of(loaded, inputs):
+    """What the model itself returns for the inputs of a graph, traced for their sizes."""
+    inputs = {name: tf.constant(value, tf.int32) for name, value in inputs.items()}
+    if loaded.task != "pretraining":
+        return loaded.model(inputs)
+    encoded = loaded.model.encoder(inputs)
+    batch, length = inputs["input_ids"].shape
+    positions = tf.tile(tf.range(length)[None], [batch, 1])  # [B, T]
+    return {**encoded, **loaded.model({**inputs, "masked_lm_positions": positions})}
+
+
+@pytest.mark.parametrize("kind", ["bert", "albert"])
+@pytest.mark.parametrize("head", HEADS)
+def test_the_graph_computes_rows_of_any_number_and_length(tmp_path, kind, head):
+    loaded = load(tmp_path / "model", kind, head, num_hidden_layers=1 if head != "layers" else 2)
+    graph = make_graph(loaded, "int64")
+    for batch, length in ((1, 32), (3, 7)):
+        inputs = sample_inputs(loaded, batch, length, tf.int64, seed=length)
+        found = graph(*(tf.constant(inputs[name]) for name in input_names(loaded)))
+        assert sorted(found) == OUTPUTS[head]
+        wanted = outputs_of(loaded, inputs)
+        for name, value in found.items():
+            np.testing.assert_allclose(value, wanted[name], atol=1e-5, err_msg=name)
+
+
+def test_weights_that_a_folder_lacks_have_no_output(tmp_path):
+    loaded = load(tmp_path / "model", "bert", "pretraining", num_hidden_layers=1)
+    missing = ("bert/pooler/dense/kernel", "cls/predictions/output_bias")
+    loaded = dataclasses.replace(loaded, missing=missing)
+    outputs = make_graph(loaded, "int32").get_concrete_function().structured_outputs
+    assert list(outputs) == ["sequence_output"]
+
+
+def test_description(tmp_path):
+    loaded = load(tmp_path / "model", "bert", "ner", num_hidden_layers=1)
+    description = describe(loaded, make_graph(loaded, "int64"), "int8")
+    open_sizes = {"dtype": "int64", "shape": ["batch", "sequence"]}
+    assert description["inputs"] == dict.fromkeys(
+        ("input_ids", "input_mask", "segment_ids"), open_sizes
+    )
+    assert description["outputs"] == {
+        "logits": {"dtype": "float32", "shape": ["batch", "sequence", 3]}
+    }
+    assert description["labels"] == ["O", "B-LC", "I-LC"]
+    assert (description["task"], description["precision"]) == ("ner", "int8")
+    assert description["config"]["vocab_size"] == loaded.config.vocab_size
+
+
+def test_options_are_an_axis_of_their_own(tmp_path):
+    loaded = load(tmp_path / "model", "bert", "multiple_choice", num_hidden_layers=1)
+    description = describe(loaded, make_graph(loaded, "int32"), "float32")
+    assert description["inputs"]["input_ids"]["shape"] == ["batch", "options", "sequence"]
+    assert description["outputs"]["logits"]["shape"] == ["batch", "options"]
+
+
+def test_a_file_that_computes_something_else_is_refused(tmp_path):
+    loaded = load(tmp_path / "model", "bert", "spans", num_hidden_layers=1)
+    graph = make_graph(loaded, "int32")
+
+    def run(inputs, change=0.0):
+        outputs = graph(*(tf.constant(inputs[name]) for name in input_names(loaded)))
+        outputs = {name: value.numpy() for name, value in outputs.items()}
+        outputs["end_logits"][-1, -1] += change
+        return outputs
+
+    check_file(loaded, graph, run, "float32")
+    for change in (1e-3, np.nan):
+        with pytest.raises(InputError, match="--precision=float32 .* Received: end_logits"):
+            check_file(loaded, graph, lambda inputs, by=change: run(inputs, by), "float32")
+    check_file(loaded, graph, lambda inputs: run(inputs, 1e-3), "float16")
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_missing_library_is_one_line(tmp_path, monkeypatch, form):
+    monkeypatch.setitem(sys.modules, LIBRARIES[form][-1], None)
+    with pytest.raises(InputError, match=rf"pip install -e '\.\[{form}\]'") as error:
+        FORMATS[form].export(None, tmp_path, "float32")
+    assert "\n" not in str(error.value)
+
+
+def test_weights_beyond_a_file(tmp_path, monkeypatch):
+    loaded = load(tmp_path / "model", "bert", "spans", num_hidden_layers=1)
+    monkeypatch.setattr("model_formats.runtimes.ids_graph.LARGEST_FILE", 1000)
+    with pytest.raises(InputError, match="a file of 1,000 bytes. Received: .* bytes in"):
+        make_graph(loaded, "int32")
+
+
+def need(form):
+    for library in LIBRARIES[form]:
+        pytest.importorskip(library, reason=f"needs the extra {form!r}")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("kind", ["bert", "albert"])
+@pytest.mark.parametrize("head", HEADS)
+def test_files_compute_what_the_model_computes(tmp_path, form, kind, head):
+    """At sizes that the export itself did not try; compared with the model, not its graph."""
+    need(form)
+    loaded = load(tmp_path / "model", kind, head)
+    for precision, bound in {"float32": 1e-4, "float16": 1e-2}.items():
+        folder = tmp_path / precision
+        folder.mkdir()
+        FORMATS[form].export(loaded, folder, precision)
+        run = FORMATS[form].open_file(str(folder / FORMATS[form].MODEL_FILE))
+        for batch, length in ((1, 9), (5, 17)):
+            inputs = sample_inputs(loaded, batch, length, tf.as_dtype(DTYPES[form]), seed=length)
+            found, wanted = run(inputs), outputs_of(loaded, inputs)
+            assert sorted(found) == OUTPUTS[head]
+            for name, value in found.items():
+                if precision == "float32" or not name.endswith("index"):
+                    np.testing.assert_allclose(value, wanted[name], atol=bound, err_msg=name)
+
+
+SMALL = {"vocab_size": 6000, "hidden_size": 128, "intermediate_size": 512}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("kind", ["bert", "albert"])
+def test_int8(tmp_path, form, kind):
+    """The same most probable pieces, of random weights too; ONNX keeps one table, LiteRT two."""
+    need(form)
+    loaded = load(tmp_path / "model", kind, "pretraining", **SMALL)
+    FORMATS[form].export(loaded, tmp_path, "int8")
+    path = tmp_path / FORMATS[form].MODEL_FILE
+    size = sum(4 * int(np.prod(weight.shape)) for weight in loaded.model.weights)
+    assert path.stat().st_size / size < {"onnx": 0.35, "litert": 0.5}[form]
+    run = FORMATS[form].open_file(str(path))
+    same = []
+    for seed in range(20):
+        inputs = sample_inputs(loaded, 1, 32, tf.as_dtype(DTYPES[form]), seed)
+        found, wanted = run(inputs), outputs_of(loaded, inputs)
+        differences = largest_differences(found, {name: wanted[name] for name in found})
+        assert 0 < max(differences.values()) < check.TOLERANCES["int8"]
+        logits = np.asarray(wanted["masked_lm_logits"])
+        same.append(found["masked_lm_logits"].argmax(-1) == logits.argmax(-1))
+    assert np.mean(same) > 0.9
+
+
+@pytest.mark.slow
+def test_onnx_metadata_and_one_table(tmp_path):
+    need("onnx")
+    import onnx
+
+    loaded = load(tmp_path / "model", "bert", "ner")
+    onnx_model.export(loaded, tmp_path, "float32")
+    proto = onnx.load(tmp_path / onnx_model.MODEL_FILE)
+    properties = {entry.key: entry.value for entry in proto.metadata_props}
+    assert properties == {"task": "ner", "precision": "float32", "labels": "O,B-LC,I-LC"}
+    dims = proto.graph.input[0].type.tensor_type.shape.dim
+    assert [dim.dim_param for dim in dims] == ["batch", "sequence"]
+    assert json.loads((tmp_path / "model.json").read_text())["labels"] == ["O", "B-LC", "I-LC"]
+    assert (tmp_path / "vocab.txt").exists()
+    loaded = load(tmp_path / "pretraining", "bert", "pretraining")
+    onnx_model.export(loaded, tmp_path, "float32")
+    proto = onnx.load(tmp_path / onnx_model.MODEL_FILE)
+    config = loaded.config
+    table = sorted((config.vocab_size, config.embedding_size))
+    assert [sorted(value.dims) for value in proto.graph.initializer].count(table) == 1
+
+
+@pytest.mark.slow
+def test_litert_holds_its_description(tmp_path):
+    need("litert")
+    litert_model.export(load(tmp_path / "model", "bert", "ner"), tmp_path, "float32")
+    with zipfile.ZipFile(tmp_path / litert_model.MODEL_FILE) as archive:
+        description = json.loads(archive.read("model.json"))
+    assert description == json.loads((tmp_path / "model.json").read_text())

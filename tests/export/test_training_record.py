@@ -1,0 +1,101 @@
+"""How a model was trained is recorded stage by stage, whichever program trained it."""
+
+import json
+import re
+
+import pytest
+from model_folders import write_folder
+from programs import NO_DROPOUT, PretrainingJob
+from task_data import write_splits
+
+from bert_common.errors import InputError
+from model_formats.training_record import (
+    add_counts,
+    earlier_stages,
+    read_stages,
+    stages_of,
+    write_stages,
+)
+from run_scripts import classifier
+from run_scripts.conversion import export_model
+
+FIRST = {"program": "pre-training", "settings": {"learning_rate": 1e-4}}
+SECOND = {"program": "fine-tuning", "settings": {}}
+
+
+def test_a_run_follows_what_it_starts_from(tmp_path):
+    write_folder(tmp_path / "first")
+    write_stages(tmp_path / "first", [FIRST])
+    checkpoint = str(tmp_path / "first" / "model.ckpt-3")
+    for start in (checkpoint, str(tmp_path / "first")):
+        assert earlier_stages(str(tmp_path / "new"), start) == [FIRST]
+    assert earlier_stages(str(tmp_path / "new"), None) == []
+    # One that resumes: its own stage is the last of the folder, whatever it began with.
+    write_folder(tmp_path / "second")
+    write_stages(tmp_path / "second", [FIRST, SECOND])
+    assert earlier_stages(str(tmp_path / "second"), None) == [FIRST]
+    assert stages_of(str(tmp_path / "second" / "best" / "model.ckpt-3")) == [FIRST, SECOND]
+
+
+def test_nothing_is_written_where_nothing_is_known(tmp_path):
+    write_stages(tmp_path, [])
+    assert list(tmp_path.iterdir()) == [] and read_stages(tmp_path) == []
+
+
+@pytest.mark.parametrize("content", [{}, [1], "x"])
+def test_a_record_of_something_else(content, tmp_path):
+    (tmp_path / "training.json").write_text(json.dumps(content))
+    with pytest.raises(InputError, match="training.json must hold a list of objects"):
+        read_stages(tmp_path)
+
+
+def test_counts_of_several_data_sets():
+    one = {"documents": 3, "sentences": 5, "words": "x", "settings": {}}
+    assert add_counts([one]) == {"documents": 3, "sentences": 5}
+    assert add_counts([one, {"documents": 4}]) == {"documents": 7}
+    assert add_counts([one, {}]) == add_counts([]) == {}
+
+
+WORDS = [f"word{i}" for i in range(5, 60)]
+PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
+
+
+def test_the_programs_record_what_they_do(tmp_path):
+    """Pre-training, its continuation, fine-tuning; all of it stands in the model card."""
+    job = PretrainingJob(tmp_path, **NO_DROPOUT)
+    (tmp_path / "vocab.txt").write_text("".join(f"{piece}\n" for piece in PIECES))
+    (tmp_path / "tokenizer_config.json").write_text('{"kind": "full"}')
+    assert job.run(num_train_steps=1, tokenizer_dir=tmp_path) == 0
+    (first,) = read_stages(job.output)
+    assert first["program"] == "pre-training" and first["corpus"] == {}  # records not described
+    assert first["settings"]["num_train_steps"] == 1
+    assert first["settings"]["learning_rate"] == 0.01
+    # Going on in the same folder is the same stage.
+    assert job.run(num_train_steps=2, tokenizer_dir=tmp_path) == 0
+    (pretraining,) = read_stages(job.output)
+    assert pretraining["settings"]["num_train_steps"] == 2
+    rows = [(" ".join(WORDS[i : i + 8]), i % 2) for i in range(8)]
+    data = write_splits(tmp_path / "data", ("text", "label"), rows, train=(0, 4), dev=(4, 8))
+    tuned = tmp_path / "fine-tuned"
+    flags = ["--task_name=tsv", "--do_train", "--do_eval", "--train_step=1", "--xla=off"]
+    folders = [f"--model_dir={job.output}", f"--output_dir={tuned}", f"--data_dir={data}"]
+    flags += ["--train_batch_size=4", "--max_seq_length=16"]
+    assert classifier.main(["run", *flags, *folders]) == 0
+    fine_tuning = {"program": "fine-tuning", "settings": {"train_batch_size": 4, "train_step": 1}}
+    stages = read_stages(tuned)
+    assert stages[0] == pretraining and len(stages) == 2
+    assert fine_tuning["settings"].items() <= stages[1]["settings"].items()
+    # Evaluating alone is no stage.
+    again = [f"--output_dir={tuned}", f"--data_dir={data}", "--do_eval", "--xla=off"]
+    assert classifier.main(["run", *again]) == 0
+    assert read_stages(tuned) == stages
+    # The export of what the program itself left, with the results of this step.
+    flags = [f"--model_dir={tuned}", f"--output_dir={tmp_path}/out", "--format=huggingface"]
+    assert export_model.main(["export_model", *flags]) == 0
+    card = (tmp_path / "out" / "README.md").read_text()
+    sections = [line for line in card.splitlines() if line.startswith("## ")]
+    names = ("Pre-training: settings", "Fine-tuning: settings", "Task", "Network", "Evaluation")
+    assert sections == [f"## {name}" for name in names]
+    assert "| learning_rate | 0.01 |" in card and "| train_step | 1 |" in card
+    (accuracy,) = (line for line in card.splitlines() if line.startswith("| eval_accuracy |"))
+    assert re.fullmatch(r"\| eval_accuracy \| [01]\.\d{4} \|", accuracy)

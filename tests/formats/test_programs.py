@@ -1,0 +1,160 @@
+"""Every program takes a folder that transformers wrote, as --model_dir or as --init_checkpoint."""
+
+import json
+import re
+import shutil
+
+import numpy as np
+import pytest
+from released_models import PIECES, WRITERS
+from task_data import WORDS, write_splits
+from transformers_models import FOLDERS
+
+from model_formats.weights import open_weights
+from run_scripts import classifier, create_data, extract_features, pretrain
+from run_scripts.flags.pretrain import PretrainFlags
+from run_scripts.model_folder import fill_in_model
+from run_scripts.tools import fill_masks, glue_plan
+
+VOCABULARY = [*PIECES, *(f"[unused{i}]" for i in range(61 - len(PIECES)))]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Two models with a vocabulary, and text."""
+    for name in ("bert_erf", "roberta"):
+        shutil.copytree(FOLDERS / name, tmp_path / name)
+        (tmp_path / name / "vocab.txt").write_text("\n".join(VOCABULARY) + "\n")
+        values = {"tokenizer_class": "BertTokenizer", "do_lower_case": True}
+        (tmp_path / name / "tokenizer_config.json").write_text(json.dumps(values))
+    sentences = [" ".join(np.random.default_rng(i).choice(WORDS, 6)) for i in range(12)]
+    documents = ["\n".join(sentences[i : i + 6]) for i in range(0, 12, 6)]
+    (tmp_path / "text.txt").write_text("\n\n".join(documents) + "\n")
+    rows = [(sentence, ("yes", "no")[i % 2]) for i, sentence in enumerate(sentences)]
+    write_splits(tmp_path / "classes", ("text", "label"), rows, train=(0, 8), dev=(8, 12))
+    return tmp_path
+
+
+def test_the_folder_fills_in_the_flags(folder):
+    given = PretrainFlags(input_file="a", output_dir="b", model_dir=str(folder / "roberta"))
+    filled = fill_in_model(given)
+    assert filled.bert_config_file == str(folder / "roberta" / "config.json")
+    assert filled.init_checkpoint == str(folder / "roberta" / "model.safetensors")
+    assert filled.albert_config_file is None
+
+
+def test_features(folder):
+    output = folder / "features.npz"
+    argv = ["extract_features", f"--input_file={folder}/text.txt", f"--output_file={output}",
+            "--layers=-1", "--max_seq_length=16"]  # fmt: skip
+
+    def features(*flags):
+        assert extract_features.main([*argv, *flags]) == 0
+        with np.load(output) as file:
+            return file["features"]
+
+    model = folder / "roberta"
+    expected = features(f"--model_dir={model}")
+    single = [f"--bert_config_file={model}/config.json", f"--tokenizer_dir={model}"]
+    for weights in (model, model / "model.safetensors"):
+        np.testing.assert_array_equal(
+            features(*single, f"--init_checkpoint={weights}"), expected, err_msg=str(weights)
+        )
+    other = features(*single, f"--init_checkpoint={folder}/bert_erf", "--layers=-1")
+    assert np.abs(other - expected).max() > 0.1
+
+
+def test_guesses(folder, capsys):
+    argv = ["fill_masks", f"--model_dir={folder}/bert_erf", "--text=The [MASK] is tall."]
+    assert fill_masks.main(argv) == 0
+    assert capsys.readouterr().out.count("%") == 5
+
+
+def test_pretraining_continues(folder, capsys):
+    records, model = folder / "records.tfrecord", folder / "bert_erf"
+    argv = ["create", f"--model_dir={model}", f"--input_file={folder}/text.txt"]
+    flags = [f"--output_file={records}", "--max_seq_length=16", "--num_workers=1"]
+    assert create_data.main([*argv, *flags]) == 0
+    argv = ["run", f"--model_dir={model}", f"--input_file={records}"]
+    flags = ["--do_train", "--train_batch_size=2", "--num_train_steps=1", "--xla=off"]
+    assert pretrain.main([*argv, f"--output_dir={folder}/trained", *flags]) == 0
+    shown = capsys.readouterr().out
+    assert f"starting from --init_checkpoint: {model}/model.safetensors: " in shown
+    assert ", 0 in the file ignored" in shown and "initial values" not in shown
+    config = json.loads((folder / "trained" / "bert_config.json").read_text())
+    assert config["hidden_act"] == "gelu_erf" and "layer_norm_eps" not in config
+    # The result is a folder of this project.
+    assert fill_masks.main(["f", f"--model_dir={folder}/trained", "--text=The [MASK] is."]) == 0
+    # Without a pooler that, with the head that reads it, is new.
+    argv[1] = f"--model_dir={folder}/roberta"
+    assert pretrain.main([*argv, f"--output_dir={folder}/other", *flags]) == 0
+    shown = capsys.readouterr().out
+    assert "4 keep their initial values (bert/pooler/dense/kernel, " in shown
+    config = json.loads((folder / "other" / "bert_config.json").read_text())
+    assert config["layer_norm_eps"] == 1e-5 and config["type_vocab_size"] == 2
+
+
+def test_fine_tuning(folder, capsys):
+    argv = ["run", f"--model_dir={folder}/roberta", f"--data_dir={folder}/classes"]
+    argv += ["--task_name=tsv", "--max_seq_length=16", "--bucket_boundaries=none", "--xla=off"]
+    argv += [f"--output_dir={folder}/tuned", "--train_batch_size=2", "--train_step=1"]
+    assert classifier.main([*argv, "--do_train", "--do_eval"]) == 0
+    shown = capsys.readouterr().out
+    assert "2 keep their initial values (bert/pooler/dense/kernel, bert/pooler/dense/bias)" in shown
+    assert (folder / "tuned" / "model.ckpt-1.index").exists()
+
+
+def test_a_benchmark_s_flags(folder):
+    model = str(folder / "roberta")
+    assert glue_plan.model_flags(model) == ("bert", [f"--model_dir={model}"])
+    path = f"{model}/model.safetensors"
+    expected = [f"--model_dir={model}", f"--init_checkpoint={path}"]
+    assert glue_plan.model_flags(path) == ("bert", expected)
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    (
+        (lambda d: (d / "model.safetensors").write_bytes(b"\0" * 5), "a whole safetensors file"),
+        (lambda d: (d / "config.json").write_text("{"), "must hold bert_config.json or"),
+        (lambda d: (d / "config.json").unlink(), "must hold bert_config.json or"),
+        (lambda d: (d / "model.safetensors").rename(d / "pytorch_model.bin"), "must be in safe"),
+        (lambda d: (d / "model.safetensors").unlink(), "a model's folder must hold a checkpoint"),
+        (
+            lambda d: (d / "config.json").write_text('{"model_type": "t5", "vocab_size": 61}'),
+            "model_type must be one of bert, albert, electra, roberta",
+        ),
+    ),
+)
+def test_bad_folders_cost_one_line(folder, change, message, capsys):
+    change(folder / "bert_erf")
+    argv = ["fill_masks", f"--model_dir={folder}/bert_erf", "--text=The [MASK] is tall."]
+    assert fill_masks.main(argv) == 1
+    error = capsys.readouterr().err.strip()
+    assert message in error and "\n" not in error and "Traceback" not in error
+
+
+def test_other_files_as_init_checkpoint(folder, capsys):
+    (folder / "empty").mkdir()
+    (folder / "weights.bin").write_bytes(b"\x80\x04N.")
+    for path, message in (
+        (folder / "empty", "must hold bert_config.json or"),
+        (folder / "text.txt", "Received: .*text.txt, another file"),
+        (folder / "weights.bin", "must be in safetensors files"),
+    ):
+        model = folder / "bert_erf"
+        argv = ["extract_features", f"--model_dir={model}", f"--input_file={folder}/text.txt"]
+        argv += [f"--output_file={folder}/x.npz", f"--init_checkpoint={path}"]
+        assert extract_features.main(argv) == 1
+        error = capsys.readouterr().err.strip()
+        assert re.search(message, error), error
+        assert "\n" not in error
+
+
+def test_a_released_folder_stands_for_its_checkpoint(tmp_path):
+    for kind, name in (("bert", "bert_model.ckpt"), ("albert", "model.ckpt-best")):
+        WRITERS[kind](tmp_path / kind, True)
+        prefix = str(tmp_path / kind / name)
+        for path in (prefix, str(tmp_path / kind)):
+            arrays = open_weights(path)
+            assert arrays.source == prefix and arrays.optional == ()
