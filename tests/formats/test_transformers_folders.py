@@ -232,3 +232,23 @@ def test_a_file_without_its_configuration(tmp_path):
     shutil.copy(FOLDERS / "bert_erf" / "model.safetensors", tmp_path)
     with pytest.raises(InputError, match="must have its config.json beside it"):
         open_huggingface(str(tmp_path / "model.safetensors"))
+
+
+@pytest.mark.slow
+@needs_torch
+def test_the_command_that_converts_a_pickle(tmp_path):
+    """It is run as the message has it, then the folder loads."""
+    folder = tmp_path / "old model"
+    shutil.copytree(FOLDERS / "bert_erf", folder)
+    code = (
+        "import sys, torch; from safetensors.torch import load_file; f = sys.argv[1]; "
+        "torch.save(load_file(f + '/model.safetensors'), f + '/pytorch_model.bin')"
+    )
+    subprocess.run([sys.executable, "-c", code, str(folder)], check=True)
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(InputError) as caught:
+        load_model(folder)
+    command = str(caught.value).split("is installed: ")[1]
+    assert command.startswith('python -c "')
+    subprocess.run(command.replace("python", sys.executable, 1), shell=True, check=True)
+    assert compare(folder).missing == ()
