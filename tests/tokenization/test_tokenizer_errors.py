@@ -68,7 +68,10 @@ def test_unreadable_files(tmp_path, content):
         ({"kind": "korean", "do_lower_case": "true"}, "do_lower_case must be one of true, false"),
         ({"kind": "korean", "normalization": "NFKC"}, 'normalization must be one of "NFC", null'),
         ({"kind": "korean", "continuation_prefix": 1}, "continuation_prefix must be a string"),
-        ({"kind": "bpe"}, "kind must be one of full, korean, sentencepiece. Received: 'bpe'"),
+        (
+            {"kind": "bpe"},
+            "kind must be one of full, korean, huggingface, sentencepiece. Received: 'bpe'",
+        ),
         ({"kind": ["full"]}, "kind must be one of"),
         ({}, "Received: None"),
         ([], "must hold a JSON object"),

@@ -314,6 +314,8 @@ def test_config_names_every_option(vocab_file):
     assert every_tokenizer(vocab_file)[0].config() == {"kind": "full", "do_lower_case": False}
     for tokenizer in every_tokenizer(vocab_file):
         names = [option.name for option in dataclasses.fields(tokenizer.options_type)]
+        if tokenizer.kind == "sentencepiece":
+            names.remove("variant")  # a later option, left out at its default: fingerprints stay
         assert list(tokenizer.config()) == ["kind", *names]
         assert KINDS[tokenizer.kind][0] is type(tokenizer)
 
