@@ -67,25 +67,9 @@ def initializer(config):
 
 def dense(units, config, name, activation=None, dtype=None):
     """A projection `x @ kernel + bias` with the configuration's initial weights."""
-    return Projection(
+    return keras.layers.Dense(
         units, activation=activation, kernel_initializer=initializer(config), name=name, dtype=dtype
     )
-
-
-class Projection(keras.layers.Dense):
-    """As its base class, but multiplies a matrix, whatever the rank of the input.
-
-    Outside of XLA, TensorFlow joins such a product with the bias, and a graph of unknown length
-    needs half the operations.
-    """
-
-    def call(self, inputs, training=None):
-        """[..., H] -> [..., units]."""
-        if len(inputs.shape) == 2:
-            return super().call(inputs, training=training)
-        rows = ops.reshape(inputs, (-1, inputs.shape[-1]))  # [all, H]
-        y = super().call(rows, training=training)  # [all, units]
-        return ops.reshape(y, (*ops.shape(inputs)[:-1], self.units))
 
 
 class LayerNorm(keras.layers.Layer):
