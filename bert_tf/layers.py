@@ -199,23 +199,23 @@ class SelfAttention(keras.layers.Layer):
         Returns:
             [B, Q, H].
         """
-        batch = ops.shape(x)[0]
+        batch, length, count = *ops.shape(x)[:2], ops.shape(queries)[1]
 
-        def heads(y):
+        def heads(y, length):
             # [B, T, H] -> [B, N, T, D]; Q for T of the queries
-            y = ops.reshape(y, (batch, ops.shape(y)[1], self.num_heads, self.head_size))
+            y = ops.reshape(y, (batch, length, self.num_heads, self.head_size))
             return ops.transpose(y, (0, 2, 1, 3))
 
         context = self.attention_function(
-            heads(self.query(queries)),
-            heads(self.key(x)),
-            heads(self.value(x)),
+            heads(self.query(queries), count),
+            heads(self.key(x), length),
+            heads(self.value(x), length),
             bias,
             self.dropout.rate,
             self.dropout.next_seed(training),
         )  # [B, N, Q, D]
         context = ops.transpose(context, (0, 2, 1, 3))  # [B, Q, N, D]
-        return ops.reshape(context, (batch, ops.shape(queries)[1], self.hidden_size))  # [B, Q, H]
+        return ops.reshape(context, (batch, count, self.hidden_size))  # [B, Q, H]
 
 
 class TransformerBlock(keras.layers.Layer):

@@ -54,14 +54,14 @@ def make_windows(texts, questions, contexts, max_length, doc_stride):
     is_max = of_contexts.with_values(is_max).to_tensor(False)
     splits = tf.concat([[0], tf.cumsum(counts)], axis=0)
     return Windows(
-        Rows(row_ids, asked.first_lengths),
-        owners,
-        splits,
-        asked.first_lengths,
-        shown,
-        is_max,
-        begins,
-        spans.values,
+        rows=Rows(row_ids, asked.first_lengths),
+        owners=owners,
+        splits=splits,
+        firsts=asked.first_lengths,
+        sizes=shown,
+        is_max_context=is_max,
+        pieces=begins,
+        spans=spans.values,
     )
 
 

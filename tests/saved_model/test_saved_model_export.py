@@ -61,7 +61,7 @@ def test_in_a_process_without_this_project(exported, tmp_path):
     loaded, folder = exported
     texts = {"one": [CONTEXTS[0]], "two": [CONTEXTS[1], ""], "none": []}
     texts["many"] = [" ".join(CONTEXTS[i % 2].split()[: i % 9]) for i in range(64)]
-    texts["long"] = [" ".join(CONTEXTS) * 60, "서울"]
+    texts["long"] = [" ".join(CONTEXTS) * 75, "서울"]
     assert len(texts["long"][0]) > 5000
     environment = {**os.environ, "PYTHONPATH": "", "TF_CPP_MIN_LOG_LEVEL": "3"}
     run = subprocess.run(
