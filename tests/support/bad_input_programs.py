@@ -15,7 +15,7 @@ from run_scripts import (
 )
 from run_scripts.flags.create_data import CreateDataFlags
 from run_scripts.flags.pretrain import PretrainFlags
-from run_scripts.tools import fill_masks, glue_plan
+from run_scripts.tools import adapt_checkpoint, fill_masks, glue_plan
 from run_scripts.tools import glue_table as benchmark_table
 
 
@@ -230,6 +230,20 @@ PROGRAMS = {
         },
         {**MODEL_FILES, "sentences.txt": "sentences", **FLAG_FILE},
         {"layers": NO_LAYERS, "pooling": ("mean",), "output_file": ("{}/model", "{}/text.txt/a")},
+    ),
+    "adapt_checkpoint": Program(
+        adapt_checkpoint.main,
+        adapt_checkpoint.AdaptFlags,
+        {
+            "model_dir": "{}/model", "output_dir": "{}/out", "add_tokens": "{}/words.txt",
+            "max_position_embeddings": 40,
+        },
+        {**MODEL_FILES, "words.txt": "words", **FLAG_FILE},
+        {
+            "model_dir": ("{}/none", "{}/text.txt"), "tokenizer_dir": ("{}/model", "{}/none"),
+            "max_position_embeddings": ("32", "1"), "output_dir": ("{}/model", "{}/text.txt"),
+            "init_checkpoint": ("{}/none",),
+        },
     ),
     "fill_masks": Program(
         fill_masks.main,
