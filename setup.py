@@ -17,6 +17,8 @@ DEPENDENCIES = [
     "tensorflow-text>=2.21,<2.22; sys_platform != 'win32'",
     "keras>=3.15,<3.16",
     "sentencepiece>=0.2",
+    # The weights of Hugging Face's models.
+    "safetensors>=0.4.3",
     "absl-py>=2.1",
     "numpy>=2.0",
     "tensorboard>=2.19",

@@ -5,17 +5,18 @@ import dataclasses
 from bert_common.errors import InputError
 from bert_tf.config import (
     COMMON_KEYS,
+    LAYER_NORM_EPSILON,
     check_sizes,
     config_from_dict,
     config_from_json_file,
     config_from_preset,
+    config_to_dict,
 )
 
 # Keys that published files hold beyond the fields, with the value that means this model: Google's
 # released code reads none of them.
 PUBLISHED_KEYS = {
     **COMMON_KEYS,
-    "model_type": "albert",
     "down_scale_factor": 1,
     "gap_size": 0,
     "layers_to_keep": [],
@@ -56,6 +57,7 @@ class AlbertConfig:
     max_position_embeddings: int = 512
     type_vocab_size: int = 2
     initializer_range: float = 0.02
+    layer_norm_eps: float = LAYER_NORM_EPSILON
 
     def __post_init__(self):
         check_sizes(self)
@@ -75,6 +77,10 @@ class AlbertConfig:
     def num_block_calls(self):
         """How many blocks are run one after the other."""
         return self.num_hidden_layers * self.inner_group_num
+
+    def to_dict(self):
+        """What an albert_config.json holds, in Google's keys where that is possible."""
+        return config_to_dict(self)
 
     @classmethod
     def from_dict(cls, values):

@@ -53,12 +53,16 @@ class CheckpointArrays:
     Attributes:
         source: the file or folder, for messages.
         shapes: a dict: Google's name -> the array's shape.
-        read: a function of a name that returns the array; raises `DamagedCheckpoint`.
+        read: a function of a name that returns the array; raises `InputError`.
+        optional: prefixes of names that files of this format may lack, whatever the model.
+        ignored: what the file holds that no model needs, by the file's own names.
     """
 
     source: str
     shapes: Mapping
     read: Callable
+    optional: tuple = ()
+    ignored: tuple = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -203,7 +207,8 @@ def load_arrays(model, arrays, allow_missing=(), *, optimizer=None):
     missing = [name for name in variables if name not in shapes]
     others = [name for name in sorted(shapes) if name not in variables]
     ignored = [name for name in others if any(re.search(pattern, name) for pattern in patterns)]
-    needed = [name for name in missing if not name.startswith(tuple(allow_missing))]
+    may_lack = (*allow_missing, *arrays.optional)
+    needed = [name for name in missing if not name.startswith(may_lack)]
     problems = [f"- {name}: missing" for name in needed]
     problems += [
         f"+ {name} {shapes[name]}: not part of the model" for name in others if name not in ignored
@@ -222,7 +227,8 @@ def load_arrays(model, arrays, allow_missing=(), *, optimizer=None):
         )
     for name in loaded:
         variables[name].assign(arrays.read(name))
-    return LoadReport(arrays.source, tuple(loaded), tuple(missing), tuple(ignored))
+    ignored = (*ignored, *arrays.ignored)
+    return LoadReport(arrays.source, tuple(loaded), tuple(missing), ignored)
 
 
 def write_arrays(prefix, arrays):

@@ -17,31 +17,29 @@ COMMON_KEYS = {
     "pooler_num_fc_layers": ANY,
     "pooler_size_per_head": ANY,
     "pooler_type": "first_token_transform",
-    # What Hugging Face's transformers write.
-    "add_cross_attention": False,
-    "architectures": ANY,
-    "bos_token_id": ANY,
-    "classifier_dropout": ANY,
-    "classifier_dropout_prob": ANY,
-    "eos_token_id": ANY,
-    "gradient_checkpointing": ANY,
-    "is_decoder": False,
-    "layer_norm_eps": 1e-12,
-    "output_attentions": ANY,
-    "output_hidden_states": ANY,
-    "output_past": ANY,
-    "pad_token_id": ANY,
-    "position_embedding_type": "absolute",
-    "torch_dtype": ANY,
-    "transformers_version": ANY,
-    "use_cache": ANY,
 }
-PUBLISHED_KEYS = {**COMMON_KEYS, "model_type": "bert"}
+
+# Keys that Hugging Face's transformers write into a config.json, where "gelu" names the erf form;
+# Google's files and this project's have none of them.
+TRANSFORMERS_KEYS = (
+    "_name_or_path", "add_cross_attention", "architectures", "bos_token_id", "classifier_dropout",
+    "classifier_dropout_prob", "dtype", "eos_token_id", "gradient_checkpointing", "is_decoder",
+    "model_type", "output_attentions", "output_hidden_states", "output_past", "pad_token_id",
+    "position_embedding_type", "torch_dtype", "transformers_version", "use_cache",
+)  # fmt: skip
+
+PUBLISHED_KEYS = COMMON_KEYS
 
 # The largest int32: no size of a model comes near it.
 LARGEST_SIZE = 2**31 - 1
 
-ACTIVATION_NAMES = ("linear", "relu", "gelu", "tanh")  # as bert/modeling.py get_activation
+# As bert/modeling.py get_activation, whose "gelu" is the tanh form: "gelu_tanh" is the same, and
+# "gelu_erf" the form with the error function.
+ACTIVATION_NAMES = ("linear", "relu", "gelu", "gelu_tanh", "gelu_erf", "tanh")
+
+# Added to the variance in a layer norm; tf.contrib.layers.layer_norm, which google-research/bert
+# calls. Some models of transformers have another one.
+LAYER_NORM_EPSILON = 1e-12
 
 # The columns of a table of published sizes.
 PRESET_SIZES = ("num_hidden_layers", "hidden_size", "num_attention_heads", "intermediate_size")
@@ -77,6 +75,7 @@ class BertConfig:
     max_position_embeddings: int = 512
     type_vocab_size: int = 16
     initializer_range: float = 0.02
+    layer_norm_eps: float = LAYER_NORM_EPSILON
 
     def __post_init__(self):
         check_sizes(self)
@@ -95,6 +94,10 @@ class BertConfig:
     def num_block_calls(self):
         """How many blocks are run one after the other."""
         return self.num_hidden_layers
+
+    def to_dict(self):
+        """What a bert_config.json holds, in Google's keys where that is possible."""
+        return config_to_dict(self)
 
     @classmethod
     def from_dict(cls, values):
@@ -119,6 +122,22 @@ def config_from_preset(cls, presets, name, **values):
     if name not in presets:
         raise InputError(f"The preset must be one of {', '.join(presets)}. Received: {name!r}")
     return cls(**{**dict(zip(PRESET_SIZES, presets[name], strict=True)), **values})
+
+
+def config_to_dict(config):
+    """The fields that a configuration file holds.
+
+    layer_norm_eps is left out where it is Google's: other tools refuse keys they do not know.
+    """
+    values = dataclasses.asdict(config)
+    if config.layer_norm_eps == LAYER_NORM_EPSILON:
+        del values["layer_norm_eps"]
+    return values
+
+
+def is_of_transformers(values):
+    """Whether the dict that a configuration file holds was written by transformers."""
+    return any(key in values for key in TRANSFORMERS_KEYS)
 
 
 def config_from_json_file(cls, path, published_keys):
@@ -150,8 +169,14 @@ def config_from_dict(cls, values, published_keys, source):
 
     Raises:
         InputError: an unknown key, no vocab_size, or values that mean another model or that `cls`
-            rejects.
+            rejects; or a config.json of transformers.
     """
+    if is_of_transformers(values):
+        raise InputError(
+            f"{source}: {cls.__name__} reads Google's files, in which hidden_act names other "
+            "functions; model_formats.huggingface.config reads those of transformers. Received: "
+            f"a file with {next(key for key in TRANSFORMERS_KEYS if key in values)}"
+        )
     known = {field.name for field in dataclasses.fields(cls)}
     unknown = sorted(set(values) - known - set(published_keys))
     if unknown:
@@ -188,6 +213,8 @@ def check_sizes(config):
     for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
         if not 0 <= getattr(config, name) < 1:
             raise InputError(f"{name} must be in [0, 1). Received: {getattr(config, name)!r}")
+    if config.layer_norm_eps <= 0:
+        raise InputError(f"layer_norm_eps must be above 0. Received: {config.layer_norm_eps!r}")
     if config.initializer_range < 0:
         raise InputError(
             f"initializer_range must not be negative. Received: {config.initializer_range!r}"

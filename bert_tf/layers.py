@@ -24,10 +24,8 @@ import keras
 from keras import ops
 
 from bert_tf.attention import attention
+from bert_tf.config import LAYER_NORM_EPSILON
 from bert_tf.dropout import Dropout
-
-# Inside the square root; tf.contrib.layers.layer_norm, which google-research/bert calls.
-LAYER_NORM_EPSILON = 1e-12
 
 
 def gelu(x):
@@ -42,7 +40,19 @@ def gelu(x):
 _TWO_ROOT = 2.0 * math.sqrt(2.0 / math.pi)
 
 
-ACTIVATIONS = {"linear": None, "relu": ops.relu, "gelu": gelu, "tanh": ops.tanh}
+def gelu_erf(x):
+    """The exact form, x * (1 + erf(x / sqrt(2))) / 2, which transformers calls "gelu"."""
+    return ops.gelu(x, approximate=False)
+
+
+ACTIVATIONS = {
+    "linear": None,
+    "relu": ops.relu,
+    "gelu": gelu,  # Google's name for it
+    "gelu_tanh": gelu,
+    "gelu_erf": gelu_erf,
+    "tanh": ops.tanh,
+}
 
 
 def activation_function(name):
@@ -69,9 +79,10 @@ class LayerNorm(keras.layers.Layer):
     bfloat16. "layer_norm" in the name is what exempts its weights from weight decay.
     """
 
-    def __init__(self, dtype_policy, name="layer_norm"):
+    def __init__(self, dtype_policy, name="layer_norm", epsilon=LAYER_NORM_EPSILON):
         # The precision of the weights: float32 under a mixed policy.
         super().__init__(name=name, dtype=dtype_policy.variable_dtype)
+        self.epsilon = epsilon
 
     def build(self, input_shape):
         # autocast=False: the precision of the model around it is not for these.
@@ -88,7 +99,7 @@ class LayerNorm(keras.layers.Layer):
         if residual is not None:
             x = x + ops.cast(residual, self.variable_dtype)
         mean, variance = ops.moments(x, axes=-1, keepdims=True)  # [..., 1]
-        return (x - mean) * (ops.rsqrt(variance + LAYER_NORM_EPSILON) * self.gamma) + self.beta
+        return (x - mean) * (ops.rsqrt(variance + self.epsilon) * self.gamma) + self.beta
 
 
 def gather_positions(x, positions):
@@ -116,7 +127,7 @@ class Embeddings(keras.layers.Layer):
     def __init__(self, config, **kwargs):
         super().__init__(**kwargs)
         self.config = config
-        self.layer_norm = LayerNorm(self.dtype_policy)
+        self.layer_norm = LayerNorm(self.dtype_policy, epsilon=config.layer_norm_eps)
         self.dropout = Dropout(config.hidden_dropout_prob, name="dropout", dtype=self.dtype_policy)
 
     def build(self, input_shape=None):
@@ -220,14 +231,15 @@ class TransformerBlock(keras.layers.Layer):
         self.attention = SelfAttention(config, attention_function, name="attention", dtype=policy)
         self.attention_output = dense(config.hidden_size, config, "attention_output", dtype=policy)
         self.attention_dropout = Dropout(rate, name="attention_dropout", dtype=policy)
-        self.attention_layer_norm = LayerNorm(policy, "attention_layer_norm")
+        epsilon = config.layer_norm_eps
+        self.attention_layer_norm = LayerNorm(policy, "attention_layer_norm", epsilon)
         activation = activation_function(config.hidden_act)
         self.intermediate = dense(
             config.intermediate_size, config, "intermediate", activation, policy
         )
         self.output_dense = dense(config.hidden_size, config, "output", dtype=policy)
         self.output_dropout = Dropout(rate, name="output_dropout", dtype=policy)
-        self.output_layer_norm = LayerNorm(policy, "output_layer_norm")
+        self.output_layer_norm = LayerNorm(policy, "output_layer_norm", epsilon)
 
     def build(self, input_shape=None):
         hidden = (None, None, self.config.hidden_size)

@@ -55,7 +55,7 @@ class MaskedLmHead(keras.layers.Layer):
         self.config = config
         policy, activation = self.dtype_policy, activation_function(config.hidden_act)
         self.transform = dense(config.embedding_size, config, "transform", activation, policy)
-        self.layer_norm = LayerNorm(policy)
+        self.layer_norm = LayerNorm(policy, epsilon=config.layer_norm_eps)
 
     def build(self, input_shape=None):
         self.transform.build((None, self.config.hidden_size))

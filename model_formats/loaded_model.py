@@ -9,10 +9,14 @@ class LoadedModel:
 
     Attributes:
         model: a `bert_tf.PretrainingModel`, or a fine-tuned model (`bert_tf.encoder.EncoderModel`).
-        task: what it was trained for, a key of `TASKS`.
+        task: what it was trained for, one of `TASKS`.
         model_type: "bert" or "albert".
         config: its `BertConfig` or `AlbertConfig`.
         tokenizer: its tokenizer, or None.
+        labels: the names of its classes in order, for NER its tags; empty for other tasks and for
+            regression.
+        missing: Google's names of the weights that its folder lacks, which have random values: all
+            of a pre-training head's, or of the pooler's.
         settings: what a fine-tuned model's folder records; empty for a pre-trained one.
         trained_positions: the number of positions that were trained; None if unknown.
         source: the folder or file that it comes from, for messages.
@@ -23,9 +27,15 @@ class LoadedModel:
     model_type: str
     config: object
     tokenizer: object
+    labels: tuple
+    missing: tuple
     settings: dict
     trained_positions: int | None
     source: str
+
+    def lacks(self, prefix):
+        """Whether the folder had no weights whose names in Google's files begin with `prefix`."""
+        return any(name.startswith(prefix) for name in self.missing)
 
 
 TASKS = ("pretraining", "classification", "ner", "question_answering", "multiple_choice")

@@ -2,10 +2,10 @@
 
 The folder is one that this project wrote, or a released model, unpacked: Google's BERT
 (bert_config.json, bert_model.ckpt, vocab.txt), its ALBERT (albert_config.json, model.ckpt-best,
-30k-clean.model), or an ALBERT of TensorFlow Hub (folders "assets" and "variables").
+30k-clean.model), an ALBERT of TensorFlow Hub (folders "assets" and "variables"), or one that
+Hugging Face's transformers wrote (config.json, model.safetensors).
 """
 
-import dataclasses
 import glob
 import json
 import os
@@ -22,6 +22,9 @@ from bert_tf.checkpoint_files import (
     latest_checkpoint,
     list_other_checkpoints,
 )
+from bert_tf.config import is_of_transformers
+from model_formats.huggingface.config import CONFIG_FILE, read_config
+from model_formats.huggingface.safetensors_files import find_safetensors, refuse_pickles
 from tokenization import save_tokenizer
 
 # Where a fine-tuned model's folder records its task flags.
@@ -40,17 +43,23 @@ BEST_NAME = "model.ckpt-best"
 HUB_ASSETS, HUB_VARIABLES = "assets", "variables"
 
 
-def find_folder(directory):
-    """The folder with the configuration: the given one, or the only such one in it."""
+def find_folder(directory, what="--model_dir"):
+    """The folder with the configuration: the given one, or the only such one in it.
+
+    Args:
+        directory: where to look.
+        what: how a message names it.
+    """
     inside = sorted(glob.glob(os.path.join(glob.escape(directory), "*", "")))
     folders = [path for path in (directory, *inside) if _configs(path)]
     if not folders:
         raise InputError(
-            f"--model_dir must hold {' or '.join(CONFIG_NAMES.values())}. Received: {directory}"
+            f"{what} must hold {' or '.join(CONFIG_NAMES.values())}, or {CONFIG_FILE} of "
+            f"transformers. Received: {directory}"
         )
     if folders[0] != directory and len(folders) > 1:
         raise InputError(
-            f"--model_dir must be the folder of one model. Received: {directory}, which holds "
+            f"{what} must be the folder of one model. Received: {directory}, which holds "
             f"{', '.join(os.path.basename(os.path.normpath(path)) for path in folders)}"
         )
     return os.path.normpath(folders[0])
@@ -64,21 +73,36 @@ def find_config(directory):
             f"a model's folder must hold {' or '.join(CONFIG_NAMES.values())}. Received: "
             f"{directory} with {'both' if configs else 'neither'}"
         )
-    return configs[0]
+    model_type, path = configs[0]
+    return model_type or read_config(path).model_type, path
 
 
 def _configs(directory):
+    """Pairs of model type and path; the type in a file of transformers is None until it is read."""
     paths = (
         (model_type, os.path.join(directory, name)) for model_type, name in CONFIG_NAMES.items()
     )
-    return [(model_type, path) for model_type, path in paths if os.path.isfile(path)]
+    found = [(model_type, path) for model_type, path in paths if os.path.isfile(path)]
+    return found or ([(None, path)] if (path := huggingface_config(directory)) else [])
+
+
+def huggingface_config(directory):
+    """The config.json of a folder that transformers wrote, or None."""
+    path = os.path.join(directory, CONFIG_FILE)
+    if not os.path.isfile(path):
+        return None
+    try:
+        values = read_json(read_bytes(path), path)
+    except InputError:  # another program's
+        return None
+    return path if isinstance(values, dict) and is_of_transformers(values) else None
 
 
 def find_checkpoint(directory):
-    """The checkpoint that represents a folder's model.
+    """The checkpoint that represents a folder's model: its prefix, or a safetensors file.
 
     It is the best one if an evaluation has chosen one, else the newest, else an export, else the
-    only one with another name.
+    only one with another name, else model.safetensors or the index of its shards.
     """
     if os.path.basename(directory) == HUB_ASSETS:
         directory = os.path.join(os.path.dirname(directory), HUB_VARIABLES)
@@ -91,7 +115,10 @@ def find_checkpoint(directory):
         if prefix and exists(prefix):
             return prefix
     others = list_other_checkpoints(directory)
+    if not others and (path := find_safetensors(directory)):
+        return path
     if not others:
+        refuse_pickles(directory)
         raise InputError(f"a model's folder must hold a checkpoint. Received: {directory}")
     if len(others) > 1:
         raise InputError(
@@ -106,6 +133,18 @@ def folder_of(checkpoint):
     """The folder that describes a checkpoint; the best checkpoint has a folder inside it."""
     folder = os.path.dirname(os.path.abspath(checkpoint))
     return os.path.dirname(folder) if os.path.basename(folder) == BEST_FOLDER else folder
+
+
+def read_settings_file(path):
+    """What a fine-tuned model's folder records, a dict.
+
+    Raises:
+        InputError: the file holds something else.
+    """
+    settings = read_json(read_bytes(path), path)
+    if not isinstance(settings, dict):
+        raise InputError(f"{path} must hold an object. Received: {type(settings).__name__}")
+    return settings
 
 
 def read_trained_positions(checkpoint):
@@ -166,7 +205,7 @@ def write_model_files(directory, model_type, config, tokenizer, positions):
         positions: the number of trained positions, or None if unknown.
     """
     with atomic_write(os.path.join(directory, CONFIG_NAMES[model_type])) as file:
-        file.write(json.dumps(dataclasses.asdict(config), indent=2).encode("utf-8") + b"\n")
+        file.write(json.dumps(config.to_dict(), indent=2).encode("utf-8") + b"\n")
     path = os.path.join(directory, POSITIONS_FILE)
     if positions is not None:
         with atomic_write(path) as file:

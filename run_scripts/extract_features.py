@@ -9,7 +9,9 @@ from bert_common.folders import make_writable
 from bert_common.progress import with_progress
 from finetuning.feature_files import write_arrays, write_json_lines
 from finetuning.inputs import SHORTEST, encode_pair, read_pairs
+from model_formats.folder_tokenizer import check_table
 from model_formats.model_folder import warn_of_untrained_positions
+from model_formats.weights import open_weights
 from run_scripts.flags.declaration import flag
 from run_scripts.flags.devices import DeviceFlags, start_tensorflow
 from run_scripts.flags.finetune import read_layers
@@ -28,7 +30,7 @@ from run_scripts.flags.training import (
     choose_model_type,
     read_config,
 )
-from run_scripts.model_folder import check_table, fill_in_model
+from run_scripts.model_folder import fill_in_model
 
 ARRAYS = ".npz"
 
@@ -60,7 +62,8 @@ class ExtractFeaturesFlags(TokenizerFlags, DeviceFlags, ModelFlags):
     )
     init_checkpoint: str = flag(
         None,
-        "The weights: a checkpoint of Google's or of this project, fine-tuned or not.",
+        "The weights, fine-tuned or not: a checkpoint of Google's or of this project, a "
+        "safetensors file of transformers, or a folder with one of them.",
         is_input=True,
     )
     max_seq_length: int = flag(
@@ -101,13 +104,14 @@ def extract_features(values):
 
     start_tensorflow(values)
     from albert_tf import AlbertModel
-    from bert_tf import BertModel, load_google_checkpoint
+    from bert_tf import BertModel
     from bert_tf.blockwise_attention import automatic_attention
+    from bert_tf.checkpoint import load_arrays
     from finetuning.features import extract
 
     encoder = BertModel if model_type == "bert" else AlbertModel
     encoder = encoder(config, attention_function=automatic_attention)
-    load_google_checkpoint(encoder, values.init_checkpoint, UNUSED)
+    load_arrays(encoder, open_weights(values.init_checkpoint), UNUSED)
     arrays = values.output_file.endswith(ARRAYS)
     pooling = values.pooling or "mean" if arrays else "none"
     features = extract(encoder, rows, layers, pooling, values.batch_size, tokenizer.pad_id or 0)

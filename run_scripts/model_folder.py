@@ -1,26 +1,18 @@
 """Fills in the flags of a model from what its folder holds."""
 
 import dataclasses
-import glob
 import os
-import re
 
-from bert_common.errors import InputError
-from bert_common.folders import read_bytes
-from model_formats.model_folder import (
-    CONFIG_NAMES,
-    POSITIONS_FILE,
-    SETTINGS_FILE,
-    find_checkpoint,
-    find_config,
-    find_folder,
-)
+from model_formats.folder_tokenizer import find_tokenizer
+from model_formats.model_folder import CONFIG_NAMES, find_checkpoint, find_config, find_folder
+from model_formats.weights import find_weights
 from run_scripts.flags.tokenizer import TokenizerFlags, source_of
-from tokenization.loading import CONFIG_FILE
 
 
 def fill_in_model(values):
     """Fills in what --model_dir holds where no other flag names it.
+
+    An --init_checkpoint that is a folder becomes the checkpoint that stands for it.
 
     Args:
         values: a program's flags, with those of `ModelFlags` and perhaps of `TokenizerFlags`.
@@ -28,6 +20,8 @@ def fill_in_model(values):
     Raises:
         InputError: the folder holds no model, or several.
     """
+    if values.init_checkpoint and os.path.isdir(values.init_checkpoint):
+        values = dataclasses.replace(values, init_checkpoint=find_weights(values.init_checkpoint))
     if not values.model_dir:
         return values
     folder = find_folder(values.model_dir)
@@ -56,94 +50,3 @@ def fill_in_tokenizer(values):
     if source_of(values) or not values.model_dir:
         return values
     return dataclasses.replace(values, **find_tokenizer(values.model_dir, values.do_lower_case))
-
-
-def find_tokenizer(model_dir, do_lower_case=None):
-    """The values of `TokenizerFlags` for the tokenizer of a model's folder.
-
-    Args:
-        model_dir: the folder, as the user named it.
-        do_lower_case: the value of --do_lower_case, or None.
-
-    Returns:
-        A dict from the name of a flag to its value; empty if there is no tokenizer.
-
-    Raises:
-        InputError: there are several vocabularies, the folder's name contradicts --do_lower_case,
-            or the folder is one of this project's whose description of the tokenizer is gone.
-    """
-    folder = find_folder(model_dir)
-    if os.path.exists(os.path.join(folder, CONFIG_FILE)):
-        return {"tokenizer_dir": folder, "do_lower_case": do_lower_case}
-    patterns = {"spm_model_file": ("*.model",), "vocab_file": ("vocab.txt", "vocab*.txt")}
-    for flag, names in patterns.items():
-        matches = (sorted(glob.glob(os.path.join(glob.escape(folder), name))) for name in names)
-        paths = next(filter(None, matches), [])
-        if len(paths) > 1:
-            raise InputError(
-                f"--model_dir must hold one vocabulary, or --{flag} must name it. Received: "
-                f"{folder} with {', '.join(map(os.path.basename, paths))}"
-            )
-        if paths:
-            _check_described(folder, paths[0], flag)
-            case = _choose_case(model_dir, folder, do_lower_case)
-            if case is None and flag == "vocab_file" and _has_capitals(paths[0]):
-                case = False
-            return {flag: paths[0], "do_lower_case": case}
-    return {}
-
-
-def _check_described(folder, path, flag):
-    """Refuses a folder of this project that lacks the description of its tokenizer."""
-    if any(os.path.exists(os.path.join(folder, name)) for name in (POSITIONS_FILE, SETTINGS_FILE)):
-        raise InputError(
-            f"a folder that training wrote must hold {CONFIG_FILE}, or --{flag} must name the "
-            f"tokenizer. Received: {folder} with {os.path.basename(path)} alone"
-        )
-
-
-def _choose_case(model_dir, folder, do_lower_case):
-    """Whether the tokenizer lower-cases, by flag and folder name; None if neither decides.
-
-    Raises:
-        InputError: they contradict each other.
-    """
-    for path in (folder, model_dir):
-        named = _named_case(os.path.basename(os.path.abspath(path)))
-        if named is None:
-            continue
-        if do_lower_case not in (None, named):
-            raise InputError(
-                "--do_lower_case must agree with the name of the model's folder, unless "
-                "--vocab_file or --spm_model_file is given too. Received: "
-                f"--do_lower_case={str(do_lower_case).lower()}, {path}"
-            )
-        return named
-    return do_lower_case
-
-
-def _named_case(name):
-    """Whether a released model lower-cases, by its name; None if that does not decide.
-
-    For example uncased_L-12_H-768_A-12, multi_cased_L-12_H-768_A-12, chinese_L-12_H-768_A-12: as
-    google-research/bert's validate_case_matches_checkpoint, for models of all sizes.
-    """
-    words = re.split("[^a-z]+", name.lower())
-    if "uncased" in words or "cased" in words:
-        return "uncased" in words
-    return True if words[0] in ("chinese", "multilingual") else None
-
-
-def _has_capitals(vocab_file):
-    """Whether a vocabulary has a piece that a lower-casing tokenizer never produces."""
-    pieces = read_bytes(vocab_file).splitlines()
-    return any(re.search(b"[A-Z]", piece) for piece in pieces if not piece.startswith(b"["))
-
-
-def check_table(config, size, where):
-    """Refuses a vocabulary of `size` pieces, from the path `where`, too large for the model."""
-    if size > config.vocab_size:
-        raise InputError(
-            "vocab_size of the configuration must be at least the vocabulary's size. Received: "
-            f"vocab_size={config.vocab_size}, {where} has {size} entries"
-        )

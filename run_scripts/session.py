@@ -31,6 +31,7 @@ from bert_tf.training.loop import TrainingConfig, train
 from bert_tf.training.mixed_precision import POLICIES, LossScale, choose_precision, suggestion
 from bert_tf.training.state import TrainingState, restore
 from bert_tf.training.xla import Compilation, choose_compilation, enable_auto_clustering
+from model_formats.weights import open_weights
 from run_scripts.flags.training import library_seed, read_profile_steps
 
 ENCODERS = {"bert": BertModel, "albert": AlbertModel}
@@ -158,7 +159,8 @@ class Session:
 
         `options` are those of `bert_tf.training.state.restore`.
         """
-        line = restore(state, self.strategy, flags.output_dir, flags.init_checkpoint, **options)
+        start = flags.output_dir, flags.init_checkpoint
+        line = restore(state, self.strategy, *start, open_weights=open_weights, **options)
         # A worker that does not see the others' checkpoints would start from new weights.
         self.check_agreement({"the step to resume from": state.step})
         self.print(line)

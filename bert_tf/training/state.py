@@ -10,7 +10,8 @@ import numpy as np
 
 from bert_tf.checkpoint import (
     DamagedCheckpoint,
-    load_google_checkpoint,
+    google_arrays,
+    load_arrays,
     load_training_state,
     save_google_checkpoint,
     training_arrays,
@@ -68,12 +69,21 @@ class TrainingState:
             self.loss_scale.good_steps.assign(counters["loss_scale_good_steps"])
 
 
-def restore(state, strategy, output_dir, init_checkpoint=None, allow_missing=(), into=None):
+def restore(
+    state,
+    strategy,
+    output_dir,
+    init_checkpoint=None,
+    *,
+    open_weights=google_arrays,
+    allow_missing=(),
+    into=None,
+):
     """Sets weights, moments and step from the first of these that exists.
 
-    1. The newest checkpoint in `output_dir`: the run resumes. One that cannot be read is skipped
-       with a warning.
-    2. `init_checkpoint`, of Google's or of this project: only weights, from step 0.
+    1. The newest checkpoint in `output_dir`, of this project or of Google's training: the run
+       resumes. One that cannot be read is skipped with a warning.
+    2. `init_checkpoint`: only weights, from step 0.
     3. Neither: the model's initial weights.
 
     Args:
@@ -81,7 +91,9 @@ def restore(state, strategy, output_dir, init_checkpoint=None, allow_missing=(),
         strategy: a `tf.distribute.Strategy`.
         output_dir: the run's directory; all workers must see the same files there.
         init_checkpoint: a checkpoint's name, or None.
-        allow_missing: as `load_google_checkpoint` has it, for `init_checkpoint`.
+        open_weights: the function that opens `init_checkpoint`, from its name to
+            `CheckpointArrays`.
+        allow_missing: as `load_arrays` has it, for `init_checkpoint`.
         into: the part of the model that `init_checkpoint` is for; None for the whole model.
 
     Returns:
@@ -110,7 +122,7 @@ def restore(state, strategy, output_dir, init_checkpoint=None, allow_missing=(),
             line += f" (--init_checkpoint={init_checkpoint} was for its first step)"
         return line
     if init_checkpoint:
-        report = load_google_checkpoint(into or state.model, init_checkpoint, allow_missing)
+        report = load_arrays(into or state.model, open_weights(init_checkpoint), allow_missing)
         return f"starting from --init_checkpoint: {report}"
     return f"starting from new weights: no checkpoint in {output_dir}, no --init_checkpoint"
 

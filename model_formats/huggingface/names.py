@@ -4,6 +4,14 @@ torch keeps the kernel of a projection transposed, [out, in] instead of [in, out
 {w} stands for such a layer's weight or bias, {n} for a layer norm's, and a name without either is
 an array that both keep alike.
 
+A folder holds BERT, ALBERT, ELECTRA or RoBERTa. The last two are BERT's or ALBERT's network with
+other weights around it, so they load into those two models:
+
+    ELECTRA     the discriminator's encoder. Where the embeddings are as wide as the layers it is
+                BERT's network; where they are narrower, ALBERT's with one group a layer.
+    RoBERTa     BERT's network. Its tables of positions and of token types have other rows:
+                `model_formats.huggingface.weights` converts them.
+
 Source: the `state_dict` of transformers' classes, version 5.
 """
 
@@ -53,6 +61,21 @@ _ALBERT_ENCODER = {
     "pooler.{w}": "bert/pooler/dense/{w}",
 }
 
+_ONE_GROUP = "bert/encoder/transformer/group_{i}/inner_group_0"
+# Of ElectraModel with narrow embeddings: layer {i} is the only block of group {i}.
+_NARROW_ELECTRA_ENCODER = {
+    **_EMBEDDINGS,
+    "embeddings_project.{w}": "bert/encoder/embedding_hidden_mapping_in/{w}",
+    f"{_LAYER}.attention.self.query.{{w}}": f"{_ONE_GROUP}/attention_1/self/query/{{w}}",
+    f"{_LAYER}.attention.self.key.{{w}}": f"{_ONE_GROUP}/attention_1/self/key/{{w}}",
+    f"{_LAYER}.attention.self.value.{{w}}": f"{_ONE_GROUP}/attention_1/self/value/{{w}}",
+    f"{_LAYER}.attention.output.dense.{{w}}": f"{_ONE_GROUP}/attention_1/output/dense/{{w}}",
+    f"{_LAYER}.attention.output.LayerNorm.{{n}}": f"{_ONE_GROUP}/LayerNorm/{{n}}",
+    f"{_LAYER}.intermediate.dense.{{w}}": f"{_ONE_GROUP}/ffn_1/intermediate/dense/{{w}}",
+    f"{_LAYER}.output.dense.{{w}}": f"{_ONE_GROUP}/ffn_1/intermediate/output/dense/{{w}}",
+    f"{_LAYER}.output.LayerNorm.{{n}}": f"{_ONE_GROUP}/LayerNorm_1/{{n}}",
+}
+
 _TASK_HEADS = {
     "classifier.weight": "output_weights",
     "classifier.bias": "output_bias",
@@ -84,6 +107,49 @@ ALBERT_NAMES = {
     "sop_classifier.classifier.bias": "cls/seq_relationship/output_bias",
     **_TASK_HEADS,
 }
+
+# The generator's head computes what BERT's does; a discriminator's file has none.
+_ELECTRA_HEADS = {
+    "generator_predictions.dense.{w}": "cls/predictions/transform/dense/{w}",
+    "generator_predictions.LayerNorm.{n}": "cls/predictions/transform/LayerNorm/{n}",
+    "generator_lm_head.bias": "cls/predictions/output_bias",
+    **_TASK_HEADS,
+}
+ELECTRA_NAMES = {**_with_prefix("electra", _BERT_ENCODER), **_ELECTRA_HEADS}
+NARROW_ELECTRA_NAMES = {**_with_prefix("electra", _NARROW_ELECTRA_ENCODER), **_ELECTRA_HEADS}
+
+ROBERTA_NAMES = {
+    **_with_prefix("roberta", _BERT_ENCODER),
+    "lm_head.dense.{w}": "cls/predictions/transform/dense/{w}",
+    "lm_head.layer_norm.{n}": "cls/predictions/transform/LayerNorm/{n}",
+    "lm_head.bias": "cls/predictions/output_bias",
+    # Its head for sequences is BERT's pooler, [CLS] through a tanh layer, then BERT's head.
+    "classifier.dense.{w}": "bert/pooler/dense/{w}",
+    "classifier.out_proj.weight": "output_weights",
+    "classifier.out_proj.bias": "output_bias",
+    **_TASK_HEADS,
+}
+
+# Weights that repeat another one, which transformers ties to them; equal, or the file is refused.
+TIED_NAMES = {
+    "cls.predictions.decoder.weight": "bert.embeddings.word_embeddings.weight",
+    "cls.predictions.decoder.bias": "cls.predictions.bias",
+    "predictions.decoder.weight": "albert.embeddings.word_embeddings.weight",
+    "predictions.decoder.bias": "predictions.bias",
+    "generator_lm_head.weight": "electra.embeddings.word_embeddings.weight",
+    "lm_head.decoder.weight": "roberta.embeddings.word_embeddings.weight",
+    "lm_head.decoder.bias": "lm_head.bias",
+}
+
+# Weights that no model here has, as regular expressions: they are ignored.
+IGNORED_NAMES = (
+    r"(\w+\.)?embeddings\.(position_ids|token_type_ids)",  # counters, saved until 2023
+    r"discriminator_predictions\..+",  # ELECTRA's head that finds replaced words
+)
+
+# Google's names of what some of transformers' classes leave out: whichever model needs them and
+# finds none keeps new weights. The pair head reads the pooler, so it is new where that is.
+OPTIONAL_NAMES = ("bert/pooler/", "cls/seq_relationship/")
 
 
 def translate(name, table):

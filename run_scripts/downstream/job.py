@@ -6,6 +6,7 @@ import os
 from bert_tf.checkpoint_files import latest_checkpoint
 from bert_tf.training.cluster import Cluster, read_cluster
 from finetuning.metrics import check_installed
+from model_formats.folder_tokenizer import check_table
 from run_scripts.downstream.saved_settings import fill_in_saved_model
 from run_scripts.flags.declaration import resolve_model_defaults
 from run_scripts.flags.finetune import (
@@ -22,7 +23,6 @@ from run_scripts.flags.training import (
     choose_model_type,
     read_config,
 )
-from run_scripts.model_folder import check_table
 from tokenization import FullTokenizer, validate_case_matches_checkpoint
 
 

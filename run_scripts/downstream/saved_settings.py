@@ -4,10 +4,13 @@ import dataclasses
 import os
 
 from bert_common.errors import InputError
-from bert_common.folders import read_bytes
-from bert_common.json_text import read_json
 from bert_tf.checkpoint_files import latest_checkpoint
-from model_formats.model_folder import SETTINGS_FILE, find_folder, folder_of
+from model_formats.model_folder import (
+    SETTINGS_FILE,
+    find_folder,
+    folder_of,
+    read_settings_file,
+)
 from run_scripts.flags.declaration import PerModel, value_type
 from run_scripts.flags.tokenizer import source_of
 from run_scripts.model_folder import config_flag, fill_in_model
@@ -98,8 +101,5 @@ def read_settings(values):
     for folder in folders:
         path = os.path.join(folder, SETTINGS_FILE)
         if os.path.exists(path):
-            saved = read_json(read_bytes(path), path)
-            if not isinstance(saved, dict):
-                raise InputError(f"{path} must hold an object. Received: {type(saved).__name__}")
-            return folder, saved
+            return folder, read_settings_file(path)
     return None, None

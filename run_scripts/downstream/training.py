@@ -12,7 +12,7 @@ import numpy as np
 from bert_common.atomic_write import atomic_write
 from bert_common.errors import InputError
 from bert_tf import WarmupPolynomialDecay
-from bert_tf.checkpoint import load_google_checkpoint
+from bert_tf.checkpoint import load_arrays
 from bert_tf.checkpoint_files import BEST_FOLDER, latest_checkpoint, step_of
 from bert_tf.summaries.markdown import as_markdown_table
 from finetuning.evaluation import TaskEvaluator
@@ -24,6 +24,7 @@ from model_formats.model_folder import (
     warn_of_untrained_positions,
     write_model_files,
 )
+from model_formats.weights import open_weights
 from run_scripts.downstream.compilation import choose_split_boundaries, skip_costly_compilation
 from run_scripts.downstream.job import DownstreamJob
 from run_scripts.flags.finetune import (
@@ -203,7 +204,7 @@ class FineTuning:
         if flags.do_train and not (best and flags.eval_every_steps):
             return f"step {state.step}, {latest_checkpoint(flags.output_dir)}"
         source = best if flags.do_train else find_fine_tuned(flags)
-        report = load_google_checkpoint(state.model, source)
+        report = load_arrays(state.model, open_weights(source))
         state.step = step_of(source)
         return str(report)
 

@@ -6,7 +6,7 @@ import os
 from bert_common.errors import InputError
 from bert_tf.checkpoint_files import exists
 from finetuning.inputs import SHORTEST
-from model_formats.model_folder import find_checkpoint
+from model_formats.weights import check_weights, find_weights
 from run_scripts.flags.declaration import PerModel, check_bounds, flag
 from run_scripts.flags.limits import (
     HIGHEST_RATE,
@@ -33,8 +33,9 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
     data_dir: str = flag(None, "The folder with the task's files.", required=True, is_input=True)
     init_checkpoint: str = flag(
         None,
-        "The pre-trained weights, a checkpoint of Google's or of this project. Without --do_train: "
-        "fine-tuned ones; a folder stands for its best or newest checkpoint.",
+        "The pre-trained weights: a checkpoint of Google's or of this project, or a safetensors "
+        "file of transformers. Without --do_train: fine-tuned ones. A folder stands for its best "
+        "or newest checkpoint.",
         is_input=True,
     )
     max_seq_length: int = flag(
@@ -235,14 +236,13 @@ def read_layers(name, text, config):
 def find_fine_tuned(values):
     """The checkpoint to evaluate, predict or export with when nothing is trained."""
     source = values.init_checkpoint or values.output_dir
-    if exists(source):
-        return source
-    if os.path.isdir(source):
-        return find_checkpoint(source)
-    raise InputError(
-        "without --do_train there must be a fine-tuned checkpoint: --init_checkpoint or one in "
-        f"--output_dir. Received: none at {source}"
-    )
+    if not (os.path.exists(source) or exists(source)):
+        raise InputError(
+            "without --do_train there must be a fine-tuned checkpoint: --init_checkpoint or one in "
+            f"--output_dir. Received: none at {source}"
+        )
+    check_weights(source)
+    return find_weights(source)
 
 
 def output_dirs(values):

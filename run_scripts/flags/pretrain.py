@@ -8,6 +8,7 @@ from bert_common.errors import InputError
 from bert_common.folders import read_bytes
 from bert_tf.checkpoint_files import latest_checkpoint
 from create_pretraining_data.records.metadata import read_sidecar, sidecar_path, tokenizer_beside
+from model_formats.folder_tokenizer import check_table, find_tokenizer
 from run_scripts.flags.declaration import PerModel, flag
 from run_scripts.flags.limits import (
     HIGHEST_RATE,
@@ -23,7 +24,6 @@ from run_scripts.flags.training import (
     check_checkpoint,
     check_training_flags,
 )
-from run_scripts.model_folder import check_table, find_tokenizer
 from tokenization import load_tokenizer
 from tokenization.vocabulary import load_vocabulary
 
@@ -41,7 +41,10 @@ class PretrainFlags(TrainingFlags):
         None, "TFRecord files: paths or globs, separated by commas.", required=True, is_input=True
     )
     init_checkpoint: str = flag(
-        None, "Weights to start from: a checkpoint of Google's or of this program.", is_input=True
+        None,
+        "Weights to start from: a checkpoint of Google's or of this program, a safetensors file "
+        "of transformers, or a folder with one of them.",
+        is_input=True,
     )
     allow_missing: str = flag(
         "",

@@ -4,11 +4,10 @@ import dataclasses
 import os
 import re
 
-from albert_tf.config import AlbertConfig
 from bert_common.errors import InputError
-from bert_tf.checkpoint_files import exists
-from bert_tf.config import BertConfig
-from model_formats.model_folder import CONFIG_NAMES, find_checkpoint
+from model_formats.model_configs import read_model_config
+from model_formats.model_folder import CONFIG_NAMES
+from model_formats.weights import check_weights
 from run_scripts.flags.declaration import flag
 from run_scripts.flags.devices import DeviceFlags
 from run_scripts.flags.help_groups import TPU_FLAGS
@@ -20,8 +19,6 @@ OPTIMIZER_NAMES = ("adamw", "lamb")
 # The keys of `bert_tf.blockwise_attention.ATTENTION_FUNCTIONS`, likewise.
 ATTENTION_NAMES = ("auto", "full", "blockwise")
 
-CONFIGS = {"bert": BertConfig, "albert": AlbertConfig}
-
 
 @dataclasses.dataclass(frozen=True)
 class ModelFlags:
@@ -29,13 +26,15 @@ class ModelFlags:
 
     model_dir: str = flag(
         None,
-        "A model's folder, written by this project or released and unpacked: the configuration, "
-        "the checkpoint (the best, else the newest) and the tokenizer, where no other flag names "
-        "them.",
+        "A model's folder, written by this project or by transformers, or released and unpacked: "
+        "the configuration, the checkpoint (the best, else the newest) and the tokenizer, where no "
+        "other flag names them.",
         is_input=True,
     )
-    bert_config_file: str = flag(None, "BERT's sizes, a bert_config.json.", is_input=True)
-    albert_config_file: str = flag(None, "ALBERT's sizes, an albert_config.json.", is_input=True)
+    bert_config_file: str = flag(
+        None, "BERT's sizes, a bert_config.json or transformers' config.json.", is_input=True
+    )
+    albert_config_file: str = flag(None, "ALBERT's sizes, likewise.", is_input=True)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -153,15 +152,14 @@ def note_unused(values, names, reason="without effect here"):
         print(f"note: --{', --'.join(given)}: {reason}")
 
 
-def check_checkpoint(prefix):
-    """Refuses an --init_checkpoint that names no checkpoint; suggests the one in its folder."""
-    if not prefix or exists(prefix):
+def check_checkpoint(path):
+    """Refuses an --init_checkpoint that names no weights; None is no problem."""
+    if path is None:
         return
-    inside = find_checkpoint(prefix) if os.path.isdir(prefix) else None
-    raise InputError(
-        f"--init_checkpoint must name a checkpoint, that is a file {prefix}.index. "
-        f"Received: no such file{f'; did you mean {inside} ?' if inside else ''}"
-    )
+    try:
+        check_weights(path)
+    except InputError as error:
+        raise InputError(f"--init_checkpoint: {error}") from None
 
 
 def check_length(values, config, unless=""):
@@ -201,7 +199,7 @@ def choose_model_type(values):
 
 def read_config(values, model_type):
     """The model's configuration, from the file that the flags name."""
-    return CONFIGS[model_type].from_json_file(getattr(values, f"{model_type}_config_file"))
+    return read_model_config(getattr(values, f"{model_type}_config_file"), model_type)
 
 
 def compilation_cache(values, gpus):

@@ -4,12 +4,15 @@ import dataclasses
 import sys
 
 from bert_common.errors import InputError
+from model_formats.folder_tokenizer import check_table
+from model_formats.model_configs import read_model_config
 from model_formats.model_folder import (
     find_checkpoint,
     find_config,
     find_folder,
     warn_of_untrained_positions,
 )
+from model_formats.weights import check_weights, open_weights
 from run_scripts.flags.declaration import flag
 from run_scripts.flags.devices import DeviceFlags, start_tensorflow
 from run_scripts.flags.limits import LARGEST_VOCABULARY
@@ -20,8 +23,7 @@ from run_scripts.flags.tokenizer import (
     open_tokenizer,
     source_of,
 )
-from run_scripts.flags.training import CONFIGS
-from run_scripts.model_folder import check_table, fill_in_tokenizer
+from run_scripts.model_folder import fill_in_tokenizer
 
 MASK = "[MASK]"
 
@@ -38,9 +40,9 @@ class FillMasksFlags(TokenizerFlags, DeviceFlags):
 
     model_dir: str = flag(
         None,
-        "The folder of a pre-trained model, of this project or as released: provides the "
-        "configuration, the checkpoint (the best, else the newest) and, unless another flag names "
-        "it, the tokenizer.",
+        "The folder of a pre-trained model, of this project, as released, or of transformers: "
+        "provides the configuration, the checkpoint (the best, else the newest) and, unless "
+        "another flag names it, the tokenizer.",
         required=True,
         is_input=True,
     )
@@ -65,9 +67,10 @@ def fill_masks(values):
     check_tokenizer_flags(values)
     tokenizer = open_tokenizer(values)
     model_type, path = find_config(folder)
-    config = CONFIGS[model_type].from_json_file(path)
+    config = read_model_config(path, model_type)
     check_table(config, tokenizer.vocab_size, source_of(values))
     checkpoint = find_checkpoint(folder)
+    check_weights(checkpoint)
     sequences = [encode_with_masks(tokenizer, text) for text in texts]
     for text, ids in zip(texts, sequences, strict=True):
         if len(ids) > config.max_position_embeddings:
@@ -79,11 +82,12 @@ def fill_masks(values):
 
     start_tensorflow(values)
     from albert_tf import AlbertModel
-    from bert_tf import BertModel, PretrainingModel, load_google_checkpoint
+    from bert_tf import BertModel, PretrainingModel
+    from bert_tf.checkpoint import load_arrays
     from bert_tf.summaries.mask_predictions import best_guesses
 
     model = PretrainingModel((BertModel if model_type == "bert" else AlbertModel)(config))
-    load_google_checkpoint(model, checkpoint, UNUSED)
+    load_arrays(model, open_weights(checkpoint), UNUSED)
     for text, ids in zip(texts, sequences, strict=True):
         positions = [i for i, piece in enumerate(ids) if piece == tokenizer.mask_id]
         print(text)

@@ -123,7 +123,7 @@ def model_flags(model):
     """
     folder = find_folder(model if os.path.isdir(model) else os.path.dirname(model))
     model_type, _ = find_config(folder)
-    if exists(model):
+    if exists(model) or os.path.isfile(model):
         return model_type, [f"--model_dir={folder}", f"--init_checkpoint={model}"]
     find_checkpoint(folder)  # raises an error before the first task begins
     return model_type, [f"--model_dir={folder}"]

@@ -1,0 +1,227 @@
+"""Converts the config.json of Hugging Face's transformers to our configurations, or back.
+
+Sources: the configuration classes and `ACT2FN` (activations.py) of transformers, version 5.
+"""
+
+import dataclasses
+
+from albert_tf.config import PUBLISHED_KEYS as ALBERT_KEYS
+from albert_tf.config import AlbertConfig
+from bert_common.errors import InputError
+from bert_common.folders import read_bytes
+from bert_common.json_text import read_json
+from bert_tf.config import ANY, COMMON_KEYS, BertConfig, is_of_transformers
+from model_formats.huggingface import names
+
+CONFIG_FILE = "config.json"
+
+# transformers' hidden_act -> ours. Its "gelu" is the erf form; ours and Google's is the tanh form,
+# which transformers has under several names that differ in speed alone.
+ACTIVATIONS = {
+    "gelu": "gelu_erf",
+    "gelu_python": "gelu_erf",
+    "gelu_new": "gelu",
+    "gelu_pytorch_tanh": "gelu",
+    "gelu_python_tanh": "gelu",
+    "gelu_fast": "gelu",
+    "gelu_accurate": "gelu",
+    "relu": "relu",
+    "tanh": "tanh",
+    "linear": "linear",
+}
+
+# Ours -> transformers'.
+ACTIVATIONS_BACK = {
+    "gelu": "gelu_new",
+    "gelu_tanh": "gelu_new",
+    "gelu_erf": "gelu",
+    "relu": "relu",
+    "tanh": "tanh",
+    "linear": "linear",
+}
+
+_COMMON_DEFAULTS = {
+    "hidden_size": 768,
+    "num_hidden_layers": 12,
+    "num_attention_heads": 12,
+    "intermediate_size": 3072,
+    "hidden_act": "gelu",
+    "hidden_dropout_prob": 0.1,
+    "attention_probs_dropout_prob": 0.1,
+    "max_position_embeddings": 512,
+    "type_vocab_size": 2,
+    "initializer_range": 0.02,
+    "layer_norm_eps": 1e-12,
+    "pad_token_id": 0,
+}
+# transformers' model_type -> the values of the keys that a file of it lacks.
+DEFAULTS = {
+    "bert": _COMMON_DEFAULTS,
+    "albert": {
+        **_COMMON_DEFAULTS,
+        "embedding_size": 128,
+        "hidden_size": 4096,
+        "num_hidden_groups": 1,
+        "num_attention_heads": 64,
+        "intermediate_size": 16384,
+        "inner_group_num": 1,
+        "hidden_act": "gelu_new",
+        "hidden_dropout_prob": 0.0,
+        "attention_probs_dropout_prob": 0.0,
+    },
+    "electra": {
+        **_COMMON_DEFAULTS,
+        "embedding_size": 128,
+        "hidden_size": 256,
+        "num_attention_heads": 4,
+        "intermediate_size": 1024,
+    },
+    "roberta": {**_COMMON_DEFAULTS, "pad_token_id": 1},
+}
+
+# Keys whose other values mean a network that this project does not have.
+SUPPORTED_VALUES = {
+    **{key: value for key, value in {**COMMON_KEYS, **ALBERT_KEYS}.items() if value is not ANY},
+    "add_cross_attention": False,
+    "is_decoder": False,
+    "position_embedding_type": "absolute",
+    "pruned_heads": {},
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class HuggingFaceModel:
+    """What a config.json says of the weights beside it.
+
+    Attributes:
+        kind: transformers' model_type: "bert", "albert", "electra" or "roberta".
+        model_type: ours, "bert" or "albert".
+        config: a `BertConfig` or an `AlbertConfig`.
+        names: the table of `model_formats.huggingface.names` that fits.
+        skipped_positions: the rows before that of the first position, in the position table.
+    """
+
+    kind: str
+    model_type: str
+    config: object
+    names: dict
+    skipped_positions: int = 0
+
+
+def read_config(path, expected=None):
+    """Reads a config.json.
+
+    Args:
+        path: the file.
+        expected: as in `from_huggingface`.
+
+    Raises:
+        InputError: it cannot be read, is none of transformers', or as `from_huggingface`.
+    """
+    values = read_json(read_bytes(path), path)
+    if not isinstance(values, dict) or not is_of_transformers(values):
+        raise InputError(f"{path} must be a config.json of transformers. Received: another file")
+    return from_huggingface(values, path, expected)
+
+
+def from_huggingface(values, source, expected=None):
+    """The `HuggingFaceModel` of a config.json.
+
+    Args:
+        values: what the file holds, a dict. Keys that do not change the network are ignored.
+        source: the file, for messages.
+        expected: the model_type of a file that names neither it nor its architecture.
+
+    Raises:
+        InputError: a model of another kind, a value that means another network, or sizes that
+            are no sizes.
+    """
+    kind = _kind_of(values) or expected
+    if not isinstance(kind, str) or kind not in DEFAULTS:
+        raise InputError(
+            f"{source}: model_type must be one of {', '.join(DEFAULTS)}. Received: {kind!r}"
+        )
+    for key, wanted in SUPPORTED_VALUES.items():
+        if values.get(key, wanted) not in (wanted, None):
+            raise InputError(
+                f"{source}: {key} must be {wanted!r}, as another value means another model. "
+                f"Received: {values[key]!r}"
+            )
+    if "vocab_size" not in values:
+        raise InputError(f"{source}: vocab_size must be given. Received: {', '.join(values)}")
+    filled = {**DEFAULTS[kind], **values}
+    act = filled["hidden_act"]
+    if not isinstance(act, str) or act not in ACTIVATIONS:
+        raise InputError(
+            f"{source}: hidden_act must be one of {', '.join(ACTIVATIONS)}. Received: {act!r}"
+        )
+    try:
+        return _CONVERTERS[kind]({**filled, "hidden_act": ACTIVATIONS[act]})
+    except InputError as error:
+        raise InputError(f"{source}: {error}") from None
+
+
+def _kind_of(values):
+    """transformers' model_type; None where neither it nor the architecture is named."""
+    if "model_type" in values:
+        return values["model_type"]
+    architectures = values.get("architectures")
+    if isinstance(architectures, list) and architectures:
+        name = str(architectures[0]).lower()  # "BertForMaskedLM", of the files of 2019
+        return next((kind for kind in DEFAULTS if name.startswith(kind)), name)
+    return None
+
+
+def _fields(cls, values):
+    """A `cls` of those values that are its fields."""
+    return cls(**{f.name: values[f.name] for f in dataclasses.fields(cls) if f.name in values})
+
+
+def _bert(values):
+    return HuggingFaceModel("bert", "bert", _fields(BertConfig, values), names.BERT_NAMES)
+
+
+def _albert(values):
+    return HuggingFaceModel("albert", "albert", _fields(AlbertConfig, values), names.ALBERT_NAMES)
+
+
+def _electra(values):
+    if values["embedding_size"] == values["hidden_size"]:
+        config = _fields(BertConfig, values)
+        return HuggingFaceModel("electra", "bert", config, names.ELECTRA_NAMES)
+    groups = {"num_hidden_groups": values["num_hidden_layers"], "inner_group_num": 1}
+    config = _fields(AlbertConfig, {**values, **groups})
+    return HuggingFaceModel("electra", "albert", config, names.NARROW_ELECTRA_NAMES)
+
+
+def _roberta(values):
+    """Positions begin after the padding's row; one token type stands for both segments."""
+    sizes, pad = _fields(BertConfig, values), values["pad_token_id"]
+    if type(pad) is not int or not 0 <= pad < sizes.max_position_embeddings - 1:
+        raise InputError(
+            "pad_token_id must be an integer from 0, below max_position_embeddings - 1. "
+            f"Received: {pad!r}"
+        )
+    config = dataclasses.replace(
+        sizes,
+        max_position_embeddings=sizes.max_position_embeddings - (pad + 1),
+        type_vocab_size=max(2, sizes.type_vocab_size),
+    )
+    return HuggingFaceModel("roberta", "bert", config, names.ROBERTA_NAMES, pad + 1)
+
+
+_CONVERTERS = {"bert": _bert, "albert": _albert, "electra": _electra, "roberta": _roberta}
+
+
+def to_huggingface(config):
+    """The keys of a config.json that describe the network of one of our configurations.
+
+    Args:
+        config: a `BertConfig` or an `AlbertConfig`.
+
+    Returns:
+        A dict for transformers' BertConfig or AlbertConfig, model_type included.
+    """
+    activation = ACTIVATIONS_BACK[(config.hidden_act or "linear").lower()]
+    kind = "albert" if isinstance(config, AlbertConfig) else "bert"
+    return {"model_type": kind, **dataclasses.asdict(config), "hidden_act": activation}

@@ -1,0 +1,162 @@
+"""Reads the safetensors files of a folder as float32 arrays by the names in them."""
+
+import dataclasses
+import functools
+import os
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+
+from bert_common.errors import InputError
+from bert_common.folders import read_bytes
+from bert_common.json_text import read_json
+
+WEIGHTS_FILE, INDEX_FILE = "model.safetensors", "model.safetensors.index.json"
+
+# Endings of files that torch wrote with pickle.
+PICKLES = (".bin", ".pt", ".pth", ".pkl", ".ckpt")
+
+# What is read, by safetensors' names: every value of these is a float32.
+DTYPES = ("F32", "F16", "BF16")
+
+_CONVERSION = (
+    'python -c "import glob, torch; from safetensors.torch import save_file; '
+    "save_file({{k: v.contiguous().clone() for f in glob.glob('{pattern}') "
+    "for k, v in torch.load(f, weights_only=True).items()}}, '{result}', {{'format': 'pt'}})\""
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class StoredTensors:
+    """The tensors of one safetensors file, or of all shards of one model.
+
+    Attributes:
+        source: the file, or the index of the shards.
+        shapes: a dict: name -> the tensor's shape, a list.
+        files: a dict: name -> the file that holds it.
+    """
+
+    source: str
+    shapes: dict
+    files: dict
+
+    def read(self, name):
+        """One tensor as a float32 array.
+
+        Raises:
+            InputError: it is of another type than those of `DTYPES`, or cannot be read.
+        """
+        return read_tensor(self.files[name], name)
+
+
+def find_safetensors(folder):
+    """The safetensors file or the index of shards that a folder holds, or None."""
+    paths = (os.path.join(folder, name) for name in (WEIGHTS_FILE, INDEX_FILE))
+    return next(filter(os.path.isfile, paths), None)
+
+
+def refuse_pickles(path):
+    """Refuses a file that torch wrote with pickle, or a folder that holds only such a file.
+
+    Raises:
+        InputError: with the command that converts the weights.
+    """
+    folder, pattern = os.path.split(path)
+    if os.path.isdir(path):
+        folder, pattern = path, "pytorch_model*.bin"
+        names = os.listdir(path) if find_safetensors(path) is None else ()
+        if not any(name.startswith("pytorch_model") and name.endswith(".bin") for name in names):
+            return
+    elif not (path.endswith(PICKLES) and os.path.isfile(path)):
+        return
+    command = _CONVERSION.format(
+        pattern=os.path.join(folder, pattern), result=os.path.join(folder, WEIGHTS_FILE)
+    )
+    raise InputError(
+        "weights must be in safetensors files, as reading a pickle can run any code. Received: "
+        f"{os.path.join(folder, pattern)}; this converts it, where transformers is installed: "
+        f"{command}"
+    )
+
+
+def open_tensors(path):
+    """Reads the names and shapes in a safetensors file, or in all shards that an index names.
+
+    Args:
+        path: a file that ends in .safetensors, or in .index.json.
+
+    Returns:
+        `StoredTensors`; no array is read yet.
+
+    Raises:
+        InputError: a file is missing or damaged, or the index does not fit its shards.
+    """
+    if not path.endswith(".json"):
+        shapes = _read_header(path)
+        return StoredTensors(path, shapes, dict.fromkeys(shapes, path))
+    shards = _read_index(path)
+    shapes, files = {}, {}
+    for shard, names in shards.items():
+        stored = _read_header(shard)
+        missing, others = sorted(names - stored.keys()), sorted(stored.keys() - names)
+        if missing or others:
+            raise InputError(
+                f"{shard} must hold the tensors that {path} names. Received: "
+                + "; ".join(
+                    f"{word} {', '.join(found[:3])}{', ...' if len(found) > 3 else ''}"
+                    for word, found in (("without", missing), ("with", others))
+                    if found
+                )
+            )
+        shapes |= stored
+        files |= dict.fromkeys(stored, shard)
+    return StoredTensors(path, shapes, files)
+
+
+def _read_index(path):
+    """The shards that an index names: path -> the set of its tensors' names."""
+    index = read_json(read_bytes(path), path)
+    places = index.get("weight_map") if isinstance(index, dict) else None
+    if not isinstance(places, dict) or not all(isinstance(p, str) for p in places.values()):
+        raise InputError(f"{path} must hold weight_map, from names to files. Received: no such map")
+    shards = {}
+    for name, file in places.items():
+        if file != os.path.basename(file) or file in ("", ".", "..") or "\0" in file:
+            raise InputError(f"{path} must name files of its own folder. Received: {file!r}")
+        shards.setdefault(os.path.join(os.path.dirname(path), file), set()).add(name)
+    return shards
+
+
+def _one_line_errors(function):
+    """Turns what reading the file in the first argument raises into an InputError."""
+
+    @functools.wraps(function)
+    def run(path, *arguments):
+        try:
+            return function(path, *arguments)
+        except OSError as error:
+            reason = error.strerror or str(error)
+        except (SafetensorError, ValueError, TypeError, KeyError) as error:
+            reason = " ".join(str(error).split())
+        raise InputError(f"{path} must be a whole safetensors file. Received: {reason}")
+
+    return run
+
+
+@_one_line_errors
+def _read_header(path):
+    # The library maps the file, and compares the header's lengths with its size before it reads.
+    with safe_open(path, framework="np") as file:
+        return {name: list(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
+
+
+@_one_line_errors
+def read_tensor(path, name):
+    """One tensor of a file as a float32 array; see `StoredTensors.read`."""
+    with safe_open(path, framework="np") as file:
+        dtype = file.get_slice(name).get_dtype()
+        if dtype not in DTYPES:
+            raise InputError(
+                f"{path}: {name} must be of type {', '.join(DTYPES)}. Received: {dtype}"
+            )
+        return np.asarray(file.get_tensor(name), np.float32)

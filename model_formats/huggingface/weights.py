@@ -1,0 +1,138 @@
+"""Reads the weights of a Hugging Face folder by Google's names."""
+
+import os
+import re
+
+import numpy as np
+
+from bert_common.errors import InputError
+from bert_tf.checkpoint import CheckpointArrays
+from model_formats.huggingface.config import CONFIG_FILE, read_config
+from model_formats.huggingface.names import (
+    IGNORED_NAMES,
+    OPTIONAL_NAMES,
+    TIED_NAMES,
+    translate,
+)
+from model_formats.huggingface.safetensors_files import open_tensors
+
+# How the names of an encoder that was saved alone begin, without that of its model.
+ENCODER_PARTS = ("embeddings.", "embeddings_project.", "encoder.", "pooler.")
+
+PROJECTION = "albert.encoder.embedding_hidden_mapping_in."
+
+
+def open_huggingface(path):
+    """Opens the weights of a model that transformers saved.
+
+    Args:
+        path: its model.safetensors, or the index of its shards; config.json is beside it.
+
+    Returns:
+        `CheckpointArrays`. Names that no table has keep their own, so that loading refuses them.
+
+    Raises:
+        InputError: a file is missing or damaged, the configuration is of another kind of model,
+            two tensors are one variable, or weights that must be equal differ.
+    """
+    config_path = os.path.join(os.path.dirname(path), CONFIG_FILE)
+    if not os.path.isfile(config_path):
+        raise InputError(f"{path} must have its {CONFIG_FILE} beside it. Received: none")
+    model, tensors = read_config(config_path), open_tensors(path)
+    stored = _full_names(tensors, model.kind)
+    ignored = _take_tied(stored, tensors)
+    ignored += [stored.pop(name) for name in list(stored) if _is_ignored(name, stored)]
+    if PROJECTION + "weight" in stored and model.config.embedding_size == model.config.hidden_size:
+        ignored += _take_identity(stored, tensors)
+    shapes, readers = {}, {}
+    for full, name in stored.items():
+        google, transposed = translate(full, model.names)
+        google = google or name
+        if google in readers:
+            raise InputError(
+                f"{path} must hold {google} once. Received: {readers[google][0]}, {name}"
+            )
+        convert = _conversion(google, transposed, model)
+        # A view without memory, which is transposed or cut as the array will be.
+        view = np.broadcast_to(np.float32(0), tensors.shapes[name])
+        shapes[google] = list(convert(view).shape)
+        readers[google] = (name, convert)
+    _check_head(shapes, model, path)
+
+    def read(google):
+        name, convert = readers[google]
+        return np.ascontiguousarray(convert(tensors.read(name)))
+
+    return CheckpointArrays(path, shapes, read, OPTIONAL_NAMES, tuple(sorted(ignored)))
+
+
+def _full_names(tensors, kind):
+    """A dict: the name with the model's prefix -> that in the file, which may lack the prefix."""
+    bare = not any(name.startswith(f"{kind}.") for name in tensors.shapes)
+    return {
+        f"{kind}.{name}" if bare and name.startswith(ENCODER_PARTS) else name: name
+        for name in tensors.shapes
+    }
+
+
+def _take_tied(stored, tensors):
+    """Removes weights that repeat others; returns their names in the file.
+
+    Where a file holds only the copy, that is the weight.
+
+    Raises:
+        InputError: a copy differs from its original.
+    """
+    taken = []
+    for copy, original in TIED_NAMES.items():
+        if copy not in stored:
+            continue
+        name = stored.pop(copy)
+        if original not in stored:
+            stored[original] = name
+            continue
+        if not np.array_equal(tensors.read(name), tensors.read(stored[original])):
+            raise InputError(
+                f"{tensors.source}: {name} must equal {stored[original]}, as the models here share "
+                "them. Received: other values"
+            )
+        taken.append(name)
+    return taken
+
+
+def _is_ignored(name, stored):
+    # A RoBERTa with a head for sequences saved the pooler too, which the head is used without.
+    unused_pooler = name.startswith("roberta.pooler.") and "classifier.dense.weight" in stored
+    return unused_pooler or any(re.fullmatch(pattern, name) for pattern in IGNORED_NAMES)
+
+
+def _take_identity(stored, tensors):
+    """Removes ALBERT's projection of equally wide embeddings where it changes nothing."""
+    names = [name for name in (PROJECTION + "weight", PROJECTION + "bias") if name in stored]
+    kernel = tensors.read(stored[names[0]])  # [H, E]
+    identity = kernel.ndim == 2 and np.array_equal(kernel, np.eye(*kernel.shape))
+    if not identity or any(tensors.read(stored[name]).any() for name in names[1:]):
+        return []  # Google's ALBERT has no such layer: loading refuses the name
+    return [stored.pop(name) for name in names]
+
+
+def _conversion(google, transposed, model):
+    """The function from an array as transformers has it to the one of Google's name."""
+    if transposed:
+        return np.transpose  # [out, in] -> [in, out]
+    if google == "bert/embeddings/position_embeddings":
+        return lambda rows: rows[model.skipped_positions :]
+    if google == "bert/embeddings/token_type_embeddings":
+        # One type stands for both segments.
+        return lambda rows: np.repeat(rows, 2, axis=0) if len(rows) == 1 else rows
+    return lambda array: array
+
+
+def _check_head(shapes, model, path):
+    """RoBERTa's and ELECTRA's heads for masked words use the erf form whatever hidden_act is."""
+    has_head = any(name.startswith("cls/predictions/") for name in shapes)
+    if model.kind in ("roberta", "electra") and has_head and model.config.hidden_act != "gelu_erf":
+        raise InputError(
+            f"{path}: the head for masked words needs hidden_act gelu in {CONFIG_FILE}. Received: "
+            f"another form, {model.config.hidden_act!r} here"
+        )

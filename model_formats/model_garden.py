@@ -1,0 +1,166 @@
+"""Reads encoders of TensorFlow's Model Garden by Google's names.
+
+Such a checkpoint is a tf.train.Checkpoint: its names are paths through the objects that were saved.
+An encoder's path is written in two ways: by attributes (_embedding_layer, _transformer_layers/0),
+or by the numbers that Keras gave the layers of a functional model (layer_with_weights-4), which
+are first rewritten to the attributes.
+
+Attention's kernels are [H, N, D] there, and that of its output [N, D, H]; here both are [H, H].
+
+Sources: tensorflow/models, official/nlp/modeling/networks/bert_encoder.py, albert_encoder.py,
+layers/transformer_encoder_block.py, layers/masked_lm.py; tools/checkpoint_conversion of KerasNLP,
+for the numbers in the released files.
+Shapes: H hidden, N heads, D head size.
+"""
+
+import re
+
+from bert_common.errors import InputError
+from bert_tf.checkpoint import CheckpointArrays, read_tensor
+
+# The entry that every tf.train.Checkpoint has, and no checkpoint by variable names.
+OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
+VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
+
+_EMBEDDINGS = {
+    "_embedding_layer/embeddings": "bert/embeddings/word_embeddings",
+    "_position_embedding_layer/embeddings": "bert/embeddings/position_embeddings",
+    "_position_embedding_layer/_position_embeddings": "bert/embeddings/position_embeddings",
+    "_type_embedding_layer/embeddings": "bert/embeddings/token_type_embeddings",
+    "_embedding_norm_layer/{w}": "bert/embeddings/LayerNorm/{w}",
+    "_pooler_layer/{w}": "bert/pooler/dense/{w}",
+}
+
+_BLOCK, _GOOGLES_BLOCK = "_transformer_layers/{i}", "bert/encoder/layer_{i}"
+BERT_NAMES = {
+    **_EMBEDDINGS,
+    f"{_BLOCK}/_attention_layer/_query_dense/{{w}}": f"{_GOOGLES_BLOCK}/attention/self/query/{{w}}",
+    f"{_BLOCK}/_attention_layer/_key_dense/{{w}}": f"{_GOOGLES_BLOCK}/attention/self/key/{{w}}",
+    f"{_BLOCK}/_attention_layer/_value_dense/{{w}}": f"{_GOOGLES_BLOCK}/attention/self/value/{{w}}",
+    f"{_BLOCK}/_attention_layer/_output_dense/{{w}}": (
+        f"{_GOOGLES_BLOCK}/attention/output/dense/{{w}}"
+    ),
+    # Until 2020 the output was no part of the attention.
+    f"{_BLOCK}/_attention_output_dense/{{w}}": f"{_GOOGLES_BLOCK}/attention/output/dense/{{w}}",
+    f"{_BLOCK}/_attention_layer_norm/{{w}}": f"{_GOOGLES_BLOCK}/attention/output/LayerNorm/{{w}}",
+    f"{_BLOCK}/_intermediate_dense/{{w}}": f"{_GOOGLES_BLOCK}/intermediate/dense/{{w}}",
+    f"{_BLOCK}/_output_dense/{{w}}": f"{_GOOGLES_BLOCK}/output/dense/{{w}}",
+    f"{_BLOCK}/_output_layer_norm/{{w}}": f"{_GOOGLES_BLOCK}/output/LayerNorm/{{w}}",
+}
+
+_GROUP = "bert/encoder/transformer/group_{i}/inner_group_0"
+# Encoders with narrow embeddings; AlbertEncoder has one block, which all layers share.
+ALBERT_NAMES = {
+    **_EMBEDDINGS,
+    "_embedding_projection/{w}": "bert/encoder/embedding_hidden_mapping_in/{w}",
+    f"{_BLOCK}/_attention_layer/_query_dense/{{w}}": f"{_GROUP}/attention_1/self/query/{{w}}",
+    f"{_BLOCK}/_attention_layer/_key_dense/{{w}}": f"{_GROUP}/attention_1/self/key/{{w}}",
+    f"{_BLOCK}/_attention_layer/_value_dense/{{w}}": f"{_GROUP}/attention_1/self/value/{{w}}",
+    f"{_BLOCK}/_attention_layer/_output_dense/{{w}}": f"{_GROUP}/attention_1/output/dense/{{w}}",
+    f"{_BLOCK}/_attention_output_dense/{{w}}": f"{_GROUP}/attention_1/output/dense/{{w}}",
+    f"{_BLOCK}/_attention_layer_norm/{{w}}": f"{_GROUP}/LayerNorm/{{w}}",
+    f"{_BLOCK}/_intermediate_dense/{{w}}": f"{_GROUP}/ffn_1/intermediate/dense/{{w}}",
+    f"{_BLOCK}/_output_dense/{{w}}": f"{_GROUP}/ffn_1/intermediate/output/dense/{{w}}",
+    f"{_BLOCK}/_output_layer_norm/{{w}}": f"{_GROUP}/LayerNorm_1/{{w}}",
+}
+
+# Beside the encoder, in the released files: what a checkpoint of BertPretrainerV2 adds.
+HEAD_NAMES = {
+    "masked_lm/dense/{w}": "cls/predictions/transform/dense/{w}",
+    "masked_lm/layer_norm/{w}": "cls/predictions/transform/LayerNorm/{w}",
+    "masked_lm/bias": "cls/predictions/output_bias",
+    # TensorFlow writes a point in an object's name twice.
+    "next_sentence..pooler_dense/{w}": "bert/pooler/dense/{w}",
+}
+
+# What training adds.
+IGNORED_NAMES = (
+    rf"{OBJECT_GRAPH}|(.*/)?(save_counter|global_step|optimizer)(/.*)?|.*\.OPTIMIZER_SLOT.*"
+)
+
+# The pretrainer's files have the pooler without the two logits over it.
+OPTIONAL_NAMES = ("bert/pooler/", "cls/seq_relationship/")
+
+_ROOT = re.compile(rf"(.*/)?(?:layer_with_weights-0|_embedding_layer)/embeddings{re.escape(VALUE)}")
+_NUMBERED = re.compile(r"layer_with_weights-(\d+)(?=/)")
+
+
+def open_model_garden(reader, prefix):
+    """The `CheckpointArrays` of an encoder of the Model Garden.
+
+    Args:
+        reader: the checkpoint, as `bert_tf.checkpoint.open_checkpoint` returns it.
+        prefix: its name.
+
+    Raises:
+        InputError: it holds no such encoder.
+    """
+    stored = reader.get_variable_to_shape_map()
+    roots = [match[1] or "" for match in map(_ROOT.fullmatch, sorted(stored)) if match]
+    if not roots:
+        raise InputError(
+            "a checkpoint that tf.train.Checkpoint wrote must hold an encoder of the Model Garden, "
+            f"with _embedding_layer or layer_with_weights-0. Received: {prefix} without"
+        )
+    root = min(roots, key=len)
+    # Without the encoder's root and the ending of variables.
+    paths = {name: name.removesuffix(VALUE).removeprefix(root) for name in stored}
+    paths = _by_attributes(paths)
+    narrow = any(path.startswith("_embedding_projection/") for path in paths.values())
+    table = {**(ALBERT_NAMES if narrow else BERT_NAMES), **HEAD_NAMES}
+    shapes, names, ignored = {}, {}, []
+    for name, path in paths.items():
+        if re.fullmatch(IGNORED_NAMES, name):
+            ignored.append(name)
+            continue
+        google = _google_name(path, table) or name
+        shapes[google], names[google] = _matrix_shape(path, stored[name]), name
+
+    def read(google):
+        return read_tensor(reader, prefix, names[google]).reshape(shapes[google])
+
+    return CheckpointArrays(str(prefix), shapes, read, OPTIONAL_NAMES, tuple(ignored))
+
+
+def _by_attributes(paths):
+    """Writes the paths of numbered layers by attributes.
+
+    In a functional model the layers are numbered in their order: word, position and type
+    embeddings, their norm, perhaps a projection, the blocks, the pooler.
+    """
+    numbered = {name: match for name, path in paths.items() if (match := _NUMBERED.match(path))}
+    blocks = sorted(
+        {int(m[1]) for name, m in numbered.items() if "/_attention_layer/" in paths[name]}
+    )
+    if not blocks:
+        return paths
+    first = ("_embedding_layer", "_position_embedding_layer", "_type_embedding_layer",
+             "_embedding_norm_layer", "_embedding_projection")  # fmt: skip
+    layers = dict(enumerate(first))
+    layers |= {number: f"_transformer_layers/{i}" for i, number in enumerate(blocks)}
+    layers[blocks[-1] + 1] = "_pooler_layer"
+    renamed = {
+        name: layers[int(match[1])] + paths[name][match.end() :]
+        for name, match in numbered.items()
+        if int(match[1]) in layers
+    }
+    return {**paths, **renamed}
+
+
+def _google_name(path, table):
+    for theirs, google in table.items():
+        pattern = re.sub(r"\\\{(\w)\\\}", r"(?P<\1>[^/]+)", re.escape(theirs))
+        if match := re.fullmatch(pattern, path):
+            return google.format(**match.groupdict())
+    return None
+
+
+def _matrix_shape(path, shape):
+    """The shape here of a weight of attention, whose heads have an axis of their own there."""
+    if len(shape) == 3:
+        if "/_output_dense/" in path or "/_attention_output_dense/" in path:
+            return [shape[0] * shape[1], shape[2]]  # [N, D, H] -> [H, H]
+        return [shape[0], shape[1] * shape[2]]  # [H, N, D] -> [H, H]
+    if len(shape) == 2 and path.endswith("_dense/bias"):
+        return [shape[0] * shape[1]]  # [N, D] -> [H]
+    return list(shape)

@@ -1,0 +1,72 @@
+"""Opens the weights of any model that this project reads, whatever their format.
+
+PREFIX.index                          a checkpoint of Google or of this project, or of the
+                                      Model Garden
+model.safetensors, ...index.json      one of transformers, config.json beside it
+a folder                              one of these inside
+"""
+
+import os
+
+from bert_common.errors import InputError
+from bert_tf.checkpoint_files import exists
+from model_formats.huggingface.safetensors_files import open_tensors, refuse_pickles
+from model_formats.model_folder import find_checkpoint, find_folder
+
+_SAFETENSORS = (".safetensors", ".safetensors.index.json")
+
+
+def find_weights(path):
+    """The checkpoint's prefix or the file with the weights that a path stands for.
+
+    Args:
+        path: a prefix, a file, or a folder of any known kind.
+
+    Raises:
+        InputError: it is nothing known, or a pickle.
+    """
+    if exists(path):
+        return path
+    refuse_pickles(path)
+    if os.path.isdir(path):
+        return find_checkpoint(find_folder(path, "a folder with weights"))
+    if path.endswith(_SAFETENSORS) and os.path.isfile(path):
+        return path
+    raise InputError(
+        "weights must be a checkpoint (a file PATH.index), a .safetensors file, or a folder with "
+        f"one of them. Received: {path}, {'another file' if os.path.isfile(path) else 'no file'}"
+    )
+
+
+def check_weights(path):
+    """Refuses a path without weights, or with a damaged header, before TensorFlow is imported."""
+    path = find_weights(path)
+    if path.endswith(_SAFETENSORS) and not exists(path):
+        open_tensors(path)
+
+
+def open_weights(path):
+    """Opens the weights that a path stands for.
+
+    Args:
+        path: as for `find_weights`.
+
+    Returns:
+        `bert_tf.checkpoint.CheckpointArrays`, for `load_arrays`.
+
+    Raises:
+        InputError: as `find_weights`, or the files are damaged or of an unknown kind.
+    """
+    from bert_tf.checkpoint import google_arrays, open_checkpoint
+
+    path = find_weights(path)
+    if not exists(path):
+        from model_formats.huggingface.weights import open_huggingface
+
+        return open_huggingface(path)
+    reader = open_checkpoint(path)
+    from model_formats.model_garden import OBJECT_GRAPH, open_model_garden
+
+    if reader.has_tensor(OBJECT_GRAPH):
+        return open_model_garden(reader, path)
+    return google_arrays(path)

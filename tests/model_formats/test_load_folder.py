@@ -1,0 +1,127 @@
+"""Any folder becomes a model with its labels: pre-trained, released, fine-tuned."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+from model_folders import RECORDED, VALUES, settings_of, write_folder
+from released_models import write_albert, write_bert
+
+from bert_common.errors import InputError
+from bert_tf.checkpoint import google_arrays, google_variables, write_arrays
+from bert_tf.checkpoint_files import remove_checkpoint
+from finetuning.classification.head import SequenceClassifier
+from finetuning.multiple_choice.head import MultipleChoiceModel
+from finetuning.ner.head import TokenClassifier
+from finetuning.question_answering.beam_head import BeamSpanModel
+from finetuning.question_answering.span_head import SpanModel
+from model_formats.load_folder import load_folder, task_of
+from model_formats.loaded_model import TASKS
+from model_formats.model_folder import SETTINGS_FILE
+
+CLASSES = {
+    "classification": SequenceClassifier,
+    "ner": TokenClassifier,
+    "question_answering": SpanModel,
+    "multiple_choice": MultipleChoiceModel,
+}
+
+
+def assert_same_weights(found, expected):
+    expected = google_variables(expected)
+    assert set(google_variables(found)) == set(expected)
+    for name, variable in google_variables(found).items():
+        np.testing.assert_array_equal(variable, expected[name], err_msg=name)
+
+
+@pytest.mark.parametrize("task", CLASSES)
+def test_fine_tuned_models(task, tmp_path):
+    expected = write_folder(tmp_path, "bert", task)
+    loaded = load_folder(str(tmp_path))
+    assert (loaded.task, type(loaded.model)) == (task, CLASSES[task])
+    assert loaded.labels == tuple(filter(None, VALUES[task].get("labels", "").split(",")))
+    assert loaded.settings == settings_of(task) and loaded.trained_positions == 16
+    assert loaded.missing == () and loaded.tokenizer.vocab_size == 18
+    assert_same_weights(loaded.model, expected)
+
+
+def test_a_task_is_known_by_what_its_program_records():
+    assert set(TASKS) == {"pretraining", *RECORDED}
+    for task, names in RECORDED.items():
+        assert task_of(dict.fromkeys(names), "") == task
+    assert task_of({}, "") == "pretraining"
+    with pytest.raises(InputError, match="x.json must hold one of .*Received: seed"):
+        task_of({"seed": 1}, "x.json")
+
+
+def test_kinds_of_classification(tmp_path):
+    write_folder(tmp_path / "multi", task="classification", task_type="multi_label")
+    assert load_folder(str(tmp_path / "multi")).model.multi_label
+    write_folder(tmp_path / "score", task="classification", task_name="klue-sts", labels=None)
+    loaded = load_folder(str(tmp_path / "score"))
+    assert (loaded.model.classes, loaded.labels) == (1, ())
+    write_folder(tmp_path / "nsmc", task="classification", task_name="nsmc", labels=None)
+    assert load_folder(str(tmp_path / "nsmc")).labels == ("0", "1")
+    write_folder(tmp_path / "layers", task="classification", feature_layers="-1,0")
+    assert load_folder(str(tmp_path / "layers")).model.feature_layers == (-1, 0)
+
+
+def test_question_answering_with_beams(tmp_path):
+    sizes = {"start_n_top": 3, "end_n_top": 2}
+    write_folder(tmp_path, "albert", "question_answering", **sizes)
+    model = load_folder(str(tmp_path)).model
+    assert isinstance(model, BeamSpanModel)
+    assert (model.start_n_top, model.end_n_top) == (3, 2)
+
+
+def test_pre_trained_and_released_models(tmp_path):
+    expected = write_folder(tmp_path / "ours", "albert")
+    loaded = load_folder(str(tmp_path / "ours"))
+    assert (loaded.task, loaded.model_type, loaded.labels) == ("pretraining", "albert", ())
+    assert_same_weights(loaded.model, expected)
+    released = load_folder(str(write_bert(tmp_path / "uncased_L-2_H-32")))
+    assert released.tokenizer.do_lower_case and released.trained_positions is None
+    # The hub's module has no sentence head.
+    folder = write_albert(tmp_path / "albert")
+    arrays = google_arrays(str(folder / "model.ckpt-best"))
+    kept = {n: arrays.read(n) for n in arrays.shapes if "seq_relationship" not in n}
+    write_arrays(str(folder / "model.ckpt-best"), kept)
+    hub = load_folder(str(folder))
+    assert len(hub.missing) == 2 and hub.lacks("cls/seq_relationship/")
+    assert not hub.lacks("cls/predictions/")
+
+
+def test_parts_of_a_head_are_not_enough(tmp_path):
+    write_folder(tmp_path)
+    arrays = google_arrays(str(tmp_path / "model.ckpt-3"))
+    name = "cls/seq_relationship/output_bias"
+    write_arrays(
+        str(tmp_path / "model.ckpt-4"), {n: arrays.read(n) for n in arrays.shapes if n != name}
+    )
+    with pytest.raises(InputError, match=f"- {name}: missing"):
+        load_folder(str(tmp_path))
+    assert load_folder(str(tmp_path), str(tmp_path / "model.ckpt-3")).missing == ()
+
+
+def test_what_does_not_fit(tmp_path):
+    write_folder(tmp_path / "model", task="classification")
+    labels = {"labels": "a,b"}
+    for change, message in (
+        (labels, "output_weights: the model has"),
+        ({"labels": 3}, "finetuning.json must hold what training recorded"),
+        ({"feature_layers": "x"}, "finetuning.json must hold what training recorded"),
+        ({"task_name": []}, "finetuning.json must hold what training recorded"),
+    ):
+        path = tmp_path / "model" / SETTINGS_FILE
+        path.write_text(json.dumps(settings_of("classification", **change)))
+        with pytest.raises(InputError, match=message):
+            load_folder(str(tmp_path / "model"))
+    (tmp_path / "model" / "vocab.txt").write_text("".join(f"{i}\n" for i in range(61)))
+    with pytest.raises(InputError, match="must be at least the vocabulary's size"):
+        load_folder(str(tmp_path / "model"))
+    shutil.rmtree(tmp_path / "model")
+    write_folder(tmp_path / "model")
+    remove_checkpoint(str(tmp_path / "model" / "model.ckpt-3"))
+    with pytest.raises(InputError, match="must hold a checkpoint"):
+        load_folder(str(tmp_path / "model"))

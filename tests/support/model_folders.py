@@ -1,0 +1,75 @@
+"""Folders of tiny models with random weights, as the training programs leave them."""
+
+import json
+
+import keras
+from tiny_models import SIZES
+
+from bert_tf.checkpoint import save_google_checkpoint
+from bert_tf.checkpoint_files import checkpoint_path
+from model_formats.load_folder import MAKERS, MODELS, TASK_SETTINGS
+from model_formats.model_folder import SETTINGS_FILE, write_model_files
+from run_scripts import classifier, ner, race, squad
+from tokenization import FullTokenizer
+
+PIECES = [
+    "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "book", "is", "red", "##s", "나", "##는",
+    "학교", "##에", "갔", "##다", ".", "?",
+]  # fmt: skip
+
+# Every name that a program records; a folder's settings are None where no value is given here.
+RECORDED = {
+    "classification": classifier.TASK_FLAGS,
+    "ner": ner.TASK_FLAGS,
+    "question_answering": squad.TASK_FLAGS,
+    "multiple_choice": race.TASK_FLAGS,
+}
+VALUES = {
+    "classification": {"task_name": "tsv", "labels": "나쁨,보통,좋음", "max_seq_length": 16},
+    "ner": {"task_name": "conll", "labels": "O,B-LC,I-LC", "max_seq_length": 16},
+    "question_answering": {
+        "task_name": "squad", "max_seq_length": 24, "doc_stride": 8, "max_query_length": 8,
+        "n_best_size": 5, "max_answer_length": 6, "null_score_diff_threshold": 0.0,
+        "version_2_with_negative": False,
+    },
+    "multiple_choice": {"task_name": "race", "max_seq_length": 24, "max_qa_length": 8},
+}  # fmt: skip
+assert set(RECORDED) == set(VALUES) == set(TASK_SETTINGS)
+
+
+def settings_of(task, **values):
+    """What finetuning.json holds; empty for "pretraining"."""
+    if task == "pretraining":
+        return {}
+    return {**dict.fromkeys(RECORDED[task]), **VALUES[task], **values}
+
+
+def write_folder(folder, kind="bert", task="pretraining", sizes=None, **settings):
+    """Writes a folder with a model of two layers; returns the model.
+
+    Args:
+        folder: a `Path`; created.
+        kind: "bert" or "albert".
+        task: a key of `MAKERS`.
+        sizes: changes to the configuration, a dict.
+        settings: changes to what finetuning.json records.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    vocabulary = folder / "vocab.txt"
+    vocabulary.write_text("".join(f"{piece}\n" for piece in PIECES), encoding="utf-8")
+    config_class, encoder_class = MODELS[kind]
+    width = {"embedding_size": 16} if kind == "albert" else {}
+    rates = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    config = config_class(**{**SIZES, **width, **rates, **(sizes or {})})
+    keras.utils.set_random_seed(5)
+    recorded = settings_of(task, **settings)
+    model, _ = MAKERS[task](encoder_class(config), recorded)
+    for variable in model.trainable_variables:  # no bias is zero, no scale is one
+        variable.assign(variable + 0.05 * keras.random.normal(variable.shape))
+    save_google_checkpoint(model, checkpoint_path(folder, 3))
+    write_model_files(
+        folder, kind, config, FullTokenizer(vocabulary, do_lower_case=False), positions=16
+    )
+    if recorded:
+        (folder / SETTINGS_FILE).write_text(json.dumps(recorded, ensure_ascii=False))
+    return model
