@@ -10,12 +10,20 @@ from bert_common.atomic_write import write_json
 from bert_common.errors import InputError
 from bert_common.folders import make_writable
 from bert_common.import_tensorflow import import_tensorflow
-from bert_tf.checkpoint_files import EXPORTED_NAME, latest_checkpoint, list_other_checkpoints
+from bert_tf.checkpoint_files import (
+    EXPORTED_NAME,
+    exists,
+    latest_checkpoint,
+    list_other_checkpoints,
+)
 from bert_tf.config import LARGEST_SIZE
 from model_formats.adaptation.added_tokens import add_tokens, plan_added_rows, read_tokens
 from model_formats.adaptation.new_rows import draw_all_new, plan_rows, typical_rows
 from model_formats.adaptation.positions import METHODS
 from model_formats.adaptation.report import REPORT_FILE, added_report, as_lines, vocabulary_report
+from model_formats.folder_tokenizer import find_tokenizer
+from model_formats.huggingface.safetensors_files import find_safetensors
+from model_formats.model_configs import read_model_config
 from model_formats.model_folder import (
     SETTINGS_FILE,
     find_checkpoint,
@@ -24,12 +32,12 @@ from model_formats.model_folder import (
     read_trained_positions,
     write_model_files,
 )
+from model_formats.weights import find_weights, open_weights
 from run_scripts.flags.declaration import flag
 from run_scripts.flags.limits import MAX_SEED
 from run_scripts.flags.parser import run_program
 from run_scripts.flags.tokenizer import TokenizerFlags, open_tokenizer
-from run_scripts.flags.training import CONFIGS, check_checkpoint
-from run_scripts.model_folder import find_tokenizer
+from run_scripts.flags.training import check_checkpoint
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,7 +51,8 @@ class AdaptFlags:
 
     model_dir: str = flag(
         None,
-        "The model's folder, written by this project or released and unpacked.",
+        "The model's folder: one that this project or transformers wrote, or a released one, "
+        "unpacked.",
         required=True,
         is_input=True,
     )
@@ -112,7 +121,7 @@ def adapt(values):
     requirement = "--output_dir must be a folder that can be created and written to"
     make_writable(values.output_dir, requirement)
     import_tensorflow()
-    from bert_tf.checkpoint import google_arrays, write_arrays
+    from bert_tf.checkpoint import write_arrays
     from model_formats.adaptation.arrays import Changes, adapted_arrays
 
     positions, known = values.max_position_embeddings, job.trained_positions
@@ -125,7 +134,7 @@ def adapt(values):
         method=values.new_positions or "repeat",
         seed=values.random_seed,
     )
-    arrays = adapted_arrays(google_arrays(job.checkpoint), job.config, changes)
+    arrays = adapted_arrays(open_weights(job.checkpoint), job.config, changes)
     write_model_files(
         values.output_dir,
         job.model_type,
@@ -154,10 +163,10 @@ def make_job(values):
     folder = find_folder(values.model_dir)
     check_output(values.output_dir, folder)
     model_type, path = find_config(folder)
-    config = CONFIGS[model_type].from_json_file(path)
+    config = read_model_config(path, model_type)
     check_positions(values, config)
     check_checkpoint(values.init_checkpoint)
-    checkpoint = values.init_checkpoint or find_checkpoint(folder)
+    checkpoint = find_weights(values.init_checkpoint or find_checkpoint(folder))
     trained = read_trained_positions(checkpoint)
     tokenizer = open_own_tokenizer(values, config)
     new_tokenizer, rows, report = tokenizer, None, {"checkpoint": checkpoint}
@@ -213,7 +222,8 @@ def check_output(output_dir, folder):
         os.path.samefile(output_dir, folder)
         or latest_checkpoint(output_dir)
         or list_other_checkpoints(output_dir)
-        or os.path.exists(os.path.join(output_dir, f"{EXPORTED_NAME}.index"))
+        or exists(os.path.join(output_dir, EXPORTED_NAME))
+        or find_safetensors(output_dir)
     ):
         raise InputError(
             "--output_dir must be a folder without a model. Received: "

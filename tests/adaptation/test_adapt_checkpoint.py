@@ -263,7 +263,7 @@ def test_training_goes_on(bert_dir, tmp_path):
         ({"max_position_embeddings": 40, "new_rows": "random"}, ("--new_rows", "alone")),
         ({"max_position_embeddings": 32}, ("above the model's", "32, the model has 32")),
         ({"tokenizer_dir": "{}/v", "output_dir": "{}/model"}, ("without a model", "holds one")),
-        ({"tokenizer_dir": "{}/v", "init_checkpoint": "{}/x"}, ("--init_checkpoint", "no such")),
+        ({"tokenizer_dir": "{}/v", "init_checkpoint": "{}/x"}, ("--init_checkpoint", "no file")),
         ({"add_tokens": "{}/none.txt"}, ("none.txt", "No such file")),
         ({"add_tokens": "{}/words.txt"}, ("words.txt line 2", "blank")),
         ({"tokenizer_dir": "{}/broken"}, ("a token must be on one line", "line 6")),

@@ -14,10 +14,15 @@ from bert_tf.checkpoint import save_google_checkpoint
 DOCS = ROOT / "docs"
 
 # English first: whoever reads a guide has read the README.
+# fmt: off
 PAGES = {
-    "en": (ROOT / "README.md", DOCS / "training.md", DOCS / "planning.md"),
-    "ko": (ROOT / "README.ko.md", DOCS / "training.ko.md", DOCS / "planning.ko.md"),
+    "en": (ROOT / "README.md", DOCS / "training.md", DOCS / "planning.md", DOCS / "adaptation.md"),
+    "ko": (
+        ROOT / "README.ko.md", DOCS / "training.ko.md", DOCS / "planning.ko.md",
+        DOCS / "adaptation.ko.md",
+    ),
 }
+# fmt: on
 FENCED = re.compile(r"^( *)```(\w*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"`([^`]+)`")
 
@@ -129,6 +134,8 @@ JOB = """--bert_config_file=bert_base.json
 # The reader's own files in the commands: path -> a function that makes it.
 OWN = {
     "data/*.txt": bring_text,
+    "bank/*.txt": bring_text,
+    "bank/words.txt": lambda path: write(path, "대출금리\n중도상환수수료\n"),
     "data/*.jsonl.gz": bring_jsonl,
     "heldout/*.txt": bring_held_out,
     "sentences.txt": lambda path: write(path, "바다를 보고 싶었다.\n비가 온다. ||| 우산을 썼다.\n"),
