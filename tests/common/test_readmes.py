@@ -31,12 +31,14 @@ from run_scripts.ner import NerFlags
 from run_scripts.plan import CorpusPlanFlags
 from run_scripts.race import RaceFlags
 from run_scripts.squad import SquadFlags
+from run_scripts.tools.adapt_checkpoint import AdaptFlags
 from run_scripts.tools.fill_masks import FillMasksFlags
 
 PROGRAMS = {
     "build_vocab.py": BuildVocabFlags,
     "create_pretraining_data.py": CreateDataFlags,
     "run_pretraining.py": PretrainFlags,
+    "adapt_checkpoint.py": AdaptFlags,
     "run_scripts.tools.fill_masks": FillMasksFlags,
     "run_scripts.plan": CorpusPlanFlags,
     "extract_features.py": ExtractFeaturesFlags,
