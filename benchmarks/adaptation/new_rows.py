@@ -81,7 +81,7 @@ def adapt(arguments, arm, seed):
     return folder
 
 
-def held_out_loss(arguments, model, output, *training):
+def held_out_loss(arguments, model, output, training=()):
     """The masked-LM loss of a model, trained with these flags first; measured once."""
     results = read_results(output)
     if "masked_lm_loss" not in results:
@@ -104,10 +104,7 @@ def measure(arguments, arm, seed):
     """The losses of one beginning with one seed: before training, and after it."""
     model = adapt(arguments, arm, seed)
     before = held_out_loss(arguments, model, f"{model}-before")
-    after = held_out_loss(
-        arguments,
-        model,
-        f"{model}-after",
+    training = [
         "--do_train",
         "--optimizer=adamw",
         f"--train_batch_size={BATCH}",
@@ -115,7 +112,8 @@ def measure(arguments, arm, seed):
         f"--num_train_steps={arguments.steps}",
         f"--num_warmup_steps={arguments.steps // 10}",
         f"--random_seed={seed}",
-    )
+    ]
+    after = held_out_loss(arguments, model, f"{model}-after", training)
     return before, after
 
 
