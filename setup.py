@@ -55,6 +55,7 @@ COMMANDS = [
     "adapt-checkpoint = run_scripts.programs:adapt_checkpoint",
     "fill-masks = run_scripts.programs:fill_masks",
     "extract-features = run_scripts.programs:extract_features",
+    "export-model = run_scripts.programs:export_model",
     "run-classifier = run_scripts.programs:run_classifier",
     "run-ner = run_scripts.programs:run_ner",
     "run-squad = run_scripts.programs:run_squad",

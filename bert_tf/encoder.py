@@ -32,8 +32,8 @@ def encoder_inputs(inputs, config):
     """The `EncoderInputs` of what `BertModel.call` takes, filled in as by Google's models.
 
     Raises:
-        ValueError: sequences longer than the configuration has positions, or of unknown length;
-            or some of the features of packed rows without the others.
+        ValueError: sequences longer than the configuration has positions; or some of the features
+            of packed rows without the others.
     """
     input_ids = inputs["input_ids"]
     length = input_ids.shape[1]
@@ -42,11 +42,11 @@ def encoder_inputs(inputs, config):
         raise ValueError(
             f"Packed rows must have {', '.join(PACKED_INPUTS)}. Received: {', '.join(packed)}"
         )
-    # A packed row may be longer: its positions start anew in every sequence.
-    if length is None or (length > config.max_position_embeddings and not packed):
-        # The length must be known when the graph is made: XLA compiles for it.
+    # A packed row may be longer: its positions start anew in every sequence. A graph that is served
+    # has no length yet (None); its caller cuts the sequences.
+    if length is not None and length > config.max_position_embeddings and not packed:
         raise ValueError(
-            "Sequences must have a fixed length of at most max_position_embeddings. Received: "
+            "Sequences must have a length of at most max_position_embeddings. Received: "
             f"length={length}, max_position_embeddings={config.max_position_embeddings}"
         )
     input_mask, segment_ids = inputs.get("input_mask"), inputs.get("segment_ids")

@@ -109,11 +109,11 @@ def gather_positions(x, positions):
     row is a sum over all positions that name it, added up in float32 at least.
     """
     precise = keras.backend.result_type(x.dtype, "float32")
-    batch, length, width = ops.shape(x)[0], x.shape[1], x.shape[2]
+    batch, length, width = ops.shape(x)
     offsets = ops.arange(batch, dtype=positions.dtype) * length  # [B]
     flat = ops.reshape(positions + offsets[:, None], (-1,))  # [B * P]
     rows = ops.take(ops.reshape(ops.cast(x, precise), (-1, width)), flat, axis=0)  # [B * P, H]
-    return ops.cast(ops.reshape(rows, (batch, positions.shape[1], width)), x.dtype)
+    return ops.cast(ops.reshape(rows, (batch, ops.shape(positions)[1], width)), x.dtype)
 
 
 class Embeddings(keras.layers.Layer):
@@ -154,7 +154,7 @@ class Embeddings(keras.layers.Layer):
         one_hot = ops.one_hot(segment_ids, count, dtype=self.variable_dtype)  # [B, T, types]
         types = ops.matmul(one_hot, self.token_type_embeddings)  # [B, T, E]
         if position_ids is None:
-            position_vectors = self.position_embeddings[: input_ids.shape[1]]  # [T, E]
+            position_vectors = self.position_embeddings[: ops.shape(input_ids)[1]]  # [T, E]
         else:
             position_vectors = ops.take(self.position_embeddings, position_ids, axis=0)  # [B, T, E]
         x = words + types + position_vectors  # [B, T, E]
@@ -203,7 +203,7 @@ class SelfAttention(keras.layers.Layer):
 
         def heads(y):
             # [B, T, H] -> [B, N, T, D]; Q for T of the queries
-            y = ops.reshape(y, (batch, y.shape[1], self.num_heads, self.head_size))
+            y = ops.reshape(y, (batch, ops.shape(y)[1], self.num_heads, self.head_size))
             return ops.transpose(y, (0, 2, 1, 3))
 
         context = self.attention_function(
@@ -215,7 +215,7 @@ class SelfAttention(keras.layers.Layer):
             self.dropout.next_seed(training),
         )  # [B, N, Q, D]
         context = ops.transpose(context, (0, 2, 1, 3))  # [B, Q, N, D]
-        return ops.reshape(context, (batch, queries.shape[1], self.hidden_size))  # [B, Q, H]
+        return ops.reshape(context, (batch, ops.shape(queries)[1], self.hidden_size))  # [B, Q, H]
 
 
 class TransformerBlock(keras.layers.Layer):

@@ -90,7 +90,7 @@ class BertModel(keras.Model):
             a list of every block's output: [B, T, H], the last one's [B, P, H].
 
         Raises:
-            ValueError: sequences longer than max_position_embeddings, or of unknown length.
+            ValueError: sequences longer than max_position_embeddings.
         """
         inputs = encoder_inputs(inputs, self.config)
         bias = attention_bias(inputs.input_mask, inputs.segment_index)  # [B, 1, 1 or T, T]

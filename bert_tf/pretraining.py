@@ -72,7 +72,7 @@ class MaskedLmHead(keras.layers.Layer):
         table = ops.cast(word_embeddings, self.compute_dtype)
         logits = ops.matmul(ops.cast(x, self.compute_dtype), ops.transpose(table))
         logits = logits + self.output_bias  # [B * P, V]
-        return ops.reshape(logits, (-1, masked_output.shape[1], self.config.vocab_size))
+        return ops.reshape(logits, (-1, ops.shape(masked_output)[1], self.config.vocab_size))
 
 
 class NextSentenceHead(keras.layers.Layer):

@@ -1,11 +1,15 @@
 """Loads the model of a folder, pre-trained or fine-tuned, as a `LoadedModel`."""
 
 import os
+import re
+import warnings
 
-from albert_tf import AlbertConfig, AlbertModel
+from albert_tf import AlbertModel
 from bert_common.errors import InputError
-from bert_tf import BertConfig, BertModel, PretrainingModel
-from bert_tf.checkpoint import google_arrays, load_arrays
+from bert_common.folders import read_bytes
+from bert_common.json_text import read_json
+from bert_tf import BertModel, PretrainingModel
+from bert_tf.checkpoint import TASK_HEAD_NAMES, load_arrays
 from finetuning.classification.head import SequenceClassifier
 from finetuning.datasets import DATASETS
 from finetuning.multiple_choice.head import MultipleChoiceModel
@@ -13,17 +17,21 @@ from finetuning.ner.head import TokenClassifier
 from finetuning.question_answering.beam_head import BeamSpanModel
 from finetuning.question_answering.span_head import SpanModel
 from model_formats.folder_tokenizer import check_table, load_folder_tokenizer
+from model_formats.huggingface.task_settings import settings_of
 from model_formats.loaded_model import LoadedModel
+from model_formats.model_configs import read_model_config
 from model_formats.model_folder import (
     SETTINGS_FILE,
     find_checkpoint,
     find_config,
     find_folder,
+    huggingface_config,
     read_settings_file,
     read_trained_positions,
 )
+from model_formats.weights import open_weights
 
-MODELS = {"bert": (BertConfig, BertModel), "albert": (AlbertConfig, AlbertModel)}
+ENCODERS = {"bert": BertModel, "albert": AlbertModel}
 
 # Fine-tuned task -> a setting that folders of none of the tasks before it have.
 TASK_SETTINGS = {
@@ -58,28 +66,33 @@ def load_folder(directory, checkpoint=None, tokenizer=None):
     """
     folder = find_folder(directory)
     model_type, path = find_config(folder)
-    config_class, encoder_class = MODELS[model_type]
-    config = config_class.from_json_file(path)
+    config = read_model_config(path, model_type)
     checkpoint = checkpoint or find_checkpoint(folder)
     tokenizer = tokenizer or load_folder_tokenizer(directory)
     if tokenizer is not None:
         check_table(config, tokenizer.vocab_size, folder)
-    settings_path = os.path.join(folder, SETTINGS_FILE)
-    settings = read_settings_file(settings_path) if os.path.exists(settings_path) else {}
+    settings_path, settings = find_settings(folder, path, config)
     task = task_of(settings, settings_path)
     try:
-        model, labels = MAKERS[task](encoder_class(config), settings)
+        model, labels = MAKERS[task](ENCODERS[model_type](config), settings)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise InputError(
             f"{settings_path} must hold what training recorded. Received: {error!r}"
         ) from None
-    arrays = google_arrays(checkpoint)
+    arrays = open_weights(checkpoint)
     absent = [
         prefix
         for prefix in OPTIONAL.get(task, ())
         if not any(name.startswith(prefix) for name in arrays.shapes)
     ]
     report = load_arrays(model, arrays, absent)
+    heads = [name for name in report.ignored if re.search(TASK_HEAD_NAMES, name)]
+    if heads:
+        warnings.warn(
+            f"{report.checkpoint} has a head, {', '.join(heads)}, of a task that its folder does "
+            f"not describe ({SETTINGS_FILE}): it is left out",
+            stacklevel=2,
+        )
     return LoadedModel(
         model=model,
         task=task,
@@ -91,7 +104,28 @@ def load_folder(directory, checkpoint=None, tokenizer=None):
         settings=settings,
         trained_positions=read_trained_positions(checkpoint),
         source=report.checkpoint,
+        folder=folder,
     )
+
+
+def find_settings(folder, config_path, config):
+    """What a fine-tuned model's folder records of its task.
+
+    Args:
+        folder: the folder.
+        config_path: its configuration, perhaps a config.json of transformers.
+        config: what that describes.
+
+    Returns:
+        The file, and what it says as a dict, empty for a pre-trained model.
+    """
+    path = os.path.join(folder, SETTINGS_FILE)
+    if os.path.exists(path):
+        return path, read_settings_file(path)
+    if config_path == huggingface_config(folder):
+        values = read_json(read_bytes(config_path), config_path)
+        return config_path, settings_of(values, config, config_path)
+    return path, {}
 
 
 def task_of(settings, path):

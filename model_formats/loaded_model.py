@@ -19,7 +19,8 @@ class LoadedModel:
             of a pre-training head's, or of the pooler's.
         settings: what a fine-tuned model's folder records; empty for a pre-trained one.
         trained_positions: the number of positions that were trained; None if unknown.
-        source: the folder or file that it comes from, for messages.
+        source: the checkpoint that it was loaded from.
+        folder: the folder with its configuration and its records.
     """
 
     model: object
@@ -32,6 +33,7 @@ class LoadedModel:
     settings: dict
     trained_positions: int | None
     source: str
+    folder: str
 
     def lacks(self, prefix):
         """Whether the folder had no weights whose names in Google's files begin with `prefix`."""

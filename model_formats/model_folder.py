@@ -147,6 +147,12 @@ def read_settings_file(path):
     return settings
 
 
+def write_settings_file(directory, settings):
+    """Writes what a fine-tuned model's folder records of its task, a dict."""
+    with atomic_write(os.path.join(directory, SETTINGS_FILE)) as file:
+        file.write(json.dumps(settings, ensure_ascii=False, indent=2).encode("utf-8") + b"\n")
+
+
 def read_trained_positions(checkpoint):
     """The number of positions a checkpoint was trained with; None if its folder has no record.
 

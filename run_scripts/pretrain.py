@@ -11,7 +11,9 @@ from bert_tf.checkpoint_files import EXPORTED_NAME, latest_checkpoint
 from bert_tf.input.data_order import sizes_of
 from bert_tf.training.cluster import Cluster, read_cluster, shorten_lost_worker_errors
 from bert_tf.training.interruptions.output_folder import training_folders
+from create_pretraining_data.records.metadata import read_sidecar, sidecar_path
 from model_formats.model_folder import add_trained_positions, write_model_files
+from model_formats.training_record import add_counts, earlier_stages, stages_of, write_stages
 from run_scripts.flags.declaration import PerModel, resolve_model_defaults
 from run_scripts.flags.devices import start_tensorflow
 from run_scripts.flags.parser import run_program
@@ -33,6 +35,12 @@ from run_scripts.flags.training import (
     read_config,
 )
 from run_scripts.model_folder import fill_in_model
+
+# The flags that the record of a training names.
+RECORDED_FLAGS = (
+    "optimizer", "learning_rate", "num_train_steps", "num_warmup_steps", "train_batch_size",
+    "max_seq_length", "max_predictions_per_seq", "random_seed",
+)  # fmt: skip
 
 
 def main(argv=None):
@@ -190,7 +198,7 @@ def build(job, session):
 
 
 def model_files_writer(job, state, source, records):
-    """A function of a folder that writes configuration and tokenizer beside the checkpoints.
+    """A function of a folder that writes what a model's folder holds beside the checkpoints.
 
     Args:
         job: the `PretrainingJob`.
@@ -200,15 +208,27 @@ def model_files_writer(job, state, source, records):
     """
     from bert_tf.input.record_checks import longest_sequence
 
-    trains = job.flags.do_train and state.step < job.flags.num_train_steps
+    flags = job.flags
+    trains = flags.do_train and state.step < flags.num_train_steps
     longest = longest_sequence(job.files, records.record_format) if trains else 0
-    return functools.partial(
-        write_model_files,
-        model_type=job.model_type,
-        config=job.config,
-        tokenizer=job.tokenizer,
-        positions=add_trained_positions(source, longest),
-    )
+    positions = add_trained_positions(source, longest)
+    stages = stages_of(source)
+    if trains:
+        stages = [*earlier_stages(flags.output_dir, flags.init_checkpoint), make_stage(job)]
+
+    def write(folder):
+        write_model_files(folder, job.model_type, job.config, job.tokenizer, positions)
+        write_stages(folder, stages)
+
+    return write
+
+
+def make_stage(job):
+    """What `model_formats.training_record` keeps of a pre-training."""
+    sidecars = {sidecar_path(path): path for path in job.files}
+    descriptions = [read_sidecar(path) or {} for path in sidecars.values()]
+    settings = {name: getattr(job.flags, name) for name in RECORDED_FLAGS}
+    return {"program": "pre-training", "corpus": add_counts(descriptions), "settings": settings}
 
 
 def make_evaluator(job, session, state, held_out):

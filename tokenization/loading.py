@@ -1,4 +1,8 @@
-"""A tokenizer as a directory: its vocabulary beside tokenizer_config.json."""
+"""A tokenizer as a directory: its vocabulary beside tokenizer_config.json.
+
+Ours names its kind there; a Hugging Face folder has none, and `huggingface/folder.py` reads it. One
+that this project exported keeps our configuration beside theirs, under `SOURCE_KEY`.
+"""
 
 import json
 import os
@@ -8,6 +12,13 @@ from bert_common.atomic_write import atomic_write
 from bert_common.errors import InputError
 from bert_common.folders import read_bytes
 from bert_common.json_text import read_json
+from tokenization.huggingface.folder import (
+    check_added_tokens,
+    exported_vocabulary,
+    is_hugging_face_folder,
+    load_hugging_face,
+)
+from tokenization.huggingface.tokenizer import HuggingFaceTokenizer
 from tokenization.korean import KoreanTokenizer
 from tokenization.options import check_options
 from tokenization.reference_api import FullTokenizer
@@ -15,14 +26,18 @@ from tokenization.sentencepiece import SentencePieceTokenizer
 
 CONFIG_FILE = "tokenizer_config.json"
 
+# In a tokenizer_config.json of Hugging Face's: the contents of ours.
+SOURCE_KEY = "source_tokenizer"
+
 # kind -> its class, the name of its vocabulary file
 KINDS = {
     "full": (FullTokenizer, "vocab.txt"),
     "korean": (KoreanTokenizer, "vocab.txt"),
+    "huggingface": (HuggingFaceTokenizer, "vocab.txt"),
     "sentencepiece": (SentencePieceTokenizer, "spiece.model"),
 }
 
-Tokenizer = FullTokenizer | KoreanTokenizer | SentencePieceTokenizer
+Tokenizer = FullTokenizer | KoreanTokenizer | HuggingFaceTokenizer | SentencePieceTokenizer
 
 
 def load_tokenizer(directory: str | os.PathLike) -> Tokenizer:
@@ -31,23 +46,48 @@ def load_tokenizer(directory: str | os.PathLike) -> Tokenizer:
     Args:
         directory: holds tokenizer_config.json, such as {"kind": "korean", "do_lower_case": true},
             beside vocab.txt (spiece.model for kind "sentencepiece"). An option that is left out
-            has the constructor's default.
+            has the constructor's default. Or a Hugging Face folder, as `load_hugging_face` reads.
 
     Raises:
         InputError: a file is missing or malformed, the kind or an option is unknown, or an option
-            has an invalid value.
+            has an invalid value; a Hugging Face folder has a tokenizer that is not supported.
     """
     directory = Path(directory)
     path = directory / CONFIG_FILE
+    if not path.exists() and is_hugging_face_folder(directory):
+        return load_hugging_face(directory)
     config = read_json(read_bytes(path), str(path))
     if not isinstance(config, dict):
         raise InputError(f"file must hold a JSON object. Received: {path}: {config!r}")
-    kind = config.pop("kind", None)
+    if SOURCE_KEY in config:
+        return _load_exported(directory, config[SOURCE_KEY])
+    if is_hugging_face_folder(directory):
+        return load_hugging_face(directory)
+    tokenizer_class, vocabulary_name, options = _read_kind(config, str(path))
+    return tokenizer_class(directory / vocabulary_name, **options)
+
+
+def _load_exported(directory, config):
+    """Loads the tokenizer that a Hugging Face folder of ours was exported from."""
+    where = f"{directory / CONFIG_FILE}: {SOURCE_KEY}"
+    if not isinstance(config, dict):
+        raise InputError(f"{where} must be an object. Received: {config!r}")
+    tokenizer_class, vocabulary_name, options = _read_kind(config, where)
+    with exported_vocabulary(directory, vocabulary_name) as path:
+        tokenizer = tokenizer_class(path, **options)
+    check_added_tokens(directory, tokenizer.vocab)
+    return tokenizer
+
+
+def _read_kind(config, where):
+    """Splits a configuration of ours into the class, the vocabulary's name and the options."""
+    options = dict(config)
+    kind = options.pop("kind", None)
     if not isinstance(kind, str) or kind not in KINDS:
-        raise InputError(f"{path}: kind must be one of {', '.join(KINDS)}. Received: {kind!r}")
+        raise InputError(f"{where}: kind must be one of {', '.join(KINDS)}. Received: {kind!r}")
     tokenizer_class, vocabulary_name = KINDS[kind]
-    check_options(tokenizer_class.options_type, config, str(path))
-    return tokenizer_class(directory / vocabulary_name, **config)
+    check_options(tokenizer_class.options_type, options, where)
+    return tokenizer_class, vocabulary_name, options
 
 
 def save_tokenizer(tokenizer: Tokenizer, directory: str | os.PathLike) -> None:

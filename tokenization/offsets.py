@@ -27,6 +27,16 @@ class AlignedText:
         """Like `str.translate`."""
         return self._expand([table[ord(character)] for character in self.text])
 
+    def replace(self, pattern: re.Pattern, replacement: str) -> "AlignedText":
+        """Like `re.sub`; the replacement has the span of what it replaces."""
+        text, spans, start = [], [], 0
+        for match in pattern.finditer(self.text):
+            text += [self.text[start : match.start()], replacement]
+            spans += self.spans[start : match.start()]
+            spans += [self.span(*match.span())] * len(replacement)
+            start = match.end()
+        return AlignedText("".join([*text, self.text[start:]]), spans + self.spans[start:])
+
     def lower(self) -> "AlignedText":
         """Like `str.lower`."""
         lowered, parts, start = self.text.lower(), [], 0

@@ -117,11 +117,33 @@ class KoreanTokenizerOptions:
 
 
 @dataclasses.dataclass(frozen=True)
+class HuggingFaceTokenizerOptions:
+    """The options of HuggingFaceTokenizer, by the names that `transformers` gives them."""
+
+    # Lower-case each character by itself.
+    do_lower_case: bool = True
+    # Decompose (NFD) and drop accents; for "as do_lower_case" there, give the same value here.
+    strip_accents: bool = True
+    # Make each Hanja a separate word.
+    tokenize_chinese_chars: bool = True
+    # A longer word is one [UNK].
+    max_input_chars_per_word: int = 100
+    # Marks a piece that does not begin its word; "" for none.
+    continuing_subword_prefix: str = "##"
+
+    def __post_init__(self):
+        check_options(type(self), vars(self), "HuggingFaceTokenizer")
+
+
+@dataclasses.dataclass(frozen=True)
 class SentencePieceTokenizerOptions:
     """The options of SentencePieceTokenizer."""
 
     # Lower-case during preprocessing; None skips preprocessing altogether.
     do_lower_case: Literal[True, False, None] = True
+    # "huggingface" begins with what AlbertTokenizer of `transformers` 4 does beside Google's steps:
+    # `` and '' become ", and each character is lower-cased by itself, sigmas included.
+    variant: Literal["google", "huggingface"] = "google"
 
     def __post_init__(self):
         check_options(type(self), vars(self), "SentencePieceTokenizer")

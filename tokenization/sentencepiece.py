@@ -16,6 +16,8 @@ from tokenization.options import SentencePieceTokenizerOptions
 WORD_START = "\u2581"  # "▁", how SentencePiece spells the space before a word
 
 SURROGATE = re.compile("[\ud800-\udfff]")  # UTF-8 cannot encode it; it is read as U+FFFD
+QUOTES = re.compile("``|''")  # TeX's spelling of quotation marks
+LOWER = CharacterMap(str.lower)
 
 
 def _decompose_without_marks(character: str) -> str:
@@ -50,7 +52,7 @@ class SentencePieceTokenizer(TokenizerInterface):
 
     Args:
         spm_model_file: the model, such as 30k-clean.model.
-        do_lower_case: as in `SentencePieceTokenizerOptions`.
+        do_lower_case, variant: as in `SentencePieceTokenizerOptions`.
 
     Raises:
         InputError: the model cannot be read, or the sentencepiece library is missing.
@@ -64,8 +66,13 @@ class SentencePieceTokenizer(TokenizerInterface):
     kind = "sentencepiece"
     options_type = SentencePieceTokenizerOptions
 
-    def __init__(self, spm_model_file: str | os.PathLike, do_lower_case: bool | None = True):
-        self.options = SentencePieceTokenizerOptions(do_lower_case)
+    def __init__(
+        self,
+        spm_model_file: str | os.PathLike,
+        do_lower_case: bool | None = True,
+        variant: str = "google",
+    ):
+        self.options = SentencePieceTokenizerOptions(do_lower_case, variant)
         model_bytes = read_bytes(spm_model_file)
         self.sp_model = model = _load_model(model_bytes, spm_model_file)
         vocab = {model.id_to_piece(index): index for index in range(model.get_piece_size())}
@@ -106,6 +113,9 @@ class SentencePieceTokenizer(TokenizerInterface):
         The span of a "▁" is the space before its word, if there is one.
         """
         aligned = AlignedText(SURROGATE.sub("\ufffd", text))
+        if self.options.variant == "huggingface":
+            aligned = aligned.replace(QUOTES, '"')
+            aligned = aligned.translate(LOWER) if self.do_lower_case else aligned
         if self.do_lower_case is not None:
             aligned = aligned.with_single_spaces().translate(DECOMPOSE_WITHOUT_MARKS)
             aligned = aligned.lower() if self.do_lower_case else aligned
@@ -138,8 +148,18 @@ class SentencePieceTokenizer(TokenizerInterface):
         ]
         return "".join(tokens).replace(WORD_START, " ").strip(" ")
 
+    def config(self) -> dict:
+        """Returns the contents of tokenizer_config.json."""
+        config = super().config()
+        if self.options.variant == "google":  # files from before this option do not have it
+            del config["variant"]
+        return config
+
     def _preprocess(self, text: str) -> str:
         text = SURROGATE.sub("\ufffd", text)
+        if self.options.variant == "huggingface":
+            text = QUOTES.sub('"', text)
+            text = text.translate(LOWER) if self.do_lower_case else text
         if self.do_lower_case is None:
             return text
         return preprocess_text(text, lower=self.do_lower_case)

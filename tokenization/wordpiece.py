@@ -23,10 +23,11 @@ class WordPiece:
         vocab: the id of each piece.
         continuation_prefix: marks a piece that does not begin its word.
         unknown: where no piece matches, "word" makes the whole word one [UNK], as Google does, and
-            a word of more than 200 characters too; "character" makes one [UNK] of the character
-            there, continues after it, and does not limit the length of words.
+            a word of more than `max_word_characters` too; "character" makes one [UNK] of the
+            character there, continues after it, and does not limit the length of words.
         jamo_fallback: where no piece matches a Hangul syllable, its two or three conjoining jamo
             become the pieces.
+        max_word_characters: the longest word that is cut, if unknown is "word".
 
     Attributes:
         begin: from a string that can begin a word to its token.
@@ -39,8 +40,10 @@ class WordPiece:
         continuation_prefix: str = "##",
         unknown: str = "word",
         jamo_fallback: bool = False,
+        max_word_characters: int = MAX_WORD_CHARACTERS,
     ):
         self.continuation_prefix = prefix = continuation_prefix
+        self.max_word_characters = max_word_characters
         self.unknown = unknown
         self.jamo_fallback = jamo_fallback
         self.begin, self.inside = {}, {}
@@ -81,7 +84,7 @@ class WordPiece:
         All jamo of a syllable have the syllable's position. With `continues`, the first piece is a
         continuation too.
         """
-        if self.unknown == "word" and len(word) > MAX_WORD_CHARACTERS and not continues:
+        if self.unknown == "word" and len(word) > self.max_word_characters and not continues:
             return [(UNKNOWN_TOKEN, 0, len(word))]
         table, longest = self.begin, self._longest_begin
         if continues:

@@ -55,7 +55,7 @@ class MultipleChoiceModel(EncoderModel):
         Returns:
             A dict: "logits" [B, C] in float32 at least.
         """
-        options, length = inputs["input_ids"].shape[1:]
+        options, length = ops.shape(inputs["input_ids"])[1:]
         rows = {
             name: ops.reshape(inputs[name], (-1, length))  # [B * C, T]
             for name in ROW_INPUTS

@@ -185,8 +185,10 @@ class BeamSpanModel(EncoderModel):
             positions = inputs["start_positions"][:, None]  # [B, 1]
             end_logits = self.head.ends(x, positions, p_mask)[:, 0]  # [B, T]
             return {**outputs, "start_logits": start_logits, "end_logits": end_logits}
-        # A row may be shorter than the beam is wide.
-        starts, ends = (min(n, x.shape[1]) for n in (self.start_n_top, self.end_n_top))
+        # A row may be shorter than the beam is wide. A graph that is served has no length yet; its
+        # caller makes the rows long enough.
+        length = x.shape[1] or max(self.start_n_top, self.end_n_top)
+        starts, ends = (min(n, length) for n in (self.start_n_top, self.end_n_top))
         top, index = ops.top_k(ops.log_softmax(start_logits), starts)  # [B, K]
         end_logits = ops.log_softmax(self.head.ends(x, index, p_mask))  # [B, K, T]
         end_top, end_index = ops.top_k(end_logits, ends)  # [B, K, J]

@@ -4,7 +4,6 @@ It imports TensorFlow: `program` imports it once flags and files have been check
 """
 
 import dataclasses
-import json
 import os
 
 import numpy as np
@@ -19,11 +18,12 @@ from finetuning.evaluation import TaskEvaluator
 from finetuning.prediction import Predictor
 from finetuning.saved_models import export_classifier
 from model_formats.model_folder import (
-    SETTINGS_FILE,
     add_trained_positions,
     warn_of_untrained_positions,
     write_model_files,
+    write_settings_file,
 )
+from model_formats.training_record import earlier_stages, stages_of, write_stages
 from model_formats.weights import open_weights
 from run_scripts.downstream.compilation import choose_split_boundaries, skip_costly_compilation
 from run_scripts.downstream.job import DownstreamJob
@@ -35,6 +35,12 @@ from run_scripts.flags.finetune import (
     training_steps,
 )
 from run_scripts.session import Session, Workload, open_session
+
+# The flags that the record of a training names.
+RECORDED_FLAGS = (
+    "optimizer", "learning_rate", "train_batch_size", "num_train_epochs", "train_step",
+    "warmup_proportion", "warmup_step", "classifier_dropout", "freeze_encoder", "random_seed",
+)  # fmt: skip
 
 
 def run(job, task, splits, folders, refusal_reason):
@@ -54,8 +60,10 @@ def run(job, task, splits, folders, refusal_reason):
         longest = int(max((e.lengths.max() for e in examples.values()), default=0))
         if flags.do_train:
             source = latest_checkpoint(flags.output_dir) or flags.init_checkpoint
+            stages = earlier_stages(flags.output_dir, flags.init_checkpoint)
         else:
             source = find_fine_tuned(flags)
+            stages = stages_of(source)
         if source and session.chief:
             warn_of_untrained_positions(source, longest, "the longest example")
         fine_tuning = FineTuning(
@@ -66,6 +74,7 @@ def run(job, task, splits, folders, refusal_reason):
             boundaries=boundaries_of_splits(job, task, examples),
             folders=folders,
             positions=source and add_trained_positions(source, longest),
+            stages=stages,
         )
         if flags.num_seeds == 1:
             fine_tuning.run()
@@ -136,6 +145,7 @@ class FineTuning:
     boundaries: dict  # split -> the lengths that its batches are cut to
     folders: dict  # path -> `TrainingFolder`; empty in workers that write nothing
     positions: int | None  # how many positions are trained; None if unknown
+    stages: list  # how the model was trained before, as `model_formats.training_record` keeps it
 
     def run(self):
         """Trains, evaluates, predicts, exports; returns the results, or None after a signal."""
@@ -265,6 +275,9 @@ class FineTuning:
         """Writes configuration, tokenizer and task beside the checkpoints."""
         job = self.job
         write_model_files(folder, job.model_type, job.config, job.tokenizer, self.positions)
-        settings = job.settings | self.task.settings
-        with atomic_write(os.path.join(folder, SETTINGS_FILE)) as file:
-            file.write(json.dumps(settings, ensure_ascii=False, indent=2).encode("utf-8") + b"\n")
+        write_settings_file(folder, job.settings | self.task.settings)
+        stages = self.stages
+        if job.flags.do_train:
+            settings = {name: getattr(job.flags, name) for name in RECORDED_FLAGS}
+            stages = [*stages, {"program": "fine-tuning", "settings": settings}]
+        write_stages(folder, stages)

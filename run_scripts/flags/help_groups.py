@@ -36,7 +36,7 @@ GROUPS = {
         "do_eval", "eval_input_file", "eval_batch_size", "max_eval_steps", "eval_every_steps",
         "patience", "do_predict", "predict_split", "predict_batch_size", "guesses", "n_best_size",
         "max_answer_length", "null_score_diff_threshold", "google_answers", "export_dir",
-        "threshold_to_export",
+        "threshold_to_export", "format", "max_shard_size",
     ),
     "Devices and memory": (
         "device", "ignore_compute_capability", "distribution_strategy", "num_gpus", "all_reduce",
@@ -73,6 +73,7 @@ EXAMPLES = {
     "FillMasksFlags": "--model_dir=output/model --text='나는 학교[MASK] 갔다.'",
     "ExtractFeaturesFlags": "--model_dir=output/model --input_file=sentences.txt "
     "--output_file=features.npz --layers=-1,-2 --pooling=mean",
+    "ExportFlags": "--model_dir=output/model --output_dir=output/transformers --format=huggingface",
     "ClassifierFlags": "--task_name=nsmc --data_dir=data/nsmc --output_dir=output/nsmc "
     "--albert_config_file=output/model/albert_config.json --tokenizer_dir=data/vocab "
     "--init_checkpoint=output/model/model.ckpt-20000 --do_train --do_eval",

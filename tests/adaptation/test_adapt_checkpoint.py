@@ -12,7 +12,7 @@ from tiny_models import SIZES, tiny_model, write_config
 from bert_tf.checkpoint import google_arrays, google_variables, write_arrays
 from model_formats.model_folder import find_checkpoint, read_trained_positions
 from run_scripts import classifier
-from run_scripts.tools.adapt_checkpoint import main
+from run_scripts.conversion.adapt_checkpoint import main
 from tokenization import load_tokenizer
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]

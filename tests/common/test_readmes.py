@@ -22,6 +22,8 @@ from create_pretraining_data.records.shard_names import expand_output_file
 from model_formats.model_folder import find_checkpoint
 from run_scripts.build_vocab import BuildVocabFlags
 from run_scripts.classifier import ClassifierFlags
+from run_scripts.conversion.adapt_checkpoint import AdaptFlags
+from run_scripts.conversion.export_model import ExportFlags
 from run_scripts.extract_features import ExtractFeaturesFlags
 from run_scripts.flags.create_data import CreateDataFlags
 from run_scripts.flags.flag_files import SHIPPED
@@ -31,7 +33,6 @@ from run_scripts.ner import NerFlags
 from run_scripts.plan import CorpusPlanFlags
 from run_scripts.race import RaceFlags
 from run_scripts.squad import SquadFlags
-from run_scripts.tools.adapt_checkpoint import AdaptFlags
 from run_scripts.tools.fill_masks import FillMasksFlags
 
 PROGRAMS = {
@@ -42,6 +43,7 @@ PROGRAMS = {
     "run_scripts.tools.fill_masks": FillMasksFlags,
     "run_scripts.plan": CorpusPlanFlags,
     "extract_features.py": ExtractFeaturesFlags,
+    "export_model.py": ExportFlags,
     "run_classifier.py": ClassifierFlags,
     "run_ner.py": NerFlags,
     "run_squad.py": SquadFlags,

@@ -244,9 +244,9 @@ def test_launchers_and_commands_import_no_program_before_ctrl_c_is_handled():
     assert python("-c", code).stdout == "False\n"
     launchers = sorted(ROOT.glob("run_*.py")) + [
         ROOT / f"{name}.py"
-        for name in ("build_vocab", "create_pretraining_data", "extract_features")
+        for name in ("build_vocab", "create_pretraining_data", "export_model", "extract_features")
     ]
-    assert len(launchers) == 10
+    assert len(launchers) == 11
     for path in launchers:
         name = path.stem.removesuffix("_v1").removesuffix("_v2")
         imports = [line for line in path.read_text().splitlines() if "import" in line]

@@ -13,6 +13,7 @@ from bad_input_programs import FLAG_CLASSES
 from paths import ROOT
 
 from bert_common.errors import InputError
+from run_scripts.conversion.export_model import ExportFlags
 from run_scripts.extract_features import ExtractFeaturesFlags
 from run_scripts.flags.create_data import CreateDataFlags
 from run_scripts.flags.declaration import PerModel, value_type
@@ -98,6 +99,7 @@ print("heavy", sorted({{"keras", "tensorflow"}} & set(sys.modules)))
         ("run_pretraining.py", PretrainFlags),
         ("create_pretraining_data.py", CreateDataFlags),
         ("extract_features.py", ExtractFeaturesFlags),
+        ("export_model.py", ExportFlags),
     ),
 )
 def test_help_of_a_launcher(launcher, flags_class):
@@ -195,6 +197,7 @@ def test_error_of_a_launcher_is_one_line_with_status_1(tmp_path):
         ("run_pretraining.py", "run_scripts.pretrain"),
         ("create_pretraining_data.py", "run_scripts.create_data"),
         ("extract_features.py", "run_scripts.extract_features"),
+        ("export_model.py", "run_scripts.conversion.export_model"),
     ),
 )
 def test_launcher_is_the_program(launcher, program, monkeypatch):

@@ -13,9 +13,10 @@ from run_scripts import (
     race,
     squad,
 )
+from run_scripts.conversion import adapt_checkpoint, export_model
 from run_scripts.flags.create_data import CreateDataFlags
 from run_scripts.flags.pretrain import PretrainFlags
-from run_scripts.tools import adapt_checkpoint, fill_masks, glue_plan
+from run_scripts.tools import fill_masks, glue_plan
 from run_scripts.tools import glue_table as benchmark_table
 
 
@@ -243,6 +244,19 @@ PROGRAMS = {
             "model_dir": ("{}/none", "{}/text.txt"), "tokenizer_dir": ("{}/model", "{}/none"),
             "max_position_embeddings": ("32", "1"), "output_dir": ("{}/model", "{}/text.txt"),
             "init_checkpoint": ("{}/none",),
+        },
+    ),
+    "export_model": Program(
+        export_model.main,
+        export_model.ExportFlags,
+        {
+            "model_dir": "{}/model", "output_dir": "{}/out", "format": "huggingface",
+            "init_checkpoint": "{}/model/model.ckpt-3", "max_shard_size": "1MB",
+        },
+        {**MODEL_FILES, **FLAG_FILE},
+        {
+            "model_dir": ("{}/none", "{}/text.txt"), "output_dir": ("{}/model", "{}/text.txt"),
+            "max_shard_size": ("x", "0", "-1KB", "9" * 5000), "format": ("x", "pickle"),
         },
     ),
     "fill_masks": Program(

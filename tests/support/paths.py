@@ -10,7 +10,8 @@ TESTS = ROOT / "tests"
 TEST_DATA = TESTS / "data"
 
 # For programs that tests start, which import what tests import.
-PYTHONPATH = os.pathsep.join(map(str, (ROOT, TESTS, TESTS / "support")))
+SUPPORT = TESTS / "support"
+PYTHONPATH = os.pathsep.join(map(str, (ROOT, TESTS, SUPPORT, SUPPORT / "models")))
 
 # Tests that need this larger data are skipped where it is absent; nothing essential is tested
 # only with it.
@@ -30,9 +31,15 @@ LAYERS = (
 )
 # Beside the packages, not below them: nothing in a package may import these.
 OUTSIDE = (
-    "tests", "benchmarks", "adapt_checkpoint", "build_vocab", "extract_features",
-    "run_pretraining", "setup",
-)  # fmt: skip
+    "tests",
+    "benchmarks",
+    "adapt_checkpoint",
+    "build_vocab",
+    "export_model",
+    "extract_features",
+    "run_pretraining",
+    "setup",
+)
 
 MODULES = sorted(
     path.relative_to(ROOT) for layer in LAYERS for path in (ROOT / layer).rglob("*.py")

@@ -14,15 +14,22 @@ from bert_tf.checkpoint import save_google_checkpoint
 DOCS = ROOT / "docs"
 
 # English first: whoever reads a guide has read the README.
-# fmt: off
 PAGES = {
-    "en": (ROOT / "README.md", DOCS / "training.md", DOCS / "planning.md", DOCS / "adaptation.md"),
+    "en": (
+        ROOT / "README.md",
+        DOCS / "training.md",
+        DOCS / "planning.md",
+        DOCS / "adaptation.md",
+        DOCS / "export.md",
+    ),
     "ko": (
-        ROOT / "README.ko.md", DOCS / "training.ko.md", DOCS / "planning.ko.md",
+        ROOT / "README.ko.md",
+        DOCS / "training.ko.md",
+        DOCS / "planning.ko.md",
         DOCS / "adaptation.ko.md",
+        DOCS / "export.ko.md",
     ),
 }
-# fmt: on
 FENCED = re.compile(r"^( *)```(\w*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"`([^`]+)`")
 

@@ -10,7 +10,6 @@ Shapes: B texts, C characters, W words, P pieces.
 import tensorflow as tf
 
 from bert_common.errors import InputError
-from tokenization.characters import MAX_WORD_CHARACTERS
 from tokenization.options import KoreanTokenizerOptions
 from tokenization.tf_graph.normalization import (
     CODE_POINT,
@@ -19,13 +18,15 @@ from tokenization.tf_graph.normalization import (
     SPACE,
     GraphNormalizer,
 )
+from tokenization.tf_graph.rules import HUGGING_FACE_RULES, google_rules
+from tokenization.tf_graph.spans import Words, piece_spans
 from tokenization.tf_graph.wordpiece import GraphWordPiece
 
-KINDS = ("full", "korean")
+KINDS = ("full", "korean", "huggingface")
 
 
 class GraphTokenizer(tf.Module):
-    """A FullTokenizer or KoreanTokenizer as a TensorFlow graph.
+    """A FullTokenizer, KoreanTokenizer or HuggingFaceTokenizer as a TensorFlow graph.
 
     Building its tables takes about a second. A program that loads a SavedModel with it must import
     tensorflow_text, which registers the operations.
@@ -46,14 +47,11 @@ class GraphTokenizer(tf.Module):
             )
         if tokenizer.unk_id is None:
             raise InputError("a vocabulary must hold [UNK] for the graph form. Received: none")
-        if tokenizer.kind == "korean":
-            options, form = tokenizer.options, tokenizer.options.normalization
-        else:  # words as by KoreanTokenizer's defaults; decomposed if lower-cased
-            options = KoreanTokenizerOptions(tokenizer.do_lower_case, normalization=None)
-            form = "NFD" if tokenizer.do_lower_case else None
+        options, form, rules = _describe(tokenizer)
         self._options = options
-        self._normalizer = GraphNormalizer(options, form)
-        self._wordpiece = GraphWordPiece(tokenizer, options)
+        self._longest_word = tokenizer.wordpiece.max_word_characters
+        self._normalizer = GraphNormalizer(options, form, rules)
+        self._wordpiece = GraphWordPiece(tokenizer, options, rules)
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
     def encode_words(self, texts):
@@ -67,22 +65,45 @@ class GraphTokenizer(tf.Module):
         """
         # Every text ends in a space, so that words, runs and final sigmas end there.
         characters, row_splits = self._normalizer(tf.strings.join([texts, "\n"]))  # [C], [B + 1]
-        words, word_splits = self._split_words(characters, row_splits)  # [W], [B + 1]
-        ids = self._wordpiece(words)  # [W, (P)]
-        return tf.RaggedTensor.from_row_splits(ids, word_splits, validate=False)
+        words = self._split_words(characters, row_splits)
+        ids = self._wordpiece(words.spelled)  # [W, (P)]
+        return tf.RaggedTensor.from_row_splits(ids, words.splits, validate=False)
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
     def encode_batch(self, texts):
         """Cuts texts as `encode_words` does, without grouping: int32 RaggedTensor [B, (pieces)]."""
         return self.encode_words(texts).merge_dims(1, 2)
 
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
+    def encode_with_offsets(self, texts):
+        """Cuts texts as `encode_batch` does, and finds each piece in its text.
+
+        Args:
+            texts: string [B], UTF-8; an invalid byte counts as one character.
+
+        Returns:
+            int32 RaggedTensor [B, (pieces)]: ids; int32 RaggedTensor [B, (pieces), 2]: the first
+            character and the end of each piece, as the Python tokenizers' `encode_with_offsets`.
+        """
+        characters, row_splits, spans = self._normalizer.with_spans(
+            tf.strings.join([texts, "\n"])
+        )  # [C], [B + 1], [C, 2]
+        words = self._split_words(characters, row_splits)
+        ids, offsets = self._wordpiece.with_offsets(words.spelled)  # [W, (P)], [P, 2]
+        spans = piece_spans(words, ids.value_rowids(), offsets, spans)  # [P, 2]
+        splits = tf.gather(ids.row_splits, words.splits)  # [B + 1]
+        return (
+            tf.RaggedTensor.from_row_splits(ids.values, splits, validate=False),
+            tf.RaggedTensor.from_row_splits(spans, splits, validate=False),
+        )
+
     def _split_words(self, characters, row_splits):
-        """Splits classified characters [C] into words, string [W]; row splits are int64 [B + 1]."""
+        """Splits classified characters [C] into `Words`; row splits are int64 [B + 1]."""
         options = self._options
         space = (characters & SPACE) != 0
         isolated = (characters & ISOLATED) != 0
         after_space = _shift(space, 1, True)
-        kept = ~space
+        kept, marks = ~space, tf.zeros_like(space)
         if options.shorten_runs:
             kept &= ~self._is_surplus(characters)
         starts = kept & (after_space | isolated | _shift(isolated, 1, False))
@@ -95,10 +116,10 @@ class GraphTokenizer(tf.Module):
         begins = tf.where(tf.gather(starts, places))[:, 0]  # [W]
         word_splits = tf.searchsorted(tf.gather(places, begins), row_splits, out_type=tf.int64)
         code_points = tf.bitwise.bitwise_and(tf.gather(characters, places), CODE_POINT)
-        spelled = self._wordpiece.to_alphabet(code_points)
-        spelled = tf.RaggedTensor.from_row_starts(spelled, begins, validate=False)  # [W, (C)]
-        words = tf.strings.unicode_encode(spelled, "UTF-8")  # [W]
-        lengths = spelled.row_lengths()
+        letters = self._wordpiece.to_alphabet(code_points)
+        letters = tf.RaggedTensor.from_row_starts(letters, begins, validate=False)  # [W, (C)]
+        words = tf.strings.unicode_encode(letters, "UTF-8")  # [W]
+        lengths = letters.row_lengths()
         marker = options.word_end_marker
         if marker and not options.marks_eojeols:
             marked = tf.ones_like(lengths, tf.bool)
@@ -109,9 +130,11 @@ class GraphTokenizer(tf.Module):
                 )
             words = tf.where(marked, words + self._spell(marker), words)
             lengths += tf.where(marked, tf.constant(len(marker), tf.int64), 0)
+        too_long = tf.zeros_like(lengths, tf.bool)
         if options.unknown == "word":
-            words = tf.where(lengths > MAX_WORD_CHARACTERS, self._wordpiece.unknown, words)
-        return words, word_splits
+            too_long = lengths > self._longest_word
+            words = tf.where(too_long, self._wordpiece.unknown, words)
+        return Words(words, word_splits, letters, places, tf.gather(marks, places), too_long)
 
     def _spell(self, marker):
         code_points = tf.constant([ord(character) for character in marker])
@@ -129,6 +152,24 @@ class GraphTokenizer(tf.Module):
             all_same &= _shift(all_same, step, False)
             reach += step
         return all_same & ((characters & REPEATABLE) != 0)
+
+
+def _describe(tokenizer):
+    """The KoreanTokenizerOptions, the form of normalization, and the rules that a graph follows."""
+    if tokenizer.kind == "korean":
+        options = tokenizer.options
+        return options, options.normalization, google_rules(options)
+    if tokenizer.kind == "huggingface":
+        theirs = tokenizer.options
+        options = KoreanTokenizerOptions(
+            theirs.do_lower_case,
+            normalization=None,
+            split_chinese_characters=theirs.tokenize_chinese_chars,
+        )
+        return options, "NFD" if theirs.strip_accents else None, HUGGING_FACE_RULES
+    # Words as by KoreanTokenizer's defaults; decomposed if lower-cased.
+    options = KoreanTokenizerOptions(tokenizer.do_lower_case, normalization=None)
+    return options, "NFD" if tokenizer.do_lower_case else None, google_rules(options)
 
 
 def _shift(values, steps: int, first: bool):

@@ -4,7 +4,7 @@ Most rows take the fast path, one look-up for each character. A row in which any
 simply become one other (it composes, is dropped, is a capital sigma) takes the slow path, which
 follows the Python tokenizer step by step.
 
-Shapes: B texts, C characters.
+Shapes: B texts, C characters, S segments: runs of characters across whose borders none composes.
 """
 
 import unicodedata
@@ -12,9 +12,9 @@ import unicodedata
 import numpy as np
 import tensorflow as tf
 
-from tokenization.characters import is_chinese, is_punctuation, repeatable_characters
-from tokenization.normalization import STRIP_ACCENTS, korean_cleaner
+from tokenization.characters import repeatable_characters, second_characters
 from tokenization.tf_graph import tables
+from tokenization.tf_graph.rules import CharacterRules
 from tokenization.tf_graph.tables import Replacements, Table
 from tokenization.tf_graph.wordpiece import tf_text
 
@@ -32,26 +32,31 @@ class GraphNormalizer(tf.Module):
     Args:
         options: `KoreanTokenizerOptions`, apart from the normalization.
         form: "NFC"; "NFD", then accents are dropped; or None.
+        rules: what happens to single characters.
     """
 
-    def __init__(self, options, form):
+    def __init__(self, options, form, rules: CharacterRules):
         super().__init__(name="normalizer")
         self._form, self._lower, self._strip = form, options.do_lower_case, form == "NFD"
-        clean = tables.replacements(korean_cleaner(*options.cleaning).replace)
+        self._rules = rules
+        clean = tables.replacements(rules.clean, rules.all_code_points)
         self._cleaned = Replacements(clean)
         if self._lower:
-            self._lowered = Replacements(tables.replacements(str.lower))
+            self._lowered = Replacements(tables.replacements(rules.lower, rules.all_code_points))
+        if self._lower and rules.final_sigmas:
             self._cased, self._ignored = map(Table, tables.casing())
         if self._strip:
-            self._stripped = Replacements(tables.replacements(STRIP_ACCENTS.replace))
+            self._stripped = Replacements(tables.replacements(rules.strip_accent))
         if self._form:
             self._hidden = Table(tables.unassigned() | tables.members(chr(PLACEHOLDER)))
+            joins = tables.having(unicodedata.combining) | tables.members(second_characters())
+            self._joins = Table(joins)
         classes = np.arange(tables.CODE_POINTS, dtype=np.int32)
         classes |= SPACE * tables.having(str.isspace)
         if options.split_punctuation:
-            classes |= ISOLATED * tables.having(is_punctuation)
+            classes |= ISOLATED * tables.having(rules.is_punctuation)
         if options.split_chinese_characters:
-            classes |= ISOLATED * tables.having(is_chinese)
+            classes |= ISOLATED * tables.having(rules.is_chinese)
         if options.shorten_runs:
             classes |= REPEATABLE * tables.members(repeatable_characters())
         self._classes = Table(classes)
@@ -72,16 +77,36 @@ class GraphNormalizer(tf.Module):
             lambda: (characters, rows.row_splits),
         )
 
+    def with_spans(self, texts):
+        """Normalizes as a call does; also returns where each character was in its text.
+
+        Returns:
+            The characters and their row splits, as from a call; the first character and the end of
+            each in the original text, int32 [C, 2], as `tokenization.offsets.AlignedText` has them.
+        """
+        rows = tf.strings.unicode_decode(texts, "UTF-8")  # [B, (C)]
+        starts = tf.cast(tf.ragged.range(rows.row_lengths()).values, tf.int32)
+        spans = tf.stack([starts, starts + 1], axis=1)  # [C, 2]
+        characters = self._fast(rows.values)  # [C]
+        slow = (characters & SLOW) != 0
+
+        def replace():
+            return self._replace_slow_rows(rows, characters, slow, spans)
+
+        is_slow = tf.reduce_any(slow)
+        return tf.cond(is_slow, replace, lambda: (characters, rows.row_splits, spans))
+
     def _fast_table(self, clean, classes) -> np.ndarray:
         """The result for each character on the fast path, or SLOW."""
+        rules = self._rules
         steps = [clean]
         if self._lower:
-            steps.append(tables.replacements(str.lower))
+            steps.append(tables.replacements(rules.lower, rules.all_code_points))
         if self._form == "NFD":
-            steps.append(tables.replacements(tables.decomposed_without_accents))
+            steps.append(tables.replacements(tables.decomposing(rules.strip_accent)))
         character = np.arange(tables.CODE_POINTS, dtype=np.int32)
         slow = character == tables.REPLACEMENT
-        if self._lower:
+        if self._lower and rules.final_sigmas:
             slow |= character == SIGMA
         stages = [character]
         for step in steps:
@@ -97,52 +122,144 @@ class GraphNormalizer(tf.Module):
             slow |= tables.having(unicodedata.combining)[character]
         return np.where(slow, SLOW, classes[character]).astype(np.int32)
 
-    def _replace_slow_rows(self, rows, characters, slow):
-        """Normalizes the rows with a slow character again; returns all characters, row splits."""
+    def _replace_slow_rows(self, rows, characters, slow, spans=None):
+        """Normalizes the rows with a slow character again; returns all characters, row splits.
+
+        If `spans` [C, 2] are given, they are returned too, as from `with_spans`.
+        """
         places = tf.where(slow)[:, 0]
         numbers = tf.searchsorted(rows.row_splits, places, side="right") - 1
         count = rows.nrows(out_type=tf.int32)
         is_slow = tf.math.unsorted_segment_max(tf.ones_like(numbers), numbers, count) > 0  # [B]
         again = tf.ragged.boolean_mask(rows, is_slow)
-        normalized, splits = self._normalize(again.values, again.row_splits)
+        if spans is None:
+            normalized, splits = self._normalize(again.values, again.row_splits)
+        else:
+            slow_spans = tf.ragged.boolean_mask(rows.with_values(spans), is_slow).values
+            normalized, splits, slow_spans = self._normalize_with_spans(
+                again.values, again.row_splits, slow_spans
+            )
         again = tf.RaggedTensor.from_row_splits(self._classes(normalized), splits, validate=False)
         fast = tf.ragged.boolean_mask(rows.with_values(characters), ~is_slow)
         rank = tf.cumsum(tf.cast(is_slow, tf.int32), exclusive=True)
         place = tf.range(count) - rank
         place = tf.where(is_slow, fast.nrows(out_type=tf.int32) + rank, place)
         merged = tf.gather(tf.concat([fast, again], axis=0), place)  # [B, (C)]
-        return merged.values, merged.row_splits
+        if spans is None:
+            return merged.values, merged.row_splits
+        fast_spans = tf.ragged.boolean_mask(rows.with_values(spans), ~is_slow)
+        both = tf.concat([fast_spans, again.with_values(slow_spans)], axis=0)
+        return merged.values, merged.row_splits, tf.gather(both, place).values
 
     def _normalize(self, characters, splits):
         """Follows the Python tokenizer up to words, on code points [C] with row splits [B + 1]."""
         characters, splits = self._cleaned(characters, splits)
         if self._lower:
-            characters = self._with_final_sigmas(characters)
+            if self._rules.final_sigmas:
+                characters = self._with_final_sigmas(characters)
             characters, splits = self._lowered(characters, splits)
         if self._form:
-            # ICU's Unicode may be newer and know marks that are unassigned in Python's: such
-            # characters are hidden from it, and stay where they are.
-            hidden = self._hidden(characters)
-            concealed = tf.boolean_mask(characters, hidden)
-            shown = tf.where(hidden, PLACEHOLDER, characters)
-            rows = tf.RaggedTensor.from_row_splits(shown, splits, validate=False)  # [B, (C)]
-            strings = tf.strings.unicode_encode(rows, "UTF-8")  # [B]
-            strings = tf_text.normalize_utf8(strings, self._form)
-            rows = tf.strings.unicode_decode(strings, "UTF-8")  # [B, (C)]
-            characters, splits = rows.values, rows.row_splits
-            places = tf.where(characters == PLACEHOLDER)
-            characters = tf.tensor_scatter_nd_update(characters, places, concealed)
+            strings = self._composed(self._encoded(characters, splits))  # [B]
+            characters, splits = self._decoded(strings, characters)
         if self._strip:
             characters, splits = self._stripped(characters, splits)
         return characters, splits
 
+    def _normalize_with_spans(self, characters, splits, spans):
+        """Does as `_normalize` does, and returns the spans [C, 2] of the new characters too."""
+        characters, splits, source = self._cleaned.with_source(characters, splits)
+        spans = tf.gather(spans, source)
+        if self._lower:
+            if self._rules.final_sigmas:
+                characters = self._with_final_sigmas(characters)
+            characters, splits, source = self._lowered.with_source(characters, splits)
+            spans = tf.gather(spans, source)
+        if self._form:
+            characters, splits, spans = self._compose_segments(characters, splits, spans)
+        if self._strip:
+            characters, splits, source = self._stripped.with_source(characters, splits)
+            spans = tf.gather(spans, source)
+        return characters, splits, spans
+
+    def _compose_segments(self, characters, splits, spans):
+        """Normalizes segment by segment, as `AlignedText.normalize`; returns the three arguments.
+
+        A segment's first character keeps its span if those after it do not change it; the other
+        characters share a span. In a text that changes nowhere every character keeps its own.
+        """
+        count = tf.size(characters, tf.int64)
+        starts_row = tf.scatter_nd(
+            splits[:, tf.newaxis], tf.ones_like(splits, tf.int32), count[tf.newaxis] + 1
+        )[:-1]
+        begins = tf.where((starts_row > 0) | ~self._joins(characters))[:, 0]  # [S]
+        ends = tf.concat([begins[1:], count[tf.newaxis]], axis=0)  # [S]
+        segment_splits = tf.searchsorted(begins, splits, out_type=tf.int64)  # [B + 1]
+        borders = tf.concat([begins, count[tf.newaxis]], axis=0)  # [S + 1]
+        strings = self._encoded(characters, borders)  # [S]
+        firsts = self._encoded(tf.gather(characters, begins), tf.range(tf.size(begins) + 1))
+        others = tf.strings.substr(strings, tf.strings.length(firsts), tf.strings.length(strings))
+        firsts, others = self._composed(firsts), self._composed(others)  # [S] each
+        whole = self._composed(strings)  # [S]
+        separate = whole == tf.strings.join([firsts, others])  # [S]
+        rows = tf.repeat(tf.range(tf.size(splits) - 1), segment_splits[1:] - segment_splits[:-1])
+        changed = tf.math.unsorted_segment_max(
+            tf.cast(whole != strings, tf.int32), rows, tf.size(splits) - 1
+        )
+        changed = tf.gather(changed, rows) > 0  # [S]
+        composed, segment_ends = self._decoded(whole, characters)  # [C], [S + 1]
+        sizes = segment_ends[1:] - segment_ends[:-1]
+        owner = tf.repeat(tf.range(tf.size(begins)), sizes)  # [C]
+        within = tf.range(tf.size(composed, tf.int64)) - tf.gather(segment_ends, owner)
+        begins, ends, separate, changed, sizes = (
+            tf.gather(values, owner)
+            for values in (
+                begins, ends, separate, changed, tf.strings.length(firsts, "UTF8_CHAR"),
+            )
+        )  # [C] each  # fmt: skip
+        is_first = separate & (within < tf.cast(sizes, tf.int64))
+        after = tf.where(separate, tf.minimum(begins + 1, ends - 1), begins)
+        first = tf.where(changed, tf.where(is_first, begins, after), begins + within)
+        last = tf.where(changed, tf.where(is_first, begins, ends - 1), begins + within)
+        spans = tf.stack([tf.gather(spans[:, 0], first), tf.gather(spans[:, 1], last)], axis=1)
+        return composed, tf.gather(segment_ends, segment_splits), spans
+
+    def _encoded(self, characters, splits):
+        """The strings [B] of code points; those that ICU must not touch become placeholders."""
+        # ICU's Unicode may be newer and know marks that are unassigned in Python's.
+        shown = tf.where(self._hidden(characters), PLACEHOLDER, characters)
+        rows = tf.RaggedTensor.from_row_splits(shown, splits, validate=False)  # [B, (C)]
+        return tf.strings.unicode_encode(rows, "UTF-8")
+
+    def _composed(self, strings):
+        return tf_text.normalize_utf8(strings, self._form)
+
+    def _decoded(self, strings, original):
+        """The code points of normalized strings [B], and their row splits [B + 1].
+
+        Placeholders, which stay in order, become the hidden ones of the `original` code points.
+        """
+        rows = tf.strings.unicode_decode(strings, "UTF-8")  # [B, (C)]
+        concealed = tf.boolean_mask(original, self._hidden(original))
+        places = tf.where(rows.values == PLACEHOLDER)
+        characters = tf.tensor_scatter_nd_update(rows.values, places, concealed)
+        return characters, rows.row_splits
+
     def _with_final_sigmas(self, characters):
-        """Lower-cases capital sigmas at the end of a word, as `str.lower` does."""
-        visible = tf.where(~self._ignored(characters))[:, 0]
-        cased = tf.gather(self._cased(characters), visible)
-        before = tf.concat([[False], cased[:-1]], axis=0)
-        after = tf.concat([cased[1:], [False]], axis=0)
-        final = (tf.gather(characters, visible) == SIGMA) & before & ~after
-        places = tf.boolean_mask(visible, final)[:, tf.newaxis]
-        sigmas = tf.fill(tf.shape(places)[:1], FINAL_SIGMA)
-        return tf.tensor_scatter_nd_update(characters, places, sigmas)
+        return with_final_sigmas(characters, self._cased, self._ignored)
+
+
+def with_final_sigmas(characters, cased, ignored):
+    """Lower-cases the capital sigmas at the end of words, as `str.lower` does.
+
+    Args:
+        characters: code points [C].
+        cased, ignored: a `Table` of each array of `tables.casing`.
+    """
+    visible = tf.where(~ignored(characters))[:, 0]
+    is_cased = tf.gather(cased(characters), visible)
+    before = tf.concat([[False], is_cased[:-1]], axis=0)
+    after = tf.concat([is_cased[1:], [False]], axis=0)
+    final = (tf.gather(characters, visible) == SIGMA) & before & ~after
+    places = tf.boolean_mask(visible, final)[:, tf.newaxis]
+    sigmas = tf.fill(tf.shape(places)[:1], FINAL_SIGMA)
+    return tf.tensor_scatter_nd_update(characters, places, sigmas)

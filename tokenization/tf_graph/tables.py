@@ -9,12 +9,12 @@ Shapes: B texts, C characters.
 import functools
 import sys
 import unicodedata
+from collections.abc import Callable
 
 import numpy as np
 import tensorflow as tf
 
 from tokenization.characters import is_chinese, second_characters
-from tokenization.normalization import STRIP_ACCENTS
 
 CODE_POINTS = sys.maxunicode + 1
 REPLACEMENT = 0xFFFD
@@ -52,6 +52,10 @@ class Replacements:
 
     def __call__(self, characters, splits):
         """Replaces code points [C] with row splits [B + 1]; returns both after the replacement."""
+        return self.with_source(characters, splits)[:2]
+
+    def with_source(self, characters, splits):
+        """Does as a call does; also returns for each new character which of the old it is from."""
         lengths = self._lengths(characters)
         ends = tf.cumsum(lengths)
         source = tf.repeat(tf.range(tf.size(characters)), lengths)
@@ -61,7 +65,8 @@ class Replacements:
             self._values, tf.maximum(starts, 0) + within * tf.cast(starts >= 0, tf.int32)
         )
         result = tf.where(starts < 0, tf.gather(characters, source), replaced)
-        return result, tf.cast(tf.gather(tf.concat([[0], ends], axis=0), splits), tf.int64)
+        splits = tf.cast(tf.gather(tf.concat([[0], ends], axis=0), splits), tf.int64)
+        return result, splits, source
 
 
 @functools.cache
@@ -94,11 +99,14 @@ def having(test) -> np.ndarray:
 
 
 @functools.cache
-def replacements(replace) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def replacements(
+    replace, all_code_points: bool = False
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Tabulates a function from a character to a string.
 
     Args:
         replace: the function, which does not change unassigned and private characters.
+        all_code_points: whether it may change those too; surrogates are left out.
 
     Returns:
         int32 `values`, the code points of all replacements, one after another; int32 [CODE_POINTS]
@@ -108,7 +116,8 @@ def replacements(replace) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     values = []
     starts = np.full(CODE_POINTS, -1, np.int32)
     lengths = np.ones(CODE_POINTS, np.int32)
-    for code in assigned():
+    every = (*range(0xD800), *range(0xE000, CODE_POINTS)) if all_code_points else assigned()
+    for code in every:
         string = replace(chr(code))
         if string != chr(code):
             starts[code], lengths[code] = len(values), len(string)
@@ -129,9 +138,14 @@ def single(arrays) -> tuple[np.ndarray, np.ndarray]:
     return one, lengths == 1
 
 
-def decomposed_without_accents(character: str) -> str:
-    """Decomposes a lower-case character and drops accents, as FullTokenizer does."""
-    return unicodedata.normalize("NFD", character).translate(STRIP_ACCENTS)
+@functools.cache
+def decomposing(strip_accent: Callable[[str], str]) -> Callable[[str], str]:
+    """Returns the function that decomposes a character (NFD) and drops its accents."""
+
+    def decompose(character):
+        return "".join(map(strip_accent, unicodedata.normalize("NFD", character)))
+
+    return decompose
 
 
 @functools.cache

@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_common.errors import InputError
-from tokenization.characters import FIRST_SYLLABLE, LAST_SYLLABLE, is_control, is_syllable, jamo_of
+from tokenization.characters import FIRST_SYLLABLE, LAST_SYLLABLE, is_syllable, jamo_of
 from tokenization.decoding import unknown_character
 from tokenization.tf_graph import tables
 
@@ -33,6 +33,7 @@ class GraphWordPiece(tf.Module):
     Args:
         tokenizer: a tokenizer with a `WordPiece`.
         options: its `KoreanTokenizerOptions`, or equivalent ones.
+        rules: its `CharacterRules`.
 
     Attributes:
         unknown: the character that replaces every character outside the alphabet; no piece
@@ -44,11 +45,11 @@ class GraphWordPiece(tf.Module):
         InputError: a piece is too long for tensorflow-text.
     """
 
-    def __init__(self, tokenizer, options):
+    def __init__(self, tokenizer, options, rules):
         super().__init__(name="wordpiece")
         self.unknown = unknown_character(tokenizer.vocab)
         prefix = unknown_character([*tokenizer.vocab, self.unknown])
-        entries, ids = _extend_vocabulary(tokenizer, self.unknown, prefix)
+        entries, ids = _extend_vocabulary(tokenizer, self.unknown, prefix, rules)
         self._ids = tf.constant([row[0] for row in ids], tf.int32)
         self._more_ids = None
         if max(map(len, ids)) > 1:
@@ -74,6 +75,22 @@ class GraphWordPiece(tf.Module):
         ids, splits = self._expand(pieces.values, pieces.row_splits)
         return tf.RaggedTensor.from_row_splits(ids, splits, validate=False)
 
+    def with_offsets(self, words):
+        """Cuts words as a call does; also returns the first byte and the end of each piece.
+
+        All jamo of a syllable have the syllable's bytes.
+
+        Returns:
+            ids, int32 [W, (P)]; int64 [P, 2].
+        """
+        pieces, starts, ends = self._tokenizer.tokenize_with_offsets(words)  # [W, (P)] each
+        offsets = tf.stack([starts.values, ends.values], axis=1)  # [P, 2]
+        ids, splits = self._expand(pieces.values, pieces.row_splits)
+        if self._more_ids is not None:
+            more = tf.gather(self._more_ids.row_lengths(), pieces.values)
+            offsets = tf.repeat(offsets, 1 + more, axis=0)
+        return tf.RaggedTensor.from_row_splits(ids, splits, validate=False), offsets
+
     def _expand(self, pieces, splits):
         """Converts pieces to ids, and replaces the ids of virtual pieces."""
         ids = tf.gather(self._ids, pieces)
@@ -89,7 +106,7 @@ class GraphWordPiece(tf.Module):
         return tf.cond(tf.reduce_any(more > 0), expand, lambda: (ids, splits))
 
 
-def _extend_vocabulary(tokenizer, unknown: str, prefix: str):
+def _extend_vocabulary(tokenizer, unknown: str, prefix: str, rules):
     """Lists the strings of all pieces, real and virtual, and the ids that replace each.
 
     The first is tensorflow-text's unknown token, which no text can spell.
@@ -99,7 +116,7 @@ def _extend_vocabulary(tokenizer, unknown: str, prefix: str):
     alphabet = {unknown}
     for table, mark in ((wordpiece.begin, ""), (wordpiece.inside, prefix)):
         for text, token in table.items():
-            if any(character.isspace() or is_control(character) for character in text):
+            if any(character.isspace() or not rules.clean(character) for character in text):
                 continue  # no word contains these
             if len(text.encode("utf-8")) > MAX_PIECE_BYTES:
                 raise InputError(

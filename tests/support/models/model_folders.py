@@ -7,7 +7,8 @@ from tiny_models import SIZES
 
 from bert_tf.checkpoint import save_google_checkpoint
 from bert_tf.checkpoint_files import checkpoint_path
-from model_formats.load_folder import MAKERS, MODELS, TASK_SETTINGS
+from model_formats.load_folder import ENCODERS, MAKERS, TASK_SETTINGS
+from model_formats.model_configs import CONFIGS
 from model_formats.model_folder import SETTINGS_FILE, write_model_files
 from run_scripts import classifier, ner, race, squad
 from tokenization import FullTokenizer
@@ -57,13 +58,12 @@ def write_folder(folder, kind="bert", task="pretraining", sizes=None, **settings
     folder.mkdir(parents=True, exist_ok=True)
     vocabulary = folder / "vocab.txt"
     vocabulary.write_text("".join(f"{piece}\n" for piece in PIECES), encoding="utf-8")
-    config_class, encoder_class = MODELS[kind]
     width = {"embedding_size": 16} if kind == "albert" else {}
     rates = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-    config = config_class(**{**SIZES, **width, **rates, **(sizes or {})})
+    config = CONFIGS[kind](**{**SIZES, **width, **rates, **(sizes or {})})
     keras.utils.set_random_seed(5)
     recorded = settings_of(task, **settings)
-    model, _ = MAKERS[task](encoder_class(config), recorded)
+    model, _ = MAKERS[task](ENCODERS[kind](config), recorded)
     for variable in model.trainable_variables:  # no bias is zero, no scale is one
         variable.assign(variable + 0.05 * keras.random.normal(variable.shape))
     save_google_checkpoint(model, checkpoint_path(folder, 3))

@@ -1,0 +1,106 @@
+"""The folder that an export writes: it appears under its name once it is complete."""
+
+import contextlib
+import hashlib
+import os
+import secrets
+import shutil
+
+from bert_common.atomic_write import write_json
+from bert_common.errors import InputError
+from bert_common.folders import make_writable, read_bytes
+from bert_common.json_text import read_json
+
+# Lists an export's files, so that a later one replaces them, and nothing that somebody else put
+# there or changed.
+RECORD_FILE = "export.json"
+
+
+def check_output_dir(path):
+    """Refuses a folder with files that no export wrote, or that were changed since.
+
+    Raises:
+        InputError: names one such file; or the folder cannot be made there.
+    """
+    path = os.path.realpath(path)
+    requirement = "--output_dir must be in a folder that can be written"
+    make_writable(os.path.dirname(path), requirement)
+    if not os.path.lexists(path):
+        return
+    if not os.path.isdir(path):
+        raise InputError(f"--output_dir must be a folder. Received: {path}, a file")
+    found = _list_files(path)
+    recorded = _read_record(path) if RECORD_FILE in found else {}
+    for name in sorted(found - {RECORD_FILE}):
+        if name not in recorded:
+            reason = f"with {name}, which no export wrote"
+        elif _digest(os.path.join(path, name)) != recorded[name]:
+            reason = f"with {name}, which was changed after the export"
+        else:
+            continue
+        raise InputError(
+            "--output_dir must be new, empty, or an earlier export, which is then replaced. "
+            f"Received: {path} {reason}"
+        )
+
+
+@contextlib.contextmanager
+def export_folder(path, form):
+    """Makes a folder that takes its name, and the place of an earlier export, when the block ends.
+
+    Args:
+        path: as the user named it; `check_output_dir` accepts it.
+        form: the name of the format, for the record.
+
+    Yields:
+        An empty folder beside it, which is removed if anything fails.
+    """
+    path = os.path.realpath(path)
+    parent, name = os.path.split(path)
+    partial = os.path.join(parent, f".{name}.{secrets.token_hex(8)}.partial")
+    os.mkdir(partial)
+    try:
+        yield partial
+        files = {name: _digest(os.path.join(partial, name)) for name in _list_files(partial)}
+        write_json(os.path.join(partial, RECORD_FILE), {"format": form, "files": files})
+        check_output_dir(path)  # again: the export may have taken minutes
+        _rename(partial, path)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _rename(partial, path):
+    """Gives a finished folder its name; an earlier one is removed once that has succeeded."""
+    if not os.path.exists(path):
+        os.rename(partial, path)
+        return
+    earlier = f"{partial}.earlier"
+    os.rename(path, earlier)
+    try:
+        os.rename(partial, path)
+    except BaseException:
+        os.rename(earlier, path)
+        raise
+    shutil.rmtree(earlier, ignore_errors=True)
+
+
+def _list_files(folder):
+    """The paths of all files below a folder, relative to it."""
+    return {
+        os.path.relpath(os.path.join(parent, name), folder)
+        for parent, _, names in os.walk(folder)
+        for name in names
+    }
+
+
+def _read_record(folder):
+    """The files that an export wrote, with their digests; empty for a record of something else."""
+    path = os.path.join(folder, RECORD_FILE)
+    record = read_json(read_bytes(path), path)
+    files = record.get("files") if isinstance(record, dict) else None
+    return files if isinstance(files, dict) else {}
+
+
+def _digest(path):
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,105 @@
+"""Exports a checkpoint of TensorFlow 1 that google-research/bert's or albert's code reads."""
+
+import dataclasses
+import os
+import warnings
+
+import numpy as np
+
+from bert_common.errors import InputError
+from bert_tf.checkpoint import google_variables, write_arrays
+from bert_tf.config import LAYER_NORM_EPSILON
+from model_formats.model_folder import (
+    BEST_NAME,
+    CONFIG_NAMES,
+    write_model_files,
+    write_settings_file,
+)
+from model_formats.training_record import read_stages, write_stages
+from tokenization.loading import KINDS
+
+# As in the released folders.
+CHECKPOINT_NAMES = {"bert": "bert_model.ckpt", "albert": BEST_NAME}
+
+# The flag for the vocabulary, by the kind of the tokenizer.
+VOCABULARY_FLAGS = {"full": "vocab_file", "sentencepiece": "spm_model_file"}
+
+# The kinds of tokenizers that each repository has.
+TOKENIZER_KINDS = {"bert": ("full",), "albert": ("full", "sentencepiece")}
+
+
+def check(loaded):
+    """Refuses a network that Google's code cannot compute, and warns of another tokenizer.
+
+    Raises:
+        InputError: the model has an activation, or an epsilon, that Google's code lacks.
+    """
+    config, tokenizer = loaded.config, loaded.tokenizer
+    if (config.hidden_act or "").lower() == "gelu_erf":
+        raise InputError(
+            "hidden_act must be one that google-research's code has; its gelu is the tanh form. "
+            f"Received: {config.hidden_act}"
+        )
+    if config.layer_norm_eps != LAYER_NORM_EPSILON:
+        raise InputError(
+            f"layer_norm_eps must be {LAYER_NORM_EPSILON}, which google-research's code has fixed. "
+            f"Received: {config.layer_norm_eps}"
+        )
+    if tokenizer is not None and tokenizer.kind not in TOKENIZER_KINDS[loaded.model_type]:
+        warnings.warn(
+            f"google-research/{loaded.model_type} has no tokenizer of the kind {tokenizer.kind}: "
+            "its programs may cut text into other pieces; give them ids that this project has made",
+            stacklevel=2,
+        )
+
+
+def export(loaded, directory):
+    """Writes the model under Google's names, as a released folder has it.
+
+    The folder is also one that this project's programs take as --model_dir.
+
+    Args:
+        loaded: a `LoadedModel`.
+        directory: an existing, empty folder.
+
+    Returns:
+        How to load it, for the last line of the program.
+
+    Raises:
+        InputError: as `check`.
+        OSError: the checkpoint on disk differs from the weights in memory.
+    """
+    check(loaded)
+    arrays = {
+        name: np.asarray(variable.value)
+        for name, variable in google_variables(loaded.model).items()
+        if name not in loaded.missing
+    }
+    checkpoint = CHECKPOINT_NAMES[loaded.model_type]
+    write_arrays(os.path.join(directory, checkpoint), arrays)
+    config = loaded.config
+    if (config.hidden_act or "").lower() == "gelu_tanh":
+        config = dataclasses.replace(config, hidden_act="gelu")  # Google's name for it
+    write_model_files(
+        directory, loaded.model_type, config, loaded.tokenizer, loaded.trained_positions
+    )
+    if loaded.settings:
+        write_settings_file(directory, loaded.settings)
+    write_stages(directory, read_stages(loaded.folder))
+    flags = {
+        f"{loaded.model_type}_config_file": f"{{folder}}/{CONFIG_NAMES[loaded.model_type]}",
+        "init_checkpoint": f"{{folder}}/{checkpoint}",
+        **_tokenizer_flags(loaded.tokenizer),
+    }
+    return f"google-research/{loaded.model_type} with " + " ".join(
+        f"--{name}={value}" for name, value in flags.items()
+    )
+
+
+def _tokenizer_flags(tokenizer):
+    """The flags of Google's programs for a tokenizer; none for one that they do not have."""
+    if tokenizer is None or tokenizer.kind not in VOCABULARY_FLAGS:
+        return {}
+    flag = VOCABULARY_FLAGS[tokenizer.kind]
+    path = f"{{folder}}/{KINDS[tokenizer.kind][1]}"
+    return {flag: path, "do_lower_case": bool(tokenizer.do_lower_case)}

@@ -1,0 +1,101 @@
+"""The classes of transformers that our models become, with the part of config.json about labels.
+
+Source: modeling_bert.py and modeling_albert.py of transformers, version 5.
+"""
+
+from typing import NamedTuple
+
+from bert_common.errors import InputError
+from finetuning.question_answering.beam_head import BeamSpanModel
+
+
+class Architecture(NamedTuple):
+    """A class of transformers, without the "Bert" or "Albert" before its name."""
+
+    suffix: str
+    pipeline: str | None  # the task of transformers.pipeline that it serves
+    # Prefixes of those of Google's weights that the class lacks.
+    without: tuple = ()
+
+
+ENCODER = Architecture("Model", "feature-extraction", ("cls/",))
+MASKED_LM = Architecture("ForMaskedLM", "fill-mask", ("bert/pooler/", "cls/seq_relationship/"))
+PRETRAINING = Architecture("ForPreTraining", "fill-mask")
+
+# Fine-tuned task -> the class.
+TASKS = {
+    "classification": Architecture("ForSequenceClassification", "text-classification"),
+    "ner": Architecture("ForTokenClassification", "token-classification", ("bert/pooler/",)),
+    "question_answering": Architecture(
+        "ForQuestionAnswering", "question-answering", ("bert/pooler/",)
+    ),
+    "multiple_choice": Architecture("ForMultipleChoice", None),
+}
+
+PREFIXES = {"bert": "Bert", "albert": "Albert"}
+
+
+def choose_architecture(loaded):
+    """The `Architecture` of a `LoadedModel`.
+
+    A pre-trained model without the sentence head, or without the pooler that it reads, is
+    ForMaskedLM; one without the head for masked words is the encoder alone.
+
+    Raises:
+        InputError: a head, or a wiring, that transformers has no class for.
+    """
+    _check_wiring(loaded)
+    if loaded.task != "pretraining":
+        return TASKS[loaded.task]
+    if loaded.lacks("cls/predictions/"):
+        return ENCODER
+    if loaded.lacks("cls/seq_relationship/") or loaded.lacks("bert/pooler/"):
+        return MASKED_LM
+    return PRETRAINING
+
+
+def _check_wiring(loaded):
+    """Refuses what transformers computes otherwise, or not at all."""
+    model, config = loaded.model, loaded.config
+    if isinstance(model, BeamSpanModel):
+        raise InputError(
+            "a question-answering head for transformers must predict starts and ends alone. "
+            f"Received: {loaded.source}, whose head searches with beams (start_n_top)"
+        )
+    layers = getattr(model, "feature_layers", ())
+    if layers:
+        raise InputError(
+            "a head for transformers must read the encoder's last layer. Received: "
+            f"{loaded.source}, trained with --feature_layers={','.join(map(str, layers))}"
+        )
+    if loaded.model_type == "albert":
+        total, groups = config.num_hidden_layers, config.num_hidden_groups
+        ours = [i * groups // total for i in range(total)]
+        theirs = [int(i / (total / groups)) for i in range(total)]  # as AlbertTransformer.forward
+        if ours != theirs:
+            raise InputError(
+                "num_hidden_layers must be divided into num_hidden_groups as transformers does "
+                f"it. Received: num_hidden_layers={total}, num_hidden_groups={groups}, whose "
+                f"layers use the groups {ours}, there {theirs}"
+            )
+
+
+def class_name(loaded, architecture):
+    """For example "BertForMaskedLM"."""
+    return PREFIXES[loaded.model_type] + architecture.suffix
+
+
+def label_keys(loaded):
+    """The keys of config.json that name the classes, and say how their logits are meant."""
+    if loaded.task == "classification" and not loaded.labels:
+        return {"id2label": {"0": "score"}, "label2id": {"score": 0}, "problem_type": "regression"}
+    if not loaded.labels:
+        return {}
+    keys = {
+        "id2label": {str(i): label for i, label in enumerate(loaded.labels)},
+        "label2id": {label: i for i, label in enumerate(loaded.labels)},
+    }
+    if loaded.task == "classification":
+        kind = "multi" if loaded.model.multi_label else "single"
+        keys["problem_type"] = f"{kind}_label_classification"
+    return keys

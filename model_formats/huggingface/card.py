@@ -1,0 +1,97 @@
+"""The model card of an export: README.md with what the model's folder records of it.
+
+What is not recorded is left out: nothing here is guessed.
+"""
+
+import json
+
+from bert_tf.checkpoint_files import step_of
+from bert_tf.training.evaluation import as_shown, read_results
+from model_formats.huggingface.architectures import class_name
+from model_formats.model_folder import POSITIONS_KEY
+from model_formats.training_record import read_stages
+
+MODEL_NAMES = {"bert": "BERT", "albert": "ALBERT"}
+
+TASKS = {
+    "pretraining": "pre-trained on masked words",
+    "classification": "fine-tuned to classify texts",
+    "ner": "fine-tuned to find named entities",
+    "question_answering": "fine-tuned to answer questions with a span of a text",
+    "multiple_choice": "fine-tuned to answer multiple-choice questions",
+}
+SCORES = "fine-tuned to predict a score for texts"
+
+
+def make_card(loaded, architecture, tokenization):
+    """The text of the card.
+
+    Args:
+        loaded: a `LoadedModel`.
+        architecture: what `choose_architecture` returned.
+        tokenization: a sentence about the tokenizer, without its full stop.
+    """
+    name = class_name(loaded, architecture)
+    regression = loaded.task == "classification" and not loaded.labels
+    purpose = SCORES if regression else TASKS[loaded.task]
+    lines = [f"# {MODEL_NAMES[loaded.model_type]}, {purpose}", ""]
+    lines += ["```python", f"from transformers import {name}", ""]
+    lines += [f'model = {name}.from_pretrained("path/of/this/folder")', "```", ""]
+    lines += [f"{tokenization[0].upper()}{tokenization[1:]}.", ""]
+    for heading, values in (*stage_tables(loaded), *tables(loaded)):
+        if values:
+            lines += [f"## {heading}", "", table(values), ""]
+    return header(architecture) + "\n".join(lines)
+
+
+def stage_tables(loaded):
+    """Pairs of a heading and a dict, of how the model was trained, the earliest stage first."""
+    for stage in read_stages(loaded.folder):
+        for part, what in (("corpus", "corpus"), ("settings", "settings")):
+            if isinstance(stage.get(part), dict):
+                yield f"{str(stage.get('program')).capitalize()}: {what}", known(stage[part])
+
+
+def tables(loaded):
+    """Pairs of a heading and a dict, of the model itself."""
+    yield "Task", known(loaded.settings)
+    positions = (
+        {} if loaded.trained_positions is None else {POSITIONS_KEY: loaded.trained_positions}
+    )
+    yield "Network", loaded.config.to_dict() | positions
+    yield "Evaluation", evaluation(loaded)
+
+
+def known(values):
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def header(architecture):
+    """The lines at the top that the Hub reads."""
+    lines = ["---", "library_name: transformers"]
+    if architecture.pipeline:
+        lines.append(f"pipeline_tag: {architecture.pipeline}")
+    return "\n".join([*lines, "---", "", ""])
+
+
+def table(values):
+    """A dict as a table in Markdown."""
+    rows = [f"| {name} | {as_cell(value)} |" for name, value in values.items()]
+    return "\n".join(["| | |", "|---|---|", *rows])
+
+
+def as_cell(value):
+    """A value as text that ends no cell of a table."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def evaluation(loaded):
+    """The results in the folder, if they are of this checkpoint: name -> number as text."""
+    results = read_results(loaded.folder)
+    if results.get("global_step") != step_of(loaded.source):
+        return {}
+    return {
+        name: as_shown(int(value) if value.is_integer() else value)
+        for name, value in results.items()
+    }

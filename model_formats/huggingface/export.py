@@ -1,0 +1,97 @@
+"""Exports a folder that Hugging Face's transformers loads with from_pretrained."""
+
+import os
+
+import numpy as np
+
+from bert_common.atomic_write import atomic_write, write_json
+from bert_tf.checkpoint import google_variables
+from model_formats.huggingface.architectures import (
+    ENCODER,
+    PREFIXES,
+    choose_architecture,
+    class_name,
+    label_keys,
+)
+from model_formats.huggingface.card import make_card
+from model_formats.huggingface.config import CONFIG_FILE, to_huggingface
+from model_formats.huggingface.names import ALBERT_NAMES, BERT_NAMES, translate_back
+from model_formats.huggingface.tokenizer_files import write_tokenizer
+from model_formats.huggingface.write_weights import write_weights
+
+NAMES = {"bert": BERT_NAMES, "albert": ALBERT_NAMES}
+
+# ALBERT's projection from the embeddings to the layers.
+PROJECTION = "bert/encoder/embedding_hidden_mapping_in"
+
+
+def export(loaded, directory, max_shard_size=None):
+    """Writes weights, configuration, tokenizer and model card.
+
+    Args:
+        loaded: a `LoadedModel`.
+        directory: an existing, empty folder.
+        max_shard_size: the most bytes of a file of weights; None for one file.
+
+    Returns:
+        How to load it, for the last line of the program.
+
+    Raises:
+        InputError: transformers has no class for the model.
+        OSError: a file on disk differs from the weights in memory.
+    """
+    architecture = choose_architecture(loaded)
+    write_weights(directory, named_arrays(loaded, architecture), max_shard_size)
+    write_json(os.path.join(directory, CONFIG_FILE), config_of(loaded, architecture))
+    tokenization = "the folder that it was exported from holds no tokenizer"
+    if loaded.tokenizer is not None:
+        length = loaded.config.max_position_embeddings
+        tokenization = write_tokenizer(loaded.tokenizer, directory, length)
+    with atomic_write(os.path.join(directory, "README.md")) as file:
+        file.write(make_card(loaded, architecture, tokenization).encode("utf-8"))
+    name = class_name(loaded, architecture)
+    return f"transformers.{name}.from_pretrained('{{folder}}'); {tokenization}"
+
+
+def named_arrays(loaded, architecture):
+    """The weights as transformers saves them: a dict of NumPy arrays, tied ones once.
+
+    Args:
+        loaded: a `LoadedModel`.
+        architecture: what `choose_architecture` returned.
+    """
+    table, arrays = NAMES[loaded.model_type], {}
+    prefix = f"{PREFIXES[loaded.model_type].lower()}." if architecture is ENCODER else ""
+    for google_name, variable in google_variables(loaded.model).items():
+        if google_name in loaded.missing or google_name.startswith(architecture.without):
+            continue
+        name, transposed = translate_back(google_name, table)
+        if name is None:
+            raise KeyError(f"no row of the table matches the weight {google_name!r}")
+        array = np.asarray(variable.value)
+        arrays[name.removeprefix(prefix)] = np.ascontiguousarray(array.T if transposed else array)
+    config = loaded.config
+    if loaded.model_type == "albert" and config.embedding_size == config.hidden_size:
+        # Google's ALBERT has no projection where the widths are equal; transformers' always has.
+        size = config.hidden_size
+        for word, array in (("kernel", np.eye(size)), ("bias", np.zeros(size))):
+            name, _ = translate_back(f"{PROJECTION}/{word}", table)
+            arrays[name.removeprefix(prefix)] = array.astype(np.float32)
+    return arrays
+
+
+def config_of(loaded, architecture):
+    """What config.json holds, a dict."""
+    tokenizer, special = loaded.tokenizer, {}
+    if tokenizer is not None:
+        special = {"pad_token_id": tokenizer.pad_id}
+        if loaded.model_type == "albert":  # whose defaults are the released models' ids
+            special |= {"bos_token_id": tokenizer.cls_id, "eos_token_id": tokenizer.sep_id}
+    return {
+        "architectures": [class_name(loaded, architecture)],
+        **to_huggingface(loaded.config),
+        **special,
+        **label_keys(loaded),
+        "tie_word_embeddings": True,
+        "dtype": "float32",
+    }

@@ -1,0 +1,97 @@
+"""The task of a fine-tuned folder of transformers, as a folder of this project records it.
+
+The names are those of the fine-tuning programs' flags. config.json names the head and its labels;
+how texts are cut is not in it: those settings have the programs' own defaults.
+"""
+
+from bert_common.errors import InputError
+
+_LENGTHS = {"classification": 128, "ner": 128, "question_answering": 384, "multiple_choice": 512}
+
+# The end of the class's name in "architectures" -> the task.
+TASKS = {
+    "ForSequenceClassification": "classification",
+    "ForTokenClassification": "ner",
+    "ForQuestionAnswering": "question_answering",
+    "ForMultipleChoice": "multiple_choice",
+}
+
+# Task -> its settings but for the labels and the length.
+SETTINGS = {
+    "classification": {
+        "task_name": "tsv", "task_type": "single_label", "text_column": None,
+        "second_column": None, "label_column": None, "id_column": None, "labels": None,
+        "metrics": None, "feature_layers": None,
+    },
+    "ner": {"task_name": "conll", "labels": None, "feature_layers": None},
+    "question_answering": {
+        "task_name": "squad", "doc_stride": 128, "max_query_length": 64, "n_best_size": 20,
+        "max_answer_length": 30, "null_score_diff_threshold": 0.0,
+        "version_2_with_negative": False, "start_n_top": None, "end_n_top": None,
+    },
+    "multiple_choice": {"task_name": "race", "max_qa_length": 128},
+}  # fmt: skip
+
+# problem_type of a classifier -> task_type.
+TYPES = {
+    "single_label_classification": "single_label",
+    "multi_label_classification": "multi_label",
+    "regression": "regression",
+    None: "single_label",
+}
+
+
+def settings_of(values, config, source):
+    """The settings of a fine-tuned model; empty for a pre-trained one.
+
+    Args:
+        values: what config.json holds, a dict.
+        config: the `BertConfig` or `AlbertConfig` that it describes.
+        source: the file, for messages.
+
+    Raises:
+        InputError: the labels are no numbered list of names, or a name holds a comma.
+    """
+    architectures = values.get("architectures")
+    name = str(architectures[0]) if isinstance(architectures, list) and architectures else ""
+    task = next((task for end, task in TASKS.items() if name.endswith(end)), None)
+    if task is None:
+        return {}
+    length = min(_LENGTHS[task], config.max_position_embeddings)
+    settings = {**SETTINGS[task], "max_seq_length": length}
+    if task in ("classification", "ner"):
+        labels = _labels(values.get("id2label", {"0": "LABEL_0", "1": "LABEL_1"}), source)
+        settings["labels"] = ",".join(labels)
+    if task == "classification":
+        problem = values.get("problem_type")
+        if problem not in TYPES:
+            raise InputError(
+                f"{source}: problem_type must be one of {', '.join(filter(None, TYPES))}. "
+                f"Received: {problem!r}"
+            )
+        # As transformers chooses it: one label is a score.
+        regression = len(labels) == 1
+        settings["task_type"] = "regression" if regression else TYPES[problem]
+        if regression:
+            settings["labels"] = None
+        elif TYPES[problem] == "regression":
+            raise InputError(
+                f"{source}: a model for regression must predict one score. Received: {len(labels)}"
+            )
+    return settings
+
+
+def _labels(id2label, source):
+    """The names of the classes in order.
+
+    Raises:
+        InputError: as `settings_of`.
+    """
+    if isinstance(id2label, dict) and id2label:
+        names = [id2label.get(str(i)) for i in range(len(id2label))]
+        if all(isinstance(name, str) and name and "," not in name for name in names):
+            return names
+    raise InputError(
+        f"{source}: id2label must give the classes 0, 1, ... names without commas. Received: "
+        f"{str(id2label)[:200]}"
+    )

@@ -1,0 +1,186 @@
+"""Describes FullTokenizer and KoreanTokenizer as a tokenizer.json of Hugging Face `tokenizers`.
+
+BertNormalizer and BertPreTokenizer differ from ours in rare characters, as
+`tokenization.huggingface.tokenizer` says, so each class of characters is written out, from Python's
+`unicodedata`. A character that is unassigned there is replaced by one that no vocabulary holds: the
+library knows a later Unicode.
+"""
+
+import functools
+import sys
+import unicodedata
+from collections.abc import Iterable
+
+from tokenization.characters import (
+    is_chinese,
+    is_invisible,
+    is_punctuation,
+)
+from tokenization.decoding import UNKNOWN_TOKEN, unknown_character
+from tokenization.normalization import CLEAN
+
+# Which every version of Python here decomposes, and tokenizers 0.23 does not.
+COMPOSED, DECOMPOSED = "\U00011938", "\U00011935\U00011930"
+
+# What a text may hold: `str` has lone surrogates too, but no UTF-8 does.
+CHARACTERS = tuple(map(chr, (*range(0xD800), *range(0xE000, sys.maxunicode + 1))))
+
+FINAL_SIGMA = "\u03c2"
+
+
+def is_expressible(tokenizer) -> bool:
+    """Whether `describe` can reproduce a tokenizer exactly.
+
+    Its WordPiece knows no [UNK] for a single character, no jamo for a syllable, no marker at a
+    word's end. A text that spells the prefix would begin a word with a continuation piece, unless
+    punctuation is split off.
+    """
+    if tokenizer.kind == "full":
+        return True
+    if tokenizer.kind != "korean":
+        return False
+    options = tokenizer.options
+    unspellable = options.split_punctuation and all(
+        map(is_punctuation, options.continuation_prefix)
+    )
+    return (
+        options.unknown == "word"
+        and not (options.jamo_fallback or options.word_end_marker or options.fold_width)
+        and not options.shorten_runs
+        and unspellable
+    )
+
+
+def describe(tokenizer) -> dict:
+    """Returns the normalizer, the pre-tokenizer and the model for tokenizer.json.
+
+    Args:
+        tokenizer: a FullTokenizer or KoreanTokenizer for which `is_expressible` is true.
+    """
+    korean = tokenizer.kind == "korean"
+    options = tokenizer.options
+    punctuation = not korean or options.split_punctuation
+    chinese = not korean or options.split_chinese_characters
+    invisible = korean and options.drop_invisible
+    prefix = tokenizer.wordpiece.continuation_prefix
+    pre_tokenizers = [{"type": "WhitespaceSplit"}]
+    if punctuation or chinese:
+        alone = _class_of_words(punctuation, chinese)
+        split = {"type": "Split", "pattern": {"Regex": alone}, "behavior": "Isolated"}
+        pre_tokenizers.append(split | {"invert": False})
+    return {
+        "normalizer": {"type": "Sequence", "normalizers": _normalizers(tokenizer, invisible)},
+        "pre_tokenizer": {"type": "Sequence", "pretokenizers": pre_tokenizers},
+        "decoder": {"type": "WordPiece", "prefix": prefix, "cleanup": False},
+        "model": {
+            "type": "WordPiece",
+            "unk_token": UNKNOWN_TOKEN,
+            "continuing_subword_prefix": prefix,
+            "max_input_chars_per_word": tokenizer.wordpiece.max_word_characters,
+            "vocab": tokenizer.vocab,
+        },
+    }
+
+
+def describe_bert(options, vocab: dict[str, int]) -> dict:
+    """The same parts for a HuggingFaceTokenizer, whose library this is.
+
+    Args:
+        options: its `HuggingFaceTokenizerOptions`.
+        vocab: the id of each token.
+    """
+    return {
+        "normalizer": {
+            "type": "BertNormalizer",
+            "clean_text": True,
+            "handle_chinese_chars": options.tokenize_chinese_chars,
+            "strip_accents": options.strip_accents,
+            "lowercase": options.do_lower_case,
+        },
+        "pre_tokenizer": {"type": "BertPreTokenizer"},
+        "decoder": {
+            "type": "WordPiece",
+            "prefix": options.continuing_subword_prefix,
+            "cleanup": True,
+        },
+        "model": {
+            "type": "WordPiece",
+            "unk_token": UNKNOWN_TOKEN,
+            "continuing_subword_prefix": options.continuing_subword_prefix,
+            "max_input_chars_per_word": options.max_input_chars_per_word,
+            "vocab": vocab,
+        },
+    }
+
+
+def _normalizers(tokenizer, drop_invisible) -> list[dict]:
+    """The steps of a tokenizer before it splits words, in its order."""
+    form = "NFD" if tokenizer.do_lower_case else None
+    if tokenizer.kind == "korean":
+        form = tokenizer.options.normalization
+    steps = [
+        _replace(_class_of_dropped(drop_invisible), ""),
+        _replace(_class_of(_spaces()), " "),
+        _replace(_class_of(_unassigned()), unknown_character(tokenizer.vocab)),
+    ]
+    if tokenizer.do_lower_case:
+        steps += [_replace(_final_sigma(), FINAL_SIGMA), {"type": "Lowercase"}]
+    if form == "NFD":
+        accents = (c for c in CHARACTERS if unicodedata.category(c) == "Mn")
+        steps += [_replace(COMPOSED, DECOMPOSED), {"type": "NFD"}, _replace(_class_of(accents), "")]
+    elif form == "NFC":
+        steps += [{"type": "NFC"}, _replace(DECOMPOSED, COMPOSED)]
+    return steps
+
+
+def _replace(pattern: str, content: str) -> dict:
+    return {"type": "Replace", "pattern": {"Regex": pattern}, "content": content}
+
+
+def _class_of(characters: Iterable[str]) -> str:
+    """A regular expression for one of some characters, in ascending order."""
+    ranges = []
+    for code in map(ord, characters):
+        if ranges and ranges[-1][1] == code - 1:
+            ranges[-1][1] = code
+        else:
+            ranges.append([code, code])
+    return "[" + "".join(rf"\x{{{first:X}}}-\x{{{last:X}}}" for first, last in ranges) + "]"
+
+
+@functools.cache
+def _class_of_dropped(drop_invisible):
+    return _class_of(
+        c for c in CHARACTERS if CLEAN[ord(c)] == "" or (drop_invisible and is_invisible(c))
+    )
+
+
+@functools.cache
+def _class_of_words(punctuation, chinese):
+    return _class_of(
+        c for c in CHARACTERS if (punctuation and is_punctuation(c)) or (chinese and is_chinese(c))
+    )
+
+
+@functools.cache
+def _spaces() -> tuple[str, ...]:
+    return tuple(c for c in CHARACTERS if c.isspace() and CLEAN[ord(c)])
+
+
+@functools.cache
+def _unassigned() -> tuple[str, ...]:
+    """The unassigned characters, less those that Google's list of ideographs includes."""
+    return tuple(c for c in CHARACTERS if unicodedata.category(c) == "Cn" and not is_chinese(c))
+
+
+@functools.cache
+def _final_sigma() -> str:
+    r"""A regular expression for the capital sigma that `str.lower` makes a final one.
+
+    It follows a letter that has case and no such letter follows it, whatever characters without
+    one are between. \K leaves what is before it out of the match.
+    """
+    cased = _class_of(c for c in CHARACTERS if f"1{c}\u03a3".lower()[-1] == FINAL_SIGMA)
+    either = (c for c in CHARACTERS if f"A{c}\u03a3".lower()[-1] == FINAL_SIGMA)
+    ignored = _class_of(c for c in either if f"1{c}\u03a3".lower()[-1] != FINAL_SIGMA)
+    return rf"{cased}{ignored}*\K\x{{3A3}}(?!{ignored}*{cased})"

@@ -1,0 +1,62 @@
+"""Exports a .keras file, which Keras loads where this project is installed."""
+
+import errno
+import os
+import warnings
+
+import keras
+import numpy as np
+
+from bert_tf.checkpoint import google_variables
+from model_formats.model_folder import write_model_files, write_settings_file
+from model_formats.training_record import read_stages, write_stages
+
+FILE = "model.keras"
+
+# What a program imports to load the file: it declares the classes of all models.
+CLASSES = "model_formats.load_folder"
+
+
+def export(loaded, directory):
+    """Writes the model as one file, beside it configuration, tokenizer and task.
+
+    A pre-trained model without the head for masked words becomes its encoder alone.
+
+    Args:
+        loaded: a `LoadedModel`.
+        directory: an existing, empty folder.
+
+    Returns:
+        How to load it, for the last line of the program.
+
+    Raises:
+        OSError: the weights on disk differ from those in memory.
+    """
+    model = loaded.model
+    if loaded.lacks("cls/predictions/"):
+        model = model.encoder
+    kept = [name for name in loaded.missing if name in google_variables(model)]
+    if kept:
+        warnings.warn(
+            f"{loaded.source} has no {', '.join(kept)}: in the file they have random values",
+            stacklevel=2,
+        )
+    path = os.path.join(directory, FILE)
+    model.save(path)
+    _compare(path, model)
+    write_model_files(
+        directory, loaded.model_type, loaded.config, loaded.tokenizer, loaded.trained_positions
+    )
+    if loaded.settings:
+        write_settings_file(directory, loaded.settings)
+    write_stages(directory, read_stages(loaded.folder))
+    return f"import keras, {CLASSES}; keras.saving.load_model('{{folder}}/{FILE}')"
+
+
+def _compare(path, model):
+    """Loads the file, and compares every weight."""
+    found, expected = google_variables(keras.saving.load_model(path)), google_variables(model)
+    for name, variable in expected.items():
+        if not np.array_equal(found[name], variable, equal_nan=True):
+            reason = f"cannot write the model ({name} on disk differs from its value in memory)"
+            raise OSError(errno.EIO, reason, path)

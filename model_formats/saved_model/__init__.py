@@ -1,0 +1,1 @@
+"""Models as TensorFlow SavedModels; open export first."""

@@ -1,0 +1,165 @@
+"""Chooses answers among spans in a graph, as `finetuning.question_answering.answers` in Python.
+
+Shapes: B questions, W windows, M spans of a window, K spans of a question, N answers of a question.
+"""
+
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from finetuning.question_answering.answers import NO_ANSWER_SCORE
+from tokenization.tf_graph import tables
+from tokenization.tf_graph.tables import Table
+
+NEVER = -float("inf")  # the score of what is no answer
+
+
+class Candidates(NamedTuple):
+    """Spans that may be answers, of windows [W, M] or of questions [B, K]."""
+
+    first: object  # int64: the first piece, counted from the first of the context in a window
+    last: object  # int64: the last piece, likewise
+    score: object  # float32; NEVER for one that is not allowed
+
+
+def best_of_each(windows, candidates, kept):
+    """The best spans of each question, the best first; equal ones in their order.
+
+    Args:
+        windows: `Windows`.
+        candidates: `Candidates` [W, M].
+        kept: K at most.
+
+    Returns:
+        `Candidates` [B, K], whose pieces are counted in all contexts.
+    """
+    offset = windows.pieces[:, tf.newaxis]  # [W, 1]
+    first, last = candidates.first + offset, candidates.last + offset
+    of_window = _top(Candidates(first, last, candidates.score), kept)
+    width = tf.shape(of_window.score)[1]
+    rows = [
+        tf.RaggedTensor.from_row_splits(values, windows.splits, validate=False).to_tensor(padding)
+        for values, padding in zip(of_window, (0, 0, NEVER), strict=True)
+    ]  # [B, windows, K] each
+    flat = [tf.shape(rows[0])[0], tf.shape(rows[0])[1] * width]
+    return _top(Candidates(*(tf.reshape(values, flat) for values in rows)), kept)
+
+
+def _top(candidates, kept):
+    """The `Candidates` with the highest scores in each row."""
+    count = tf.minimum(tf.shape(candidates.score)[1], kept)
+    score, places = tf.math.top_k(candidates.score, count)
+    first, last = (tf.gather(v, places, batch_dims=1) for v in (candidates.first, candidates.last))
+    return Candidates(first, last, score)
+
+
+class Characters:
+    """The characters of texts, string [B], with those that are visible."""
+
+    def __init__(self, texts):
+        self.rows = tf.strings.unicode_decode(texts, "UTF-8")  # [B, (characters)]
+        visible = ~Table(tables.having(str.isspace))(self.rows.values)
+        self._visible = tf.where(visible)[:, 0]
+
+    def strip(self, begins, ends):
+        """Spans, int64 [B, K] each, without white space at their ends; all of it leaves none.
+
+        Returns:
+            Their first characters and ends, int64 [B, K], and whether anything is left.
+        """
+        starts = self.rows.row_starts()[:, tf.newaxis]  # [B, 1]
+        shape = tf.shape(begins)
+        first = tf.searchsorted(self._visible, tf.reshape(begins + starts, [-1]), "left", tf.int64)
+        after = tf.searchsorted(self._visible, tf.reshape(ends + starts, [-1]), "left", tf.int64)
+        visible = tf.concat([self._visible, [0]], axis=0)  # nothing may be read beyond the last
+        begins = tf.reshape(tf.gather(visible, first), shape) - starts
+        ends = tf.reshape(tf.gather(visible, tf.maximum(after - 1, 0)), shape) + 1 - starts
+        return begins, ends, tf.reshape(after > first, shape)
+
+    def cut(self, begins, ends):
+        """The texts from `begins` to `ends`, int64 [B, K] each: string [B, K]."""
+        shape, starts = tf.shape(begins), self.rows.row_starts()[:, tf.newaxis]
+        places = tf.ragged.range(
+            tf.reshape(begins + starts, [-1]), tf.reshape(ends + starts, [-1])
+        )  # [B * K, (characters)]
+        letters = places.with_values(tf.gather(self.rows.values, places.values))
+        return tf.reshape(tf.strings.unicode_encode(letters, "UTF-8"), shape)
+
+
+def best_answers(contexts, windows, candidates, nulls, options):
+    """The outputs of the signature.
+
+    Args:
+        contexts: string [B].
+        windows: `Windows`.
+        candidates: `Candidates` [B, K], the best first.
+        nulls: the score of "no answer" in each window [W], or None if there always is one.
+        options: N at most; the null score difference above which the answer is "", or None; whether
+            scores are those of beams, to whose "no answer" answers do not compare.
+
+    Returns:
+        A dict, see docs/serving.md.
+    """
+    most, threshold, has_beams = options
+    spans = tf.concat([windows.spans, [[0, 0]]], axis=0)  # without any piece there is no span
+    begins = tf.cast(tf.gather(spans[:, 0], candidates.first), tf.int64)  # [B, K]
+    ends = tf.cast(tf.gather(spans[:, 1], candidates.last), tf.int64)
+    characters = Characters(contexts)
+    valid = candidates.score > NEVER
+    begins, ends, visible = characters.strip(tf.where(valid, begins, 0), tf.where(valid, ends, 0))
+    valid &= visible
+    begins, ends = tf.where(valid, begins, 0), tf.where(valid, ends, 0)
+    texts = characters.cut(begins, ends)  # [B, K]
+    # Each text once, where it scores highest.
+    earlier = tf.linalg.band_part(texts[:, :, tf.newaxis] == texts[:, tf.newaxis], -1, 0)
+    earlier = tf.linalg.set_diag(earlier, tf.zeros_like(valid)) & valid[:, tf.newaxis]
+    valid &= ~tf.reduce_any(earlier, axis=2)
+    valid &= tf.cumsum(tf.cast(valid, tf.int32), axis=1) <= most
+    chosen = tf.RaggedTensor.from_row_lengths(
+        tf.where(valid), tf.reduce_sum(tf.cast(valid, tf.int64), axis=1), validate=False
+    )  # [B, (N), 2]
+    padding = ("", -1, -1, NEVER)
+    texts, begins, ends, score = (
+        chosen.with_values(tf.gather_nd(values, chosen.values)).to_tensor(fill, shape=[None, most])
+        for values, fill in zip((texts, begins, ends, candidates.score), padding, strict=True)
+    )  # [B, N] each
+    return _with_nothing((texts, begins, ends, score), nulls, windows.splits, threshold, has_beams)
+
+
+def _with_nothing(answers, nulls, splits, threshold, has_beams):
+    """The dict of `best_answers`, with "no answer" where the model knows it.
+
+    Args:
+        answers: texts, first characters, ends and scores, [B, N] each, the best first.
+        nulls: [W] or None.
+        splits: int64 [B + 1]: the windows of each question.
+        threshold, has_beams: see `best_answers`.
+    """
+    texts, begins, ends, score = answers
+    best = tf.maximum(score[:, 0], NO_ANSWER_SCORE)  # [B]
+    outputs, shares, given = {}, tf.where(score > NEVER, score, NEVER), score[:, 0] > NEVER
+    if nulls is not None:
+        rows = tf.RaggedTensor.from_row_splits(nulls, splits, validate=False)
+        null = tf.reduce_min(rows, axis=1)  # [B]
+        difference = null if has_beams else null - best
+        outputs["null_score_difference"] = difference
+        if threshold is not None:
+            given &= difference <= threshold
+        if not has_beams:
+            shares = tf.concat([shares, null[:, tf.newaxis]], axis=1)  # [B, N + 1]
+    highest = tf.maximum(tf.reduce_max(shares, axis=1, keepdims=True), NO_ANSWER_SCORE)
+    weights = tf.exp(shares - highest)
+    weights = tf.math.divide_no_nan(weights, tf.reduce_sum(weights, axis=1, keepdims=True))
+    probabilities = weights[:, : tf.shape(texts)[1]]
+    return {
+        **outputs,
+        "answer": tf.where(given, texts[:, 0], ""),
+        "start": tf.cast(tf.where(given, begins[:, 0], -1), tf.int32),
+        "end": tf.cast(tf.where(given, ends[:, 0], -1), tf.int32),
+        "score": best,
+        "probability": probabilities[:, 0],
+        "candidates": texts,
+        "candidate_starts": tf.cast(begins, tf.int32),
+        "candidate_ends": tf.cast(ends, tf.int32),
+        "candidate_probabilities": probabilities,
+    }

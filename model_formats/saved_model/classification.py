@@ -1,0 +1,53 @@
+"""Signatures of a classifier: classes with their probabilities, independent labels, or a score.
+
+Shapes: B texts, T pieces of a row, C classes.
+"""
+
+import tensorflow as tf
+
+from finetuning.inputs import ROW_INPUTS
+from finetuning.saved_models import interpret_logits
+from model_formats.saved_model.served_model import ServedModel
+from model_formats.saved_model.signatures import Signatures, ids_signature, inputs, longest_row
+from model_formats.saved_model.text_rows import TextRows
+
+
+def signatures(loaded):
+    """The `Signatures` of a `LoadedModel` whose task is "classification"."""
+    model, labels = loaded.model, loaded.labels
+    max_length = longest_row(loaded)
+
+    def compute(batch):
+        return name_classes(model, labels, model({n: batch[n] for n in ROW_INPUTS})["logits"])
+
+    served = ServedModel(model, compute, loaded.tokenizer.pad_id or 0)
+    texts = TextRows(loaded.tokenizer)
+
+    @tf.function(input_signature=inputs(tf.string, 1, "text"), autograph=False)
+    def single(text):
+        return served.from_rows(texts.singles(text, max_length))
+
+    @tf.function(input_signature=inputs(tf.string, 1, "text", "second"), autograph=False)
+    def pair(text, second):
+        return served.from_rows(texts.pairs(text, second, max_length))
+
+    functions = {"serving_default": single, "pairs": pair, "ids": ids_signature(served)}
+    return Signatures(functions, served, texts)
+
+
+def name_classes(model, labels, logits):
+    """The outputs for logits [B, C].
+
+    Returns:
+        A dict: "probabilities" [B, C] and "labels" [B, C], the name of each; "label" [B], the most
+        probable one, or for independent labels "predicted", bool [B, C]. Of regression "score" [B].
+    """
+    outputs = interpret_logits(model, logits)
+    if model.classes == 1:
+        return {"score": outputs["predictions"]}
+    names = tf.constant(labels)  # [C]
+    of_all = tf.repeat(names[tf.newaxis], tf.shape(logits)[0], axis=0)  # [B, C]
+    named = {"probabilities": outputs["probabilities"], "labels": of_all}
+    if model.multi_label:
+        return {**named, "predicted": outputs["predictions"] > 0}
+    return {**named, "label": tf.gather(names, outputs["predictions"])}

@@ -1,0 +1,146 @@
+"""Turns logits of pieces into entities in a graph, as `finetuning.ner` in Python.
+
+Shapes: B texts, P pieces of all texts, U units of all texts, S pieces of a text that begin a unit,
+E entities of all texts, C classes.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+OUTSIDE, BEGIN, INSIDE = range(3)
+
+
+class Tags:
+    """The tags of the classes as numbers: the place in an entity, and its kind.
+
+    Args:
+        names: "B-X", "I-X" or "O", for each of C classes.
+    """
+
+    def __init__(self, names):
+        kinds = sorted({name[2:] for name in names})
+        self.outside = names.index("O")
+        self.kinds = tf.constant(kinds)
+        self.kind_of = tf.constant([kinds.index(name[2:]) for name in names], tf.int32)  # [C]
+        self.place_of = tf.constant(["OBI".index(name[0]) for name in names], tf.int32)  # [C]
+        inside = np.array([name[0] == "I" for name in names])
+        suffixes = np.array([name[1:] for name in names])
+        # As `finetuning.ner.labels.decode`: I-X follows only B-X or I-X.
+        self.first = np.where(inside, -np.inf, 0.0)  # [C]
+        self.transitions = np.where(inside & (suffixes[:, None] != suffixes), -np.inf, 0.0)
+
+
+class Entities(NamedTuple):
+    """The entities of all texts, in order."""
+
+    starts: object  # int64 [E]: the first character in the text
+    ends: object  # int64 [E]
+    kinds: object  # string [E]
+    probabilities: object  # float64 [E]: the mean of those of its tags
+    splits: object  # int64 [B + 1]: the row splits of the entities of each text
+
+
+def find_entities(logits, splits, units, alignment, tags):
+    """The `Entities` of texts.
+
+    Args:
+        logits: of all pieces, [P, C].
+        splits: the row splits of the pieces of each text, int64 [B + 1].
+        units: `Units`.
+        alignment: the `Alignment` of pieces and units.
+        tags: `Tags`.
+    """
+    begins = tf.where(alignment.begins)[:, 0]  # pieces to which no unit belongs are ignored
+    begin_splits = tf.searchsorted(begins, splits, out_type=tf.int64)
+    rows = tf.RaggedTensor.from_row_splits(tf.gather(logits, begins), begin_splits, validate=False)
+    classes = tf.fill([tf.shape(logits)[0]], tags.outside)  # [P]
+    classes = tf.tensor_scatter_nd_update(classes, begins[:, tf.newaxis], decode(rows, tags).values)
+    shares = tf.nn.softmax(logits)
+    shares = tf.gather(shares, classes, batch_dims=1)  # [P]
+    place, kind, share = _unit_tags(classes, shares, units, alignment, tags)
+    text = tf.repeat(tf.range(tf.size(units.splits) - 1), units.splits[1:] - units.splits[:-1])
+    same = (kind[1:] == kind[:-1]) & (text[1:] == text[:-1]) & (place[:-1] != OUTSIDE)
+    continues = (place == INSIDE) & tf.concat([[False], same], axis=0)[: tf.size(place)]
+    heads = tf.where(~continues)[:, 0]  # [groups]
+    ends = tf.concat([heads[1:], tf.size(place, tf.int64)[tf.newaxis]], axis=0)[: tf.size(heads)]
+    # An I- that continues no entity is not an entity.
+    is_entity = tf.gather(place, heads) == BEGIN
+    heads, ends = tf.boolean_mask(heads, is_entity), tf.boolean_mask(ends, is_entity)
+    units_of = tf.ragged.range(heads, ends)  # [E, (units)]
+    return Entities(
+        tf.gather(units.starts, heads),
+        tf.gather(units.ends, ends - 1),
+        tf.gather(tags.kinds, tf.gather(kind, heads)),
+        tf.reduce_mean(units_of.with_values(tf.gather(share, units_of.values)), axis=1),
+        tf.searchsorted(heads, units.splits, out_type=tf.int64),
+    )
+
+
+def _unit_tags(classes, shares, units, alignment, tags):
+    """Place, kind and probability of each unit's tag, [U] each.
+
+    As `finetuning.ner.labels.unit_tags` and `finetuning.ner.task.predict_tags`.
+    """
+    count = tf.size(alignment.owners, tf.int64)
+    owned = alignment.owners >= 0
+    piece = tf.maximum(alignment.owners, 0)
+    # Without any piece there is nothing to gather from.
+    of_unit = tf.gather(tf.concat([classes, [tags.outside]], axis=0), piece)
+    place, kind = tf.gather(tags.place_of, of_unit), tf.gather(tags.kind_of, of_unit)
+    first = tf.gather(tf.concat([alignment.units, [-1]], axis=0), piece) == tf.range(count)
+    place = tf.where((place == BEGIN) & ~first, INSIDE, place)
+    # A unit without a piece continues the entity that goes on after it.
+    known = tf.where(owned)[:, 0]
+    following = tf.searchsorted(known, tf.range(count), out_type=tf.int64)
+    following = tf.gather(tf.concat([known, [-1]], axis=0), following)  # [U]; -1: none
+    text = tf.repeat(tf.range(tf.size(units.splits) - 1), units.splits[1:] - units.splits[:-1])
+    at = tf.maximum(following, 0)
+    inside = (following >= 0) & (tf.gather(text, at) == text) & (tf.gather(place, at) == INSIDE)
+    place = tf.where(owned, place, tf.where(inside, INSIDE, OUTSIDE))
+    kind = tf.where(owned | ~inside, kind, tf.gather(kind, at))
+    shares = tf.cast(tf.concat([shares, [1.0]], axis=0), tf.float64)
+    share = tf.where(owned, tf.gather(shares, piece), 1.0)
+    return place, kind, share
+
+
+def decode(scores, tags):
+    """The valid sequence of tags with the highest sum of scores, as `finetuning.ner.labels.decode`.
+
+    Args:
+        scores: float RaggedTensor [B, (S), C].
+        tags: `Tags`.
+
+    Returns:
+        int32 RaggedTensor [B, (S)]: classes.
+    """
+    lengths = scores.row_lengths()  # [B]
+    steps = tf.cast(tf.reduce_max(tf.concat([lengths, [0]], axis=0)), tf.int32)
+    padded = tf.cast(scores.to_tensor(0.0), tf.float64)  # [B, S, C]
+    batch, classes = tf.shape(padded)[0], len(tags.first)
+    keep = tf.repeat(tf.range(classes)[tf.newaxis], batch, axis=0)  # [B, C]
+    spec = {"dynamic_size": False, "element_shape": [None, classes]}
+    choices = tf.TensorArray(tf.int32, steps, **spec)
+
+    def forward(i, best, choices):
+        sums = best[:, :, tf.newaxis] + tags.transitions  # [B, from, to]
+        inside = (i < tf.cast(lengths, tf.int32))[:, tf.newaxis]  # [B, 1]
+        chosen = tf.argmax(sums, axis=1, output_type=tf.int32)
+        moved = tf.where(i == 0, best, tf.reduce_max(sums, axis=1)) + padded[:, i]
+        choices = choices.write(i, tf.where(inside & (i > 0), chosen, keep))
+        return i + 1, tf.where(inside, moved, best), choices
+
+    best = tf.repeat(tf.constant(tags.first)[tf.newaxis], batch, axis=0)  # [B, C] float64
+    more = lambda i, *_: i < steps  # noqa: E731
+    _, best, choices = tf.while_loop(more, forward, (0, best, choices))
+    path = tf.TensorArray(tf.int32, steps, element_shape=[None])
+
+    def back(i, current, path):
+        path = path.write(i, current)
+        return i - 1, tf.gather(choices.read(i), current, batch_dims=1), path
+
+    last = tf.argmax(best, axis=1, output_type=tf.int32)
+    _, _, path = tf.while_loop(lambda i, *_: i >= 0, back, (steps - 1, last, path))
+    path = tf.transpose(path.stack())  # [B, S]
+    return tf.RaggedTensor.from_tensor(path, lengths)

@@ -1,0 +1,82 @@
+"""Writes a model as a TensorFlow SavedModel with signatures for ids and for text.
+
+It needs nothing of this project to be loaded: TensorFlow, and tensorflow-text, whose operations
+tokenize. docs/serving.md lists the inputs and outputs.
+"""
+
+import numpy as np
+import tensorflow as tf
+
+from bert_common.errors import InputError
+from finetuning.inputs import ROW_INPUTS
+from model_formats.saved_model import (
+    classification,
+    multiple_choice,
+    ner,
+    pretraining,
+    question_answering,
+)
+
+# What makes the `Signatures` of a `LoadedModel`, by its task.
+SIGNATURES = {
+    "pretraining": pretraining.signatures,
+    "classification": classification.signatures,
+    "ner": ner.signatures,
+    "question_answering": question_answering.signatures,
+    "multiple_choice": multiple_choice.signatures,
+}
+
+# How far outputs of the saved graph may be from the model's: a sum of a few hundred products in
+# another order.
+TOLERANCE = 1e-4
+
+
+# How the folder is loaded.
+HOW = (
+    "import tensorflow_text, tensorflow as tf; "
+    "tf.saved_model.load('{folder}').signatures['serving_default']"
+)
+
+
+def export(loaded, directory):
+    """Writes a SavedModel into an empty folder, loads it and compares it with the model.
+
+    Args:
+        loaded: a `LoadedModel`.
+        directory: the folder.
+
+    Returns:
+        How the folder is loaded, with {folder} in the place of its path.
+
+    Raises:
+        InputError: the tokenizer has no graph form, or a fine-tuned model has none.
+        RuntimeError: the saved graph's outputs are not the model's.
+    """
+    if loaded.tokenizer is None and loaded.task != "pretraining":
+        raise InputError(
+            f"a fine-tuned model must have a tokenizer to be served. Received: {loaded.source}"
+        )
+    made = SIGNATURES[loaded.task](loaded)
+    module = tf.Module()
+    module.weights = made.served.weights
+    module.tokenizer = made.texts and getattr(made.texts.graph, "model", None)
+    tf.saved_model.save(module, directory, signatures=made.functions)
+    check(directory, made)
+    return HOW if made.texts else HOW.replace("serving_default", "ids")
+
+
+def check(directory, made):
+    """Loads a SavedModel, and compares its outputs for ids with the model's own."""
+    loaded = tf.saved_model.load(directory)
+    ids = np.array([[1, 2, 3, 4], [4, 3, 2, 1]], np.int32)  # [2, 4], in any vocabulary
+    batch = {
+        "input_ids": ids,
+        "input_mask": np.array([[1, 1, 1, 1], [1, 1, 0, 0]], np.int32),
+        "segment_ids": np.array([[0, 0, 1, 1], [0, 0, 0, 0]], np.int32),
+    }
+    batch = {name: tf.constant(batch[name]) for name in ROW_INPUTS}
+    found, expected = loaded.signatures["ids"](**batch), made.served.compute(batch)
+    for name, values in expected.items():
+        same = np.array_equal(found[name], values)
+        if not same and not np.allclose(found[name], values, atol=TOLERANCE):
+            raise RuntimeError(f"the SavedModel's output {name} must be the model's: {directory}")

@@ -1,0 +1,84 @@
+"""Signatures of a model that chooses between options.
+
+Shapes: B questions, C options, T pieces of a row.
+"""
+
+import tensorflow as tf
+
+from finetuning.inputs import ROW_INPUTS
+from finetuning.multiple_choice.data import SPECIALS
+from model_formats.saved_model.served_model import Rows, ServedModel
+from model_formats.saved_model.signatures import Signatures, inputs, longest_row
+from model_formats.saved_model.text_rows import TextRows, heads, parts
+
+
+def signatures(loaded):
+    """The `Signatures` of a `LoadedModel` whose task is "multiple_choice"."""
+    model, max_length = loaded.model, longest_row(loaded)
+    max_qa_length = min(loaded.settings["max_qa_length"], max_length - SPECIALS)
+
+    def compute(batch):
+        options = {name: batch[name][:, tf.newaxis] for name in ROW_INPUTS}  # [B * C, 1, T]
+        return {"logits": model(options)["logits"][:, 0]}  # [B * C, 1] -> [B * C]
+
+    served = ServedModel(model, compute, loaded.tokenizer.pad_id or 0)
+    texts = TextRows(loaded.tokenizer)
+
+    texts_in = (*inputs(tf.string, 1, "context", "question"), *inputs(tf.string, 2, "options"))
+
+    @tf.function(input_signature=texts_in, autograph=False)
+    def choose(context, question, options):
+        count = tf.shape(options)[1]  # C
+        filled = tf.reshape(fill_in(question, options), [-1])  # [B * C]
+        pairs = texts.graph.encode_batch(filled)  # [B * C, (pieces)]
+        limits = pairs.row_limits()
+        kept = tf.minimum(pairs.row_lengths(), max_qa_length)
+        pairs = parts(pairs.values, limits - kept, limits)
+        contexts = texts.graph.encode_batch(context)
+        contexts = tf.gather(contexts, tf.repeat(tf.range(contexts.nrows()), count))
+        contexts = heads(contexts, max_length - SPECIALS - kept)
+        logits = served.from_rows(_rows(texts, contexts, pairs))["logits"]  # [B * C]
+        return _choices(tf.reshape(logits, [-1, tf.maximum(count, 1)]))  # [B, C]
+
+    @tf.function(input_signature=inputs(tf.int32, 3, *ROW_INPUTS), autograph=False)
+    def ids(input_ids, input_mask, segment_ids):
+        values = (input_ids, input_mask, segment_ids)
+        shape = tf.shape(input_ids)
+        rows = [tf.reshape(value, [-1, shape[2]]) for value in values]  # [B * C, T]
+        logits = served.run(dict(zip(ROW_INPUTS, rows, strict=True)))["logits"]
+        return _choices(tf.reshape(logits, shape[:2]))
+
+    return Signatures({"serving_default": choose, "ids": ids}, served, texts)
+
+
+def _rows(texts, contexts, pairs):
+    """[CLS] context [SEP] question with option [SEP], the last even if the question is empty."""
+    rows = texts.join(contexts)
+    ends = tf.fill([pairs.nrows(), 1], texts.sep)
+    return Rows(tf.concat([rows.ids, pairs, ends], axis=1), rows.first_lengths)
+
+
+def _choices(logits):
+    """A dict: "probabilities" [B, C] and "choice", the number of the most probable option [B]."""
+    return {
+        "probabilities": tf.nn.softmax(logits),
+        "choice": tf.argmax(logits, axis=-1, output_type=tf.int32),
+    }
+
+
+def fill_in(question, options):
+    """Puts options [B, C] into their questions' [B] blanks "_", or after them: string [B, C].
+
+    As `finetuning.multiple_choice.data.fill_in`.
+    """
+    blanks = tf.strings.split(question, "_")  # [B, (parts)]
+    between = tf.repeat(tf.expand_dims(blanks, 1), tf.shape(options)[1], axis=1)  # [B, C, (parts)]
+    rows = between.merge_dims(0, 1)  # [B * C, (parts)]
+    flat = tf.reshape(options, [-1])  # [B * C]
+    last = tf.gather(rows.row_limits() - 1, rows.value_rowids())  # [parts]
+    is_last = tf.range(tf.size(rows.values, tf.int64)) == last
+    following = tf.where(is_last, "", tf.gather(flat, rows.value_rowids()))
+    joined = tf.strings.reduce_join(rows.with_values(rows.values + following), axis=1)  # [B * C]
+    after = tf.repeat(question, tf.shape(options)[1]) + " " + flat
+    chosen = tf.where(rows.row_lengths() > 1, joined, after)
+    return tf.reshape(chosen, tf.shape(options))

@@ -1,0 +1,130 @@
+"""Signatures of a model that answers questions with a part of a text.
+
+Long texts are cut into windows in the graph, and answers are chosen as run_squad does.
+
+Shapes: B questions, W windows, T pieces of a row, L lengths of answers, M spans of a window.
+"""
+
+import tensorflow as tf
+
+from finetuning.inputs import ROW_INPUTS
+from finetuning.question_answering.answers import SPANS_PER_TEXT
+from finetuning.question_answering.beam_head import BeamSpanModel
+from finetuning.question_answering.windows import SPECIALS
+from model_formats.saved_model.answers import Candidates, best_answers, best_of_each
+from model_formats.saved_model.served_model import ServedModel
+from model_formats.saved_model.signatures import Signatures, ids_signature, inputs, longest_row
+from model_formats.saved_model.text_rows import TextRows, heads
+from model_formats.saved_model.windows import make_windows
+
+
+def signatures(loaded):
+    """The `Signatures` of a `LoadedModel` whose task is "question_answering"."""
+    settings, texts = loaded.settings, TextRows(loaded.tokenizer)
+    max_length = longest_row(loaded)
+    query_length = min(settings["max_query_length"], max_length - SPECIALS - 1)
+    n_best, longest = settings["n_best_size"], settings["max_answer_length"]
+    threshold = None
+    if settings["version_2_with_negative"]:
+        threshold = settings["null_score_diff_threshold"]
+    has_beams = isinstance(loaded.model, BeamSpanModel)
+    served = (_serve_beams if has_beams else _serve_spans)(loaded)
+
+    @tf.function(input_signature=inputs(tf.string, 1, "question", "context"), autograph=False)
+    def answer(question, context):
+        questions = heads(texts.graph.encode_batch(question), query_length)  # [B, (pieces)]
+        pieces = texts.graph.encode_with_offsets(context)
+        windows = make_windows(texts, questions, pieces, max_length, settings["doc_stride"])
+        outputs = served.from_rows(windows.rows)  # of each window
+        if has_beams:
+            candidates, nulls = _beam_candidates(loaded.model, windows, outputs, longest)
+        else:
+            candidates, nulls = _span_candidates(windows, outputs, longest)
+        kept = SPANS_PER_TEXT * n_best
+        candidates = best_of_each(windows, candidates, kept)
+        if threshold is None and not has_beams:
+            nulls = None
+        return best_answers(context, windows, candidates, nulls, (n_best, threshold, has_beams))
+
+    return Signatures({"serving_default": answer, "ids": ids_signature(served)}, served, texts)
+
+
+def _serve_spans(loaded):
+    """A `ServedModel` with start and end logits [B, T]."""
+    model = loaded.model
+
+    def compute(batch):
+        return model({name: batch[name] for name in ROW_INPUTS})
+
+    names = ("start_logits", "end_logits")
+    return ServedModel(model, compute, loaded.tokenizer.pad_id or 0, token_outputs=names)
+
+
+def _serve_beams(loaded):
+    """A `ServedModel` with the beams of a `BeamSpanModel`.
+
+    An answer may be at [CLS] and in the second segment except for the row's [SEP], as in
+    `finetuning.question_answering.windows.ContextWindow.p_mask`.
+    """
+    model = loaded.model
+    widest = max(model.start_n_top, model.end_n_top)
+
+    def compute(batch):
+        length = tf.maximum(tf.shape(batch["input_ids"])[1], widest)
+        more = length - tf.shape(batch["input_ids"])[1]
+        batch = {name: tf.pad(batch[name], [[0, 0], [0, more]]) for name in ROW_INPUTS}
+        mask = batch["input_mask"]
+        last = tf.reduce_sum(mask, axis=1, keepdims=True) - 1  # [B, 1]
+        places = tf.range(length)[tf.newaxis]  # [1, T]
+        allowed = (places == 0) | ((batch["segment_ids"] == 1) & (places < last))  # [B, T]
+        return model({**batch, "p_mask": tf.cast(~allowed, tf.int32)})
+
+    return ServedModel(model, compute, loaded.tokenizer.pad_id or 0)
+
+
+def _span_candidates(windows, outputs, longest):
+    """The spans of start and end logits, as `finetuning.question_answering.answers.allowed_spans`.
+
+    Returns:
+        `Candidates` [W, M], from the first piece and the shortest span on; the score of "no answer"
+        in each window, [W].
+    """
+    most = tf.reduce_max(windows.sizes)  # the most pieces of the context in a window
+    begins = tf.range(most)[tf.newaxis, :, tf.newaxis]  # [1, pieces, 1]
+    lengths = tf.range(tf.minimum(tf.cast(longest, tf.int64), most))[tf.newaxis, tf.newaxis]
+    ends = begins + lengths  # [1, pieces, L]
+    allowed = windows.is_max_context[:, :, tf.newaxis] & (
+        ends < windows.sizes[:, tf.newaxis, tf.newaxis]
+    )  # [W, pieces, L]
+    shape = tf.shape(allowed)
+    first = windows.firsts[:, tf.newaxis, tf.newaxis]  # [W, 1, 1]
+    start, end = outputs["start_logits"], outputs["end_logits"]  # [W, T]
+    last_place = tf.cast(tf.shape(start)[1], tf.int64) - 1
+    score = tf.gather(start, (begins + first)[:, :, 0], batch_dims=1)[:, :, tf.newaxis] + tf.gather(
+        end, tf.minimum(ends + first, last_place), batch_dims=1
+    )  # [W, pieces, L]
+    flat = [shape[0], -1]
+    candidates = Candidates(
+        tf.reshape(tf.broadcast_to(begins, shape), flat),
+        tf.reshape(tf.broadcast_to(ends, shape), flat),
+        tf.reshape(tf.where(allowed, score, -float("inf")), flat),
+    )
+    return candidates, start[:, 0] + end[:, 0]
+
+
+def _beam_candidates(model, windows, outputs, longest):
+    """The spans of beams, as `finetuning.question_answering.answers.beam_spans`."""
+    ends_of_each = model.end_n_top
+    first = windows.firsts[:, tf.newaxis]  # [W, 1]
+    begin = tf.cast(tf.repeat(outputs["start_top_index"], ends_of_each, axis=1), tf.int64) - first
+    end = tf.cast(outputs["end_top_index"], tf.int64) - first  # [W, M]
+    score = tf.repeat(outputs["start_top_log_probs"], ends_of_each, axis=1)
+    score += outputs["end_top_log_probs"]
+    allowed = (begin >= 0) & (begin <= end) & (end < windows.sizes[:, tf.newaxis])
+    allowed &= end - begin < longest
+    most = tf.cast(tf.shape(windows.is_max_context)[1], tf.int64) - 1
+    inside = tf.clip_by_value(begin, 0, tf.maximum(most, 0))
+    padded = tf.pad(windows.is_max_context, [[0, 0], [0, 1]])  # a window may show no piece
+    allowed &= tf.gather(padded, inside, batch_dims=1)
+    score = tf.where(allowed, score, -float("inf"))
+    return Candidates(begin, end, score), outputs["cls_logits"]

@@ -1,0 +1,74 @@
+"""Records how a model was trained, for the model card of an export.
+
+The file is a list of stages, the earliest first: pre-training, perhaps pre-training on more text,
+fine-tuning. A stage is an object: "program", "settings" and, of pre-training, "corpus".
+"""
+
+import os
+
+from bert_common.atomic_write import write_json
+from bert_common.errors import InputError
+from bert_common.folders import read_bytes
+from bert_common.json_text import read_json
+from bert_tf.checkpoint_files import latest_checkpoint
+from model_formats.model_folder import folder_of
+
+TRAINING_FILE = "training.json"
+
+# Of the counts in a description of records, those that are of the text.
+CORPUS_COUNTS = ("documents", "sentences", "words", "pieces", "examples")
+
+
+def read_stages(folder):
+    """The stages that a folder records, a list; empty without a record.
+
+    Raises:
+        InputError: the file holds something else.
+    """
+    path = os.path.join(folder, TRAINING_FILE)
+    if not os.path.exists(path):
+        return []
+    stages = read_json(read_bytes(path), path)
+    if not isinstance(stages, list) or not all(isinstance(stage, dict) for stage in stages):
+        raise InputError(f"{path} must hold a list of objects. Received: something else")
+    return stages
+
+
+def write_stages(folder, stages):
+    """Writes the record; none where nothing is known."""
+    if stages:
+        write_json(os.path.join(folder, TRAINING_FILE), stages)
+
+
+def earlier_stages(output_dir, checkpoint):
+    """The stages before that of a run, a list.
+
+    Args:
+        output_dir: the run's folder. If it holds checkpoints the run resumes, and its own stage is
+            the last one there.
+        checkpoint: what it starts from otherwise, or None.
+    """
+    if latest_checkpoint(output_dir):
+        return read_stages(output_dir)[:-1]
+    return stages_of(checkpoint)
+
+
+def stages_of(checkpoint):
+    """The stages of a checkpoint, by its path or by its folder; none for None."""
+    if not checkpoint:
+        return []
+    return read_stages(checkpoint if os.path.isdir(checkpoint) else folder_of(checkpoint))
+
+
+def add_counts(descriptions):
+    """The counts of several data sets together, without one that any of them lacks.
+
+    Args:
+        descriptions: dicts as `create_pretraining_data.records.metadata` writes them.
+    """
+    counts = {}
+    for name in CORPUS_COUNTS:
+        values = [description.get(name) for description in descriptions]
+        if values and all(type(value) is int for value in values):
+            counts[name] = sum(values)
+    return counts

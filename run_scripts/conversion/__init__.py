@@ -1,0 +1,1 @@
+"""Programs that turn a model into another form; open export_model first."""

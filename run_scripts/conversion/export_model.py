@@ -1,0 +1,153 @@
+"""The program export_model: a model in, the same model in the format of other software out."""
+
+import dataclasses
+import importlib
+import importlib.util
+import re
+import sys
+from typing import NamedTuple
+
+from bert_common.errors import InputError
+from model_formats.export_folder import check_output_dir, export_folder
+from model_formats.model_folder import find_checkpoint, find_config, find_folder
+from run_scripts.flags.declaration import flag
+from run_scripts.flags.devices import DeviceFlags, start_tensorflow
+from run_scripts.flags.parser import run_program
+from run_scripts.flags.tokenizer import TokenizerFlags, open_tokenizer, source_of
+from run_scripts.flags.training import check_checkpoint
+from run_scripts.model_folder import fill_in_tokenizer
+
+
+class Format(NamedTuple):
+    """Where a format is written, and what that needs."""
+
+    # Has `export(loaded, directory, **options)`, which returns how the folder is loaded, with
+    # {folder} in the place of its path.
+    module: str
+    options: tuple = ()  # the flags that it takes, by name
+    libraries: dict = {}  # a package that it needs -> what pip installs it by
+
+
+FORMATS = {
+    "google": Format("model_formats.google"),
+    "huggingface": Format(
+        "model_formats.huggingface.export", ("max_shard_size",), {"safetensors": "safetensors"}
+    ),
+    "keras": Format("model_formats.keras_file"),
+    "saved_model": Format(
+        "model_formats.saved_model.export", libraries={"tensorflow_text": "tensorflow-text"}
+    ),
+}
+
+
+# As transformers reads --max_shard_size: powers of 1000, with an i of 1024.
+_UNITS = {
+    "": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30,
+}  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True)
+class ExportFlags(TokenizerFlags, DeviceFlags):
+    """Exports a model, pre-trained or fine-tuned, for other software.
+
+    google: the checkpoint, configuration and vocabulary that google-research's programs read.
+    huggingface: a folder for transformers. keras: a .keras file. saved_model: a SavedModel for
+    TensorFlow Serving, with the tokenizer inside."""
+
+    model_dir: str = flag(
+        None,
+        "The folder of a model, of this project or as released: configuration, checkpoint (the "
+        "best, else the newest), tokenizer and, of a fine-tuned model, its task.",
+        required=True,
+        is_input=True,
+    )
+    output_dir: str = flag(
+        None,
+        "The folder to write: a new one, or an earlier export, which is then replaced.",
+        required=True,
+    )
+    format: str = flag(None, "What to write.", required=True, choices=tuple(FORMATS))
+    init_checkpoint: str = flag(
+        None, "A checkpoint of the folder, where it is not the best or newest one.", is_input=True
+    )
+    max_shard_size: str = flag(
+        None,
+        "For huggingface: the most bytes of a file of weights, for example 500MB. Without it: one "
+        "file.",
+    )
+
+
+def main(argv=None):
+    """The console script and the launcher; returns the exit status."""
+    return run_program(export_model, ExportFlags, argv)
+
+
+def export_model(values):
+    """Checks flags and folders, then loads the model and writes it."""
+    form = FORMATS[values.format]
+    options = read_options(values, form)
+    folder = find_folder(values.model_dir)
+    find_config(folder)
+    if values.init_checkpoint:
+        check_checkpoint(values.init_checkpoint)
+    checkpoint = values.init_checkpoint or find_checkpoint(folder)
+    values = fill_in_tokenizer(values)
+    tokenizer = open_tokenizer(values) if source_of(values) else None
+    check_libraries(form)
+    check_output_dir(values.output_dir)
+
+    start_tensorflow(values)
+    from model_formats.load_folder import load_folder
+
+    module = importlib.import_module(form.module)
+    loaded = load_folder(values.model_dir, checkpoint, tokenizer)
+    with export_folder(values.output_dir, values.format) as directory:
+        how = module.export(loaded, directory, **options)
+    print(
+        f"{loaded.source}: exported to {values.output_dir}; to load it: "
+        f"{how.replace('{folder}', values.output_dir)}"
+    )
+
+
+def read_options(values, form):
+    """The arguments of a format's `export` by name; refuses flags of other formats."""
+    for name in {name for other in FORMATS.values() for name in other.options}:
+        if getattr(values, name) is not None and name not in form.options:
+            takers = [key for key, other in FORMATS.items() if name in other.options]
+            raise InputError(
+                f"--{name} must be given with --format={' or '.join(takers)}. Received: "
+                f"--format={values.format}"
+            )
+    options = {name: getattr(values, name) for name in form.options}
+    if options.get("max_shard_size"):
+        options["max_shard_size"] = parse_size(options["max_shard_size"])
+    return options
+
+
+def parse_size(text):
+    """The number of bytes of "500MB", "2GB" or "1GiB".
+
+    Raises:
+        InputError: it is none, or zero.
+    """
+    match = re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?) *([a-zA-Z]*)", text.strip())
+    size = int(float(match[1]) * _UNITS.get(match[2].upper(), 0)) if match else 0
+    if size < 1:
+        raise InputError(
+            "--max_shard_size must be a number with KB, MB or GB (KiB, MiB, GiB), such as 500MB. "
+            f"Received: {text}"
+        )
+    return size
+
+
+def check_libraries(form):
+    """Refuses a format whose libraries are not installed."""
+    for library, requirement in form.libraries.items():
+        if importlib.util.find_spec(library) is None:
+            raise InputError(
+                f"this format needs {library} (pip install {requirement}). Received: not installed"
+            )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,172 @@
+"""The program export_model: every format, what it prints, which folders and flags it refuses."""
+
+import importlib
+import json
+import os
+
+import keras
+import pytest
+from model_folders import write_folder
+from programs import one_line
+from safetensors.numpy import load_file
+
+from bert_common.errors import InputError
+from bert_tf.checkpoint import google_variables, save_google_checkpoint
+from model_formats.export_folder import RECORD_FILE
+from model_formats.load_folder import load_folder
+from run_scripts.conversion import export_model
+from run_scripts.conversion.export_model import FORMATS, ExportFlags, parse_size
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """A fine-tuned model, and in its folder checkpoints of two steps."""
+    folder = tmp_path_factory.mktemp("model")
+    write_folder(folder, task="ner")
+    return folder
+
+
+def run(folder, output, form, *flags):
+    flags = [f"--model_dir={folder}", f"--output_dir={output}", f"--format={form}", *flags]
+    return export_model.main(["export_model", *flags])
+
+
+def files(folder):
+    return sorted(
+        os.path.relpath(os.path.join(parent, name), folder)
+        for parent, _, names in os.walk(folder)
+        for name in names
+    )
+
+
+def test_every_format_has_its_function():
+    fields = {field.name for field in ExportFlags.__dataclass_fields__.values()}
+    for form in FORMATS.values():
+        assert callable(importlib.import_module(form.module).export)
+        assert set(form.options) <= fields
+
+
+@pytest.mark.parametrize("form", ["google", "huggingface", "keras"])
+def test_one_line_says_what_was_written(form, model, tmp_path, capsys):
+    output = tmp_path / "out"
+    assert run(model, output, form) == 0
+    printed = capsys.readouterr().out
+    assert printed.count("\n") == 1
+    assert printed.startswith(f"{model}/model.ckpt-3: exported to {output}; to load it: ")
+    assert "{" not in printed
+    record = json.loads((output / RECORD_FILE).read_text())
+    assert record["format"] == form
+    assert sorted([*record["files"], RECORD_FILE]) == files(output)
+    # Nothing is left beside it.
+    assert os.listdir(tmp_path) == ["out"]
+    if form == "google":
+        assert f"--vocab_file={output}/vocab.txt --do_lower_case=False" in printed
+    if form == "huggingface":
+        assert f"transformers.BertForTokenClassification.from_pretrained('{output}')" in printed
+        assert "classifier.weight" in load_file(output / "model.safetensors")
+    if form == "keras":
+        assert f"keras.saving.load_model('{output}/model.keras')" in printed
+        assert keras.saving.load_model(output / "model.keras").classes == 3
+
+
+def test_a_checkpoint_of_the_folder(tmp_path):
+    """An earlier one, by its name."""
+    other = write_folder(tmp_path / "in", task="ner")
+    other.head.output_bias.assign([7.0, 8.0, 9.0])
+    save_google_checkpoint(other, str(tmp_path / "in" / "model.ckpt-2"))
+    chosen = f"--init_checkpoint={tmp_path}/in/model.ckpt-2"
+    assert run(tmp_path / "in", tmp_path / "out", "google", chosen) == 0
+    found = load_folder(str(tmp_path / "out"))
+    assert google_variables(found.model)["output_bias"].numpy().tolist() == [7.0, 8.0, 9.0]
+    assert run(tmp_path / "in", tmp_path / "out", "google") == 0
+    found = load_folder(str(tmp_path / "out"))
+    assert google_variables(found.model)["output_bias"].numpy().tolist() != [7.0, 8.0, 9.0]
+
+
+def test_an_earlier_export_is_replaced(model, tmp_path):
+    """Files of the other format are gone; a file that was changed or added is kept."""
+    output = tmp_path / "out"
+    output.mkdir()  # an empty one is no hindrance
+    assert run(model, output, "google") == 0
+    assert run(model, output, "keras") == 0
+    assert "model.keras" in files(output) and "bert_model.ckpt.index" not in files(output)
+
+
+@pytest.mark.parametrize("change, reason", [
+    (lambda folder: (folder / "notes.txt").write_text("mine"), "notes.txt, which no export wrote"),
+    (lambda folder: (folder / "bert_config.json").write_text("{}"),
+     "bert_config.json, which was changed after the export"),
+    (lambda folder: (folder / RECORD_FILE).write_text("{}"), ", which no export wrote"),
+    (lambda folder: (folder / RECORD_FILE).unlink(), ", which no export wrote"),
+])  # fmt: skip
+def test_files_of_the_user_s_are_kept(change, reason, model, tmp_path, capsys):
+    output = tmp_path / "out"
+    assert run(model, output, "google") == 0
+    change(output)
+    before = {name: (output / name).read_bytes() for name in files(output)}
+    capsys.readouterr()
+    assert run(model, output, "keras") == 1
+    assert reason in one_line(capsys)
+    assert {name: (output / name).read_bytes() for name in files(output)} == before
+
+
+def test_a_model_s_own_folder_is_kept(model, capsys):
+    before = files(model)
+    assert run(model, model, "google") == 1
+    assert "--output_dir must be new, empty, or an earlier export" in one_line(capsys)
+    assert files(model) == before
+
+
+def test_a_failure_leaves_the_earlier_export(model, tmp_path, monkeypatch, capsys):
+    output = tmp_path / "out"
+    assert run(model, output, "google") == 0
+    before = files(output)
+
+    def fail(loaded, directory):
+        (tmp_path / "seen").write_text(directory)
+        raise OSError(28, "No space left on device", directory)
+
+    monkeypatch.setattr("model_formats.keras_file.export", fail)
+    capsys.readouterr()
+    assert run(model, output, "keras") == 1
+    assert "No space left on device" in one_line(capsys)
+    assert files(output) == before and (tmp_path / "seen").exists()
+    assert sorted(os.listdir(tmp_path)) == ["out", "seen"]
+
+
+@pytest.mark.parametrize("form, flags, message", [
+    ("google", ["--max_shard_size=1GB"], "--max_shard_size must be given with --format=huggingf"),
+    ("huggingface", ["--max_shard_size=x"], "--max_shard_size must be a number with KB"),
+    ("pickle", [], "--format=pickle: value should be one of <google|"),
+    ("google", ["--init_checkpoint=/none"], "--init_checkpoint: "),
+    ("google", ["--vocab_file=/none"], "file must exist"),
+])  # fmt: skip
+def test_bad_flags(form, flags, message, model, tmp_path, capsys):
+    assert run(model, tmp_path / "out", form, *flags) == 1
+    assert message in one_line(capsys)
+    assert not (tmp_path / "out").exists() and not os.listdir(tmp_path)
+
+
+def test_sizes():
+    sizes = {"500MB": 500_000_000, "1.5 GB": 1_500_000_000, "2KiB": 2048, "7": 7}
+    assert {text: parse_size(text) for text in sizes} == sizes
+    for text in ("", "x", "5XB", "-1MB", "0MB", "1e3", "0.0001KB", "9" * 99 + "GB"):
+        with pytest.raises(InputError, match="--max_shard_size must be a number with KB"):
+            parse_size(text)
+
+
+def test_bad_folders(model, tmp_path, capsys):
+    (tmp_path / "file").write_text("x")
+    for folder, output, message in (
+        (tmp_path, tmp_path / "out", "--model_dir must hold bert_config.json or albert_config"),
+        (model, tmp_path / "file", "--output_dir must be a folder"),
+        (model, tmp_path / "file" / "out", "--output_dir must be in a folder that can be written"),
+    ):
+        assert run(folder, output, "google") == 1
+        assert message in one_line(capsys)
+
+
+def test_a_library_that_is_not_installed(model, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(export_model.importlib.util, "find_spec", lambda name: None)
+    assert run(model, tmp_path / "out", "huggingface") == 1
+    assert "this format needs safetensors (pip install" in one_line(capsys)

@@ -1,0 +1,266 @@
+"""What a folder for transformers holds, without torch: names, shapes, configuration, shards, card.
+
+`test_transformers_export` loads such folders with transformers.
+"""
+
+import json
+
+import numpy as np
+import pytest
+from model_folders import write_folder
+from safetensors.numpy import load_file
+
+from bert_common.errors import InputError
+from bert_tf.checkpoint import google_arrays, google_variables, write_arrays
+from model_formats.huggingface import write_weights
+from model_formats.huggingface.export import export
+from model_formats.huggingface.write_weights import split_into_shards
+from model_formats.load_folder import load_folder
+
+# The state_dict of transformers' classes, version 5.23, of two layers: names with their shapes.
+BERT_LAYER = {
+    "attention.self.query": (32, 32), "attention.self.key": (32, 32),
+    "attention.self.value": (32, 32), "attention.output.dense": (32, 32),
+    "intermediate.dense": (48, 32), "output.dense": (32, 48),
+    "attention.output.LayerNorm": (32,), "output.LayerNorm": (32,),
+}  # fmt: skip
+ALBERT_LAYER = {
+    "attention.query": (32, 32), "attention.key": (32, 32), "attention.value": (32, 32),
+    "attention.dense": (32, 32), "ffn": (48, 32), "ffn_output": (32, 48),
+    "attention.LayerNorm": (32,), "full_layer_layer_norm": (32,),
+}  # fmt: skip
+
+
+def with_biases(weights):
+    """Both parameters of every layer: the weight as given, the bias as long as its first axis."""
+    return {f"{name}.weight": shape for name, shape in weights.items()} | {
+        f"{name}.bias": shape[:1] for name, shape in weights.items()
+    }
+
+
+def embeddings(width):
+    tables = {"word": 60, "position": 32, "token_type": 2}
+    rows = {f"embeddings.{name}_embeddings.weight": (n, width) for name, n in tables.items()}
+    return rows | with_biases({"embeddings.LayerNorm": (width,)})
+
+
+def bert_encoder(pooler):
+    names = embeddings(32) | (with_biases({"pooler.dense": (32, 32)}) if pooler else {})
+    for i in range(2):
+        names |= with_biases({f"encoder.layer.{i}.{k}": v for k, v in BERT_LAYER.items()})
+    return names
+
+
+def albert_encoder(pooler):
+    names = embeddings(16) | with_biases({"encoder.embedding_hidden_mapping_in": (32, 16)})
+    names |= with_biases({"pooler": (32, 32)}) if pooler else {}
+    group = "encoder.albert_layer_groups.0.albert_layers.0"
+    return names | with_biases({f"{group}.{k}": v for k, v in ALBERT_LAYER.items()})
+
+
+PRETRAINING = {
+    "bert": with_biases({
+        "cls.predictions.transform.dense": (32, 32), "cls.predictions.transform.LayerNorm": (32,),
+        "cls.seq_relationship": (2, 32)}) | {"cls.predictions.bias": (60,)},
+    "albert": with_biases({
+        "predictions.dense": (16, 32), "predictions.LayerNorm": (16,),
+        "sop_classifier.classifier": (2, 32)}) | {"predictions.bias": (60,)},
+}  # fmt: skip
+TRANSPOSED = {
+    "bert": (
+        "bert.encoder.layer.0.intermediate.dense.weight",
+        "bert/encoder/layer_0/intermediate/dense/kernel",
+    ),
+    "albert": (
+        "albert.encoder.albert_layer_groups.0.albert_layers.0.ffn.weight",
+        "bert/encoder/transformer/group_0/inner_group_0/ffn_1/intermediate/dense/kernel",
+    ),
+}
+# Task -> whether its class has the pooler, and its head.
+HEADS = {
+    "pretraining": (True, None),
+    "classification": (True, {"classifier": (3, 32)}),
+    "ner": (False, {"classifier": (3, 32)}),
+    "question_answering": (False, {"qa_outputs": (2, 32)}),
+    "multiple_choice": (True, {"classifier": (1, 32)}),
+}
+
+
+def exported(folder, output, **options):
+    output.mkdir()
+    loaded = load_folder(str(folder))
+    how = export(loaded, str(output), **options)
+    return loaded, json.loads((output / "config.json").read_text()), how
+
+
+@pytest.mark.parametrize("task", HEADS)
+@pytest.mark.parametrize("kind", ["bert", "albert"])
+def test_names_and_shapes(kind, task, tmp_path):
+    write_folder(tmp_path / "in", kind, task)
+    loaded, config, how = exported(tmp_path / "in", tmp_path / "out")
+    pooler, head = HEADS[task]
+    encoder = {"bert": bert_encoder, "albert": albert_encoder}[kind](pooler)
+    expected = {f"{kind}.{name}": shape for name, shape in encoder.items()}
+    expected |= with_biases(head) if head else PRETRAINING[kind]
+    found = load_file(tmp_path / "out" / "model.safetensors")
+    assert {name: array.shape for name, array in found.items()} == expected
+    assert {array.dtype for array in found.values()} == {np.dtype(np.float32)}
+    assert (
+        how.split("; ")[0]
+        == f"transformers.{config['architectures'][0]}.from_pretrained('{{folder}}')"
+    )
+    # One that is transposed, one that is not.
+    weights = google_variables(loaded.model)
+    name, google_name = TRANSPOSED[kind]
+    np.testing.assert_array_equal(found[name], np.transpose(weights[google_name]))
+    table = found[f"{kind}.embeddings.word_embeddings.weight"]
+    np.testing.assert_array_equal(table, weights["bert/embeddings/word_embeddings"])
+
+
+def test_configuration(tmp_path):
+    write_folder(tmp_path / "in", "albert", "classification", {"hidden_act": "gelu_erf"})
+    _, config, _ = exported(tmp_path / "in", tmp_path / "out")
+    assert config["hidden_act"] == "gelu" and config["model_type"] == "albert"
+    assert config["architectures"] == ["AlbertForSequenceClassification"]
+    assert config["id2label"] == {"0": "나쁨", "1": "보통", "2": "좋음"}
+    assert config["label2id"] == {"나쁨": 0, "보통": 1, "좋음": 2}
+    assert config["problem_type"] == "single_label_classification"
+    special = [config[f"{name}_token_id"] for name in ("pad", "bos", "eos")]
+    assert special == [0, 2, 3]
+    assert (config["vocab_size"], config["embedding_size"]) == (60, 16)
+    write_folder(tmp_path / "bert", "bert")
+    _, config, _ = exported(tmp_path / "bert", tmp_path / "bert-out")
+    assert config["hidden_act"] == "gelu_new" and "problem_type" not in config
+
+
+def test_kinds_of_classification(tmp_path):
+    """`test_transformers_export` compares the losses that these names choose."""
+    for kind, settings in {
+        "multi_label_classification": {"task_type": "multi_label"},
+        "regression": {"task_type": "regression", "labels": None},
+    }.items():
+        write_folder(tmp_path / kind, task="classification", **settings)
+        _, config, _ = exported(tmp_path / kind, tmp_path / f"{kind}-out")
+        assert config["problem_type"] == kind
+        assert len(config["id2label"]) == (1 if kind == "regression" else 3)
+
+
+def test_a_missing_sentence_head(tmp_path):
+    """It is not written with random values: the class is one that has none."""
+    write_folder(tmp_path / "in")
+    prefix = str(tmp_path / "in" / "model.ckpt-3")
+    arrays = google_arrays(prefix)
+    kept = {n: arrays.read(n) for n in arrays.shapes if "seq_relationship" not in n}
+    write_arrays(prefix, kept)
+    _, config, _ = exported(tmp_path / "in", tmp_path / "out")
+    assert config["architectures"] == ["BertForMaskedLM"]
+    names = load_file(tmp_path / "out" / "model.safetensors").keys()
+    assert not any("seq_relationship" in name or "pooler" in name for name in names)
+
+
+@pytest.mark.parametrize("settings, task, message", [
+    ({"start_n_top": 5, "end_n_top": 5}, "question_answering", "head searches with beams"),
+    ({"feature_layers": "-1,-2"}, "classification", "--feature_layers=-1,-2"),
+])  # fmt: skip
+def test_heads_that_transformers_lacks(settings, task, message, tmp_path):
+    write_folder(tmp_path / "in", "albert", task, **settings)
+    with pytest.raises(InputError, match=message):
+        exported(tmp_path / "in", tmp_path / "out")
+    assert not list((tmp_path / "out").iterdir())
+
+
+def test_groups_that_transformers_would_choose_otherwise(tmp_path):
+    """int(i / (L / G)) is one too small where the quotient is rounded down."""
+    total, groups = next(
+        (total, groups)
+        for total in range(2, 100)
+        for groups in range(1, total)
+        if any(i * groups // total != int(i / (total / groups)) for i in range(total))
+    )
+    sizes = {"num_hidden_layers": total, "num_hidden_groups": groups, "hidden_size": 4}
+    write_folder(tmp_path / "in", "albert", sizes=sizes)
+    with pytest.raises(InputError, match=f"num_hidden_groups={groups}, whose layers"):
+        exported(tmp_path / "in", tmp_path / "out")
+
+
+def test_shards(tmp_path):
+    write_folder(tmp_path / "in")
+    exported(tmp_path / "in", tmp_path / "one")
+    exported(tmp_path / "in", tmp_path / "out", max_shard_size=20_000)
+    index = json.loads((tmp_path / "out" / "model.safetensors.index.json").read_text())
+    files = {path.name: load_file(path) for path in (tmp_path / "out").glob("*.safetensors")}
+    count = len(files)
+    assert count > 3
+    assert set(files) == {f"model-{i + 1:05d}-of-{count:05d}.safetensors" for i in range(count)}
+    assert index["weight_map"] == {n: file for file, arrays in files.items() for n in arrays}
+    merged = {n: array for arrays in files.values() for n, array in arrays.items()}
+    whole = load_file(tmp_path / "one" / "model.safetensors")
+    assert merged.keys() == whole.keys()
+    assert all(np.array_equal(merged[n], whole[n]) for n in whole)
+    assert index["metadata"]["total_size"] == sum(array.nbytes for array in whole.values())
+    assert all(sum(a.nbytes for a in arrays.values()) <= 20_000 for arrays in files.values())
+
+
+def test_division_into_shards():
+    arrays = {name: np.zeros(size, np.int8) for name, size in (("a", 3), ("b", 3), ("c", 9))}
+    assert [list(shard) for shard in split_into_shards(arrays, 6)] == [["a", "b"], ["c"]]
+    assert [list(shard) for shard in split_into_shards(arrays, 5)] == [["a"], ["b"], ["c"]]
+    assert len(split_into_shards(arrays, None)) == 1
+
+
+def test_a_file_that_differs_is_noticed(tmp_path, monkeypatch):
+    def damaged(arrays, path, metadata):
+        first, *_ = arrays
+        return save(arrays | {first: arrays[first] + 1}, path, metadata=metadata)
+
+    save = write_weights.save_file
+    monkeypatch.setattr(write_weights, "save_file", damaged)
+    write_folder(tmp_path / "in")
+    with pytest.raises(OSError, match="on disk differs from its value in memory"):
+        exported(tmp_path / "in", tmp_path / "out")
+
+
+def card(folder, output):
+    exported(folder, output)
+    return (output / "README.md").read_text()
+
+
+def test_the_card_says_what_the_folder_records(tmp_path):
+    folder = tmp_path / "in"
+    write_folder(folder, task="classification")
+    plain = card(folder, tmp_path / "1")
+    assert plain.startswith("---\nlibrary_name: transformers\npipeline_tag: text-classification\n")
+    assert "BertForSequenceClassification.from_pretrained" in plain
+    assert "| labels | 나쁨,보통,좋음 |" in plain and "| trained_positions | 16 |" in plain
+    assert "## Evaluation" not in plain and "## Corpus" not in plain and "None" not in plain
+    # Results of another step are not this checkpoint's.
+    results = "eval_accuracy = 0.875\nexamples = 40\nglobal_step = {}\n"
+    (folder / "eval_results.txt").write_text(results.format(2))
+    assert "## Evaluation" not in card(folder, tmp_path / "2")
+    (folder / "eval_results.txt").write_text(results.format(3))
+    assert "## Evaluation\n\n| | |\n|---|---|\n| eval_accuracy | 0.8750 |" in card(
+        folder, tmp_path / "3"
+    )
+
+
+def test_the_card_of_a_pre_trained_model(tmp_path):
+    """Its stages, as the folder records them."""
+    folder = tmp_path / "in"
+    write_folder(folder, "albert")
+    corpus = {"documents": 7, "text": "a|b\nc"}
+    stages = [
+        {"program": "pre-training", "corpus": corpus, "settings": {"learning_rate": 1e-4}},
+        {"program": "pre-training", "corpus": {}, "settings": {"optimizer": "lamb", "x": None}},
+    ]
+    (folder / "training.json").write_text(json.dumps(stages))
+    text = card(folder, tmp_path / "out")
+    assert "pipeline_tag: fill-mask" in text and "# ALBERT, pre-trained on masked words" in text
+    assert (
+        "## Pre-training: corpus\n\n| | |\n|---|---|\n| documents | 7 |\n| text | a\\|b c |" in text
+    )
+    assert text.count("## Pre-training: corpus") == 1
+    first, second = (
+        text.index(part) for part in ("| learning_rate | 0.0001 |", "| optimizer | lamb")
+    )
+    assert first < second and "| x |" not in text
+    assert "| embedding_size | 16 |" in text and "## Task" not in text

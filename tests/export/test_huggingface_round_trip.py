@@ -1,0 +1,91 @@
+"""A folder for transformers is one of this project again: the same weights, labels and outputs."""
+
+import json
+
+import numpy as np
+import pytest
+from model_folders import RECORDED, write_folder
+
+from bert_common.errors import InputError
+from bert_tf.checkpoint import google_variables
+from model_formats import google
+from model_formats.huggingface.export import export
+from model_formats.huggingface.task_settings import SETTINGS, settings_of
+from model_formats.load_folder import TASK_SETTINGS, load_folder
+
+
+def exported(folder, output, write=export):
+    output.mkdir()
+    loaded = load_folder(str(folder))
+    write(loaded, str(output))
+    return loaded
+
+
+@pytest.mark.parametrize("kind, sizes", [
+    ("bert", {"hidden_act": "gelu_erf", "layer_norm_eps": 1e-5}),
+    ("albert", {"embedding_size": 32, "num_hidden_groups": 2, "inner_group_num": 2}),
+])  # fmt: skip
+@pytest.mark.parametrize("task", ["pretraining", *TASK_SETTINGS])
+def test_weights_labels_configuration(kind, sizes, task, tmp_path):
+    write_folder(tmp_path / "in", kind, task, sizes)
+    before = exported(tmp_path / "in", tmp_path / "out")
+    after = load_folder(str(tmp_path / "out"))
+    assert (after.task, after.labels, after.config) == (before.task, before.labels, before.config)
+    assert type(after.model) is type(before.model)
+    assert after.tokenizer.fingerprint() == before.tokenizer.fingerprint()
+    pooler = "bert/pooler/" if task in ("ner", "question_answering") else "no such name"
+    expected = google_variables(before.model)
+    found = google_variables(after.model)
+    assert found.keys() == expected.keys()
+    for name in expected:
+        if name.startswith(pooler):
+            assert name in after.missing
+        else:
+            np.testing.assert_array_equal(found[name], expected[name], err_msg=name)
+
+
+def test_kinds_of_classification(tmp_path):
+    write_folder(tmp_path / "sets", task="classification", task_type="multi_label")
+    exported(tmp_path / "sets", tmp_path / "1")
+    assert load_folder(str(tmp_path / "1")).model.multi_label
+    write_folder(tmp_path / "scores", task="classification", task_name="klue-sts", labels=None)
+    exported(tmp_path / "scores", tmp_path / "2")
+    loaded = load_folder(str(tmp_path / "2"))
+    assert (loaded.model.classes, loaded.labels) == (1, ())
+
+
+def test_from_transformers_to_google(tmp_path):
+    """The settings are complete: Google's form is a folder that the fine-tuning programs take."""
+    write_folder(tmp_path / "in", task="classification")
+    exported(tmp_path / "in", tmp_path / "hf")
+    exported(tmp_path / "hf", tmp_path / "google", google.export)
+    settings = json.loads((tmp_path / "google" / "finetuning.json").read_text())
+    assert settings["labels"] == "나쁨,보통,좋음"
+    assert {task: {*names} for task, names in RECORDED.items()} == {
+        task: {*names, "max_seq_length"} for task, names in SETTINGS.items()
+    }
+
+
+class Sizes:
+    max_position_embeddings = 64
+
+
+def test_labels_and_types():
+    def settings(**values):
+        values = {"architectures": ["BertForSequenceClassification"], **values}
+        return settings_of(values, Sizes, "config.json")
+
+    assert settings()["labels"] == "LABEL_0,LABEL_1" and settings()["max_seq_length"] == 64
+    assert settings(id2label={"0": "x"})["task_type"] == "regression"
+    assert settings_of({"architectures": ["BertForMaskedLM"]}, Sizes, "") == {}
+    assert settings_of({}, Sizes, "") == settings_of({"architectures": []}, Sizes, "") == {}
+    two = {"0": "a", "1": "b"}
+    for values, message in (
+        ({"id2label": {"0": "a,b", "1": "c"}}, "names without commas. Received: {'0': 'a,b'"),
+        ({"id2label": {"1": "a", "2": "b"}}, "id2label must give the classes 0, 1"),
+        ({"id2label": {}}, "id2label must"), ({"id2label": ["a"]}, "id2label must"),
+        ({"id2label": two, "problem_type": "x"}, "problem_type must be one of single_label"),
+        ({"id2label": two, "problem_type": "regression"}, "must predict one score. Received: 2"),
+    ):  # fmt: skip
+        with pytest.raises(InputError, match=message):
+            settings(**values)

@@ -1,0 +1,94 @@
+"""A .keras file loads in a process that knows this project's classes, with the same outputs."""
+
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+from model_folders import write_folder
+from paths import ROOT
+
+from bert_tf.checkpoint import google_arrays, write_arrays
+from bert_tf.encoder import EncoderModel
+from model_formats import keras_file
+from model_formats.keras_file import FILE, export
+from model_formats.load_folder import load_folder
+
+INPUTS = {"input_ids": np.array([[2, 7, 5, 3]], np.int32)}  # [B, T]
+
+
+def exported(folder, output):
+    output.mkdir()
+    loaded = load_folder(str(folder))
+    return loaded, export(loaded, str(output)).replace("{folder}", str(output))
+
+
+@pytest.mark.parametrize("kind, task, settings", [
+    ("bert", "classification", {"task_type": "multi_label"}),
+    ("albert", "question_answering", {"start_n_top": 3, "end_n_top": 2}),
+    ("albert", "ner", {"feature_layers": "-1,0"}),
+])  # fmt: skip
+def test_fine_tuned_models(kind, task, settings, tmp_path):
+    write_folder(tmp_path / "in", kind, task, {"hidden_act": "gelu_erf"}, **settings)
+    loaded, _ = exported(tmp_path / "in", tmp_path / "out")
+    model = keras.saving.load_model(tmp_path / "out" / FILE)
+    assert type(model) is type(loaded.model) and model.config == loaded.config
+    inputs = {**INPUTS, "p_mask": np.zeros((1, 4), np.int32)}
+    expected = loaded.model(inputs)
+    for name, value in model(inputs).items():
+        np.testing.assert_array_equal(value, expected[name])
+    # The same folder is one of this project: with its task, tokenizer, configuration.
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+    assert names == {
+        FILE, f"{kind}_config.json", "vocab.txt", "tokenizer_config.json", "pretraining.json",
+        "finetuning.json",
+    }  # fmt: skip
+
+
+@pytest.mark.slow  # a second process with TensorFlow
+def test_the_printed_command_loads_it(tmp_path):
+    write_folder(tmp_path / "in")
+    loaded, how = exported(tmp_path / "in", tmp_path / "out")
+    ids = INPUTS["input_ids"].tolist()
+    code = (
+        f"model = {{}}; import numpy; ids = numpy.array({ids}, 'int32'); "
+        "inputs = {'input_ids': ids, 'masked_lm_positions': ids * 0 + 1}; "
+        "print(float(model(inputs)['masked_lm_logits'][0, 0, 7]))"
+    )
+    statements, _, load = how.rpartition("; ")
+    done = subprocess.run(
+        [sys.executable, "-c", f"{statements}; {code.replace('{}', load, 1)}"],
+        cwd=ROOT, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    positions = np.ones_like(INPUTS["input_ids"])
+    logits = loaded.model({**INPUTS, "masked_lm_positions": positions})["masked_lm_logits"]
+    assert float(done.stdout) == pytest.approx(float(logits[0, 0, 7]), abs=1e-6)
+
+
+def test_weights_that_are_missing(tmp_path):
+    """Without the head for masked words the file holds the encoder; else a warning names them."""
+    write_folder(tmp_path / "in")
+    prefix = str(tmp_path / "in" / "model.ckpt-3")
+    for start, encoder in (("cls/seq_relationship/", False), ("cls/", True)):
+        arrays = google_arrays(prefix)
+        write_arrays(prefix, {n: arrays.read(n) for n in arrays.shapes if not n.startswith(start)})
+        if encoder:
+            exported(tmp_path / "in", tmp_path / "encoder")
+            model = keras.saving.load_model(tmp_path / "encoder" / FILE)
+            assert not isinstance(model, EncoderModel)
+        else:
+            with pytest.warns(UserWarning, match="has no cls/seq_relationship/output_weights, "):
+                exported(tmp_path / "in", tmp_path / "head")
+
+
+def test_a_file_that_differs_is_noticed(tmp_path, monkeypatch):
+    write_folder(tmp_path / "in")
+    loaded = load_folder(str(tmp_path / "in"))
+    other = load_folder(str(tmp_path / "in")).model
+    other.encoder.pooler.bias.assign(other.encoder.pooler.bias + 1)
+    monkeypatch.setattr(keras_file.keras.saving, "load_model", lambda path: other)
+    (tmp_path / "out").mkdir()
+    with pytest.raises(OSError, match="pooler/dense/bias on disk differs"):
+        export(loaded, str(tmp_path / "out"))

@@ -1,0 +1,121 @@
+"""config.json of transformers means the same network here, and the other way round."""
+
+import json
+
+import pytest
+from transformers_models import FOLDERS
+
+from albert_tf import AlbertConfig
+from bert_common.errors import InputError
+from bert_tf import BertConfig
+from model_formats.huggingface.config import (
+    ACTIVATIONS,
+    ACTIVATIONS_BACK,
+    DEFAULTS,
+    from_huggingface,
+    read_config,
+    to_huggingface,
+)
+from model_formats.model_configs import read_model_config
+
+BASE = {"vocab_size": 99, "model_type": "bert"}
+
+
+def test_the_two_forms_of_gelu():
+    for theirs, ours in (("gelu", "gelu_erf"), ("gelu_new", "gelu"), ("gelu_pytorch_tanh", "gelu")):
+        assert from_huggingface({**BASE, "hidden_act": theirs}, "x").config.hidden_act == ours
+    back = {a: to_huggingface(BertConfig(9, hidden_act=a))["hidden_act"] for a in ACTIVATIONS_BACK}
+    assert back["gelu"] == back["gelu_tanh"] == "gelu_new" and back["gelu_erf"] == "gelu"
+    # Without the key: what transformers' class has.
+    assert from_huggingface(BASE, "x").config.hidden_act == "gelu_erf"
+    albert = from_huggingface({**BASE, "model_type": "albert"}, "x").config
+    assert albert.hidden_act == "gelu"
+
+
+@pytest.mark.parametrize("act", ("gelu", "gelu_tanh", "gelu_erf", "relu", "tanh", "linear", ""))
+@pytest.mark.parametrize("config_class", (BertConfig, AlbertConfig))
+def test_there_and_back(config_class, act):
+    sizes = {"hidden_size": 24, "num_attention_heads": 3, "num_hidden_layers": 5}
+    config = config_class(77, **sizes, hidden_act=act, layer_norm_eps=1e-6)
+    found = from_huggingface(to_huggingface(config), "x").config
+    assert found == config_class(77, **sizes, hidden_act=found.hidden_act, layer_norm_eps=1e-6)
+    same = {"gelu_tanh": "gelu", "": "linear"}
+    assert found.hidden_act == same.get(act, act)
+
+
+def test_sizes_of_published_models():
+    base = {"hidden_size": 768, "hidden_act": "gelu"}
+    roberta = {
+        **base, "model_type": "roberta", "vocab_size": 32000, "type_vocab_size": 1,
+        "max_position_embeddings": 514, "layer_norm_eps": 1e-5, "pad_token_id": 1,
+    }  # fmt: skip
+    found = from_huggingface(roberta, "klue/roberta-base")
+    assert found.model_type == "bert" and found.skipped_positions == 2
+    assert (found.config.max_position_embeddings, found.config.type_vocab_size) == (512, 2)
+    assert found.config.layer_norm_eps == 1e-5
+    electra = {"model_type": "electra", "vocab_size": 35000, "hidden_act": "gelu"}
+    wide = from_huggingface({**electra, **base, "embedding_size": 768}, "koelectra-base-v3")
+    assert wide.model_type == "bert" and isinstance(wide.config, BertConfig)
+    narrow = from_huggingface(electra, "koelectra-small-v3")  # 128 to 256, in twelve layers
+    assert narrow.model_type == "albert" and narrow.config.num_hidden_groups == 12
+    assert (narrow.config.embedding_size, narrow.config.hidden_size) == (128, 256)
+
+
+@pytest.mark.parametrize(
+    "values, message",
+    (
+        ({"model_type": "gpt2"}, "model_type must be one of bert, albert, electra, roberta"),
+        ({"model_type": ["bert"]}, "model_type must be one of"),
+        ({"hidden_act": "silu"}, "hidden_act must be one of .*Received: 'silu'"),
+        ({"hidden_act": None}, "hidden_act must be one of"),
+        ({"is_decoder": True}, "is_decoder must be False"),
+        ({"position_embedding_type": "relative_key"}, "must be 'absolute'"),
+        ({"pruned_heads": {"0": [1]}}, "pruned_heads must be {}"),
+        ({"hidden_size": "768"}, "hidden_size must be a positive integer"),
+        ({"layer_norm_eps": 0}, "layer_norm_eps must be above 0"),
+        ({"hidden_size": 7}, "hidden_size must be a multiple of num_attention_heads"),
+        ({"model_type": "roberta", "pad_token_id": "1"}, "pad_token_id must be an integer"),
+        ({"model_type": "electra", "num_hidden_layers": None}, "must be a positive integer"),
+        ({"vocab_size": 1.5}, "vocab_size must be a positive integer"),
+    ),
+)
+def test_what_is_refused(values, message):
+    with pytest.raises(InputError, match=message) as caught:
+        from_huggingface({**BASE, **values}, "config.json")
+    assert str(caught.value).startswith("config.json: ")
+
+
+def test_files_without_a_model_type():
+    old = {"vocab_size": 9, "architectures": ["BertForMaskedLM"]}
+    assert from_huggingface(old, "x").kind == "bert"
+    assert from_huggingface({"vocab_size": 9, "pad_token_id": 0}, "x", "albert").kind == "albert"
+    with pytest.raises(InputError, match="Received: None"):
+        from_huggingface({"vocab_size": 9, "pad_token_id": 0}, "x")
+
+
+def test_a_file_given_as_ours_is_recognised(tmp_path):
+    path = str(FOLDERS / "bert_erf" / "config.json")
+    assert read_model_config(path, "bert").hidden_act == "gelu_erf"
+    with pytest.raises(InputError, match="must describe a model of --albert_config_file's kind"):
+        read_model_config(path, "albert")
+    with pytest.raises(InputError, match="model_formats.huggingface.config reads those"):
+        BertConfig.from_json_file(path)
+    ours = tmp_path / "bert_config.json"
+    ours.write_text(json.dumps({"vocab_size": 9, "hidden_act": "gelu"}))
+    assert read_model_config(str(ours), "bert").hidden_act == "gelu"
+    with pytest.raises(InputError, match="must be a config.json of transformers"):
+        read_config(str(ours))
+    for text in ("{", "[]", '"'):
+        ours.write_text(text)
+        with pytest.raises(InputError, match="bert_config.json must"):
+            read_model_config(str(ours), "bert")
+
+
+@pytest.mark.slow
+def test_defaults_are_those_of_transformers():
+    transformers = pytest.importorskip("transformers", reason="needs the extra bench")
+    activations = pytest.importorskip("transformers.activations").ACT2FN
+    assert set(ACTIVATIONS) | set(ACTIVATIONS_BACK.values()) <= set(activations)
+    for kind, defaults in DEFAULTS.items():
+        config = transformers.AutoConfig.for_model(kind)
+        assert {key: getattr(config, key) for key in defaults} == defaults

@@ -1,0 +1,78 @@
+"""Loads a folder that transformers wrote, and compares it with what transformers computed."""
+
+import json
+
+import numpy as np
+from paths import TEST_DATA
+
+from albert_tf import AlbertModel
+from bert_tf import BertModel, PretrainingModel
+from bert_tf.checkpoint import load_arrays
+from bert_tf.pretraining import example_losses
+from finetuning.classification.head import SequenceClassifier
+from finetuning.multiple_choice.head import MultipleChoiceModel
+from finetuning.ner.head import TokenClassifier
+from finetuning.question_answering.span_head import SpanModel
+from model_formats.model_configs import read_model_config
+from model_formats.model_folder import find_config
+from model_formats.weights import open_weights
+
+FOLDERS = TEST_DATA / "transformers"
+TOLERANCE = 1e-5  # absolute, of numbers below about 3
+
+LABELS = 3  # of the heads, in write_folders.py
+
+# The end of the name of transformers' class -> the function of an encoder that makes our model.
+HEADS = {
+    "SequenceClassification": lambda encoder: SequenceClassifier(encoder, LABELS),
+    "TokenClassification": lambda encoder: TokenClassifier(encoder, LABELS),
+    "QuestionAnswering": SpanModel,
+    "MultipleChoice": MultipleChoiceModel,
+}
+
+
+def new_encoder(folder):
+    """An encoder of a folder's configuration, with initial weights."""
+    model_type, path = find_config(str(folder))
+    config = read_model_config(path, model_type)
+    return {"bert": BertModel, "albert": AlbertModel}[model_type](config)
+
+
+def load_model(folder, allow_missing=("cls/predictions/",)):
+    """The model of a folder, and the `LoadReport`."""
+    name = json.loads((folder / "config.json").read_text())["architectures"][0]
+    make = next((make for end, make in HEADS.items() if name.endswith(end)), PretrainingModel)
+    model = make(new_encoder(folder))
+    allowed = allow_missing if make is PretrainingModel else ()
+    return model, load_arrays(model, open_weights(str(folder)), allowed)
+
+
+def compare(folder, tolerance=TOLERANCE):
+    """Checks a folder's outputs and losses; returns the `LoadReport`."""
+    with np.load(folder / "expected.npz") as file:
+        stored = dict(file)
+    inputs = {k.removeprefix("input/"): v for k, v in stored.items() if k.startswith("input/")}
+    expected = {k: v for k, v in stored.items() if not k.startswith("input/")}
+    model, report = load_model(folder)
+    sequences = {k: inputs[k] for k in ("input_ids", "input_mask", "segment_ids")}
+    found = {k: v.numpy() for k, v in model.encoder(sequences).items()}
+    if isinstance(model, MultipleChoiceModel):
+        found |= {
+            k: v.numpy() for k, v in model({k: v[None] for k, v in sequences.items()}).items()
+        }
+    else:
+        outputs = model(inputs if isinstance(model, PretrainingModel) else sequences)
+        found |= {k: v.numpy() for k, v in outputs.items()}
+    if "loss" in expected:
+        batch = inputs if "next_sentence_logits" in expected else dict(inputs)
+        if batch is not inputs:
+            del batch["next_sentence_labels"]
+        losses = example_losses(outputs, batch)
+        found["loss"] = sum(loss.numpy().mean() for loss in losses.values())
+    tokens = inputs["input_mask"].astype(bool)  # what padding's vectors are, no one reads
+    for name, value in expected.items():
+        of_tokens = value.shape[:2] == tokens.shape
+        mine, theirs = (found[name][tokens], value[tokens]) if of_tokens else (found[name], value)
+        np.testing.assert_allclose(mine, theirs, atol=tolerance, rtol=0, err_msg=name)
+        assert np.abs(theirs).max() > 100 * tolerance, name
+    return report

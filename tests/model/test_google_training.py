@@ -1,0 +1,78 @@
+"""Training goes on from checkpoints of Google's training as Google's went on."""
+
+import numpy as np
+import tensorflow as tf
+from golden import GOLDEN, TRAJECTORY, arrays, facts, pretraining_model
+from tiny_models import step_of
+
+from bert_tf.checkpoint import google_variables, write_arrays
+from bert_tf.optimization import OPTIMIZERS, WarmupPolynomialDecay
+from bert_tf.training.state import TrainingState, restore
+
+ADAMW = "bert_optim_adamw"
+
+
+def resume(folder, start, optimizer_name, output_dir):
+    """A new state, resumed from the checkpoints in a folder, and its optimizer."""
+    model, trajectory = pretraining_model(start), facts(folder, "trajectory.json")
+    schedule = WarmupPolynomialDecay(
+        trajectory["init_lr"], trajectory["num_train_steps"], trajectory["num_warmup_steps"]
+    )
+    optimizer = OPTIMIZERS[optimizer_name](schedule)
+    optimizer.build(model.trainable_variables)
+    state = TrainingState(model, optimizer)
+    line = restore(state, tf.distribute.get_strategy(), str(output_dir))
+    assert "resuming from" in line
+    return state
+
+
+def batch_of(step):
+    """The features of Google's batch of one update."""
+    prefix = f"step{step}/"
+    stored = {k: v for k, v in arrays(ADAMW, "batches.npz").items() if k.startswith(prefix)}
+    batch = {key.removeprefix(prefix): tf.constant(value) for key, value in stored.items()}
+    return {**batch, "next_sentence_weights": tf.ones(len(batch["input_ids"]))}
+
+
+def losses_from(stored, output_dir, last):
+    """The losses of the updates 2 to `last`, resumed from arrays after one update; the state."""
+    write_arrays(str(output_dir / "model.ckpt-1"), stored)
+    state = resume(ADAMW, ADAMW, "adamw", output_dir)
+    assert state.step == state.optimizer.iterations.numpy() == 1
+    step = step_of(state.model, state.optimizer, xla=False)
+    return [float(step(batch_of(i))["loss"]) for i in range(2, last + 1)], state
+
+
+def test_a_trajectory_continues(tmp_path):
+    """Weights, moments and step after one update of Google's; the other nine are made here."""
+    stored = arrays(ADAMW, "variables_step1.npz")
+    assert stored["global_step"] == 1 and sum(key.endswith("/adam_v") for key in stored) > 40
+    losses, state = losses_from(stored, tmp_path, 10)
+    googles = facts(ADAMW, "trajectory.json")["per_step"]["total_loss"]
+    np.testing.assert_allclose(losses, googles[1:10], atol=TRAJECTORY, rtol=0)
+    expected = arrays(ADAMW, "variables_step10.npz")
+    for name, variable in google_variables(state.model).items():
+        np.testing.assert_allclose(variable, expected[name], atol=TRAJECTORY, rtol=0, err_msg=name)
+
+
+def test_without_the_moments_the_trajectory_is_another(tmp_path):
+    """Else the test above could not fail."""
+    stored = arrays(ADAMW, "variables_step1.npz")
+    weights = {k: v for k, v in stored.items() if not k.endswith(("adam_m", "adam_v"))}
+    losses, _ = losses_from(weights, tmp_path, 3)
+    googles = facts(ADAMW, "trajectory.json")["per_step"]["total_loss"]
+    assert abs(losses[1] - googles[2]) > 10 * TRAJECTORY
+
+
+def test_a_genuine_checkpoint_of_google_s_training(tmp_path):
+    """What tf.train.Saver wrote after ten updates of LAMB, in place of a run's own checkpoint."""
+    for suffix in (".index", ".data-00000-of-00001"):
+        source = GOLDEN / "albert_optim_lamb_onehot" / f"model.ckpt-10{suffix}"
+        (tmp_path / source.name).write_bytes(source.read_bytes())
+    state = resume("albert_optim_lamb_onehot", "albert_optim_lamb", "lamb", tmp_path)
+    reader = tf.train.load_checkpoint(str(tmp_path / "model.ckpt-10"))
+    assert state.step == 10
+    for name, variable in google_variables(state.model).items():
+        first, second = state.optimizer.slot_variables(variable)
+        for key, found in ((name, variable), (f"{name}/adam_m", first), (f"{name}/adam_v", second)):
+            np.testing.assert_array_equal(found, reader.get_tensor(key), err_msg=key)

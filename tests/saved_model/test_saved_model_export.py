@@ -1,0 +1,138 @@
+"""Exported folders: in a process without this project, in the documentation."""
+
+import dataclasses
+import json
+import os
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from paths import LAYERS, ROOT
+from served_models import call_signature, loaded_model, strong_head
+from task_data import CONTEXTS, write_tokenizer
+
+from bert_common.errors import InputError
+from bert_tf import PretrainingModel
+from finetuning.classification.head import SequenceClassifier
+from finetuning.question_answering.span_head import SpanModel
+from model_formats.saved_model import classification, question_answering
+from model_formats.saved_model.export import SIGNATURES, check, export
+
+SETTINGS = {"task_name": "tsv", "labels": "negative,positive", "max_seq_length": 24}
+DOCUMENTS = ("docs/serving.md", "docs/serving.ko.md")
+
+# What a server does: nothing of this project is on the path, and the folder is another one.
+CLIENT = """
+import json, sys
+import tensorflow as tf
+import tensorflow_text
+model = tf.saved_model.load(sys.argv[1])
+outputs = {}
+for name, texts in json.loads(sys.argv[2]).items():
+    found = model.signatures["serving_default"](text=tf.constant(texts, tf.string))
+    outputs[name] = found["probabilities"].numpy().tolist()
+packages = sorted({module.split(".")[0] for module in sys.modules})
+print(json.dumps([outputs, packages]))
+"""
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tmp_path_factory):
+    return write_tokenizer(tmp_path_factory.mktemp("vocabulary"))
+
+
+def make_classifier(encoder):
+    return strong_head(SequenceClassifier(encoder, 2))
+
+
+@pytest.fixture(scope="module")
+def exported(tokenizer, tmp_path_factory):
+    """A classifier and its SavedModel."""
+    loaded = loaded_model(make_classifier, "classification", tokenizer, SETTINGS)
+    folder = tmp_path_factory.mktemp("served") / "model" / "1"
+    assert export(loaded, folder).startswith("import tensorflow_text")
+    return loaded, folder
+
+
+def test_in_a_process_without_this_project(exported, tmp_path):
+    loaded, folder = exported
+    texts = {"one": [CONTEXTS[0]], "two": [CONTEXTS[1], ""], "none": []}
+    texts["many"] = [" ".join(CONTEXTS[i % 2].split()[: i % 9]) for i in range(64)]
+    texts["long"] = [" ".join(CONTEXTS) * 60, "서울"]
+    assert len(texts["long"][0]) > 5000
+    environment = {**os.environ, "PYTHONPATH": "", "TF_CPP_MIN_LOG_LEVEL": "3"}
+    run = subprocess.run(
+        [sys.executable, "-c", CLIENT, folder, json.dumps(texts)],
+        cwd=tmp_path, env=environment, capture_output=True, text=True,
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    outputs, packages = json.loads(run.stdout.splitlines()[-1])
+    assert not {*LAYERS, "tests"} & set(packages) and "tensorflow_text" in packages
+    made = classification.signatures(loaded)
+    for name, batch in texts.items():
+        expected = call_signature(made, text=np.array(batch, object))["probabilities"]
+        np.testing.assert_allclose(np.reshape(outputs[name], (-1, 2)), expected, atol=1e-5)
+
+
+def test_documented_listing(exported):
+    _, folder = exported
+    command = (
+        "import sys; from tensorflow.python.tools.saved_model_cli import main; sys.exit(main())"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", command, "show", "--dir", folder, "--tag_set", "serve", "--all"],
+        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    listed = re.findall(r"signature_def\['(?!__).*?\]:\n(?:  .*\n)+", run.stdout)
+    # The numbers of the tensors' names depend on the order in which the functions were saved.
+    listed = re.sub(r"\n +name: .*", "", "\n".join(text.rstrip() for text in listed))
+    assert "signature_def['pairs']" in listed
+    for path in DOCUMENTS:
+        assert f"```text\n{listed}\n```" in (ROOT / path).read_text(encoding="utf-8"), path
+
+
+def test_documented_tables(tokenizer):
+    """Every input and output of the signatures that take text."""
+    qa = {
+        "max_seq_length": 24, "max_query_length": 5, "doc_stride": 6, "n_best_size": 4,
+        "max_answer_length": 5, "version_2_with_negative": True, "null_score_diff_threshold": 0.0,
+    }  # fmt: skip
+    answers = loaded_model(SpanModel, "question_answering", tokenizer, qa)
+    vectors = loaded_model(PretrainingModel, "pretraining", tokenizer, {})
+    assert set(SIGNATURES) == {
+        "pretraining", "classification", "ner", "question_answering", "multiple_choice",
+    }  # fmt: skip
+    for made in (
+        question_answering.signatures(answers),
+        SIGNATURES["pretraining"](vectors),
+    ):
+        concrete = made.functions["serving_default"].get_concrete_function()
+        inputs = concrete.structured_input_signature[1] or concrete.structured_input_signature[0]
+        names = [*(spec.name for spec in tf.nest.flatten(inputs)), *concrete.structured_outputs]
+        for path in DOCUMENTS:
+            text = (ROOT / path).read_text(encoding="utf-8")
+            assert not [name for name in names if f"`{name}`" not in text], path
+
+
+def test_model_without_a_tokenizer(exported, tmp_path):
+    loaded, _ = exported
+    bare = dataclasses.replace(loaded, tokenizer=None)
+    with pytest.raises(InputError, match="must have a tokenizer to be served. Received: a test"):
+        export(bare, tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+def test_other_outputs_are_noticed(exported):
+    loaded, folder = exported
+    made = classification.signatures(loaded)
+    check(folder, made)
+    weight = loaded.model.head.output_weights
+    before = weight.numpy()
+    weight.assign(before * 2)
+    with pytest.raises(RuntimeError, match="output probabilities must be the model's"):
+        check(folder, made)
+    weight.assign(before)

@@ -1,0 +1,121 @@
+"""Entities of the graph against those that run_ner writes."""
+
+import numpy as np
+import pytest
+from served_models import call_signature, loaded_model, quietly, strong_head
+from task_data import CONTEXTS, read_table, write_tokenizer
+from tiny_models import tensors
+from tokenizer_cases import TEXTS, write_vocabulary
+
+from finetuning.inputs import ROW_INPUTS
+from finetuning.ner.data import FORMATS, NerDataset, Sentence
+from finetuning.ner.head import TokenClassifier
+from finetuning.ner.labels import decode
+from finetuning.ner.task import NamedEntityRecognition
+from model_formats.saved_model import entities, ner
+from tokenization import KoreanTokenizer
+
+TAGS = ("B-PS", "I-PS", "O", "B-LC", "I-LC")
+LENGTH = 16
+
+
+@pytest.fixture(scope="module")
+def tokenizers(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("vocabularies")
+    odd = {
+        "word_end_marker": "\u2581", "word_end_marker_at": "eojeol", "unknown": "character",
+        "jamo_fallback": True, "do_lower_case": True, "shorten_runs": 2, "drop_invisible": True,
+    }  # fmt: skip
+    path = write_vocabulary(folder / "odd.txt", "\u2581")
+    return {
+        "plain": write_tokenizer(folder),
+        "odd": quietly(KoreanTokenizer, path, **odd),
+    }
+
+
+def texts():
+    words = " ".join(CONTEXTS).split(" ")
+    rng = np.random.default_rng(4)
+    made = [*CONTEXTS, *(t for t in TEXTS if not any("\ud800" <= c <= "\udfff" for c in t))]
+    return [*made, *(" ".join(rng.choice(words, size)) for size in (2, 5, 20, 60))]
+
+
+def sentences(by_character):
+    """The texts as run_ner reads them: characters, or words."""
+    made = []
+    for number, text in enumerate(texts()):
+        if by_character:
+            units = [(i, i + 1) for i, character in enumerate(text) if character != " "]
+        else:
+            words, units, place = text.split(), [], 0
+            for word in words:
+                place = text.index(word, place)
+                units.append((place, place + len(word)))
+                place += len(word)
+        made.append(Sentence(str(number), text, tuple(units), ("O",) * len(units)))
+    return made
+
+
+@pytest.mark.parametrize(
+    "name, task", [("plain", "klue-ner"), ("odd", "klue-ner"), ("odd", "conll")]
+)
+def test_entities_of_run_ner(tokenizers, name, task, tmp_path):
+    tokenizer = tokenizers[name]
+    settings = {"task_name": task, "labels": ",".join(TAGS), "max_seq_length": LENGTH}
+    loaded = loaded_model(
+        lambda encoder: strong_head(TokenClassifier(encoder, len(TAGS))),
+        "ner",
+        tokenizer,
+        settings,
+    )
+    raw = sentences(by_character=not FORMATS[task].glue)
+    recognition = NamedEntityRecognition(NerDataset(FORMATS[task], TAGS, {}), tokenizer, LENGTH)
+    examples = recognition.encode(raw, False)
+    batch = examples.make_batch(np.arange(len(examples.lengths)), LENGTH)
+    logits = loaded.model(tensors({n: batch[n] for n in ROW_INPUTS}))["logits"].numpy()
+    paths = recognition.write_predictions(tmp_path, "test", examples, {"logits": list(logits)})
+    _, *expected = read_table(paths[0])
+    assert len(expected) > 50 and {row[3] for row in expected} == {"PS", "LC"}
+
+    found = call_signature(ner.signatures(loaded), text=texts())
+    rows = []
+    for i, text in enumerate(texts()):
+        for start, end, kind, entity, share in zip(
+            *(found[key][i] for key in ("starts", "ends", "kinds", "entities", "probabilities")),
+            strict=True,
+        ):
+            assert (start == -1) == (kind == "") == (share == 0)
+            if start >= 0:
+                assert entity == text[start:end]
+                rows.append([str(i), str(start), str(end), kind, " ".join(entity.split()), share])
+    assert [row[:5] for row in rows] == [row[:5] for row in expected]
+    np.testing.assert_allclose(
+        [row[5] for row in rows], [float(row[5]) for row in expected], atol=2e-6
+    )
+
+
+def test_ids(tokenizers):
+    settings = {"task_name": "klue-ner", "labels": ",".join(TAGS), "max_seq_length": LENGTH}
+    loaded = loaded_model(
+        lambda encoder: strong_head(TokenClassifier(encoder, len(TAGS))),
+        "ner",
+        tokenizers["plain"],
+        settings,
+    )
+    ids = np.array([[2, 5, 6, 7, 3]], np.int32)
+    batch = {"input_ids": ids, "input_mask": ids**0, "segment_ids": ids * 0}
+    found = call_signature(ner.signatures(loaded), "ids", **batch)
+    logits = loaded.model(tensors(batch))["logits"].numpy()
+    np.testing.assert_allclose(found["logits"], logits, atol=1e-5)
+    np.testing.assert_allclose(found["probabilities"].sum(axis=-1), 1, atol=1e-6)
+    assert found["tags"].tolist() == [[TAGS[i] for i in logits[0].argmax(axis=1)]]
+
+
+def test_decoding_of_ties_and_of_every_length():
+    import tensorflow as tf
+
+    rng = np.random.default_rng(0)
+    rows = [rng.integers(0, 3, (size, len(TAGS))).astype(np.float32) for size in (0, 1, 2, 9, 30)]
+    ragged = tf.RaggedTensor.from_row_lengths(np.concatenate(rows), [len(row) for row in rows])
+    found = entities.decode(ragged, entities.Tags(list(TAGS)))
+    assert found.to_list() == [decode(row, TAGS).tolist() for row in rows]

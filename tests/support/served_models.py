@@ -1,0 +1,83 @@
+"""Tiny models with heads, as exports take them, and their outputs for rows."""
+
+import warnings
+
+import keras
+import numpy as np
+import tensorflow as tf
+from tiny_models import SIZES
+
+from albert_tf import AlbertConfig, AlbertModel
+from bert_tf import BertConfig, BertModel
+from finetuning.inputs import ROW_INPUTS, pad_rows
+from model_formats.loaded_model import LoadedModel
+
+# Larger than usual, so that outputs differ from text to text.
+WEIGHTS = {"initializer_range": 0.4}
+
+
+def loaded_model(make_head, task, tokenizer, settings, kind="bert", positions=None, **sizes):
+    """A `LoadedModel` with random weights; `make_head` puts a head on an encoder."""
+    keras.utils.set_random_seed(3)
+    sizes = {**SIZES, "vocab_size": tokenizer.vocab_size, **WEIGHTS, **sizes}
+    if kind == "albert":
+        config = AlbertConfig(**{"embedding_size": 16, **sizes})
+        encoder = AlbertModel(config)
+    else:
+        config = BertConfig(**sizes)
+        encoder = BertModel(config)
+    model = make_head(encoder)
+    labels = settings.get("labels") or ""
+    return LoadedModel(
+        model=model,
+        task=task,
+        model_type=kind,
+        config=config,
+        tokenizer=tokenizer,
+        labels=tuple(labels.split(",")) if labels else (),
+        missing=(),
+        settings=settings,
+        trained_positions=positions,
+        source="a test",
+        folder="",
+    )
+
+
+def strong_head(model, deviation=0.5):
+    """Random weights for the head too, of which Google's initial ones are too small to matter."""
+    rng = np.random.default_rng(5)
+    for weight in model.head.trainable_variables:
+        if len(weight.shape) > 1:  # a bias would favour one class for all texts
+            weight.assign(rng.normal(0, deviation, weight.shape))
+    return model
+
+
+def call_signature(made, name="serving_default", **inputs):
+    """A signature's outputs as arrays; strings are decoded."""
+    outputs = made.functions[name](**{key: tf.constant(value) for key, value in inputs.items()})
+    return {key: as_array(value) for key, value in outputs.items()}
+
+
+def as_array(tensor):
+    values = tensor.numpy()
+    if values.dtype == object:
+        return np.array([text.decode() for text in values.ravel()], object).reshape(values.shape)
+    return values
+
+
+def row_outputs(loaded, rows):
+    """The model's outputs for `InputRow`s, each computed alone and without padding."""
+    outputs = []
+    for row in rows:
+        batch = pad_rows([row], len(row.ids), 0)
+        outputs.append(loaded.model({name: batch[name] for name in ROW_INPUTS}))
+    return {
+        name: np.concatenate([values[name].numpy() for values in outputs]) for name in outputs[0]
+    }
+
+
+def quietly(make, *arguments, **options):
+    """Calls a tokenizer's class without its warnings about odd vocabularies."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return make(*arguments, **options)

@@ -1,0 +1,120 @@
+"""Where the graph forms find pieces, against the Python tokenizers; SentencePiece's ids too."""
+
+import io
+
+import pytest
+
+pytest.importorskip("tensorflow_text", reason="tensorflow-text is not installed")
+sentencepiece = pytest.importorskip("sentencepiece", reason="sentencepiece is not installed")
+hypothesis = pytest.importorskip("hypothesis", reason="hypothesis is not installed")
+
+from hypothesis import given, settings  # noqa: E402
+from hypothesis import strategies as st  # noqa: E402
+from tokenizer_cases import ANY_TEXT, TEXTS, full_tokenizers, korean_tokenizers  # noqa: E402
+
+from tokenization import InputError, SentencePieceTokenizer  # noqa: E402
+from tokenization.tf_graph.graph import GraphTokenizer  # noqa: E402
+from tokenization.tf_graph.sentencepiece import GraphSentencePiece  # noqa: E402
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:The text holds"),
+    pytest.mark.filterwarnings("ignore:.*was made for decomposed text"),
+]
+
+# Markers at eojeols with jamo; markers at words; words that are limited, decomposed.
+QUICK = ("character-##-\u2581-eojeol-True", "word--_-word-True", "full-True")
+NUMBERS = ["in 1999, 2,000 and 30, 199, 9,", "Σ", "abΣ", "Σa", "\u00a8 a\u00a8", "3, 12, x 7,"]
+
+
+def without_surrogates(text):
+    """Lone surrogates, which UTF-8 cannot encode, as what is read in their place."""
+    return "".join("\ufffd" if "\ud800" <= c <= "\udfff" else c for c in text)
+
+
+def check(tokenizer, graph, texts):
+    """Ids and places of all texts."""
+    texts = [without_surrogates(text) for text in texts]
+    ids, spans = (tensor.to_list() for tensor in graph.encode_with_offsets(texts))
+    for text, found, places in zip(texts, ids, spans, strict=True):
+        expected, expected_places = tokenizer.encode_with_offsets(text)
+        assert found == expected, (tokenizer.config(), text)
+        assert list(map(tuple, places)) == expected_places, (tokenizer.config(), text)
+    return ids
+
+
+def check_any(tokenizer, graph, examples):
+    @settings(max_examples=examples, derandomize=True, deadline=None, database=None)
+    @given(st.lists(ANY_TEXT, min_size=30, max_size=30))
+    def any_texts(texts):
+        check(tokenizer, graph, texts)
+
+    any_texts()
+
+
+@pytest.fixture(scope="module")
+def tokenizers(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("vocabularies")
+    return dict([*korean_tokenizers(folder), *full_tokenizers(folder)])
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_places_of_pieces(tokenizers, name):
+    graph = GraphTokenizer(tokenizers[name])
+    check(tokenizers[name], graph, TEXTS)
+    check_any(tokenizers[name], graph, 5)
+    assert check(tokenizers[name], graph, [""]) == [[]]
+
+
+@pytest.mark.slow
+def test_places_with_every_switch(tokenizers):
+    for tokenizer in tokenizers.values():
+        graph = GraphTokenizer(tokenizer)
+        check(tokenizer, graph, TEXTS)
+        check_any(tokenizer, graph, 10)
+
+
+def test_bytes_that_are_not_utf8_count_as_a_character(tokenizers):
+    graph = GraphTokenizer(tokenizers[QUICK[0]])
+    _, spans = graph.encode_with_offsets([b"\xff\xea\xb0\x80"])
+    assert spans.to_list()[0][0] == [1, 2]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """A model with numbers that end in commas, which are cut again."""
+    lines = [*(t for t in TEXTS if t.isprintable() and t), *NUMBERS * 30]
+    lines += ["good film 3, 12, 2019, 나는 영화를 보았다 9,"] * 30
+    written = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(lines), model_writer=written, vocab_size=150, minloglevel=2,
+        hard_vocab_limit=False, pad_id=0, unk_id=1, bos_id=-1, eos_id=-1,
+        control_symbols=["[CLS]", "[SEP]"], user_defined_symbols=["[MASK]"],
+    )  # fmt: skip
+    path = tmp_path_factory.mktemp("model") / "m.model"
+    path.write_bytes(written.getvalue())
+    return path
+
+
+@pytest.mark.parametrize("lower", [True, False, None])
+def test_sentencepiece(model, lower):
+    tokenizer = SentencePieceTokenizer(model, lower)
+    graph = GraphSentencePiece(tokenizer)
+    texts = [*TEXTS, *NUMBERS]
+    ids = check(tokenizer, graph, texts)
+    assert graph.encode_batch(list(map(without_surrogates, texts))).to_list() == ids
+    cut = [i for i in range(tokenizer.vocab_size) if graph._parts[i].shape[0] > 1]
+    assert cut, "no piece of the model is cut again"
+    check_any(tokenizer, graph, 5)
+    assert graph.encode_batch([""]).to_list() == [[]]
+
+
+def test_model_without_a_comma(tmp_path):
+    written = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(["a b"] * 9), model_writer=written, vocab_size=20, minloglevel=2,
+        hard_vocab_limit=False,
+    )  # fmt: skip
+    path = tmp_path / "m.model"
+    path.write_bytes(written.getvalue())
+    with pytest.raises(InputError, match="must have a piece ','. Received: none"):
+        GraphSentencePiece(SentencePieceTokenizer(path, True))

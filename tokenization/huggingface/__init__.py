@@ -1,0 +1,1 @@
+"""Hugging Face's WordPiece tokenizer, read from its folders; open tokenizer first."""

@@ -1,0 +1,332 @@
+"""Reads the tokenizer of a Hugging Face folder: vocab.txt, tokenizer.json or spiece.model.
+
+`transformers` before version 5 writes vocab.txt (spiece.model) beside tokenizer.json, version 5
+only the latter. What this project would cut otherwise than `transformers` is refused.
+"""
+
+import contextlib
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from bert_common.errors import InputError
+from bert_common.folders import read_bytes
+from bert_common.json_text import read_json
+from tokenization.huggingface.tokenizer import HuggingFaceTokenizer
+from tokenization.options import HuggingFaceTokenizerOptions, check_options
+from tokenization.sentencepiece import SentencePieceTokenizer
+from tokenization.vocabulary import SPECIAL_TOKENS
+
+CONFIG_FILE, TOKENIZER_FILE = "tokenizer_config.json", "tokenizer.json"
+VOCABULARY_FILE, SENTENCEPIECE_FILE = "vocab.txt", "spiece.model"
+# Only in folders of version 4 and before.
+SPECIAL_TOKENS_FILE, ADDED_TOKENS_FILE = "special_tokens_map.json", "added_tokens.json"
+
+WORDPIECE_CLASSES = ("BertTokenizer", "ElectraTokenizer")
+SENTENCEPIECE_CLASSES = ("AlbertTokenizer",)
+# Classes that take everything from tokenizer.json.
+GENERIC_CLASSES = ("PreTrainedTokenizer", "TokenizersBackend")
+
+ROLES = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
+
+# The options of BertTokenizer, where tokenizer_config.json leaves them out.
+DEFAULTS = {"do_lower_case": True, "strip_accents": None, "tokenize_chinese_chars": True}
+
+# Option of BertTokenizer -> its name in the BertNormalizer of tokenizer.json.
+NORMALIZER_NAMES = {
+    "do_lower_case": "lowercase",
+    "strip_accents": "strip_accents",
+    "tokenize_chinese_chars": "handle_chinese_chars",
+}
+
+
+@contextlib.contextmanager
+def exported_vocabulary(directory: Path, name: str) -> Iterator[Path]:
+    """Opens the vocabulary file of a tokenizer that this project exported.
+
+    After `save_pretrained` of `transformers`, which leaves vocab.txt out, it is a temporary file
+    with the tokens of tokenizer.json.
+
+    Args:
+        directory: the Hugging Face folder.
+        name: the vocabulary file's name.
+
+    Raises:
+        InputError: tokenizer.json has no token for some ids.
+    """
+    if (directory / name).exists() or not (directory / TOKENIZER_FILE).exists():
+        yield directory / name
+        return
+    model = _read_object(directory / TOKENIZER_FILE).get("model")
+    tokens = _tokens(model if isinstance(model, dict) else {}, directory / TOKENIZER_FILE)
+    with _as_file(tokens) as path:
+        yield path
+
+
+@contextlib.contextmanager
+def _as_file(tokens):
+    """Writes tokens to a temporary file, as a tokenizer's vocabulary is a file's bytes."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / VOCABULARY_FILE
+        path.write_text("".join(token + "\n" for token in tokens), "utf-8", newline="")
+        yield path
+
+
+def is_hugging_face_folder(directory: Path) -> bool:
+    """Whether a folder's tokenizer files are those of `transformers`, not of this project."""
+    if (directory / CONFIG_FILE).exists():
+        config = _read_object(directory / CONFIG_FILE)
+        return "kind" not in config and (
+            "tokenizer_class" in config
+            or any((directory / name).exists() for name in (TOKENIZER_FILE, SPECIAL_TOKENS_FILE))
+            or "model_type" in _read_optional(directory / "config.json")
+        )
+    return (directory / TOKENIZER_FILE).exists() or (
+        (directory / VOCABULARY_FILE).exists()
+        and "model_type" in _read_optional(directory / "config.json")
+    )
+
+
+def load_hugging_face(directory: Path) -> HuggingFaceTokenizer | SentencePieceTokenizer:
+    """Loads the tokenizer of a Hugging Face folder.
+
+    Args:
+        directory: holds vocab.txt or a WordPiece tokenizer.json, or ALBERT's spiece.model, beside
+            tokenizer_config.json; without that, the options are BertTokenizer's defaults.
+
+    Raises:
+        InputError: a file is missing or malformed, two of them contradict each other, or the
+            tokenizer is one that this project cannot reproduce.
+    """
+    config = _read_optional(directory / CONFIG_FILE)
+    class_name = config.get("tokenizer_class") or ""
+    if not isinstance(class_name, str):
+        raise InputError(
+            f"{directory / CONFIG_FILE}: tokenizer_class must be a string. Received: {class_name!r}"
+        )
+    class_name = class_name.removesuffix("Fast")
+    supported = (*WORDPIECE_CLASSES, *SENTENCEPIECE_CLASSES, *GENERIC_CLASSES)
+    if class_name not in ("", *supported):
+        raise InputError(
+            f"{directory / CONFIG_FILE}: tokenizer_class must be one of {', '.join(supported)}, or "
+            f"one of these with Fast. Received: {config['tokenizer_class']}"
+        )
+    if class_name in SENTENCEPIECE_CLASSES or (
+        class_name == "" and (directory / SENTENCEPIECE_FILE).exists()
+    ):
+        return _load_albert(directory, config)
+    return _load_wordpiece(directory, config, class_name)
+
+
+def _load_albert(directory, config):
+    if not (directory / SENTENCEPIECE_FILE).exists():
+        raise InputError(
+            f"an ALBERT tokenizer must be {SENTENCEPIECE_FILE}: what {TOKENIZER_FILE} makes of it "
+            f"cannot be read exactly. Received: {directory} without it"
+        )
+    # The first two: what preprocessing does beside lower-casing; this project has no other.
+    choices = {"keep_accents": (False,), "remove_space": (True,), "do_lower_case": (True, False)}
+    for name, values in choices.items():
+        value = config.get(name, values[0])
+        if not any(value is choice for choice in values):
+            raise InputError(
+                f"{directory / CONFIG_FILE}: {name} must be "
+                f"{' or '.join(str(choice).lower() for choice in values)} for an ALBERT "
+                f"tokenizer. Received: {value!r}"
+            )
+    lower = config.get("do_lower_case", True)
+    return SentencePieceTokenizer(
+        directory / SENTENCEPIECE_FILE, do_lower_case=lower, variant="huggingface"
+    )
+
+
+def _load_wordpiece(directory, config, class_name):
+    described = None
+    if (directory / TOKENIZER_FILE).exists():
+        described = _read_object(directory / TOKENIZER_FILE)
+    if class_name in GENERIC_CLASSES and described is None:
+        raise InputError(
+            f"a folder whose tokenizer_class is {config['tokenizer_class']} must hold "
+            f"{TOKENIZER_FILE}. Received: {directory} without it"
+        )
+    options, tokens = {}, None
+    if described is not None:
+        options, tokens = _read_tokenizer_json(described, directory / TOKENIZER_FILE)
+    if described is None or (
+        class_name not in GENERIC_CLASSES and (directory / CONFIG_FILE).exists()
+    ):
+        from_config = _read_options(config, directory / CONFIG_FILE)
+        _check_agreement(options, from_config, directory)
+        options = from_config
+    if (directory / VOCABULARY_FILE).exists():
+        lines = _read_vocabulary(directory / VOCABULARY_FILE)
+        if tokens is not None and {token: i for i, token in enumerate(lines)} != {
+            token: i for i, token in enumerate(tokens)
+        }:
+            raise InputError(
+                f"{VOCABULARY_FILE} and {TOKENIZER_FILE} must hold the same vocabulary. Received: "
+                f"{directory} with {len(lines)} and {len(tokens)} tokens that differ"
+            )
+        tokens = lines
+    elif tokens is None:
+        raise InputError(
+            f"a Hugging Face folder must hold {VOCABULARY_FILE}, {TOKENIZER_FILE} or "
+            f"{SENTENCEPIECE_FILE}. Received: {directory} with none"
+        )
+    _check_special_tokens(directory, config, tokens)
+    if (directory / VOCABULARY_FILE).exists():
+        return HuggingFaceTokenizer(directory / VOCABULARY_FILE, **options)
+    with _as_file(tokens) as path:
+        return HuggingFaceTokenizer(path, **options)
+
+
+def _read_options(config, path) -> dict:
+    """The options that tokenizer_config.json gives BertTokenizer."""
+    options = {name: config.get(name, default) for name, default in DEFAULTS.items()}
+    if options["strip_accents"] is None:
+        options["strip_accents"] = options["do_lower_case"]
+    check_options(HuggingFaceTokenizerOptions, options, str(path))
+    return options
+
+
+def _check_agreement(from_json, from_config, directory):
+    """Raises InputError where versions of `transformers` would follow one file or the other."""
+    implied = vars(HuggingFaceTokenizerOptions(**from_config))
+    for name, value in from_json.items():
+        if value != implied[name]:
+            raise InputError(
+                f"{CONFIG_FILE} and {TOKENIZER_FILE} must agree, as one version of transformers "
+                f"follows the one and another the other. Received: {directory}: {name} is "
+                f"{implied[name]!r} by the class and {CONFIG_FILE}, {value!r} in {TOKENIZER_FILE}"
+            )
+
+
+def _read_tokenizer_json(content, path) -> tuple[dict, list[str]]:
+    """The options and the tokens of a WordPiece tokenizer.json.
+
+    Raises:
+        InputError: it describes something else.
+    """
+    model = content.get("model")
+    model = model if isinstance(model, dict) else {}
+    normalizer = content.get("normalizer")
+    normalizer = normalizer if isinstance(normalizer, dict) else {}
+    pre_tokenizer = content.get("pre_tokenizer")
+    pre_tokenizer = pre_tokenizer if isinstance(pre_tokenizer, dict) else {}
+    # Before 2021 a model's type was not written.
+    kind = model.get("type", "WordPiece" if "max_input_chars_per_word" in model else None)
+    found = (kind, normalizer.get("type"), pre_tokenizer.get("type"), model.get("unk_token"))
+    wanted = ("WordPiece", "BertNormalizer", "BertPreTokenizer", "[UNK]")
+    if found != wanted or normalizer.get("clean_text") is not True:
+        raise InputError(
+            f"{TOKENIZER_FILE} must be a WordPiece model with a BertNormalizer (clean_text true), "
+            f"a BertPreTokenizer and [UNK]. Received: {path} with model {found[0]}, normalizer "
+            f"{found[1]}, pre_tokenizer {found[2]}, unk_token {found[3]!r}"
+        )
+    options = {name: normalizer.get(theirs) for name, theirs in NORMALIZER_NAMES.items()}
+    if options["strip_accents"] is None:
+        options["strip_accents"] = options["do_lower_case"]
+    for name in ("continuing_subword_prefix", "max_input_chars_per_word"):
+        options[name] = model.get(name)
+    check_options(HuggingFaceTokenizerOptions, options, str(path))
+    return options, _tokens(model, path)
+
+
+def _tokens(model, path) -> list[str]:
+    """The tokens of the model in a tokenizer.json, in the order of their ids."""
+    vocabulary = model.get("vocab")
+    ids = sorted(vocabulary.values()) if isinstance(vocabulary, dict) and vocabulary else None
+    if ids is None or any(type(index) is not int for index in ids) or ids != list(range(len(ids))):
+        raise InputError(
+            f"{path}: the vocabulary must map tokens to the ids 0, 1, 2, ..., each once. Received: "
+            + (f"ids {ids[0]} to {ids[-1]} of {len(ids)} tokens" if ids else repr(vocabulary)[:60])
+        )
+    tokens = sorted(vocabulary, key=vocabulary.get)
+    odd = [token for token in tokens if token != token.strip() or "\n" in token or not token]
+    if odd:
+        raise InputError(
+            f"{path}: a token must be one word, without whitespace around it. Received: {odd[0]!r}"
+        )
+    return tokens
+
+
+def _read_vocabulary(path) -> list[str]:
+    """The lines of vocab.txt, in which `transformers` strips less whitespace than we do."""
+    try:
+        text = read_bytes(path).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"a vocabulary must be UTF-8. Received: {path} ({error.reason})") from None
+    lines = text.replace("\r\n", "\n").removesuffix("\n").split("\n")
+    for number, line in enumerate(lines, 1):
+        if line != line.strip() or "\r" in line:
+            raise InputError(
+                "a token must be a line without whitespace around it. Received: "
+                f"{path} line {number}: {line!r}"
+            )
+    return lines
+
+
+def _check_special_tokens(directory, config, tokens):
+    """Raises InputError unless the special tokens have their usual names."""
+    ids = {token: index for index, token in enumerate(tokens)}
+    for source in (CONFIG_FILE, SPECIAL_TOKENS_FILE):
+        content = config if source == CONFIG_FILE else _read_optional(directory / source)
+        for role, expected in zip(ROLES, SPECIAL_TOKENS, strict=True):
+            token = content.get(role, expected)
+            token = token.get("content") if isinstance(token, dict) else token
+            if token != expected:
+                raise InputError(
+                    f"{directory / source}: {role} must be {expected}. Received: {token!r}"
+                )
+    missing = [token for token in SPECIAL_TOKENS if token not in ids]
+    if missing:
+        raise InputError(
+            f"a vocabulary must hold {' '.join(SPECIAL_TOKENS)}. Received: {directory} "
+            f"({len(tokens)} tokens) without {' '.join(missing)}"
+        )
+    check_added_tokens(directory, ids)
+
+
+def check_added_tokens(directory: Path, ids: dict[str, int]) -> None:
+    """Raises InputError for an added token that is no special token of the vocabulary.
+
+    Special tokens beside the usual ones may be: only a text that spells them tells.
+
+    Args:
+        directory: a Hugging Face folder.
+        ids: the id of each token of its vocabulary.
+    """
+    for token, index, special in _added_tokens(directory):
+        if ids.get(token) != index or not special:
+            raise InputError(
+                "an added token must be a special token of the vocabulary, with its id there: "
+                f"others are cut out of the text before it is tokenized. Received: {directory}: "
+                f"{token!r}, id {index!r}" + ("" if special else ", not special")
+            )
+
+
+def _added_tokens(directory):
+    """Yields (token, id, whether it is special) of every added token that the files name."""
+    added = _read_optional(directory / TOKENIZER_FILE).get("added_tokens")
+    added = added if isinstance(added, list) else []
+    config = _read_optional(directory / CONFIG_FILE)
+    listed = [(entry, entry.get("id") if isinstance(entry, dict) else None) for entry in added]
+    decoder = config.get("added_tokens_decoder")
+    for index, entry in decoder.items() if isinstance(decoder, dict) else ():
+        listed.append((entry, int(index) if index.isdecimal() else index))
+    for entry, index in listed:
+        entry = entry if isinstance(entry, dict) else {}
+        yield entry.get("content"), index, entry.get("special") is True
+    for token, index in _read_optional(directory / ADDED_TOKENS_FILE).items():
+        yield token, index, token in SPECIAL_TOKENS
+
+
+def _read_object(path) -> dict:
+    content = read_json(read_bytes(path), str(path))
+    if not isinstance(content, dict):
+        raise InputError(f"file must hold a JSON object. Received: {path}: {str(content)[:60]}")
+    return content
+
+
+def _read_optional(path) -> dict:
+    return _read_object(path) if path.exists() else {}

@@ -1,0 +1,46 @@
+"""What tokenizers do with single characters, for the tables of the graph."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from tokenization import characters
+from tokenization.huggingface import characters as huggingface_characters
+from tokenization.normalization import STRIP_ACCENTS, korean_cleaner
+
+
+class CharacterRules(NamedTuple):
+    """The functions of characters that a tokenizer applies."""
+
+    clean: Callable[[str], str]
+    lower: Callable[[str], str]
+    strip_accent: Callable[[str], str]
+    is_punctuation: Callable[[str], bool]
+    is_chinese: Callable[[str], bool]
+    final_sigmas: bool  # whether a capital sigma at a word's end becomes the final form
+    all_code_points: (
+        bool  # whether cleaning changes private characters, lower-casing unassigned ones
+    )
+
+
+def google_rules(options) -> CharacterRules:
+    """The rules of FullTokenizer and KoreanTokenizer, from `KoreanTokenizerOptions`."""
+    return CharacterRules(
+        clean=korean_cleaner(*options.cleaning).replace,
+        lower=str.lower,
+        strip_accent=STRIP_ACCENTS.replace,
+        is_punctuation=characters.is_punctuation,
+        is_chinese=characters.is_chinese,
+        final_sigmas=True,
+        all_code_points=False,
+    )
+
+
+HUGGING_FACE_RULES = CharacterRules(
+    clean=huggingface_characters.clean,
+    lower=huggingface_characters.lower,
+    strip_accent=huggingface_characters.strip_accent,
+    is_punctuation=huggingface_characters.is_punctuation,
+    is_chinese=huggingface_characters.is_chinese,
+    final_sigmas=False,
+    all_code_points=True,
+)

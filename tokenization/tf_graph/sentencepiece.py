@@ -1,0 +1,158 @@
+"""Tokenizes text with a SentencePiece model in a TensorFlow graph, equal to Python's tokenizer.
+
+Shapes: B texts, C characters, P pieces.
+"""
+
+import tensorflow as tf
+
+from bert_common.errors import InputError
+from tokenization.sentencepiece import DECOMPOSE_WITHOUT_MARKS, split_numbers
+from tokenization.tf_graph import tables
+from tokenization.tf_graph.normalization import with_final_sigmas
+from tokenization.tf_graph.tables import Replacements, Table
+from tokenization.tf_graph.wordpiece import tf_text
+
+SPACE = ord(" ")
+
+
+class GraphSentencePiece(tf.Module):
+    """A SentencePieceTokenizer as a TensorFlow graph.
+
+    Args:
+        tokenizer: the tokenizer to reproduce, with its option and its model.
+
+    Attributes:
+        model: tensorflow-text's tokenizer, which a module must hold to be saved with it.
+
+    Raises:
+        InputError: the model has no piece for the comma, at which numbers are cut.
+    """
+
+    def __init__(self, tokenizer):
+        super().__init__(name="tokenizer")
+        model = tokenizer.sp_model
+        if model.piece_to_id(",") == tokenizer.unk_id:
+            raise InputError(
+                "for the graph form a SentencePiece model must have a piece ','. Received: none"
+            )
+        self._lower, self._preprocesses = tokenizer.do_lower_case, True
+        if tokenizer.do_lower_case is None:
+            self._preprocesses = False
+        else:
+            self._spaces = Table(tables.having(str.isspace))
+            replaced = tables.replacements(DECOMPOSE_WITHOUT_MARKS.replace)
+            self._decomposed = Replacements(replaced)
+            if self._lower:
+                self._lowered = Replacements(tables.replacements(str.lower))
+                self._cased, self._ignored = map(Table, tables.casing())
+        self.model = tf_text.SentencepieceTokenizer(tokenizer.vocabulary_bytes, tf.int32)
+        parts = [
+            split_numbers(model, [model.id_to_piece(number)])
+            for number in range(model.get_piece_size())
+        ]
+        self._parts = tf.ragged.constant(
+            [tokenizer.convert_tokens_to_ids(part) for part in parts], tf.int32
+        )  # [vocabulary, (parts)]
+        # How many characters of a piece follow each of its parts.
+        self._after = tf.ragged.constant(
+            [[sum(map(len, part[i + 1 :])) for i in range(len(part))] for part in parts], tf.int64
+        )
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
+    def encode_batch(self, texts):
+        """Cuts texts, string [B] in UTF-8, into pieces: int32 RaggedTensor [B, (pieces)]."""
+        strings, _ = self._preprocess(texts)
+        pieces = self.model.tokenize(strings)  # [B, (P)]
+        ids = tf.gather(self._parts, pieces.values)  # [P, (parts)]
+        splits = tf.gather(ids.row_splits, pieces.row_splits)
+        return tf.RaggedTensor.from_row_splits(ids.values, splits, validate=False)
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
+    def encode_with_offsets(self, texts):
+        """Cuts texts and finds each piece, as `GraphTokenizer.encode_with_offsets`."""
+        strings, spans = self._preprocess(texts)  # [B], [B, (C), 2]
+        pieces, begins, ends = self.model.tokenize_with_offsets(strings)  # [B, (P)] each
+        # Bytes of a string become characters of all strings.
+        letters = tf.strings.unicode_decode(strings, "UTF-8")  # [B, (C)]
+        sizes = 1 + sum(
+            tf.cast(letters.values >= least, tf.int64) for least in (0x80, 0x800, 0x10000)
+        )
+        letter_begins = tf.cumsum(sizes, exclusive=True)  # [C]
+        lengths = tf.cast(tf.strings.length(strings), tf.int64)  # [B]
+        shift = tf.gather(tf.cumsum(lengths, exclusive=True), pieces.value_rowids())  # [P]
+        begins = tf.searchsorted(letter_begins, begins.values + shift, "left", tf.int64)
+        ends = tf.searchsorted(letter_begins, ends.values + shift, "left", tf.int64)
+        ids = tf.gather(self._parts, pieces.values)  # [P, (parts)]
+        owner = ids.value_rowids()  # [parts]
+        after = tf.gather(self._after, pieces.values).values  # [parts]
+        begins, last = tf.gather(begins, owner), tf.gather(ends, owner)  # [parts]
+        part_ends = tf.maximum(begins, last - after)
+        same = tf.concat([[False], owner[1:] == owner[:-1]], axis=0)[: tf.size(owner)]
+        before = tf.concat([part_ends[:1], part_ends[:-1]], axis=0)
+        part_begins = tf.where(same, before, begins)
+        splits = tf.gather(ids.row_splits, pieces.row_splits)
+        row_begins = tf.repeat(letters.row_starts(), splits[1:] - splits[:-1])  # [parts]
+        found = _original_spans(spans, part_begins, part_ends, row_begins)
+        return (
+            tf.RaggedTensor.from_row_splits(ids.values, splits, validate=False),
+            tf.RaggedTensor.from_row_splits(found, splits, validate=False),
+        )
+
+    def _preprocess(self, texts):
+        """Preprocesses texts [B]: strings [B], and where each character was, [C, 2] int32."""
+        # Every text ends in a space, so that words and final sigmas end there.
+        ended = tf.strings.join([texts, "\n"]) if self._preprocesses else texts
+        rows = tf.strings.unicode_decode(ended, "UTF-8")  # [B, (C)]
+        starts = tf.cast(tf.ragged.range(rows.row_lengths()).values, tf.int32)
+        spans = tf.stack([starts, starts + 1], axis=1)  # [C, 2]
+        if not self._preprocesses:
+            return tf.strings.unicode_encode(rows, "UTF-8"), spans
+        characters, splits, spans = self._with_single_spaces(rows, spans)
+        characters, splits, source = self._decomposed.with_source(characters, splits)
+        spans = tf.gather(spans, source)
+        if self._lower:
+            characters = with_final_sigmas(characters, self._cased, self._ignored)
+            characters, splits, source = self._lowered.with_source(characters, splits)
+            spans = tf.gather(spans, source)
+        # The last character of a text is the space that was added.
+        count = tf.size(characters, tf.int64)
+        lasts = tf.boolean_mask(splits[1:], splits[1:] > splits[:-1]) - 1
+        kept = tf.scatter_nd(lasts[:, tf.newaxis], tf.ones_like(lasts), count[tf.newaxis]) == 0
+        rows = tf.RaggedTensor.from_row_splits(characters, splits, validate=False)
+        kept = tf.RaggedTensor.from_row_splits(kept, splits, validate=False)
+        strings = tf.strings.unicode_encode(tf.ragged.boolean_mask(rows, kept), "UTF-8")
+        return strings, tf.boolean_mask(spans, kept.values)
+
+    def _with_single_spaces(self, rows, spans):
+        """Each run of spaces as one, none at a text's start: characters, row splits, spans."""
+        space = self._spaces(rows.values)
+        count = tf.size(space)
+        before = tf.concat([[True], space[:-1]], axis=0)[:count]  # a text ends in a space
+        kept = ~space | ~before
+        places = tf.where(kept)[:, 0]
+        characters = tf.gather(tf.where(space, SPACE, rows.values), places)
+        is_space, spans = tf.gather(space, places), tf.gather(spans, places)  # [C], [C, 2]
+        previous = tf.concat([spans[:1, 1], spans[:-1, 1]], axis=0)
+        following = tf.concat([spans[1:, 0], spans[-1:, 0]], axis=0)
+        around = tf.stack([previous, following], axis=1)
+        spans = tf.where(is_space[:, tf.newaxis], around, spans)
+        return characters, tf.searchsorted(places, rows.row_splits, out_type=tf.int64), spans
+
+
+def _original_spans(spans, begins, ends, row_begins):
+    """The spans in the original texts, as `AlignedText.span` has them.
+
+    Args:
+        spans: of each character of all strings, int32 [C, 2].
+        begins, ends: the first character and the end of each piece among them, int64 [P].
+        row_begins: the first character of each piece's string, int64 [P].
+
+    Returns:
+        int32 [P, 2].
+    """
+    padded = tf.concat([spans, [[0, 0]]], axis=0)  # nothing may be read beyond the last
+    first, last = tf.gather(padded[:, 0], begins), tf.gather(padded[:, 1], tf.maximum(ends - 1, 0))
+    place = tf.gather(padded[:, 1], tf.maximum(begins - 1, 0))
+    place = tf.where(begins > row_begins, place, 0)
+    empty = begins >= ends
+    return tf.stack([tf.where(empty, place, first), tf.where(empty, place, last)], axis=1)
