@@ -64,7 +64,7 @@ def add_tokens(tokenizer, tokens):
     wins, so no text that contains it at the beginning of a word is cut as before.
 
     Args:
-        tokenizer: a FullTokenizer or a KoreanTokenizer.
+        tokenizer: one that applies WordPiece.
         tokens: the words, different from each other.
 
     Returns:

@@ -6,7 +6,6 @@
 import re
 from typing import NamedTuple
 
-from tokenization.characters import is_chinese, is_punctuation
 from tokenization.decoding import UNKNOWN_TOKEN
 from tokenization.sentencepiece import WORD_START
 
@@ -29,21 +28,20 @@ class Piece(NamedTuple):
 
 
 class WordPieceSpelling:
-    """The pieces of a FullTokenizer or a KoreanTokenizer.
+    """The pieces of a tokenizer that applies WordPiece.
 
     Attributes:
         scheme: equal for tokenizers that mean the same piece by the same token.
     """
 
     def __init__(self, tokenizer):
-        options = tokenizer.options
         self.tokenizer = tokenizer
         self.wordpiece = tokenizer.wordpiece
         self.prefix = tokenizer.wordpiece.continuation_prefix
-        self.marker = getattr(options, "word_end_marker", "")
-        self.splits_punctuation = getattr(options, "split_punctuation", True)
-        self.splits_chinese = getattr(options, "split_chinese_characters", True)
-        self.scheme = (self.prefix, self.marker, self.splits_punctuation, self.splits_chinese)
+        self.marker = getattr(tokenizer.options, "word_end_marker", "")
+        # Punctuation, symbols that only Google counts as such, Hanja.
+        isolated = tuple(map(self._is_isolated, (",", "$", "\u4e2d")))
+        self.scheme = (self.prefix, self.marker, *isolated)
 
     def read(self, token):
         """The `Piece` of a token; None for one that no text is cut into."""
@@ -95,10 +93,7 @@ class WordPieceSpelling:
 
     def _is_isolated(self, text):
         """Whether the tokenizer makes a word of the text wherever it is: "." or a Hanja."""
-        return len(text) == 1 and (
-            (self.splits_punctuation and is_punctuation(text))
-            or (self.splits_chinese and is_chinese(text))
-        )
+        return len(text) == 1 and self.tokenizer.basic_tokens(f"a{text}a") == ["a", text, "a"]
 
 
 class SentencePieceSpelling:

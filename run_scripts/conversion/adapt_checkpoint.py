@@ -39,6 +39,9 @@ from run_scripts.flags.parser import run_program
 from run_scripts.flags.tokenizer import TokenizerFlags, open_tokenizer
 from run_scripts.flags.training import check_checkpoint
 
+# One of these is in every folder with a tokenizer.
+TOKENIZER_FILES = ("tokenizer_config.json", "tokenizer.json", "vocab.txt", "spiece.model")
+
 
 @dataclasses.dataclass(frozen=True)
 class AdaptFlags:
@@ -248,6 +251,9 @@ def open_own_tokenizer(values, config):
         InputError: there is none to compare with, or it does not fit the model.
     """
     found = find_tokenizer(values.model_dir, values.do_lower_case)
+    folder = found.get("tokenizer_dir")
+    if folder and not any(os.path.exists(os.path.join(folder, name)) for name in TOKENIZER_FILES):
+        found = {}  # a folder of transformers with a model alone
     if not found:
         if values.tokenizer_dir or values.add_tokens:
             raise InputError(

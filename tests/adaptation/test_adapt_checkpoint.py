@@ -1,15 +1,19 @@
 """The program adapt_checkpoint: what stays as it was, what its folder is good for, bad input."""
 
+import dataclasses
 import json
+import shutil
 
 import keras
 import numpy as np
 import pytest
+from paths import TEST_DATA
 from programs import NO_DROPOUT, PretrainingJob
 from task_data import write_splits
 from tiny_models import SIZES, tiny_model, write_config
 
 from bert_tf.checkpoint import google_arrays, google_variables, write_arrays
+from model_formats.load_folder import load_folder
 from model_formats.model_folder import find_checkpoint, read_trained_positions
 from run_scripts import classifier
 from run_scripts.conversion.adapt_checkpoint import main
@@ -230,6 +234,30 @@ def test_an_encoder_without_heads(bert_dir, tmp_path):
     write_arrays(str(bert_dir / "model.ckpt-3"), arrays)
     new = adapt(bert_dir, tmp_path / "new", tokenizer_dir=write_tokenizer(tmp_path / "v", NEW))
     assert new[WORDS].shape == (len(NEW), 32) and not any("cls/" in name for name in new)
+
+
+@pytest.mark.parametrize("name", ("albert", "bert_erf", "electra_small", "roberta"))
+def test_models_of_transformers(name, tmp_path):
+    """Their folders are read, ours is written; a text of the old length has its old outputs."""
+    source, new = TEST_DATA / "transformers" / name, tmp_path / "new"
+    shutil.copytree(source, tmp_path / "old")
+    before = load_folder(str(source))
+    positions = before.config.max_position_embeddings
+    adapt(tmp_path / "old", new, max_position_embeddings=positions + 9)
+    after = load_folder(str(new))
+    assert after.config == dataclasses.replace(before.config, max_position_embeddings=positions + 9)
+    ids = np.random.default_rng(0).integers(5, before.config.vocab_size, (2, positions))
+    inputs = {"input_ids": ids, "masked_lm_positions": np.array([[1, 4], [2, 3]])}
+    expected, found = before.model(inputs), after.model(inputs)
+    for key, value in expected.items():
+        np.testing.assert_allclose(found[key], value, atol=1e-6, rtol=0, err_msg=key)
+    # Its tokenizer is not there, so its vocabulary cannot be left.
+    argv = [f"--model_dir={tmp_path}/old", f"--output_dir={tmp_path}/out"]
+    argv += [f"--tokenizer_dir={write_tokenizer(tmp_path / 'v', NEW)}"]
+    assert main(["adapt_checkpoint", *argv]) == 1
+    write_tokenizer(tmp_path / "old", OLD)
+    assert main(["adapt_checkpoint", *argv]) == 0
+    assert load_folder(str(tmp_path / "out")).config.vocab_size == len(NEW)
 
 
 def test_training_goes_on(bert_dir, tmp_path):

@@ -5,6 +5,7 @@ import unicodedata
 
 import numpy as np
 import pytest
+from paths import TEST_DATA
 from released_models import SPM_MODEL
 
 from model_formats.adaptation.new_rows import (
@@ -156,6 +157,19 @@ def test_jamo_of_a_lower_casing_tokenizer(tmp_path):
     assert found["나는"] == ("averaged", jamo)
     assert found["Bank"] == ("averaged", ["bank"])
     assert found["Banks"] == ("random", [])
+
+
+def test_a_tokenizer_of_transformers(tmp_path, old):
+    """Its options have other names; a symbol such as $ is a word of its own there too."""
+    folder = TEST_DATA / "huggingface_tokenizers" / "version_4_both"
+    new = load_tokenizer(folder)
+    assert new.kind == "huggingface"
+    assert spelling_of(new).scheme == spelling_of(old).scheme
+    assert all(row.kept for row in plan_rows(new, new))
+    unsplit = make_tokenizer(tmp_path / "unsplit", OLD, split_chinese_characters=False)
+    assert spelling_of(unsplit).scheme != spelling_of(old).scheme
+    assert spelling_of(unsplit).read("中").begins is True
+    assert spelling_of(old).read("中").begins is None
 
 
 def test_the_arithmetic(old):
