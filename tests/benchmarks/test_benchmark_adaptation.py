@@ -41,7 +41,8 @@ def test_the_held_out_reviews_are_the_last(tmp_path):
     (tmp_path / "reviews.txt").write_text("\n".join(reviews) + "\n")
     code = (
         "from pathlib import Path; new_rows.HELD_OUT = 2\n"
-        f"print(new_rows.split_reviews({str(tmp_path / 'reviews.txt')!r}, 5, Path({str(tmp_path)!r})))"
+        f"folder = Path({str(tmp_path)!r})\n"
+        "print(new_rows.split_reviews(folder / 'reviews.txt', 5, folder))"
     )
     assert call(code) == "{'train': 5, 'held_out': 2}\n"
     assert (tmp_path / "train.txt").read_text() == "a\n\nr0\n\nr1\n\nr2\n\nr3\n"
