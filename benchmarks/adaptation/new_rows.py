@@ -14,13 +14,16 @@ Prints a Markdown table with the masked-LM loss on the held-out reviews before a
 """
 
 import json
+import os
 import statistics
 import sys
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[1]))
 
-from common import argument_parser, print_table, run, whole_numbers
+from common import ENVIRONMENT, argument_parser, print_table, run, whole_numbers
+
+os.environ.update(ENVIRONMENT)  # before TensorFlow is imported
 
 from bert_tf.training.evaluation import read_results
 

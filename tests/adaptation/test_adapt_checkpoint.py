@@ -241,7 +241,8 @@ def test_models_of_transformers(name, tmp_path):
     """Their folders are read, ours is written; a text of the old length has its old outputs."""
     source, new = TEST_DATA / "transformers" / name, tmp_path / "new"
     shutil.copytree(source, tmp_path / "old")
-    before = load_folder(str(source))
+    vocabulary = write_tokenizer(tmp_path / "v", NEW)
+    before = load_folder(str(source), tokenizer=load_tokenizer(vocabulary))
     positions = before.config.max_position_embeddings
     adapt(tmp_path / "old", new, max_position_embeddings=positions + 9)
     after = load_folder(str(new))
@@ -253,7 +254,7 @@ def test_models_of_transformers(name, tmp_path):
         np.testing.assert_allclose(found[key], value, atol=1e-6, rtol=0, err_msg=key)
     # Its tokenizer is not there, so its vocabulary cannot be left.
     argv = [f"--model_dir={tmp_path}/old", f"--output_dir={tmp_path}/out"]
-    argv += [f"--tokenizer_dir={write_tokenizer(tmp_path / 'v', NEW)}"]
+    argv += [f"--tokenizer_dir={vocabulary}"]
     assert main(["adapt_checkpoint", *argv]) == 1
     write_tokenizer(tmp_path / "old", OLD)
     assert main(["adapt_checkpoint", *argv]) == 0
