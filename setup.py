@@ -55,6 +55,7 @@ COMMANDS = [
     "build-vocab = run_scripts.programs:build_vocab",
     "create-pretraining-data = run_scripts.programs:create_pretraining_data",
     "run-pretraining = run_scripts.programs:run_pretraining",
+    "adapt-checkpoint = run_scripts.programs:adapt_checkpoint",
     "fill-masks = run_scripts.programs:fill_masks",
     "extract-features = run_scripts.programs:extract_features",
     "export-model = run_scripts.programs:export_model",

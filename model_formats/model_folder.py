@@ -194,7 +194,7 @@ def warn_of_untrained_positions(checkpoint, longest, what):
     if known is not None and longest > known:
         warnings.warn(
             f"{what} has {longest} pieces, but {checkpoint} was trained on sequences of at most "
-            f"{known}: its weights for the positions after that are still random (pre-train it "
+            f"{known}: its weights for the positions after that are untrained (pre-train it "
             "further on longer sequences, or make the input shorter)",
             stacklevel=2,
         )

@@ -34,6 +34,7 @@ def _run_script(name):
 build_vocab = functools.partial(_start, "build_vocab")
 create_pretraining_data = functools.partial(_start, "create_data")
 run_pretraining = functools.partial(_start, "pretrain")
+adapt_checkpoint = functools.partial(_start, "conversion.adapt_checkpoint")
 fill_masks = functools.partial(_start, "tools.fill_masks")
 extract_features = functools.partial(_start, "extract_features")
 export_model = functools.partial(_start, "conversion.export_model")

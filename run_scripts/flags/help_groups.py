@@ -8,7 +8,8 @@ GROUPS = {
     "Model and tokenizer": (
         "model", "model_dir", "bert_config_file", "albert_config_file", "init_checkpoint",
         "allow_missing", "vocab_file", "spm_model_file", "tokenizer", "tokenizer_dir",
-        "do_lower_case", "layers", "pooling", "feature_layers", "freeze_encoder",
+        "do_lower_case", "add_tokens", "new_rows", "max_position_embeddings", "new_positions",
+        "layers", "pooling", "feature_layers", "freeze_encoder",
         "classifier_dropout", "start_n_top", "end_n_top", "dropout_prob",
     ),
     "Data": (
@@ -67,6 +68,8 @@ EXAMPLES = {
     "PretrainFlags": "--albert_config_file=run_scripts/flagfiles/albert_mini.json "
     "--input_file=output/train.tfrecord --output_dir=output/model --do_train --do_eval "
     "--train_batch_size=32 --learning_rate=5e-3 --num_train_steps=20000 --num_warmup_steps=500",
+    "AdaptFlags": "--model_dir=output/model --tokenizer_dir=data/bank_vocab "
+    "--output_dir=output/bank",
     "FillMasksFlags": "--model_dir=output/model --text='나는 학교[MASK] 갔다.'",
     "ExtractFeaturesFlags": "--model_dir=output/model --input_file=sentences.txt "
     "--output_file=features.npz --layers=-1,-2 --pooling=mean",

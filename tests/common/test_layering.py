@@ -228,6 +228,7 @@ LIGHT = (
     "run_scripts.create_data",
     "run_scripts.build_vocab",
     "run_scripts.tools.fill_masks",
+    "run_scripts.conversion.adapt_checkpoint",
     "run_scripts.conversion.export_model",
     "run_scripts.extract_features",
     "run_scripts.race",

@@ -22,6 +22,7 @@ from create_pretraining_data.records.shard_names import expand_output_file
 from model_formats.model_folder import find_checkpoint
 from run_scripts.build_vocab import BuildVocabFlags
 from run_scripts.classifier import ClassifierFlags
+from run_scripts.conversion.adapt_checkpoint import AdaptFlags
 from run_scripts.conversion.export_model import ExportFlags
 from run_scripts.extract_features import ExtractFeaturesFlags
 from run_scripts.flags.create_data import CreateDataFlags
@@ -38,6 +39,7 @@ PROGRAMS = {
     "build_vocab.py": BuildVocabFlags,
     "create_pretraining_data.py": CreateDataFlags,
     "run_pretraining.py": PretrainFlags,
+    "adapt_checkpoint.py": AdaptFlags,
     "run_scripts.tools.fill_masks": FillMasksFlags,
     "run_scripts.plan": CorpusPlanFlags,
     "extract_features.py": ExtractFeaturesFlags,

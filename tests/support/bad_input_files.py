@@ -34,6 +34,7 @@ def make_world(folder):
     (folder / "text.txt").write_text(SENTENCES)
     lines = [json.dumps({"text": text}) for text in SENTENCES.split("\n\n")]
     (folder / "text.jsonl").write_text("\n".join(lines) + "\n")
+    (folder / "words.txt").write_text("친구\nmovie\n")
     (folder / "sentences.txt").write_text("나는 ||| 학교에\nthe film\n")
     make_files(folder, (6,))
     describe(str(folder / "part-0.tfrecord"), FORMAT)
@@ -196,6 +197,13 @@ def wrong_pieces(draw, old):
     yield "too many pieces", old + b"".join(b"p%d\n" % i for i in range(99)), False
 
 
+def wrong_words(draw, old):
+    yield "a blank line", b"x\n \n" + old, True
+    yield "a word twice", old + old, True
+    yield "nothing that normalization leaves", old + b"\xe2\x80\x8b\n", True
+    yield "no new word", "나\n학교\n나는 학교\n".encode(), True
+
+
 def wrong_switches(draw, old):
     for switch in (
         {"kind": "x"}, {"kind": None}, {"kind": []}, {"nonsense": 1}, {"shorten_runs": 2**32},
@@ -260,6 +268,7 @@ DAMAGE = {
     "settings": (*JSON, odd_json, odd_json),
     "sidecar": (cut, odd_json, odd_json),
     "vocabulary": (lost, not_text, empty, wrong_pieces, cut),
+    "words": (lost, not_text, empty, wrong_words),
     "text": (lost, empty, cut),
     "sentences": (lost, cut),
     "lines": (lost, not_text, empty, odd_lines, odd_lines, cut, changed_lines),

@@ -13,7 +13,7 @@ from run_scripts import (
     race,
     squad,
 )
-from run_scripts.conversion import export_model
+from run_scripts.conversion import adapt_checkpoint, export_model
 from run_scripts.flags.create_data import CreateDataFlags
 from run_scripts.flags.pretrain import PretrainFlags
 from run_scripts.tools import fill_masks, glue_plan
@@ -231,6 +231,20 @@ PROGRAMS = {
         },
         {**MODEL_FILES, "sentences.txt": "sentences", **FLAG_FILE},
         {"layers": NO_LAYERS, "pooling": ("mean",), "output_file": ("{}/model", "{}/text.txt/a")},
+    ),
+    "adapt_checkpoint": Program(
+        adapt_checkpoint.main,
+        adapt_checkpoint.AdaptFlags,
+        {
+            "model_dir": "{}/model", "output_dir": "{}/out", "add_tokens": "{}/words.txt",
+            "max_position_embeddings": 40,
+        },
+        {**MODEL_FILES, "words.txt": "words", **FLAG_FILE},
+        {
+            "model_dir": ("{}/none", "{}/text.txt"), "tokenizer_dir": ("{}/model", "{}/none"),
+            "max_position_embeddings": ("32", "1"), "output_dir": ("{}/model", "{}/text.txt"),
+            "init_checkpoint": ("{}/none",),
+        },
     ),
     "export_model": Program(
         export_model.main,

@@ -33,6 +33,7 @@ LAYERS = (
 OUTSIDE = (
     "tests",
     "benchmarks",
+    "adapt_checkpoint",
     "build_vocab",
     "export_model",
     "extract_features",

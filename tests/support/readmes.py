@@ -15,11 +15,18 @@ DOCS = ROOT / "docs"
 
 # English first: whoever reads a guide has read the README.
 PAGES = {
-    "en": (ROOT / "README.md", DOCS / "training.md", DOCS / "planning.md", DOCS / "export.md"),
+    "en": (
+        ROOT / "README.md",
+        DOCS / "training.md",
+        DOCS / "planning.md",
+        DOCS / "adaptation.md",
+        DOCS / "export.md",
+    ),
     "ko": (
         ROOT / "README.ko.md",
         DOCS / "training.ko.md",
         DOCS / "planning.ko.md",
+        DOCS / "adaptation.ko.md",
         DOCS / "export.ko.md",
     ),
 }
@@ -134,6 +141,8 @@ JOB = """--bert_config_file=bert_base.json
 # The reader's own files in the commands: path -> a function that makes it.
 OWN = {
     "data/*.txt": bring_text,
+    "bank/*.txt": bring_text,
+    "bank/words.txt": lambda path: write(path, "대출금리\n중도상환수수료\n"),
     "data/*.jsonl.gz": bring_jsonl,
     "heldout/*.txt": bring_held_out,
     "sentences.txt": lambda path: write(path, "바다를 보고 싶었다.\n비가 온다. ||| 우산을 썼다.\n"),

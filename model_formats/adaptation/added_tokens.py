@@ -1,0 +1,169 @@
+"""Adds words to a WordPiece vocabulary: first in its unused lines, then at its end."""
+
+import dataclasses
+import os
+import tempfile
+import warnings
+
+from bert_common.errors import InputError
+from bert_common.folders import read_bytes
+from model_formats.adaptation.new_rows import NewRow, plan_row
+from model_formats.adaptation.spelling import UNUSED, spelling_of
+from tokenization.loading import load_tokenizer, save_tokenizer
+
+
+@dataclasses.dataclass(frozen=True)
+class AddedTokens:
+    """A tokenizer with added tokens.
+
+    Attributes:
+        tokenizer: the new tokenizer.
+        filled: the added tokens that took an unused line, in order.
+        appended: those after the last line.
+        known: tokens of the list that the vocabulary had already.
+        impossible: those that no text can be cut into, which are not added.
+    """
+
+    tokenizer: object
+    filled: tuple
+    appended: tuple
+    known: tuple
+    impossible: tuple
+
+
+def read_tokens(path):
+    """Reads a list of tokens, one a line.
+
+    Raises:
+        InputError: the file cannot be read or is not UTF-8, a line is blank or repeats another.
+    """
+    try:
+        lines = read_bytes(path).decode("utf-8-sig").split("\n")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} must be UTF-8. Received: {error.reason}") from None
+    if lines[-1] == "":
+        lines.pop()
+    seen = {}
+    for number, line in enumerate(lines, 1):
+        token = line.strip()
+        if not token:
+            raise InputError(f"every line must hold a token. Received: {path} line {number}: blank")
+        if token in seen:
+            raise InputError(
+                f"a token must be on one line only. Received: {path} line {number}: {token!r}, "
+                f"as on line {seen[token]}"
+            )
+        seen[token] = number
+    return list(seen)
+
+
+def add_tokens(tokenizer, tokens):
+    """Adds whole words to a tokenizer's vocabulary.
+
+    Each is added as the tokenizer normalizes it, as a piece that begins a word; the longest match
+    wins, so no text that contains it at the beginning of a word is cut as before.
+
+    Args:
+        tokenizer: one that applies WordPiece.
+        tokens: the words, different from each other.
+
+    Returns:
+        `AddedTokens`.
+
+    Raises:
+        InputError: a SentencePiece tokenizer; a token of which normalization leaves nothing; no
+            token can be added.
+    """
+    if tokenizer.kind == "sentencepiece":
+        raise InputError(
+            "--add_tokens must be given for a WordPiece vocabulary. Received: a SentencePiece "
+            "model, whose cuts depend on the scores of all pieces (--tokenizer_dir takes a new one)"
+        )
+    wanted, known, impossible = _sort_out(tokenizer, tokens)
+    added = _with_tokens(tokenizer, wanted) if wanted else tokenizer
+    missed = [token for token in wanted if not _occurs(added, token)]
+    if missed:
+        wanted = [token for token in wanted if token not in missed]
+        added = _with_tokens(tokenizer, wanted) if wanted else tokenizer
+    if not wanted:
+        raise InputError(
+            f"--add_tokens must name new words. Received: {len(known)} that the vocabulary has, "
+            f"{len(impossible) + len(missed)} that the tokenizer cannot produce"
+        )
+    lines = {token: added.vocab[token] for token in wanted}
+    filled = tuple(token for token in wanted if lines[token] in tokenizer.inv_vocab)
+    return AddedTokens(
+        tokenizer=added,
+        filled=filled,
+        appended=tuple(wanted[len(filled) :]),
+        known=tuple(known),
+        impossible=(*impossible, *missed),
+    )
+
+
+def plan_added_rows(old, added, size):
+    """Finds where each row of a table with added tokens comes from.
+
+    Args:
+        old: the tokenizer without them.
+        added: the `AddedTokens`.
+        size: how many rows the old table has; more than the vocabulary where some are spare.
+
+    Returns:
+        A list of `NewRow`: the old table's, and those that are appended after its end.
+    """
+    new, tokens = added.tokenizer, {*added.filled, *added.appended}
+    spellings = spelling_of(old), spelling_of(new)
+    rows = []
+    for index in range(max(size, new.vocab_size)):
+        token = new.inv_vocab.get(index)
+        if token in tokens:
+            rows.append(plan_row(token, *spellings))
+        else:
+            rows.append(NewRow(token, (index,), kept=True))
+    return rows
+
+
+def _sort_out(tokenizer, tokens):
+    """Splits tokens into those to add, as the tokenizer spells them, known and impossible ones."""
+    wanted, known, impossible = {}, [], []
+    for token in tokens:
+        words = tokenizer.basic_tokens(token)
+        if not words:
+            raise InputError(
+                "every token of --add_tokens must be left by the tokenizer's normalization. "
+                f"Received: {token!r}, of which nothing is left"
+            )
+        if len(words) > 1:
+            impossible.append(token)
+        elif words[0] in tokenizer.vocab or words[0] in wanted:
+            known.append(token)
+        else:
+            wanted[words[0]] = token
+    return list(wanted), known, impossible
+
+
+def _occurs(tokenizer, token):
+    """Whether the tokenizer cuts the token, as a text, to itself; not every word has an end."""
+    return token in tokenizer.tokenize(f"{token} {token}")
+
+
+def _with_tokens(tokenizer, tokens):
+    """The tokenizer with the tokens in unused lines of its vocabulary, then after its last."""
+    lines = tokenizer.vocabulary_bytes.decode("utf-8").split("\n")
+    if lines[-1] == "":
+        lines.pop()
+    unused = (i for i, line in enumerate(lines) if UNUSED.fullmatch(line.strip()))
+    for token in tokens:
+        place = next(unused, None)
+        if place is None:
+            lines.append(token)
+        else:
+            lines[place] = token
+    with tempfile.TemporaryDirectory() as folder:
+        save_tokenizer(tokenizer, folder)
+        with open(os.path.join(folder, "vocab.txt"), "w", encoding="utf-8", newline="") as file:
+            file.write("\n".join(lines) + "\n")
+        with warnings.catch_warnings():  # of the vocabulary, which were shown when it was opened
+            warnings.simplefilter("ignore")
+            return load_tokenizer(folder)

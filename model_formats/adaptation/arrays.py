@@ -1,0 +1,112 @@
+"""Applies a new vocabulary and new positions to the arrays of a checkpoint.
+
+Shapes: V rows of the old vocabulary, W of the new one, P and Q positions, E embedding.
+"""
+
+import dataclasses
+import functools
+import re
+from collections.abc import Callable
+
+import numpy as np
+
+from bert_common.errors import InputError
+from bert_tf.checkpoint import COUNTER_NAMES
+from bert_tf.optimization import OPTIMIZERS
+from model_formats.adaptation.new_rows import new_embeddings, new_output_bias
+from model_formats.adaptation.positions import METHODS
+
+WORDS = "bert/embeddings/word_embeddings"
+POSITIONS = "bert/embeddings/position_embeddings"
+OUTPUT_BIAS = "cls/predictions/output_bias"
+
+
+@dataclasses.dataclass(frozen=True)
+class Changes:
+    """What is done to a model.
+
+    Attributes:
+        rows: the `NewRow`s of its vocabulary; None to leave that alone.
+        typical: the ids of the old rows that random ones resemble.
+        positions: how many the model will have; None to leave them alone.
+        trained: how many of the old ones were trained.
+        method: a key of `METHODS`.
+        seed: determines the random rows.
+    """
+
+    rows: list | None = None
+    typical: list | None = None
+    positions: int | None = None
+    trained: int | None = None
+    method: str = "repeat"
+    seed: int = 0
+
+
+def adapted_arrays(arrays, config, changes):
+    """Reads a checkpoint and changes its vocabulary and positions.
+
+    Args:
+        arrays: the `CheckpointArrays` of the model.
+        config: its configuration.
+        changes: the `Changes`.
+
+    Returns:
+        A dict of arrays for `bert_tf.checkpoint.write_arrays`: all of the checkpoint but moments
+        and counters of training, bit-equal where nothing is changed.
+
+    Raises:
+        InputError: the checkpoint does not fit the configuration.
+        DamagedCheckpoint: it cannot be read.
+    """
+    functions = _functions(changes)
+    _check_shapes(arrays, config)
+    slots = {s.suffix for optimizer in OPTIMIZERS.values() for s in optimizer.slots.values()}
+    left_out = re.compile("|".join([COUNTER_NAMES, *(f"/{re.escape(slot)}$" for slot in slots)]))
+    adapted = {}
+    for name in arrays.shapes:
+        if left_out.search(name):
+            continue
+        array = arrays.read(name)
+        adapted[name] = functions[name](array) if name in functions else array
+    return adapted
+
+
+def _functions(changes) -> dict[str, Callable]:
+    """Name -> a function of the old array that returns the new one."""
+    functions = {}
+    if changes.rows is not None:
+        rows, typical = changes.rows, changes.typical
+        rng = np.random.default_rng(changes.seed)
+        functions[WORDS] = functools.partial(
+            new_embeddings, rows=rows, typical=typical, rng=rng
+        )  # [V, E] -> [W, E]
+        functions[OUTPUT_BIAS] = functools.partial(
+            new_output_bias, rows=rows, typical=typical
+        )  # [V] -> [W]
+    if changes.positions is not None:
+        method = METHODS[changes.method]
+        functions[POSITIONS] = (
+            lambda table: method(  # [P, E] -> [Q, E]
+                table[: changes.trained], changes.positions
+            )
+        )
+    return functions
+
+
+def _check_shapes(arrays, config):
+    """Refuses a checkpoint whose tables are not those of the configuration."""
+    width = config.embedding_size
+    expected = {
+        WORDS: (config.vocab_size, width),
+        POSITIONS: (config.max_position_embeddings, width),
+        OUTPUT_BIAS: (config.vocab_size,),
+    }
+    for name, shape in expected.items():
+        found = arrays.shapes.get(name)
+        if found is None and name == OUTPUT_BIAS:  # of an encoder without the pre-training heads
+            continue
+        if found is None or tuple(found) != shape:
+            raise InputError(
+                f"the checkpoint {arrays.source} must fit the configuration: {name} "
+                f"{list(shape)}. Received: {'none' if found is None else list(found)}"
+            )

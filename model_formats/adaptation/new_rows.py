@@ -1,0 +1,136 @@
+"""Makes the rows of a new vocabulary from those of the old one.
+
+A piece that both vocabularies have keeps its row. Another one begins as the mean of the rows of the
+pieces into which the old tokenizer cuts its text, at the same place in a word. Where that has
+nothing but [UNK], the row is drawn at random, like a typical row of the old table.
+
+Shapes: V rows of the old table, W rows of the new one, E embedding.
+"""
+
+import dataclasses
+
+import numpy as np
+
+from model_formats.adaptation.spelling import spelling_of
+
+# The special tokens by their part: <pad> of one vocabulary is [PAD] of another.
+ROLES = ("pad_id", "unk_id", "cls_id", "sep_id", "mask_id")
+
+
+@dataclasses.dataclass(frozen=True)
+class NewRow:
+    """Where a row of the new table comes from.
+
+    Attributes:
+        token: its piece; None for a row that no piece has.
+        sources: the old rows whose mean it is; empty for a random row.
+        kept: whether it is the old row of the same piece.
+    """
+
+    token: str | None
+    sources: tuple
+    kept: bool = False
+
+    @property
+    def kind(self):
+        """The row's name in the report."""
+        if self.kept:
+            return "kept"
+        return "averaged" if self.sources else "random"
+
+
+KINDS = ("kept", "averaged", "random")
+
+
+def plan_rows(old, new):
+    """Finds where each row of a new vocabulary comes from.
+
+    Args:
+        old, new: tokenizers.
+
+    Returns:
+        A list of `NewRow`, one for each id of the new tokenizer.
+    """
+    old_spelling, new_spelling = spelling_of(old), spelling_of(new)
+    roles = {getattr(new, name): getattr(old, name) for name in ROLES}
+    rows = []
+    for index in range(new.vocab_size):
+        token = new.inv_vocab.get(index)
+        if token is None:
+            rows.append(NewRow(None, ()))
+        elif roles.get(index) is not None:
+            rows.append(NewRow(token, (roles[index],), kept=True))
+        else:
+            rows.append(plan_row(token, old_spelling, new_spelling))
+    return rows
+
+
+def plan_row(token, old_spelling, new_spelling):
+    """The `NewRow` of a token that is none of the special ones."""
+    vocab = old_spelling.tokenizer.vocab
+    piece = new_spelling.read(token)
+    if piece is None or old_spelling.scheme == new_spelling.scheme:
+        if token in vocab:
+            return NewRow(token, (vocab[token],), kept=True)
+        if piece is None:
+            return NewRow(token, ())
+    same = [vocab[spelled] for spelled in old_spelling.spell(piece) if spelled in vocab]
+    if same:
+        return NewRow(token, tuple(same), kept=len(same) == 1)
+    return NewRow(token, tuple(vocab[part] for part in old_spelling.cut(piece)))
+
+
+def draw_all_new(rows):
+    """The same rows, but at random where they are not kept: what averaging is compared with."""
+    return [row if row.kept else dataclasses.replace(row, sources=()) for row in rows]
+
+
+def new_embeddings(table, rows, typical, rng):
+    """The embeddings of a new vocabulary.
+
+    Args:
+        table: [V, E], the old ones.
+        rows: W `NewRow`s.
+        typical: the ids of the old rows that a random row resembles: it is drawn from a normal
+            distribution with their mean and standard deviation, column by column.
+        rng: a `numpy.random.Generator`.
+
+    Returns:
+        [W, E], of the table's type; kept rows are bit-equal.
+    """
+    usual = table[typical].astype(np.float64)  # [typical, E]
+    drawn = rng.normal(usual.mean(0), usual.std(0), (len(rows), table.shape[1]))  # [W, E]
+    return _fill(table, rows, drawn)
+
+
+def new_output_bias(bias, rows, typical):
+    """The output biases of a new vocabulary; a random row has the mean of the typical ones.
+
+    Args:
+        bias: [V], the old ones.
+        rows, typical: as for `new_embeddings`.
+
+    Returns:
+        [W], of the bias's type.
+    """
+    mean = bias[typical].astype(np.float64).mean()
+    return _fill(bias, rows, np.full(len(rows), mean))
+
+
+def _fill(old, rows, drawn):
+    """Puts the kept and the averaged rows over the drawn ones; averages in float64."""
+    new = drawn.astype(old.dtype)
+    for index, row in enumerate(rows):
+        if row.kept:
+            new[index] = old[row.sources[0]]
+        elif row.sources:
+            new[index] = old[list(row.sources)].mean(0, dtype=np.float64)
+    return new
+
+
+def typical_rows(tokenizer):
+    """The ids of the pieces that texts are cut into: no special, no reserved token."""
+    spelling = spelling_of(tokenizer)
+    special = {getattr(tokenizer, name) for name in ROLES}
+    pieces = sorted((index, token) for token, index in tokenizer.vocab.items())
+    return [i for i, token in pieces if i not in special and spelling.read(token) is not None]

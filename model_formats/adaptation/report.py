@@ -1,0 +1,97 @@
+"""Says what an adaptation did to a model: counts of each kind of row, with examples."""
+
+import unicodedata
+
+from model_formats.adaptation.new_rows import KINDS
+
+# Of each kind of row: enough to judge it.
+EXAMPLES = 8
+
+REPORT_FILE = "adaptation.json"
+
+
+def vocabulary_report(rows, old, new):
+    """Describes the rows of a new vocabulary.
+
+    Args:
+        rows: `NewRow`s.
+        old, new: the tokenizers.
+
+    Returns:
+        A dict for a JSON file and `as_lines`.
+    """
+    groups = {kind: [row for row in rows if row.kind == kind] for kind in KINDS}
+    carried = {row.sources[0] for row in groups["kept"]}
+    dropped = [token for index, token in old.inv_vocab.items() if index not in carried]
+    return {
+        "old_pieces": len(old.vocab),
+        "new_pieces": len(new.vocab),
+        "rows": len(rows),
+        **{kind: _counted(group, old) for kind, group in groups.items()},
+        "dropped": {"count": len(dropped), "examples": [_readable(t) for t in dropped[:EXAMPLES]]},
+    }
+
+
+def added_report(rows, old, added):
+    """Describes added tokens.
+
+    Args:
+        rows: `NewRow`s.
+        old: the tokenizer without them.
+        added: the `AddedTokens`.
+
+    Returns:
+        A dict for a JSON file and `as_lines`; all tokens that cannot be produced are in it.
+    """
+    report = vocabulary_report(rows, old, added.tokenizer)
+    by_token = {row.token: row for row in rows}
+    for name in ("filled", "appended"):
+        report[name] = _counted([by_token[token] for token in getattr(added, name)], old)
+    for name in ("known", "impossible"):
+        tokens = [_readable(token) for token in getattr(added, name)]
+        report[name] = {"count": len(tokens), "examples": tokens}
+    return report
+
+
+# Key of a report -> what the line says.
+MEANINGS = {
+    "kept": "rows of the same piece",
+    "averaged": "means of the old tokenizer's pieces",
+    "random": "drawn like a typical row: the old tokenizer has only [UNK], or no text is cut so",
+    "dropped": "old pieces that the new vocabulary lacks",
+    "filled": "tokens that took an unused row",
+    "appended": "tokens after the last row",
+    "known": "tokens that the vocabulary had already",
+    "impossible": "tokens that no text can be cut into, not added",
+}
+
+
+def as_lines(report):
+    """The lines to print of a `vocabulary_report` or an `added_report`."""
+    yield f"vocabulary: {report['old_pieces']:,} pieces -> {report['new_pieces']:,}"
+    for name, meaning in MEANINGS.items():
+        if name not in report or not report[name]["count"]:
+            continue
+        examples = report[name]["examples"][:EXAMPLES]
+        more = ", ..." if report[name]["count"] > len(examples) else ""
+        yield f"    {name:10} {report[name]['count']:>7,} {meaning}: {', '.join(examples)}{more}"
+
+
+def _counted(rows, old):
+    examples = [_describe(row, old) for row in rows[:EXAMPLES]]
+    return {"count": len(rows), "examples": examples}
+
+
+def _describe(row, old):
+    """A piece with the old ones that it is the mean of."""
+    if row.token is None:
+        return "(no piece)"
+    sources = [old.inv_vocab.get(index) for index in row.sources]
+    if sources in ([], [row.token]) or row.kept and sources == [None]:
+        return _readable(row.token)
+    return f"{_readable(row.token)} = {' + '.join(_readable(str(token)) for token in sources)}"
+
+
+def _readable(token):
+    """A token as people write it: a vocabulary of jamo spells syllables decomposed."""
+    return unicodedata.normalize("NFC", token)

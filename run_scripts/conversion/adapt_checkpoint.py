@@ -1,0 +1,324 @@
+"""The program adapt_checkpoint: carries a model over to another vocabulary or more positions."""
+
+import contextlib
+import dataclasses
+import os
+import shutil
+import sys
+
+from bert_common.atomic_write import write_json
+from bert_common.errors import InputError
+from bert_common.folders import make_writable
+from bert_common.import_tensorflow import import_tensorflow
+from bert_tf.checkpoint_files import (
+    EXPORTED_NAME,
+    exists,
+    latest_checkpoint,
+    list_other_checkpoints,
+)
+from bert_tf.config import LARGEST_SIZE
+from model_formats.adaptation.added_tokens import add_tokens, plan_added_rows, read_tokens
+from model_formats.adaptation.new_rows import draw_all_new, plan_rows, typical_rows
+from model_formats.adaptation.positions import METHODS
+from model_formats.adaptation.report import REPORT_FILE, added_report, as_lines, vocabulary_report
+from model_formats.folder_tokenizer import find_tokenizer
+from model_formats.huggingface.safetensors_files import find_safetensors
+from model_formats.model_configs import read_model_config
+from model_formats.model_folder import (
+    SETTINGS_FILE,
+    find_checkpoint,
+    find_config,
+    find_folder,
+    read_trained_positions,
+    write_model_files,
+)
+from model_formats.weights import find_weights, open_weights
+from run_scripts.flags.declaration import flag
+from run_scripts.flags.limits import MAX_SEED
+from run_scripts.flags.parser import run_program
+from run_scripts.flags.tokenizer import TokenizerFlags, open_tokenizer
+from run_scripts.flags.training import check_checkpoint
+
+# One of these is in every folder with a tokenizer.
+TOKENIZER_FILES = ("tokenizer_config.json", "tokenizer.json", "vocab.txt", "spiece.model")
+
+
+@dataclasses.dataclass(frozen=True)
+class AdaptFlags:
+    """Carries a model over to another vocabulary, to more words, or to more positions.
+
+    A piece that both vocabularies have keeps its row; a new one begins as the mean of the pieces
+    into which the model's own tokenizer cuts it. Everything else stays as it is. Pre-train the
+    result further with run_pretraining --model_dir.
+    """
+
+    model_dir: str = flag(
+        None,
+        "The model's folder: one that this project or transformers wrote, or a released one, "
+        "unpacked.",
+        required=True,
+        is_input=True,
+    )
+    output_dir: str = flag(
+        None, "The folder for the adapted model, without a checkpoint so far.", required=True
+    )
+    init_checkpoint: str = flag(
+        None, "The checkpoint to adapt. Without it: the folder's best, else its newest."
+    )
+    tokenizer_dir: str = flag(
+        None,
+        "The new vocabulary: a folder with tokenizer_config.json, as build_vocab writes it.",
+        is_input=True,
+    )
+    add_tokens: str = flag(
+        None,
+        "A file of words, one a line, that become single pieces of the model's own vocabulary: "
+        "its [unused] rows are filled first.",
+        is_input=True,
+    )
+    new_rows: str = flag(
+        "mean",
+        "How the rows of new pieces begin. mean: as the mean of the old pieces of their text; "
+        "random: drawn like a typical old row, for comparison.",
+        choices=("mean", "random"),
+    )
+    max_position_embeddings: int = flag(
+        None, "How many positions the model will have.", least=1, most=LARGEST_SIZE
+    )
+    new_positions: str = flag(
+        None,
+        "Where new positions come from. repeat: the trained ones over and over, which leaves these "
+        "as they are; interpolate: the trained ones stretched, so that nearly all change. Without "
+        "it: repeat.",
+        choices=tuple(METHODS),
+    )
+    do_lower_case: bool = flag(
+        None,
+        "Whether the model's own tokenizer lower-cases text, where its folder does not say so.",
+    )
+    random_seed: int = flag(12345, "Determines the random rows.", least=0, most=MAX_SEED)
+
+
+def main(argv=None):
+    """The console script and the launcher; returns the exit status."""
+    return run_program(adapt, AdaptFlags, argv)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class AdaptationJob:
+    """What the flags mean, checked as far as possible without TensorFlow."""
+
+    model_type: str  # "bert" or "albert"
+    config: object  # the model's configuration
+    checkpoint: str
+    tokenizer: object  # the model's own, or None
+    new_tokenizer: object  # that of the result, or None
+    rows: list | None  # of the new vocabulary
+    trained_positions: int | None  # of the model
+    report: dict
+
+
+def adapt(values):
+    """Checks flags and files, then writes the adapted model."""
+    job = make_job(values)
+    requirement = "--output_dir must be a folder that can be created and written to"
+    make_writable(values.output_dir, requirement)
+    import_tensorflow()
+    from bert_tf.checkpoint import write_arrays
+    from model_formats.adaptation.arrays import Changes, adapted_arrays
+
+    positions, known = values.max_position_embeddings, job.trained_positions
+    trained = known or job.config.max_position_embeddings  # released models trained them all
+    changes = Changes(
+        rows=job.rows,
+        typical=None if job.rows is None else typical_rows(job.tokenizer),
+        positions=positions,
+        trained=trained,
+        method=values.new_positions or "repeat",
+        seed=values.random_seed,
+    )
+    arrays = adapted_arrays(open_weights(job.checkpoint), job.config, changes)
+    write_model_files(
+        values.output_dir,
+        job.model_type,
+        new_config(job, positions),
+        job.new_tokenizer,
+        positions=trained if positions else known,
+    )
+    settings = os.path.join(find_folder(values.model_dir), SETTINGS_FILE)
+    if os.path.exists(settings):  # of a fine-tuned model, whose head is carried over too
+        shutil.copy(settings, values.output_dir)
+    write_json(os.path.join(values.output_dir, REPORT_FILE), job.report)
+    # The checkpoint comes last: it makes the folder a model's.
+    with _one_line_errors():
+        write_arrays(os.path.join(values.output_dir, EXPORTED_NAME), arrays)
+    print_report(job.report)
+    print(f"written: {values.output_dir}")
+
+
+def make_job(values):
+    """Reads the model's folder and the new vocabulary.
+
+    Raises:
+        InputError: a flag or a file that cannot work.
+    """
+    check_flags(values)
+    folder = find_folder(values.model_dir)
+    check_output(values.output_dir, folder)
+    model_type, path = find_config(folder)
+    config = read_model_config(path, model_type)
+    check_positions(values, config)
+    check_checkpoint(values.init_checkpoint)
+    checkpoint = find_weights(values.init_checkpoint or find_checkpoint(folder))
+    trained = read_trained_positions(checkpoint)
+    tokenizer = open_own_tokenizer(values, config)
+    new_tokenizer, rows, report = tokenizer, None, {"checkpoint": checkpoint}
+    if values.tokenizer_dir or values.add_tokens:
+        new_tokenizer, rows, report["vocabulary"] = plan_vocabulary(values, config, tokenizer)
+    if values.max_position_embeddings:
+        report["positions"] = {
+            "old": config.max_position_embeddings,
+            "trained": trained,
+            "new": values.max_position_embeddings,
+            "method": values.new_positions or "repeat",
+        }
+    return AdaptationJob(
+        model_type=model_type,
+        config=config,
+        checkpoint=checkpoint,
+        tokenizer=tokenizer,
+        new_tokenizer=new_tokenizer,
+        rows=rows,
+        trained_positions=trained,
+        report=report,
+    )
+
+
+def check_flags(values):
+    """Refuses flags that contradict each other, or that ask for nothing."""
+    vocabulary = [name for name in ("tokenizer_dir", "add_tokens") if getattr(values, name)]
+    if len(vocabulary) > 1:
+        raise InputError(
+            "--tokenizer_dir must be given without --add_tokens (run the program twice). "
+            "Received: both"
+        )
+    if not vocabulary and values.max_position_embeddings is None:
+        raise InputError(
+            "one of --tokenizer_dir, --add_tokens, --max_position_embeddings must be given. "
+            "Received: none"
+        )
+    if values.new_rows != "mean" and not vocabulary:
+        raise InputError(
+            "--new_rows must be given with --tokenizer_dir or --add_tokens. Received: "
+            f"--new_rows={values.new_rows} alone"
+        )
+    if values.new_positions and values.max_position_embeddings is None:
+        raise InputError(
+            "--new_positions must be given with --max_position_embeddings. Received: "
+            f"--new_positions={values.new_positions} alone"
+        )
+
+
+def check_output(output_dir, folder):
+    """Refuses to write over a model: its own, or another one."""
+    if os.path.isdir(output_dir) and (
+        os.path.samefile(output_dir, folder)
+        or latest_checkpoint(output_dir)
+        or list_other_checkpoints(output_dir)
+        or exists(os.path.join(output_dir, EXPORTED_NAME))
+        or find_safetensors(output_dir)
+    ):
+        raise InputError(
+            "--output_dir must be a folder without a model. Received: "
+            f"{output_dir}, which holds one"
+        )
+
+
+def check_positions(values, config):
+    """Refuses a number of positions that does not exceed the model's."""
+    wanted, positions = values.max_position_embeddings, config.max_position_embeddings
+    if wanted is not None and wanted <= positions:
+        raise InputError(
+            f"--max_position_embeddings must be above the model's. Received: {wanted}, the model "
+            f"has {positions}"
+        )
+
+
+def open_own_tokenizer(values, config):
+    """The tokenizer of the model's folder; None if it has none and the vocabulary stays.
+
+    Raises:
+        InputError: there is none to compare with, or it does not fit the model.
+    """
+    found = find_tokenizer(values.model_dir, values.do_lower_case)
+    folder = found.get("tokenizer_dir")
+    if folder and not any(os.path.exists(os.path.join(folder, name)) for name in TOKENIZER_FILES):
+        found = {}  # a folder of transformers with a model alone
+    if not found:
+        if values.tokenizer_dir or values.add_tokens:
+            raise InputError(
+                "--model_dir must hold the model's tokenizer, from whose pieces the new rows are "
+                f"made. Received: {values.model_dir} without"
+            )
+        return None
+    tokenizer = open_tokenizer(TokenizerFlags(**found))
+    if tokenizer.vocab_size > config.vocab_size:
+        raise InputError(
+            "the model's vocabulary must fit its configuration. Received: "
+            f"vocab_size={config.vocab_size}, {values.model_dir} has {tokenizer.vocab_size} entries"
+        )
+    return tokenizer
+
+
+def plan_vocabulary(values, config, tokenizer):
+    """Opens or makes the new tokenizer; returns it, its rows and their report."""
+    if values.add_tokens:
+        added = add_tokens(tokenizer, read_tokens(values.add_tokens))
+        rows = plan_added_rows(tokenizer, added, config.vocab_size)
+        rows = rows if values.new_rows == "mean" else draw_all_new(rows)
+        return added.tokenizer, rows, added_report(rows, tokenizer, added)
+    new = open_tokenizer(TokenizerFlags(tokenizer_dir=values.tokenizer_dir))
+    if new.fingerprint() == tokenizer.fingerprint():
+        raise InputError(
+            "--tokenizer_dir must hold another tokenizer than the model's. Received: "
+            f"{values.tokenizer_dir}, the same vocabulary with the same options"
+        )
+    rows = plan_rows(tokenizer, new)
+    rows = rows if values.new_rows == "mean" else draw_all_new(rows)
+    return new, rows, vocabulary_report(rows, tokenizer, new)
+
+
+def new_config(job, positions):
+    """The configuration of the adapted model."""
+    changes = {"max_position_embeddings": positions} if positions else {}
+    if job.rows is not None:
+        changes["vocab_size"] = len(job.rows)
+    return dataclasses.replace(job.config, **changes)
+
+
+def print_report(report):
+    """Prints what was done."""
+    if "vocabulary" in report:
+        for line in as_lines(report["vocabulary"]):
+            print(line)
+    if "positions" in report:
+        numbers = report["positions"]
+        trained = numbers["trained"] or numbers["old"]
+        done = {"repeat": "repeated", "interpolate": "interpolated"}[numbers["method"]]
+        print(
+            f"positions: {numbers['old']:,} -> {numbers['new']:,}, {done} from the {trained:,} "
+            f"{'that were trained' if numbers['trained'] else 'of the model'}"
+        )
+
+
+@contextlib.contextmanager
+def _one_line_errors():
+    """A checkpoint that cannot be written, for example as the disk is full, is an InputError."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"--output_dir must be writable. Received: {error}") from None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

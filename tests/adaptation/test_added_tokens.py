@@ -1,0 +1,104 @@
+"""Words that are added to a vocabulary: where they go, what the tokenizer makes of them."""
+
+import json
+
+import pytest
+from released_models import SPM_MODEL
+
+from bert_common.errors import InputError
+from model_formats.adaptation.added_tokens import add_tokens, plan_added_rows, read_tokens
+from tokenization import SentencePieceTokenizer, load_tokenizer
+
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+PIECES = ["[PAD]", "[unused1]", "[unused2]", *SPECIAL[1:], "금", "##리", "##는", "bank", "##s"]
+
+
+@pytest.fixture
+def make(tmp_path):
+    def make(kind="korean", pieces=PIECES, newline="\n", **options):
+        content = newline.join([*pieces, ""])
+        (tmp_path / "vocab.txt").write_text(content, encoding="utf-8", newline="")
+        (tmp_path / "tokenizer_config.json").write_text(json.dumps({"kind": kind, **options}))
+        return load_tokenizer(tmp_path)
+
+    return make
+
+
+@pytest.mark.parametrize("newline", ("\n", "\r\n"))
+def test_unused_lines_come_first(make, newline):
+    old = make(newline=newline)
+    added = add_tokens(old, ["금리", "대출", "예금"])
+    assert (added.filled, added.appended) == (("금리", "대출"), ("예금",))
+    new = added.tokenizer
+    assert [new.inv_vocab[i] for i in (1, 2, len(PIECES))] == ["금리", "대출", "예금"]
+    assert new.vocab_size == len(PIECES) + 1
+    for token in PIECES:
+        if "unused" not in token:
+            assert new.vocab[token] == old.vocab[token]
+    assert new.tokenize("금리는 대출 예금는") == ["금리", "##는", "대출", "예금", "##는"]
+    assert old.tokenize("금리는") == ["금", "##리", "##는"]
+    rows = plan_added_rows(old, added, len(PIECES) + 5)  # the table has five spare rows
+    assert len(rows) == len(PIECES) + 5
+    assert [old.inv_vocab[i] for i in rows[1].sources] == ["금", "##리"]
+    assert rows[2].kind == rows[len(PIECES)].kind == "random"
+    rest = [i for i in range(len(rows)) if i not in (1, 2, len(PIECES))]
+    assert all(rows[i].kept and rows[i].sources == (i,) for i in rest)
+
+
+def test_tokens_as_the_tokenizer_sees_them(make):
+    """Lower-cased, decomposed; what it splits can never be one piece."""
+    added = add_tokens(make("full"), ["Banks", "은행", "bank", "BANK", "e-mail", "두 단어"])
+    assert added.filled == ("banks", "\u110b\u1173\u11ab\u1112\u1162\u11bc")
+    assert added.known == ("bank", "BANK")
+    assert added.impossible == ("e-mail", "두 단어")
+    assert added.tokenizer.tokenize("Banks") == ["banks"]
+    assert added.tokenizer.options == make("full").options
+
+
+def test_tokens_that_no_text_is_cut_into(make):
+    """A text that spells out the prefix matches no continuation; a long word is [UNK]."""
+    tokenizer = make(split_punctuation=False)
+    added = add_tokens(tokenizer, ["##금", "가" * 201, "금고"])
+    assert added.filled == ("금고",) and added.appended == ()
+    assert added.impossible == ("##금", "가" * 201)
+    assert "[unused2]" in added.tokenizer.vocab
+
+
+def test_word_end_markers(make):
+    pieces = [*PIECES, "_", "는_"]
+    options = {"continuation_prefix": "", "word_end_marker": "_"}
+    added = add_tokens(make(pieces=pieces, **options), ["금리"])
+    assert added.tokenizer.tokenize("금리는 금리") == ["금리", "는_", "금리", "_"]
+    # Without the marker by itself the word alone is [UNK], at the end of a text it is not marked.
+    pieces.remove("_")
+    with pytest.raises(InputError, match="1 that the tokenizer cannot produce"):
+        add_tokens(make(pieces=pieces, **options), ["금리"])
+    added = add_tokens(make(pieces=pieces, mark_final_word=False, **options), ["금리"])
+    assert added.filled == ("금리",)
+
+
+def test_refusals(make, tmp_path):
+    tokenizer = make()
+    for tokens, words in (
+        (["\u200b"], "nothing is left"),
+        (["bank"], "1 that the vocabulary has, 0 that"),
+        (["두 단어"], "0 that the vocabulary has, 1 that"),
+    ):
+        with pytest.raises(InputError, match=words):
+            add_tokens(tokenizer, tokens)
+    with pytest.raises(InputError, match="SentencePiece"):
+        add_tokens(SentencePieceTokenizer(str(SPM_MODEL)), ["금리"])
+    path = tmp_path / "words.txt"
+    for content, words in (
+        ("금리\n\n대출\n", "line 2: blank"),
+        ("금리\n대출\n금리 \n", "line 3: '금리', as on line 1"),
+        ("", "must not be empty"),
+    ):
+        path.write_text(content)
+        with pytest.raises(InputError, match=words):
+            read_tokens(str(path))
+    path.write_bytes(b"\xff\n")
+    with pytest.raises(InputError, match="must be UTF-8"):
+        read_tokens(str(path))
+    path.write_text("\ufeff금리\r\n대출")  # as Windows writes it
+    assert read_tokens(str(path)) == ["금리", "대출"]
