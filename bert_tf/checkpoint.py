@@ -10,6 +10,7 @@ import errno
 import functools
 import os
 import re
+import warnings
 from collections.abc import Callable, Mapping
 
 import numpy as np
@@ -42,6 +43,10 @@ COUNTERS = (
 )  # fmt: skip
 
 
+# Of a configuration: what computes something else with weights of the same shapes.
+UNSEEN_FIELDS = ("hidden_act", "layer_norm_eps", "num_attention_heads")
+
+
 class DamagedCheckpoint(InputError):
     """A checkpoint that exists, but cannot be read completely."""
 
@@ -56,6 +61,7 @@ class CheckpointArrays:
         read: a function of a name that returns the array; raises `InputError`.
         optional: prefixes of names that files of this format may lack, whatever the model.
         ignored: what the file holds that no model needs, by the file's own names.
+        config: the configuration beside the file, where its format always has one.
     """
 
     source: str
@@ -63,6 +69,7 @@ class CheckpointArrays:
     read: Callable
     optional: tuple = ()
     ignored: tuple = ()
+    config: object = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -225,10 +232,25 @@ def load_arrays(model, arrays, allow_missing=(), *, optimizer=None):
             + "; ".join(problems[:SHOWN_PROBLEMS])
             + (f"; and {more} more" if more > 0 else "")
         )
+    _warn_of_another_network(model, arrays)
     for name in loaded:
         variables[name].assign(arrays.read(name))
     ignored = (*ignored, *arrays.ignored)
     return LoadReport(arrays.source, tuple(loaded), tuple(missing), ignored)
+
+
+def _warn_of_another_network(model, arrays):
+    """Warns where the weights' own configuration differs in what no shape shows."""
+    config = getattr(model, "encoder", model).config
+    for field in UNSEEN_FIELDS if arrays.config is not None else ():
+        mine, theirs = (getattr(c, field) for c in (config, arrays.config))
+        if mine != theirs and {mine, theirs} != {"gelu", "gelu_tanh"}:
+            warnings.warn(
+                f"{arrays.source} was trained with {field}={theirs}, but the model has "
+                f"{field}={mine}: its outputs are others (the configuration beside the file says "
+                "what they were)",
+                stacklevel=3,
+            )
 
 
 def write_arrays(prefix, arrays):

@@ -13,7 +13,11 @@ from model_formats.model_folder import (
     huggingface_config,
 )
 from tokenization import FullTokenizer, SentencePieceTokenizer, load_tokenizer
+from tokenization.huggingface.folder import SENTENCEPIECE_FILE, TOKENIZER_FILE, VOCABULARY_FILE
 from tokenization.loading import CONFIG_FILE
+
+# One of these is in every folder of transformers that holds a tokenizer.
+TOKENIZER_FILES = (CONFIG_FILE, TOKENIZER_FILE, VOCABULARY_FILE, SENTENCEPIECE_FILE)
 
 
 def load_folder_tokenizer(model_dir):
@@ -47,8 +51,12 @@ def find_tokenizer(model_dir, do_lower_case=None):
             or the folder is one of this project's whose description of the tokenizer is gone.
     """
     folder = find_folder(model_dir)
-    if os.path.exists(os.path.join(folder, CONFIG_FILE)) or huggingface_config(folder):
-        return {"tokenizer_dir": folder, "do_lower_case": do_lower_case}
+    in_folder = {"tokenizer_dir": folder, "do_lower_case": do_lower_case}
+    if os.path.exists(os.path.join(folder, CONFIG_FILE)):
+        return in_folder
+    if huggingface_config(folder):
+        found = any(os.path.exists(os.path.join(folder, name)) for name in TOKENIZER_FILES)
+        return in_folder if found else {}
     patterns = {"spm_model_file": ("*.model",), "vocab_file": ("vocab.txt", "vocab*.txt")}
     for flag, names in patterns.items():
         matches = (sorted(glob.glob(os.path.join(glob.escape(folder), name))) for name in names)

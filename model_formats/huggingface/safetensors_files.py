@@ -74,8 +74,8 @@ def refuse_pickles(path):
     )
     raise InputError(
         "weights must be in safetensors files, as reading a pickle can run any code. Received: "
-        f"{os.path.join(folder, pattern)}; this converts it, where transformers is installed: "
-        f"{command}"
+        f"{os.path.join(folder, pattern)}; this converts it, where torch and safetensors are "
+        f"installed: {command}"
     )
 
 
@@ -134,6 +134,8 @@ def _one_line_errors(function):
     def run(path, *arguments):
         try:
             return function(path, *arguments)
+        except InputError:  # a ValueError too, with a message of its own
+            raise
         except OSError as error:
             reason = error.strerror or str(error)
         except (SafetensorError, ValueError, TypeError, KeyError) as error:

@@ -64,13 +64,13 @@ def settings_of(values, config, source):
         settings["labels"] = ",".join(labels)
     if task == "classification":
         problem = values.get("problem_type")
-        if problem not in TYPES:
+        if not isinstance(problem, str | None) or problem not in TYPES:
             raise InputError(
                 f"{source}: problem_type must be one of {', '.join(filter(None, TYPES))}. "
                 f"Received: {problem!r}"
             )
-        # As transformers chooses it: one label is a score.
-        regression = len(labels) == 1
+        # As transformers chooses it: without a problem_type, one label is a score.
+        regression = len(labels) == 1 and TYPES[problem] != "multi_label"
         settings["task_type"] = "regression" if regression else TYPES[problem]
         if regression:
             settings["labels"] = None

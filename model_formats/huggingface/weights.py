@@ -63,7 +63,9 @@ def open_huggingface(path):
         name, convert = readers[google]
         return np.ascontiguousarray(convert(tensors.read(name)))
 
-    return CheckpointArrays(path, shapes, read, OPTIONAL_NAMES, tuple(sorted(ignored)))
+    return CheckpointArrays(
+        path, shapes, read, OPTIONAL_NAMES, tuple(sorted(ignored)), model.config
+    )
 
 
 def _full_names(tensors, kind):

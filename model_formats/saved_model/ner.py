@@ -6,8 +6,11 @@ Shapes: B texts, W windows, T pieces of a row, P pieces of all texts, U units of
 E entities of all texts, C classes.
 """
 
+import re
+
 import tensorflow as tf
 
+from bert_common.errors import InputError
 from finetuning.inputs import ROW_INPUTS
 from finetuning.ner.data import FORMATS
 from model_formats.saved_model.answers import Characters
@@ -22,6 +25,7 @@ def signatures(loaded):
     """The `Signatures` of a `LoadedModel` whose task is "ner"."""
     model, texts, settings = loaded.model, TextRows(loaded.tokenizer), loaded.settings
     names, glue = list(loaded.labels), FORMATS[settings["task_name"]].glue
+    check_tags(names, loaded.source)
     max_length = longest_row(loaded)
 
     def compute(batch):
@@ -52,6 +56,21 @@ def signatures(loaded):
         }
 
     return Signatures({"serving_default": find, "ids": ids_signature(served)}, served, texts)
+
+
+def check_tags(names, source):
+    """Refuses names of classes that are not tags, which a model of transformers may have.
+
+    Args:
+        names: of the classes.
+        source: the model's, for the message.
+    """
+    odd = [name for name in names if not re.fullmatch("O|[BI]-.+", name)]
+    if odd or "O" not in names:
+        raise InputError(
+            "to find entities, the classes must be O and B-X or I-X of each kind X. Received: "
+            f"{source} with {', '.join(odd or names)}"
+        )
 
 
 def _piece_logits(served, texts, ids, max_length):

@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 import os
-import shutil
 import sys
 
 from bert_common.atomic_write import write_json
@@ -21,26 +20,24 @@ from model_formats.adaptation.added_tokens import add_tokens, plan_added_rows, r
 from model_formats.adaptation.new_rows import draw_all_new, plan_rows, typical_rows
 from model_formats.adaptation.positions import METHODS
 from model_formats.adaptation.report import REPORT_FILE, added_report, as_lines, vocabulary_report
-from model_formats.folder_tokenizer import find_tokenizer
+from model_formats.folder_tokenizer import check_table, find_tokenizer
 from model_formats.huggingface.safetensors_files import find_safetensors
 from model_formats.model_configs import read_model_config
 from model_formats.model_folder import (
-    SETTINGS_FILE,
     find_checkpoint,
     find_config,
     find_folder,
     read_trained_positions,
     write_model_files,
+    write_settings_file,
 )
+from model_formats.training_record import read_stages, write_stages
 from model_formats.weights import find_weights, open_weights
 from run_scripts.flags.declaration import flag
 from run_scripts.flags.limits import MAX_SEED
 from run_scripts.flags.parser import run_program
 from run_scripts.flags.tokenizer import TokenizerFlags, open_tokenizer
 from run_scripts.flags.training import check_checkpoint
-
-# One of these is in every folder with a tokenizer.
-TOKENIZER_FILES = ("tokenizer_config.json", "tokenizer.json", "vocab.txt", "spiece.model")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,6 +105,7 @@ def main(argv=None):
 class AdaptationJob:
     """What the flags mean, checked as far as possible without TensorFlow."""
 
+    folder: str  # the model's
     model_type: str  # "bert" or "albert"
     config: object  # the model's configuration
     checkpoint: str
@@ -126,6 +124,7 @@ def adapt(values):
     import_tensorflow()
     from bert_tf.checkpoint import write_arrays
     from model_formats.adaptation.arrays import Changes, adapted_arrays
+    from model_formats.load_folder import find_settings
 
     positions, known = values.max_position_embeddings, job.trained_positions
     trained = known or job.config.max_position_embeddings  # released models trained them all
@@ -145,9 +144,10 @@ def adapt(values):
         job.new_tokenizer,
         positions=trained if positions else known,
     )
-    settings = os.path.join(find_folder(values.model_dir), SETTINGS_FILE)
-    if os.path.exists(settings):  # of a fine-tuned model, whose head is carried over too
-        shutil.copy(settings, values.output_dir)
+    _, settings = find_settings(job.folder, find_config(job.folder)[1], job.config)
+    if settings:  # of a fine-tuned model, whose head is carried over too
+        write_settings_file(values.output_dir, settings)
+    write_stages(values.output_dir, read_stages(job.folder))
     write_json(os.path.join(values.output_dir, REPORT_FILE), job.report)
     # The checkpoint comes last: it makes the folder a model's.
     with _one_line_errors():
@@ -183,6 +183,7 @@ def make_job(values):
             "method": values.new_positions or "repeat",
         }
     return AdaptationJob(
+        folder=folder,
         model_type=model_type,
         config=config,
         checkpoint=checkpoint,
@@ -251,9 +252,6 @@ def open_own_tokenizer(values, config):
         InputError: there is none to compare with, or it does not fit the model.
     """
     found = find_tokenizer(values.model_dir, values.do_lower_case)
-    folder = found.get("tokenizer_dir")
-    if folder and not any(os.path.exists(os.path.join(folder, name)) for name in TOKENIZER_FILES):
-        found = {}  # a folder of transformers with a model alone
     if not found:
         if values.tokenizer_dir or values.add_tokens:
             raise InputError(
@@ -262,11 +260,7 @@ def open_own_tokenizer(values, config):
             )
         return None
     tokenizer = open_tokenizer(TokenizerFlags(**found))
-    if tokenizer.vocab_size > config.vocab_size:
-        raise InputError(
-            "the model's vocabulary must fit its configuration. Received: "
-            f"vocab_size={config.vocab_size}, {values.model_dir} has {tokenizer.vocab_size} entries"
-        )
+    check_table(config, tokenizer.vocab_size, values.model_dir)
     return tokenizer
 
 

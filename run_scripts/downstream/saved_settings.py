@@ -2,13 +2,20 @@
 
 import dataclasses
 import os
+import re
 
 from bert_common.errors import InputError
+from bert_common.folders import read_bytes
+from bert_common.json_text import read_json
 from bert_tf.checkpoint_files import latest_checkpoint
+from finetuning.datasets import DATASETS
+from model_formats.huggingface.config import read_config
+from model_formats.huggingface.task_settings import settings_of
 from model_formats.model_folder import (
     SETTINGS_FILE,
     find_folder,
     folder_of,
+    huggingface_config,
     read_settings_file,
 )
 from run_scripts.flags.declaration import PerModel, value_type
@@ -33,7 +40,7 @@ def fill_in_saved_model(given, task_flags, changeable):
     values = _fill_in_model_dir(given)
     folder, saved = read_settings(values)
     if saved is None:
-        return values
+        return _fill_in_labels(values)
     path = os.path.join(folder, SETTINGS_FILE)
     missing = [name for name in task_flags if name not in saved]
     if missing:
@@ -70,6 +77,34 @@ def _fill_in_model_dir(given):
     if os.path.exists(os.path.join(find_folder(given.model_dir), SETTINGS_FILE)):
         return filled
     return dataclasses.replace(filled, init_checkpoint=given.init_checkpoint)
+
+
+def _fill_in_labels(values):
+    """Fills in the classes, in their order, of a fine-tuned model that transformers wrote.
+
+    Its config.json has nothing else of the task. Names such as "LABEL_0" say nothing.
+
+    Raises:
+        InputError: the task that the flags name has the same classes in another order.
+    """
+    if values.do_train or not values.init_checkpoint or getattr(values, "labels", "") is not None:
+        return values
+    path = huggingface_config(folder_of(values.init_checkpoint))
+    if path is None:
+        return values
+    labels = settings_of(read_json(read_bytes(path), path), read_config(path).config, path)
+    labels = labels.get("labels")
+    if not labels or re.fullmatch(r"LABEL_\d+(,LABEL_\d+)*", labels):
+        return values
+    names, dataset = tuple(labels.split(",")), DATASETS.get(values.task_name)
+    if dataset is None:
+        return dataclasses.replace(values, labels=labels)
+    if names != dataset.labels and set(names) == set(dataset.labels):
+        raise InputError(
+            f"a model for --task_name={values.task_name} must have the classes "
+            f"{', '.join(dataset.labels)} in this order. Received: {path} with {', '.join(names)}"
+        )
+    return values
 
 
 def _check_types(values, names, saved, path):

@@ -261,6 +261,19 @@ def test_models_of_transformers(name, tmp_path):
     assert load_folder(str(tmp_path / "out")).config.vocab_size == len(NEW)
 
 
+def test_a_fine_tuned_model_of_transformers(tmp_path):
+    """The task, which config.json names, is in the folder that is written."""
+    source, new = TEST_DATA / "transformers" / "bert_classifier", tmp_path / "new"
+    before = load_folder(str(source))
+    adapt(source, new, max_position_embeddings=before.config.max_position_embeddings + 9)
+    after = load_folder(str(new))
+    assert (after.task, after.labels) == ("classification", before.labels)
+    ids = np.random.default_rng(0).integers(5, before.config.vocab_size, (2, 9))
+    inputs = {"input_ids": ids}
+    expected = before.model(inputs)["logits"]
+    np.testing.assert_allclose(after.model(inputs)["logits"], expected, atol=1e-6, rtol=0)
+
+
 def test_training_goes_on(bert_dir, tmp_path):
     """Pre-training, then fine-tuning, on rows longer than the old model could take."""
     (tmp_path / "words.txt").write_text("대출\n예금\n")

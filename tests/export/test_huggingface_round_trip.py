@@ -77,6 +77,8 @@ def test_labels_and_types():
 
     assert settings()["labels"] == "LABEL_0,LABEL_1" and settings()["max_seq_length"] == 64
     assert settings(id2label={"0": "x"})["task_type"] == "regression"
+    multi = settings(id2label={"0": "x"}, problem_type="multi_label_classification")
+    assert (multi["task_type"], multi["labels"]) == ("multi_label", "x")
     assert settings_of({"architectures": ["BertForMaskedLM"]}, Sizes, "") == {}
     assert settings_of({}, Sizes, "") == settings_of({"architectures": []}, Sizes, "") == {}
     two = {"0": "a", "1": "b"}
@@ -85,6 +87,7 @@ def test_labels_and_types():
         ({"id2label": {"1": "a", "2": "b"}}, "id2label must give the classes 0, 1"),
         ({"id2label": {}}, "id2label must"), ({"id2label": ["a"]}, "id2label must"),
         ({"id2label": two, "problem_type": "x"}, "problem_type must be one of single_label"),
+        ({"id2label": two, "problem_type": ["x"]}, "problem_type must be one of single_label"),
         ({"id2label": two, "problem_type": "regression"}, "must predict one score. Received: 2"),
     ):  # fmt: skip
         with pytest.raises(InputError, match=message):

@@ -9,6 +9,7 @@ from task_data import CONTEXTS, read_table, write_tokenizer
 from tiny_models import tensors
 from tokenizer_cases import TEXTS, write_vocabulary
 
+from bert_common.errors import InputError
 from finetuning.inputs import ROW_INPUTS
 from finetuning.ner.data import FORMATS, NerDataset, Sentence
 from finetuning.ner.head import TokenClassifier
@@ -126,3 +127,10 @@ def test_decoding_of_ties_and_of_every_length():
     ragged = tf.RaggedTensor.from_row_lengths(np.concatenate(rows), [len(row) for row in rows])
     found = entities.decode(ragged, entities.Tags(list(TAGS)))
     assert found.to_list() == [decode(row, TAGS).tolist() for row in rows]
+
+
+@pytest.mark.parametrize("names", (["PER-B", "PER-I", "O"], ["LABEL_0", "LABEL_1"], ["B-X", "I-X"]))
+def test_classes_that_are_no_tags(names):
+    with pytest.raises(InputError, match="the classes must be O and B-X or I-X of each kind X. "):
+        ner.check_tags(names, "model.safetensors")
+    ner.check_tags(list(TAGS), "model.safetensors")

@@ -30,6 +30,7 @@ pytestmark = [
 
 # Markers at eojeols with jamo; words that are limited, decomposed.
 QUICK = ("character-##-\u2581-eojeol-True", "full-True")
+QUOTED = ["``good'' film", "'" * 3 + "a''", "`'", "''", "a`", "`b `` c", "Σ'' abΣ", "'" * 5]
 NUMBERS = ["in 1999, 2,000 and 30, 199, 9,", "Σ", "abΣ", "Σa", "\u00a8 a\u00a8", "3, 12, x 7,"]
 
 
@@ -132,6 +133,21 @@ def test_sentencepiece(model, lower):
     assert sum(same) > 0.9 * len(texts)
     cut = [i for i in range(tokenizer.vocab_size) if graph._parts[i].shape[0] > 1]
     assert cut, "no piece of the model is cut again"
+    check_any(tokenizer, graph, 5)
+    assert graph.encode_batch([""]).to_list() == [[]]
+
+
+@pytest.mark.parametrize(
+    "lower", [True, *(pytest.param(v, marks=pytest.mark.slow) for v in (False, None))]
+)
+def test_sentencepiece_of_transformers(model, lower):
+    tokenizer = SentencePieceTokenizer(model, lower, variant="huggingface")
+    graph = GraphSentencePiece(tokenizer)
+    texts = [*QUOTED, *TEXTS, *NUMBERS]
+    ids = check(tokenizer, graph, texts)
+    google = SentencePieceTokenizer(model, lower)
+    assert tokenizer.encode(QUOTED[0]) != google.encode(QUOTED[0])
+    assert graph.encode_batch(list(map(without_surrogates, texts))).to_list() == ids
     check_any(tokenizer, graph, 5)
     assert graph.encode_batch([""]).to_list() == [[]]
 

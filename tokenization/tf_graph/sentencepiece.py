@@ -22,7 +22,7 @@ class GraphSentencePiece(tf.Module):
     take another one than the Python library, as in a run of one symbol.
 
     Args:
-        tokenizer: the tokenizer to reproduce, with its option and its model.
+        tokenizer: the tokenizer to reproduce, with its options and its model.
 
     Attributes:
         model: tensorflow-text's tokenizer, which a module must hold to be saved with it.
@@ -39,6 +39,7 @@ class GraphSentencePiece(tf.Module):
                 "for the graph form a SentencePiece model must have a piece ','. Received: none"
             )
         self._lower, self._preprocesses = tokenizer.do_lower_case, True
+        self._of_transformers = tokenizer.options.variant == "huggingface"
         if tokenizer.do_lower_case is None:
             self._preprocesses = False
         else:
@@ -108,6 +109,8 @@ class GraphSentencePiece(tf.Module):
         rows = tf.strings.unicode_decode(ended, "UTF-8")  # [B, (C)]
         starts = tf.cast(tf.ragged.range(rows.row_lengths()).values, tf.int32)
         spans = tf.stack([starts, starts + 1], axis=1)  # [C, 2]
+        if self._of_transformers:
+            rows, spans = self._prepare_for_transformers(rows, spans)
         if not self._preprocesses:
             return tf.strings.unicode_encode(rows, "UTF-8"), spans
         characters, splits, spans = self._with_single_spaces(rows, spans)
@@ -126,6 +129,14 @@ class GraphSentencePiece(tf.Module):
         strings = tf.strings.unicode_encode(tf.ragged.boolean_mask(rows, kept), "UTF-8")
         return strings, tf.boolean_mask(spans, kept.values)
 
+    def _prepare_for_transformers(self, rows, spans):
+        """The first steps of the variant "huggingface": rows [B, (C)], spans [C, 2]."""
+        characters, splits, spans = with_double_quotes(rows, spans)
+        if self._lower:  # each character by itself, so no sigma becomes a final one
+            characters, splits, source = self._lowered.with_source(characters, splits)
+            spans = tf.gather(spans, source)
+        return tf.RaggedTensor.from_row_splits(characters, splits, validate=False), spans
+
     def _with_single_spaces(self, rows, spans):
         """Each run of spaces as one, none at a text's start: characters, row splits, spans."""
         space = self._spaces(rows.values)
@@ -140,6 +151,37 @@ class GraphSentencePiece(tf.Module):
         around = tf.stack([previous, following], axis=1)
         spans = tf.where(is_space[:, tf.newaxis], around, spans)
         return characters, tf.searchsorted(places, rows.row_splits, out_type=tf.int64), spans
+
+
+def with_double_quotes(rows, spans):
+    """Makes a double quotation mark of each `` and '', as `tokenization.sentencepiece.QUOTES`.
+
+    Args:
+        rows: code points, int32 RaggedTensor [B, (C)].
+        spans: of each in its text, int32 [C, 2].
+
+    Returns:
+        Code points, row splits and spans; a new quotation mark has the span of both characters.
+    """
+    characters, count = rows.values, tf.size(rows.values, tf.int64)
+    begins = tf.scatter_nd(
+        rows.row_splits[:, tf.newaxis], tf.ones_like(rows.row_splits), count[tf.newaxis] + 1
+    )[:-1]
+    before = tf.concat([[0], characters[:-1]], axis=0)[:count]
+    # A run of one character is taken by pairs, from its left.
+    runs = tf.where((begins > 0) | (characters != before))[:, 0]
+    places = tf.range(count)
+    within = places - tf.gather(runs, tf.searchsorted(runs, places, "right", tf.int64) - 1)
+    is_quote = (characters == ord("`")) | (characters == ord("'"))
+    second = is_quote & (within % 2 == 1)
+    first = tf.concat([second[1:], [False]], axis=0)[:count]
+    characters = tf.where(first, ord('"'), characters)
+    following = tf.concat([spans[1:, 1], spans[-1:, 1]], axis=0)
+    ends = tf.where(first, following, spans[:, 1])
+    kept = tf.where(~second)[:, 0]
+    spans = tf.gather(tf.stack([spans[:, 0], ends], axis=1), kept)
+    splits = tf.searchsorted(kept, rows.row_splits, out_type=tf.int64)
+    return tf.gather(characters, kept), splits, spans
 
 
 def _original_spans(spans, begins, ends, row_begins):
