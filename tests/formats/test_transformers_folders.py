@@ -248,7 +248,7 @@ def test_the_command_that_converts_a_pickle(tmp_path):
     (folder / "model.safetensors").unlink()
     with pytest.raises(InputError) as caught:
         load_model(folder)
-    command = str(caught.value).split("is installed: ")[1]
+    command = str(caught.value).split("are installed: ")[1]
     assert command.startswith('python -c "')
     subprocess.run(command.replace("python", sys.executable, 1), shell=True, check=True)
     assert compare(folder).missing == ()
