@@ -1,4 +1,4 @@
-"""Measures what ONNX and LiteRT files of each precision lose of a pre-trained model.
+"""Measures what a pre-trained model loses in an ONNX or LiteRT file of each precision.
 
     python benchmarks/serving/quantization.py --model_dir=output/quickstart/model
 

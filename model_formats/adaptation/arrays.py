@@ -1,4 +1,4 @@
-"""Applies a new vocabulary and new positions to the arrays of a checkpoint.
+"""Applies a new vocabulary or more positions to the arrays of a checkpoint.
 
 Shapes: V rows of the old vocabulary, W of the new one, P and Q positions, E embedding.
 """

@@ -1,4 +1,4 @@
-"""Describes FullTokenizer and KoreanTokenizer as a tokenizer.json of Hugging Face `tokenizers`.
+"""Describes a FullTokenizer or KoreanTokenizer as a tokenizer.json of Hugging Face `tokenizers`.
 
 BertNormalizer and BertPreTokenizer differ from ours in rare characters, as
 `tokenization.huggingface.tokenizer` says, so each class of characters is written out, from Python's

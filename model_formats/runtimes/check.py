@@ -1,4 +1,4 @@
-"""Runs an exported file, and compares what it computes with what the model computes.
+"""Compares what an exported file computes with what the model computes.
 
 Shapes: B rows, T pieces of a row.
 """

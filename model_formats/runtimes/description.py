@@ -1,4 +1,4 @@
-"""What travels with an exported file: its inputs and outputs, labels, sizes, the tokenizer."""
+"""Writes what travels with an exported file: inputs, outputs, labels, sizes, the tokenizer."""
 
 import dataclasses
 import os

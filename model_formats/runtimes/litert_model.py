@@ -1,4 +1,4 @@
-"""Exports a model as a LiteRT file (TensorFlow Lite), for phones and small devices."""
+"""Exports a model as a LiteRT file (TensorFlow Lite), for phones or other small devices."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Exports a model as an ONNX file, for ONNX Runtime and other programs that read the format.
+"""Exports a model as an ONNX file, for ONNX Runtime or other programs that read the format.
 
 Shapes: V vocabulary, E embedding.
 """

@@ -1,4 +1,4 @@
-"""Writes a model as a TensorFlow SavedModel with signatures for ids and for text.
+"""Writes a model as a TensorFlow SavedModel that takes ids or text.
 
 It needs nothing of this project to be loaded: TensorFlow, and tensorflow-text, whose operations
 tokenize. docs/serving.md lists the inputs and outputs.

@@ -1,4 +1,4 @@
-"""Finds the units of texts that are tagged, and their pieces, as `finetuning.ner.labels` in Python.
+"""Aligns pieces of texts with the units that are tagged, as `finetuning.ner.labels` in Python.
 
 Shapes: B texts, P pieces of all texts, U units of all texts.
 """

@@ -1,4 +1,4 @@
-"""The benchmark of requests: its texts, and a run of it on a tiny model."""
+"""The benchmark of requests runs on a tiny model."""
 
 import importlib
 import re

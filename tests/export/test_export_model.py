@@ -1,4 +1,4 @@
-"""The program export_model: every format, what it prints, which folders and flags it refuses."""
+"""The program export_model writes every format, or says in one line why not."""
 
 import importlib.util
 import json

@@ -1,4 +1,4 @@
-"""A folder for transformers is one of this project again: the same weights, labels and outputs."""
+"""A folder for transformers is one of this project again: weights, labels, outputs are the same."""
 
 import json
 

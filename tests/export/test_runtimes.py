@@ -1,4 +1,4 @@
-"""ONNX and LiteRT files compute what the model computes."""
+"""Files of ONNX Runtime or LiteRT compute what the model computes."""
 
 import dataclasses
 import json

@@ -1,4 +1,4 @@
-"""config.json of transformers means the same network here, and the other way round."""
+"""A config.json of transformers means the same network here, in both directions."""
 
 import importlib.util
 import json

@@ -1,4 +1,4 @@
-"""Encoders of the Model Garden load, by attributes and by the numbers of layers."""
+"""Encoders of the Model Garden load, whether by attributes or by the numbers of layers."""
 
 import numpy as np
 import pytest

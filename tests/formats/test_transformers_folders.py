@@ -1,4 +1,4 @@
-"""Folders that transformers wrote give its outputs and losses here."""
+"""What transformers computed with a folder is what this project computes with it."""
 
 import importlib.util
 import json

@@ -1,4 +1,4 @@
-"""Loads a folder that transformers wrote, and compares it with what transformers computed."""
+"""Compares what a folder of transformers computes here with what transformers computed."""
 
 import json
 

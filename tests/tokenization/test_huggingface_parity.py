@@ -1,4 +1,4 @@
-"""Ids of transformers and of this project, in both directions: all slow, with transformers."""
+"""Ids of transformers equal those of this project in both directions; slow, with transformers."""
 
 import itertools
 import json

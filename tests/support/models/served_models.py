@@ -1,4 +1,4 @@
-"""Tiny models with heads, as exports take them, and their outputs for rows."""
+"""Tiny models with heads, as exports take them."""
 
 import warnings
 
