@@ -43,12 +43,15 @@ def signatures(loaded):
     @tf.function(input_signature=inputs(tf.int32, 3, *ROW_INPUTS), autograph=False)
     def ids(input_ids, input_mask, segment_ids):
         values = (input_ids, input_mask, segment_ids)
-        shape = tf.shape(input_ids)
-        rows = [tf.reshape(value, [-1, shape[2]]) for value in values]  # [B * C, T]
-        logits = served.run(dict(zip(ROW_INPUTS, rows, strict=True)))["logits"]
-        return _choices(tf.reshape(logits, shape[:2]))
+        return of_options(served.run, dict(zip(ROW_INPUTS, values, strict=True)))
 
-    return Signatures({"serving_default": choose, "ids": ids}, served, texts)
+    def of_options(run, batch):
+        shape = tf.shape(batch["input_ids"])  # [B, C, T]
+        rows = {name: tf.reshape(batch[name], [-1, shape[2]]) for name in ROW_INPUTS}  # [B * C, T]
+        return _choices(tf.reshape(run(rows)["logits"], shape[:2]))
+
+    functions = {"serving_default": choose, "ids": ids}
+    return Signatures(functions, served, texts, lambda batch: of_options(compute, batch))
 
 
 def _rows(texts, contexts, pairs):

@@ -16,6 +16,8 @@ class Signatures(NamedTuple):
     functions: dict  # name of the signature -> tf.function
     served: object  # the `ServedModel` that they run
     texts: object  # the `TextRows` that they encode texts with
+    # From the inputs of "ids" to its outputs, by the model itself; None: the `compute` of `served`.
+    compute: object = None
 
 
 def longest_row(loaded):

@@ -17,6 +17,8 @@ from task_data import CONTEXTS, write_tokenizer
 from bert_common.errors import InputError
 from bert_tf import PretrainingModel
 from finetuning.classification.head import SequenceClassifier
+from finetuning.multiple_choice.head import MultipleChoiceModel
+from finetuning.ner.head import TokenClassifier
 from finetuning.question_answering.span_head import SpanModel
 from model_formats.saved_model import classification, question_answering
 from model_formats.saved_model.export import SIGNATURES, check, export
@@ -77,6 +79,45 @@ def test_in_a_process_without_this_project(exported, tmp_path):
         np.testing.assert_allclose(np.reshape(outputs[name], (-1, 2)), expected, atol=1e-5)
 
 
+QUESTIONS = {
+    "max_seq_length": 24, "max_query_length": 5, "doc_stride": 6, "n_best_size": 4,
+    "max_answer_length": 5, "version_2_with_negative": True, "null_score_diff_threshold": 0.0,
+}  # fmt: skip
+# Task -> what puts its head on an encoder, its settings; classification is above.
+TASKS = {
+    "multiple_choice": (MultipleChoiceModel, {"max_seq_length": 24, "max_qa_length": 8}),
+    "question_answering": (SpanModel, QUESTIONS),
+    "pretraining": (PretrainingModel, {}),
+    "ner": (
+        lambda encoder: TokenClassifier(encoder, 3),
+        {"task_name": "conll", "labels": "O,B-X,I-X"},
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    "task",
+    ["multiple_choice", *(pytest.param(t, marks=pytest.mark.slow) for t in list(TASKS)[1:])],
+)
+def test_every_task_is_saved(task, tokenizer, tmp_path):
+    """Its export is compared with the model before it ends; the folder takes text."""
+    make_head, settings = TASKS[task]
+    loaded = loaded_model(make_head, task, tokenizer, settings)
+    export(loaded, tmp_path / "1")
+    names = {
+        "multiple_choice": ("context", "question"), "question_answering": ("question", "context"),
+    }.get(task, ("text",))  # fmt: skip
+    texts = {name: tf.constant([CONTEXTS[0]]) for name in names}
+    if task == "multiple_choice":
+        texts["options"] = tf.constant([["서울", "부산", ""]])
+    found = tf.saved_model.load(tmp_path / "1").signatures["serving_default"](**texts)
+    expected = SIGNATURES[task](loaded).functions["serving_default"](**texts)
+    assert found.keys() == expected.keys()
+    for name, values in expected.items():
+        if values.dtype.is_floating:
+            np.testing.assert_allclose(found[name], values, atol=1e-5, err_msg=name)
+
+
 def test_documented_listing(exported):
     _, folder = exported
     command = (
@@ -98,11 +139,7 @@ def test_documented_listing(exported):
 @pytest.mark.slow
 def test_documented_tables(tokenizer):
     """Every input and output of the signatures that take text."""
-    qa = {
-        "max_seq_length": 24, "max_query_length": 5, "doc_stride": 6, "n_best_size": 4,
-        "max_answer_length": 5, "version_2_with_negative": True, "null_score_diff_threshold": 0.0,
-    }  # fmt: skip
-    answers = loaded_model(SpanModel, "question_answering", tokenizer, qa)
+    answers = loaded_model(SpanModel, "question_answering", tokenizer, QUESTIONS)
     vectors = loaded_model(PretrainingModel, "pretraining", tokenizer, {})
     assert set(SIGNATURES) == {
         "pretraining", "classification", "ner", "question_answering", "multiple_choice",
@@ -134,6 +171,6 @@ def test_other_outputs_are_noticed(exported):
     weight = loaded.model.head.output_weights
     before = weight.numpy()
     weight.assign(before * 2)
-    with pytest.raises(RuntimeError, match="output probabilities must be the model's"):
+    with pytest.raises(OSError, match="the SavedModel's probabilities differ from the model's"):
         check(folder, made)
     weight.assign(before)
