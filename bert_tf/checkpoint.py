@@ -247,8 +247,7 @@ def _warn_of_another_network(model, arrays):
         if mine != theirs and {mine, theirs} != {"gelu", "gelu_tanh"}:
             warnings.warn(
                 f"{arrays.source} was trained with {field}={theirs}, but the model has "
-                f"{field}={mine}: its outputs are others (the configuration beside the file says "
-                "what they were)",
+                f"{field}={mine}: its outputs will differ (take the configuration beside the file)",
                 stacklevel=3,
             )
 

@@ -10,8 +10,10 @@ from released_models import PIECES, WRITERS
 from task_data import WORDS, write_splits
 from transformers_models import FOLDERS
 
+from bert_common.errors import InputError
 from model_formats.weights import open_weights
 from run_scripts import classifier, create_data, extract_features, pretrain
+from run_scripts.downstream.saved_settings import fill_in_saved_model
 from run_scripts.flags.pretrain import PretrainFlags
 from run_scripts.model_folder import fill_in_model
 from run_scripts.tools import fill_masks, glue_plan
@@ -103,6 +105,27 @@ def test_fine_tuning(folder, capsys):
     shown = capsys.readouterr().out
     assert "2 keep their initial values (bert/pooler/dense/kernel, bert/pooler/dense/bias)" in shown
     assert (folder / "tuned" / "model.ckpt-1.index").exists()
+
+
+def test_the_order_of_the_classes_in_an_evaluation(tmp_path):
+    """It is that of config.json, as the head has it; the flags of a known task must not differ."""
+    shutil.copytree(FOLDERS / "bert_classifier", tmp_path / "m")
+    config = json.loads((FOLDERS / "bert_classifier" / "config.json").read_text())
+
+    def labels(names, task, **flags):
+        values = {**config, "id2label": dict(enumerate(names))}
+        (tmp_path / "m" / "config.json").write_text(json.dumps(values))
+        flags = {"model_dir": str(tmp_path / "m"), "data_dir": "d", "task_name": task, **flags}
+        given = classifier.ClassifierFlags(output_dir=str(tmp_path / "out"), **flags)
+        return fill_in_saved_model(given, classifier.TASK_FLAGS, ()).labels
+
+    assert labels(("good", "bad"), "tsv") == "good,bad"
+    assert labels(("good", "bad"), "tsv", labels="bad,good") == "bad,good"
+    assert labels(("good", "bad"), "tsv", do_train=True) is None
+    assert labels(("LABEL_0", "LABEL_1"), "tsv") is None
+    assert labels(("0", "1"), "nsmc") is None
+    with pytest.raises(InputError, match="the classes 0, 1 in this order. Received: .* with 1, 0"):
+        labels(("1", "0"), "nsmc")
 
 
 def test_a_benchmark_s_flags(folder):
