@@ -10,6 +10,7 @@ from typing import NamedTuple
 from bert_common.errors import InputError
 from model_formats.export_folder import check_output_dir, export_folder
 from model_formats.model_folder import find_checkpoint, find_config, find_folder
+from model_formats.weights import find_weights
 from run_scripts.flags.declaration import flag
 from run_scripts.flags.devices import DeviceFlags, start_tensorflow
 from run_scripts.flags.parser import run_program
@@ -105,7 +106,7 @@ def export_model(values):
     find_config(folder)
     if values.init_checkpoint:
         check_checkpoint(values.init_checkpoint)
-    checkpoint = values.init_checkpoint or find_checkpoint(folder)
+    checkpoint = find_weights(values.init_checkpoint or find_checkpoint(folder))
     values = fill_in_tokenizer(values)
     tokenizer = open_tokenizer(values) if source_of(values) else None
     check_libraries(form)
