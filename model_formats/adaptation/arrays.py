@@ -94,7 +94,13 @@ def _functions(changes) -> dict[str, Callable]:
 
 
 def _check_shapes(arrays, config):
-    """Refuses a checkpoint whose tables are not those of the configuration."""
+    """Refuses a checkpoint whose tables are not those of the configuration, or with other names."""
+    # Google's names have no dots; a format keeps its own for what no table of it has.
+    if odd := [name for name in arrays.shapes if "." in name]:
+        raise InputError(
+            f"the checkpoint {arrays.source} must hold the weights of a model that this project "
+            f"has. Received: {', '.join(odd[:3])}{', ...' if len(odd) > 3 else ''}"
+        )
     width = config.embedding_size
     expected = {
         WORDS: (config.vocab_size, width),

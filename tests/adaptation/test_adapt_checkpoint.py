@@ -323,6 +323,17 @@ def test_refusals(bert_dir, tmp_path, capsys, flags, words):
     assert not (tmp_path / "out").exists()
 
 
+def test_a_head_that_no_model_has(bert_dir, tmp_path, capsys):
+    """ELECTRA's for sequences, whose names open_huggingface leaves as they are."""
+    head = {"classifier.dense.weight": np.ones((32, 32), np.float32)}
+    write_arrays(str(bert_dir / "model.ckpt-3"), {**read(bert_dir), **head})
+    argv = [f"--model_dir={bert_dir}", f"--output_dir={tmp_path}/out"]
+    assert main(["adapt_checkpoint", *argv, "--max_position_embeddings=40"]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "that this project has. Received: classifier.dense.weight" in line
+    assert not (tmp_path / "out" / "model.ckpt.index").exists()
+
+
 def test_models_that_do_not_fit(bert_dir, tmp_path, capsys):
     """The configuration, the checkpoint, the tokenizer."""
     vocabulary = write_tokenizer(tmp_path / "v", NEW)
