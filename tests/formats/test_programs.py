@@ -45,7 +45,7 @@ def test_the_folder_fills_in_the_flags(folder):
     assert filled.albert_config_file is None
 
 
-def test_features(folder):
+def test_features(folder, capsys):
     output = folder / "features.npz"
     argv = ["extract_features", f"--input_file={folder}/text.txt", f"--output_file={output}",
             "--layers=-1", "--max_seq_length=16"]  # fmt: skip
@@ -62,8 +62,10 @@ def test_features(folder):
         np.testing.assert_array_equal(
             features(*single, f"--init_checkpoint={weights}"), expected, err_msg=str(weights)
         )
-    with pytest.warns(UserWarning, match="with layer_norm_eps=1e-12, but the model has layer_no"):
-        other = features(*single, f"--init_checkpoint={folder}/bert_erf", "--layers=-1")
+    assert "was trained with" not in capsys.readouterr().err
+    other = features(*single, f"--init_checkpoint={folder}/bert_erf", "--layers=-1")
+    shown = capsys.readouterr().err
+    assert "with layer_norm_eps=1e-12, but the model has layer_norm_eps=1e-05" in shown
     assert np.abs(other - expected).max() > 0.1
 
 
