@@ -278,6 +278,7 @@ def test_models_of_transformers(name, tmp_path):
     assert load_folder(str(tmp_path / "out")).config.vocab_size == len(NEW)
 
 
+@pytest.mark.slow
 def test_training_goes_on(bert_dir, tmp_path):
     """Pre-training, then fine-tuning, on rows longer than the old model could take."""
     (tmp_path / "words.txt").write_text("대출\n예금\n")
