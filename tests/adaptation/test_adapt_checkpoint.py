@@ -236,12 +236,10 @@ def test_an_encoder_without_heads(bert_dir, tmp_path):
     assert new[WORDS].shape == (len(NEW), 32) and not any("cls/" in name for name in new)
 
 
+BOTH = {"masked_lm_logits", "next_sentence_logits"}
 KEPT_HEADS = {
-    "albert": {"masked_lm_logits", "next_sentence_logits"},
-    "bert_erf": {"masked_lm_logits", "next_sentence_logits"},
-    "electra_small": set(),
-    "roberta": {"masked_lm_logits"},
-}
+    "albert": BOTH, "bert_erf": BOTH, "electra_small": set(), "roberta": {"masked_lm_logits"},
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", KEPT_HEADS)
