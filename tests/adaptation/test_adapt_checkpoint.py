@@ -236,10 +236,8 @@ def test_an_encoder_without_heads(bert_dir, tmp_path):
     assert new[WORDS].shape == (len(NEW), 32) and not any("cls/" in name for name in new)
 
 
-BOTH = {"masked_lm_logits", "next_sentence_logits"}
-KEPT_HEADS = {
-    "albert": BOTH, "bert_erf": BOTH, "electra_small": set(), "roberta": {"masked_lm_logits"},
-}  # fmt: skip
+BOTH, WORDS_ALONE = {"masked_lm_logits", "next_sentence_logits"}, {"masked_lm_logits"}
+KEPT_HEADS = {"albert": BOTH, "bert_erf": BOTH, "electra_small": set(), "roberta": WORDS_ALONE}
 
 
 @pytest.mark.parametrize("name", KEPT_HEADS)
@@ -268,8 +266,8 @@ def test_models_of_transformers(name, tmp_path):
     outputs = [m.model.encoder(inputs)["sequence_output"] for m in (before, after)]
     np.testing.assert_allclose(*outputs, atol=1e-6, rtol=0)
     # Its tokenizer is not there, so its vocabulary cannot be left.
-    argv = [f"--model_dir={tmp_path}/old", f"--output_dir={tmp_path}/out"]
-    argv += [f"--tokenizer_dir={vocabulary}"]
+    argv = [f"--{name}_dir={tmp_path}/{at}" for name, at in (("model", "old"), ("output", "out"))]
+    argv.append(f"--tokenizer_dir={vocabulary}")
     assert main(["adapt_checkpoint", *argv]) == 1
     write_tokenizer(tmp_path / "old", OLD)
     assert main(["adapt_checkpoint", *argv]) == 0
