@@ -50,8 +50,7 @@ def find_folder(directory, what="--model_dir"):
         directory: where to look.
         what: how a message names it.
     """
-    inside = sorted(glob.glob(os.path.join(glob.escape(directory), "*", "")))
-    folders = [path for path in (directory, *inside) if _configs(path)]
+    folders = _model_folders(directory)
     if not folders:
         raise InputError(
             f"{what} must hold {' or '.join(CONFIG_NAMES.values())}, or {CONFIG_FILE} of "
@@ -63,6 +62,11 @@ def find_folder(directory, what="--model_dir"):
             f"{', '.join(os.path.basename(os.path.normpath(path)) for path in folders)}"
         )
     return os.path.normpath(folders[0])
+
+
+def _model_folders(directory):
+    inside = sorted(glob.glob(os.path.join(glob.escape(directory), "*", "")))
+    return [path for path in (directory, *inside) if _configs(path)]
 
 
 def find_config(directory):
@@ -96,6 +100,14 @@ def huggingface_config(directory):
     except InputError:  # another program's
         return None
     return path if isinstance(values, dict) and is_of_transformers(values) else None
+
+
+def find_checkpoint_below(directory):
+    """The checkpoint of the one model in a folder; a configuration may be missing, as in best/."""
+    folders = _model_folders(directory)
+    return find_checkpoint(
+        find_folder(directory, "a folder with weights") if folders else directory
+    )
 
 
 def find_checkpoint(directory):

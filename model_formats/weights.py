@@ -11,7 +11,7 @@ import os
 from bert_common.errors import InputError
 from bert_tf.checkpoint_files import exists
 from model_formats.huggingface.safetensors_files import open_tensors, refuse_pickles
-from model_formats.model_folder import find_checkpoint, find_folder
+from model_formats.model_folder import find_checkpoint_below
 
 _SAFETENSORS = (".safetensors", ".safetensors.index.json")
 
@@ -29,7 +29,7 @@ def find_weights(path):
         return path
     refuse_pickles(path)
     if os.path.isdir(path):
-        return find_checkpoint(find_folder(path, "a folder with weights"))
+        return find_checkpoint_below(path)
     if path.endswith(_SAFETENSORS) and os.path.isfile(path):
         return path
     found = "another file" if os.path.isfile(path) else "no such file"

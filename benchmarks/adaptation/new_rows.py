@@ -56,8 +56,7 @@ def make_data(arguments):
             "--analyser=none",
         )
     for name, passes in (("train", 5), ("held_out", 1)):
-        run(
-            "create_pretraining_data.py",
+        flags = [
             f"--input_file={work}/{name}.txt",
             f"--output_file={work}/{name}.tfrecord",
             f"--tokenizer_dir={work}/vocabulary",
@@ -66,7 +65,8 @@ def make_data(arguments):
             f"--max_seq_length={LENGTH}",
             f"--max_predictions_per_seq={PREDICTIONS}",
             f"--dupe_factor={passes}",
-        )
+        ]
+        run("create_pretraining_data.py", *flags)
 
 
 def adapt(arguments, arm, seed):
@@ -88,8 +88,7 @@ def held_out_loss(arguments, model, output, training=()):
     """The masked-LM loss of a model, trained with these flags first; measured once."""
     results = read_results(output)
     if "masked_lm_loss" not in results:
-        run(
-            "run_pretraining.py",
+        flags = [
             f"--model_dir={model}",
             f"--input_file={arguments.work_dir}/train.tfrecord",
             f"--eval_input_file={arguments.work_dir}/held_out.tfrecord",
@@ -98,8 +97,8 @@ def held_out_loss(arguments, model, output, training=()):
             "--eval_batch_size=32",
             "--max_eval_steps=1000",  # all
             "--xla=off",  # so short a run is over before compiling would pay
-            *training,
-        )
+        ]
+        run("run_pretraining.py", *flags, *training)
         results = read_results(output)
     return results["masked_lm_loss"]
 

@@ -22,6 +22,7 @@ def call(code):
     return done.stdout
 
 
+@pytest.mark.slow
 def test_the_table():
     code = (
         "losses = {('mean', 1): (6, 4), ('mean', 2): (7, 5), ('random', 1): (8, 1)}\n"
@@ -36,6 +37,7 @@ def test_the_table():
     ]
 
 
+@pytest.mark.slow
 def test_the_held_out_reviews_are_the_last(tmp_path):
     reviews = ["id\tdocument\tlabel", "1\ta\t0", "2\t\t0", *(f"{i}\tr{i}\t1" for i in range(9))]
     (tmp_path / "reviews.txt").write_text("\n".join(reviews) + "\n")

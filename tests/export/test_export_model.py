@@ -46,7 +46,9 @@ def test_every_format_has_its_function():
         assert set(form.options) <= fields
 
 
-@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize(
+    "form", [pytest.param(f, marks=pytest.mark.slow if f == "saved_model" else ()) for f in FORMATS]
+)
 def test_one_line_says_what_was_written(form, model, tmp_path, capsys):
     absent = [name for name in FORMATS[form].libraries if not importlib.util.find_spec(name)]
     if absent:

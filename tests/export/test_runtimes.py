@@ -187,7 +187,8 @@ def test_int8(tmp_path, form, kind):
     FORMATS[form].export(loaded, tmp_path, "int8")
     path = tmp_path / FORMATS[form].MODEL_FILE
     size = sum(4 * int(np.prod(weight.shape)) for weight in loaded.model.weights)
-    assert path.stat().st_size / size < {"onnx": 0.35, "litert": 0.5}[form]
+    # A quarter, or two tables, and the graph itself: of so small an ALBERT a tenth.
+    assert path.stat().st_size / size < {"onnx": 0.4, "litert": 0.5}[form]
     run = FORMATS[form].open_file(str(path))
     same = []
     for seed in range(20):

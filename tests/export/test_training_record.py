@@ -60,6 +60,7 @@ WORDS = [f"word{i}" for i in range(5, 60)]
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
 
 
+@pytest.mark.slow
 def test_the_programs_record_what_they_do(tmp_path):
     """Pre-training, its continuation, fine-tuning; all of it stands in the model card."""
     job = PretrainingJob(tmp_path, **NO_DROPOUT)

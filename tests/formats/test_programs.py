@@ -75,6 +75,7 @@ def test_guesses(folder, capsys):
     assert capsys.readouterr().out.count("%") == 5
 
 
+@pytest.mark.slow
 def test_pretraining_continues(folder, capsys):
     records, model = folder / "records.tfrecord", folder / "bert_erf"
     argv = ["create", f"--model_dir={model}", f"--input_file={folder}/text.txt"]

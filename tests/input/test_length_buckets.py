@@ -130,15 +130,9 @@ def test_windows_begin_where_the_order_does(tmp_path):
     assert sorted(sum(window, [])) == sorted(sum(expected, []))
 
 
-@pytest.mark.parametrize(
-    "kind, optimizer, devices",
-    [
-        pytest.param(*CASES[0], 1, marks=pytest.mark.slow),  # under XLA
-        pytest.param(*CASES[0], 2, marks=pytest.mark.slow),
-        (*CASES[1], 1),
-        pytest.param(*CASES[1], 2, marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("devices", (1, 2))
+@pytest.mark.parametrize("kind, optimizer", CASES)  # the first under XLA
 @pytest.mark.usefixtures("float64")
 def test_cut_batches_train_the_same(tmp_path, devices, kind, optimizer):
     """After the boundary there is only padding, which has no effect."""

@@ -77,9 +77,8 @@ def test_another_function_in_every_block(kind):
     assert not np.allclose(usual(inputs)["sequence_output"].numpy(), output, atol=1e-2)
 
 
-@pytest.mark.parametrize(
-    "recompute, runs", (pytest.param("none", 2, marks=pytest.mark.slow), ("block", 4))
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("recompute, runs", (("none", 2), ("block", 4)))
 def test_another_function_is_recomputed_too(recompute, runs):
     calls = []
 

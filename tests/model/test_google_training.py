@@ -1,6 +1,7 @@
 """Training goes on from checkpoints of Google's training as Google's went on."""
 
 import numpy as np
+import pytest
 import tensorflow as tf
 from golden import GOLDEN, TRAJECTORY, arrays, facts, pretraining_model
 from tiny_models import step_of
@@ -55,6 +56,7 @@ def test_a_trajectory_continues(tmp_path):
         np.testing.assert_allclose(variable, expected[name], atol=TRAJECTORY, rtol=0, err_msg=name)
 
 
+@pytest.mark.slow
 def test_without_the_moments_the_trajectory_is_another(tmp_path):
     """Else the test above could not fail."""
     stored = arrays(ADAMW, "variables_step1.npz")

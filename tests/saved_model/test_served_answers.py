@@ -90,7 +90,7 @@ def case(head, marked, negative, slow=True):
     "head, marked, negative",
     [
         case(SpanModel, marked=True, negative=True, slow=False),
-        case(BeamSpanModel, marked=False, negative=True, slow=False),
+        case(BeamSpanModel, marked=False, negative=True),
         case(SpanModel, marked=False, negative=False),
         case(SpanModel, marked=True, negative=False),
         case(BeamSpanModel, marked=True, negative=False),

@@ -64,6 +64,7 @@ def test_classes(tokenizer, kind, monkeypatch):
     assert call_signature(made, text=np.array([], object))["probabilities"].shape == (0, 3)
 
 
+@pytest.mark.slow
 def test_pairs(tokenizer):
     loaded = classifier(tokenizer)
     made = classification.signatures(loaded)

@@ -98,6 +98,7 @@ def test_places_with_every_switch(tokenizers):
         check_any(tokenizer, graph, 10)
 
 
+@pytest.mark.slow
 def test_bytes_that_are_not_utf8_count_as_a_character(tokenizers):
     graph = GraphTokenizer(tokenizers[QUICK[0]])
     _, spans = graph.encode_with_offsets([b"\xff\xea\xb0\x80"])

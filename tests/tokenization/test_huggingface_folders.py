@@ -73,6 +73,7 @@ def test_written_unknown_is_kept_by_every_step(tmp_path):
     assert tokenizer.encode(tokenizer.decode([0, 3])) == [0, 3]
 
 
+@pytest.mark.slow
 def test_graph_gives_the_same_ids(tmp_path):
     pytest.importorskip("tensorflow_text", reason="tensorflow-text is not installed")
     from tokenizer_cases import check_graph

@@ -29,7 +29,8 @@ def train(dtype, monkeypatch, strategy=None, steps=8, **options):
     return np.array(losses), sent
 
 
-@pytest.mark.parametrize("parts, xla", ((1, False), pytest.param(2, True, marks=pytest.mark.slow)))
+@pytest.mark.slow
+@pytest.mark.parametrize("parts, xla", ((1, False), (2, True)))
 def test_bfloat16_sums(monkeypatch, parts, xla):
     options = {
         "strategy": two_devices(),

@@ -78,6 +78,7 @@ print(len([*pathlib.Path(sys.argv[1]).rglob("*.pb")]))
 """
 
 
+@pytest.mark.slow
 def test_a_folder_with_spaces_and_quotes(tmp_path):
     """TensorFlow splits the flags in the environment at spaces, unless they are quoted."""
     command = [sys.executable, "-c", KEEP, str(tmp_path / 'my "own" \\ folder')]

@@ -168,6 +168,7 @@ def test_the_best_of_a_run_that_was_removed(job, held_out):
     assert after["masked_lm_loss"] > before["masked_lm_loss"] and after["global_step"] <= 3
 
 
+@pytest.mark.slow
 def test_the_best_checkpoint_survives_a_resume(job, monkeypatch):
     """best/ has the lowest held-out loss of all evaluations, those before the resume included."""
     folder = job.folder / "held_out"

@@ -139,6 +139,7 @@ def job(tmp_path):
     return PretrainingJob(tmp_path)
 
 
+@pytest.mark.slow
 def test_where_xla_cannot_compile_the_run_continues_without(job, capsys, monkeypatch):
     sums = pretraining.loss_sums
 
