@@ -165,7 +165,7 @@ def test_other_files_as_init_checkpoint(folder, capsys):
     (folder / "empty").mkdir()
     (folder / "weights.bin").write_bytes(b"\x80\x04N.")
     for path, message in (
-        (folder / "empty", "must hold bert_config.json or"),
+        (folder / "empty", "a model's folder must hold a checkpoint"),
         (folder / "text.txt", "Received: .*text.txt, another file"),
         (folder / "weights.bin", "must be in safetensors files"),
     ):
