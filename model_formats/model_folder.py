@@ -42,6 +42,9 @@ BEST_NAME = "model.ckpt-best"
 # Where a module of TensorFlow Hub has its configuration and vocabulary, and its checkpoint.
 HUB_ASSETS, HUB_VARIABLES = "assets", "variables"
 
+# Weights of transformers 4 that transformers itself no longer reads.
+OTHER_WEIGHTS = ("tf_model.h5", "flax_model.msgpack")
+
 
 def find_folder(directory, what="--model_dir"):
     """The folder with the configuration: the given one, or the only such one in it.
@@ -131,7 +134,11 @@ def find_checkpoint(directory):
         return path
     if not others:
         refuse_pickles(directory)
-        raise InputError(f"a model's folder must hold a checkpoint. Received: {directory}")
+        found = [name for name in OTHER_WEIGHTS if os.path.exists(os.path.join(directory, name))]
+        raise InputError(
+            "a model's folder must hold a checkpoint. Received: "
+            + " with ".join([directory, *(f"{name}, which is not read" for name in found)])
+        )
     if len(others) > 1:
         raise InputError(
             "a model's folder must hold one checkpoint, unless they are called "

@@ -7,6 +7,7 @@ nothing but [UNK], the row is drawn at random, like a typical row of the old tab
 Shapes: V rows of the old table, W rows of the new one, E embedding.
 """
 
+import collections
 import dataclasses
 
 import numpy as np
@@ -106,15 +107,24 @@ def new_embeddings(table, rows, typical, rng):
 def new_output_bias(bias, rows, typical):
     """The output biases of a new vocabulary; a random row has the mean of the typical ones.
 
+    An averaged row has the mean of its sources' biases, each less the logarithm of the number of
+    rows that it is a source of: the new pieces share the probability of the old one. Otherwise
+    thousands of rare words would each be as probable as the frequent syllables in them.
+
     Args:
         bias: [V], the old ones.
         rows, typical: as for `new_embeddings`.
 
     Returns:
-        [W], of the bias's type.
+        [W], of the bias's type; kept rows are bit-equal.
     """
     mean = bias[typical].astype(np.float64).mean()
-    return _fill(bias, rows, np.full(len(rows), mean))
+    new = _fill(bias, rows, np.full(len(rows), mean))  # [W]
+    uses = collections.Counter(source for row in rows for source in set(row.sources))
+    for index, row in enumerate(rows):
+        if row.kind == "averaged":
+            new[index] -= np.mean([np.log(uses[source]) for source in row.sources])
+    return new
 
 
 def _fill(old, rows, drawn):

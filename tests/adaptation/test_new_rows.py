@@ -177,14 +177,22 @@ def test_the_arithmetic(old):
     table = rng.normal(size=(len(OLD) + 2, 4)).astype(np.float32)  # with two spare rows
     bias = rng.normal(size=len(OLD) + 2).astype(np.float32)
     rows = [NewRow("a", (3,), kept=True), NewRow("b", (1, 1, 7)), NewRow("c", ())]
+    rows += [NewRow("d", (7, 3))]
     typical = typical_rows(old)
     assert [old.inv_vocab[i] for i in typical] == OLD[6:]  # neither special nor unused ones
     new = new_embeddings(table, rows, typical, np.random.default_rng(1))
     np.testing.assert_array_equal(new[0], table[3])
     np.testing.assert_allclose(new[1], (2 * table[1] + table[7]) / 3, rtol=1e-6)
-    assert new.dtype == np.float32 and new.shape == (3, 4)
+    assert new.dtype == np.float32 and new.shape == (4, 4)
     new_bias = new_output_bias(bias, rows, typical)
-    expected = [bias[3], (2 * bias[1] + bias[7]) / 3, bias[6 : len(OLD)].mean()]
+    assert new_bias[0] == bias[3]
+    half = np.log(2)  # two rows have 7 as a source, two have 3
+    expected = [
+        bias[3],
+        (2 * bias[1] + bias[7] - half) / 3,
+        bias[6 : len(OLD)].mean(),
+        (bias[7] + bias[3]) / 2 - half,
+    ]
     np.testing.assert_allclose(new_bias, expected, rtol=1e-6)
 
 

@@ -168,6 +168,8 @@ REFUSED_CONFIGS = {
     "class type": ({"tokenizer_class": 3}, "tokenizer_class must be a string"),
     "case": ({"do_lower_case": True}, "do_lower_case is True by the class"),
     "default case": ({"do_lower_case": None}, "do_lower_case is True by the class"),
+    "words": ({"do_basic_tokenize": False}, "do_basic_tokenize must be true"),
+    "never_split": ({"never_split": ["[X]"]}, "never_split must be null"),
     "option": ({"strip_accents": "no"}, "strip_accents must be one of true, false"),
     "name": ({"mask_token": "<mask>"}, "mask_token must be [MASK]. Received: '<mask>'"),
     "name object": ({"pad_token": {"content": "<pad>"}}, "pad_token must be [PAD]"),

@@ -5,6 +5,7 @@ only the latter. What this project would cut otherwise than `transformers` is re
 """
 
 import contextlib
+import json
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -183,6 +184,13 @@ def _load_wordpiece(directory, config, class_name):
 
 def _read_options(config, path) -> dict:
     """The options that tokenizer_config.json gives BertTokenizer."""
+    for name, wanted in (("do_basic_tokenize", True), ("never_split", None)):
+        if (config.get(name, wanted) or None) != (wanted or None):
+            # The fast tokenizer of transformers does not know them, the slow one does.
+            raise InputError(
+                f"{path}: {name} must be {json.dumps(wanted)}. Received: "
+                f"{json.dumps(config[name], ensure_ascii=False)}"
+            )
     options = {name: config.get(name, default) for name, default in DEFAULTS.items()}
     if options["strip_accents"] is None:
         options["strip_accents"] = options["do_lower_case"]
