@@ -3,6 +3,7 @@
 Shapes: B rows, T pieces of a row, H hidden, V vocabulary, C classes or options.
 """
 
+import keras
 import numpy as np
 import tensorflow as tf
 
@@ -51,16 +52,48 @@ def make_graph(loaded, dtype):
             f"the weights must fit into a file of {LARGEST_FILE:,} bytes. Received: {size:,} bytes "
             f"in {loaded.source}"
         )
-    names, rank = input_names(loaded), len(input_axes(loaded))
-    signature = [tf.TensorSpec([None] * rank, dtype, name) for name in names]
-    compute = _pretraining_outputs if loaded.task == "pretraining" else _task_outputs
+    names, compute = input_names(loaded), _computation(loaded)
 
-    @tf.function(input_signature=signature, autograph=False)
+    @tf.function(input_signature=_signature(loaded, dtype), autograph=False)
     def run(*arguments):
         inputs = zip(names, arguments, strict=True)
         return compute(loaded, {name: tf.cast(value, tf.int32) for name, value in inputs})
 
     return run
+
+
+def make_graph_of_weights(loaded, dtype):
+    """As `make_graph`, but the weights are inputs too, after the others.
+
+    A converter that folds constants holds many copies of them: tf2onnx would need more than 20 GB
+    for BERT-base.
+
+    Returns:
+        The `tf.function`, and a dict: the input's name -> the variable that it stands for.
+    """
+    names, compute = input_names(loaded), _computation(loaded)
+    weights = {variable.path.replace("/", "_"): variable for variable in loaded.model.weights}
+    weights = {name: v for name, v in weights.items() if v.trainable}  # no seeds of dropout
+    specs = [tf.TensorSpec(v.shape, v.dtype, name) for name, v in weights.items()]
+
+    @tf.function(input_signature=[*_signature(loaded, dtype), *specs], autograph=False)
+    def run(*arguments):
+        ids, values = arguments[: len(names)], arguments[len(names) :]
+        inputs = {n: tf.cast(value, tf.int32) for n, value in zip(names, ids, strict=True)}
+        mapping = zip(weights.values(), values, strict=True)
+        with keras.StatelessScope(state_mapping=mapping):
+            return compute(loaded, inputs)
+
+    return run, weights
+
+
+def _signature(loaded, dtype):
+    rank = len(input_axes(loaded))
+    return [tf.TensorSpec([None] * rank, dtype, name) for name in input_names(loaded)]
+
+
+def _computation(loaded):
+    return _pretraining_outputs if loaded.task == "pretraining" else _task_outputs
 
 
 def _task_outputs(loaded, inputs):

@@ -1,7 +1,4 @@
-"""Exports a model as an ONNX file, for ONNX Runtime or other programs that read the format.
-
-Shapes: V vocabulary, E embedding.
-"""
+"""Exports a model as an ONNX file, for ONNX Runtime or other programs that read the format."""
 
 import os
 
@@ -9,7 +6,7 @@ import numpy as np
 
 from model_formats.runtimes.check import check_file
 from model_formats.runtimes.description import describe, write_description
-from model_formats.runtimes.ids_graph import make_graph
+from model_formats.runtimes.ids_graph import make_graph, make_graph_of_weights
 from model_formats.runtimes.libraries import import_libraries
 
 MODEL_FILE = "model.onnx"
@@ -42,9 +39,11 @@ def export(loaded, directory, precision):
     onnx, tf2onnx, _ = import_libraries(LIBRARIES, "onnx")
     graph = make_graph(loaded, "int64")
     description = describe(loaded, graph, precision)
-    proto, _ = tf2onnx.convert.from_function(graph, graph.input_signature, opset=OPSET)
+    of_weights, weights = make_graph_of_weights(loaded, "int64")
+    proto, _ = tf2onnx.convert.from_function(of_weights, of_weights.input_signature, opset=OPSET)
+    add_weights(proto.graph, weights)
     name_axes(proto.graph, description)
-    table = share_table(proto.graph, loaded.model.encoder.embeddings.word_embeddings)
+    table = loaded.model.encoder.embeddings.word_embeddings.path.replace("/", "_")
     path = os.path.join(directory, MODEL_FILE)
     if precision == "float16":
         to_float16(proto.graph)
@@ -80,33 +79,23 @@ def name_axes(graph, description):
                 dimension.dim_param = size
 
 
-def share_table(graph, table):
-    """Makes the output projection use the word embeddings, of which tf2onnx keeps two copies.
+def add_weights(graph, weights):
+    """Makes initializers of the inputs that stand for weights; drops those that nothing reads.
 
     Args:
         graph: the `GraphProto`, which is changed.
-        table: the word embeddings, [V, E].
-
-    Returns:
-        The name of the one copy.
+        weights: input's name -> variable.
     """
-    from onnx import helper, numpy_helper
+    from onnx import numpy_helper
 
-    table = np.asarray(table)
-    name = transposed = None
-    for initializer in graph.initializer:
-        shape = tuple(initializer.dims)
-        if shape == table.shape and np.array_equal(numpy_helper.to_array(initializer), table):
-            name = initializer.name
-        elif shape == table.T.shape and np.array_equal(numpy_helper.to_array(initializer), table.T):
-            transposed = initializer
-    if transposed is not None:
-        node = helper.make_node(
-            "Transpose", [name], [transposed.name], f"{name}/transpose", perm=(1, 0)
-        )
-        graph.node.insert(0, node)
-        graph.initializer.remove(transposed)
-    return name
+    read = {name for node in graph.node for name in node.input}
+    for value in [*graph.input]:
+        if value.name not in weights:
+            continue
+        graph.input.remove(value)
+        if value.name in read:
+            array = np.asarray(weights[value.name].value)
+            graph.initializer.append(numpy_helper.from_array(array, value.name))
 
 
 def to_float16(graph):
