@@ -26,7 +26,10 @@ def complete(flags):
     return [flag if "=" in flag else f"{flag}=true" for flag in flags]
 
 
-@pytest.mark.parametrize("flags", FLAGS, ids=" ".join)
+@pytest.mark.parametrize(
+    "flags",
+    [pytest.param(f, marks=() if len(f) == 2 else pytest.mark.slow, id=" ".join(f)) for f in FLAGS],
+)
 def test_chunks_without_a_sentence_are_no_error(corpus, tmp_path, capsys, flags):
     files = []
     for number, content in enumerate(EMPTY.values()):

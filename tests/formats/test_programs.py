@@ -45,6 +45,7 @@ def test_the_folder_fills_in_the_flags(folder):
     assert filled.albert_config_file is None
 
 
+@pytest.mark.slow
 def test_features(folder, capsys):
     output = folder / "features.npz"
     argv = ["extract_features", f"--input_file={folder}/text.txt", f"--output_file={output}",

@@ -59,7 +59,9 @@ def test_the_order_follows_the_seed(tmp_path):
     assert first_ids(training(files, seed=1), 10) != first_ids(training(files, seed=2), 10)
 
 
-@pytest.mark.parametrize("start_step", (1, 9, 10, 25))
+@pytest.mark.parametrize(
+    "start_step", [pytest.param(i, marks=pytest.mark.slow) for i in (1, 10)] + [9, 25]
+)
 def test_a_resumed_run_reads_what_comes_next(tmp_path, start_step):
     files = make_files(tmp_path, COUNTS)
     expected = first_ids(training(files), start_step + 5)[start_step:]
@@ -169,8 +171,14 @@ def test_features_have_the_shapes_and_types_of_the_model(tmp_path, record_format
     assert shapes == expected
 
 
-@pytest.mark.parametrize("boundary", (True, False))
-@pytest.mark.parametrize("sequences", (0, 3))
+@pytest.mark.parametrize(
+    "sequences, boundary",
+    (
+        (0, True),
+        (3, False),
+        *(pytest.param(*c, marks=pytest.mark.slow) for c in ((0, False), (3, True))),
+    ),
+)
 def test_features_without_labels(tmp_path, sequences, boundary):
     record_format = dataclasses.replace(
         FORMAT, sentence_label=False, token_boundary=boundary, packed_sequences=sequences

@@ -89,7 +89,7 @@ def dataset(files, record_format, seed=1, start_step=0, shard=None):
 
 @DYNAMIC_FORMATS
 @pytest.mark.parametrize("count, replicas", LAYOUTS)
-@pytest.mark.parametrize("start_step", (0, 13))
+@pytest.mark.parametrize("start_step", (pytest.param(0, marks=pytest.mark.slow), 13))
 def test_workers_draw_the_same_masks(tmp_path, record_format, count, replicas, start_step):
     files = make_files(tmp_path, COUNTS, record_format)
     whole = dataset(files, record_format)

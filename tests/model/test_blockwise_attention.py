@@ -68,7 +68,7 @@ CASES = (
 )
 
 
-@pytest.mark.parametrize("rate", (0.0, RATE))
+@pytest.mark.parametrize("rate", (pytest.param(0.0, marks=pytest.mark.slow), RATE))
 @pytest.mark.parametrize("tokens, queries, packed", CASES)
 def test_equals_the_whole_in_float64(tokens, queries, packed, rate):
     arrays, bias = heads(tokens, queries, packed)
@@ -156,13 +156,14 @@ def step_gradients(kind, function, **options):
     return gradients_of(step, random_batch(0, size=4, length=LENGTH))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kind, options",
     (
-        pytest.param("bert", {}, marks=pytest.mark.slow),
+        ("bert", {}),
         ("albert", {"recompute": "block", "gradient_accumulation_steps": 2}),
-        pytest.param("bert", {"recompute": "block", "xla": True}, marks=pytest.mark.slow),
-        pytest.param("albert", {"xla": True}, marks=pytest.mark.slow),
+        ("bert", {"recompute": "block", "xla": True}),
+        ("albert", {"xla": True}),
     ),
 )
 def test_equal_gradients_of_a_model(kind, options):

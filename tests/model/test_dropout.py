@@ -26,7 +26,7 @@ RATE = 0.3
 
 
 # What the quick run has of all of them.
-QUICK = (("mixed_bfloat16", True, "albert"),)
+QUICK = (("mixed_bfloat16", False, "albert"),)
 
 
 @pytest.mark.parametrize(
@@ -83,12 +83,12 @@ def test_replicas_drop_different_units():
 def test_parts_draw_their_own_masks():
     halves = [random_batch(0), random_batch(0)]
     twice = tensors({k: np.concatenate([half[k] for half in halves]) for k in halves[0]})
-    two = make_step(gradient_accumulation_steps=2, dropout=RATE)
+    two = make_step(gradient_accumulation_steps=2, dropout=RATE, sizes=ONE_LAYER)
     seeds = two._seeds(0, 0)
     rows = seeds.numpy().reshape(-1, 2)
     more = [two._seeds(*place).numpy().reshape(-1, 2) for place in ((1, 0), (0, 1), (1, 1))]
     every = {tuple(row) for row in np.concatenate([rows, *more])}
-    assert len(every) == 4 * 2 * 7  # places, parts, dropout layers
+    assert len(every) == 4 * 2 * 4  # places, parts, dropout layers
 
     def loss(step, batch):
         weights = [v.value for v in step.weights]
@@ -100,7 +100,7 @@ def test_parts_draw_their_own_masks():
 
     losses = []
     for i, half in enumerate(halves):
-        one = make_step(dropout=RATE)
+        one = make_step(dropout=RATE, sizes=ONE_LAYER)
         one._seeds = lambda step, replica, i=i: seeds[i : i + 1]
         losses.append(loss(one, tensors(half)))
     assert losses[0] != pytest.approx(losses[1], rel=1e-4)

@@ -171,10 +171,10 @@ def compare(model, weights, batch, tolerance):
 PAIR = ("bert_three_layers_tanh", "albert_three_layers_in_two_groups")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
-    # The quick run has all of them in float64.
-    [pytest.param(name, marks=() if name in PAIR else pytest.mark.slow) for name in CONFIGS],
+    CONFIGS,
 )
 def test_float32_model(name):
     model, weights = make_model(CONFIGS[name])
@@ -182,7 +182,17 @@ def test_float32_model(name):
         compare(model, weights, make_batch(CONFIGS[name], batch), FLOAT32)
 
 
-@pytest.mark.parametrize("name", CONFIGS)
+# The quick run has layers in groups, an embedding wider than the layers, and another activation.
+QUICK = (
+    "albert_two_groups_of_two",
+    "albert_wide_embeddings",
+    "bert_three_layers_tanh",
+    "bert_relu",
+)
+SOME = [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in CONFIGS]
+
+
+@pytest.mark.parametrize("name", SOME)
 def test_float64_model(float64, name):
     model, weights = make_model(CONFIGS[name])
     for batch, (rows, _, _) in BATCHES.items():
@@ -198,7 +208,7 @@ def test_masked_scores_are_lowered_by_10000():
     np.testing.assert_array_equal(bias, expected)
 
 
-@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize("name", SOME)
 def test_every_weight_matters_and_every_block_runs(name):
     config = CONFIGS[name]
     model, weights = make_model(config)
@@ -219,7 +229,10 @@ def test_every_weight_matters_and_every_block_runs(name):
 SMOOTH = [name for name, config in CONFIGS.items() if str(config.hidden_act).lower() != "relu"]
 
 
-@pytest.mark.parametrize("name", SMOOTH)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in SMOOTH],
+)
 def test_gradient_is_the_finite_difference_of_the_oracle(float64, name):
     config = CONFIGS[name]
     model, weights = make_model(config)

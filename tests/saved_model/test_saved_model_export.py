@@ -95,10 +95,8 @@ TASKS = {
 }
 
 
-@pytest.mark.parametrize(
-    "task",
-    ["multiple_choice", *(pytest.param(t, marks=pytest.mark.slow) for t in list(TASKS)[1:])],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("task", TASKS)
 def test_every_task_is_saved(task, tokenizer, tmp_path):
     """Its export is compared with the model before it ends; the folder takes text."""
     make_head, settings = TASKS[task]
@@ -118,6 +116,7 @@ def test_every_task_is_saved(task, tokenizer, tmp_path):
             np.testing.assert_allclose(found[name], values, atol=1e-5, err_msg=name)
 
 
+@pytest.mark.slow
 def test_documented_listing(exported):
     _, folder = exported
     command = (

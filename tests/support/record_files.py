@@ -178,4 +178,10 @@ def assert_same_batches(found, expected):
             np.testing.assert_array_equal(values, other[name], err_msg=name)
 
 
-LAYOUTS = ((1, 1), (1, 2), (2, 2), (2, 4))  # workers, replicas in all
+# Workers, replicas in all; the quick run has several replicas of one worker and of two.
+LAYOUTS = (
+    pytest.param(1, 1, marks=pytest.mark.slow),
+    (1, 2),
+    pytest.param(2, 2, marks=pytest.mark.slow),
+    (2, 4),
+)

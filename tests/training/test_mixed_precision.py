@@ -100,7 +100,7 @@ def test_what_is_computed_in_float32(monkeypatch, precision):
 @pytest.mark.parametrize(
     "precision, xla",
     (
-        ("bfloat16", False),
+        pytest.param("bfloat16", False, marks=pytest.mark.slow),
         ("float16", False),
         pytest.param("bfloat16", True, marks=pytest.mark.slow),
     ),
@@ -176,6 +176,7 @@ def test_steps_let_the_scale_grow(monkeypatch):
     assert scales == [1, 1, 2, 2, 4]
 
 
+@pytest.mark.slow
 def test_an_overflow_is_no_fault_of_the_records(tmp_path, capsys, monkeypatch):
     """Its step is noted without them: to find them the records are read up to there."""
     job = PretrainingJob(tmp_path)
@@ -204,6 +205,7 @@ def test_a_power_of_two_changes_no_bit_in_float32(optimizer):
         np.testing.assert_array_equal(after[name][0], value, err_msg=name)
 
 
+@pytest.mark.slow
 def test_scaled_update_in_float16_is_that_of_float32():
     batch = tensors(random_batch(0))
     states, norms = [], []

@@ -45,6 +45,7 @@ def assert_ended_as(whole, output):
     assert_same(arrays(output, last), arrays(whole, last))
 
 
+@pytest.mark.slow
 def test_a_killed_run_ends_as_one_that_was_never_stopped(job, whole, capsys):
     """kill -9 between two checkpoints; several steps in one go afterwards and before."""
     step = int(np.random.default_rng(1).integers(7, 12))
