@@ -101,6 +101,7 @@ def test_pretraining_continues(folder, capsys):
     assert config["layer_norm_eps"] == 1e-5 and config["type_vocab_size"] == 2
 
 
+@pytest.mark.slow
 def test_fine_tuning(folder, capsys):
     argv = ["run", f"--model_dir={folder}/roberta", f"--data_dir={folder}/classes"]
     argv += ["--task_name=tsv", "--max_seq_length=16", "--bucket_boundaries=none", "--xla=off"]

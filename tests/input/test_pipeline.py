@@ -70,7 +70,9 @@ def test_a_resumed_run_reads_what_comes_next(tmp_path, start_step):
 
 @pytest.mark.parametrize("count, replicas", LAYOUTS)
 @pytest.mark.parametrize(
-    "record_format, start_step", ((FORMAT, 9), (PACKED, 0)), ids=("ordinary", "packed")
+    "record_format, start_step",
+    ((FORMAT, 9), pytest.param(PACKED, 0, marks=pytest.mark.slow)),
+    ids=("ordinary", "packed"),
 )
 def test_workers_share_the_global_batch(tmp_path, count, replicas, record_format, start_step):
     files = make_files(tmp_path, COUNTS, record_format)
@@ -207,7 +209,11 @@ def test_evaluation_reads_every_record_once(tmp_path):
 
 
 @pytest.mark.parametrize("count, replicas", LAYOUTS)
-@pytest.mark.parametrize("record_format", (FORMAT, PACKED), ids=("ordinary", "packed"))
+@pytest.mark.parametrize(
+    "record_format",
+    (pytest.param(FORMAT, marks=pytest.mark.slow), PACKED),
+    ids=("ordinary", "packed"),
+)
 def test_workers_evaluate_every_record_once(tmp_path, count, replicas, record_format):
     rows = {}
     files = make_files(tmp_path, (5, 5), record_format, change=rows.__setitem__)

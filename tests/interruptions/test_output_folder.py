@@ -198,6 +198,7 @@ def test_a_folder_that_is_another_training_s_now(job, whole, monkeypatch, capsys
     assert_same(arrays(aside, 10), arrays(whole, 10))
 
 
+@pytest.mark.slow
 def test_a_folder_that_cannot_be_made_again(job, whole, monkeypatch, capsys):
     """As when its disk has gone: the weights are saved where temporary files are."""
     parent, kept = job.folder / "disk", job.folder / "tmp"

@@ -242,6 +242,7 @@ def test_ids_that_the_model_does_not_have(job, capsys):
     assert files[0] in line and "record 5" in line and "77" in line and "0..59" in line
 
 
+@pytest.mark.slow
 def test_a_damaged_record_stops_the_run_with_its_name(job, capsys):
     files = make_files(job.folder, (60, 60))
     flip_a_byte(files[0], 60, damaged=50)

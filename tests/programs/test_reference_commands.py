@@ -224,6 +224,7 @@ def test_bert_s_readme_of_classification(tmp_path, capsys):
         (trained / "test_results.tsv").unlink()
 
 
+@pytest.mark.slow
 def test_albert_s_readme_of_classification(tmp_path):
     """The command, only its paths changed; flags after it make it smaller."""
     size = SentencePieceTokenizer(SPM_MODEL).vocab_size

@@ -21,22 +21,6 @@ TOKENIZERS = {"bert": "vocab_file=vocab.txt", "albert": "spm_model_file=30k-clea
 FINE_TUNING = {"bert": (squad, classifier), "albert": (race, ner)}
 
 
-# What does not depend on the model's kind is in the quick run once.
-OF_ONE_KIND = pytest.mark.parametrize(
-    "released",
-    [
-        pytest.param((kind, small), id=kind + "-real" * (not small), marks=marks)
-        for kind, small, marks in (
-            ("albert", True, ()),
-            ("bert", True, pytest.mark.slow),
-            ("bert", False, pytest.mark.slow),
-            ("albert", False, pytest.mark.slow),
-        )
-    ],
-    indirect=True,
-)
-
-
 def write_data(folder):
     """Something small for each program."""
     rng = np.random.default_rng(0)
@@ -56,7 +40,7 @@ def write_data(folder):
 @pytest.fixture(
     scope="module",
     params=(
-        pytest.param(("bert", True), id="bert"),
+        pytest.param(("bert", True), id="bert", marks=pytest.mark.slow),
         pytest.param(("albert", True), id="albert"),
         pytest.param(("bert", False), id="bert-real", marks=pytest.mark.slow),
         pytest.param(("albert", False), id="albert-real", marks=pytest.mark.slow),
@@ -72,7 +56,6 @@ def released(request, tmp_path_factory):
     shutil.rmtree(folder)  # of the real sizes it is large
 
 
-@OF_ONE_KIND
 def test_features_and_guesses(released, capsys):
     """What the folder means is what the single flags mean."""
     folder, kind, _ = released
@@ -103,7 +86,6 @@ def guess(model):
     return fill_masks.main(["fill_masks", f"--model_dir={model}", "--text=The [MASK] is tall."])
 
 
-@OF_ONE_KIND
 def test_pretraining_continues(released, capsys):
     """Records by the model's tokenizer, an update; what is left is a model's folder again."""
     folder, kind, _ = released

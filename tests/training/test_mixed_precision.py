@@ -259,7 +259,8 @@ def test_bfloat16_is_for_cpus_that_round_it(monkeypatch, flags, onednn, expected
     assert len(messages) == bool(found) and all(found in message for message in messages)
 
 
-@pytest.mark.parametrize("how", (None, pytest.param("float32", marks=pytest.mark.slow)))
+@pytest.mark.slow
+@pytest.mark.parametrize("how", (None, "float32"))
 def test_a_run_that_named_no_precision_is_told_of_bfloat16(tmp_path, monkeypatch, capsys, how):
     monkeypatch.setattr(precision, "_cpu_flags", lambda: {"amx_bf16"})
     job = PretrainingJob(tmp_path)

@@ -250,6 +250,7 @@ def test_a_damaged_checkpoint_is_not_kept_for_a_good_one(job, whole, monkeypatch
     assert_ended_as(whole, job.output)
 
 
+@pytest.mark.slow
 def test_a_disk_that_is_full_at_a_checkpoint(job, whole, capsys):
     """The limit on a file's size stands in for the disk: one line, nothing half-written."""
     shutil.copytree(whole, job.output)
