@@ -175,6 +175,7 @@ def test_heads_that_transformers_lacks(settings, task, message, tmp_path):
     assert not list((tmp_path / "out").iterdir())
 
 
+@pytest.mark.slow
 def test_groups_that_transformers_would_choose_otherwise(tmp_path):
     """int(i / (L / G)) is one too small where the quotient is rounded down."""
     total, groups = next(

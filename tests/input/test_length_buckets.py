@@ -69,7 +69,11 @@ def take(dataset, count):
     return list(dataset.take(count).as_numpy_iterator())
 
 
-@pytest.mark.parametrize("record_format", (FORMAT, DYNAMIC), ids=("masked", "unmasked"))
+@pytest.mark.parametrize(
+    "record_format",
+    (FORMAT, pytest.param(DYNAMIC, marks=pytest.mark.slow)),
+    ids=("masked", "unmasked"),
+)
 def test_windows_share_their_records_out_by_length(tmp_path, record_format):
     files = files_of_all_lengths(tmp_path, record_format)
     found = take(dataset(files, record_format=record_format), 4 * WINDOW)

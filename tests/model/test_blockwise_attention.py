@@ -77,8 +77,15 @@ def test_equals_the_whole_in_float64(tokens, queries, packed, rate):
     assert_close(found, expected, 1e-13, floor=1)
 
 
-@pytest.mark.parametrize("xla", (False, True))
-@pytest.mark.parametrize("queries, packed", ((None, True), (150, False)))
+@pytest.mark.parametrize(
+    "queries, packed, xla",
+    (
+        (None, True, False),
+        (150, False, True),
+        pytest.param(None, True, True, marks=pytest.mark.slow),
+        pytest.param(150, False, False, marks=pytest.mark.slow),
+    ),
+)
 def test_equals_the_whole_in_float32(queries, packed, xla):
     arrays, bias = heads(300, queries, packed, "float32")
     expected, _ = run(attention, arrays, bias, RATE, xla)

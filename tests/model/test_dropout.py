@@ -151,7 +151,9 @@ def test_dropped_units_have_no_period(width):
         assert abs(variance - 1) < SIGMAS * np.sqrt(2 / len(shares))
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(
+    "seed", [SEEDS[0], *(pytest.param(seed, marks=pytest.mark.slow) for seed in SEEDS[1:])]
+)
 def test_masks_of_related_seeds_are_not_related(seed):
     """A shared block's calls have seeds (a, b), (a, b + 1), ...; a step's layers any."""
     related = [(seed[0], seed[1] + i) for i in range(1, 13)]  # the calls of one block

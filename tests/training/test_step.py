@@ -224,6 +224,7 @@ def test_loop_equals_calls_bit_for_bit(devices, xla):
     assert step.optimizer.iterations.numpy() == 5
 
 
+@pytest.mark.slow
 def test_loop_measures_how_long_it_waits():
     fields = tensors(random_batch(0))
     slow = tf.data.Dataset.range(3).map(lambda i: tf.py_function(wait, [i], tf.int64))
