@@ -139,6 +139,7 @@ def test_configuration(tmp_path):
     assert config["hidden_act"] == "gelu_new" and "problem_type" not in config
 
 
+@pytest.mark.slow
 def test_kinds_of_classification(tmp_path):
     """`test_transformers_export` compares the losses that these names choose."""
     for kind, settings in {

@@ -80,15 +80,20 @@ def test_replicas_drop_different_units():
     assert (masks.numpy() == 1).mean() == pytest.approx(2 * RATE * (1 - RATE), abs=0.1)
 
 
+def test_parts_have_their_own_seeds():
+    two = make_step(gradient_accumulation_steps=2, dropout=RATE, sizes=ONE_LAYER)
+    rows = two._seeds(0, 0).numpy().reshape(-1, 2)
+    more = [two._seeds(*place).numpy().reshape(-1, 2) for place in ((1, 0), (0, 1), (1, 1))]
+    every = {tuple(row) for row in np.concatenate([rows, *more])}
+    assert len(every) == 4 * 2 * 4  # places, parts, dropout layers
+
+
+@pytest.mark.slow
 def test_parts_draw_their_own_masks():
     halves = [random_batch(0), random_batch(0)]
     twice = tensors({k: np.concatenate([half[k] for half in halves]) for k in halves[0]})
     two = make_step(gradient_accumulation_steps=2, dropout=RATE, sizes=ONE_LAYER)
     seeds = two._seeds(0, 0)
-    rows = seeds.numpy().reshape(-1, 2)
-    more = [two._seeds(*place).numpy().reshape(-1, 2) for place in ((1, 0), (0, 1), (1, 1))]
-    every = {tuple(row) for row in np.concatenate([rows, *more])}
-    assert len(every) == 4 * 2 * 4  # places, parts, dropout layers
 
     def loss(step, batch):
         weights = [v.value for v in step.weights]

@@ -111,6 +111,7 @@ def test_starts_from_google_s_checkpoint(job, capsys):
     assert "was for its first step" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_evaluates_a_checkpoint_alone(job, capsys):
     assert job.run("albert") == 0
     assert job.run("albert", do_train=False, do_eval=True) == 0

@@ -270,13 +270,8 @@ def train_on(path, folder):
     assert len(lines) == 7 and "global_step = 2" in lines
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        pytest.param(path, marks=[pytest.mark.slow] * path.name.startswith("albert"), id=path.stem)
-        for path in HERE
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("path", HERE, ids=lambda path: path.stem)
 def test_google_s_records_train(path, tmp_path):
     train_on(path, tmp_path)
 
