@@ -81,11 +81,11 @@ def test_replicas_drop_different_units():
 
 
 def test_parts_have_their_own_seeds():
-    two = make_step(gradient_accumulation_steps=2, dropout=RATE, sizes=ONE_LAYER)
+    two = make_step(gradient_accumulation_steps=2, dropout=RATE)
     rows = two._seeds(0, 0).numpy().reshape(-1, 2)
     more = [two._seeds(*place).numpy().reshape(-1, 2) for place in ((1, 0), (0, 1), (1, 1))]
     every = {tuple(row) for row in np.concatenate([rows, *more])}
-    assert len(every) == 4 * 2 * 4  # places, parts, dropout layers
+    assert len(every) == 4 * 2 * 7  # places, parts, dropout layers
 
 
 @pytest.mark.slow
