@@ -44,7 +44,7 @@ def test_chunks_without_a_sentence_are_no_error(corpus, tmp_path, capsys, flags)
     assert description["examples"] == len(records(tmp_path / "out"))
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_json_lines_without_text_are_no_error(corpus, tmp_path, workers):
     empty = '{"text": ""}\n{"text": " \\n "}\n' * CHUNK_BYTES
     path = tmp_path / "text.jsonl"

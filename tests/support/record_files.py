@@ -37,6 +37,11 @@ PACKED_DYNAMIC = dataclasses.replace(
 DYNAMIC_FORMATS = pytest.mark.parametrize(
     "record_format", (DYNAMIC, PACKED_DYNAMIC), ids=("ordinary", "packed")
 )
+QUICK_IF_PACKED = pytest.mark.parametrize(
+    "record_format",
+    (pytest.param(DYNAMIC, marks=pytest.mark.slow), PACKED_DYNAMIC),
+    ids=("ordinary", "packed"),
+)
 
 
 def write_records(path, rows, record_format):
