@@ -207,7 +207,7 @@ def test_products_are_those_of_the_step(model):
 EACH_ONCE = pytest.mark.parametrize(
     "model, precision",
     (
-        ("bert", "float32"),
+        pytest.param("bert", "float32", marks=pytest.mark.slow),
         ("albert", "bfloat16"),
         pytest.param("bert", "bfloat16", marks=pytest.mark.slow),
         pytest.param("albert", "float32", marks=pytest.mark.slow),

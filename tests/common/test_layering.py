@@ -258,5 +258,6 @@ def test_import_leaves_tensorflow_alone(module):
     assert heavy_imports(module) == "[]"
 
 
+@pytest.mark.slow
 def test_import_of_tensorflow_is_noticed():
     assert heavy_imports("bert_tf.layers") == "['keras', 'tensorflow']"

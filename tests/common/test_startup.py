@@ -87,7 +87,7 @@ def test_full_disk_is_an_error_still():
 
 
 @pytest.mark.parametrize("closed", ("<&-", ">&-", "2>&-", "<&- >&- 2>&-"))
-@pytest.mark.parametrize("workers", (1, 2))
+@pytest.mark.parametrize("workers", (pytest.param(1, marks=pytest.mark.slow), 2))
 def test_closed_streams(closed, workers, tmp_path):
     (tmp_path / "text.txt").write_text("나는 학교에 갔다.\n비가 왔다.\n\n" * 20)
     flags = f"--input_file=text.txt --tokenizer_dir={SAMPLE} --num_workers={workers}"
@@ -101,6 +101,7 @@ def test_closed_streams(closed, workers, tmp_path):
     assert (tmp_path / "a.tfrecord").stat().st_size > 1000
 
 
+@pytest.mark.slow
 def test_tensorflow_is_imported_without_a_standard_error():
     code = "from bert_common.import_tensorflow import import_tensorflow as f; print(f().__name__)"
     assert shell(f'PYTHON -c "{code}" 2>&-').stdout == "tensorflow\n"

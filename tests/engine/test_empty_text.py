@@ -26,7 +26,10 @@ def complete(flags):
     return [flag if "=" in flag else f"{flag}=true" for flag in flags]
 
 
-@pytest.mark.parametrize("flags", FLAGS, ids=" ".join)
+@pytest.mark.parametrize(
+    "flags",
+    [pytest.param(f, marks=() if len(f) == 2 else pytest.mark.slow, id=" ".join(f)) for f in FLAGS],
+)
 def test_chunks_without_a_sentence_are_no_error(corpus, tmp_path, capsys, flags):
     files = []
     for number, content in enumerate(EMPTY.values()):
@@ -41,7 +44,7 @@ def test_chunks_without_a_sentence_are_no_error(corpus, tmp_path, capsys, flags)
     assert description["examples"] == len(records(tmp_path / "out"))
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_json_lines_without_text_are_no_error(corpus, tmp_path, workers):
     empty = '{"text": ""}\n{"text": " \\n "}\n' * CHUNK_BYTES
     path = tmp_path / "text.jsonl"

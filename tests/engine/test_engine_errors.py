@@ -24,8 +24,15 @@ def test_one_process_at_a_time(corpus, tmp_path, capsys):
     assert (work / "task-0.lock").exists()
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-@pytest.mark.parametrize("limit", [3000, 60_000])
+@pytest.mark.parametrize(
+    "limit, workers",
+    (
+        (3000, 2),
+        (60_000, 1),
+        pytest.param(3000, 1, marks=pytest.mark.slow),
+        pytest.param(60_000, 2, marks=pytest.mark.slow),
+    ),
+)
 def test_a_full_disk_is_one_line(corpus, whole, tmp_path, limit, workers):
     """In a chunk's file, in a shard."""
     full = start(

@@ -196,7 +196,9 @@ def test_too_little_memory_is_one_line(corpus, whole, tmp_path, capsys, monkeypa
     )
 
 
-@pytest.mark.parametrize("place", [-1, -30, -60, -200])
+@pytest.mark.parametrize(
+    "place", [-1, -200, *(pytest.param(place, marks=pytest.mark.slow) for place in (-30, -60))]
+)
 def test_a_damaged_chunk_is_made_again(corpus, whole, tmp_path, place):
     start(corpus, tmp_path, preparation=KILLS["between"]).communicate()
     path = tmp_path / ".ko.tfrecord.work" / "chunk-000003"

@@ -25,7 +25,15 @@ def exported(folder, output, write=export):
     ("bert", {"hidden_act": "gelu_erf", "layer_norm_eps": 1e-5}),
     ("albert", {"embedding_size": 32, "num_hidden_groups": 2, "inner_group_num": 2}),
 ])  # fmt: skip
-@pytest.mark.parametrize("task", ["pretraining", *TASK_SETTINGS])
+@pytest.mark.parametrize(
+    "task",
+    # The other heads' names are in test_huggingface_export.py.
+    [
+        "pretraining",
+        *(pytest.param(t, marks=pytest.mark.slow) for t in TASK_SETTINGS if t != "ner"),
+        "ner",
+    ],
+)
 def test_weights_labels_configuration(kind, sizes, task, tmp_path):
     write_folder(tmp_path / "in", kind, task, sizes)
     before = exported(tmp_path / "in", tmp_path / "out")

@@ -94,6 +94,7 @@ def test_a_batch_is_a_batch_however_it_is_split(classes, float64):
     )
 
 
+@pytest.mark.slow
 def test_xla_and_recomputation_change_nothing(float64):
     assert_xla_and_recomputation_change_nothing(lambda: classifier(**ONE_LAYER), labelled_batch(3))
 

@@ -308,6 +308,7 @@ REAL = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name, folder, counts", REAL, ids=lambda value: str(value))
 def test_real_files(name, folder, counts):
     if not (SHARED / "data" / folder).exists():

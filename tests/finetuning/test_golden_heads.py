@@ -86,7 +86,9 @@ def test_accuracy_counts_the_right_classes(golden):
     assert sums["label_correct"] == right.sum() and sums["label_weight"] == len(right)
 
 
-@pytest.mark.parametrize("folder", CLASSIFIERS)
+@pytest.mark.parametrize(
+    "folder", (pytest.param(CLASSIFIERS[0], marks=pytest.mark.slow), CLASSIFIERS[1])
+)
 def test_five_steps_of_fine_tuning(folder):
     """By the same step that pre-trains; the goldens with the true norm of the gradient."""
     model = google_classifier(folder)

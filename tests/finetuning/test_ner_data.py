@@ -185,6 +185,7 @@ def test_tags_of_no_entity_are_refused(tmp_path, tags):
         make_ner_dataset(FORMATS["naver-ner"], str(tmp_path), tags)
 
 
+@pytest.mark.slow
 def test_the_real_file():
     """Two entities begin with a space there, which is why they are none for KLUE's program."""
     if not (SHARED / "data/klue").exists():

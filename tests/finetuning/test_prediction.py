@@ -48,8 +48,8 @@ def plain():
     "devices, size, boundaries",
     (
         (1, 4, BOUNDARIES),  # the last batch has one
-        (1, 100, (32,)),
-        (2, 4, BOUNDARIES),
+        pytest.param(1, 100, (32,), marks=pytest.mark.slow),
+        pytest.param(2, 4, BOUNDARIES, marks=pytest.mark.slow),
         (2, 5, BOUNDARIES),  # three for a device
     ),
 )

@@ -45,6 +45,7 @@ def test_the_folder_fills_in_the_flags(folder):
     assert filled.albert_config_file is None
 
 
+@pytest.mark.slow
 def test_features(folder, capsys):
     output = folder / "features.npz"
     argv = ["extract_features", f"--input_file={folder}/text.txt", f"--output_file={output}",
@@ -100,6 +101,7 @@ def test_pretraining_continues(folder, capsys):
     assert config["layer_norm_eps"] == 1e-5 and config["type_vocab_size"] == 2
 
 
+@pytest.mark.slow
 def test_fine_tuning(folder, capsys):
     argv = ["run", f"--model_dir={folder}/roberta", f"--data_dir={folder}/classes"]
     argv += ["--task_name=tsv", "--max_seq_length=16", "--bucket_boundaries=none", "--xla=off"]

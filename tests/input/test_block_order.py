@@ -57,8 +57,17 @@ def test_a_pass_is_every_record_once_and_can_be_entered_anywhere(blocks_of, coun
         assert found == whole[position : position + order.total]
 
 
-@pytest.mark.parametrize("counts", ((7, 20, 13), (41,), (3,) * 20))
-@pytest.mark.parametrize("size", (9, 50_000))
+@pytest.mark.parametrize(
+    "counts, size",
+    (
+        ((7, 20, 13), 9),
+        ((41,), 50_000),
+        pytest.param((3,) * 20, 9, marks=pytest.mark.slow),
+        pytest.param((7, 20, 13), 50_000, marks=pytest.mark.slow),
+        pytest.param((41,), 9, marks=pytest.mark.slow),
+        pytest.param((3,) * 20, 50_000, marks=pytest.mark.slow),
+    ),
+)
 def test_what_is_read_is_what_the_order_names(tmp_path, blocks_of, counts, size):
     blocks_of(size)
     files = make_files(tmp_path, counts)

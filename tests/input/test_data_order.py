@@ -150,6 +150,7 @@ def assert_continues_bit_equal(job, keep, steps, monkeypatch, **flags):
         assert value.tobytes() == two[name].tobytes(), name
 
 
+@pytest.mark.slow
 def test_pretraining_continues(tmp_path, capsys, monkeypatch):
     """From an older checkpoint; then with other settings, of which a warning tells."""
     job = PretrainingJob(tmp_path, **NO_DROPOUT)

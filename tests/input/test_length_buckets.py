@@ -69,7 +69,11 @@ def take(dataset, count):
     return list(dataset.take(count).as_numpy_iterator())
 
 
-@pytest.mark.parametrize("record_format", (FORMAT, DYNAMIC), ids=("masked", "unmasked"))
+@pytest.mark.parametrize(
+    "record_format",
+    (FORMAT, pytest.param(DYNAMIC, marks=pytest.mark.slow)),
+    ids=("masked", "unmasked"),
+)
 def test_windows_share_their_records_out_by_length(tmp_path, record_format):
     files = files_of_all_lengths(tmp_path, record_format)
     found = take(dataset(files, record_format=record_format), 4 * WINDOW)
@@ -91,7 +95,10 @@ def test_windows_share_their_records_out_by_length(tmp_path, record_format):
     assert orders[0] != orders[1]
 
 
-@pytest.mark.parametrize("start_step", (1, WINDOW - 1, WINDOW, 3 * WINDOW + 5))
+@pytest.mark.parametrize(
+    "start_step",
+    (*(pytest.param(i, marks=pytest.mark.slow) for i in (1, WINDOW)), WINDOW - 1, 3 * WINDOW + 5),
+)
 def test_the_order_continues_from_any_step(tmp_path, start_step):
     files = files_of_all_lengths(tmp_path, DYNAMIC)
     whole = take(dataset(files, record_format=DYNAMIC), start_step + 5)[start_step:]
@@ -112,7 +119,14 @@ def test_workers_share_the_global_batch(tmp_path, count, replicas):
     assert_same_batches(found, expected)
 
 
-@pytest.mark.parametrize("step, start", ((0, (0, 0)), (20, (0, 0)), (25, (7, 31))))
+@pytest.mark.parametrize(
+    "step, start",
+    (
+        pytest.param(0, (0, 0), marks=pytest.mark.slow),
+        pytest.param(20, (0, 0), marks=pytest.mark.slow),
+        (25, (7, 31)),
+    ),
+)
 def test_the_records_of_a_step_are_known(tmp_path, step, start):
     files = files_of_all_lengths(tmp_path)
     first = dict(zip(files, np.cumsum((0, *COUNTS)), strict=False))

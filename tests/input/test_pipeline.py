@@ -59,7 +59,9 @@ def test_the_order_follows_the_seed(tmp_path):
     assert first_ids(training(files, seed=1), 10) != first_ids(training(files, seed=2), 10)
 
 
-@pytest.mark.parametrize("start_step", (1, 9, 10, 25))
+@pytest.mark.parametrize(
+    "start_step", [pytest.param(i, marks=pytest.mark.slow) for i in (1, 10)] + [9, 25]
+)
 def test_a_resumed_run_reads_what_comes_next(tmp_path, start_step):
     files = make_files(tmp_path, COUNTS)
     expected = first_ids(training(files), start_step + 5)[start_step:]
@@ -68,7 +70,9 @@ def test_a_resumed_run_reads_what_comes_next(tmp_path, start_step):
 
 @pytest.mark.parametrize("count, replicas", LAYOUTS)
 @pytest.mark.parametrize(
-    "record_format, start_step", ((FORMAT, 9), (PACKED, 0)), ids=("ordinary", "packed")
+    "record_format, start_step",
+    ((FORMAT, 9), pytest.param(PACKED, 0, marks=pytest.mark.slow)),
+    ids=("ordinary", "packed"),
 )
 def test_workers_share_the_global_batch(tmp_path, count, replicas, record_format, start_step):
     files = make_files(tmp_path, COUNTS, record_format)
@@ -169,8 +173,14 @@ def test_features_have_the_shapes_and_types_of_the_model(tmp_path, record_format
     assert shapes == expected
 
 
-@pytest.mark.parametrize("boundary", (True, False))
-@pytest.mark.parametrize("sequences", (0, 3))
+@pytest.mark.parametrize(
+    "sequences, boundary",
+    (
+        (0, True),
+        (3, False),
+        *(pytest.param(*c, marks=pytest.mark.slow) for c in ((0, False), (3, True))),
+    ),
+)
 def test_features_without_labels(tmp_path, sequences, boundary):
     record_format = dataclasses.replace(
         FORMAT, sentence_label=False, token_boundary=boundary, packed_sequences=sequences
@@ -199,7 +209,11 @@ def test_evaluation_reads_every_record_once(tmp_path):
 
 
 @pytest.mark.parametrize("count, replicas", LAYOUTS)
-@pytest.mark.parametrize("record_format", (FORMAT, PACKED), ids=("ordinary", "packed"))
+@pytest.mark.parametrize(
+    "record_format",
+    (pytest.param(FORMAT, marks=pytest.mark.slow), PACKED),
+    ids=("ordinary", "packed"),
+)
 def test_workers_evaluate_every_record_once(tmp_path, count, replicas, record_format):
     rows = {}
     files = make_files(tmp_path, (5, 5), record_format, change=rows.__setitem__)

@@ -67,9 +67,9 @@ def test_values_out_of_range_name_the_record(tmp_path, name, value):
     (
         ("segment_index", 4),
         ("position_ids", 32),
-        ("sequence_starts", 16),
+        pytest.param("sequence_starts", 16, marks=pytest.mark.slow),
         ("sequence_starts", -1),
-        ("next_sentence_labels", 2),
+        pytest.param("next_sentence_labels", 2, marks=pytest.mark.slow),
     ),
 )
 def test_values_out_of_range_in_a_packed_row(tmp_path, name, value):

@@ -29,6 +29,7 @@ from tokenization import FullTokenizer, KoreanTokenizer, SentencePieceTokenizer
 DATA = TEST_DATA / "pretraining_data"
 GOOGLE = json.loads((DATA / "statistics.json").read_text())
 SETTINGS = list(GOOGLE)
+QUICK = ("bert_default", "bert_wwm", "albert_wp_favor_longer", "albert_spm_default")
 NGRAM_SETTINGS = [name for name in SETTINGS if "ngrams_drawn" in GOOGLE[name]]
 MAX_SEQ_LENGTH = 128
 SIGMAS = 4  # one false alarm in 16,000 comparisons, were the two samples independent draws
@@ -133,7 +134,10 @@ MASKINGS = pytest.mark.parametrize(
 
 
 @MASKINGS
-@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize(
+    "setting",
+    [pytest.param(s, marks=() if s in QUICK else pytest.mark.slow) for s in SETTINGS],
+)
 def test_masking_rate_and_replacements_are_googles(setting, mask):
     google = GOOGLE[setting]
     pair_rules, masking_rules = rules(setting)
@@ -320,7 +324,7 @@ def test_lengths_do_not_tell_the_order_of_short_documents():
     check_lengths_do_not_tell_the_order(make_all(cut, tokenizer, "sop", 3, MAX_SEQ_LENGTH))
 
 
-@pytest.mark.parametrize("length", [128, 512])
+@pytest.mark.parametrize("length", [128, pytest.param(512, marks=pytest.mark.slow)])
 def test_lengths_do_not_tell_the_order_of_an_encyclopedia(length):
     text = SHARED / "data/kowiki/kowiki_2MB.txt"
     vocabulary = SHARED / "data/vocabs/koelectra.txt"

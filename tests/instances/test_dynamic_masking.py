@@ -11,6 +11,7 @@ from record_files import (
     DYNAMIC_FORMATS,
     FORMAT,
     LAYOUTS,
+    QUICK_IF_PACKED,
     RULES,
     assert_same_batches,
     global_batches,
@@ -87,9 +88,9 @@ def dataset(files, record_format, seed=1, start_step=0, shard=None):
     return training_dataset(plan_of(files, record_format, seed), start_step, shard)
 
 
-@DYNAMIC_FORMATS
+@QUICK_IF_PACKED
 @pytest.mark.parametrize("count, replicas", LAYOUTS)
-@pytest.mark.parametrize("start_step", (0, 13))
+@pytest.mark.parametrize("start_step", (pytest.param(0, marks=pytest.mark.slow), 13))
 def test_workers_draw_the_same_masks(tmp_path, record_format, count, replicas, start_step):
     files = make_files(tmp_path, COUNTS, record_format)
     whole = dataset(files, record_format)

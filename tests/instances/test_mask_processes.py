@@ -14,9 +14,9 @@ from paths import ROOT
 from programs import NO_DROPOUT, PretrainingJob, arrays, spoken_lines
 from record_files import (
     DYNAMIC,
-    DYNAMIC_FORMATS,
     LAYOUTS,
     PACKED_DYNAMIC,
+    QUICK_IF_PACKED,
     assert_same_batches,
     global_batches,
     make_files,
@@ -56,7 +56,7 @@ def wait_until(condition, seconds=60):
         time.sleep(0.05)
 
 
-@DYNAMIC_FORMATS
+@QUICK_IF_PACKED
 @pytest.mark.parametrize("count, replicas", LAYOUTS)
 def test_the_masks_are_those_of_one_process(tmp_path, processes, record_format, count, replicas):
     files = make_files(tmp_path, COUNTS, record_format)

@@ -95,6 +95,7 @@ def test_sentences_do_not_end_with_a_window(monkeypatch):
     assert set(" ".join(long).split()) == {"가나다라마바"} and 2 < len(long) < 5
 
 
+@pytest.mark.slow
 def test_kiwi_splits_and_changes_nothing():
     pytest.importorskip("kiwipiepy", reason=NO_KIWI)
     assert split_line("나는 학교에 갔다. 비가 왔는데 우산이 없었다 그래서 뛰었다!") == [

@@ -92,6 +92,7 @@ def test_too_many_nonfinite_steps_stop_the_run(job, capsys, monkeypatch):
         np.testing.assert_array_equal(value, good[name])
 
 
+@pytest.mark.slow
 def test_an_exhausted_loss_scale_stops_the_run(job, capsys, monkeypatch):
     """The loss is fine, its gradient is infinite at every scale."""
 

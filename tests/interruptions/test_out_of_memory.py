@@ -71,6 +71,7 @@ def test_a_step(job, capsys, monkeypatch):
     assert "what may help: --gradient_accumulation_steps=2 or more" in one_line(capsys)
 
 
+@pytest.mark.slow
 def test_an_evaluation(job, capsys, monkeypatch):
     """While training, after the checkpoint that precedes it, and alone."""
     monkeypatch.setattr(EvaluationStep, "__call__", raising(MEMORY))
@@ -95,6 +96,7 @@ def test_what_comes_before_the_first_step(job, capsys, monkeypatch):
     assert "what may help: a smaller model, ending other programs" in one_line(capsys)
 
 
+@pytest.mark.slow
 def test_a_full_disk_at_the_curves(job, capsys, monkeypatch):
     """It is no matter of memory, and the last checkpoint is whole."""
     flush = Reporter.flush

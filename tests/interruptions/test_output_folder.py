@@ -66,6 +66,7 @@ def test_a_second_training_is_refused_before_it_writes(job, whole, capsys):
     assert list_checkpoints(job.output) == [4, 8, 10, 11]
 
 
+@pytest.mark.slow
 def test_fine_tuning_locks_every_seed_s_folder(tmp_path, capsys):
     job = ClassifierJob(tmp_path)
     rows = single_rows(24)
@@ -155,6 +156,7 @@ def test_a_folder_that_is_gone_is_made_again(job, whole, monkeypatch, capsys, ho
         assert curves(moved)["loss/total"] == [point for point in expected if point[0] < 6]
 
 
+@pytest.mark.slow
 def test_a_folder_that_is_gone_while_a_checkpoint_is_written(job, whole, monkeypatch, capsys):
     write_arrays = state.write_arrays
 
@@ -196,6 +198,7 @@ def test_a_folder_that_is_another_training_s_now(job, whole, monkeypatch, capsys
     assert_same(arrays(aside, 10), arrays(whole, 10))
 
 
+@pytest.mark.slow
 def test_a_folder_that_cannot_be_made_again(job, whole, monkeypatch, capsys):
     """As when its disk has gone: the weights are saved where temporary files are."""
     parent, kept = job.folder / "disk", job.folder / "tmp"

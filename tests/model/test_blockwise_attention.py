@@ -68,7 +68,7 @@ CASES = (
 )
 
 
-@pytest.mark.parametrize("rate", (0.0, RATE))
+@pytest.mark.parametrize("rate", (pytest.param(0.0, marks=pytest.mark.slow), RATE))
 @pytest.mark.parametrize("tokens, queries, packed", CASES)
 def test_equals_the_whole_in_float64(tokens, queries, packed, rate):
     arrays, bias = heads(tokens, queries, packed)
@@ -77,8 +77,15 @@ def test_equals_the_whole_in_float64(tokens, queries, packed, rate):
     assert_close(found, expected, 1e-13, floor=1)
 
 
-@pytest.mark.parametrize("xla", (False, True))
-@pytest.mark.parametrize("queries, packed", ((None, True), (150, False)))
+@pytest.mark.parametrize(
+    "queries, packed, xla",
+    (
+        (None, True, False),
+        (150, False, True),
+        pytest.param(None, True, True, marks=pytest.mark.slow),
+        pytest.param(150, False, False, marks=pytest.mark.slow),
+    ),
+)
 def test_equals_the_whole_in_float32(queries, packed, xla):
     arrays, bias = heads(300, queries, packed, "float32")
     expected, _ = run(attention, arrays, bias, RATE, xla)
@@ -156,13 +163,14 @@ def step_gradients(kind, function, **options):
     return gradients_of(step, random_batch(0, size=4, length=LENGTH))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kind, options",
     (
-        pytest.param("bert", {}, marks=pytest.mark.slow),
+        ("bert", {}),
         ("albert", {"recompute": "block", "gradient_accumulation_steps": 2}),
-        pytest.param("bert", {"recompute": "block", "xla": True}, marks=pytest.mark.slow),
-        pytest.param("albert", {"xla": True}, marks=pytest.mark.slow),
+        ("bert", {"recompute": "block", "xla": True}),
+        ("albert", {"xla": True}),
     ),
 )
 def test_equal_gradients_of_a_model(kind, options):

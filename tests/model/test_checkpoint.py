@@ -69,9 +69,10 @@ def assert_loaded(model, values, but=()):
             np.testing.assert_array_equal(variable.numpy(), values[name], err_msg=name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "folder",
-    ("google_uncased_L-8_H-512_A-8", pytest.param("chinese_bert_wwm", marks=pytest.mark.slow)),
+    ("google_uncased_L-8_H-512_A-8", "chinese_bert_wwm"),
 )
 def test_names_of_released_bert(folder, tmp_path):
     values = fake_checkpoint(tmp_path / "bert_model.ckpt", real_table(folder))
@@ -176,6 +177,7 @@ def test_a_checkpoint_of_ours_round_trips(kind, tmp_path):
     assert_loaded(other, {name: v.numpy() for name, v in google_variables(model).items()})
 
 
+@pytest.mark.slow
 def test_training_continues_exactly_where_it_was(tmp_path):
     def make_run(model, optimizer):
         step = step_of(model, optimizer)
@@ -220,7 +222,7 @@ def test_old_checkpoints_are_removed(tmp_path):
     assert noted.startswith('model_checkpoint_path: "model.ckpt-20"') and "ckpt-9" in noted
 
 
-@pytest.mark.parametrize("devices", (pytest.param(1, marks=pytest.mark.slow), 2))
+@pytest.mark.parametrize("devices", (1, pytest.param(2, marks=pytest.mark.slow)))
 def test_later_updates_do_not_change_a_copy(devices):
     """A thread writes it while training continues."""
     strategy = strategy_of(devices)

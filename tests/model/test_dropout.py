@@ -26,7 +26,7 @@ RATE = 0.3
 
 
 # What the quick run has of all of them.
-QUICK = (("mixed_bfloat16", True, "albert"),)
+QUICK = (("mixed_bfloat16", False, "albert"),)
 
 
 @pytest.mark.parametrize(
@@ -80,15 +80,20 @@ def test_replicas_drop_different_units():
     assert (masks.numpy() == 1).mean() == pytest.approx(2 * RATE * (1 - RATE), abs=0.1)
 
 
-def test_parts_draw_their_own_masks():
-    halves = [random_batch(0), random_batch(0)]
-    twice = tensors({k: np.concatenate([half[k] for half in halves]) for k in halves[0]})
+def test_parts_have_their_own_seeds():
     two = make_step(gradient_accumulation_steps=2, dropout=RATE)
-    seeds = two._seeds(0, 0)
-    rows = seeds.numpy().reshape(-1, 2)
+    rows = two._seeds(0, 0).numpy().reshape(-1, 2)
     more = [two._seeds(*place).numpy().reshape(-1, 2) for place in ((1, 0), (0, 1), (1, 1))]
     every = {tuple(row) for row in np.concatenate([rows, *more])}
     assert len(every) == 4 * 2 * 7  # places, parts, dropout layers
+
+
+@pytest.mark.slow
+def test_parts_draw_their_own_masks():
+    halves = [random_batch(0), random_batch(0)]
+    twice = tensors({k: np.concatenate([half[k] for half in halves]) for k in halves[0]})
+    two = make_step(gradient_accumulation_steps=2, dropout=RATE, sizes=ONE_LAYER)
+    seeds = two._seeds(0, 0)
 
     def loss(step, batch):
         weights = [v.value for v in step.weights]
@@ -100,7 +105,7 @@ def test_parts_draw_their_own_masks():
 
     losses = []
     for i, half in enumerate(halves):
-        one = make_step(dropout=RATE)
+        one = make_step(dropout=RATE, sizes=ONE_LAYER)
         one._seeds = lambda step, replica, i=i: seeds[i : i + 1]
         losses.append(loss(one, tensors(half)))
     assert losses[0] != pytest.approx(losses[1], rel=1e-4)
@@ -151,7 +156,9 @@ def test_dropped_units_have_no_period(width):
         assert abs(variance - 1) < SIGMAS * np.sqrt(2 / len(shares))
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(
+    "seed", [SEEDS[0], *(pytest.param(seed, marks=pytest.mark.slow) for seed in SEEDS[1:])]
+)
 def test_masks_of_related_seeds_are_not_related(seed):
     """A shared block's calls have seeds (a, b), (a, b + 1), ...; a step's layers any."""
     related = [(seed[0], seed[1] + i) for i in range(1, 13)]  # the calls of one block

@@ -35,7 +35,7 @@ def products(function, spec):
     ),
     ids=str,
 )
-@pytest.mark.parametrize("packed", (False, True))
+@pytest.mark.parametrize("packed", (pytest.param(False, marks=pytest.mark.slow), True))
 def test_forward(kind, sizes, packed):
     model = tiny_model(kind, **sizes)
     names = ["input_ids", "input_mask", "segment_ids"] + ["segment_index", "position_ids"] * packed

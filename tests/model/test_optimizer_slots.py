@@ -61,9 +61,8 @@ def values_of(state):
     return {name: v.numpy() for name, v in trained_variables(state).items()}
 
 
-@pytest.mark.parametrize(
-    "devices, xla", (pytest.param(1, True, marks=pytest.mark.slow), (2, False))
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("devices, xla", ((1, True), (2, False)))
 def test_trains_saves_and_continues(tmp_path, devices, xla):
     strategy, config = strategy_of(devices), training_config(tmp_path)
     state, update = make(strategy, xla)

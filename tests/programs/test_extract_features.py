@@ -108,7 +108,7 @@ def json_lines(path):
         yield [piece["token"] for piece in line["features"]], np.array(values), numbers
 
 
-@pytest.mark.parametrize("kind", ("bert", "albert"))
+@pytest.mark.parametrize("kind", (pytest.param("bert", marks=pytest.mark.slow), "albert"))
 def test_google_s_lines(tmp_path, kind, capsys):
     job = Job(tmp_path, kind)
     assert job.run(layers="-1,0,-2") == 0
@@ -166,7 +166,10 @@ POOLED = {
 }
 
 
-@pytest.mark.parametrize("pooling", (None, *POOLED))
+@pytest.mark.parametrize(
+    "pooling",
+    (None, "max", *(pytest.param(p, marks=pytest.mark.slow) for p in POOLED if p != "max")),
+)
 def test_arrays_with_a_vector_a_line(job, pooling):
     assert job.run(output_file=job.folder / "out.npz", pooling=pooling, layers="1,-2") == 0
     with np.load(job.folder / "out.npz") as file:
@@ -214,6 +217,7 @@ def test_batches_are_sorted_and_cut(job, monkeypatch):
         np.testing.assert_allclose(third, one, atol=2e-5, rtol=0)
 
 
+@pytest.mark.slow
 def test_a_model_dir(job):
     """run_pretraining's output folder is enough; a flag given with it wins."""
     assert job.run() == 0

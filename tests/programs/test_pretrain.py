@@ -63,6 +63,7 @@ def test_trains_evaluates_and_continues(job, kind, xla, capsys):
     assert "already at step 8 of 8" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_loss_falls(job):
     """Twelve records by heart: the model's two losses fall well below where they began."""
     files = make_files(job.folder, (12,))
@@ -88,6 +89,7 @@ def test_the_least_and_the_largest_seed(job, seed):
         assert value.tobytes() == two[name].tobytes(), name
 
 
+@pytest.mark.slow
 def test_starts_from_google_s_checkpoint(job, capsys):
     toy = DATA / "checkpoints" / "keras_bert_toy"
 
@@ -109,6 +111,7 @@ def test_starts_from_google_s_checkpoint(job, capsys):
     assert "was for its first step" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_evaluates_a_checkpoint_alone(job, capsys):
     assert job.run("albert") == 0
     assert job.run("albert", do_train=False, do_eval=True) == 0
@@ -120,6 +123,7 @@ def test_evaluates_a_checkpoint_alone(job, capsys):
     assert "to evaluate there must be a checkpoint" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_records_without_sentence_labels_leave_the_sentence_loss_out(job):
     without = dataclasses.replace(FORMAT, sentence_label=False)
     files = make_files(job.folder, (20,), without)
@@ -133,6 +137,7 @@ def test_records_without_sentence_labels_leave_the_sentence_loss_out(job):
         assert not state[f"{name}/adam_m"].any() and state[name].any()
 
 
+@pytest.mark.slow
 def test_export_is_a_release(job):
     export = job.folder / "export"
     assert job.run("albert", export_dir=export) == 0
@@ -152,7 +157,8 @@ def vocabulary(job, size):
     return path
 
 
-@pytest.mark.parametrize("record_format", (FORMAT, pytest.param(PACKED, marks=pytest.mark.slow)))
+@pytest.mark.slow
+@pytest.mark.parametrize("record_format", (FORMAT, PACKED))
 def test_guesses_are_shown_at_every_evaluation(job, record_format):
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"word{i}" for i in range(5, 60))]
     (job.folder / "vocab.txt").write_text("\n".join(words) + "\n")
@@ -220,6 +226,10 @@ def test_a_vocabulary_larger_than_the_model(job, capsys):
     assert job.run(vocab_file=vocabulary(job, 61)) == 1
     line = one_line(capsys)
     assert "vocab_size=60" in line and "61 entries" in line
+
+
+@pytest.mark.slow
+def test_a_vocabulary_as_large_as_the_model(job):
     assert job.run(vocab_file=vocabulary(job, 60), num_train_steps=1) == 0
 
 
@@ -233,6 +243,7 @@ def test_ids_that_the_model_does_not_have(job, capsys):
     assert files[0] in line and "record 5" in line and "77" in line and "0..59" in line
 
 
+@pytest.mark.slow
 def test_a_damaged_record_stops_the_run_with_its_name(job, capsys):
     files = make_files(job.folder, (60, 60))
     flip_a_byte(files[0], 60, damaged=50)
@@ -241,6 +252,7 @@ def test_a_damaged_record_stops_the_run_with_its_name(job, capsys):
     assert files[0] in line and "after 50 good ones" in line
 
 
+@pytest.mark.slow
 def test_a_checkpoint_of_another_shape(job, capsys):
     assert job.run("bert", num_train_steps=2) == 0
     job.configure(hidden_size=64)
@@ -305,14 +317,17 @@ def test_bad_input_is_found_before_tensorflow_is_imported(job):
         assert line.startswith("error: ") and word in line
 
 
+@pytest.mark.slow
+def test_an_evaluation_s_batch_on_one_device(job):
+    flags = {"eval_input_file": job.files[0], "eval_batch_size": 5, "num_train_steps": 1}
+    assert job.run(train_batch_size=8, **flags) == 0
+
+
 def test_a_batch_that_the_devices_do_not_divide(job, capsys):
     two_devices = {"distribution_strategy": "mirrored"}
     assert job.run(train_batch_size=7, **two_devices) == 1
     line = one_line(capsys)
     assert "--train_batch_size=7" in line and "2 devices" in line
-    one_device = {"eval_input_file": job.files[0], "eval_batch_size": 5, "num_train_steps": 1}
-    assert job.run(train_batch_size=8, **one_device) == 0
-    capsys.readouterr()
     flags = {"eval_input_file": job.files[0], "eval_batch_size": 5, **two_devices}
     assert job.run(train_batch_size=8, **flags) == 1
     assert "--eval_batch_size=5, 2 devices" in one_line(capsys)

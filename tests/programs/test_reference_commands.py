@@ -112,6 +112,7 @@ def lines(count):
         return "".join(line for line, _ in zip(file, range(count), strict=False))
 
 
+@pytest.mark.slow
 def test_bert_s_readme(tmp_path, capsys):
     """Both commands, as they stand but for their paths."""
     (tmp_path / "sample_text.txt").write_text(lines(40))
@@ -170,7 +171,7 @@ def test_albert_s_readme(tmp_path):
     values = resolve_model_defaults(parse(pretrain.PretrainFlags, argv), "albert")
     assert values.do_train and values.do_eval and values.optimizer == "lamb"
     assert (values.train_batch_size, values.num_train_steps) == (4096, 125000)
-    small = ["--train_batch_size=4", "--num_train_steps=2", "--max_eval_steps=1"]
+    small = ["--train_batch_size=4", "--num_train_steps=2", "--max_eval_steps=1", "--xla=off"]
     assert pretrain.main(argv + small) == 0
     assert "sentence_order_accuracy" in (output / "eval_results.txt").read_text()
 
@@ -189,6 +190,7 @@ def write_mrpc(folder):
         write_table(folder / f"{split}.tsv", (first, *header), rows)
 
 
+@pytest.mark.slow
 def test_bert_s_readme_of_classification(tmp_path, capsys):
     """Both commands, as they stand but for their paths."""
     base = tmp_path / "base"
@@ -222,6 +224,7 @@ def test_bert_s_readme_of_classification(tmp_path, capsys):
         (trained / "test_results.tsv").unlink()
 
 
+@pytest.mark.slow
 def test_albert_s_readme_of_classification(tmp_path):
     """The command, only its paths changed; flags after it make it smaller."""
     size = SentencePieceTokenizer(SPM_MODEL).vocab_size
@@ -242,7 +245,7 @@ def test_albert_s_readme_of_classification(tmp_path):
     assert values.do_train and values.do_eval and values.do_predict and values.do_lower_case
     assert (values.train_batch_size, values.train_step, values.warmup_step) == (128, 10000, 1000)
     assert values.cached_dir is None and values.albert_hub_module_handle is None
-    assert classifier.main([*argv, "--train_step=2", "--train_batch_size=4"]) == 0
+    assert classifier.main([*argv, "--train_step=2", "--train_batch_size=4", "--xla=off"]) == 0
     assert "eval_accuracy" in (tmp_path / "output" / "eval_results.txt").read_text()
     assert (tmp_path / "output" / "test_results.tsv").exists()
 
@@ -267,6 +270,7 @@ def train_on(path, folder):
     assert len(lines) == 7 and "global_step = 2" in lines
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", HERE, ids=lambda path: path.stem)
 def test_google_s_records_train(path, tmp_path):
     train_on(path, tmp_path)

@@ -172,9 +172,8 @@ def test_bert_squad_2(tmp_path):
         assert results(tmp_path / "output")["eval_best_f1"] == found["eval_best_f1"]
 
 
-@pytest.mark.parametrize(
-    "text", (pytest.param(ALBERT_1, marks=pytest.mark.slow), ALBERT_2), ids=("v1", "v2")
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("text", (ALBERT_1, ALBERT_2), ids=("v1", "v2"))
 def test_albert_squad(text, tmp_path, capsys):
     version_2 = text is ALBERT_2
     paths = {**write_model(tmp_path, "albert"), **write_squad(tmp_path, version_2, 48)}
@@ -191,6 +190,7 @@ def test_albert_squad(text, tmp_path, capsys):
     assert all(score in answers[0] for answers in nbest.values())
 
 
+@pytest.mark.slow
 def test_albert_race(tmp_path):
     write_race(tmp_path, train=4, dev=2)
     paths = {**write_model(tmp_path, "albert"), "data_dir": tmp_path}

@@ -40,7 +40,7 @@ def write_data(folder):
 @pytest.fixture(
     scope="module",
     params=(
-        pytest.param(("bert", True), id="bert"),
+        pytest.param(("bert", True), id="bert", marks=pytest.mark.slow),
         pytest.param(("albert", True), id="albert"),
         pytest.param(("bert", False), id="bert-real", marks=pytest.mark.slow),
         pytest.param(("albert", False), id="albert-real", marks=pytest.mark.slow),

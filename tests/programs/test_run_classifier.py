@@ -150,6 +150,7 @@ def test_several_labels(tmp_path):
     assert {row[3] for row in found} >= {"", "bad,good"}
 
 
+@pytest.mark.slow
 def test_regression_of_pairs_with_albert(tmp_path, capsys):
     """How many of the two are good; the encoder has two layers of the same weights."""
     rng, rows = np.random.default_rng(0), []
@@ -217,6 +218,7 @@ def test_a_task_without_dev_holds_examples_out(job, capsys):
     assert list_checkpoints(job.output / "best")
 
 
+@pytest.mark.slow
 def test_a_run_that_was_stopped_ends_as_one_that_was_not(tmp_path, capsys, monkeypatch):
     """With dropout, several steps in one go; to the last bit."""
     job = ClassifierJob(tmp_path, hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1)

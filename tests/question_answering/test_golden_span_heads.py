@@ -62,7 +62,7 @@ def test_logits_where_the_start_is_known():
     np.testing.assert_allclose(out["cls_logits"], expected["cls_logits"], atol=FORWARD, rtol=0)
 
 
-@pytest.mark.parametrize("xla", (False, True))
+@pytest.mark.parametrize("xla", (False, pytest.param(True, marks=pytest.mark.slow)))
 def test_beams(xla):
     """Two examples have fewer positions than a beam: masked ones fill it, in order."""
     model, batch = google_model(BEAMS), google_batch(BEAMS)

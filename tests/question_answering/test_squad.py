@@ -79,7 +79,14 @@ def trained(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("kind, version_2", (("bert", True), ("albert", False), ("albert", True)))
+@pytest.mark.parametrize(
+    "kind, version_2",
+    (
+        pytest.param("bert", True, marks=pytest.mark.slow),
+        pytest.param("albert", False, marks=pytest.mark.slow),
+        ("albert", True),
+    ),
+)
 def test_learns_and_answers_again(kind, version_2, tmp_path, capsys):
     assert train(tmp_path, kind, version_2) == 0
     check_results(tmp_path, version_2)
@@ -250,6 +257,7 @@ def test_another_program_s_folder_is_refused(tmp_path, capsys):
     assert "one that this program trained" in one_line(capsys)
 
 
+@pytest.mark.slow
 def test_korquad(tmp_path):
     """Korean, scored by characters."""
     data = squad_content()

@@ -75,7 +75,7 @@ def cases(draw):
     return question, windows, draw(st.integers(1, 6))
 
 
-@pytest.mark.parametrize("null", (False, True))
+@pytest.mark.parametrize("null", (pytest.param(False, marks=pytest.mark.slow), True))
 @pytest.mark.parametrize("benchmark", BENCHMARKS)
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(case=cases())

@@ -233,8 +233,15 @@ def test_no_room(tokenizer, questions):
         make_windows(questions, encoded, tokenizer, 32, 0)
 
 
-@pytest.mark.parametrize("tokenizer_class", [FullTokenizer, KoreanTokenizer])
-@pytest.mark.parametrize("vocabulary", ["koelectra.txt", "bert_multi_cased.txt"])
+@pytest.mark.parametrize(
+    "vocabulary, tokenizer_class",
+    [
+        ("koelectra.txt", KoreanTokenizer),
+        pytest.param("koelectra.txt", FullTokenizer, marks=pytest.mark.slow),
+        pytest.param("bert_multi_cased.txt", KoreanTokenizer, marks=pytest.mark.slow),
+        pytest.param("bert_multi_cased.txt", FullTokenizer, marks=pytest.mark.slow),
+    ],
+)
 def test_every_answer_of_korquad_by_its_offsets(tokenizer_class, vocabulary):
     """Its own offsets cut out exactly it; those of the text leave none of it out.
 

@@ -54,6 +54,7 @@ def made(tmp_path_factory):
 UNSAID = {"max_seq_length": None, "max_predictions_per_seq": None, "num_train_steps": 2}
 
 
+@pytest.mark.slow
 def test_lengths_and_tokenizer_need_not_be_given(made, tmp_path, capsys):
     job = PretrainingJob(tmp_path)
     assert job.run(input_file=made / "plain-*", **UNSAID) == 0
@@ -89,11 +90,14 @@ def test_a_file_in_the_place_of_the_tokenizer(made, tmp_path, capsys, name):
     assert (tmp_path / "ko.tokenizer").read_text() == "mine"
 
 
-def test_held_out_records_have_their_own_lengths(made, tmp_path):
+def test_held_out_records_have_their_own_lengths(made, tmp_path, capsys):
     job = PretrainingJob(tmp_path)
     held_out = made / "shorter-*"
     flags = {**UNSAID, "input_file": made / "plain-*", "eval_input_file": held_out}
     assert job.run(**flags, do_eval=True) == 0
+    assert "note: no tokenizer" not in capsys.readouterr().out
+    saved, own = load_tokenizer(job.output), load_tokenizer(made / "tokenizer")
+    assert saved.fingerprint() == own.fingerprint()
     files = map(str, made.glob("shorter-*.tfrecord"))
     assert results(job.output)["examples"] == sum(map(count_records, files))
 

@@ -34,10 +34,16 @@ def files_of(folder, name):
 
 PAIRS = (
     ("ko.train", "ko.dev", "ko.json", "ko.dev.json"),
-    ("wiki.tfrecord@2", "wiki.tfrecord@3", "wiki.json", "wiki.tfrecord@3.json"),
+    pytest.param(
+        "wiki.tfrecord@2",
+        "wiki.tfrecord@3",
+        "wiki.json",
+        "wiki.tfrecord@3.json",
+        marks=pytest.mark.slow,
+    ),
     ("wiki.tfrecord@2", "wiki.tfrecord", "wiki.json", "wiki.tfrecord.json"),
     ("o.json", "o.tfrecord@2", "o.json.json", "o.tfrecord@2.json"),
-    ("o", "o.tfrecord", "o.json", "o.tfrecord.json"),
+    pytest.param("o", "o.tfrecord", "o.json", "o.tfrecord.json", marks=pytest.mark.slow),
 )
 
 

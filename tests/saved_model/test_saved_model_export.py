@@ -59,8 +59,15 @@ def exported(tokenizer, tmp_path_factory):
     return loaded, folder
 
 
-def test_in_a_process_without_this_project(exported, tmp_path):
-    loaded, folder = exported
+@pytest.fixture(scope="module")
+def made(exported):
+    """The signatures of the classifier."""
+    return classification.signatures(exported[0])
+
+
+@pytest.mark.slow
+def test_in_a_process_without_this_project(exported, made, tmp_path):
+    _, folder = exported
     texts = {"one": [CONTEXTS[0]], "two": [CONTEXTS[1], ""], "none": []}
     texts["many"] = [" ".join(CONTEXTS[i % 2].split()[: i % 9]) for i in range(64)]
     texts["long"] = [" ".join(CONTEXTS) * 75, "서울"]
@@ -73,7 +80,6 @@ def test_in_a_process_without_this_project(exported, tmp_path):
     assert run.returncode == 0, run.stderr
     outputs, packages = json.loads(run.stdout.splitlines()[-1])
     assert not {*LAYERS, "tests"} & set(packages) and "tensorflow_text" in packages
-    made = classification.signatures(loaded)
     for name, batch in texts.items():
         expected = call_signature(made, text=np.array(batch, object))["probabilities"]
         np.testing.assert_allclose(np.reshape(outputs[name], (-1, 2)), expected, atol=1e-5)
@@ -95,10 +101,8 @@ TASKS = {
 }
 
 
-@pytest.mark.parametrize(
-    "task",
-    ["multiple_choice", *(pytest.param(t, marks=pytest.mark.slow) for t in list(TASKS)[1:])],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("task", TASKS)
 def test_every_task_is_saved(task, tokenizer, tmp_path):
     """Its export is compared with the model before it ends; the folder takes text."""
     make_head, settings = TASKS[task]
@@ -118,6 +122,7 @@ def test_every_task_is_saved(task, tokenizer, tmp_path):
             np.testing.assert_allclose(found[name], values, atol=1e-5, err_msg=name)
 
 
+@pytest.mark.slow
 def test_documented_listing(exported):
     _, folder = exported
     command = (
@@ -164,9 +169,8 @@ def test_model_without_a_tokenizer(exported, tmp_path):
     assert not (tmp_path / "new").exists()
 
 
-def test_other_outputs_are_noticed(exported):
+def test_other_outputs_are_noticed(exported, made):
     loaded, folder = exported
-    made = classification.signatures(loaded)
     check(folder, made)
     weight = loaded.model.head.output_weights
     before = weight.numpy()

@@ -37,6 +37,11 @@ PACKED_DYNAMIC = dataclasses.replace(
 DYNAMIC_FORMATS = pytest.mark.parametrize(
     "record_format", (DYNAMIC, PACKED_DYNAMIC), ids=("ordinary", "packed")
 )
+QUICK_IF_PACKED = pytest.mark.parametrize(
+    "record_format",
+    (pytest.param(DYNAMIC, marks=pytest.mark.slow), PACKED_DYNAMIC),
+    ids=("ordinary", "packed"),
+)
 
 
 def write_records(path, rows, record_format):
@@ -178,4 +183,10 @@ def assert_same_batches(found, expected):
             np.testing.assert_array_equal(values, other[name], err_msg=name)
 
 
-LAYOUTS = ((1, 1), (1, 2), (2, 2), (2, 4))  # workers, replicas in all
+# Workers, replicas in all; the quick run has several replicas of one worker and of two.
+LAYOUTS = (
+    pytest.param(1, 1, marks=pytest.mark.slow),
+    (1, 2),
+    pytest.param(2, 2, marks=pytest.mark.slow),
+    (2, 4),
+)

@@ -82,7 +82,7 @@ def tokenizers(tmp_path_factory):
     }
 
 
-@pytest.mark.parametrize("name", QUICK)
+@pytest.mark.parametrize("name", [QUICK[0], pytest.param(QUICK[1], marks=pytest.mark.slow)])
 def test_places_of_pieces(tokenizers, name):
     graph = GraphTokenizer(tokenizers[name])
     check(tokenizers[name], graph, TEXTS)
@@ -138,9 +138,8 @@ def test_sentencepiece(model, lower):
     assert graph.encode_batch([""]).to_list() == [[]]
 
 
-@pytest.mark.parametrize(
-    "lower", [True, *(pytest.param(v, marks=pytest.mark.slow) for v in (False, None))]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("lower", [True, False, None])
 def test_sentencepiece_of_transformers(model, lower):
     tokenizer = SentencePieceTokenizer(model, lower, variant="huggingface")
     graph = GraphSentencePiece(tokenizer)

@@ -50,7 +50,8 @@ def every_code_point(step):
         yield f"a{character}가 {character}\u0301 E\u0323{character}\u0316\u0301{character}"
 
 
-@pytest.mark.parametrize("name", QUICK)
+# The first is in the quick run with its places, in test_graph_offsets.py.
+@pytest.mark.parametrize("name", [pytest.param(QUICK[0], marks=pytest.mark.slow), QUICK[1]])
 def test_equal_to_python(tokenizers, name):
     check_graph(tokenizers[name], TEXTS)
     check_graph(tokenizers[name], list(every_code_point(1021)))
@@ -72,7 +73,8 @@ def test_bytes_that_are_not_utf8(tokenizers):
     assert found == [tokenizer.encode("가"), []]
 
 
-@pytest.mark.parametrize("name", [pytest.param(QUICK[0], marks=pytest.mark.slow), "full-True"])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", QUICK)
 def test_in_tf_data_and_in_a_saved_model(tokenizers, name, tmp_path):
     texts = [text for text in TEXTS if text.isprintable()]
     graph = GraphTokenizer(tokenizers[name])
@@ -88,7 +90,13 @@ def test_in_tf_data_and_in_a_saved_model(tokenizers, name, tmp_path):
 
 @pytest.mark.parametrize(
     "text",
-    ["가" * 350_000, "😁" * 30_000, "뷁" * 30_000, "e" + "\u0301" * 30_000, "가 " * 30_000],
+    [
+        pytest.param("가" * 350_000, marks=pytest.mark.slow),
+        "😁" * 30_000,
+        "뷁" * 30_000,
+        "e" + "\u0301" * 30_000,
+        "가 " * 30_000,
+    ],
     ids=["a megabyte", "unknown", "jamo", "marks", "spaces"],
 )
 def test_length_is_no_obstacle(tokenizers, text):

@@ -89,6 +89,7 @@ class NoStep(step.TrainingStep):
         raise tf.errors.InternalError(None, None, "Graph execution error:\n\nno such kernel\n")
 
 
+@pytest.mark.slow
 def test_wrong_numbers_are_noticed(monkeypatch):
     steps.reference("plain", 8)  # right, and kept
     monkeypatch.setattr(step, "TrainingStep", LongerStep)

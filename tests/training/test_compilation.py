@@ -139,10 +139,11 @@ barrier(strategy)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "error, auto, on",
     (
-        pytest.param("none", "auto on", "on on", marks=pytest.mark.slow),
+        ("none", "auto on", "on on"),
         ("cannot", "auto off", "on refused: --xla=on"),
     ),
 )

@@ -14,9 +14,8 @@ from tiny_models import make_step, random_batch, split_batch, strategy_of, two_d
 CONTROL_FLOW = {"If", "StatelessIf", "Case", "StatelessCase", "While", "StatelessWhile"}
 
 
-@pytest.mark.parametrize(
-    "devices, optimizer", (pytest.param(1, "adamw", marks=pytest.mark.slow), (2, "lamb"))
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("devices, optimizer", ((1, "adamw"), (2, "lamb")))
 def test_graph_of_a_step(devices, optimizer):
     strategy = strategy_of(devices)
     step = make_step("bert", optimizer, strategy=strategy, xla=True, xla_update=True, dropout=0.1)

@@ -255,7 +255,8 @@ except InputError as error:
 """
 
 
-@pytest.mark.parametrize("killed", (0, pytest.param(1, marks=pytest.mark.slow)))
+@pytest.mark.slow
+@pytest.mark.parametrize("killed", (0, 1))
 def test_two_workers(tmp_path, killed):
     """They agree on all they must; if one is killed, the other ends with one line."""
     reached = {"REACHED": str(tmp_path / "reached")}

@@ -69,7 +69,9 @@ def plainly(model, files, record_format=FORMAT):
     return results
 
 
-@pytest.mark.parametrize("batch_size, kind", ((7, "albert"), (30, "bert")))
+@pytest.mark.parametrize(
+    "batch_size, kind", ((7, "albert"), pytest.param(30, "bert", marks=pytest.mark.slow))
+)
 def test_every_record_counts_once_whatever_the_batches(tmp_path, batch_size, kind):
     files = make_files(tmp_path, (9, 11))
     evaluator = make_evaluator(files, make_model(kind=kind), batch_size=batch_size)
@@ -111,7 +113,9 @@ def test_packed_rows_count_their_sequences(tmp_path):
     assert evaluator.run()["examples"] == sequences
 
 
-@pytest.mark.parametrize("record_format", (FORMAT, WITHOUT_LABELS))
+@pytest.mark.parametrize(
+    "record_format", (FORMAT, pytest.param(WITHOUT_LABELS, marks=pytest.mark.slow))
+)
 def test_stops_after_so_many_batches(tmp_path, record_format):
     files = make_files(tmp_path, (9, 11), record_format)
     evaluator = make_evaluator(files, record_format=record_format, max_batches=2)

@@ -100,7 +100,7 @@ def test_what_is_computed_in_float32(monkeypatch, precision):
 @pytest.mark.parametrize(
     "precision, xla",
     (
-        ("bfloat16", False),
+        pytest.param("bfloat16", False, marks=pytest.mark.slow),
         ("float16", False),
         pytest.param("bfloat16", True, marks=pytest.mark.slow),
     ),
@@ -176,6 +176,7 @@ def test_steps_let_the_scale_grow(monkeypatch):
     assert scales == [1, 1, 2, 2, 4]
 
 
+@pytest.mark.slow
 def test_an_overflow_is_no_fault_of_the_records(tmp_path, capsys, monkeypatch):
     """Its step is noted without them: to find them the records are read up to there."""
     job = PretrainingJob(tmp_path)
@@ -188,7 +189,8 @@ def test_an_overflow_is_no_fault_of_the_records(tmp_path, capsys, monkeypatch):
     assert first["step"] == 1 and first["records"] == []
 
 
-@pytest.mark.parametrize("optimizer", (pytest.param("adamw", marks=pytest.mark.slow), "lamb"))
+@pytest.mark.slow
+@pytest.mark.parametrize("optimizer", ("adamw", "lamb"))
 def test_a_power_of_two_changes_no_bit_in_float32(optimizer):
     plain, scaled = (
         make_step("albert", optimizer, make_loss_scale=m, sizes=ONE_LAYER)
@@ -204,6 +206,7 @@ def test_a_power_of_two_changes_no_bit_in_float32(optimizer):
         np.testing.assert_array_equal(after[name][0], value, err_msg=name)
 
 
+@pytest.mark.slow
 def test_scaled_update_in_float16_is_that_of_float32():
     batch = tensors(random_batch(0))
     states, norms = [], []
@@ -257,7 +260,8 @@ def test_bfloat16_is_for_cpus_that_round_it(monkeypatch, flags, onednn, expected
     assert len(messages) == bool(found) and all(found in message for message in messages)
 
 
-@pytest.mark.parametrize("how", (None, pytest.param("float32", marks=pytest.mark.slow)))
+@pytest.mark.slow
+@pytest.mark.parametrize("how", (None, "float32"))
 def test_a_run_that_named_no_precision_is_told_of_bfloat16(tmp_path, monkeypatch, capsys, how):
     monkeypatch.setattr(precision, "_cpu_flags", lambda: {"amx_bf16"})
     job = PretrainingJob(tmp_path)

@@ -60,7 +60,7 @@ class OddTokens(EncoderModel):
         return {"odd_logits": self.head(x)}
 
 
-@pytest.mark.parametrize("parts", (1, 2))
+@pytest.mark.parametrize("parts", (pytest.param(1, marks=pytest.mark.slow), 2))
 def test_it_is_trained_reported_and_measured(tmp_path, parts):
     keras.utils.set_random_seed(3)
     strategy = tf.distribute.get_strategy()

@@ -68,6 +68,7 @@ def test_equal_gradients_under_xla(kind, layers, policy, share):
 KINDS = pytest.mark.parametrize("kind", (pytest.param("bert", marks=pytest.mark.slow), "albert"))
 
 
+@pytest.mark.slow
 @KINDS
 def test_without_dropout_it_is_off(kind):
     """The comparisons above would hold if nothing were dropped at all."""
@@ -98,8 +99,10 @@ def test_masks_are_drawn_again_and_differ_between_calls(kind):
             assert 0.5 < (first == second).mean() < 0.66  # by chance 0.58
 
 
-@pytest.mark.parametrize("recompute, runs", (("none", 2), ("block", 4)))
-@pytest.mark.parametrize("kind", ("bert", "albert"))
+@pytest.mark.parametrize(
+    "recompute, runs", (pytest.param("none", 2, marks=pytest.mark.slow), ("block", 4))
+)
+@KINDS
 def test_blocks_run_again_for_the_gradient(monkeypatch, kind, recompute, runs):
     calls = []
     original = TransformerBlock.call

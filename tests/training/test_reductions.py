@@ -47,9 +47,10 @@ print("unequal:", unequal_copies(strategy, trained_variables(step).values()))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kind, optimizer_name, xla",
-    ((*CASES[0], False), pytest.param(*CASES[1], True, marks=pytest.mark.slow)),
+    ((*CASES[0], False), (*CASES[1], True)),
 )
 def test_collective_operations_of_one_machine(float64, tmp_path, kind, optimizer_name, xla):
     program, path = tmp_path / "program.py", tmp_path / "state.npz"

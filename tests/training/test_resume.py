@@ -45,6 +45,7 @@ def assert_ended_as(whole, output):
     assert_same(arrays(output, last), arrays(whole, last))
 
 
+@pytest.mark.slow
 def test_a_killed_run_ends_as_one_that_was_never_stopped(job, whole, capsys):
     """kill -9 between two checkpoints; several steps in one go afterwards and before."""
     step = int(np.random.default_rng(1).integers(7, 12))
@@ -249,6 +250,7 @@ def test_a_damaged_checkpoint_is_not_kept_for_a_good_one(job, whole, monkeypatch
     assert_ended_as(whole, job.output)
 
 
+@pytest.mark.slow
 def test_a_disk_that_is_full_at_a_checkpoint(job, whole, capsys):
     """The limit on a file's size stands in for the disk: one line, nothing half-written."""
     shutil.copytree(whole, job.output)

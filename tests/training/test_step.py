@@ -47,15 +47,16 @@ SPLITS = {
     "two parts": {"gradient_accumulation_steps": 2, "xla": True},
     "two parts on two devices": {"strategy": two_devices, "gradient_accumulation_steps": 2},
 }
+QUICK = (("two parts", *CASES[0]), ("two parts on two devices", *CASES[1]))
 
 
 @pytest.mark.parametrize(
     "split, kind, optimizer_name",
     [
-        # In the quick run each split with one model.
-        pytest.param(split, *case, marks=[pytest.mark.slow] * ((i + j) % 2))
-        for i, split in enumerate(SPLITS)
-        for j, case in enumerate(CASES)
+        # In the quick run both kinds of parts, one with each model.
+        pytest.param(split, *case, marks=() if (split, *case) in QUICK else pytest.mark.slow)
+        for split in SPLITS
+        for case in CASES
     ],
 )
 def test_every_split_trains_the_same(float64, split, kind, optimizer_name):
@@ -73,6 +74,7 @@ def test_parts_have_different_weights():
     assert len({*masked, *masked.reshape(2, 2).sum(1)}) > 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", (pytest.param("bert", marks=pytest.mark.slow), "albert"))
 def test_gradients_in_float32(kind):
     whole, parts = (
@@ -145,7 +147,7 @@ class ReducedTwice(TrainingStep):
     "kind, optimizer_name, wrong",
     (
         (*CASES[0], DoubledGradient),
-        (*CASES[1], ReducedTwice),
+        pytest.param(*CASES[1], ReducedTwice, marks=pytest.mark.slow),
         pytest.param(*CASES[0], ReducedTwice, marks=pytest.mark.slow),
         pytest.param(*CASES[1], DoubledGradient, marks=pytest.mark.slow),
     ),
@@ -222,6 +224,7 @@ def test_loop_equals_calls_bit_for_bit(devices, xla):
     assert step.optimizer.iterations.numpy() == 5
 
 
+@pytest.mark.slow
 def test_loop_measures_how_long_it_waits():
     fields = tensors(random_batch(0))
     slow = tf.data.Dataset.range(3).map(lambda i: tf.py_function(wait, [i], tf.int64))
@@ -245,6 +248,7 @@ def assert_bits_equal(found, expected):
             np.testing.assert_array_equal(one, other, err_msg=name)
 
 
+@pytest.mark.slow
 @DEVICES
 def test_a_step_that_is_not_finite_changes_nothing(devices, xla):
     strategy = strategy_of(devices)
@@ -274,6 +278,7 @@ def test_a_step_that_is_not_finite_changes_nothing(devices, xla):
     assert_bits_equal(training_state(step), after)
 
 
+@pytest.mark.slow
 def test_gradient_of_one_replica_that_is_not_finite():
     """The loss is finite and so is the other replica's gradient: all the same none updates."""
 
