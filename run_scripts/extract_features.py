@@ -43,7 +43,8 @@ class ExtractFeaturesFlags(TokenizerFlags, DeviceFlags, ModelFlags):
     """Writes the outputs of the layers of BERT or ALBERT for texts.
 
     --input_file has a sentence a line, or two with " ||| " between them. The output is Google's
-    JSON lines, or arrays where --output_file ends in .npz."""
+    JSON lines, or arrays where --output_file ends in .npz. Where no flag names a model, it is the
+    one that comes with this project."""
 
     input_file: str = flag(
         None, "UTF-8 text, a sentence or a pair a line.", required=True, is_input=True

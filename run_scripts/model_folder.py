@@ -25,7 +25,8 @@ def fill_in_reference_model(values):
     Raises:
         InputError: a tokenizer is named without a model.
     """
-    if any(getattr(values, name, None) for name in MODEL_FLAGS):
+    # An empty value is one too: of a variable that a shell script forgot to set.
+    if any(getattr(values, name, None) is not None for name in MODEL_FLAGS):
         return values
     if source := source_of(values):
         raise InputError(f"a tokenizer must be given with its model. Received: {source} alone")

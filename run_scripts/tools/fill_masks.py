@@ -1,6 +1,8 @@
 """The program fill-masks: fills in [MASK] with a pre-trained model's guesses."""
 
+import atexit
 import dataclasses
+import gc
 import sys
 
 from bert_common.errors import InputError
@@ -98,6 +100,8 @@ def fill_masks(values):
                 for piece, probability in guesses
             )
             print(f"    {line}")
+    # Else the interpreter, at its end, looks through TensorFlow's objects for garbage: a second.
+    atexit.register(gc.freeze)
 
 
 def encode_with_masks(tokenizer, text):

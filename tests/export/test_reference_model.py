@@ -76,6 +76,12 @@ def test_fill_masks_uses_it(tmp_path, monkeypatch, capsys):
     assert guesses[0][0] == TEXT and guesses[0][1].count("%") == 5
 
 
+def test_an_empty_flag_names_no_model(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert fill_masks.main(["fill_masks", "--text=[MASK]", "--model_dir="]) == 1
+    assert "--model_dir must hold bert_config.json or albert_config.json" in one_line(capsys)
+
+
 def test_features_use_it(tmp_path, capsys):
     (tmp_path / "text.txt").write_text("나는 학교에 갔다.\n", encoding="utf-8")
     argv = ["x", f"--input_file={tmp_path}/text.txt", f"--output_file={tmp_path}/x.npz"]

@@ -252,11 +252,13 @@ PROGRAMS = {
         {
             "model_dir": "{}/model", "output_dir": "{}/out", "format": "huggingface",
             "init_checkpoint": "{}/model/model.ckpt-3", "max_shard_size": "1MB",
+            "card_file": "{}/text.txt", "max_size": "9MB",
         },
         {**MODEL_FILES, **FLAG_FILE},
         {
             "model_dir": ("{}/none", "{}/text.txt"), "output_dir": ("{}/model", "{}/text.txt"),
             "max_shard_size": ("x", "0", "-1KB", "9" * 5000), "format": ("x", "pickle"),
+            "max_size": ("x", "0", "1KB", "9" * 5000),
         },
     ),
     "fill_masks": Program(
