@@ -131,7 +131,7 @@ def take_part(examples, shared_text):
     if not all(parts):
         raise InputError(
             f"--eval_on={TRAIN_PART} takes one in {TRAIN_PART_DIVISOR} of the training texts: "
-            "there must be examples on both sides. Received: {len(parts[0])} to train on, "
+            f"there must be examples on both sides. Received: {len(parts[0])} to train on, "
             f"{len(parts[1])} to evaluate on"
         )
     return parts
