@@ -64,7 +64,8 @@ def stages_of(checkpoint):
 def trained_objective(stages):
     """The sentence objective of the latest pre-training among stages; None if it is not known."""
     trainings = [stage for stage in stages if stage.get("program") == "pre-training"]
-    return trainings[-1].get("objective") if trainings else None
+    objective = trainings[-1].get("objective") if trainings else None
+    return objective if objective in ("nsp", "sop", "none") else None
 
 
 def add_counts(descriptions):

@@ -70,7 +70,8 @@ def finetune(given, program):
 def check_part(folder, eval_on):
     """Refuses to go on in a folder whose training was begun with another --eval_on."""
     stages = read_stages(folder) if latest_checkpoint(folder) else []
-    begun = stages[-1].get("settings", {}).get("eval_on", "own") if stages else eval_on
+    settings = stages[-1].get("settings") if stages else None
+    begun = settings.get("eval_on", "own") if isinstance(settings, dict) else eval_on
     if begun != eval_on:
         raise InputError(
             f"--eval_on must be that with which the training in {folder} began: {begun}. "
