@@ -38,7 +38,7 @@ ENTITY_TYPES = {
 }  # fmt: skip
 
 # What encloses subject and object: the typed entity markers, in punctuation, of arXiv:2102.01373,
-# section 3.2. Any vocabulary has pieces for them. KLUE-baseline's program adds four tokens to the
+# table 1. Usual vocabularies have pieces for them. KLUE-baseline's program adds four tokens to the
 # vocabulary instead (<subj>, </subj>, <obj>, </obj>), whose vectors begin untrained.
 ENTITY_MARKERS = (("@ * {} * ", "@"), ("# ^ {} ^ ", "#"))
 
