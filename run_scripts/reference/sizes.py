@@ -27,6 +27,7 @@ class Size(NamedTuple):
     name: str
     phases: tuple[Phase, ...]
     held_out_length: int  # of the records that every phase is measured on
+    model_type: str = "bert"  # or "albert"
 
     @property
     def vocabulary_size(self):
