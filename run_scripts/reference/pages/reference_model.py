@@ -2,6 +2,7 @@
 
 import re
 
+from run_scripts.reference.pages.questions import Cell, Question
 from run_scripts.reference.pages.statistics import sample
 from run_scripts.reference.pages.tables import (
     duration,
@@ -10,6 +11,7 @@ from run_scripts.reference.pages.tables import (
     markdown_table,
     number,
     question_samples,
+    question_sentences,
     score_text,
 )
 from run_scripts.reference.stages import BEGINNINGS
@@ -86,14 +88,25 @@ def held_out_lines(results, reference, wording):
     return [f"## {title}", "", *markdown_table(header, rows), "", wording.held_out_note, ""]
 
 
-def task_runs(results, reference):
-    """The runs on tasks: a dict task -> beginning -> list of `Run`."""
+def task_question(results, reference):
+    """The runs of a reference run on tasks.
+
+    Returns:
+        A `Question` whose variants are the `BEGINNINGS`, and what each task is measured on, a dict
+        task -> for example "test accuracy".
+    """
     pattern = re.compile(rf"{re.escape(reference)}/({'|'.join(BEGINNINGS)})/([^/]+)/seed\d+")
     found = {}
-    for name, run in results.runs.items():
+    for name in results.runs:
         if match := pattern.fullmatch(name):
-            found.setdefault(match[2], {}).setdefault(match[1], []).append(run)
-    return found
+            found.setdefault(match[2], {}).setdefault(match[1], []).append(name)
+    cells, measured_on = [], {}
+    for task, by_beginning in found.items():
+        score, measured_on[task] = main_score(task)
+        for beginning in BEGINNINGS:
+            names = tuple(by_beginning.get(beginning, ()))
+            cells.append(Cell(variant=beginning, task=task, score=score, runs=names))
+    return Question(name=reference, title="", title_ko="", cells=tuple(cells)), measured_on
 
 
 def main_score(task):
@@ -116,23 +129,20 @@ def task_lines(results, reference, linear, wording):
         results, reference, wording: as for the other functions.
         linear: the `Question` of linear models on the same tasks, or None.
     """
-    tasks = task_runs(results, reference)
-    if not tasks:
+    question, measured_on = task_question(results, reference)
+    if not question.cells:
         return []
+    found = question_samples(question, results.runs)
     beside = question_samples(linear, results.runs) if linear else {}
-    variants = [v for v in (linear.variants if linear else ()) if any(k[0] == v for k in beside)]
+    variants = linear.variants if linear else ()
     rows = []
-    for task, by_beginning in tasks.items():
-        score, measured_on = main_score(task)
-        samples = [
-            sample([run.scores.get(score) for run in by_beginning.get(beginning, [])])
-            for beginning in BEGINNINGS
-        ]
-        texts = [score_text(score, each, wording) for each in samples]
+    for task in question.tasks:
+        texts = [score_text(*found[beginning, task], wording) for beginning in BEGINNINGS]
         for variant in variants:
             texts.append(score_text(*beside.get((variant, task), ("", None)), wording))
-        rows.append([task, measured_on, *texts])
+        rows.append([task, measured_on[task], *texts])
     names = [wording.linear.format(features=label(variant, wording)) for variant in variants]
     table = markdown_table([*wording.tasks_header, *names], rows)
+    sentences = question_sentences(question, results.runs, wording)
     title = wording.tasks_title.format(name=reference)
-    return [f"## {title}", "", *table, "", wording.tasks_note, ""]
+    return [f"## {title}", "", *table, "", wording.tasks_note, "", *sentences, ""]
