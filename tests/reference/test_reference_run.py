@@ -15,6 +15,7 @@ import pytest
 from paths import PYTHONPATH, ROOT
 from tensorboard.compat.proto.event_pb2 import Event
 from tensorboard.compat.proto.summary_pb2 import Summary
+from tensorboard.compat.proto.tensor_pb2 import TensorProto
 
 from bert_common.errors import InputError
 from create_pretraining_data.records.tfrecord import frame
@@ -171,16 +172,20 @@ else:
 
 
 def write_events(path, seconds):
-    """Event files as TensorBoard's writers make them: a scalar every ten updates."""
+    """Event files as TensorFlow 2 writes them: scalars every ten updates, beside a text."""
     with open(path, "wb") as file:
         for i, value in enumerate(seconds, 1):
-            summary = Summary(
-                value=[
-                    Summary.Value(tag="throughput/step_seconds", simple_value=value),
-                    Summary.Value(tag="loss/masked_lm", simple_value=value * 10),
-                ]
-            )
-            file.write(frame(Event(step=10 * i, summary=summary).SerializeToString()))
+            numbers = {"throughput/step_seconds": value, "loss/masked_lm": value * 10}
+            values = []
+            for tag, number in numbers.items():
+                tensor = TensorProto(dtype=1, tensor_content=np.float32(number).tobytes())
+                values.append(Summary.Value(tag=tag, tensor=tensor))
+                values[-1].metadata.plugin_data.plugin_name = "scalars"
+            tensor = TensorProto(dtype=7, string_val=[b"guesses"])
+            values.append(Summary.Value(tag="guesses", tensor=tensor))
+            values[-1].metadata.plugin_data.plugin_name = "text"
+            event = Event(step=10 * i, summary=Summary(value=values))
+            file.write(frame(event.SerializeToString()))
 
 
 def write_nsmc(folder):
@@ -321,9 +326,9 @@ def test_another_folder_than_the_projects(tmp_path, monkeypatch, capsys):
 def test_curves_are_thinned_out(tmp_path):
     (tmp_path / "eval").mkdir()
     write_events(tmp_path / "eval" / "events.out.tfevents.1", np.arange(150.0))
-    curve = curves.held_out_curves(str(tmp_path))["throughput/step_seconds"]
+    (curve,) = curves.held_out_curves(str(tmp_path)).values()  # that of the loss
     assert curve.steps == [*range(10, 1510, 30), 1500]
-    assert curve.values[:2] == [0.0, 3.0] and curve.values[-1] == 149.0
+    assert curve.values[:2] == [0.0, 30.0] and curve.values[-1] == 1490.0
     assert curves.held_out_curves(str(tmp_path / "none")) == {}
     assert curves.seconds_per_update(str(tmp_path)) is None
 
