@@ -91,8 +91,8 @@ def find_run(path, name, command):
     run = read_runs(path).get(name)
     if run is not None and run.command != command:
         raise InputError(
-            f"a run's name must stand for one command, in {path} {name} for: {run.command}. "
-            f"Received: {command}"
+            f"a run's name must stand for one command (another name begins a new run), in {path} "
+            f"{name} for: {run.command}. Received: {command}"
         )
     return run
 

@@ -10,11 +10,11 @@ import os
 from collections.abc import Callable
 from typing import NamedTuple
 
-from bert_common.errors import InputError
 from run_scripts.reference import scores
 from run_scripts.reference.measure import read_scores
 from run_scripts.reference.sizes import FOLDER, SIZES
-from run_scripts.tools.glue_plan import BENCHMARKS, find_flagfile, find_task, has_data
+from run_scripts.reference.tasks import find_tasks
+from run_scripts.tools.glue_plan import find_flagfile
 
 # Updates of the trial that measures how long one takes, and between two points of its curve.
 TRIAL_UPDATES, TRIAL_POINTS = 40, 10
@@ -78,7 +78,8 @@ def _fixed(*arguments):
 
 
 def _text(flags, out):
-    given = {name: getattr(flags, name) for name in ("corpus", "held_out", "reviews")}
+    names = ("corpus", "held_out", "reviews", "tasks_dir")
+    given = {name: getattr(flags, name) for name in names}
     arguments = [f"--{name}={value}" for name, value in given.items() if value]
     if flags.reviews:
         arguments.append(f"--repeat_reviews={flags.repeat_reviews}")
@@ -244,22 +245,6 @@ def _tasks(flags, size, out):
         for beginning in BEGINNINGS
         for seed in range(1, flags.seeds + 1)
     ]
-
-
-def find_tasks(tasks_dir):
-    """The Korean tasks whose published data are in a folder: a dict name -> `BenchmarkTask`.
-
-    Raises:
-        InputError: there are none, or a file of one is missing.
-    """
-    tasks = {name: find_task(name) for name in BENCHMARKS["korean"]}
-    present = {name: task for name, task in tasks.items() if has_data(tasks_dir, task)}
-    if not present:
-        folders = ", ".join(task.folder for task in tasks.values())
-        raise InputError(
-            f"--tasks_dir must hold a folder of a task ({folders}). Received: {tasks_dir}"
-        )
-    return present
 
 
 def _task(flags, size, which, out):

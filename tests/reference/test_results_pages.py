@@ -20,6 +20,7 @@ from run_scripts.reference.pages.questions import (
     read_questions,
     write_questions,
 )
+from run_scripts.reference.pages.reference_model import SHOWN_SCORES
 from run_scripts.reference.pages.statistics import is_told_apart, rank, sample
 from run_scripts.reference.pages.tables import duration, number, score_text, shown_sample
 from run_scripts.reference.pages.wording import ENGLISH, KOREAN, PAGES
@@ -182,7 +183,7 @@ def test_page(tmp_path):
         "pre-training 64", "updates 1,000", "1 h 0 min", "2 h 0 min", "1.25 GiB", "B", "1",
         "0123456789ab",
     ]  # fmt: skip
-    assert "Together: 1 h 33 min (3 h 6 min of the processor)." in text
+    assert "Together: 1 h 33 min, 3 h 6 min of CPU time." in text
     assert "python run_classifier.py --output_dir=output/reference/text" in text
     assert "# reference/model/nsmc, seeds 1, 2" in text
     assert "- `choices/q/ours/nsmc`, seeds 1, 2, 3: 3 min, 1.25 GiB, A" in text
@@ -206,6 +207,7 @@ def test_korean_page_has_the_same_numbers(tmp_path):
     ]
     assert digits[0] == digits[1] and sum(map(len, digits[0])) > 10
     assert set(ENGLISH.labels) <= set(KOREAN.labels)
+    assert set(KOREAN.stages) == set(SHOWN_SCORES)
 
 
 def test_an_empty_ledger_says_so(tmp_path):

@@ -20,7 +20,14 @@ from run_scripts.tools.glue_plan import find_task
 
 # A stage, the first part of its name -> the scores that the table of costs shows.
 SHOWN_SCORES = {
-    "text": ("documents", "reviews", "held_out_documents", "megabytes"),
+    "text": (
+        "documents",
+        "reviews",
+        "held_out_documents",
+        "left_out_documents",
+        "left_out_reviews",
+        "megabytes",
+    ),
     "vocabulary": ("pieces",),
     "records": ("records", "megabytes"),
     "trial": ("seconds_per_update",),
@@ -56,7 +63,7 @@ def cost_lines(results, reference, wording):
             if run.scores.get(score) is not None
         )
         rows.append([
-            f"{label(stage, wording)} {detail}".strip(),
+            f"{wording.stages.get(stage, stage)} {detail}".strip(),
             shown,
             duration(run.seconds, wording),
             duration(run.cpu_seconds, wording),
