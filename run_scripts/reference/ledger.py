@@ -134,8 +134,11 @@ def _parse(line, where):
     check_keys(values["machine"], Machine, f"{where} machine")
     if not isinstance(values["scores"], dict):
         raise InputError(f"{where} scores must be an object. Received: {values['scores']!r}")
-    machine = Machine(**{**values["machine"], "gpus": tuple(values["machine"]["gpus"])})
-    return Run(**{**values, "machine": machine})
+    try:
+        machine = Machine(**{**values["machine"], "gpus": tuple(values["machine"]["gpus"])})
+        return Run(**{**values, "machine": machine})
+    except TypeError:
+        raise InputError(f"{where} must hold a run. Received: {line.strip():.200}") from None
 
 
 def check_keys(values, record, where):

@@ -3,6 +3,7 @@
 import dataclasses
 import glob
 import os
+import re
 import shutil
 
 from bert_common.errors import InputError
@@ -97,6 +98,9 @@ def run_reference(given):
     flags = resolve(given)
     check_plots()
     make_writable(flags.output_dir, "--output_dir must be a folder that can be written to")
+    make_writable(
+        os.path.dirname(ledger_of(flags)), "--docs_dir must be a folder that can be written to"
+    )
     with locked(os.path.join(flags.output_dir, "reference.lock")) as holder:
         if holder:
             raise InputError(f"--output_dir must be used by one run. Received: in use by {holder}")
@@ -109,8 +113,13 @@ def resolve(flags):
     """Fills in the defaults that depend on other flags; refuses inputs that do not exist.
 
     Raises:
-        InputError: a file is missing, or the present folder is not the project's.
+        InputError: a file is missing, a name cannot be used, or the present folder is not the
+            project's.
     """
+    if not re.fullmatch(r"[\w.-]+", flags.name):
+        raise InputError(
+            f"--name must be letters, digits, dots and hyphens. Received: {flags.name!r}"
+        )
     if not os.path.exists("run_pretraining.py"):
         raise InputError(f"the present folder must be the project's. Received: {os.getcwd()}")
     if flags.corpus == SAMPLE_CORPUS and not flags.held_out:

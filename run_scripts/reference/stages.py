@@ -146,8 +146,14 @@ def _training_flags(flags, size, phase, out):
         f"--eval_input_file={_record_file('heldout', size.held_out_length, out)}",
         "--do_train",
         "--do_eval",
-        f"--device={flags.device}",
+        *_devices(flags),
     ]
+
+
+def _devices(flags):
+    """The flags of `DeviceFlags`, as every program with a model has them."""
+    ignored = ["--ignore_compute_capability"] if flags.ignore_compute_capability else []
+    return [f"--device={flags.device}", *ignored]
 
 
 def _trial(flags, size, phase, out):
@@ -216,7 +222,7 @@ def _held_out(flags, size, length, out):
             f"--model_dir={phase_folder(size.phases[-1], out)}",
             f"--input_file={_record_file('heldout', length, out)}",
             f"--output_dir={folder}",
-            f"--device={flags.device}",
+            *_devices(flags),
         ),
         functools.partial(read_scores, folder),
     )
@@ -270,7 +276,7 @@ def _task(flags, size, which, out):
             *model,
             f"--random_seed={seed}",
             "--keep_checkpoint_max=1",
-            f"--device={flags.device}",
+            *_devices(flags),
         ),
         functools.partial(read_scores, folder),
         seed=seed,

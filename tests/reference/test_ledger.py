@@ -104,6 +104,7 @@ BAD_LINES = {
     "a list of scores": (changed(scores=[1]), r"scores must be an object. Received: \[1\]"),
     "negative seconds": (changed(seconds=-1), "at least 0. Received"),
     "a name with a space": (changed(name="a b"), "parts without spaces"),
+    "no text as its name": (changed(name=1), "line 1, must hold a run"),
     "a name twice": (f"{changed()}\n{changed()}", "each run once"),
 }
 

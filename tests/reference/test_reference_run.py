@@ -169,6 +169,8 @@ BAD_FLAGS = {
     "no tasks": (["--tasks_dir=docs"], "--tasks_dir must hold a folder of a task"),
     "an unknown size": (["--size=huge"], "size"),
     "an unknown flag": (["--colour=red"], "colour"),
+    "a name of two parts": (["--name=a/b"], "--name must be letters"),
+    "a file in the place of a folder": (["--docs_dir=README.md"], "--docs_dir must be a folder"),
     "no time": (["--hours=0"], "--hours must be above 0"),
 }
 
