@@ -235,6 +235,7 @@ def _export(size, out):
         _fixed(
             "export_model.py",
             "--format=huggingface",
+            "--precision=float16",
             f"--model_dir={phase_folder(size.phases[-1], out)}",
             f"--output_dir={out('model')}",
         ),

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from paths import PYTHONPATH, ROOT
 from reference_files import write_events, write_nsmc
+from safetensors.numpy import load_file
 
 from bert_common.errors import InputError
 from run_scripts.reference import curves, measure
@@ -216,7 +217,8 @@ def test_from_text_to_pages(tmp_path):
     assert 0.4 < pieces < 1  # pieces a character: most have one or two
     for name in ("results.md", "results.ko.md", "results/reference.png"):
         assert (tmp_path / "out" / "docs" / name).stat().st_size > 1000
-    assert (tmp_path / "out" / "model" / "model.safetensors").exists()
+    weights = load_file(tmp_path / "out" / "model" / "model.safetensors")
+    assert {array.dtype for array in weights.values()} == {np.dtype(np.float16)}
 
 
 def write_real_nsmc(folder):
