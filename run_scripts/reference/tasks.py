@@ -7,7 +7,7 @@ from finetuning.datasets import DATASETS
 from finetuning.ner.data import FORMATS, read_tagged
 from finetuning.question_answering.data import read_questions
 from finetuning.readers import read_split
-from run_scripts.tools.glue_plan import BENCHMARKS, find_task, has_data
+from run_scripts.tools.glue_plan import BENCHMARKS, find_task
 
 # Characters, without spaces, that two texts have in common only if one was copied. Half a sentence
 # of Wikipedia; most reviews are longer too. Shorter texts, such as "재미있어요", are everybody's.
@@ -17,17 +17,30 @@ WINDOW = 24
 def find_tasks(tasks_dir):
     """The Korean tasks whose published data are in a folder: a dict name -> `BenchmarkTask`.
 
+    A task without all of its files is left out.
+
     Raises:
-        InputError: there are none, or a file of one is missing.
+        InputError: there are none.
     """
     tasks = {name: find_task(name) for name in BENCHMARKS["korean"]}
-    present = {name: task for name, task in tasks.items() if has_data(tasks_dir, task)}
+    present = {
+        name: task
+        for name, task in tasks.items()
+        if all(has_part(tasks_dir, task, split) for split in task.files)
+    }
     if not present:
         folders = ", ".join(task.folder for task in tasks.values())
         raise InputError(
-            f"--tasks_dir must hold a folder of a task ({folders}). Received: {tasks_dir}"
+            f"--tasks_dir must hold a folder of a task ({folders}) with its files. Received: "
+            f"{tasks_dir}"
         )
     return present
+
+
+def has_part(tasks_dir, task, split):
+    """Whether the files of a split of a `BenchmarkTask` are there."""
+    folder = os.path.join(tasks_dir, task.folder)
+    return all(os.path.isfile(os.path.join(folder, file)) for file in task.files[split])
 
 
 class MeasuredTexts:
@@ -64,11 +77,15 @@ def without_spaces(text):
 
 
 def measured_texts(tasks_dir):
-    """Yields the texts of the dev and test parts of all tasks in a folder."""
-    for name, task in find_tasks(tasks_dir).items():
+    """Yields the texts of the dev and test parts of tasks in a folder.
+
+    A task counts even without its training part.
+    """
+    for name in BENCHMARKS["korean"]:
+        task = find_task(name)
         folder = os.path.join(tasks_dir, task.folder)
         for split in task.files:
-            if split != "train":
+            if split != "train" and has_part(tasks_dir, task, split):
                 yield from _READERS[task.program](name, task, split, folder)
 
 

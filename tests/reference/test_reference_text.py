@@ -8,6 +8,7 @@ import pytest
 from reference_files import write_nsmc
 
 from run_scripts.reference import text
+from run_scripts.reference.tasks import find_tasks
 
 
 def divide(tmp_path, **flags):
@@ -76,10 +77,11 @@ def test_text_of_dev_and_test_parts_is_left_out(tmp_path):
     )
     assert train == f"{kept}\n서울은 대한민국의 수도\n\n재미있다\n\n{kept}\n\n"
     assert (report["left_out_documents"], report["left_out_reviews"]) == (3, 1)
+    assert list(find_tasks(tmp_path / "tasks")) == ["nsmc", "korquad"]
 
 
 def write_tasks(folder, review, context, tagged):
-    """A test part, and two dev parts, of one example each; the training parts have other text."""
+    """A test part, and two dev parts, of one example each; of one without a training part."""
     write_nsmc(folder, review)
     (folder / "korquad").mkdir()
     (folder / "klue-ner-v1.1").mkdir()
@@ -89,6 +91,8 @@ def write_tasks(folder, review, context, tagged):
         path = folder / "korquad" / f"KorQuAD_v1.0_{split}.json"
         path.write_text(json.dumps({"version": "1", "data": data}))
         body = "".join(f"{letter}\tO\n" for letter in sentence)
+        if split == "train":
+            continue
         path = folder / "klue-ner-v1.1" / f"klue-ner-v1.1_{split}.tsv"
         path.write_text(f"## klue-ner-v1_{split}_00000\t{sentence}\n{body}\n")
 
