@@ -151,6 +151,12 @@ def test_starts_of_a_killed_run_add_up(tmp_path):
     assert run.seconds >= 0.9 and run.cpu_seconds >= 0.9
 
 
+def test_cost_of_several_starts():
+    cost = measure_module.Cost("a", 1.0, 2.0, 3.0)
+    assert cost.plus(10.0, 20.0, 2.5) == measure_module.Cost("a", 11.0, 22.0, 3.0)
+    assert cost.plus(10.0, 20.0, 3.5).memory_gib == 3.5
+
+
 def test_failed_program_leaves_no_run(tmp_path):
     options = {"ledger": tmp_path / "runs.jsonl", "work_dir": str(tmp_path)}
     with pytest.raises(InputError, match="exit status 0. Received: 5"):
