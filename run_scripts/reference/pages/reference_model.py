@@ -12,6 +12,7 @@ from run_scripts.reference.pages.tables import (
     number,
     question_samples,
     question_sentences,
+    run_lines,
     score_text,
     shown_sample,
 )
@@ -169,4 +170,5 @@ def task_lines(results, reference, linear, wording):
     table = markdown_table([*wording.tasks_header, *names], rows)
     sentences = question_sentences(question, results.runs, wording)
     title = wording.tasks_title.format(name=reference)
-    return [f"## {title}", "", *table, "", wording.tasks_note, "", *sentences, ""]
+    lines = [f"## {title}", "", *table, "", wording.tasks_note, "", *sentences, ""]
+    return [*lines, *run_lines(question, results.runs, wording)]

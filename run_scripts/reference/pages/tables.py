@@ -139,6 +139,23 @@ def group_by_seed(names):
     return groups
 
 
+def run_lines(question, runs, wording):
+    """The runs of a question, folded away: name, seeds, time, memory, machine."""
+    letters = machine_letters(runs)
+    names = dict.fromkeys(name for cell in question.cells for name in cell.runs)
+    measured = [name for name in names if name in runs]
+    lines = ["<details>", f"<summary>{wording.runs_title}</summary>", ""]
+    for group, members in group_by_seed(measured).items():
+        of_group = [runs[name] for name in members]
+        seeds = wording.list_comma.join(filter(None, (without_seed(n)[1] for n in members)))
+        time = duration(sum(run.seconds for run in of_group), wording)
+        memory = max(run.memory_gib for run in of_group)
+        on = "".join(sorted({letters[run.machine] for run in of_group}))
+        shown = f"{wording.list_comma}{wording.seeds.format(seeds=seeds)}" if seeds else ""
+        lines.append(f"- `{group}`{shown}: {time}, {memory:.2f} GiB, {on}")
+    return [*lines, "", "</details>", ""]
+
+
 def machine_letters(runs):
     """A letter for each machine: a dict `Machine` -> "A", "B", …"""
     machines = dict.fromkeys(run.machine for run in runs.values())
