@@ -1,0 +1,230 @@
+"""Tests of the stages of the reference run: it goes on wherever it was stopped."""
+
+import glob
+import os
+import re
+import shlex
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from paths import PYTHONPATH, ROOT
+from reference_files import write_events, write_nsmc
+from safetensors.numpy import load_file
+
+from bert_common.errors import InputError
+from run_scripts.reference import curves, measure
+from run_scripts.reference.ledger import read_runs
+from run_scripts.reference.program import ReferenceFlags, main, resolve, run_stages
+from run_scripts.reference.stages import make_stages
+
+# Stands for every program: writes what the next stages read of its results, and notes its command.
+# The file "die" lists the outputs of the commands that are killed at their first start.
+FAKE = """
+import json, os, shutil, signal, sys
+from pathlib import Path
+
+words = sys.argv[1:]
+flags = dict(word[2:].partition("=")[::2] for word in words if word.startswith("--"))
+with open("commands", "a") as file:
+    file.write(" ".join(words) + chr(10))
+out = Path(flags.get("output_dir") or flags["output_file"])
+(out if "output_dir" in flags else out.parent).mkdir(parents=True, exist_ok=True)
+die = Path("die").read_text().split()
+if str(out) in die:
+    Path("die").write_text(" ".join(name for name in die if name != str(out)))
+    os.kill(os.getpid(), signal.SIGKILL)
+if words[0] == "build_vocab.py":
+    (out / "vocab.txt").write_text("[PAD]" + chr(10) + "a" + chr(10))
+    (out / "report.json").write_text("{}")
+elif words[0] == "create_pretraining_data.py":
+    from create_pretraining_data.records.metadata import KIND
+
+    out.write_bytes(b"1234")
+    shard = {"file": out.name, "size": 4, "records": 7}
+    out.with_suffix(".json").write_text(
+        json.dumps({"kind": KIND, "shards": [shard], "pieces": 90, "pieces_per_word": 2.5,
+                    "unknown_share": 0.0, "padding_share": 0.1})
+    )
+elif words[0] == "export_model.py":
+    (out / "model.safetensors").write_bytes(bytes(1000))
+elif words[1] == "run_scripts.reference.text":
+    (out / "report.json").write_text(json.dumps({"documents": 3}))
+else:
+    if words[0] == "run_pretraining.py":
+        (out / "model.ckpt-1.index").touch()
+        shutil.copy("events", out / "events.out.tfevents.1")
+        (out / "eval").mkdir()
+        shutil.copy("events", out / "eval" / "events.out.tfevents.1")
+    (out / "eval_results.txt").write_text("eval_accuracy = 0.5" + chr(10))
+"""
+
+
+@pytest.fixture
+def fake(tmp_path, monkeypatch):
+    """Runs the stages of the mini model with `FAKE`, in a folder; returns a function for it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", PYTHONPATH)
+    monkeypatch.setattr(measure, "POLL_INTERVAL", 0.01)
+    (tmp_path / "fake.py").write_text(FAKE)
+    (tmp_path / "die").touch()
+    (tmp_path / "corpus.txt").write_text("가\n")
+    write_events(tmp_path / "events", [0.5, 0.25, 0.125])
+    write_nsmc(tmp_path / "tasks")
+    flags = ReferenceFlags(
+        corpus="corpus.txt", size="mini", hours=1.0, tasks_dir="tasks", seeds=2, output_dir="out"
+    )
+
+    def run():
+        def faked(stage):
+            return stage._replace(
+                command=lambda found: ["python", "fake.py", *stage.command(found)[1:]]
+            )
+
+        run_stages([faked(stage) for stage in make_stages(flags)], flags, "docs/runs.jsonl")
+        return read_runs("docs/runs.jsonl")
+
+    return SimpleNamespace(run=run, folder=tmp_path, flags=flags)
+
+
+MINI_STAGES = (
+    "text", "vocabulary", "records/64", "records/128", "records/512", "records/heldout-128",
+    "records/heldout-512", "trial/64", "trial/128", "trial/512", "pretraining/64",
+    "pretraining/128", "pretraining/512", "heldout/128", "heldout/512", "export",
+    "model/nsmc/seed1", "model/nsmc/seed2", "random_weights/nsmc/seed1",
+    "random_weights/nsmc/seed2",
+)  # fmt: skip
+
+
+def test_stages(fake, capsys):
+    runs = fake.run()
+    assert tuple(runs) == tuple(f"reference/{name}" for name in MINI_STAGES)
+    assert runs["reference/records/64"].scores == {
+        "records": 7, "pieces": 90, "pieces_per_word": 2.5, "unknown_share": 0.0,
+        "padding_share": 0.1, "megabytes": 4e-6,
+    }  # fmt: skip
+    assert runs["reference/trial/64"].scores == {"seconds_per_update": 0.25}  # the median
+    # An hour at 0.25 s an update, in shares of 0.6, 0.3 and 0.1.
+    assert flags_of(runs["reference/pretraining/64"])["num_train_steps"] == "8640"
+    second, third = (flags_of(runs[f"reference/pretraining/{n}"]) for n in (128, 512))
+    assert (second["num_train_steps"], second["num_warmup_steps"]) == ("4320", "216")
+    assert second["init_checkpoint"] == "out/pretraining/64"
+    assert third["init_checkpoint"] == "out/pretraining/128"
+    assert third["input_file"] == "out/records/train_512.tfrecord"
+    model, random = (runs[f"reference/{n}/nsmc/seed2"] for n in ("model", "random_weights"))
+    assert flags_of(model)["model_dir"] == "out/pretraining/512"
+    assert "model_dir" not in flags_of(random) and "init_checkpoint" not in flags_of(random)
+    shared = set(flags_of(model).items()) & set(flags_of(random).items())
+    assert {("task_name", "nsmc"), ("random_seed", "2"), ("data_dir", "tasks/nsmc")} <= shared
+    shown = capsys.readouterr().out
+    assert "== 3 of 20: text to records: rows of 64 pieces" in shown
+    assert not glob.glob("out/trials/*/model.ckpt*") and glob.glob("out/pretraining/64/model.ckpt*")
+    kept = curves.read_curves("docs/curves/reference+pretraining+64.json")
+    assert kept["loss/masked_lm"] == curves.Curve([10, 20, 30], [5.0, 2.5, 1.25])
+
+
+def flags_of(run):
+    words = shlex.split(run.command)
+    return dict(word[2:].partition("=")[::2] for word in words if word.startswith("--"))
+
+
+KILLED = (
+    "out/text", "out/records/train_128.tfrecord", "out/trials/64", "out/pretraining/128",
+    "out/heldout/128", "out/tasks/random_weights/nsmc/seed1",
+)  # fmt: skip
+
+
+def test_a_killed_stage_is_all_that_is_repeated(fake):
+    """Each stage that is killed once runs twice, every other once; then nothing is left to do."""
+    (fake.folder / "die").write_text(" ".join(KILLED))
+    for _ in KILLED:
+        with pytest.raises(InputError, match="exit status 0. Received: -9"):
+            fake.run()
+    runs = fake.run()
+    assert tuple(runs) == tuple(f"reference/{name}" for name in MINI_STAGES)
+    commands = (fake.folder / "commands").read_text().splitlines()
+    assert len(commands) == len(MINI_STAGES) + len(KILLED)
+    repeated = [line for line in dict.fromkeys(commands) if commands.count(line) == 2]
+    outputs = [re.search(r"--output_(?:dir|file)=(\S+)", line)[1] for line in repeated]
+    assert tuple(outputs) == KILLED
+    write_events(fake.folder / "events", [9.0])  # another speed of the machine changes nothing
+    assert fake.run() == runs
+    assert (fake.folder / "commands").read_text().splitlines() == commands
+    fake.flags.__dict__["hours"] = 2.0  # frozen for everybody else
+    with pytest.raises(InputError, match="stand for one command.*reference/pretraining/64"):
+        fake.run()
+
+
+def test_without_tasks(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    stages = make_stages(resolve(ReferenceFlags()))
+    assert [stage.name for stage in stages] == list(MINI_STAGES[:16])
+    command = stages[0].command({})
+    assert "--held_out=sample_corpus/heldout.txt" in command
+
+
+BAD_FLAGS = {
+    "no corpus": (["--corpus=none.txt"], "--corpus must match a file"),
+    "no tasks": (["--tasks_dir=docs"], "--tasks_dir must hold a folder of a task"),
+    "an unknown size": (["--size=huge"], "size"),
+    "an unknown flag": (["--colour=red"], "colour"),
+    "a name of two parts": (["--name=a/b"], "--name must be letters"),
+    "a file in the place of a folder": (["--docs_dir=README.md"], "--docs_dir must be a folder"),
+    "no time": (["--hours=0"], "--hours must be above 0"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_FLAGS)
+def test_bad_flags(case, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(ROOT)
+    given, message = BAD_FLAGS[case]
+    assert main(["reference", *given, f"--output_dir={tmp_path}"]) == 1
+    error = capsys.readouterr().err
+    assert message in error and error.count("\n") == 1
+
+
+def test_another_folder_than_the_projects(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["reference"]) == 1
+    assert "the present folder must be the project's" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_from_text_to_pages(tmp_path):
+    """The tiny model, every program for real, killed while it pre-trains; then once more."""
+    write_real_nsmc(tmp_path / "tasks")
+    flags = [
+        "--size=tiny", "--hours=0.005", "--seeds=1", f"--output_dir={tmp_path / 'out'}",
+        f"--tasks_dir={tmp_path / 'tasks'}", "--device=cpu",
+    ]  # fmt: skip
+    command = ["bash", str(ROOT / "run_scripts" / "reference_run.sh"), *flags]
+    environment = {**os.environ, "PYTHON": sys.executable, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        for line in process.stdout:
+            if "pre-training with rows of 128" in line:
+                process.kill()
+    ledger = tmp_path / "out" / "docs" / "results" / "runs.jsonl"
+    before = read_runs(ledger)
+    assert "reference/pretraining/32" in before and "reference/pretraining/128" not in before
+    subprocess.run(command, env=environment, check=True)
+    runs = read_runs(ledger)
+    assert list(runs)[: len(before)] == list(before)
+    assert list(runs)[-2:] == ["reference/model/nsmc/seed1", "reference/random_weights/nsmc/seed1"]
+    held_out = runs["reference/heldout/128"].scores
+    pieces = held_out["bits_per_character"] / held_out["masked_lm_loss"] * np.log(2)
+    assert 0.4 < pieces < 1  # pieces a character: most have one or two
+    for name in ("results.md", "results.ko.md", "results/reference.png"):
+        assert (tmp_path / "out" / "docs" / name).stat().st_size > 1000
+    weights = load_file(tmp_path / "out" / "model" / "model.safetensors")
+    assert {array.dtype for array in weights.values()} == {np.dtype(np.float16)}
+
+
+def write_real_nsmc(folder):
+    """Reviews of which a word tells the label."""
+    (folder / "nsmc").mkdir(parents=True)
+    for split, count in (("train", 64), ("test", 16)):
+        rows = [f"{i}\t{('재미없다', '재미있다')[i % 2]} 정말 {i}\t{i % 2}\n" for i in range(count)]
+        text = "id\tdocument\tlabel\n" + "".join(rows)
+        (folder / "nsmc" / f"ratings_{split}.txt").write_text(text)
