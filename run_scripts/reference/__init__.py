@@ -1,0 +1,1 @@
+"""Trains the reference model, keeps what each run cost; open stages first."""

@@ -1,0 +1,148 @@
+"""Keeps a line of JSON for each measured run of a program.
+
+The line holds what was run and where, what it cost, what it gave. `measure.py` writes it, and the
+tables in docs/results.md are made of nothing else.
+"""
+
+import contextlib
+import dataclasses
+import fcntl
+import json
+import math
+import os
+import re
+from pathlib import Path
+
+from bert_common.atomic_write import atomic_write
+from bert_common.errors import InputError
+from bert_common.json_text import read_json
+from run_scripts.reference.machine import Machine
+
+# The project's own runs, those of docs/results.md.
+LEDGER = Path(__file__).parents[2] / "docs" / "results" / "runs.jsonl"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Run:
+    """A run of a program that ended, with its cost."""
+
+    name: str  # parts separated by "/", for example "nsmc/reference/seed1"; one run has it
+    command: str  # as it is typed in the project's folder
+    machine: Machine
+    seed: int | None  # None: nothing in it is random
+    seconds: float  # from start to end; of all its parts, if it was stopped and started again
+    cpu_seconds: float  # of all its processes, user and system
+    memory_gib: float  # the most that one of its processes held
+    scores: dict  # name -> number; None where a score is not defined, such as 0/0
+    date: str  # of the end, UTC: 2026-01-31
+    code: str | None  # the git commit, with "+" where files had changed; None outside a checkout
+
+    def __post_init__(self):
+        numbers = [self.seconds, self.cpu_seconds, self.memory_gib]
+        if not re.fullmatch(r"[^\s/]+(/[^\s/]+)*", self.name):
+            raise InputError(
+                "a run's name must be parts without spaces, separated by /. Received: "
+                f"{self.name!r}"
+            )
+        if not all(type(n) in (int, float) and math.isfinite(n) and n >= 0 for n in numbers):
+            raise InputError(
+                f"seconds, cpu_seconds and memory_gib of {self.name} must be numbers of at least "
+                f"0. Received: {numbers}"
+            )
+        for name, score in self.scores.items():
+            is_number = type(score) in (int, float) and math.isfinite(score)
+            if score is not None and not is_number:
+                raise InputError(
+                    f"scores of {self.name} must be numbers, or null where they are not defined. "
+                    f"Received: {name}={score!r}"
+                )
+
+
+def read_runs(path=LEDGER):
+    """Reads a ledger.
+
+    Args:
+        path: the file; one that does not exist holds no run.
+
+    Returns:
+        A dict: name -> `Run`, in the order of the file.
+
+    Raises:
+        InputError: a line is not a run, has an unknown or lacks a key, or repeats a name.
+    """
+    if not os.path.exists(path):
+        return {}
+    runs = {}
+    with open(path, encoding="utf-8") as file:
+        for number, line in enumerate(file, 1):
+            run = _parse(line, f"{path}, line {number},")
+            if run.name in runs:
+                raise InputError(f"{path} must name each run once. Received: {run.name} twice")
+            runs[run.name] = run
+    return runs
+
+
+def find_run(path, name, command):
+    """The run of this name if the ledger has it, else None.
+
+    Raises:
+        InputError: the ledger has it with another command.
+    """
+    run = read_runs(path).get(name)
+    if run is not None and run.command != command:
+        raise InputError(
+            f"a run's name must stand for one command, in {path} {name} for: {run.command}. "
+            f"Received: {command}"
+        )
+    return run
+
+
+def append_run(path, run):
+    """Appends a `Run` to a ledger, which is created if it is missing.
+
+    Several processes may append at the same time; a reader sees whole lines alone.
+
+    Raises:
+        InputError: the ledger has a run of this name, is damaged, or cannot be written.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with _locked_folder(path.parent):
+        if run.name in read_runs(path):
+            raise InputError(f"{path} must name each run once. Received: {run.name} twice")
+        earlier = path.read_bytes() if path.exists() else b""
+        line = json.dumps(dataclasses.asdict(run), ensure_ascii=False, allow_nan=False)
+        with atomic_write(str(path)) as file:
+            file.write(earlier + f"{line}\n".encode())
+
+
+@contextlib.contextmanager
+def _locked_folder(folder):
+    """Holds the lock of a folder: that of the file would be lost when the file is replaced."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _parse(line, where):
+    """The `Run` of a line; `where` names the file and the line."""
+    values = read_json(line, where)
+    check_keys(values, Run, where)
+    check_keys(values["machine"], Machine, f"{where} machine")
+    if not isinstance(values["scores"], dict):
+        raise InputError(f"{where} scores must be an object. Received: {values['scores']!r}")
+    machine = Machine(**{**values["machine"], "gpus": tuple(values["machine"]["gpus"])})
+    return Run(**{**values, "machine": machine})
+
+
+def check_keys(values, record, where):
+    """Refuses a parsed JSON object whose keys are not the fields of the dataclass `record`."""
+    fields = {field.name for field in dataclasses.fields(record)}
+    if not isinstance(values, dict) or set(values) != fields:
+        received = sorted(values) if isinstance(values, dict) else values
+        raise InputError(
+            f"{where} must have exactly the keys {', '.join(sorted(fields))}. Received: {received}"
+        )

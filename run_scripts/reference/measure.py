@@ -1,0 +1,216 @@
+"""Runs a program as a child process, then writes what it cost into the ledger."""
+
+import contextlib
+import ctypes
+import dataclasses
+import datetime
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from bert_common.atomic_write import write_json
+from bert_common.errors import InputError
+from bert_common.folders import make_writable
+from bert_common.json_text import read_json
+from bert_common.stop_signals import SIGNALS
+from run_scripts.reference.ledger import Run, append_run, check_keys, find_run
+from run_scripts.reference.machine import this_machine
+from run_scripts.tools.glue_table import read_results
+
+ROOT = Path(__file__).parents[2]
+
+# Seconds between two writes of what a running program has cost: as much is lost if this process is
+# killed.
+SAVE_INTERVAL = 60
+
+PR_SET_PDEATHSIG = 1  # linux/prctl.h
+
+# Seconds between two looks at whether the program has ended.
+POLL_INTERVAL = 0.1
+
+
+@dataclasses.dataclass(frozen=True)
+class Cost:
+    """What a run has cost so far, over all its starts; a file of this keeps it."""
+
+    command: str
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    memory_gib: float = 0.0
+
+    def plus(self, seconds, cpu_seconds=0.0, memory_gib=0.0):
+        """The cost with that of one more start."""
+        return Cost(
+            self.command,
+            self.seconds + seconds,
+            self.cpu_seconds + cpu_seconds,
+            max(self.memory_gib, memory_gib),
+        )
+
+
+def measure(name, arguments, read_scores, *, ledger, work_dir, seed=None, environment=None):
+    """Runs a program and appends its `Run` to a ledger; does nothing if the ledger has it.
+
+    Stopped or killed and called again, it runs the program again, which must resume by itself; the
+    costs of all starts are added up (a killed start counts up to the last full minute, without the
+    processor's time). What the program prints goes where this process prints.
+
+    Args:
+        name: the run's, unique in the ledger.
+        arguments: the command, a list; "python" stands for this interpreter. The program runs in
+            the present folder.
+        read_scores: a function without arguments that returns what the program has found, a dict
+            name -> number, or {} if it has not come to its end, as after Ctrl-C;
+            `functools.partial(read_scores, output_dir)` reads eval_results.txt.
+        ledger: the file of runs.
+        work_dir: the folder for the file that keeps what unfinished runs have cost.
+        seed: of the run, if it has one.
+        environment: variables to add to those of this process, a dict.
+
+    Returns:
+        The `Run`.
+
+    Raises:
+        InputError: the program failed, or the name stands for another command in the ledger.
+        KeyboardInterrupt: this process or the program was stopped; the same call goes on.
+    """
+    command = shlex.join(arguments)
+    if run := find_run(ledger, name, command):
+        return run
+    make_writable(work_dir, "the folder of a measured run must be writable")
+    path = os.path.join(work_dir, f"{name.replace('/', '+')}.cost.json")
+    with _signals_kept() as received:
+        cost, status = _run_child(arguments, _read_cost(path, command), path, environment, received)
+    scores = {} if status else read_scores()
+    if status and not received:
+        raise InputError(f"{command} must end with exit status 0. Received: {status}")
+    if not scores:
+        raise KeyboardInterrupt(f"{name} was stopped: the same command resumes from here")
+    run = Run(
+        name=name,
+        command=command,
+        machine=this_machine(),
+        seed=seed,
+        seconds=round(cost.seconds, 1),
+        cpu_seconds=round(cost.cpu_seconds, 1),
+        memory_gib=round(cost.memory_gib, 3),
+        scores=scores,
+        date=datetime.datetime.now(datetime.UTC).date().isoformat(),
+        code=code_version(),
+    )
+    append_run(ledger, run)
+    os.remove(path)
+    if received:
+        raise KeyboardInterrupt(f"stopped after {name}: the same command resumes from here")
+    return run
+
+
+def read_scores(folder):
+    """The numbers in a folder's eval_results.txt, or the means in its seeds.tsv; {} without."""
+    return {name: _score(mean) for name, (mean, _) in read_results(folder).items()}
+
+
+def _score(value):
+    return value if abs(value) < float("inf") else None  # NaN fails the comparison too
+
+
+def _read_cost(path, command):
+    """The `Cost` of the earlier starts of a run: none without a file, or for another command."""
+    if not os.path.exists(path):
+        return Cost(command)
+    values = read_json(Path(path).read_text(encoding="utf-8"), path)
+    check_keys(values, Cost, path)
+    return Cost(**values) if values["command"] == command else Cost(command)
+
+
+def _run_child(arguments, earlier, path, environment, received):
+    """Runs a command to its end, and writes its cost to a file on the way.
+
+    Args:
+        arguments, environment: as for `measure`.
+        earlier: the `Cost` of the starts before this one.
+        path: the file.
+        received: a list that grows by each signal to pass on.
+
+    Returns:
+        The `Cost` of all starts, and the exit status; negative for a signal.
+    """
+    program = [sys.executable if a == "python" else a for a in arguments[:1]] + arguments[1:]
+    started = saved = time.monotonic()
+    try:
+        # In a group of its own: otherwise Ctrl-C would reach it twice, and the second ends a
+        # program that is saving its work.
+        child = subprocess.Popen(
+            program,
+            env={**os.environ, **(environment or {})},
+            stdin=subprocess.DEVNULL,
+            process_group=0,
+            preexec_fn=_end_with_parent,
+        )
+    except OSError as error:
+        raise InputError(f"{arguments[0]} must start. Received: {error.strerror}") from None
+    passed_on = 0
+    while True:
+        for number in received[passed_on:]:
+            child.send_signal(number)
+            passed_on += 1
+        process, status, usage = os.wait4(child.pid, os.WNOHANG)
+        now = time.monotonic()
+        if process:
+            break
+        if now - saved >= SAVE_INTERVAL:
+            write_json(path, dataclasses.asdict(earlier.plus(now - started)))
+            saved = now
+        time.sleep(POLL_INTERVAL)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    cost = earlier.plus(now - started, usage.ru_utime + usage.ru_stime, _gib(usage))
+    write_json(path, dataclasses.asdict(cost))
+    return cost, child.returncode
+
+
+def _end_with_parent():
+    """Has Linux end the calling process when its parent is killed; it may save its work first."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def _gib(usage):
+    """The peak memory of a `resource.struct_rusage` in GiB: that of its largest process."""
+    unit = 1 if sys.platform == "darwin" else 1024  # bytes on macOS, KiB on Linux
+    return usage.ru_maxrss * unit / 2**30
+
+
+@contextlib.contextmanager
+def _signals_kept():
+    """Collects the signals that would stop this process, in the list that it yields."""
+    received = []
+    handlers = {
+        number: signal.signal(number, lambda number, frame: received.append(number))
+        for number in SIGNALS
+        if signal.getsignal(number) != signal.SIG_IGN
+    }
+    try:
+        yield received
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
+
+def code_version():
+    """The git commit of the project's folder, with "+" where files have changed; None without."""
+    git = ["git", "-C", str(ROOT)]
+    try:
+        commit = subprocess.run(
+            [*git, "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True, check=True
+        ).stdout.strip()
+        # The ledger itself changes with every run.
+        changed = subprocess.run(
+            [*git, "diff", "--quiet", "HEAD", "--", ".", ":(exclude)docs"], capture_output=True
+        ).returncode
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return f"{commit}+" if changed else commit

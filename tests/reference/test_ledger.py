@@ -1,0 +1,226 @@
+"""Tests of the ledger of runs and of measured programs."""
+
+import dataclasses
+import functools
+import json
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from bert_common.errors import InputError
+from run_scripts.reference import measure as measure_module
+from run_scripts.reference.ledger import Run, append_run, find_run, read_runs
+from run_scripts.reference.machine import Machine, this_machine
+from run_scripts.reference.measure import measure, read_scores
+
+RUN = Run(
+    name="nsmc/reference/seed1",
+    command="python run_classifier.py --task_name=nsmc",
+    machine=Machine("Fast CPU", 2, 7.6, ("GPU", "GPU")),
+    seed=1,
+    seconds=12.5,
+    cpu_seconds=20.25,
+    memory_gib=1.5,
+    scores={"eval_accuracy": 0.875, "eval_spearman": None},
+    date="2026-01-31",
+    code="0123456789ab+",
+)
+
+# A program that works for 0.3 seconds of the processor, and can kill itself.
+PROGRAM = """
+import os, pathlib, signal, sys, time
+folder = pathlib.Path(sys.argv[1])
+(folder / "starts").open("a").write("x")
+held = bytearray(200 * 2**20)
+end = time.process_time() + 0.3
+while time.process_time() < end:
+    pass
+if (folder / "starts").read_text() in sys.argv[2].split(","):
+    os.kill(os.getpid(), signal.SIGKILL)
+(folder / "eval_results.txt").write_text("accuracy = 0.75\\nspearman = nan\\n")
+"""
+
+
+def run_program(tmp_path, name="a/b", dies_at="-", **options):
+    """Measures `PROGRAM`; `dies_at` lists the starts, "x", "xx", …, at which it kills itself."""
+    return measure(
+        name,
+        ["python", "-c", PROGRAM, str(tmp_path), dies_at],
+        functools.partial(read_scores, str(tmp_path)),
+        ledger=tmp_path / "docs" / "runs.jsonl",
+        work_dir=str(tmp_path / "work"),
+        **options,
+    )
+
+
+def test_what_is_written_is_read_again(tmp_path):
+    path = tmp_path / "new" / "runs.jsonl"
+    other = dataclasses.replace(RUN, name="한국어/seed2", code=None, seed=None)
+    append_run(path, RUN)
+    append_run(path, other)
+    assert list(read_runs(path).values()) == [RUN, other]
+    assert os.listdir(path.parent) == ["runs.jsonl"]
+    assert "한국어" in path.read_text(encoding="utf-8")
+    assert read_runs(tmp_path / "missing") == {}
+    with pytest.raises(InputError, match="each run once. Received: nsmc/reference/seed1 twice"):
+        append_run(path, RUN)
+
+
+def _append_many(path, worker):
+    for i in range(10):
+        append_run(path, dataclasses.replace(RUN, name=f"worker{worker}/{i}"))
+
+
+def test_processes_that_append_together_lose_no_line(tmp_path):
+    path = tmp_path / "runs.jsonl"
+    context = multiprocessing.get_context("fork")
+    workers = [context.Process(target=_append_many, args=(path, i)) for i in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert sorted(read_runs(path)) == sorted(f"worker{w}/{i}" for w in range(4) for i in range(10))
+
+
+def changed(**values):
+    line = json.loads(json.dumps(dataclasses.asdict(RUN)))
+    line.update(values)
+    return json.dumps({key: value for key, value in line.items() if value != "remove"})
+
+
+BAD_LINES = {
+    "an unknown key": (changed(color="red"), "exactly the keys .* Received: .*'color'"),
+    "no seconds": (changed(seconds="remove"), "exactly the keys"),
+    "an unknown key of the machine": (changed(machine={"cpu": 1}), "line 1, machine must have"),
+    "half a line": (changed()[:40], "line 1, must hold JSON"),
+    "no object": ("[]", r"exactly the keys .* Received: \[\]"),
+    "a score in words": (changed(scores={"a": "good"}), "scores .* must be numbers.*a='good'"),
+    "a list of scores": (changed(scores=[1]), r"scores must be an object. Received: \[1\]"),
+    "negative seconds": (changed(seconds=-1), "at least 0. Received"),
+    "a name with a space": (changed(name="a b"), "parts without spaces"),
+    "a name twice": (f"{changed()}\n{changed()}", "each run once"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_LINES)
+def test_damaged_ledger_is_refused(case, tmp_path):
+    text, message = BAD_LINES[case]
+    path = tmp_path / "runs.jsonl"
+    path.write_text(f"{text}\n", encoding="utf-8")
+    with pytest.raises(InputError, match=message):
+        read_runs(path)
+
+
+def test_a_name_stands_for_one_command(tmp_path):
+    path = tmp_path / "runs.jsonl"
+    append_run(path, RUN)
+    assert find_run(path, RUN.name, RUN.command) == RUN
+    assert find_run(path, "another", RUN.command) is None
+    with pytest.raises(InputError, match="stand for one command.*task_name=nsmc. Received: python"):
+        find_run(path, RUN.name, "python other.py")
+
+
+def test_a_run_is_measured_once(tmp_path):
+    run = run_program(tmp_path, seed=3)
+    assert run.scores == {"accuracy": 0.75, "spearman": None}
+    assert (run.name, run.seed, run.machine) == ("a/b", 3, this_machine())
+    assert run.command.startswith("python -c ")
+    assert run.seconds >= 0.3 and run.cpu_seconds >= 0.3
+    assert 0.19 < run.memory_gib < 0.4  # the 200 MiB, and Python
+    assert run_program(tmp_path, seed=3) == run
+    assert (tmp_path / "starts").read_text() == "x"
+    assert os.listdir(tmp_path / "work") == []
+    with pytest.raises(InputError, match="stand for one command"):
+        run_program(tmp_path, dies_at="xxx")
+
+
+def test_starts_of_a_killed_run_add_up(tmp_path):
+    for _ in range(2):
+        with pytest.raises(InputError, match="exit status 0. Received: -9"):
+            run_program(tmp_path, dies_at="x,xx")
+        assert not (tmp_path / "docs").exists()
+    run = run_program(tmp_path, dies_at="x,xx")
+    assert (tmp_path / "starts").read_text() == "xxx"
+    assert run.seconds >= 0.9 and run.cpu_seconds >= 0.9
+
+
+def test_failed_program_leaves_no_run(tmp_path):
+    options = {"ledger": tmp_path / "runs.jsonl", "work_dir": str(tmp_path)}
+    with pytest.raises(InputError, match="exit status 0. Received: 5"):
+        measure("a", ["python", "-c", "raise SystemExit(5)"], dict, **options)
+    with pytest.raises(InputError, match="nothing-of-this-name must start"):
+        measure("b", ["nothing-of-this-name"], dict, **options)
+    assert not (tmp_path / "runs.jsonl").exists()
+
+
+STOPPED = """
+import functools, sys
+from run_scripts.reference import measure
+measure.SAVE_INTERVAL = 0.2
+child = '''
+import os, signal, sys, time
+signal.signal(signal.SIGTERM, lambda *_: sys.exit("saved"))
+open(sys.argv[1] + "/pid", "w").write(str(os.getpid()))
+time.sleep(60)
+'''
+folder = sys.argv[1]
+measure.measure("a", ["python", "-c", child, folder], dict, ledger=folder + "/r", work_dir=folder)
+"""
+
+
+def start_stopped(tmp_path):
+    """Starts a process that measures a sleeping child; returns both, once the child runs."""
+    parent = subprocess.Popen(
+        [sys.executable, "-c", STOPPED, str(tmp_path)], stderr=subprocess.PIPE, text=True
+    )
+    wait_until(lambda: (tmp_path / "a.cost.json").exists() and (tmp_path / "pid").exists())
+    return parent, int((tmp_path / "pid").read_text())
+
+
+def wait_until(condition):
+    end = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def is_alive(process):
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    status = Path(f"/proc/{process}/stat")  # killed, but not waited for by anybody
+    return not (status.exists() and ") Z " in status.read_text())
+
+
+def test_signals_are_passed_on_to_the_program(tmp_path):
+    parent, child = start_stopped(tmp_path)
+    parent.send_signal(signal.SIGTERM)
+    _, errors = parent.communicate(timeout=30)
+    assert "saved" in errors and "KeyboardInterrupt: a was stopped" in errors
+    assert not is_alive(child)
+    assert not (tmp_path / "r").exists()
+    assert json.loads((tmp_path / "a.cost.json").read_text())["seconds"] > 0.2
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux alone tells a process of its parent")
+def test_a_killed_measurement_ends_the_program_and_keeps_its_seconds(tmp_path):
+    parent, child = start_stopped(tmp_path)
+    parent.kill()
+    parent.communicate(timeout=30)
+    wait_until(lambda: not is_alive(child))
+    assert json.loads((tmp_path / "a.cost.json").read_text())["seconds"] >= 0.2
+
+
+def test_cost_of_another_command_does_not_count(tmp_path):
+    path = tmp_path / "a.cost.json"
+    cost = measure_module.Cost("one", 5.0, 6.0, 7.0)
+    path.write_text(json.dumps(dataclasses.asdict(cost)))
+    assert measure_module._read_cost(str(path), "one") == cost
+    assert measure_module._read_cost(str(path), "other") == measure_module.Cost("other")
