@@ -1,0 +1,1 @@
+"""Writes docs/results.md from the ledger; open page first, then questions."""
