@@ -23,18 +23,12 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2])]
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from common import ENVIRONMENT, argument_parser
 
 os.environ.update(ENVIRONMENT)  # before TensorFlow is imported
 
-from bert_common.atomic_write import atomic_write
-from bert_common.errors import InputError
-from bert_common.import_tensorflow import import_tensorflow
-from bert_tf.config import BertConfig
-from model_formats.weights import find_weights
-from tokenization import load_tokenizer
 from vocabulary_models.text import (
     Cuts,
     SharedSpans,
@@ -45,6 +39,13 @@ from vocabulary_models.text import (
     read_eojeols,
     shares,
 )
+
+from bert_common.errors import InputError
+from bert_common.import_tensorflow import import_tensorflow
+from bert_tf.config import BertConfig
+from choices.results import write_results
+from model_formats.weights import find_weights
+from tokenization import load_tokenizer
 
 SEED = 12345  # of the passages and their spans
 BATCH = 64
@@ -86,9 +87,7 @@ def measure(models, held_out, characters, count):
     rng = random.Random(SEED)
     rng.shuffle(texts)
     if len(texts) <= count:
-        raise InputError(
-            f"--held_out must have more than {count} passages. Received: {len(texts)}"
-        )
+        raise InputError(f"--held_out must have more than {count} passages. Received: {len(texts)}")
     examples = [choose_masked(eojeols, spans, rng, limits) for eojeols in texts]
     measured, others = examples[:count], examples[count:]
     results = {"examples": count, "characters": masked_characters(measured)}
@@ -138,13 +137,9 @@ def main():
         models = parse_models(arguments.models)
         import_tensorflow()
         results = measure(models, arguments.held_out, arguments.characters, arguments.passages)
-        os.makedirs(arguments.output_dir, exist_ok=True)
-        lines = [f"{name} = {value}\n" for name, value in results.items()]
-        with atomic_write(os.path.join(arguments.output_dir, "eval_results.txt")) as file:
-            file.write("".join(lines).encode())
+        write_results(arguments.output_dir, results)
     except (InputError, OSError) as error:
         sys.exit(f"error: {error}")
-    print("".join(lines), end="")
 
 
 if __name__ == "__main__":

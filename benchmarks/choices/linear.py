@@ -12,18 +12,17 @@ all of them. Writes eval_results.txt: the metrics of each split with labels, wha
 how it did on the tenth. Needs the extra "finetune".
 """
 
-import os
 import sys
 from pathlib import Path
 
 import numpy as np
 
-sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2])]
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from common import argument_parser
 
-from bert_common.atomic_write import atomic_write
 from bert_common.errors import InputError
+from choices.results import write_results
 from finetuning.datasets import DATASETS
 from finetuning.metrics import imported, score
 from finetuning.readers import read_split
@@ -102,8 +101,15 @@ def pair_features(first, second):
     return imported("scipy.sparse").hstack(parts, format="csr")
 
 
-def choose(dataset, features, examples, seed):
+def choose(dataset, features, longest_ones, examples, seed):
     """Chooses the longest n-gram and the regularization on a part of the training examples.
+
+    Args:
+        dataset: a row of `DATASETS`.
+        features: a key of `LONGEST`.
+        longest_ones: lengths of the longest n-gram to choose from.
+        examples: the training examples.
+        seed: of the part.
 
     Returns:
         A dict of "longest_ngram", "strength", "held_out_examples" and "held_out_METRIC".
@@ -120,7 +126,7 @@ def choose(dataset, features, examples, seed):
         if value > best.get("value", -np.inf):
             best.update(value=value, longest=longest, strength=strength, fitted=(model, arrays))
 
-    for longest in LONGEST[features]:
+    for longest in longest_ones:
         model = LinearModel(dataset, features, longest)
         arrays = model.learn_features(kept), model.features(held_out)
         attempt(model, arrays, longest, STRENGTHS[0])
@@ -145,15 +151,14 @@ def evaluate(arguments):
     if dataset.multi_label:
         raise InputError(f"--task_name must have one label. Received: {arguments.task_name}")
     examples, _ = read_split(dataset, "train", arguments.data_dir)
-    results = choose(dataset, arguments.features, examples, arguments.random_seed)
-    if arguments.longest_ngram:
-        results |= {"longest_ngram": arguments.longest_ngram}
-    model = LinearModel(dataset, arguments.features, int(results["longest_ngram"]))
+    features, given = arguments.features, arguments.longest_ngram
+    longest_ones = (given,) if given else LONGEST[features]
+    results = choose(dataset, features, longest_ones, examples, arguments.random_seed)
+    model = LinearModel(dataset, features, results["longest_ngram"])
     model.fit(model.learn_features(examples), labels_of(examples), results["strength"])
     measured = [("", dataset, arguments.data_dir)]
-    if arguments.other_task:
-        measured.append((f"{arguments.other_task}_", DATASETS[arguments.other_task],
-                         arguments.other_data_dir))  # fmt: skip
+    if other := arguments.other_task:
+        measured.append((f"{other}_", DATASETS[other], arguments.other_data_dir))
     for prefix, other, folder in measured:
         for split, labelled in other.splits.items():
             if labelled and split != "train":
@@ -179,17 +184,13 @@ def parse(arguments=None):
 
 
 def main():
-    """Writes the results, and prints them."""
+    """The program."""
     arguments = parse()
     try:
         results = evaluate(arguments)
-        os.makedirs(arguments.output_dir, exist_ok=True)
-        lines = [f"{name} = {value}\n" for name, value in sorted(results.items())]
-        with atomic_write(os.path.join(arguments.output_dir, "eval_results.txt")) as file:
-            file.write("".join(lines).encode())
+        write_results(arguments.output_dir, results)
     except (InputError, OSError) as error:
         sys.exit(f"error: {error}")
-    print("".join(lines), end="")
 
 
 if __name__ == "__main__":

@@ -47,16 +47,23 @@ class Plan:
 
     def __init__(self, questions, inputs, linear=True):
         self.inputs, self.pieces, self.configs = inputs, {}, {}
-        self.data = self._add("choices/data", "data", ("benchmarks/choices/data.py",), {
-            "wiki": inputs.wiki,
-            "held_out": inputs.held_out,
-            "reviews": inputs.reviews,
-            "tasks_dir": inputs.tasks_dir,
-        })  # fmt: skip
+        self.text = self._add(
+            "choices/text",
+            "text",
+            ("-m", "run_scripts.reference.text"),
+            {"corpus": inputs.wiki, "held_out": inputs.held_out, "reviews": inputs.reviews},
+            read=results.read_text,
+        )
+        self.tasks = self._add(
+            "choices/tasks",
+            "text",
+            ("benchmarks/choices/cut_tasks.py",),
+            {"tasks_dir": inputs.tasks_dir},
+        )
         for question_name, question in questions.items():
             for variant_name, variant in question.variants.items():
                 self._add_variant(f"{question_name}/{variant_name}", variant, question)
-            if question.evaluates_objectives:
+            if question.compares_objectives:
                 self._add_objectives(question_name, question)
             for group in question.bits:
                 self._add_bits(question_name, question, group)
@@ -84,7 +91,7 @@ class Plan:
         folder = str(Path(self.inputs.work_dir) / f"{readable}-{digest}")
         flags = {**flags, output: str(Path(folder) / file)}
         defaults = {
-            "computed": lambda scores: {}, "read": results.read_scores, "size": 1.0, "seed": None,
+            "computed": lambda scores: {}, "read": results.read_results, "size": 1.0, "seed": None,
             "leaves": (),
         }  # fmt: skip
         piece = Piece(name, kind, folder, program, flags, tuple(needs), **{**defaults, **more})
@@ -101,6 +108,7 @@ class Plan:
         vocabulary = self._use(self._vocabulary(name, variant), where, "vocabulary")
         trained = None
         if variant.is_pretrained:
+            self._use(self._records(name, variant), where, "records")
             trained = self._use(self._pretraining(name, variant), where, "pretraining")
         for task in question.tasks:
             for seed in self.inputs.seeds:
@@ -113,8 +121,8 @@ class Plan:
             f"{name}/vocabulary",
             f"vocabulary {learner}",
             VOCABULARIES[learner],
-            {"input_file": f"{self.data.folder}/text.txt", "vocab_size": size},
-            (self.data,),
+            {"input_file": f"{self.text.folder}/train.txt", "vocab_size": size},
+            (self.text,),
             read=results.read_vocabulary,
         )
 
@@ -122,7 +130,7 @@ class Plan:
         """The records of the text, or those of the held-out text by one pass over it."""
         vocabulary = self._vocabulary(name, variant)
         flags = {
-            "input_file": f"{self.data.folder}/{'held_out' if held_out else 'text'}.txt",
+            "input_file": f"{self.text.folder}/{'heldout' if held_out else 'train'}.txt",
             "tokenizer_dir": vocabulary.folder,
             **RECORDS,
             **variant.records,
@@ -221,14 +229,14 @@ class Plan:
             (records, first),
             recipe=[self.inputs.passes, self.inputs.updates],
             computed=batch,
-            read=results.read_trial,
+            read=functools.partial(results.read_trial, updates=TRIAL_UPDATES),
             seed=1,
             leaves=("model.ckpt-*",),
         )
 
     def _fine_tuning(self, name, variant, task, seed, vocabulary, trained):
         row = TASKS[task]
-        folder = f"{self.data.folder if row.is_made else self.inputs.tasks_dir}/{row.folder}"
+        folder = f"{self.tasks.folder if row.is_made else self.inputs.tasks_dir}/{row.folder}"
         flags = {**RECIPE, **row.flags}
         flags["num_train_epochs"] *= self.inputs.scale
         start = {"init_checkpoint": trained.folder} if trained else {}
@@ -244,7 +252,7 @@ class Plan:
                 **flags,
                 "random_seed": seed,
             },
-            (self.data, vocabulary, *([trained] if trained else [])),
+            (self.tasks, vocabulary, *([trained] if trained else [])),
             seed=seed,
             size=self.inputs.scale,
             leaves=("model.ckpt-*", "*_features.npz"),
@@ -278,12 +286,13 @@ class Plan:
                         "max_eval_steps": ALL_BATCHES,
                     },
                     (trained, records),
+                    read=results.read_pretraining,
                 )
                 self._use(piece, where, f"on-{other_name}")
 
     def _add_bits(self, question_name, question, group):
         """Measures bits per character of a group of variants on the same masked spans."""
-        models, needs = [], [self.data]
+        models, needs = [], [self.text]
         for name in group:
             variant, where = question.variants[name], f"choices/{question_name}/{name}"
             vocabulary = self._vocabulary(where, variant)
@@ -295,7 +304,7 @@ class Plan:
             f"choices/{question_name}/bits/{'+'.join(group)}",
             "bits",
             ("benchmarks/choices/bits.py",),
-            {"models": ",".join(models), "held_out": f"{self.data.folder}/held_out.txt"},
+            {"models": ",".join(models), "held_out": f"{self.text.folder}/heldout.txt"},
             needs,
         )
         for name in group:

@@ -93,11 +93,13 @@ class Question:
     """What is compared, and on what."""
 
     title: str
+    title_ko: str
     variants: dict  # name -> `Variant`
     tasks: tuple  # keys of `choices.tasks.TASKS`
     # Groups of variants for each of which bits per character are measured on the same masked spans.
     bits: tuple = ()
-    evaluates_objectives: bool = False  # whether each model is measured on the others' records
+    masks_equally: bool = False  # whether all predict the same masked pieces of held-out text
+    compares_objectives: bool = False  # whether each model is measured on the others' records
 
 
 def _vocabularies():
@@ -111,6 +113,7 @@ def _vocabularies():
 QUESTIONS = {
     "vocabulary": Question(
         "Vocabularies: the usual WordPiece; ours with kiwipiepy; ours without an analyser",
+        "어휘: 일반적인 WordPiece, 형태소 분석기(kiwipiepy)로 학습한 어휘, 분석기 없이 학습한 어휘",
         _vocabularies(),
         VOCABULARY_TASKS,
         bits=tuple(
@@ -119,12 +122,15 @@ QUESTIONS = {
     ),
     "sentence": Question(
         "The sentence objective: next sentence, sentence order, none",
+        "문장 과제: 다음 문장 예측(NSP), 문장 순서 예측(SOP), 없음",
         {name: Variant(records={"objective": name}) for name in ("nsp", "sop", "none")},
         SHORT_TASKS,
-        evaluates_objectives=True,
+        masks_equally=True,
+        compares_objectives=True,
     ),
     "masking": Question(
         "Masking: whole words, up to three words, single pieces; dynamic or static masks",
+        "마스킹: 어절 전체, 최대 세 어절, 서브워드 하나씩; 동적 마스크와 정적 마스크",
         {
             "words-dynamic": Variant(),
             "ngrams-dynamic": Variant(records=NGRAMS),
@@ -137,6 +143,7 @@ QUESTIONS = {
     ),
     "model": Question(
         "The model: 2 or 4 layers; ALBERT with as many weights, for as many passes or as long",
+        "모델: 2층과 4층, 파라미터 수가 같은 ALBERT(같은 횟수 또는 같은 시간)",
         {
             "bert-4-layers": Variant(),
             "bert-2-layers": Variant(model={"num_hidden_layers": 2}),
@@ -144,9 +151,11 @@ QUESTIONS = {
             "albert-equal-time": Variant(model_type="albert", model=ALBERT, equal="time"),
         },
         SHORT_TASKS,
+        masks_equally=True,
     ),
     "recipe": Question(
         "The recipe: ours; google-research/bert's for the same time",
+        "학습 방식: 이 프로젝트의 방식과 google-research/bert의 방식(같은 시간)",
         {
             "ours": Variant(),
             "google": Variant(vocabulary="usual-16000", records=GOOGLE_RECORDS, equal="time"),
@@ -156,10 +165,12 @@ QUESTIONS = {
     ),
     "spread": Question(
         "The spread: the same pre-training with other seeds, and none",
+        "편차: 시드만 바꾼 사전 학습, 그리고 사전 학습 없음",
         {
             **{f"seed-{seed}": Variant(seed=seed) for seed in (1, 2, 3)},
             "random-weights": Variant(is_pretrained=False),
         },
         SHORT_TASKS,
+        masks_equally=True,
     ),
 }

@@ -1,11 +1,12 @@
-"""Reads what the pieces' programs have found, in their folders."""
+"""Reads and writes what the pieces' programs have found, in their folders."""
 
-import functools
-import json
 import os
-import statistics
 from pathlib import Path
 
+import numpy as np
+
+from bert_common.atomic_write import atomic_write
+from bert_common.json_text import read_json
 from bert_tf.checkpoint_files import latest_checkpoint, step_of
 from create_pretraining_data.records.metadata import read_sidecar
 from run_scripts.reference.measure import read_scores as read_results
@@ -13,9 +14,30 @@ from run_scripts.reference.measure import read_scores as read_results
 # On a shared machine most updates are slowed down, so a fast one says how long one takes.
 FAST_QUANTILE = 0.1
 
+# One of these, by the model's type or the records.
+SENTENCE_ACCURACIES = ("next_sentence_accuracy", "sentence_order_accuracy")
+
 RECORD_NUMBERS = ("records", "pieces_per_word", "unknown_share", "padding_share")
 
-__all__ = ["read_pretraining", "read_records", "read_results", "read_trial", "read_vocabulary"]
+__all__ = [
+    "read_pretraining", "read_records", "read_results", "read_text", "read_trial",
+    "read_vocabulary", "write_results",
+]  # fmt: skip
+
+
+def write_results(folder, results):
+    """Writes a dict of numbers as eval_results.txt, and prints it."""
+    os.makedirs(folder, exist_ok=True)
+    text = "".join(f"{name} = {value}\n" for name, value in results.items())
+    with atomic_write(os.path.join(folder, "eval_results.txt")) as file:
+        file.write(text.encode())
+    print(text, end="")
+
+
+def read_text(folder):
+    """The numbers of documents in report.json; {} without one."""
+    path = Path(folder) / "report.json"
+    return read_json(path.read_bytes(), str(path)) if path.exists() else {}
 
 
 def read_vocabulary(folder):
@@ -34,8 +56,14 @@ def read_records(folder):
 
 
 def read_pretraining(folder):
-    """The results on held-out records, and the seconds of an update; {} before they are there."""
+    """The results on held-out records, and the seconds of an update; {} before they are there.
+
+    The accuracy on pairs of sentences, of either objective, is "sentence_accuracy" too.
+    """
     found = read_results(folder)
+    for name in SENTENCE_ACCURACIES:
+        if name in found:
+            found["sentence_accuracy"] = found[name]
     return {**found, **_seconds_per_update(folder)} if found else {}
 
 
@@ -46,15 +74,16 @@ def read_trial(folder, updates):
 
 
 def _seconds_per_update(folder):
-    """The fast quantile over a training's curve, as a dict; {} for a curve without points."""
+    """The fast quantile over a training's curve, as a dict; {} without a curve."""
+    if not any(Path(folder).glob("events.out.*")):
+        return {}
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
     from tensorboard.util.tensor_util import make_ndarray
 
     events = EventAccumulator(folder, size_guidance={"tensors": 0})  # 0: all points
     events.Reload()
-    name = "throughput/steps_per_second"
+    name = "throughput/step_seconds"
     if name not in events.Tags()["tensors"]:
         return {}
-    rates = [float(make_ndarray(point.tensor_proto)) for point in events.Tensors(name)]
-    fast = statistics.quantiles(rates, n=10, method="inclusive")[-1] if rates[1:] else rates[0]
-    return {"seconds_per_update": 1 / fast}
+    seconds = [float(make_ndarray(point.tensor_proto)) for point in events.Tensors(name)]
+    return {"seconds_per_update": float(np.quantile(seconds, FAST_QUANTILE))}

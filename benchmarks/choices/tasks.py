@@ -7,7 +7,7 @@ class Task(NamedTuple):
     """A task: the program that trains a model on it, and how."""
 
     program: str  # trains, then writes eval_results.txt
-    folder: str  # of its files: in --tasks_dir, or if `is_made` among those that data.py writes
+    folder: str  # of its files: in --tasks_dir, or if `is_made` among those of cut_tasks.py
     is_made: bool
     flags: dict  # changes to `RECIPE`
     score: str  # of eval_results.txt, for the tables
