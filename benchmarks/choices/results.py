@@ -17,7 +17,7 @@ FAST_QUANTILE = 0.1
 # One of these, by the model's type or the records.
 SENTENCE_ACCURACIES = ("next_sentence_accuracy", "sentence_order_accuracy")
 
-RECORD_NUMBERS = ("records", "pieces_per_word", "unknown_share", "padding_share")
+RECORD_NUMBERS = ("pieces_per_word", "unknown_share", "padding_share")
 
 __all__ = [
     "read_pretraining", "read_records", "read_results", "read_text", "read_trial",
@@ -52,7 +52,10 @@ def read_records(folder):
     """What the JSON file beside the records says of them; {} without one."""
     path = os.path.join(folder, "records.tfrecord")
     described = read_sidecar(path) if os.path.exists(path) else None
-    return {name: described[name] for name in RECORD_NUMBERS} if described else {}
+    if not described:
+        return {}
+    rows = sum(shard["records"] for shard in described["shards"])
+    return {"records": rows, **{name: described[name] for name in RECORD_NUMBERS}}
 
 
 def read_pretraining(folder):
