@@ -42,7 +42,8 @@ def is_told_apart(one, other):
     """Whether two `Sample`s differ by at least `STANDARD_ERRORS`; None if one has a single seed."""
     if one.error is None or other.error is None:
         return None
-    return abs(one.mean - other.mean) >= STANDARD_ERRORS * math.hypot(one.error, other.error)
+    difference = abs(one.mean - other.mean)
+    return 0 < difference >= STANDARD_ERRORS * math.hypot(one.error, other.error)
 
 
 class Ranking(NamedTuple):

@@ -1,0 +1,130 @@
+"""Measures a pre-trained model on held-out records, with bits per character of masked text.
+
+    python -m run_scripts.reference.held_out --model_dir=output/model \
+      --input_file=output/heldout.tfrecord --output_dir=output/heldout
+
+It is run_pretraining --do_eval on all records, and one number more: the loss of the masked pieces in
+bits, divided by the characters that these pieces have (an [UNK] has one). Unlike the loss itself it
+does not grow with the pieces, so that it compares vocabularies if whole words are masked. Spaces are
+not counted, and the number of the masked pieces, which the model sees, costs nothing.
+"""
+
+import dataclasses
+import math
+import sys
+
+from bert_common.errors import InputError
+from bert_common.folders import make_writable
+from create_pretraining_data.records.metadata import tokenizer_beside
+from run_scripts.flags.declaration import flag
+from run_scripts.flags.devices import DeviceFlags
+from run_scripts.flags.limits import LARGEST_BATCH
+from run_scripts.flags.parser import run_program
+from run_scripts.flags.paths import expand_globs
+from tokenization import load_tokenizer
+
+# Larger than any number of batches: all are measured.
+ALL_BATCHES = 1_000_000
+
+
+@dataclasses.dataclass(frozen=True)
+class HeldOutFlags(DeviceFlags):
+    """Measures a pre-trained model on held-out records; writes eval_results.txt."""
+
+    model_dir: str = flag(None, "The model's folder.", required=True, is_input=True)
+    input_file: str = flag(
+        None,
+        "Records of create_pretraining_data.py --masking=static: paths or globs, comma-separated.",
+        required=True,
+        is_input=True,
+    )
+    output_dir: str = flag(None, "The folder for eval_results.txt.", required=True)
+    eval_batch_size: int = flag(64, "Examples in a step.", least=1, most=LARGEST_BATCH)
+
+
+def main(argv=None):
+    """The program; returns the exit status."""
+    return run_program(measure_held_out, HeldOutFlags, argv)
+
+
+def measure_held_out(flags):
+    """Evaluates the model, then adds the bits per character to its results."""
+    from run_scripts.flags.parser import parse
+    from run_scripts.flags.pretrain import PretrainFlags
+    from run_scripts.pretrain import pretrain
+
+    files = expand_globs(flags.input_file, "input_file")
+    folder = next(filter(None, map(tokenizer_beside, files)), None)
+    if folder is None:
+        raise InputError(f"a tokenizer must lie beside the records. Received: none at {files[0]}")
+    tokenizer = load_tokenizer(folder)
+    make_writable(flags.output_dir, "--output_dir must be a directory that can be written")
+    names = ("model_dir", "input_file", "output_dir", "eval_batch_size", "device")
+    given = [f"--{name}={getattr(flags, name)}" for name in names]
+    given += [f"--max_eval_steps={ALL_BATCHES}", "--do_eval", "--nodo_train"]
+    pretrain(parse(PretrainFlags, ["held_out", *given]))
+
+    from bert_tf.training.evaluation import read_results, write_results
+
+    results = read_results(flags.output_dir)
+    pieces, characters = count_masked(files, tokenizer)
+    loss = results["masked_lm_loss"]
+    results["bits_per_character"] = bits_per_character(loss, pieces, characters)
+    path = write_results(flags.output_dir, results)
+    print(f"bits per character of masked text: {results['bits_per_character']:.4f} ({path})")
+
+
+def bits_per_character(loss, pieces, characters):
+    """The bits that a character of masked text costs.
+
+    Args:
+        loss: the mean over the masked pieces, in nats.
+        pieces: how many those are.
+        characters: how many they have together.
+    """
+    return loss * pieces / characters / math.log(2)
+
+
+def count_masked(files, tokenizer):
+    """Counts the masked pieces of record files, and the characters of these pieces.
+
+    Raises:
+        InputError: the records have no stored masks.
+    """
+    import tensorflow as tf
+
+    from create_pretraining_data.records.reader import open_records, parsing_spec, read_format
+
+    record_format = read_format(files[0])
+    if record_format.masking is not None:
+        raise InputError(
+            "the records must hold masks (--masking=static of create_pretraining_data.py). "
+            f"Received: {files[0]}, whose masks are drawn while training"
+        )
+    lengths = characters_of(tokenizer)
+    spec = parsing_spec(record_format)
+    pieces = characters = 0
+    for batch in open_records(files).batch(1024):
+        parsed = tf.io.parse_example(batch, spec)
+        ids = parsed["masked_lm_ids"].numpy()  # [B, P]
+        weights = parsed["masked_lm_weights"].numpy()  # [B, P]
+        masked = ids[weights > 0]
+        pieces += len(masked)
+        characters += sum(lengths[piece] for piece in masked.tolist())
+    return pieces, characters
+
+
+def characters_of(tokenizer):
+    """The number of characters of each piece, a dict id -> number; 1 for special tokens."""
+    special = {
+        tokenizer.pad_id, tokenizer.unk_id, tokenizer.cls_id, tokenizer.sep_id, tokenizer.mask_id,
+    }  # fmt: skip
+    prefix = "##"
+    return {
+        number: 1 if number in special else len(piece.removeprefix(prefix))
+        for piece, number in tokenizer.vocab.items()
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())

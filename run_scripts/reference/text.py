@@ -1,0 +1,165 @@
+"""Divides a corpus into the text to train on and the text to measure on.
+
+    python -m run_scripts.reference.text --corpus='data/*.gz' --reviews=data/ratings_train.txt \
+      --output_dir=output/text
+
+Writes train.txt, heldout.txt and report.json. Text is one sentence a line, a blank line between
+documents; a review is a document.
+"""
+
+import contextlib
+import dataclasses
+import gzip
+import os
+import sys
+
+from bert_common.atomic_write import atomic_write, write_json
+from bert_common.errors import InputError
+from bert_common.folders import make_writable
+from bert_common.progress import progress
+from create_pretraining_data.engine.splitting import is_gzip, report_damaged_gzip
+from run_scripts.flags.declaration import flag
+from run_scripts.flags.parser import run_program
+from run_scripts.flags.paths import expand_globs
+
+TRAIN, HELD_OUT, REPORT = "train.txt", "heldout.txt", "report.json"
+
+# One document in so many is held out where --held_out names none.
+HELD_OUT_EVERY = 100
+
+# The header of NSMC's files, whose second column is the review.
+NSMC_HEADER = ["id", "document", "label"]
+
+
+@dataclasses.dataclass(frozen=True)
+class TextFlags:
+    """Divides a corpus into text to train on, reviews included, and held-out text."""
+
+    corpus: str = flag(
+        None,
+        "Text files, plain or gzip, one sentence a line, a blank line between documents: paths or "
+        "globs, comma-separated.",
+        required=True,
+        is_input=True,
+    )
+    held_out: str = flag(
+        None,
+        "Likewise, text to measure on; a document of the corpus that it holds too is left out. "
+        f"Without it: one document in {HELD_OUT_EVERY} of the corpus.",
+        is_input=True,
+    )
+    reviews: str = flag(
+        None,
+        "More text to train on, plain or gzip: a document a line, or NSMC's columns id, document, "
+        "label below a header.",
+        is_input=True,
+    )
+    repeat_reviews: int = flag(
+        1, "How often the reviews are written, for their weight beside the corpus.", least=1,
+        most=1000,
+    )  # fmt: skip
+    output_dir: str = flag(None, "The folder to write to.", required=True)
+
+
+def main(argv=None):
+    """The program; returns the exit status."""
+    return run_program(divide_text, TextFlags, argv)
+
+
+def divide_text(flags):
+    """Writes the two texts and the report."""
+    corpus = expand_globs(flags.corpus, "corpus")
+    held_out = expand_globs(flags.held_out, "held_out") if flags.held_out else []
+    reviews = expand_globs(flags.reviews, "reviews") if flags.reviews else []
+    make_writable(flags.output_dir, "--output_dir must be a folder that can be written to")
+    train_path, held_out_path = (os.path.join(flags.output_dir, n) for n in (TRAIN, HELD_OUT))
+    counts = dict.fromkeys(("documents", "reviews", "held_out_documents", "left_out_documents"), 0)
+    with atomic_write(train_path) as train, atomic_write(held_out_path) as kept:
+        known = set()
+        for document in documents(held_out):
+            known.add(document)
+            counts["held_out_documents"] += write_document(kept, document)
+        for number, document in enumerate(documents(corpus), 1):
+            if document in known:
+                counts["left_out_documents"] += 1
+            elif not held_out and number % HELD_OUT_EVERY == 0:
+                counts["held_out_documents"] += write_document(kept, document)
+            else:
+                counts["documents"] += write_document(train, document)
+        for _ in range(flags.repeat_reviews if reviews else 0):
+            for review in read_reviews(reviews):
+                counts["reviews"] += write_document(train, (review,))
+    if not (counts["documents"] and counts["held_out_documents"]):
+        raise InputError(
+            "there must be a document to train on and one to hold out "
+            f"(--held_out names a text, else every {HELD_OUT_EVERY}th document is held out). "
+            f"Received: {counts['documents']} and {counts['held_out_documents']}"
+        )
+    sizes = (os.path.getsize(train_path), os.path.getsize(held_out_path))
+    write_json(
+        os.path.join(flags.output_dir, REPORT),
+        {**counts, "megabytes": sizes[0] / 1e6, "held_out_megabytes": sizes[1] / 1e6},
+    )
+    print(", ".join(f"{name.replace('_', ' ')}: {count:,}" for name, count in counts.items()))
+
+
+def write_document(file, document):
+    """Writes a document and the blank line after it; returns 1, to count it."""
+    file.write("".join(f"{line}\n" for line in (*document, "")).encode("utf-8"))
+    return 1
+
+
+def documents(paths):
+    """Yields the documents of text files, each a tuple of its lines."""
+    lines = []
+    for path in paths:
+        for line in read_lines(path):
+            if line:
+                lines.append(line)
+            elif lines:
+                yield tuple(lines)
+                lines = []
+        if lines:
+            yield tuple(lines)
+            lines = []
+
+
+def read_reviews(paths):
+    """Yields the reviews of files, of lines or with NSMC's columns; empty ones are left out."""
+    for path in paths:
+        has_columns = False
+        for number, line in enumerate(read_lines(path)):
+            fields = line.split("\t")
+            if number == 0 and fields == NSMC_HEADER:
+                has_columns = True
+                continue
+            if has_columns and len(fields) < 2:
+                raise InputError(
+                    f"{path}, line {number + 1}, must have the columns {', '.join(NSMC_HEADER)}. "
+                    f"Received: {line!r:.80}"
+                )
+            review = fields[1].strip() if has_columns else line
+            if review:
+                yield review
+
+
+def read_lines(path):
+    """Yields the lines of a text file, plain or gzip, without spaces at their ends."""
+    size = os.path.getsize(path)
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(report_damaged_gzip(path))
+        raw = stack.enter_context(open(path, "rb"))
+        bar = stack.enter_context(progress(f"reading {os.path.basename(path)}", size, "B"))
+        plain = gzip.GzipFile(fileobj=raw) if is_gzip(path) else raw
+        for number, line in enumerate(plain, 1):
+            bar.update(raw.tell() - bar.n)
+            try:
+                yield line.decode("utf-8").strip()
+            except UnicodeDecodeError as error:
+                raise InputError(
+                    f"{path}, line {number}, must be UTF-8. Received: {error.reason}"
+                ) from None
+
+
+if __name__ == "__main__":
+    sys.exit(main())
