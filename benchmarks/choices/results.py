@@ -9,6 +9,7 @@ from bert_common.atomic_write import atomic_write
 from bert_common.json_text import read_json
 from bert_tf.checkpoint_files import latest_checkpoint, step_of
 from create_pretraining_data.records.metadata import read_sidecar
+from run_scripts.reference.curves import STEP_SECONDS, read_scalars
 from run_scripts.reference.measure import read_scores as read_results
 
 # On a shared machine most updates are slowed down, so a fast one says how long one takes.
@@ -45,7 +46,7 @@ def read_vocabulary(folder):
     path = Path(folder) / "vocab.txt"
     if not (path.exists() and (path.parent / "tokenizer_config.json").exists()):
         return {}
-    return {"pieces": len(path.read_text(encoding="utf-8").splitlines())}
+    return {"pieces": path.read_bytes().count(b"\n")}
 
 
 def read_records(folder):
@@ -78,15 +79,5 @@ def read_trial(folder, updates):
 
 def _seconds_per_update(folder):
     """The fast quantile over a training's curve, as a dict; {} without a curve."""
-    if not any(Path(folder).glob("events.out.*")):
-        return {}
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-    from tensorboard.util.tensor_util import make_ndarray
-
-    events = EventAccumulator(folder, size_guidance={"tensors": 0})  # 0: all points
-    events.Reload()
-    name = "throughput/step_seconds"
-    if name not in events.Tags()["tensors"]:
-        return {}
-    seconds = [float(make_ndarray(point.tensor_proto)) for point in events.Tensors(name)]
-    return {"seconds_per_update": float(np.quantile(seconds, FAST_QUANTILE))}
+    curve = read_scalars(folder).get(STEP_SECONDS)
+    return {"seconds_per_update": float(np.quantile(curve.values, FAST_QUANTILE))} if curve else {}
