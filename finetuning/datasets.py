@@ -22,6 +22,9 @@ class SplitSource(NamedTuple):
     # Known defects of the published files; such rows are left out and counted. "short": a row with
     # too few columns; "NS": a sentence "NS", which was not translated.
     left_out: tuple = ()
+    # The columns of two entities of the sentence, subject and object, whose relation is the label.
+    # `finetuning.readers.mark_entities` marks them in the text.
+    entities: tuple = ()
 
 
 class Dataset(NamedTuple):
@@ -32,7 +35,8 @@ class Dataset(NamedTuple):
     # The labels as the files spell them, in the order of the classes; empty for regression, where
     # the label is a number.
     labels: tuple
-    # Keys of `finetuning.metrics.METRICS`; the first chooses the best checkpoint.
+    # Keys of `finetuning.metrics.METRICS` or, after the first, of `PROBABILITY_METRICS` there; the
+    # first chooses the best checkpoint.
     metrics: tuple = ("accuracy",)
     aliases: dict = {}  # other spellings of labels -> label
     multi_label: bool = False  # whether an example may have any number of labels
@@ -49,6 +53,17 @@ _BINARY = ("0", "1")
 _NLI = ("contradiction", "entailment", "neutral")
 _ENTAILMENT = ("entailment", "not_entailment")
 _TOPICS = ("IT과학", "경제", "사회", "생활문화", "세계", "스포츠", "정치")
+# relation_list.json of KLUE-RE, in its order.
+_RELATIONS = (
+    "no_relation", "org:dissolved", "org:founded", "org:place_of_headquarters",
+    "org:alternate_names", "org:member_of", "org:members", "org:political/religious_affiliation",
+    "org:product", "org:founded_by", "org:top_members/employees",
+    "org:number_of_employees/members", "per:date_of_birth", "per:date_of_death",
+    "per:place_of_birth", "per:place_of_death", "per:place_of_residence", "per:origin",
+    "per:employee_of", "per:schools_attended", "per:alternate_names", "per:parents", "per:children",
+    "per:siblings", "per:spouse", "per:other_family", "per:colleagues", "per:product",
+    "per:religion", "per:title",
+)  # fmt: skip
 
 
 def _splits(source, unlabelled=(), **files):
@@ -73,9 +88,9 @@ def _with_test(sources, **changes):
     return {**sources, "test": sources["test"]._replace(**changes)}
 
 
-def _klue(name, text, second, label):
+def _klue(name, text, second, label, entities=()):
     """The splits of a KLUE task, whose test was not published."""
-    source = SplitSource((), text, second, label, "guid")
+    source = SplitSource((), text, second, label, "guid", entities=entities)
     return _splits(source, train=f"{name}-v1.1_train.json", dev=f"{name}-v1.1_dev.json")
 
 
@@ -175,6 +190,12 @@ DATASETS = {
         _klue("klue-sts", "sentence1", "sentence2", "labels.real-label"),
         (),
         ("pearson", "paraphrase_f1"),
+    ),
+    "klue-re": Dataset(
+        "klue-re-v1.1",
+        _klue("klue-re", "sentence", None, "label", ("subject_entity", "object_entity")),
+        _RELATIONS,
+        ("relation_micro_f1", "auprc"),
     ),
     "kornli": Dataset(
         "KorNLI",

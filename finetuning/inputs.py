@@ -128,6 +128,36 @@ def encode_pair(tokenizer, text, second, max_length):
     return _join(tokenizer, first, other, max_length)
 
 
+def encode_around(tokenizer, example, max_length):
+    """Makes an `InputRow` of a text whose parts `example.kept` stay: the farthest pieces go.
+
+    Args:
+        tokenizer: a tokenizer that has [CLS] and [SEP].
+        example: a `finetuning.readers.Example` of one text.
+        max_length: the largest T.
+
+    Raises:
+        InputError: the parts have more pieces than a row.
+    """
+    ids, spans = tokenizer.encode_with_offsets(example.text)
+    kept = [
+        index
+        for index, (start, end) in enumerate(spans)
+        if any(start < last and end > first for first, last in example.kept)
+    ]
+    room = max_length - 2
+    if len(kept) > room:
+        raise InputError(
+            f"--max_seq_length must leave room for both entities of every example. Received: "
+            f"--max_seq_length={max_length}, {len(kept) + 2} pieces in {example.id}"
+        )
+    if len(ids) > room:
+        distances = np.abs(np.arange(len(ids))[:, None] - kept).min(axis=1)  # [pieces]
+        nearest = np.argsort(distances, kind="stable")[:room]
+        ids = [ids[index] for index in np.sort(nearest)]
+    return _join(tokenizer, ids, [], max_length)
+
+
 def _join(tokenizer, first, other, max_length):
     room = max_length - (3 if len(other) else 2)
     kept, kept_other = truncated_lengths(len(first), len(other), room)

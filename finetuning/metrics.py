@@ -50,6 +50,30 @@ def _paraphrase_f1(labels, predictions):
     return _scikit("f1_score", zero_division=0.0)(*at_least)
 
 
+def _relation_micro_f1(labels, predictions):
+    """F1 over all classes but class 0, "no_relation": KLUE-RE's first metric."""
+    classes = sorted({*np.unique(labels), *np.unique(predictions)} - {0})
+    if not classes:
+        return 0.0
+    micro_f1 = _scikit("f1_score", average="micro", labels=classes, zero_division=0.0)
+    return micro_f1(labels, predictions)
+
+
+def _auprc(labels, probabilities):
+    """The mean area under the classes' curves of precision and recall: KLUE-RE's second metric.
+
+    As in KLUE's program the points of a curve are joined by straight lines. Classes without an
+    example, for which there is no recall, do not count; in KLUE's data there are none.
+    """
+    metrics = imported("sklearn.metrics")
+    areas = []
+    for number in np.unique(labels):
+        curve = metrics.precision_recall_curve(labels == number, probabilities[:, number])
+        precision, recall, _ = curve
+        areas.append(metrics.auc(recall, precision))
+    return np.mean(areas)
+
+
 # name -> a function of labels [N] and predictions [N], which are indices of classes or scores; of
 # multi-label examples both are [N, C] of 0 and 1.
 METRICS = {
@@ -61,16 +85,21 @@ METRICS = {
     "pearson": _correlation("pearsonr"),
     "spearman": _correlation("spearmanr"),
     "paraphrase_f1": _paraphrase_f1,
+    "relation_micro_f1": _relation_micro_f1,
 }
 
+# name -> a function of labels [N] and the probabilities of the classes [N, C].
+PROBABILITY_METRICS = {"auprc": _auprc}
 
-def score(names, labels, predictions):
+
+def score(names, labels, predictions, probabilities=None):
     """Computes metrics.
 
     Args:
-        names: keys of `METRICS`.
+        names: keys of `METRICS` and of `PROBABILITY_METRICS`.
         labels: the true ones, [N] (multi-label: [N, C]).
         predictions: of the same shape.
+        probabilities: of the classes, [N, C]; without them `PROBABILITY_METRICS` are left out.
 
     Returns:
         A dict: name -> float, 0 where a metric is undefined, such as the correlation of one
@@ -80,7 +109,12 @@ def score(names, labels, predictions):
         InputError: a metric's library is not installed.
     """
     with warnings.catch_warnings(action="ignore"):  # the libraries warn of undefined metrics
-        results = {name: float(METRICS[name](labels, predictions)) for name in names}
+        results = {
+            name: float(METRICS[name](labels, predictions)) for name in names if name in METRICS
+        }
+        if probabilities is not None:
+            chosen = [name for name in names if name in PROBABILITY_METRICS]
+            results |= {n: float(PROBABILITY_METRICS[n](labels, probabilities)) for n in chosen}
     return {name: value if math.isfinite(value) else 0.0 for name, value in results.items()}
 
 

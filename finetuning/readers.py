@@ -18,6 +18,29 @@ class Example(NamedTuple):
     # The index of the class; of regression the score; of multi-label data a 0 or 1 for each class.
     # None: not published.
     label: int | float | tuple | None
+    # (first character, end) of the parts of the text that stay where a row has no room for all of
+    # it: the marked entities.
+    kept: tuple = ()
+
+
+class Entity(NamedTuple):
+    """A part of a sentence that has a name."""
+
+    start: int  # its first character
+    last: int  # its last character
+    type: str  # a key of `ENTITY_TYPES`
+
+
+# How the types of KLUE-RE's entities are written in front of them; "POH" and "NOH" are other proper
+# nouns and other numbers. In Korean, so that a Korean vocabulary has pieces for them.
+ENTITY_TYPES = {
+    "PER": "인물", "ORG": "단체", "LOC": "장소", "DAT": "날짜", "POH": "기타", "NOH": "수량",
+}  # fmt: skip
+
+# What encloses subject and object: the typed entity markers, in punctuation, of arXiv:2102.01373,
+# section 3.2. Any vocabulary has pieces for them. KLUE-baseline's program adds four tokens to the
+# vocabulary instead (<subj>, </subj>, <obj>, </obj>), whose vectors begin untrained.
+ENTITY_MARKERS = (("@ * {} * ", "@"), ("# ^ {} ^ ", "#"))
 
 
 class MissingColumn(Exception):
@@ -50,7 +73,11 @@ def read_split(dataset, split, data_dir):
             try:
                 if source.row_filter and field(source.row_filter[0]) != source.row_filter[1]:
                     continue
-                text = _text(field(source.text), where)
+                text, kept = _text(field(source.text), where), ()
+                if source.entities:
+                    entities = [_entity(field, column, where) for column in source.entities]
+                    # Their offsets are those of the text with its spaces at the ends.
+                    text, kept = mark_entities(field(source.text), entities, where)
                 second = None if source.second is None else _text(field(source.second), where)
                 label = None if source.label is None else field(source.label)
                 name = where if source.id is None else str(field(source.id))
@@ -64,7 +91,7 @@ def read_split(dataset, split, data_dir):
                 continue
             if source.label is not None:
                 label = read_label(dataset, label, where)
-            examples.append(Example(name, text, second, label))
+            examples.append(Example(name, text, second, label, kept))
         if len(examples) == count:
             raise InputError(f"{path} must hold an example. Received: none")
     return examples, left_out
@@ -122,6 +149,59 @@ def _text(value, where):
     if not isinstance(value, str):
         raise InputError(f"{where}: the text must be a string. Received: {value!r}")
     return value.strip()
+
+
+def _entity(field, column, where):
+    """The `Entity` of a column with KLUE-RE's keys."""
+    start, last, kind = (field(f"{column}.{key}") for key in ("start_idx", "end_idx", "type"))
+    if type(start) is not int or type(last) is not int:
+        raise InputError(
+            f"{where}: start_idx and end_idx of {column} must be whole numbers. "
+            f"Received: {start!r}, {last!r}"
+        )
+    if kind not in ENTITY_TYPES:
+        raise InputError(
+            f"{where}: the type of {column} must be one of {', '.join(ENTITY_TYPES)}. "
+            f"Received: {kind!r}"
+        )
+    return Entity(start, last, kind)
+
+
+def mark_entities(text, entities, where):
+    """Encloses two entities of a text in `ENTITY_MARKERS`; they may overlap.
+
+    Args:
+        text: the sentence.
+        entities: two `Entity`s, the subject and the object.
+        where: the place of the example, for messages.
+
+    Returns:
+        The text with the markers, and (first character, end) of each entity with its markers in it.
+
+    Raises:
+        InputError: an entity is not inside the text.
+
+    Example:
+        mark_entities("비틀즈가 썼다", (Entity(0, 2, "ORG"), Entity(5, 5, "PER")), "line 1")[0]
+        -> "@ * 단체 * 비틀즈@가 # ^ 인물 ^ 썼#다"
+    """
+    inserted = []  # (place, a key that nests markers at the same place, number, marker)
+    for number, (entity, (begin, end)) in enumerate(zip(entities, ENTITY_MARKERS, strict=True)):
+        if not 0 <= entity.start <= entity.last < len(text):
+            raise InputError(
+                f"{where}: an entity must be inside the {len(text)} characters of its sentence. "
+                f"Received: start_idx {entity.start}, end_idx {entity.last}"
+            )
+        begin, size = begin.format(ENTITY_TYPES[entity.type]), entity.last - entity.start
+        inserted.append((entity.start, (1, -size, number), number, begin))
+        inserted.append((entity.last + 1, (0, size, -number), number, end))
+    marked, done, spans = "", 0, [[], []]
+    for place, (is_begin, *_), number, marker in sorted(inserted):
+        marked += text[done:place]
+        done = place
+        spans[number].append(len(marked) + (0 if is_begin else len(marker)))
+        marked += marker
+    return marked + text[done:], tuple(map(tuple, spans))
 
 
 def read_rows(path, source):

@@ -1,6 +1,7 @@
 """The program run_race: fine-tunes a pre-trained model to answer multiple-choice questions."""
 
 import dataclasses
+import operator
 import os
 import sys
 
@@ -17,7 +18,7 @@ from finetuning.multiple_choice.data import (
 )
 from run_scripts.downstream.program import Program, finetune
 from run_scripts.flags.declaration import flag, for_both
-from run_scripts.flags.finetune import FinetuneFlags, refuse_feature_flags
+from run_scripts.flags.finetune import TRAIN_PART, FinetuneFlags, refuse_feature_flags
 from run_scripts.flags.limits import HIGHEST_RATE, LONGEST_SEQUENCE, MOST_EPOCHS
 from run_scripts.flags.parser import run_program
 from run_scripts.flags.training import note_unused
@@ -99,7 +100,11 @@ def answer_multiple_choice(values):
         raise InputError("--high_only and --middle_only: only one may be on. Received: both")
     refuse_feature_flags(values, "pooled vector")
     note_unused(values, NO_EFFECT)
-    options = {"changeable": TASK_FLAGS, "uses_libraries": False}
+    options = {
+        "changeable": TASK_FLAGS,
+        "uses_libraries": False,
+        "shared_text": operator.attrgetter("context"),
+    }
     finetune(values, Program(TASK_FLAGS, read_data, read_dataset_split, make_task, **options))
 
 
@@ -107,7 +112,8 @@ def read_data(values):
     """Reads the questions that the flags name, of the splits that exist."""
     check_lengths(values.max_seq_length, values.max_qa_length)
     needed = ["train"] if values.do_train else []
-    if values.do_eval or values.do_predict or values.eval_every_steps:
+    evaluates = values.do_eval or values.do_predict or values.eval_every_steps
+    if evaluates and values.eval_on != TRAIN_PART:
         needed += ["dev", "test"]
     present = [split for split in needed if find_split_path(values, split)]
     questions = {split: read_split(values, split) for split in present}

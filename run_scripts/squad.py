@@ -1,7 +1,9 @@
 """The program run_squad: fine-tunes a pre-trained model to answer questions about texts."""
 
 import dataclasses
+import operator
 import os
+import re
 import sys
 
 from albert_tf.config import AlbertConfig
@@ -18,7 +20,7 @@ from finetuning.question_answering.scores import BENCHMARKS
 from finetuning.question_answering.windows import SPECIALS
 from run_scripts.downstream.program import Program, finetune
 from run_scripts.flags.declaration import flag, for_both
-from run_scripts.flags.finetune import FinetuneFlags, refuse_feature_flags
+from run_scripts.flags.finetune import TRAIN_PART, FinetuneFlags, refuse_feature_flags
 from run_scripts.flags.limits import LONGEST_SEQUENCE, MOST_EPOCHS, MOST_SHOWN
 from run_scripts.flags.parser import run_program
 from run_scripts.flags.training import note_unused
@@ -52,6 +54,12 @@ class SquadFlags(FinetuneFlags):
     predict_file: str = flag(
         None, "The questions to answer; if the file has answers, the model's are scored."
     )
+    train_articles: str = flag(
+        None,
+        "Which articles of --train_file to train on, by their numbers in the file from 0: 0:100 "
+        "are the first hundred. So one file can be split by article. Without it: all.",
+    )
+    predict_articles: str = flag(None, "Likewise of --predict_file, for example 100:140.")
     task_name: str = flag(
         for_both("squad"),
         "The data set whose rules the answers are scored by.",
@@ -155,7 +163,8 @@ def answer(values):
             "checkpoints, and nothing is trained"
         )
         values = dataclasses.replace(values, init_checkpoint=None)
-    if values.do_predict and has_answers(path_of(values, "predict_file")):
+    own = values.eval_on != TRAIN_PART
+    if values.do_predict and (not own or has_answers(path_of(values, "predict_file"))):
         values = dataclasses.replace(values, do_eval=True)
     finetune(values, PROGRAM)
 
@@ -169,7 +178,9 @@ def check_squad_flags(values):
         )
     refuse_feature_flags(values, "last layer")
     needed = {"train_file": "--do_train"} if values.do_train else {}
-    if values.do_eval or values.do_predict:
+    for name in ("train_articles", "predict_articles"):
+        read_articles(values, name)
+    if (values.do_eval or values.do_predict) and values.eval_on != TRAIN_PART:
         needed["predict_file"] = "--do_predict" if values.do_predict else "--do_eval"
     for name, switch in needed.items():
         if not getattr(values, name):
@@ -181,6 +192,20 @@ def check_squad_flags(values):
                 f"--{name} must be a file that this program wrote, or a new one. Received: {path}"
             )
     note_unused(values, NO_EFFECT)
+
+
+def read_articles(values, name):
+    """(first, end) of the articles that a flag names; None for all of them."""
+    text = getattr(values, name)
+    if text is None:
+        return None
+    match = re.fullmatch(r"(\d{1,9}):(\d{1,9})", text)
+    first, end = map(int, match.groups()) if match else (0, 0)
+    if first >= end:
+        raise InputError(
+            f"--{name} must be two numbers, the first smaller, such as 0:100. Received: {text}"
+        )
+    return first, end
 
 
 def is_archive(path):
@@ -204,11 +229,16 @@ def read_data(values):
         )
     null, questions = values.version_2_with_negative, {}
     if values.do_train:
-        questions["train"] = read_questions(path_of(values, "train_file"), null)
-    if values.predict_file and (values.do_eval or values.do_predict or values.eval_every_steps):
+        articles = read_articles(values, "train_articles")
+        path = path_of(values, "train_file")
+        questions["train"] = read_questions(path, null, articles=articles)
+    evaluates = values.do_eval or values.do_predict or values.eval_every_steps
+    if values.predict_file and evaluates and values.eval_on != TRAIN_PART:
         path = path_of(values, "predict_file")
         answered = has_answers(path)
-        questions["dev" if answered else "test"] = read_questions(path, null, answered)
+        articles = read_articles(values, "predict_articles")
+        split = "dev" if answered else "test"
+        questions[split] = read_questions(path, null, answered, articles)
     return QuestionDataset(values.task_name, null, questions)
 
 
@@ -242,7 +272,11 @@ def make_task(values, dataset, config, tokenizer):
     )
 
 
-OPTIONS = {"changeable": CHANGEABLE, "uses_libraries": False}
+OPTIONS = {
+    "changeable": CHANGEABLE,
+    "uses_libraries": False,
+    "shared_text": operator.attrgetter("article"),
+}
 PROGRAM = Program(TASK_FLAGS, read_data, read_dataset_split, make_task, **OPTIONS)
 
 

@@ -16,7 +16,7 @@ from finetuning.classification.head import SequenceClassifier
 from finetuning.datasets import DATASETS, Dataset
 from finetuning.examples import Examples
 from finetuning.heads import DROPOUT
-from finetuning.inputs import encode_pairs, pad_rows
+from finetuning.inputs import encode_around, encode_pairs, pad_rows
 from finetuning.metrics import score
 from finetuning.plots import MAX_DRAWN_CLASSES, draw_confusion_matrix
 from finetuning.prediction import softmax
@@ -61,6 +61,9 @@ class Classification:
         """Encodes `finetuning.readers.Example`s, for training as for evaluation."""
         pairs = [(example.text, example.second) for example in raw]
         rows = encode_pairs(self.tokenizer, pairs, self.max_length)
+        for number, example in enumerate(raw):
+            if example.kept and len(rows[number].ids) == self.max_length:  # perhaps cut
+                rows[number] = encode_around(self.tokenizer, example, self.max_length)
         labels, known = self.labels(raw), np.array([e.label is not None for e in raw])
 
         def make_batch(indices, length):
@@ -93,12 +96,14 @@ class Classification:
     def measure(self, model, examples, outputs):
         """Computes the data set's metrics and "loss"."""
         labels = self.labels(examples.raw)
-        results = score(self.dataset.metrics, labels, self.predictions(outputs))
+        probabilities = self.probabilities(outputs) if self.dataset.labels else None
+        results = score(self.dataset.metrics, labels, self.predictions(outputs), probabilities)
         return {**results, "loss": float(np.mean(self._losses(model, labels, outputs)))}
 
     def baseline(self, examples):
         """The metrics of predicting the same for all examples: the most frequent class, the mean
-        score, or, if multi-label, every label that most examples have."""
+        score, or, if multi-label, every label that most examples have. Metrics of probabilities
+        are left out."""
         labels = self.labels(examples.raw)
         if self.dataset.multi_label:
             guess = (labels.mean(axis=0) > 0.5).astype(np.int32)

@@ -24,6 +24,7 @@ class Question(NamedTuple):
     context: str
     answers: tuple  # of `Answer`s; empty if not published, or if there is none
     is_impossible: bool
+    article: str = ""  # the title of the article that the text is from, or its number in the file
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,14 +50,16 @@ def read_dataset_split(dataset, split, data_dir):
     return questions, {"answers found elsewhere in their text": moved} if moved else {}
 
 
-def read_questions(path, version_2_with_negative=False, with_answers=True):
-    """Reads a file of questions.
+def read_questions(path, version_2_with_negative=False, with_answers=True, articles=None):
+    """Reads the questions of a file, or of some of its articles.
 
     Args:
         path: JSON in the format of SQuAD, which KorQuAD 1.0 and KLUE-MRC share.
         version_2_with_negative: whether there may be questions without an answer.
         with_answers: whether answers are read, as for training and scoring; every question must
             then have them.
+        articles: (first, end) of the articles to read, in the order of the file, 0 the first; None:
+            all.
 
     Returns:
         A list of `Question`s, and the number of answers whose offset in the file was wrong;
@@ -65,11 +68,11 @@ def read_questions(path, version_2_with_negative=False, with_answers=True):
     Raises:
         InputError: the file is missing, empty, not JSON or of another format; two questions share
             an id; an answer does not occur in its text; a question has no answer and must have
-            one.
+            one; the file has fewer articles.
     """
     content = read_json(read_bytes(path), path)
     questions, places, moved = [], {}, 0
-    for paragraph, where in _paragraphs(content, path):
+    for article, paragraph, where in _paragraphs(content, path, articles):
         context = json_field(paragraph, "context", str, where)
         for number, entry in enumerate(json_field(paragraph, "qas", list, where), 1):
             here = f"{where} question {number}"
@@ -87,7 +90,7 @@ def read_questions(path, version_2_with_negative=False, with_answers=True):
                 answers, more = _answers(entries, context, here)
                 moved += more
                 _check_answered(answers, impossible, version_2_with_negative, here)
-            questions.append(Question(key, text, context, answers, impossible))
+            questions.append(Question(key, text, context, answers, impossible, article=article))
     if not questions:
         raise InputError(f"{path} must hold a question. Received: none")
     return questions, moved
@@ -107,18 +110,24 @@ def has_answers(path):
         return True  # of another format, which `read_questions` reports
 
 
-def _paragraphs(content, path):
-    """Yields every paragraph, and where in the file it is."""
+def _paragraphs(content, path, articles):
+    """Yields every paragraph: the name of its article, the paragraph, where in the file it is."""
     # KorQuAD 2, for example, has whole pages in HTML instead of paragraphs.
     if not isinstance(content, dict) or not isinstance(content.get("data"), list):
         raise InputError(
             f'{path} must be in the format of SQuAD, an object with a list "data". Received: '
             f"{', '.join(content) if isinstance(content, dict) else shortened(content)}"
         )
-    for number, article in enumerate(content["data"], 1):
+    count = len(content["data"])
+    first, end = articles or (0, count)
+    if end > count:
+        raise InputError(f"{path} must have at least {end} articles. Received: {count}")
+    for number, article in enumerate(content["data"][first:end], first + 1):
         where = f"{path} article {number}"
-        for index, paragraph in enumerate(json_field(article, "paragraphs", list, where), 1):
-            yield paragraph, f"{where} paragraph {index}"
+        paragraphs = json_field(article, "paragraphs", list, where)
+        name = str(article.get("title") or f"article {number}")
+        for index, paragraph in enumerate(paragraphs, 1):
+            yield name, paragraph, f"{where} paragraph {index}"
 
 
 def _answers(entries, context, where):

@@ -1,6 +1,8 @@
 """Runs the program of a downstream task up to the import of TensorFlow."""
 
 import functools
+import hashlib
+import operator
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -8,16 +10,26 @@ import numpy as np
 
 from bert_common.errors import InputError
 from bert_common.folders import make_writable
+from bert_tf.checkpoint_files import latest_checkpoint
 from bert_tf.training.cluster import shorten_lost_worker_errors
 from bert_tf.training.interruptions.output_folder import training_folders
+from model_formats.training_record import read_stages
 from run_scripts.downstream.job import make_job
 from run_scripts.flags.devices import start_tensorflow
-from run_scripts.flags.finetune import measured_splits, output_dirs, split_to_predict
+from run_scripts.flags.finetune import (
+    TRAIN_PART,
+    evaluated_splits,
+    output_dirs,
+    split_to_predict,
+)
 from run_scripts.flags.training import compilation_cache
 
 # The share of the training examples that is held out to choose the best checkpoint by, where a
 # task has no dev split.
 HELD_OUT_SHARE = 0.05
+
+# --eval_on=train_part takes one in so many of the training examples.
+TRAIN_PART_DIVISOR = 10
 
 
 class Program(NamedTuple):
@@ -33,6 +45,8 @@ class Program(NamedTuple):
     # The task flags that may differ from those that the model was trained with.
     changeable: tuple = ("max_seq_length",)
     uses_libraries: bool = True  # whether its metrics come from optional libraries
+    # (example) -> the text of which examples share a side when a part of train is taken away.
+    shared_text: Callable = operator.attrgetter("text")
 
 
 def finetune(given, program):
@@ -41,8 +55,10 @@ def finetune(given, program):
     flags = job.flags
     make_writable(flags.output_dir, "--output_dir must be a directory that can be written")
     trained = output_dirs(flags) if flags.do_train else []
+    for folder in trained:
+        check_part(folder, flags.eval_on)
     with training_folders(trained, job.cluster) as (folders, refusal_reason):
-        splits = read_splits(job, program.read_split)
+        splits = read_splits(job, program)
         shorten_lost_worker_errors(job.cluster)
         start_tensorflow(flags, functools.partial(compilation_cache, flags))
         from run_scripts.downstream.training import run
@@ -51,10 +67,21 @@ def finetune(given, program):
         run(job, task, splits, folders, refusal_reason)
 
 
-def read_splits(job, read_split):
+def check_part(folder, eval_on):
+    """Refuses to go on in a folder whose training was begun with another --eval_on."""
+    stages = read_stages(folder) if latest_checkpoint(folder) else []
+    begun = stages[-1].get("settings", {}).get("eval_on", "own") if stages else eval_on
+    if begun != eval_on:
+        raise InputError(
+            f"--eval_on must be that with which the training in {folder} began: {begun}. "
+            f"Received: --eval_on={eval_on}"
+        )
+
+
+def read_splits(job, program):
     """Reads every split that a `DownstreamJob` needs: a dict split -> a list of examples."""
     flags, dataset, splits = job.flags, job.dataset, job.dataset.splits
-    measured = measured_splits(dataset)
+    measured = evaluated_splits(flags, dataset)
     chief = job.cluster is None or job.cluster.is_chief
     needed = ["train"] if flags.do_train else []
     if flags.do_eval:
@@ -62,18 +89,25 @@ def read_splits(job, read_split):
             raise InputError("--do_eval needs a split with labels, dev or test. Received: none")
         needed += measured
     elif flags.do_train and flags.eval_every_steps:
-        needed += [name for name in measured if name == "dev"]
+        needed += [name for name in measured if name in ("dev", TRAIN_PART)]
     if flags.do_predict:
         needed.append(split_to_predict(flags, splits))
     examples = {}
-    for split in dict.fromkeys(needed):
+    for split in dict.fromkeys(name for name in needed if name != TRAIN_PART):
         if split not in splits:
             raise InputError(f"the task must have {split}. Received: {', '.join(splits)}")
-        examples[split], left_out = read_split(dataset, split, flags.data_dir)
+        examples[split], left_out = program.read_split(dataset, split, flags.data_dir)
         shown = "".join(f", {count:,} {what}" for what, count in left_out.items())
         if chief:
             print(f"{split}: {len(examples[split]):,} examples{shown}")
-    if flags.do_train and flags.eval_every_steps and "dev" not in splits:
+    if flags.eval_on == TRAIN_PART:
+        examples["train"], examples[TRAIN_PART] = take_part(examples["train"], program.shared_text)
+        if chief:
+            print(
+                f"{TRAIN_PART}: {len(examples[TRAIN_PART]):,} of the training examples are not "
+                "trained on, but evaluated on"
+            )
+    elif flags.do_train and flags.eval_every_steps and "dev" not in splits:
         examples["train"], examples["held_out"] = hold_out(examples["train"])
         if chief:
             print(
@@ -81,6 +115,26 @@ def read_splits(job, read_split):
                 "checkpoint"
             )
     return examples
+
+
+def take_part(examples, shared_text):
+    """Splits a list of examples into those to train on and about a tenth of them.
+
+    The hash of a text decides on which side all examples with it are, whatever the seed, the order
+    and the other examples.
+    """
+    parts = [], []
+    for example in examples:
+        digest = hashlib.sha256(shared_text(example).encode("utf-8", "surrogatepass")).digest()
+        taken = int.from_bytes(digest[:8], "big") % TRAIN_PART_DIVISOR == 0
+        parts[taken].append(example)
+    if not all(parts):
+        raise InputError(
+            f"--eval_on={TRAIN_PART} takes one in {TRAIN_PART_DIVISOR} of the training texts: "
+            "there must be examples on both sides. Received: {len(parts[0])} to train on, "
+            f"{len(parts[1])} to evaluate on"
+        )
+    return parts
 
 
 def hold_out(examples):

@@ -28,8 +28,9 @@ from model_formats.weights import open_weights
 from run_scripts.downstream.compilation import choose_split_boundaries, skip_costly_compilation
 from run_scripts.downstream.job import DownstreamJob
 from run_scripts.flags.finetune import (
+    TRAIN_PART,
+    evaluated_splits,
     find_fine_tuned,
-    measured_splits,
     output_dirs,
     split_to_predict,
     training_steps,
@@ -181,7 +182,8 @@ class FineTuning:
         flags, config, evaluator = self.job.flags, self.job.config, None
         examples, boundaries = self.examples["train"], self.boundaries["train"]
         if flags.eval_every_steps:
-            split = "dev" if "dev" in self.examples else "held_out"
+            choosing = (TRAIN_PART, "dev", "held_out")
+            split = next(name for name in choosing if name in self.examples)
             evaluator = self.evaluator(predictor, split)
         given = {name: value for name, value in vars(flags).items() if value is not None}
         training_config = self.session.training_config(
@@ -224,28 +226,32 @@ class FineTuning:
         return TaskEvaluator(self.task, predictor, examples, batch_size, self.boundaries[split])
 
     def evaluate(self, state, predictor):
-        """Evaluates the model on every split with labels, the main one first.
+        """Evaluates the model on the splits of --eval_on, the main one first.
 
         Returns:
-            The results by name, and a dict split -> the model's outputs.
+            The results by name, and a dict split -> the model's outputs. A result of the main split
+            is named "eval_...", of another one or of a part of train "SPLIT_...".
         """
         flags, session, results, outputs = self.job.flags, self.session, {}, {}
-        first, *others = measured_splits(self.task.dataset)
+        first, *others = evaluated_splits(flags, self.task.dataset)
         for split in (first, *others):
             evaluator = self.evaluator(predictor, split)
             measured = evaluator.run()
             outputs[split] = evaluator.outputs
+            if split in (*others, TRAIN_PART):
+                measured = {
+                    name.replace("eval_", f"{split}_", 1)
+                    if name.startswith("eval_")
+                    else name: value
+                    for name, value in measured.items()
+                }
             if split == first:
                 illustrations = evaluator.illustrations()
                 baseline = self.task.baseline(self.examples[split])
                 results = {**measured, "global_step": state.step}
                 results |= {f"baseline_{name}": value for name, value in baseline.items()}
             else:
-                results |= {
-                    name.replace("eval_", f"{split}_", 1): value
-                    for name, value in measured.items()
-                    if name.startswith("eval_")
-                }
+                results |= {n: v for n, v in measured.items() if n.startswith(f"{split}_")}
         note = f"eval: on {first}; baseline: the same prediction for every example"
         session.report(flags.output_dir, results, note, illustrations=illustrations)
         return results, outputs
@@ -279,5 +285,7 @@ class FineTuning:
         stages = self.stages
         if job.flags.do_train:
             settings = {name: getattr(job.flags, name) for name in RECORDED_FLAGS}
+            if job.flags.eval_on == TRAIN_PART:  # `program.check_part` reads it
+                settings["eval_on"] = TRAIN_PART
             stages = [*stages, {"program": "fine-tuning", "settings": settings}]
         write_stages(folder, stages)

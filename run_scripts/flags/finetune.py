@@ -25,6 +25,9 @@ from run_scripts.flags.training import (
     check_training_flags,
 )
 
+# The split that --eval_on=train_part takes from the training examples.
+TRAIN_PART = "train_part"
+
 
 @dataclasses.dataclass(frozen=True)
 class FinetuneFlags(TokenizerFlags, TrainingFlags):
@@ -47,8 +50,17 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
     do_train: bool = flag(False, "Whether to train.")
     do_eval: bool = flag(False, "Whether to evaluate the model on all splits with labels.")
     do_predict: bool = flag(False, "Whether to write predictions for --predict_split.")
+    eval_on: str = flag(
+        "own",
+        "own: evaluate on the task's own dev and test; train_part: on about a tenth of the "
+        "training examples, the same ones for every seed, which are then not trained on. So "
+        "settings can be chosen without a look at dev or test.",
+        choices=("own", TRAIN_PART),
+    )
     predict_split: str = flag(
-        None, "Which split to predict. Without it: test where there is one, else dev."
+        None,
+        "Which split to predict. Without it: test where there is one, else dev; with "
+        "--eval_on=train_part that part.",
     )
     train_batch_size: int = flag(
         32, "Examples in an update, over all devices.", least=1, most=LARGEST_BATCH
@@ -141,6 +153,11 @@ def check_finetune_flags(values):
         raise InputError(
             "--num_seeds needs --do_train and --do_eval. Received: "
             f"--num_seeds={values.num_seeds} without"
+        )
+    if values.eval_on == TRAIN_PART and not values.do_train:
+        raise InputError(
+            f"--eval_on={TRAIN_PART} needs --do_train: another training may have used that part. "
+            f"Received: --eval_on={TRAIN_PART} without"
         )
     if values.patience and not values.eval_every_steps:
         raise InputError(
@@ -258,6 +275,13 @@ def measured_splits(dataset):
     return [name for name, labelled in dataset.splits.items() if labelled and name != "train"]
 
 
+def evaluated_splits(values, dataset):
+    """The splits that a run evaluates on, the main one first."""
+    return [TRAIN_PART] if values.eval_on == TRAIN_PART else measured_splits(dataset)
+
+
 def split_to_predict(values, splits):
-    """The split to predict: that of --predict_split, else test, else dev."""
+    """The split to predict: of --predict_split, else the part of train, else test, else dev."""
+    if values.eval_on == TRAIN_PART and not values.predict_split:
+        return TRAIN_PART
     return values.predict_split or ("test" if "test" in splits else "dev")

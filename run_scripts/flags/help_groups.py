@@ -13,7 +13,8 @@ GROUPS = {
         "classifier_dropout", "start_n_top", "end_n_top", "dropout_prob",
     ),
     "Data": (
-        "benchmark", "task_name", "data_dir", "train_file", "predict_file", "input_file",
+        "benchmark", "task_name", "data_dir", "train_file", "predict_file",
+        "train_articles", "predict_articles", "input_file",
         "input_format", "split_sentences", "strict_utf8", "output_file", "output_dir",
         "compression", "corpus_gb", "compare", "text", "task_type", "text_column", "second_column",
         "label_column", "id_column", "labels", "metrics", "high_only", "middle_only", "vocab_size",
@@ -33,9 +34,9 @@ GROUPS = {
         "max_bad_steps", "profile_steps",
     ),
     "Evaluation, prediction, export": (
-        "do_eval", "eval_input_file", "eval_batch_size", "max_eval_steps", "eval_every_steps",
-        "patience", "do_predict", "predict_split", "predict_batch_size", "guesses", "n_best_size",
-        "max_answer_length", "null_score_diff_threshold", "google_answers", "export_dir",
+        "do_eval", "eval_on", "eval_input_file", "eval_batch_size", "max_eval_steps",
+        "eval_every_steps", "patience", "do_predict", "predict_split", "predict_batch_size",
+        "guesses", "n_best_size", "max_answer_length", "null_score_diff_threshold", "google_answers", "export_dir",
         "threshold_to_export", "format", "max_shard_size",
     ),
     "Devices and memory": (

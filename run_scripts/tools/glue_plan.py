@@ -23,8 +23,8 @@ from run_scripts.flags.parser import run_program
 BENCHMARKS = {
     "glue": ("cola", "sst-2", "mrpc", "sts-b", "qqp", "mnli", "qnli", "rte", "wnli"),
     "korean": (
-        "nsmc", "klue-tc", "klue-nli", "klue-sts", "klue-ner", "kornli", "korsts", "paws-x", "3i4k",
-        "hate-speech", "hate-bias",
+        "nsmc", "klue-tc", "klue-nli", "klue-sts", "klue-ner", "klue-re", "kornli", "korsts",
+        "paws-x", "3i4k", "hate-speech", "hate-bias", "korquad", "klue-mrc",
     ),
 }  # fmt: skip
 
@@ -37,10 +37,25 @@ class BenchmarkTask(NamedTuple):
     files: dict  # split -> the names of its files, for the splits that must exist
     splits: tuple  # those on which models are evaluated; the first one is the main one
     metrics: tuple  # their names
+    scale: int = 100  # what its scores are multiplied by to be shown in per cent
+
+
+def _questions(folder, file, metrics):
+    """A task of run_squad, whose scores are in per cent; the names of its files have a gap."""
+    files = {split: (file.format(split),) for split in ("train", "dev")}
+    return BenchmarkTask("run_squad", folder, files, ("dev",), metrics, scale=1)
+
+
+QUESTION_TASKS = {
+    "korquad": _questions("korquad", "KorQuAD_v1.0_{}.json", ("exact", "f1")),
+    "klue-mrc": _questions("klue-mrc-v1.1", "klue-mrc-v1.1_{}.json", ("exact", "rouge_w")),
+}
 
 
 def find_task(name):
     """Looks up a task by its name, whichever program it belongs to."""
+    if name in QUESTION_TASKS:
+        return QUESTION_TASKS[name]
     if name in FORMATS:
         form = FORMATS[name]
         files = {split: (form.files[split],) for split in ("train", "dev")}

@@ -8,6 +8,7 @@ import sys
 from bert_common.errors import InputError
 from finetuning.readers import read_lines
 from run_scripts.flags.declaration import flag
+from run_scripts.flags.finetune import TRAIN_PART
 from run_scripts.flags.parser import run_program
 from run_scripts.tools.glue_plan import BENCHMARKS, find_task
 
@@ -44,7 +45,7 @@ def show_table(values):
             "--output_dir must hold the folder of a task with eval_results.txt. Received: "
             f"{values.output_dir}"
         )
-    rows = [("task", "split", "metrics", "times 100", "without a model")]
+    rows = [("task", "split", "metrics", "per cent", "without a model")]
     for name, scores in results.items():
         rows += task_rows(name, scores)
     print_rows(rows)
@@ -105,19 +106,24 @@ def find_score(task, scores, name):
 def task_rows(name, scores):
     """Creates a row of cells for each split on which a task was evaluated."""
     rows, task = [], find_task(name)
-    for i, split in enumerate(task.splits):
-        # The results of the first split have Google's names.
-        prefix = split if i else "eval"
-        cells = [format_score(*find_score(name, scores, f"{prefix}_{m}")) for m in task.metrics]
+    first = f"{TRAIN_PART}_{task.metrics[0]}"
+    splits = (TRAIN_PART,) if first in scores else task.splits
+    for i, split in enumerate(splits):
+        # The results of the first of the task's own splits have Google's names.
+        prefix = split if i or split == TRAIN_PART else "eval"
+        cells = [
+            format_score(*find_score(name, scores, f"{prefix}_{metric}"), task.scale)
+            for metric in task.metrics
+        ]
         baselines = [scores.get(f"baseline_{metric}") for metric in task.metrics] if not i else []
-        baselines = [format_score(*score) for score in baselines if score]
+        baselines = [format_score(*score, task.scale) for score in baselines if score]
         rows.append((name, split, *map(" / ".join, (task.metrics, cells, baselines))))
     return rows
 
 
-def format_score(value, deviation):
-    """Formats a score, times 100, with its standard deviation if there is one."""
-    return f"{100 * value:.2f}" + (f" ± {100 * deviation:.2f}" if deviation is not None else "")
+def format_score(value, deviation, scale):
+    """Formats a score times `scale`, with its standard deviation if there is one."""
+    return f"{scale * value:.2f}" + (f" ± {scale * deviation:.2f}" if deviation is not None else "")
 
 
 def print_rows(rows):

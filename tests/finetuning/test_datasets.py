@@ -7,7 +7,7 @@ from paths import SHARED
 
 from bert_common.errors import InputError
 from finetuning.datasets import DATASETS, Dataset, SplitSource
-from finetuning.metrics import METRICS
+from finetuning.metrics import METRICS, PROBABILITY_METRICS
 from finetuning.readers import read_split
 
 
@@ -148,6 +148,20 @@ FILES = {
         "train": ("fci_train_val.txt", "0\t연두색\r\n6\t되면\r\n"),
         "test": ("fci_test.txt", "3\t오\r\n"),
     },
+    "klue-re": {
+        "dev": (
+            "klue-re-v1.1_dev.json",
+            objects(
+                {
+                    "guid": "g2",
+                    "sentence": "나는 서울.",
+                    "label": "per:title",
+                    "subject_entity": {"word": "나", "start_idx": 0, "end_idx": 0, "type": "PER"},
+                    "object_entity": {"word": "서울", "start_idx": 3, "end_idx": 4, "type": "LOC"},
+                }
+            ),
+        ),
+    },
     "hate-speech": {
         "train": (
             "train.tsv",
@@ -189,6 +203,7 @@ EXPECTED = {
     ("klue-tc", "dev"): (("ynat-v1_dev_00000", "제목", None, 4), 1, {}),
     ("klue-nli", "train"): (("g0", "A", "B", 1), 1, {}),
     ("klue-sts", "dev"): (("g1", "A", "B", 4.857142857142857), 1, {}),
+    ("klue-re", "dev"): (("g2", "@ * 인물 * 나@는 # ^ 장소 ^ 서울#.", None, 29), 1, {}),
     ("kornli", "dev"): ((None, "A", "B", 0), 1, {}),
     ("korsts", "train"): ((None, "A", "B", 5.0), 1, {}),
     ("paws-x", "test"): (("2", "A", "B", 1), 1, {"NS": 2}),
@@ -220,7 +235,7 @@ def test_published_format(tmp_path, name, split):
     for folder in (tmp_path, tmp_path / DATASETS[name].folder):
         examples, left_out = read_split(DATASETS[name], split, str(folder))
         (number, *rest), count, expected_left_out = EXPECTED[name, split]
-        assert examples[-1][1:] == tuple(rest)
+        assert examples[-1][1:4] == tuple(rest)
         assert type(examples[-1].label) is type(rest[-1])
         assert examples[-1].id == (number or f"{path} line {content.count(chr(10))}")
         assert (len(examples), left_out) == (count, expected_left_out)
@@ -236,7 +251,9 @@ def test_the_training_data_of_kornli_is_two_files(tmp_path):
 @pytest.mark.parametrize("name", DATASETS)
 def test_a_row_of_the_table_makes_sense(name):
     dataset = DATASETS[name]
-    assert dataset.metrics and set(dataset.metrics) <= set(METRICS)
+    # The first is also that of the baseline, which has no probabilities.
+    assert dataset.metrics[0] in METRICS
+    assert set(dataset.metrics) <= {*METRICS, *PROBABILITY_METRICS}
     assert len(set(dataset.labels)) == len(dataset.labels) != 1
     assert set(dataset.aliases.values()) <= set(dataset.labels)
     regression = {"pearson", "spearman", "paraphrase_f1"}

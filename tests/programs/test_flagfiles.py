@@ -20,7 +20,7 @@ from run_scripts.flags.training import choose_model_type, read_config
 from run_scripts.ner import NerFlags
 from run_scripts.race import RaceFlags
 from run_scripts.squad import SquadFlags
-from run_scripts.tools.glue_plan import BENCHMARKS, find_flagfile
+from run_scripts.tools.glue_plan import BENCHMARKS, QUESTION_TASKS, find_flagfile
 
 FLAGFILES = ROOT / "run_scripts" / "flagfiles"
 LARGE_JOBS = ("bert_base_8gpu", "bert_large_8gpu", "albert_base_8gpu")
@@ -139,9 +139,10 @@ SETTINGS = {
             32,
             {"klue-tc": 4, "klue-sts": 4, "klue-nli": 5}.get(task, 3),
             0.1,
-            {"klue-ner": 510}.get(task, 128),
+            {"klue-ner": 510, "klue-re": 256}.get(task, 128),
         )
         for task in BENCHMARKS["korean"]
+        if task not in QUESTION_TASKS
         for model_type in ("bert", "albert")
     },
 }
@@ -182,14 +183,16 @@ QUESTIONS = {
     "bert_squad2": (24, 3e-5, 2.0, 384, True),
     "albert_squad1": (48, 5e-5, 2.0, 384, False),
     "albert_squad2": (48, 5e-5, 2.0, 384, True),
-    "bert_korquad": (12, 3e-5, 2.0, 384, False),
+    "korean_korquad": (12, 3e-5, 2.0, 384, False),
+    "korean_klue-mrc": (16, 3e-5, 5.0, 512, True),
     "albert_race": (32, 1e-5, 12000, 512, None),
 }
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_questions(name):
-    model_type, _, task = name.partition("_")
+    first, _, task = name.partition("_")
+    model_type = "albert" if first == "albert" else "bert"
     flags = RaceFlags if task == "race" else SquadFlags
     argv = ["run", f"--flagfile={FLAGFILES / name}.flags", "--data_dir=a", "--output_dir=b"]
     parsed = parse(flags, [*argv, f"--{model_type}_config_file=c"])
@@ -202,8 +205,11 @@ def test_questions(name):
     if task == "race":
         assert training_steps(values, 10) == (passes, 1000) and values.do_eval
     else:
-        assert training_steps(values, 100 * batch) == (passes * 100, passes * 10)
-        assert values.do_predict and values.task_name == ("korquad" if "kor" in task else "squad")
+        # KLUE's authors train without warm-up.
+        warmup = 0 if task == "klue-mrc" else passes * 10
+        assert training_steps(values, 100 * batch) == (passes * 100, warmup)
+        assert values.do_predict
+        assert values.task_name == (task if first == "korean" else "squad")
 
 
 def test_xnli_as_google_s_multilingual_readme():

@@ -119,7 +119,7 @@ def test_glue_table(tmp_path, capsys):
     lines = capsys.readouterr().out.splitlines()
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[:7]]
     assert len({len(line) for line in lines[:7]}) == 1  # columns stand below each other
-    assert cells[0] == ["task", "split", "metrics", "times 100", "without a model"]
+    assert cells[0] == ["task", "split", "metrics", "per cent", "without a model"]
     assert cells[2:] == [
         ["cola", "dev", "matthews / accuracy", "50.00 / 80.00", "0.00 / 70.00"],
         ["mrpc", "dev", "accuracy / f1", "85.00 / 95.00", ""],

@@ -33,6 +33,51 @@ def test_klue_names_questions_otherwise(tmp_path):
     assert questions[4].id == "klue-e"
 
 
+def three_articles(path):
+    """Articles with two, one and three questions; the second has no title."""
+    articles = []
+    for number, count in enumerate((2, 1, 3)):
+        entries = [squad_entry(f"{number}{i}", "서울 부산", "서울") for i in range(count)]
+        paragraphs = [{"context": "서울 부산", "qas": [entry]} for entry in entries]
+        articles.append({"title": f"글 {number}", "paragraphs": paragraphs})
+    del articles[1]["title"]
+    return write_questions(path, {"data": articles})
+
+
+@pytest.mark.parametrize(
+    "articles, ids",
+    (
+        (None, ["00", "01", "10", "20", "21", "22"]),
+        ((0, 2), ["00", "01", "10"]),
+        ((1, 2), ["10"]),
+        ((2, 3), ["20", "21", "22"]),
+    ),
+)
+def test_some_articles(tmp_path, articles, ids):
+    questions, _ = read_questions(three_articles(tmp_path / "q.json"), articles=articles)
+    assert [question.id for question in questions] == ids
+    names = {"0": "글 0", "1": "article 2", "2": "글 2"}
+    assert [question.article for question in questions] == [names[key[0]] for key in ids]
+
+
+def test_more_articles_than_there_are(tmp_path):
+    path = three_articles(tmp_path / "q.json")
+    with pytest.raises(InputError, match="must have at least 4 articles. Received: 3"):
+        read_questions(path, articles=(2, 4))
+
+
+def test_korquad_by_article():
+    """The two parts of the published file share no article, and are all of it."""
+    path = SHARED / "data" / "korquad" / "KorQuAD_v1.0_dev.json"
+    if not path.exists():
+        pytest.skip("the published file is not here")
+    first, second = (read_questions(path, articles=part)[0] for part in ((0, 100), (100, 140)))
+    everything, _ = read_questions(path)
+    assert first + second == everything and len(everything) == 5774
+    assert len({question.article for question in first}) == 100
+    assert not {q.article for q in first} & {q.article for q in second}
+
+
 def test_without_answers(tmp_path):
     made = squad_content()
     for paragraph in made["data"][0]["paragraphs"]:

@@ -1,0 +1,237 @@
+"""KLUE-RE: marked entities, rows that keep both of them, its two metrics."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from task_data import write_tokenizer
+
+from bert_common.errors import InputError
+from finetuning.classification.task import Classification
+from finetuning.datasets import DATASETS
+from finetuning.inputs import encode_around, encode_pair
+from finetuning.metrics import score
+from finetuning.readers import Entity, Example, mark_entities, read_split
+from tokenization import KoreanTokenizer
+
+KLUE_RE = DATASETS["klue-re"]
+
+# The first example of KLUE-RE, as its dataset card on Hugging Face shows it.
+SENTENCE = "〈Something〉는 조지 해리슨이 쓰고 비틀즈가 1969년 앨범 《Abbey Road》에 담은 노래다."
+BEATLES = {"word": "비틀즈", "start_idx": 24, "end_idx": 26, "type": "ORG"}
+HARRISON = {"word": "조지 해리슨", "start_idx": 13, "end_idx": 18, "type": "PER"}
+EXAMPLE = {
+    "guid": "klue-re-v1_train_00000",
+    "sentence": SENTENCE,
+    "subject_entity": BEATLES,
+    "object_entity": HARRISON,
+    "label": "no_relation",
+    "source": "wikipedia",
+}
+
+
+def write(folder, *entries, split="train"):
+    path = folder / f"klue-re-v1.1_{split}.json"
+    path.write_text(json.dumps(entries, ensure_ascii=False, indent=2), encoding="utf-8")
+    return path
+
+
+def test_the_published_form(tmp_path):
+    title = {**EXAMPLE, "guid": "g", "sentence": f" {SENTENCE}", "label": "per:title"}
+    for name in ("subject_entity", "object_entity"):
+        entity = EXAMPLE[name]
+        title[name] = {**entity, "start_idx": entity["start_idx"] + 1}
+        title[name]["end_idx"] += 1
+    write(tmp_path, EXAMPLE, title)
+    (example, spaced), left_out = read_split(KLUE_RE, "train", str(tmp_path))
+    assert (example.id, example.second, example.label) == ("klue-re-v1_train_00000", None, 0)
+    assert example.text == (
+        "〈Something〉는 # ^ 인물 ^ 조지 해리슨#이 쓰고 @ * 단체 * 비틀즈@가 1969년 앨범 "
+        "《Abbey Road》에 담은 노래다."
+    )
+    kept = [example.text[start:end] for start, end in example.kept]
+    assert kept == ["@ * 단체 * 비틀즈@", "# ^ 인물 ^ 조지 해리슨#"]
+    # A space at the sentence's beginning does not shift the entities.
+    assert (spaced.text, spaced.label) == (f" {example.text}", 29)
+    assert [spaced.text[start:end] for start, end in spaced.kept] == kept
+    assert left_out == {}
+    assert KLUE_RE.splits == {"train": True, "dev": True}
+
+
+@pytest.mark.parametrize(
+    "subject, other, marked",
+    (
+        ((0, 0), (1, 1), "@ * 단체 * A@# ^ 인물 ^ B#CD"),
+        ((1, 1), (0, 0), "# ^ 인물 ^ A#@ * 단체 * B@CD"),
+        ((0, 3), (0, 1), "@ * 단체 * # ^ 인물 ^ AB#CD@"),
+        ((2, 3), (0, 3), "# ^ 인물 ^ AB@ * 단체 * CD@#"),
+        ((0, 3), (0, 3), "@ * 단체 * # ^ 인물 ^ ABCD#@"),
+        ((0, 2), (1, 3), "@ * 단체 * A# ^ 인물 ^ BC@D#"),
+    ),
+)
+def test_entities_may_touch_and_overlap(subject, other, marked):
+    entities = Entity(*subject, "ORG"), Entity(*other, "PER")
+    text, spans = mark_entities("ABCD", entities, "here")
+    assert text == marked
+    for (start, end), first, last in zip(spans, "@#", "@#", strict=True):
+        assert text[start] == first and text[end - 1] == last
+
+
+@pytest.mark.parametrize(
+    "changes, words",
+    (
+        ({"end_idx": len(SENTENCE)}, (f"inside the {len(SENTENCE)} characters", "24")),
+        ({"start_idx": 27}, ("must be inside", "start_idx 27, end_idx 26")),
+        ({"start_idx": -1}, ("must be inside", "-1")),
+        ({"start_idx": "24"}, ("subject_entity must be whole numbers", "'24'")),
+        ({"end_idx": True}, ("must be whole numbers", "True")),
+        ({"type": "ANIMAL"}, ("one of PER, ORG, LOC, DAT, POH, NOH", "'ANIMAL'")),
+    ),
+)
+def test_broken_entities(tmp_path, changes, words):
+    path = write(tmp_path, EXAMPLE, {**EXAMPLE, "subject_entity": {**BEATLES, **changes}})
+    with pytest.raises(InputError) as error:
+        read_split(KLUE_RE, "train", str(tmp_path))
+    message = str(error.value)
+    assert message.startswith(f"{path} entry 2") and all(word in message for word in words)
+
+
+def test_a_missing_entity_and_an_unknown_relation(tmp_path):
+    write(tmp_path, {**EXAMPLE, "object_entity": {"word": "a"}})
+    with pytest.raises(InputError, match="entry 1 must have 'object_entity.start_idx'"):
+        read_split(KLUE_RE, "train", str(tmp_path))
+    write(tmp_path, {**EXAMPLE, "label": "per:friend"})
+    with pytest.raises(InputError, match="one of no_relation, org:dissolved.*'per:friend'"):
+        read_split(KLUE_RE, "train", str(tmp_path))
+
+
+# === Long sentences ===
+
+PIECES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"@*#^", "단체", "인물", "비틀즈", "해리슨")
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tmp_path_factory):
+    path = tmp_path_factory.mktemp("vocabulary") / "vocab.txt"
+    path.write_text("\n".join((*PIECES, *"가나다라마바사아")) + "\n", encoding="utf-8")
+    return KoreanTokenizer(path)
+
+
+def long_example():
+    """Seven words before the object, three between the entities, one after the subject."""
+    words = [*"가나다라마바사", "해리슨", *"가나다", "비틀즈", "아"]
+    text = " ".join(words)
+    entities = [
+        Entity(text.index(word), text.index(word) + 2, kind)
+        for word, kind in (("비틀즈", "ORG"), ("해리슨", "PER"))
+    ]
+    marked, kept = mark_entities(text, entities, "here")
+    return Example("a", marked, None, 0, kept)
+
+
+def shown(tokenizer, row):
+    assert not row.segment_ids.any() and row.segment_ids.shape == row.ids.shape
+    return " ".join(tokenizer.convert_ids_to_tokens(row.ids.tolist()))
+
+
+@pytest.mark.parametrize(
+    "max_length, pieces",
+    (
+        (40, "가 나 다 라 마 바 사 # ^ 인물 ^ 해리슨 # 가 나 다 @ * 단체 * 비틀즈 @ 아"),
+        (25, "가 나 다 라 마 바 사 # ^ 인물 ^ 해리슨 # 가 나 다 @ * 단체 * 비틀즈 @ 아"),
+        (24, "나 다 라 마 바 사 # ^ 인물 ^ 해리슨 # 가 나 다 @ * 단체 * 비틀즈 @ 아"),
+        (18, "사 # ^ 인물 ^ 해리슨 # 가 다 @ * 단체 * 비틀즈 @ 아"),
+        (14, "# ^ 인물 ^ 해리슨 # @ * 단체 * 비틀즈 @"),
+    ),
+)
+def test_both_entities_stay(tokenizer, max_length, pieces):
+    """The farthest pieces go first, then those between the entities."""
+    row = encode_around(tokenizer, long_example(), max_length)
+    assert shown(tokenizer, row) == f"[CLS] {pieces} [SEP]"
+
+
+def test_no_room_for_both_entities(tokenizer):
+    with pytest.raises(InputError, match="--max_seq_length=13, 14 pieces in a"):
+        encode_around(tokenizer, long_example(), 13)
+
+
+def test_the_task_shortens_only_what_is_too_long(tokenizer):
+    example = long_example()
+    task = Classification(KLUE_RE, tokenizer, 18)
+    short = example._replace(text="가 비틀즈", kept=((0, 1),))
+    full = " ".join("가나다라마바사아가나다라마바사아")
+    plain = [Example("b", f"{full} 나", None, 0), Example("c", full, None, 0)]
+    examples = task.encode([example, short, *plain], training=True)
+    batch = examples.make_batch(np.arange(4), 18)
+    assert list(examples.lengths) == [18, 4, 18, 18]
+    row = encode_around(tokenizer, example, 18)
+    assert batch["input_ids"][0].tolist() == row.ids.tolist()
+    for number, other in enumerate((short, *plain), 1):
+        expected = encode_pair(tokenizer, other.text, None, 18).ids
+        assert batch["input_ids"][number, : len(expected)].tolist() == expected.tolist()
+
+
+# === Metrics ===
+
+sklearn_metrics = pytest.importorskip("sklearn.metrics")
+
+
+@pytest.fixture(params=range(3))
+def random_relations(request):
+    """Labels of all 30 classes, one in three no_relation, and probabilities that often fit."""
+    rng = np.random.default_rng(request.param)
+    labels = np.concatenate([np.arange(30), rng.integers(1, 30, 170), np.zeros(100, int)])
+    logits = rng.normal(size=(300, 30)) + 2 * np.eye(30)[labels]
+    shares = np.exp(logits)
+    return labels, shares / shares.sum(axis=1, keepdims=True)
+
+
+def test_metrics_of_klue(random_relations):
+    """Against scikit-learn, called as klue_re_micro_f1 and klue_re_auprc of KLUE-baseline do."""
+    labels, probabilities = random_relations
+    predictions = probabilities.argmax(axis=1)
+    found = score(KLUE_RE.metrics, labels, predictions, probabilities)
+    others = [number for number, name in enumerate(KLUE_RE.labels) if name != "no_relation"]
+    assert others == list(range(1, 30))
+    micro_f1 = sklearn_metrics.f1_score(labels, predictions, average="micro", labels=others)
+    areas = []
+    for number, column in enumerate(np.eye(30)[labels].T):
+        precision, recall, _ = sklearn_metrics.precision_recall_curve(
+            column, probabilities[:, number]
+        )
+        areas.append(sklearn_metrics.auc(recall, precision))
+    expected = {"relation_micro_f1": micro_f1, "auprc": np.mean(areas)}
+    assert found == pytest.approx(expected, rel=1e-12)
+    # By hand: no_relation counts neither as right nor as wrong where it is right.
+    right = ((labels == predictions) & (labels > 0)).sum()
+    by_hand = 2 * right / ((predictions > 0).sum() + (labels > 0).sum())
+    assert found["relation_micro_f1"] == pytest.approx(by_hand)
+    assert 0.3 < found["relation_micro_f1"] < 0.95 and 0.3 < found["auprc"] < 0.95
+
+
+def test_classes_without_an_example_do_not_count():
+    labels = np.array([0, 1, 1])
+    shares = np.array([[0.5, 0.4, 0.1], [0.2, 0.7, 0.1], [0.6, 0.3, 0.1]])
+    found = score(KLUE_RE.metrics, labels, shares.argmax(axis=1), shares)
+    # Class 0: ranks 2 of 3. Class 1: ranks 1 and 3 of 3.
+    areas = [(1 / 2 + 0) / 2 + 0.0, 1 / 2 + (1 / 2 + 2 / 3) / 4]
+    curves = [sklearn_metrics.precision_recall_curve(labels == n, shares[:, n]) for n in (0, 1)]
+    assert [sklearn_metrics.auc(c[1], c[0]) for c in curves] == pytest.approx(areas)
+    assert found == pytest.approx({"relation_micro_f1": 2 / 3, "auprc": np.mean(areas)})
+    assert score(("relation_micro_f1",), labels * 0, labels * 0) == {"relation_micro_f1": 0.0}
+
+
+def test_measuring_and_the_baseline(tmp_path):
+    task = Classification(KLUE_RE, write_tokenizer(tmp_path), 16)
+    raw = [Example(str(i), "서울", None, label) for i, label in enumerate((0, 0, 5))]
+    examples = task.encode(raw, training=False)
+    logits = np.zeros((3, 30), np.float32)
+    logits[:2, 0], logits[2, 5] = 3, 3
+    model = type("Model", (), {"losses": lambda *_: np.ones(3)})
+    found = task.measure(model, examples, {"logits": list(logits)})
+    assert found == {"relation_micro_f1": 1.0, "auprc": 1.0, "loss": 1.0}
+    assert task.best_by == ("eval_relation_micro_f1", True)
+    # A constant guess has no probabilities to rank by.
+    assert task.baseline(examples) == {"relation_micro_f1": 0.0}
+    assert math.isclose(task.probabilities({"logits": list(logits)})[0].sum(), 1)

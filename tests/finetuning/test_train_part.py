@@ -1,0 +1,101 @@
+"""Evaluation on a part of train: which examples it takes, what is read and written."""
+
+import random
+
+import pytest
+from programs import ClassifierJob, one_line, results
+from task_data import number_questions, read_table, single_rows, write_questions, write_splits
+
+from bert_common.errors import InputError
+from finetuning.readers import Example
+from run_scripts.downstream import program
+from run_scripts.downstream.program import take_part
+
+TEXT = program.Program._field_defaults["shared_text"]
+PART = {"do_train": True, "do_eval": True, "eval_on": "train_part"}
+
+
+def examples(count):
+    return [Example(str(i), f"글 {i % (count // 2)}", None, i % 2) for i in range(count)]
+
+
+def test_about_a_tenth_whatever_the_order():
+    made = examples(2000)
+    train, part = take_part(made, TEXT)
+    # 1,000 texts, each with the probability 0.1, by two examples: 200 ± 4 * 2 * sqrt(90).
+    assert 124 < len(part) < 276 and sorted([*train, *part]) == sorted(made)
+    assert not {e.text for e in train} & {e.text for e in part}
+    assert train == [e for e in made if e in set(train)]  # in order
+    random.Random(0).shuffle(made)
+    assert set(take_part(made, TEXT)[1]) == set(part)
+    # Other examples do not change the side of these.
+    assert set(take_part(made[:1000], TEXT)[1]) == set(part) & set(made[:1000])
+
+
+def test_the_part_stays_the_same():
+    """Results of different days are comparable."""
+    _, part = take_part(examples(60), TEXT)
+    assert [example.id for example in part] == ["9", "11", "27", "39", "41", "57"]
+
+
+def test_too_few_texts():
+    same = [Example(str(i), "글", None, 0) for i in range(50)]
+    with pytest.raises(InputError, match=r"train_part takes one in 10 .* Received: 50 to .*, 0 to"):
+        take_part(same, TEXT)
+
+
+@pytest.fixture(scope="module")
+def job(tmp_path_factory):
+    """A job whose dev and test must not be read: they are broken."""
+    job = ClassifierJob(tmp_path_factory.mktemp("job"))
+    write_splits(job.data, ["text", "label"], single_rows(120), train=(0, 120))
+    for name in ("dev", "test"):
+        (job.data / f"{name}.tsv").write_text("text\tlabel\nthe film\tunknown\n")
+    return job
+
+
+def test_evaluation_on_the_part(job, capsys):
+    assert job.run(**PART, do_predict=True, eval_every_steps=20, labels="bad,good") == 0
+    rows = read_table(job.data / "train.tsv")[1:]
+    expected = take_part([Example("", text, None, label) for text, label in rows], TEXT)[1]
+    assert 0 < len(expected) < 30
+    found = results(job.output)
+    assert found["train_part_accuracy"] == 1 and found["examples"] == len(expected)
+    assert "baseline_accuracy" in found and not any(name.startswith("eval_") for name in found)
+    header, *predicted = read_table(job.output / "predictions_train_part.tsv")
+    assert [row[1:3] for row in predicted] == [[e.text, e.label] for e in expected]
+    assert header[1:3] == ["text", "label"]
+    shown = capsys.readouterr().out
+    assert f"train_part: {len(expected)} of the training examples are not trained on" in shown
+    assert f"train: {len(rows)} examples" in shown and "held_out" not in shown
+    assert f"passes over {len(rows) - len(expected)} examples" in shown
+    assert (job.output / "best").exists()
+
+
+def test_a_finished_training_is_not_measured_on_what_it_has_seen(job, capsys):
+    assert job.run(do_train=True, labels="bad,good") == 1
+    line = one_line(capsys)
+    assert "--eval_on must be that with which the training in" in line
+    assert line.endswith("began: train_part. Received: --eval_on=own")
+
+
+def test_without_training(job, capsys):
+    assert job.run(do_train=False, do_eval=True, eval_on="train_part", labels="bad,good") == 1
+    assert "--eval_on=train_part needs --do_train" in one_line(capsys)
+
+
+def test_questions_of_an_article_stay_together(tmp_path):
+    from run_scripts.squad import PROGRAM
+
+    content = number_questions(60, 1)
+    (article,) = content["data"]
+    content["data"] = [
+        {"title": f"t{i // 2}", "paragraphs": [paragraph]}
+        for i, paragraph in enumerate(article["paragraphs"])
+    ]
+    from finetuning.question_answering.data import read_questions
+
+    questions, _ = read_questions(write_questions(tmp_path / "q.json", content))
+    train, part = take_part(questions, PROGRAM.shared_text)
+    assert len(part) % 2 == 0 < len(part)
+    assert not {q.article for q in train} & {q.article for q in part}
