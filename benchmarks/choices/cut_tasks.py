@@ -1,15 +1,12 @@
-"""Writes the tasks that are cut for the comparisons: a part of NSMC, STS, KorQuAD by article.
+"""Writes the tasks that are not used as published: a part of NSMC, KorSTS joined by KLUE-STS.
 
     python benchmarks/choices/cut_tasks.py --tasks_dir=tasks --output_dir=work/tasks
 
 nsmc-30k: the first 30,000 training reviews, with the whole test part. sts: KorSTS's training part;
-as dev its test part; as test KLUE-STS's dev part. korquad: the public file's articles, a fifth of
-them to measure on.
+as dev its test part; as test KLUE-STS's dev part.
 """
 
-import json
 import os
-import random
 import shutil
 import sys
 from pathlib import Path
@@ -18,15 +15,13 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from common import argument_parser
 
-from bert_common.atomic_write import atomic_write, write_json
+from bert_common.atomic_write import atomic_write
 from bert_common.errors import InputError
 from choices.results import write_results
 from finetuning.datasets import DATASETS
 from finetuning.readers import find_file, read_split
 
 REVIEWS = 30_000
-MEASURED_ARTICLES = 0.2
-ARTICLE_SEED = 12345
 
 
 def cut_nsmc(tasks_dir, folder):
@@ -57,19 +52,6 @@ def join_sts(tasks_dir, folder):
     return counts
 
 
-def split_korquad(tasks_dir, folder):
-    """Writes the folder korquad: train.json, test.json; returns their numbers of articles."""
-    folder.mkdir(exist_ok=True)
-    path = find_file("KorQuAD_v1.0_dev.json", tasks_dir, "korquad")
-    whole = json.loads(Path(path).read_text(encoding="utf-8"))
-    articles = list(whole["data"])
-    random.Random(ARTICLE_SEED).shuffle(articles)
-    measured = round(MEASURED_ARTICLES * len(articles))
-    for name, part in (("train", articles[measured:]), ("test", articles[:measured])):
-        write_json(str(folder / f"{name}.json"), {**whole, "data": part})
-    return {"korquad_train": len(articles) - measured, "korquad_test": measured}
-
-
 def main():
     """Writes the folders, then their numbers into eval_results.txt."""
     parser = argument_parser(__doc__)
@@ -82,7 +64,6 @@ def main():
         counts = {
             "nsmc_30k": cut_nsmc(tasks_dir, folder / "nsmc-30k"),
             **join_sts(tasks_dir, folder / "sts"),
-            **split_korquad(tasks_dir, folder / "korquad"),
         }
         write_results(folder, counts)
     except (InputError, OSError, UnicodeDecodeError) as error:

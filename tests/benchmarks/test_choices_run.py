@@ -37,7 +37,7 @@ def write_tasks(folder):
         path = folder / "klue-sts-v1.1" / f"klue-sts-v1.1_{split}.json"
         path.write_text(json.dumps(klue), encoding="utf-8")
     articles = []
-    for number, review in enumerate(REVIEWS * 3):
+    for number, review in enumerate(REVIEWS * 35):  # 140 articles, as in the public file
         context, answer = f"{review} 나온 해는 {1990 + number}년이다.", f"{1990 + number}년"
         answers = [{"text": answer, "answer_start": context.index(answer)}]
         asked = {"id": f"q{number}", "question": "나온 해는?", "answers": answers}
@@ -73,7 +73,6 @@ def test_a_tiny_run_that_is_killed_on_the_way(tmp_path):
     assert list(runs)[:2] == ["choices/text", "choices/tasks"]
     assert runs["choices/tasks"].scores == {
         "nsmc_30k": 40, "sts_train": 30, "sts_dev": 30, "sts_test": 20,
-        "korquad_train": 10, "korquad_test": 2,
     }  # fmt: skip
     assert runs[f"{start}/records"].scores["records"] > 50
     assert 0 < runs[f"{start}/pretraining"].scores["masked_lm_loss"] < 10
