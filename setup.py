@@ -49,9 +49,14 @@ EXTRAS = {
     # The peers that the benchmarks compare with. Not together with "gpu": PyPI's torch brings CUDA
     # libraries of another release to the paths of TensorFlow's.
     "bench": [
-        "jax>=0.7", "keras-hub>=0.32", "transformers>=5", "tokenizers>=0.20", "torch>=2.9",
-        "scikit-learn>=1.5", "scipy>=1.13",
-    ],  # fmt: skip
+        "jax>=0.7",
+        "keras-hub>=0.32",
+        "transformers>=5",
+        "tokenizers>=0.20",
+        "torch>=2.9",
+        "scikit-learn>=1.5",
+        "scipy>=1.13",
+    ],
 }
 
 COMMANDS = [
