@@ -180,7 +180,7 @@ class Plan:
                 "eval_input_file": held_out.flags["output_file"],
                 "eval_batch_size": 64,
                 "max_eval_steps": ALL_BATCHES,
-                "save_checkpoints_steps": 500,
+                "save_checkpoints_steps": 250,
                 "save_summary_steps": 20,
                 "random_seed": variant.seed,
             },

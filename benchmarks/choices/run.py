@@ -102,15 +102,18 @@ def run_piece(piece, runs, ledger, work_dir):
         ledger, work_dir: as for `measure`.
 
     Raises:
-        InputError: the program failed, or the ledger has the piece by another command, or its
-            folder is gone.
+        InputError: the program failed, or the ledger has the piece by another command, or the
+            folder of a piece that it needs is gone.
     """
     scores = {need.name: runs[need.name].scores for need in piece.needs}
-    if piece.name in runs and not os.path.isdir(piece.folder):
-        raise InputError(
-            f"the ledger has {piece.name}, so its folder must exist. Received: no {piece.folder}"
-        )
-    os.makedirs(piece.folder, exist_ok=True)
+    if piece.name not in runs:
+        gone = [need for need in piece.needs if not os.path.isdir(need.folder)]
+        if gone:
+            raise InputError(
+                f"the ledger has {gone[0].name}, so its folder must exist. Received: no "
+                f"{gone[0].folder}"
+            )
+        os.makedirs(piece.folder, exist_ok=True)
     measure(
         piece.name,
         piece.command(scores),

@@ -273,7 +273,7 @@ def test_the_same_command_goes_on(project, number):
     expected = [*ALL[:6], "run_pretraining.py", *ALL[6:]]
     assert [call["program"] for call in calls(folder)] == expected
     assert len(read_runs(folder / "runs.jsonl")) == len(ALL)
-    assert "| seed-1 | 2.0000 | 0.2500 | 0.5150 ± 0.0071 ~ |" in output
+    assert "| seed-1 | 2.0000 | 0.2500 | 0.5150 ± 0.0071 * |" in output
     finish(start())
     assert len(calls(folder)) == len(expected)
 
