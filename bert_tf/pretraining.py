@@ -97,12 +97,19 @@ class NextSentenceHead(keras.layers.Layer):
 
 @keras.saving.register_keras_serializable(package="bert_tf")
 class PretrainingModel(EncoderModel):
-    """An encoder, a `BertModel` or an `AlbertModel`, with both pre-training heads."""
+    """An encoder, a `BertModel` or an `AlbertModel`, with both pre-training heads.
+
+    Args:
+        encoder: the encoder.
+        sentence_objective: what the loss and the accuracy of the sentence pairs are called:
+            "next_sentence" or "sentence_order"; None: as the encoder's authors trained it.
+    """
 
     google_names = GOOGLE_NAMES
 
-    def __init__(self, encoder, name="pretraining", **kwargs):
+    def __init__(self, encoder, name="pretraining", *, sentence_objective=None, **kwargs):
         super().__init__(encoder, name, **kwargs)
+        self.sentence_objective = sentence_objective or encoder.sentence_objective
         policy = self.dtype_policy
         self.masked_lm = MaskedLmHead(self.config, name="masked_lm", dtype=policy)
         self.next_sentence = NextSentenceHead(self.config, name="next_sentence", dtype=policy)
@@ -111,7 +118,10 @@ class PretrainingModel(EncoderModel):
     @property
     def objective(self):
         """Masked words, and sentence pairs where the batch has labels for them."""
-        return pretraining_objective(self.encoder.sentence_objective)
+        return pretraining_objective(self.sentence_objective)
+
+    def get_config(self):
+        return {**super().get_config(), "sentence_objective": self.sentence_objective}
 
     def build(self, input_shape=None):
         self.masked_lm.build()
@@ -191,6 +201,9 @@ def loss_sums(outputs, batch):
 
 
 def pretraining_objective(sentence_objective):
-    """Masked words, and sentence pairs, which are reported as `sentence_objective`."""
+    """Masked words, and sentence pairs, reported as `sentence_objective`; None: words alone."""
+    if sentence_objective is None:
+        words = {"masked_lm": LOSSES["masked_lm"]}
+        return Objective(words, loss_sums, examples="next_sentence")
     pairs = dataclasses.replace(LOSSES["next_sentence"], reported_as=sentence_objective)
     return Objective({**LOSSES, "next_sentence": pairs}, loss_sums, examples="next_sentence")

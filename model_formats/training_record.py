@@ -1,7 +1,8 @@
 """Records how a model was trained, for the model card of an export.
 
 The file is a list of stages, the earliest first: pre-training, perhaps pre-training on more text,
-fine-tuning. A stage is an object: "program", "settings" and, of pre-training, "corpus".
+fine-tuning. A stage is an object: "program", "settings" and, of pre-training, "corpus" and, where
+it is known, "objective": "nsp", "sop" or "none".
 """
 
 import os
@@ -58,6 +59,13 @@ def stages_of(checkpoint):
     if not checkpoint:
         return []
     return read_stages(checkpoint if os.path.isdir(checkpoint) else folder_of(checkpoint))
+
+
+def trained_objective(stages):
+    """The sentence objective of the latest pre-training among stages; None if it is not known."""
+    trainings = [stage for stage in stages if stage.get("program") == "pre-training"]
+    objective = trainings[-1].get("objective") if trainings else None
+    return objective if objective in ("nsp", "sop", "none") else None
 
 
 def add_counts(descriptions):

@@ -13,9 +13,21 @@ from bert_tf.training.cluster import Cluster, read_cluster, shorten_lost_worker_
 from bert_tf.training.interruptions.output_folder import training_folders
 from create_pretraining_data.records.metadata import read_sidecar, sidecar_path
 from model_formats.model_folder import add_trained_positions, write_model_files
-from model_formats.training_record import add_counts, earlier_stages, stages_of, write_stages
+from model_formats.training_record import (
+    add_counts,
+    earlier_stages,
+    stages_of,
+    trained_objective,
+    write_stages,
+)
 from run_scripts.flags.declaration import PerModel, resolve_model_defaults
 from run_scripts.flags.devices import start_tensorflow
+from run_scripts.flags.objectives import (
+    SENTENCE_OBJECTIVES,
+    check_resumed_objective,
+    measured_pairs,
+    read_objective,
+)
 from run_scripts.flags.parser import run_program
 from run_scripts.flags.paths import expand_globs
 from run_scripts.flags.pretrain import (
@@ -74,6 +86,9 @@ class PretrainingJob:
     config: object  # the model's
     files: list  # record files
     eval_files: list
+    # The sentence objective of each: "nsp", "sop" or "none"; None if it is not known.
+    objective: str | None
+    eval_objective: str | None
     tokenizer: object  # that of the records, or None
     cluster: Cluster | None
 
@@ -96,6 +111,8 @@ def make_job(given):
     eval_files = files
     if flags.eval_input_file:
         eval_files = expand_globs(flags.eval_input_file, "eval_input_file")
+    objective, eval_objective = read_objective(files), read_objective(eval_files)
+    check_resumed_objective(flags, objective)
     cluster = read_cluster(os.environ)
     tokenizer = check_vocabulary(flags, config)
     check_described_tokenizer(flags, tokenizer, [*files, *eval_files])
@@ -113,6 +130,8 @@ def make_job(given):
         config=config,
         files=files,
         eval_files=eval_files,
+        objective=objective,
+        eval_objective=eval_objective,
         tokenizer=tokenizer,
         cluster=cluster,
     )
@@ -191,7 +210,9 @@ def build(job, session):
         power=flags.poly_power,
         start_warmup_step=flags.start_warmup_step,
     )
-    state = session.build(job, PretrainingModel, schedule)
+    name = SENTENCE_OBJECTIVES.get(job.objective)
+    add_heads = functools.partial(PretrainingModel, sentence_objective=name)
+    state = session.build(job, add_heads, schedule)
     allow_missing = tuple(filter(None, flags.allow_missing.split(",")))
     session.restore(state, flags, allow_missing=allow_missing)
     return state
@@ -228,13 +249,21 @@ def make_stage(job):
     sidecars = {sidecar_path(path): path for path in job.files}
     descriptions = [read_sidecar(path) or {} for path in sidecars.values()]
     settings = {name: getattr(job.flags, name) for name in RECORDED_FLAGS}
-    return {"program": "pre-training", "corpus": add_counts(descriptions), "settings": settings}
+    stage = {"program": "pre-training", "corpus": add_counts(descriptions), "settings": settings}
+    return {**stage, "objective": job.objective} if job.objective else stage
 
 
 def make_evaluator(job, session, state, held_out):
     """The evaluator of the pre-training heads on the held-out records."""
+    from bert_tf.pretraining import pretraining_objective
     from bert_tf.training.evaluation import RecordsEvaluator
 
+    flags = job.flags
+    source = latest_checkpoint(flags.output_dir) or flags.init_checkpoint
+    own = job.objective if flags.do_train else trained_objective(stages_of(source))
+    pairs, note = measured_pairs(own, job.eval_objective, state.model.sentence_objective)
+    if note:
+        session.print(note)
     if session.compilation.whole:
         session.print("compiling the evaluation with XLA, which may take minutes")
     return RecordsEvaluator(
@@ -242,9 +271,10 @@ def make_evaluator(job, session, state, held_out):
         strategy=session.strategy,
         files=held_out.files,
         record_format=held_out.record_format,
-        batch_size=job.flags.eval_batch_size,
-        max_batches=job.flags.max_eval_steps,
+        batch_size=flags.eval_batch_size,
+        max_batches=flags.max_eval_steps,
         tokenizer=job.tokenizer,
+        objective=pretraining_objective(pairs),
         xla=session.xla,
     )
 

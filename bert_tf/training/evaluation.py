@@ -87,6 +87,7 @@ class RecordsEvaluator:
         max_batches: the number of batches after which to stop.
         tokenizer: that of the records, for the masked words that TensorBoard shows; None for none,
             or for a model that predicts no masked words.
+        objective: the `Objective` whose losses are reported, by its names; None: the model's.
 
     Raises:
         InputError: a truncated file, or out of memory.
@@ -102,9 +103,11 @@ class RecordsEvaluator:
         batch_size,
         max_batches,
         tokenizer=None,
+        objective=None,
         xla="auto",
     ):
         self.model = model
+        self.objective = objective or model.objective
         self.strategy = strategy
         self.files = files
         self.record_format = record_format
@@ -128,7 +131,7 @@ class RecordsEvaluator:
     @property
     def best_by(self):
         """The first loss; a lower one is better."""
-        objective = self.model.objective
+        objective = self.objective
         return f"{objective.reported_name(next(iter(objective.losses)))}_loss", False
 
     def run(self):
@@ -173,7 +176,7 @@ class RecordsEvaluator:
         return explain_out_of_memory(["a lower --eval_batch_size"], given)
 
     def _results(self, total):
-        objective, results = self.model.objective, {}
+        objective, results = self.objective, {}
         for name in objective.losses:
             if f"{name}_weight" not in total:
                 continue

@@ -153,6 +153,13 @@ def read_sidecar(record_file):
     return description
 
 
+def described_objective(record_file):
+    """The sentence objective of a record file, "nsp", "sop" or "none"; None if it is not known."""
+    settings = (read_sidecar(record_file) or {}).get("settings")
+    objective = settings.get("--objective") if isinstance(settings, dict) else None
+    return objective if objective in ("nsp", "sop", "none") else None
+
+
 def described_records(record_file):
     """The number of records in a file, as its description says; None if it does not."""
     _, description = _find(record_file)

@@ -70,7 +70,8 @@ def finetune(given, program):
 def check_part(folder, eval_on):
     """Refuses to go on in a folder whose training was begun with another --eval_on."""
     stages = read_stages(folder) if latest_checkpoint(folder) else []
-    begun = stages[-1].get("settings", {}).get("eval_on", "own") if stages else eval_on
+    settings = stages[-1].get("settings") if stages else None
+    begun = settings.get("eval_on", "own") if isinstance(settings, dict) else eval_on
     if begun != eval_on:
         raise InputError(
             f"--eval_on must be that with which the training in {folder} began: {begun}. "
@@ -131,7 +132,7 @@ def take_part(examples, shared_text):
     if not all(parts):
         raise InputError(
             f"--eval_on={TRAIN_PART} takes one in {TRAIN_PART_DIVISOR} of the training texts: "
-            "there must be examples on both sides. Received: {len(parts[0])} to train on, "
+            f"there must be examples on both sides. Received: {len(parts[0])} to train on, "
             f"{len(parts[1])} to evaluate on"
         )
     return parts

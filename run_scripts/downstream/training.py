@@ -252,7 +252,8 @@ class FineTuning:
                 results |= {f"baseline_{name}": value for name, value in baseline.items()}
             else:
                 results |= {n: v for n, v in measured.items() if n.startswith(f"{split}_")}
-        note = f"eval: on {first}; baseline: the same prediction for every example"
+        names = "" if first == TRAIN_PART else f"eval: on {first}; "
+        note = f"{names}baseline: the same prediction for every example"
         session.report(flags.output_dir, results, note, illustrations=illustrations)
         return results, outputs
 

@@ -36,7 +36,8 @@ GROUPS = {
     "Evaluation, prediction, export": (
         "do_eval", "eval_on", "eval_input_file", "eval_batch_size", "max_eval_steps",
         "eval_every_steps", "patience", "do_predict", "predict_split", "predict_batch_size",
-        "guesses", "n_best_size", "max_answer_length", "null_score_diff_threshold", "google_answers", "export_dir",
+        "guesses", "n_best_size", "max_answer_length", "null_score_diff_threshold",
+        "google_answers", "export_dir",
         "threshold_to_export", "format", "max_shard_size",
     ),
     "Devices and memory": (

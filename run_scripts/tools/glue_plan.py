@@ -37,7 +37,7 @@ class BenchmarkTask(NamedTuple):
     files: dict  # split -> the names of its files, for the splits that must exist
     splits: tuple  # those on which models are evaluated; the first one is the main one
     metrics: tuple  # their names
-    scale: int = 100  # what its scores are multiplied by to be shown in per cent
+    scale: int = 100  # what its scores are multiplied by to be shown
 
 
 def _questions(folder, file, metrics):

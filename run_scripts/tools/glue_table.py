@@ -45,7 +45,7 @@ def show_table(values):
             "--output_dir must hold the folder of a task with eval_results.txt. Received: "
             f"{values.output_dir}"
         )
-    rows = [("task", "split", "metrics", "per cent", "without a model")]
+    rows = [("task", "split", "metrics", "times 100", "without a model")]
     for name, scores in results.items():
         rows += task_rows(name, scores)
     print_rows(rows)

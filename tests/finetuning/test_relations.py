@@ -5,7 +5,8 @@ import math
 
 import numpy as np
 import pytest
-from task_data import write_tokenizer
+from programs import ClassifierJob, results
+from task_data import read_table, write_tokenizer
 
 from bert_common.errors import InputError
 from finetuning.classification.task import Classification
@@ -170,6 +171,43 @@ def test_the_task_shortens_only_what_is_too_long(tokenizer):
     for number, other in enumerate((short, *plain), 1):
         expected = encode_pair(tokenizer, other.text, None, 18).ids
         assert batch["input_ids"][number, : len(expected)].tolist() == expected.tolist()
+
+
+# === The program ===
+
+
+def relation(number):
+    """The subject's type says which of three relations it is; the object is far away."""
+    kind, label = (("PER", "per:title"), ("ORG", "org:product"), ("LOC", "no_relation"))[number % 3]
+    sentence = "비틀즈 " + "가 나 다 라 " * (number % 5) + "해리슨 마"
+    start = sentence.index("해리슨")
+    return {
+        "guid": f"g{number}",
+        "sentence": sentence,
+        "subject_entity": {"word": "비틀즈", "start_idx": 0, "end_idx": 2, "type": kind},
+        "object_entity": {
+            "word": "해리슨", "start_idx": start, "end_idx": start + 2, "type": "POH",
+        },
+        "label": label,
+    }  # fmt: skip
+
+
+def test_the_program_learns_relations(tmp_path):
+    """Rows are shorter than the longest sentences, whose objects are seen all the same."""
+    job = ClassifierJob(tmp_path)
+    pieces = (*PIECES, "장소", "기타", *"가나다라마")
+    (tmp_path / "vocab.txt").write_text("\n".join(pieces) + "\n", encoding="utf-8")
+    folder = tmp_path / "data" / "klue-re-v1.1"
+    folder.mkdir(parents=True)
+    write(folder, *map(relation, range(48)))
+    write(folder, *map(relation, range(48, 63)), split="dev")
+    flags = {"task_name": "klue-re", "tokenizer": "korean", "do_eval": True, "do_predict": True}
+    assert job.run(**flags, train_step=60, max_seq_length=20) == 0
+    found = results(job.output)
+    assert found["eval_relation_micro_f1"] == 1 and found["eval_auprc"] == 1
+    assert found["baseline_relation_micro_f1"] < 1 and "baseline_auprc" not in found
+    header, *rows = read_table(job.output / "predictions_dev.tsv")
+    assert header[4:] == list(KLUE_RE.labels) and rows[0][1].startswith("@ * 인물 * 비틀즈@")
 
 
 # === Metrics ===

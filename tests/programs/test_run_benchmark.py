@@ -12,6 +12,8 @@ from tiny_models import SIZES, tiny_model
 
 from bert_common.errors import InputError
 from bert_tf.checkpoint import save_google_checkpoint
+from run_scripts.flags.parser import parse
+from run_scripts.squad import SquadFlags
 from run_scripts.tools.glue_plan import main as plan
 from run_scripts.tools.glue_plan import model_flags
 from run_scripts.tools.glue_table import glue_average, read_results
@@ -79,6 +81,39 @@ def test_plan(tmp_path, capsys):
     assert "cola" not in shown.err and "rte" not in shown.err
 
 
+QUESTION_FILES = {
+    "korquad": ("KorQuAD_v1.0_train.json", "KorQuAD_v1.0_dev.json"),
+    "klue-mrc-v1.1": ("klue-mrc-v1.1_train.json", "klue-mrc-v1.1_dev.json"),
+    "klue-re-v1.1": ("klue-re-v1.1_train.json", "klue-re-v1.1_dev.json"),
+}
+
+
+def test_plan_of_korean_tasks_with_their_programs(tmp_path, capsys):
+    model = write_model(tmp_path / "m", "albert", "model.ckpt-5.index", "30k-clean.model")
+    for folder, names in QUESTION_FILES.items():
+        (tmp_path / folder).mkdir()
+        for name in names:
+            (tmp_path / folder / name).write_text("")
+    assert show_plan("korean", model, tmp_path) == 0
+    shown = capsys.readouterr()
+    lines = [line.split("\t") for line in shown.out.splitlines()]
+    assert [line[:2] for line in lines] == [
+        ["klue-re", "run_classifier"], ["korquad", "run_squad"], ["klue-mrc", "run_squad"],
+    ]  # fmt: skip
+    for (name, _, flagfile, *flags), folder in zip(
+        lines, ("klue-re-v1.1", "korquad", "klue-mrc-v1.1"), strict=True
+    ):
+        assert flagfile.endswith(f"/korean_{name}.flags")
+        assert f"--task_name={name}" in flags and f"--data_dir={tmp_path}/{folder}" in flags
+        if name != "klue-re":  # what the flag file names is there
+            argv = ["squad", flagfile, *flags]
+            values = parse(SquadFlags, argv)
+            assert (values.train_file, values.predict_file) == QUESTION_FILES[folder]
+    (tmp_path / "korquad" / "KorQuAD_v1.0_train.json").unlink()
+    assert show_plan("korean", model, tmp_path) == 1
+    assert f"needs a file {tmp_path}/korquad/KorQuAD_v1.0_train.json" in capsys.readouterr().err
+
+
 def test_plan_of_broken_data(tmp_path, capsys):
     model = write_model(tmp_path / "m", "bert", "bert_model.ckpt.index", "vocab.txt")
     data = tmp_path / "glue"
@@ -119,7 +154,7 @@ def test_glue_table(tmp_path, capsys):
     lines = capsys.readouterr().out.splitlines()
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[:7]]
     assert len({len(line) for line in lines[:7]}) == 1  # columns stand below each other
-    assert cells[0] == ["task", "split", "metrics", "per cent", "without a model"]
+    assert cells[0] == ["task", "split", "metrics", "times 100", "without a model"]
     assert cells[2:] == [
         ["cola", "dev", "matthews / accuracy", "50.00 / 80.00", "0.00 / 70.00"],
         ["mrpc", "dev", "accuracy / f1", "85.00 / 95.00", ""],
@@ -172,6 +207,26 @@ def test_korean_table(tmp_path, capsys):
         "korsts test spearman / pearson 12.50 / 0.00",
     ]
     assert "GLUE" not in shown
+
+
+def test_table_of_questions_and_of_parts_of_train(tmp_path, capsys):
+    """run_squad's scores are in per cent already; a part of train is not called test or dev."""
+    write_results(tmp_path / "korquad", eval_exact=52.25, eval_f1=70.5, baseline_exact=0.0,
+                  baseline_f1=12.0, eval_loss=1.0)  # fmt: skip
+    write_results(tmp_path / "klue-mrc", train_part_exact=30.0, train_part_rouge_w=40.0,
+                  baseline_exact=31.0, baseline_rouge_w=31.0)  # fmt: skip
+    write_results(tmp_path / "korsts", train_part_spearman=0.5, train_part_pearson=0.25)
+    write_results(tmp_path / "klue-re", eval_relation_micro_f1=0.5, eval_auprc=0.25,
+                  baseline_relation_micro_f1=0.0)  # fmt: skip
+    assert table(["table", "--benchmark=korean", f"--output_dir={tmp_path}"]) == 0
+    shown = capsys.readouterr().out
+    rows = [" ".join(line.replace("|", " ").split()) for line in shown.splitlines()]
+    assert rows[2:6] == [
+        "klue-re dev relation_micro_f1 / auprc 50.00 / 25.00 0.00",
+        "korsts train_part spearman / pearson 50.00 / 25.00",
+        "korquad dev exact / f1 52.25 / 70.50 0.00 / 12.00",
+        "klue-mrc train_part exact / rouge_w 30.00 / 40.00 31.00 / 31.00",
+    ]
 
 
 def test_table_of_nothing(tmp_path, capsys):

@@ -133,13 +133,14 @@ def make_files(folder, counts, record_format=FORMAT, seed=0, change=None):
     return paths
 
 
-def describe(path, record_format):
+def describe(path, record_format, objective=None):
     """Writes the JSON file beside records, with as much as reading them needs."""
     shard = {"file": os.path.basename(path), "size": os.path.getsize(path)}
     description = {
         "kind": KIND,
         "record_format": dataclasses.asdict(record_format),
         "shards": [shard],
+        "settings": {"--objective": objective} if objective else {},
     }
     with open(sidecar_path(path), "w") as file:
         json.dump(description, file)

@@ -1,0 +1,74 @@
+"""Finds the sentence objectives that records were made for, and what a model can be measured on."""
+
+from bert_common.errors import InputError
+from bert_tf.checkpoint_files import latest_checkpoint
+from create_pretraining_data.records.metadata import described_objective
+from model_formats.training_record import stages_of, trained_objective
+
+# --objective of create_pretraining_data -> what the loss and the accuracy are called in results.
+# With both, label 1 says that B does not follow A: it is from elsewhere (nsp) or goes before (sop).
+SENTENCE_OBJECTIVES = {"nsp": "next_sentence", "sop": "sentence_order"}
+
+
+def read_objective(files):
+    """The sentence objective of record files, "nsp", "sop" or "none"; None if it is not known.
+
+    Raises:
+        InputError: the files have several.
+    """
+    known = {path: described_objective(path) for path in files}
+    known = {path: objective for path, objective in known.items() if objective}
+    if len(set(known.values())) > 1:
+        one = next(iter(known))
+        other = next(path for path in known if known[path] != known[one])
+        raise InputError(
+            "all files of a flag must be made with one --objective. Received: "
+            f"{one} with {known[one]}, {other} with {known[other]}"
+        )
+    return next(iter(known.values()), None)
+
+
+def check_resumed_objective(values, objective):
+    """Refuses to go on with a training on records of another sentence objective.
+
+    Args:
+        values: `PretrainFlags`.
+        objective: that of the records to train on.
+    """
+    newest = latest_checkpoint(values.output_dir) if values.do_train else None
+    begun = trained_objective(stages_of(newest))
+    if objective and begun and objective != begun:
+        raise InputError(
+            f"--input_file must hold records of --objective={begun}, with which the training in "
+            f"{values.output_dir} began. Received: records of --objective={objective}"
+        )
+
+
+def measured_pairs(own, theirs, default):
+    """Decides what the results of an evaluation's sentence pairs are called.
+
+    Args:
+        own: the objective that the model was trained with; None if it is not known.
+        theirs: that of the records to evaluate on; None if it is not known.
+        default: the name where neither is known.
+
+    Returns:
+        The name, None where no result would mean anything; and a line for the user, or None.
+    """
+    if theirs == "none":
+        if own == "none":
+            return None, None
+        return None, "note: these records have no sentence pairs: only masked words are measured"
+    name = SENTENCE_OBJECTIVES.get(theirs or own, default)
+    if own == "none":
+        return None, (
+            "note: the model was trained with --objective=none, so it cannot classify sentence "
+            f"pairs: {name}_accuracy is not measured"
+        )
+    if own and theirs and own != theirs:
+        return name, (
+            f"note: the model was trained with --objective={own}, these records were made with "
+            f'--objective={theirs}: {name}_accuracy takes the model\'s "B does not follow A" for '
+            "the records' label 1"
+        )
+    return name, None
