@@ -3,10 +3,10 @@
     python -m run_scripts.reference.held_out --model_dir=output/model \
       --input_file=output/heldout.tfrecord --output_dir=output/heldout
 
-It is run_pretraining --do_eval on all records, and one number more: the loss of the masked pieces in
-bits, divided by the characters that these pieces have (an [UNK] has one). Unlike the loss itself it
-does not grow with the pieces, so that it compares vocabularies if whole words are masked. Spaces are
-not counted, and the number of the masked pieces, which the model sees, costs nothing.
+It is run_pretraining --do_eval on all records, and one number more: the loss of the masked pieces,
+in bits, divided by the characters that these pieces have (an [UNK] has one). Unlike the loss itself
+it does not grow with the pieces, so that it compares vocabularies if whole words are masked. Spaces
+are not counted, and the number of the masked pieces, which the model sees, costs nothing.
 """
 
 import dataclasses

@@ -27,6 +27,7 @@ class Size(NamedTuple):
     name: str
     phases: tuple[Phase, ...]
     held_out_length: int  # of the records that every phase is measured on
+    model_type: str = "bert"  # or "albert"
 
     @property
     def vocabulary_size(self):
@@ -50,7 +51,7 @@ class Size(NamedTuple):
 SIZES = {
     size.name: size
     for size in (
-        Size("tiny", (Phase(32, 0.7, 0.1), Phase(64, 0.3, 0.05)), 64),
+        Size("tiny", (Phase(32, 0.7, 0.1), Phase(128, 0.3, 0.05)), 128),
         Size("mini", (Phase(64, 0.6, 0.1), Phase(128, 0.3, 0.05), Phase(512, 0.1, 0.05)), 128),
         Size("small", (Phase(128, 0.85, 0.1), Phase(512, 0.15, 0.05)), 128),
         Size("base", (Phase(128, 0.85, 0.1), Phase(512, 0.15, 0.05)), 128),

@@ -238,6 +238,7 @@ LIGHT = (
     "finetuning.multiple_choice.data",
     "run_scripts.tools.glue_plan",
     "run_scripts.tools.glue_table",
+    "run_scripts.reference.program",
     "finetuning.feature_files",
     "finetuning.inputs",
     "finetuning.metrics",

@@ -1,0 +1,164 @@
+"""Puts the pages of results together from a ledger."""
+
+import os
+import re
+from typing import NamedTuple
+
+from bert_common.atomic_write import atomic_write
+from bert_common.folders import make_writable
+from finetuning.metrics import imported
+from run_scripts.reference.curves import curves_path, read_curves
+from run_scripts.reference.ledger import read_runs
+from run_scripts.reference.pages import reference_model
+from run_scripts.reference.pages.plots import draw_curves
+from run_scripts.reference.pages.questions import QUESTIONS_FILE, read_questions
+from run_scripts.reference.pages.tables import (
+    duration,
+    group_by_seed,
+    machine_letters,
+    question_sentences,
+    question_table,
+    without_seed,
+)
+from run_scripts.reference.pages.wording import PAGES
+
+# The question whose variants stand beside the reference model on its tasks.
+LINEAR = "linear"
+
+PRETRAINING = re.compile(r"([^/]+)/pretraining/(\d+)")
+
+
+class Results(NamedTuple):
+    """All that the pages are made of."""
+
+    runs: dict  # name -> `Run`
+    questions: list  # of `Question`
+    curves: dict  # name of a run -> its curves, a dict tag -> `Curve`
+
+    @property
+    def references(self):
+        """The reference runs: name -> the lengths of their phases."""
+        found = {}
+        for name in self.runs:
+            if match := PRETRAINING.fullmatch(name):
+                found.setdefault(match[1], []).append(int(match[2]))
+        return found
+
+
+def check_plots():
+    """Raises an InputError if matplotlib, which draws the curves, is not installed."""
+    imported("matplotlib.figure")
+
+
+def read_everything(ledger):
+    """Reads a ledger with the files beside it: the `Results`."""
+    runs = read_runs(ledger)
+    questions = read_questions(os.path.join(os.path.dirname(ledger), QUESTIONS_FILE))
+    curves = {name: read_curves(curves_path(ledger, name)) for name in runs}
+    return Results(runs, questions, {name: each for name, each in curves.items() if each})
+
+
+def write_pages(ledger, output_dir):
+    """Writes results.md, results.ko.md and the pictures that they show.
+
+    Args:
+        ledger: the file of runs.
+        output_dir: the folder of the pages; pictures go into its folder results.
+
+    Raises:
+        InputError: a damaged ledger, no matplotlib, or a folder that cannot be written to.
+    """
+    results = read_everything(ledger)
+    make_writable(os.path.join(output_dir, "results"), "--output_dir must be writable")
+    for reference, lengths in results.references.items():
+        curves = [results.curves.get(f"{reference}/pretraining/{length}", {}) for length in lengths]
+        if any(curves):
+            draw_curves(lengths, curves, os.path.join(output_dir, picture(reference)))
+    for name, wording in PAGES.items():
+        with atomic_write(os.path.join(output_dir, name)) as file:
+            file.write(render(results, wording).encode("utf-8"))
+
+
+def picture(reference):
+    """The file of a reference run's curves, as the pages name it."""
+    return f"results/{reference}.png"
+
+
+def render(results, wording):
+    """The text of a page.
+
+    Args:
+        results: `Results`.
+        wording: a `Wording`.
+    """
+    lines = [f"# {wording.title}", "", wording.introduction, ""]
+    if not results.runs:
+        return "\n".join([*lines, wording.empty, ""])
+    lines += [wording.reading, "", *machine_lines(results.runs, wording)]
+    for reference, lengths in results.references.items():
+        lines += reference_model.cost_lines(results, reference, wording)
+        lines += reference_model.held_out_lines(results, reference, wording)
+        if any(results.curves.get(f"{reference}/pretraining/{length}") for length in lengths):
+            shown = wording.list_comma.join(map(str, lengths))
+            lines += [
+                f"## {wording.curves_title.format(name=reference)}", "",
+                f"![]({picture(reference)})", "",
+                wording.curves_note.format(lengths=shown), "",
+            ]  # fmt: skip
+        linear = next((q for q in results.questions if q.name == LINEAR), None)
+        lines += reference_model.task_lines(results, reference, linear, wording)
+    lines += question_lines(results, wording)
+    lines += command_lines(results, wording)
+    return "\n".join(lines)
+
+
+def machine_lines(runs, wording):
+    """The list of machines, whose letters the tables use."""
+    lines = [f"## {wording.machines}", ""]
+    for machine, letter in machine_letters(runs).items():
+        lines.append(f"- {letter}: {machine}")
+    return [*lines, ""]
+
+
+def question_lines(results, wording):
+    """A table for each question, with what may be said of it, and the names of its runs."""
+    lines = []
+    for question in results.questions:
+        table = question_table(question, results.runs, wording)
+        if not table:
+            continue
+        title = question.title_ko if wording is PAGES["results.ko.md"] else question.title
+        lines += [f"### {title}", "", *table, ""]
+        lines += [*question_sentences(question, results.runs, wording), ""]
+        lines += run_lines(question, results, wording)
+    return [f"## {wording.questions_title}", "", *lines] if lines else []
+
+
+def run_lines(question, results, wording):
+    """The runs of a question, folded away: name, seeds, time, memory, machine."""
+    letters = machine_letters(results.runs)
+    names = dict.fromkeys(name for cell in question.cells for name in cell.runs)
+    measured = [name for name in names if name in results.runs]
+    lines = ["<details>", f"<summary>{wording.runs_title}</summary>", ""]
+    for group, members in group_by_seed(measured).items():
+        runs = [results.runs[name] for name in members]
+        seeds = wording.list_comma.join(filter(None, (without_seed(n)[1] for n in members)))
+        time = duration(sum(run.seconds for run in runs), wording)
+        memory = max(run.memory_gib for run in runs)
+        on = "".join(sorted({letters[run.machine] for run in runs}))
+        shown = f"{wording.list_comma}{wording.seeds.format(seeds=seeds)}" if seeds else ""
+        lines.append(f"- `{group}`{shown}: {time}, {memory:.2f} GiB, {on}")
+    return [*lines, "", "</details>", ""]
+
+
+def command_lines(results, wording):
+    """The commands of the reference runs, one for the runs that differ in their seeds."""
+    names = [name for name in results.runs if name.split("/")[0] in results.references]
+    if not names:
+        return []
+    lines = [f"## {wording.commands_title}", "", wording.commands_note, "", "```bash"]
+    for group, members in group_by_seed(names).items():
+        seeds = wording.list_comma.join(filter(None, (without_seed(n)[1] for n in members)))
+        shown = f", {wording.seeds.format(seeds=seeds)}" if seeds else ""
+        lines += [f"# {group}{shown}", results.runs[members[0]].command]
+    return [*lines, "```", ""]

@@ -1,0 +1,148 @@
+"""Describes a reference run: what its stages took, held-out text, tasks."""
+
+import re
+
+from run_scripts.reference.pages.questions import Cell, Question
+from run_scripts.reference.pages.statistics import sample
+from run_scripts.reference.pages.tables import (
+    duration,
+    label,
+    machine_letters,
+    markdown_table,
+    number,
+    question_samples,
+    question_sentences,
+    score_text,
+)
+from run_scripts.reference.stages import BEGINNINGS
+from run_scripts.tools.glue_plan import find_task
+
+# A stage, the first part of its name -> the scores that the table of costs shows.
+SHOWN_SCORES = {
+    "text": ("documents", "reviews", "held_out_documents", "megabytes"),
+    "vocabulary": ("pieces",),
+    "records": ("records", "megabytes"),
+    "trial": ("seconds_per_update",),
+    "pretraining": ("global_step", "seconds_per_update"),
+    "heldout": ("examples",),
+    "export": ("megabytes",),
+}
+
+HELD_OUT_SCORES = (
+    "masked_lm_loss", "masked_lm_accuracy", "bits_per_character", "sentence_order_accuracy",
+    "next_sentence_accuracy",
+)  # fmt: skip
+
+
+def stage_runs(results, reference):
+    """The runs of a reference run that are no tasks: a dict name of the stage -> `Run`."""
+    prefix = f"{reference}/"
+    runs = {name.removeprefix(prefix): run for name, run in results.runs.items()
+            if name.startswith(prefix)}  # fmt: skip
+    return {name: run for name, run in runs.items() if name.split("/")[0] in SHOWN_SCORES}
+
+
+def cost_lines(results, reference, wording):
+    """A table of the stages, and their sum."""
+    runs = stage_runs(results, reference)
+    letters = machine_letters(results.runs)
+    rows = []
+    for name, run in runs.items():
+        stage, _, detail = name.partition("/")
+        shown = wording.list_comma.join(
+            f"{label(score, wording)} {number(run.scores[score])}"
+            for score in SHOWN_SCORES[stage]
+            if run.scores.get(score) is not None
+        )
+        rows.append([
+            f"{label(stage, wording)} {detail}".strip(),
+            shown,
+            duration(run.seconds, wording),
+            duration(run.cpu_seconds, wording),
+            f"{run.memory_gib:.2f} GiB",
+            letters[run.machine],
+            wording.none if run.seed is None else run.seed,
+            run.code or wording.none,
+        ])  # fmt: skip
+    total = wording.total.format(
+        time=duration(sum(run.seconds for run in runs.values()), wording),
+        cpu=duration(sum(run.cpu_seconds for run in runs.values()), wording),
+    )
+    title = wording.cost_title.format(name=reference)
+    return [f"## {title}", "", *markdown_table(wording.cost_header, rows), "", total, ""]
+
+
+def held_out_lines(results, reference, wording):
+    """A table of the measures on held-out text, a row for each length of rows."""
+    runs = stage_runs(results, reference)
+    measured = {name.partition("/")[2]: runs[name] for name in runs if name.startswith("heldout/")}
+    if not measured:
+        return []
+    scores = [s for s in HELD_OUT_SCORES if any(s in run.scores for run in measured.values())]
+    rows = []
+    for length, run in measured.items():
+        texts = [score_text(score, sample([run.scores.get(score)]), wording) for score in scores]
+        rows.append([length, *texts, number(run.scores["examples"])])
+    header = [label(name, wording) for name in ("row_length", *scores, "examples")]
+    title = wording.held_out_title.format(name=reference)
+    return [f"## {title}", "", *markdown_table(header, rows), "", wording.held_out_note, ""]
+
+
+def task_question(results, reference):
+    """The runs of a reference run on tasks.
+
+    Returns:
+        A `Question` whose variants are the `BEGINNINGS`, and what each task is measured on, a dict
+        task -> for example "test accuracy".
+    """
+    pattern = re.compile(rf"{re.escape(reference)}/({'|'.join(BEGINNINGS)})/([^/]+)/seed\d+")
+    found = {}
+    for name in results.runs:
+        if match := pattern.fullmatch(name):
+            found.setdefault(match[2], {}).setdefault(match[1], []).append(name)
+    cells, measured_on = [], {}
+    for task, by_beginning in found.items():
+        score, measured_on[task] = main_score(task)
+        for beginning in BEGINNINGS:
+            names = tuple(by_beginning.get(beginning, ()))
+            cells.append(Cell(variant=beginning, task=task, score=score, runs=names))
+    return Question(name=reference, title="", title_ko="", cells=tuple(cells)), measured_on
+
+
+def main_score(task):
+    """The score of a task that the table shows: on test where it has labels, else the main split.
+
+    Returns:
+        Its name in eval_results.txt, and how the page says it, for example "test accuracy".
+    """
+    row = find_task(task)
+    split = "test" if "test" in row.splits else row.splits[0]
+    # The results of the first split have Google's names.
+    prefix = "eval" if split == row.splits[0] else split
+    return f"{prefix}_{row.metrics[0]}", f"{split} {row.metrics[0]}"
+
+
+def task_lines(results, reference, linear, wording):
+    """A table of the tasks: the reference model, random weights, linear models.
+
+    Args:
+        results, reference, wording: as for the other functions.
+        linear: the `Question` of linear models on the same tasks, or None.
+    """
+    question, measured_on = task_question(results, reference)
+    if not question.cells:
+        return []
+    found = question_samples(question, results.runs)
+    beside = question_samples(linear, results.runs) if linear else {}
+    variants = linear.variants if linear else ()
+    rows = []
+    for task in question.tasks:
+        texts = [score_text(*found[beginning, task], wording) for beginning in BEGINNINGS]
+        for variant in variants:
+            texts.append(score_text(*beside.get((variant, task), ("", None)), wording))
+        rows.append([task, measured_on[task], *texts])
+    names = [wording.linear.format(features=label(variant, wording)) for variant in variants]
+    table = markdown_table([*wording.tasks_header, *names], rows)
+    sentences = question_sentences(question, results.runs, wording)
+    title = wording.tasks_title.format(name=reference)
+    return [f"## {title}", "", *table, "", wording.tasks_note, "", *sentences, ""]

@@ -1,0 +1,129 @@
+"""Formats runs and their scores as tables in Markdown."""
+
+import re
+
+from bert_common.errors import InputError
+from run_scripts.reference.pages.statistics import rank, sample
+
+# Parts of the names of scores that are shares, shown in percent.
+IN_PERCENT = (
+    "accuracy", "f1", "exact", "pearson", "spearman", "matthews", "precision", "recall", "share",
+    "auprc", "auroc",
+)  # fmt: skip
+
+SEED_PART = re.compile(r"/seed(\d+)$")
+
+
+def markdown_table(header, rows):
+    """A table in Markdown, a list of lines; a bar within a cell is escaped."""
+    lines = [header, ["---"] * len(header), *rows]
+    return [f"| {' | '.join(str(cell).replace('|', chr(92) + '|') for cell in row)} |"
+            for row in lines]  # fmt: skip
+
+
+def number(value):
+    """A count with separators, another number with four digits."""
+    return f"{value:,.0f}" if float(value).is_integer() or abs(value) >= 1000 else f"{value:.4g}"
+
+
+def score_text(score, found, wording):
+    """A `Sample` as text: in percent where its score is a share."""
+    if found is None:
+        return wording.none
+    if any(part in score for part in IN_PERCENT):
+        spread = "" if found.deviation is None else f" ± {100 * found.deviation:.2f}"
+        return f"{100 * found.mean:.2f}{spread}"
+    spread = "" if found.deviation is None else f" ± {found.deviation:.2g}"
+    return f"{number(found.mean)}{spread}"
+
+
+def duration(seconds, wording):
+    """A time in the page's language, for example "1 h 20 min"."""
+    in_seconds, in_minutes, in_hours = wording.units
+    if seconds < 59.5:
+        return in_seconds.format(f"{seconds:.0f}")
+    minutes = round(seconds / 60)
+    return in_minutes.format(minutes) if minutes < 60 else in_hours.format(*divmod(minutes, 60))
+
+
+def label(name, wording):
+    """How the page says a name of the ledger."""
+    return wording.labels.get(name, name)
+
+
+def question_samples(question, runs):
+    """The scores of a question: a dict (variant, task) -> (score's name, `Sample` or None)."""
+    found = {}
+    for cell in question.cells:
+        scores = [runs[name].scores.get(cell.score) for name in cell.runs if name in runs]
+        found[cell.variant, cell.task] = (cell.score, sample(scores))
+    return found
+
+
+def question_table(question, runs, wording):
+    """The lines of a question's table; none if no run of it has been measured."""
+    found = question_samples(question, runs)
+    measured = {place: each for place, each in found.items() if each[1]}
+    tasks = [task for task in question.tasks if any(place[1] == task for place in measured)]
+    variants = [name for name in question.variants if any(place[0] == name for place in measured)]
+    if not tasks:
+        return []
+    rows = []
+    for variant in variants:
+        texts = [score_text(*found.get((variant, task), ("", None)), wording) for task in tasks]
+        rows.append([label(variant, wording), *texts])
+    return markdown_table([wording.variant, *(label(task, wording) for task in tasks)], rows)
+
+
+def question_sentences(question, runs, wording):
+    """What the scores of a question allow to say, a sentence for each task, as list items."""
+    found, sentences, single = question_samples(question, runs), [], []
+    for task in question.tasks:
+        places = {v: found[v, task] for v in question.variants if (v, task) in found}
+        samples = {variant: each for variant, (_, each) in places.items() if each}
+        if not samples:
+            continue
+        ranking = rank(samples, next(iter(places.values()))[0])
+        if ranking is None:
+            single.append(label(task, wording))
+            continue
+        form = wording.best if ranking.not_told_apart and ranking.worse else wording.best_alone
+        if not ranking.worse:
+            form = wording.best_of_all
+        sentences.append(
+            form.format(
+                task=label(task, wording),
+                best=label(ranking.best, wording),
+                equal=_listed(ranking.not_told_apart, wording),
+                worse=_listed(ranking.worse, wording),
+            )
+        )
+    if single:
+        sentences.append(wording.one_seed.format(tasks=wording.list_comma.join(single)))
+    return [f"- {sentence}" for sentence in sentences]
+
+
+def _listed(names, wording):
+    return wording.list_comma.join(label(name, wording) for name in names)
+
+
+def without_seed(name):
+    """A run's name without its seed, and the seed as text; "" where the name has none."""
+    match = SEED_PART.search(name)
+    return (name[: match.start()], match[1]) if match else (name, "")
+
+
+def group_by_seed(names):
+    """Groups runs that differ in their seeds: a dict name without seed -> their names."""
+    groups = {}
+    for name in names:
+        groups.setdefault(without_seed(name)[0], []).append(name)
+    return groups
+
+
+def machine_letters(runs):
+    """A letter for each machine: a dict `Machine` -> "A", "B", …"""
+    machines = dict.fromkeys(run.machine for run in runs.values())
+    if len(machines) > 26:
+        raise InputError(f"runs must be of at most 26 machines. Received: {len(machines)}")
+    return {machine: chr(ord("A") + i) for i, machine in enumerate(machines)}

@@ -1,0 +1,205 @@
+"""The sentences of the pages of results, in English and in Korean."""
+
+from typing import NamedTuple
+
+
+class Wording(NamedTuple):
+    """The texts of one language; braces are filled in by the page."""
+
+    title: str
+    introduction: str
+    empty: str
+    machines: str
+    reading: str
+    cost_title: str
+    cost_header: tuple  # stage, result, time, time of the processor, memory, machine, seed, code
+    total: str
+    held_out_title: str
+    held_out_note: str
+    curves_title: str
+    curves_note: str
+    tasks_title: str
+    tasks_header: tuple  # task, score, the reference model, random weights
+    tasks_note: str
+    linear: str  # the heading of a column with linear models
+    questions_title: str
+    variant: str  # the heading of a question's first column
+    best: str
+    best_alone: str
+    best_of_all: str
+    one_seed: str
+    runs_title: str
+    commands_title: str
+    commands_note: str
+    seeds: str
+    none: str  # in the place of a number that there is not
+    list_comma: str
+    units: tuple  # of seconds, minutes, hours
+    labels: dict  # a name in the ledger -> how the page says it; others stay as they are
+
+
+ENGLISH = Wording(
+    title="Results",
+    introduction=(
+        "Every number on this page comes from [`results/runs.jsonl`](results/runs.jsonl). It has a "
+        "line for each run that was measured: command, machine, seed, time, memory, scores. "
+        "`python -m run_scripts.reference.pages` writes the page from that file. "
+        "`python -m run_scripts.reference.again --count=5 --seed=1` picks five runs at random, "
+        "runs them again and prints the old and the new numbers side by side."
+    ),
+    empty="No run has been measured yet: `results/runs.jsonl` is empty.",
+    machines="Machines",
+    reading=(
+        "Where a run was made with several seeds, a number is the mean ± the standard deviation of "
+        "one run. Two means that differ by less than twice the standard error of their difference "
+        "cannot be told apart, and are called so. With few seeds that error itself is a rough "
+        "estimate. The seeds are those of fine-tuning; each model was pre-trained once unless a "
+        "table says otherwise. Accuracy, F1 and correlations are in percent."
+    ),
+    cost_title="{name}: what each stage took",
+    cost_header=("stage", "result", "time", "CPU time", "memory", "machine", "seed", "code"),
+    total="Together: {time} ({cpu} of the processor).",
+    held_out_title="{name}: held-out text",
+    held_out_note=(
+        "Bits per character: the loss on masked words, divided by the characters that they have. "
+        "Sentence order: whether two segments are in their order; guessing gets 50."
+    ),
+    curves_title="{name}: curves of pre-training",
+    curves_note=(
+        "Held-out text on the way; the phases, with rows of {lengths} pieces, follow each other."
+    ),
+    tasks_title="{name}: Korean tasks",
+    tasks_header=("task", "measured on", "reference model", "random weights"),
+    tasks_note="Both columns have the same network, vocabulary and fine-tuning.",
+    linear="linear, {features}",
+    questions_title="What pays",
+    variant="variant",
+    best="{task}: best is {best}; cannot be told apart from it: {equal}; worse: {worse}.",
+    best_alone="{task}: best is {best}; worse: {worse}.",
+    best_of_all="{task}: best is {best}; cannot be told apart from it: {equal}.",
+    one_seed="{tasks}: one run each, so no spread and no order.",
+    runs_title="Runs",
+    commands_title="Commands",
+    commands_note=(
+        "As typed in the project's folder. `results/runs.jsonl` has the command of every other run "
+        "under its name."
+    ),
+    seeds="seeds {seeds}",
+    none="–",
+    list_comma=", ",
+    units=("{} s", "{} min", "{} h {} min"),
+    labels={
+        "model": "the reference model",
+        "random_weights": "random weights",
+        "masked_lm_loss": "masked-LM loss",
+        "masked_lm_accuracy": "masked-LM accuracy",
+        "sentence_order_accuracy": "sentence-order accuracy",
+        "next_sentence_accuracy": "next-sentence accuracy",
+        "bits_per_character": "bits per character",
+        "examples": "examples",
+        "megabytes": "MB",
+        "pieces": "pieces",
+        "records": "records",
+        "documents": "documents",
+        "reviews": "reviews",
+        "held_out_documents": "held-out documents",
+        "seconds_per_update": "seconds per update",
+        "global_step": "updates",
+        "row_length": "row length",
+        "heldout": "held-out text",
+        "pretraining": "pre-training",
+    },
+)
+
+KOREAN = Wording(
+    title="결과",
+    introduction=(
+        "이 문서의 모든 수치는 [`results/runs.jsonl`](results/runs.jsonl)에서 나왔습니다. 이 "
+        "파일에는 측정한 실행이 한 줄에 하나씩 들어 있으며, 명령, 컴퓨터, 시드, 시간, 메모리, "
+        "점수가 적혀 있습니다. 문서는 `python -m run_scripts.reference.pages`가 이 파일로 "
+        "만듭니다. `python -m run_scripts.reference.again --count=5 --seed=1`은 실행 다섯 개를 "
+        "무작위로 골라 다시 돌리고, 이전 수치와 새 수치를 나란히 보여 줍니다."
+    ),
+    empty="아직 측정한 실행이 없습니다. `results/runs.jsonl`이 비어 있습니다.",
+    machines="컴퓨터",
+    reading=(
+        "시드를 여러 개 쓴 실행은 평균 ± 표준편차(실행 한 번의 표준편차)로 적었습니다. 두 평균의 "
+        "차이가 그 차이의 표준오차의 두 배보다 작으면 우열을 가릴 수 없다고 봅니다. 시드가 "
+        "적으면 표준오차 자체도 대략적인 추정값입니다. 시드는 미세 조정의 시드이고, 표에 따로 "
+        "적지 않은 한 사전 학습은 모델마다 한 번만 했습니다. 정확도, F1, 상관계수의 단위는 "
+        "퍼센트입니다."
+    ),
+    cost_title="{name}: 단계별 비용",
+    cost_header=("단계", "결과", "시간", "CPU 시간", "메모리", "컴퓨터", "시드", "코드"),
+    total="모두 합해 {time}(CPU 시간 {cpu}).",
+    held_out_title="{name}: 따로 떼어 둔 텍스트",
+    held_out_note=(
+        "문자당 비트는 가려진 단어의 손실을 그 단어들의 글자 수로 나눈 값입니다. 문장 순서는 두 "
+        "구간이 원래 순서인지 맞히는 문제로, 찍으면 50입니다."
+    ),
+    curves_title="{name}: 사전 학습 곡선",
+    curves_note=(
+        "학습 도중에 따로 떼어 둔 텍스트로 잰 값입니다. 길이가 {lengths}인 단계가 차례로 "
+        "이어집니다."
+    ),
+    tasks_title="{name}: 한국어 과제",
+    tasks_header=("과제", "점수", "기준 모델", "무작위 가중치"),
+    tasks_note="두 열은 신경망, 어휘, 미세 조정 설정이 모두 같고 시작 가중치만 다릅니다.",
+    linear="선형 모델, {features}",
+    questions_title="무엇이 효과가 있는가",
+    variant="설정",
+    best=(
+        "{task}: {best}의 점수가 가장 좋습니다. {equal}도 이와 차이가 있다고 할 수 없고, "
+        "{worse}의 점수는 이보다 나쁩니다."
+    ),
+    best_alone="{task}: {best}의 점수가 가장 좋고, {worse}의 점수는 이보다 나쁩니다.",
+    best_of_all="{task}: {best}의 점수가 가장 좋지만, {equal}도 이와 차이가 있다고 할 수 없습니다.",
+    one_seed="{tasks}: 한 번씩만 실행해서 편차를 알 수 없으므로 순위를 매기지 않습니다.",
+    runs_title="실행",
+    commands_title="명령",
+    commands_note=(
+        "프로젝트 폴더에서 입력하는 그대로입니다. 나머지 실행의 명령은 `results/runs.jsonl`에서 "
+        "실행 이름으로 찾을 수 있습니다."
+    ),
+    seeds="시드 {seeds}",
+    none="–",
+    list_comma=", ",
+    units=("{}초", "{}분", "{}시간 {}분"),
+    labels={
+        "model": "기준 모델",
+        "random_weights": "무작위 가중치",
+        "masked_lm_loss": "MLM 손실",
+        "masked_lm_accuracy": "MLM 정확도",
+        "sentence_order_accuracy": "문장 순서 정확도",
+        "next_sentence_accuracy": "다음 문장 정확도",
+        "bits_per_character": "문자당 비트",
+        "examples": "예제 수",
+        "megabytes": "MB",
+        "pieces": "서브워드 수",
+        "records": "레코드 수",
+        "documents": "문서 수",
+        "reviews": "리뷰 수",
+        "held_out_documents": "떼어 둔 문서 수",
+        "seconds_per_update": "업데이트당 초",
+        "global_step": "업데이트 수",
+        "row_length": "행 길이",
+        "heldout": "떼어 둔 텍스트",
+        "pretraining": "사전 학습",
+        "trial": "속도 측정",
+        "vocabulary": "어휘",
+        "text": "텍스트",
+        "export": "내보내기",
+        "pieces per word": "단어당 서브워드 수",
+        "bits per character": "문자당 비트",
+        "bits per character, all pieces at once": "문자당 비트(한꺼번에 예측)",
+        "seconds per update": "업데이트당 초",
+        "masked words, held-out text": "가려진 단어(떼어 둔 텍스트)",
+        "random or next sentence": "다음 문장 여부(NSP)",
+        "order of sentences": "문장 순서(SOP)",
+        "characters": "문자 n-gram",
+        "words": "단어 n-gram",
+    },
+)
+
+# The page's file -> its language.
+PAGES = {"results.md": ENGLISH, "results.ko.md": KOREAN}

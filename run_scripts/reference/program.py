@@ -1,0 +1,167 @@
+"""Runs the stages of the reference run that are not done yet, then writes the pages of results."""
+
+import dataclasses
+import glob
+import os
+import shutil
+
+from bert_common.errors import InputError
+from bert_common.file_lock import locked
+from bert_common.folders import make_writable
+from bert_common.progress import format_duration
+from run_scripts.flags.declaration import flag
+from run_scripts.flags.devices import DeviceFlags
+from run_scripts.flags.limits import MAX_SEED
+from run_scripts.flags.parser import run_program
+from run_scripts.flags.paths import expand_globs
+from run_scripts.reference.curves import curves_path, held_out_curves, write_curves
+from run_scripts.reference.ledger import read_runs
+from run_scripts.reference.measure import measure
+from run_scripts.reference.pages.page import check_plots, write_pages
+from run_scripts.reference.sizes import SIZES
+from run_scripts.reference.stages import make_stages
+
+# What a clone has without any download.
+SAMPLE_CORPUS, SAMPLE_HELD_OUT = "sample_corpus/train.txt", "sample_corpus/heldout.txt"
+
+
+@dataclasses.dataclass(frozen=True)
+class ReferenceFlags(DeviceFlags):
+    """From text to a model that is measured on Korean tasks, and to the pages of its results.
+
+    Text, vocabulary, records, phases of pre-training, held-out text, export, tasks: each stage is a
+    command of the project's programs. Stopped or killed, the same command goes on.
+    """
+
+    corpus: str = flag(
+        SAMPLE_CORPUS,
+        "Text files, plain or gzip, one sentence a line, a blank line between documents: paths or "
+        "globs, comma-separated.",
+        is_input=True,
+    )
+    held_out: str = flag(
+        None,
+        "Likewise, text to measure on. Without it: one document in a hundred of the corpus, which "
+        "is then not trained on.",
+        is_input=True,
+    )
+    reviews: str = flag(
+        None,
+        "More text to train on: a document a line, or NSMC's columns id, document, label.",
+        is_input=True,
+    )
+    repeat_reviews: int = flag(
+        1, "How often the reviews are in the text, for their weight.", least=1, most=1000
+    )
+    size: str = flag(
+        "mini",
+        "The model, its vocabulary and its phases of pre-training, as in run_scripts/flagfiles/"
+        "reference_SIZE*. tiny shows that the stages work.",
+        choices=tuple(SIZES),
+    )
+    hours: float = flag(
+        0.25,
+        "Hours of pre-training, all phases together; a trial on this machine measures how many "
+        "updates those are.",
+        above=0,
+        most=100_000,
+    )
+    tasks_dir: str = flag(
+        None,
+        "The folder with the Korean tasks' folders as they are published (see run_korean.sh); "
+        "without one, and where a task has none, there is no fine-tuning.",
+        is_input=True,
+    )
+    seeds: int = flag(3, "Seeds of fine-tuning: 1, 2, ... for each task.", least=1, most=1000)
+    pretraining_seed: int = flag(1, "The seed of pre-training.", least=0, most=MAX_SEED)
+    output_dir: str = flag("output/reference", "Where everything is written.")
+    docs_dir: str = flag(
+        None,
+        "Where results.md, results.ko.md and the folder results with the ledger and the curves "
+        "are written; docs for the project's own. Without it: docs in --output_dir.",
+    )
+    name: str = flag(
+        "reference",
+        "The first part of the runs' names in the ledger; another one for every other run of this "
+        "program with the same --docs_dir.",
+    )
+
+
+def main(argv=None):
+    """The program; returns the exit status."""
+    return run_program(run_reference, ReferenceFlags, argv)
+
+
+def run_reference(given):
+    """Checks everything that can be checked, then runs the stages that are left."""
+    flags = resolve(given)
+    check_plots()
+    make_writable(flags.output_dir, "--output_dir must be a folder that can be written to")
+    with locked(os.path.join(flags.output_dir, "reference.lock")) as holder:
+        if holder:
+            raise InputError(f"--output_dir must be used by one run. Received: in use by {holder}")
+        run_stages(make_stages(flags), flags, ledger_of(flags))
+        write_pages(ledger_of(flags), flags.docs_dir)
+    print(f"\nwritten: {os.path.join(flags.docs_dir, 'results.md')}, results.ko.md")
+
+
+def resolve(flags):
+    """Fills in the defaults that depend on other flags; refuses inputs that do not exist.
+
+    Raises:
+        InputError: a file is missing, or the present folder is not the project's.
+    """
+    if not os.path.exists("run_pretraining.py"):
+        raise InputError(f"the present folder must be the project's. Received: {os.getcwd()}")
+    if flags.corpus == SAMPLE_CORPUS and not flags.held_out:
+        flags = dataclasses.replace(flags, held_out=SAMPLE_HELD_OUT)
+    for name in ("corpus", "held_out", "reviews"):
+        if getattr(flags, name):
+            expand_globs(getattr(flags, name), name)
+    docs_dir = flags.docs_dir or os.path.join(flags.output_dir, "docs")
+    return dataclasses.replace(flags, docs_dir=docs_dir)
+
+
+def ledger_of(flags):
+    """The file of the measured runs."""
+    return os.path.join(flags.docs_dir, "results", "runs.jsonl")
+
+
+def run_stages(stages, flags, ledger):
+    """Runs the stages that the ledger lacks.
+
+    Args:
+        stages: those of `make_stages`.
+        flags: `ReferenceFlags`; of them output_dir and name.
+        ledger: the file of runs.
+
+    Raises:
+        InputError: a stage failed.
+        KeyboardInterrupt: stopped; the same command goes on.
+    """
+    found = {}
+    for number, stage in enumerate(stages, 1):
+        name = f"{flags.name}/{stage.name}"
+        print(f"\n== {number} of {len(stages)}: {stage.title}", flush=True)
+        done = name in read_runs(ledger)
+        run = measure(
+            name,
+            stage.command(found),
+            stage.read,
+            ledger=ledger,
+            work_dir=os.path.join(flags.output_dir, "unfinished"),
+            seed=stage.seed,
+        )
+        found[stage.name] = run.scores
+        finish(stage, curves_path(ledger, name))
+        when = f"done on {run.date}, " if done else ""
+        print(f"{when}{format_duration(run.seconds)}, {run.memory_gib:.2f} GiB", flush=True)
+
+
+def finish(stage, path):
+    """Keeps the curves of a stage that is done, and removes what nobody needs any more."""
+    if stage.trained and not os.path.exists(path):
+        write_curves(path, held_out_curves(stage.trained))
+    for pattern in stage.leaves:
+        for left in glob.glob(pattern):
+            shutil.rmtree(left) if os.path.isdir(left) else os.remove(left)

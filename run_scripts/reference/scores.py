@@ -1,0 +1,53 @@
+"""Reads what the programs of the reference run have found, in their folders."""
+
+import os
+from pathlib import Path
+
+from bert_common.json_text import read_json
+from create_pretraining_data.records.metadata import read_sidecar
+from run_scripts.reference.curves import seconds_per_update
+from run_scripts.reference.measure import read_scores
+from run_scripts.reference.text import REPORT
+
+RECORD_NUMBERS = ("records", "pieces_per_word", "unknown_share", "padding_share")
+
+
+def read_text(folder):
+    """The sizes of the divided text; {} before it is written."""
+    path = Path(folder) / REPORT
+    return read_json(path.read_text(encoding="utf-8"), path) if path.exists() else {}
+
+
+def read_vocabulary(folder):
+    """The number of pieces of a vocabulary; {} before it is written."""
+    path = Path(folder) / "vocab.txt"
+    if not (Path(folder) / "report.json").exists():  # the last file that is written
+        return {}
+    return {"pieces": len(path.read_text(encoding="utf-8").splitlines())}
+
+
+def read_records(path):
+    """What the JSON file beside a record file says of it; {} before it is written."""
+    described = read_sidecar(path) if os.path.exists(path) else None
+    if not described:
+        return {}
+    found = {name: described[name] for name in RECORD_NUMBERS if name in described}
+    return {**found, "megabytes": os.path.getsize(path) / 1e6}
+
+
+def read_trial(folder):
+    """The seconds of an update; {} if the trial was stopped."""
+    seconds = seconds_per_update(folder)
+    return {"seconds_per_update": seconds} if seconds and read_scores(folder) else {}
+
+
+def read_pretraining(folder):
+    """The results on held-out records, the seconds of an update; {} before the last update."""
+    found = read_scores(folder)
+    return {**found, "seconds_per_update": seconds_per_update(folder)} if found else {}
+
+
+def read_export(folder):
+    """The size of an exported folder; {} before it is there."""
+    files = [path for path in Path(folder).glob("**/*") if path.is_file()]
+    return {"megabytes": sum(path.stat().st_size for path in files) / 1e6} if files else {}

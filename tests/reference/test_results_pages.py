@@ -1,0 +1,306 @@
+"""Tests of the pages of results: statistics, tables, sentences, freshness."""
+
+import json
+import math
+
+import pytest
+from paths import ROOT
+
+from bert_common.errors import InputError
+from run_scripts.reference import again
+from run_scripts.reference.curves import Curve, curves_path, read_curves, write_curves
+from run_scripts.reference.ledger import Run, append_run
+from run_scripts.reference.machine import Machine
+from run_scripts.reference.pages import __main__ as pages_program
+from run_scripts.reference.pages.page import read_everything, render, write_pages
+from run_scripts.reference.pages.questions import (
+    QUESTIONS_FILE,
+    Cell,
+    Question,
+    read_questions,
+    write_questions,
+)
+from run_scripts.reference.pages.statistics import is_told_apart, rank, sample
+from run_scripts.reference.pages.tables import duration, number, score_text
+from run_scripts.reference.pages.wording import ENGLISH, KOREAN, PAGES
+
+ONE = Machine("CPU one", 2, 7.6)
+TWO = Machine("CPU two", 16, 128.0, ("H100", "H100"))
+
+
+def make_run(name, scores, machine=ONE, seconds=60.0, command=None):
+    return Run(
+        name=name,
+        command=command or f"python run_classifier.py --output_dir=output/{name}",
+        machine=machine,
+        seed=1,
+        seconds=seconds,
+        cpu_seconds=2 * seconds,
+        memory_gib=1.25,
+        scores=scores,
+        date="2026-01-31",
+        code="0123456789ab",
+    )
+
+
+def test_sample():
+    """The deviation of 1, 2, 4 with n - 1: sqrt((16 + 1 + 25) / 9 / 2), worked out by hand."""
+    found = sample([1.0, 2.0, 4.0])
+    assert found.mean == pytest.approx(7 / 3) and found.count == 3
+    assert found.deviation == pytest.approx(math.sqrt(42 / 18))
+    assert found.error == pytest.approx(math.sqrt(42 / 54))
+    assert sample([3.0]).error is None
+    assert sample([]) is None and sample([1.0, None]) is None
+
+
+def test_told_apart_by_twice_the_standard_error():
+    """Both have a deviation of 1 and 4 seeds, so the difference's error is sqrt(1/4 + 1/4)."""
+    values = [-(0.75**0.5), -(0.75**0.5), 0.75**0.5, 0.75**0.5]
+    assert sample(values).deviation == pytest.approx(1)
+    limit = 2 * math.sqrt(0.5)
+    for difference, apart in ((limit - 0.01, False), (limit + 0.01, True)):
+        moved = sample([value + difference for value in values])
+        assert is_told_apart(sample(values), moved) is apart
+        assert is_told_apart(moved, sample(values)) is apart
+    assert is_told_apart(sample([1.0]), sample(values)) is None
+    assert is_told_apart(sample([1.0, 1.0]), sample([1.0, 1.0])) is False
+    assert is_told_apart(sample([1.0, 1.0]), sample([2.0, 2.0])) is True
+
+
+def test_ranking():
+    samples = {"a": sample([0.8, 0.81]), "b": sample([0.9, 0.91]), "c": sample([0.9, 0.908])}
+    assert rank(samples, "eval_accuracy") == ("b", ("c",), ("a",))
+    assert rank(samples, "masked_lm_loss") == ("a", (), ("b", "c"))
+    assert rank({**samples, "d": sample([0.99]), "e": None}, "eval_f1").best == "b"
+    assert rank({"a": samples["a"], "d": sample([0.99])}, "eval_f1") is None
+
+
+def test_numbers_as_text():
+    assert score_text("eval_accuracy", sample([0.5, 0.52]), ENGLISH) == "51.00 ± 1.41"
+    assert score_text("eval_accuracy", sample([0.5]), ENGLISH) == "50.00"
+    assert score_text("masked_lm_loss", sample([2.34567]), ENGLISH) == "2.346"
+    assert score_text("eval_accuracy", None, ENGLISH) == "–"
+    assert [number(n) for n in (12345, 12345.6, 0.123456, 3.0)] == [
+        "12,345",
+        "12,346",
+        "0.1235",
+        "3",
+    ]
+    assert [duration(s, ENGLISH) for s in (5, 90, 3700)] == ["5 s", "2 min", "1 h 2 min"]
+    assert [duration(s, KOREAN) for s in (5, 90, 3700)] == ["5초", "2분", "1시간 2분"]
+
+
+def cells(variant, task, score, count):
+    names = tuple(f"choices/q/{variant}/{task}/seed{seed}" for seed in range(1, count + 1))
+    return Cell(variant=variant, task=task, score=score, runs=names)
+
+
+QUESTION = Question(
+    name="q",
+    title="Which vocabulary",
+    title_ko="어떤 어휘",
+    cells=(
+        cells("ours", "nsmc", "eval_accuracy", 3),
+        cells("usual", "nsmc", "eval_accuracy", 3),
+        cells("small", "nsmc", "eval_accuracy", 3),
+        cells("ours", "bits", "bits", 1),
+        cells("missing", "nsmc", "eval_accuracy", 3),
+    ),
+)
+LINEAR = Question(
+    name="linear",
+    title="Linear models",
+    title_ko="선형 모델",
+    cells=(Cell(variant="words", task="nsmc", score="test_accuracy", runs=("linear/nsmc/words",)),),
+)
+
+
+def write_ledger(folder):
+    """A ledger with a question, a reference run, linear models, curves; returns its path."""
+    path = folder / "results" / "runs.jsonl"
+    accuracies = {
+        "ours": (0.86, 0.862, 0.864),
+        "usual": (0.8625, 0.8635, 0.8615),
+        "small": (0.8,) * 3,
+    }
+    runs = [
+        make_run(f"choices/q/{variant}/nsmc/seed{seed}", {"eval_accuracy": value})
+        for variant, values in accuracies.items()
+        for seed, value in enumerate(values, 1)
+    ]
+    runs += [
+        make_run("choices/q/ours/bits/seed1", {"bits": 2.5}),
+        make_run("reference/text", {"documents": 117, "megabytes": 0.1}),
+        make_run("reference/trial/64", {"seconds_per_update": 0.25}),
+        make_run("reference/pretraining/64", {"global_step": 1000.0}, TWO, 3600.0),
+        make_run("reference/pretraining/128", {"global_step": 500.0}, TWO, 1800.0),
+        make_run("reference/heldout/128", {"masked_lm_accuracy": 0.4, "examples": 12.0}),
+        make_run("reference/model/nsmc/seed1", {"eval_accuracy": 0.875}),
+        make_run("reference/model/nsmc/seed2", {"eval_accuracy": 0.885}),
+        make_run("reference/random_weights/nsmc/seed1", {"eval_accuracy": 0.85}),
+        make_run("reference/random_weights/nsmc/seed2", {"eval_accuracy": 0.86}),
+        make_run("linear/nsmc/words", {"test_accuracy": 0.819}),
+    ]
+    for run in runs:
+        append_run(path, run)
+    write_questions(path.parent / QUESTIONS_FILE, [QUESTION, LINEAR])
+    for length in (64, 128):
+        curve = Curve([100, 200], [5.0, 4.0])
+        target = curves_path(str(path), f"reference/pretraining/{length}")
+        write_curves(target, {"loss/masked_lm": curve, "accuracy/masked_lm": curve})
+    return str(path)
+
+
+def rows_of(text):
+    """The cells of the tables of a page."""
+    lines = [line for line in text.splitlines() if line.startswith("| ")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
+def test_page(tmp_path):
+    path = write_ledger(tmp_path)
+    text = render(read_everything(path), ENGLISH)
+    rows = rows_of(text)
+    assert ["variant", "nsmc", "bits"] in rows
+    assert ["ours", "86.20 ± 0.20", "2.5"] in rows
+    assert ["small", "80.00 ± 0.00", "–"] in rows
+    assert "missing" not in text
+    assert "### Which vocabulary" in text
+    assert ["nsmc", "test accuracy", "88.00 ± 0.71", "85.50 ± 0.71", "81.90"] in rows
+    assert "- nsmc: best is the reference model; worse: random weights." in text
+    assert "- A: CPU one, 2 cores, 8 GiB" in text
+    assert "- B: CPU two, 16 cores, 128 GiB, 2 x H100" in text
+    trained = next(row for row in rows if row[0] == "pre-training 64")
+    assert trained == [
+        "pre-training 64", "updates 1,000", "1 h 0 min", "2 h 0 min", "1.25 GiB", "B", "1",
+        "0123456789ab",
+    ]  # fmt: skip
+    assert "Together: 1 h 33 min (3 h 6 min of the processor)." in text
+    assert "python run_classifier.py --output_dir=output/reference/text" in text
+    assert "# reference/model/nsmc, seeds 1, 2" in text
+    assert "- `choices/q/ours/nsmc`, seeds 1, 2, 3: 3 min, 1.25 GiB, A" in text
+
+
+def test_sentences_say_what_the_numbers_allow(tmp_path):
+    text = render(read_everything(write_ledger(tmp_path)), ENGLISH)
+    # 86.20 ± 0.20 and 86.25 ± 0.10 are alike; 80.00 is not.
+    assert "- nsmc: best is usual; cannot be told apart from it: ours; worse: small." in text
+    assert "- bits: one run each, so no spread and no order." in text
+
+
+def test_korean_page_has_the_same_numbers(tmp_path):
+    results = read_everything(write_ledger(tmp_path))
+    english, korean = (render(results, wording) for wording in (ENGLISH, KOREAN))
+    assert "### 어떤 어휘" in korean and "Which vocabulary" not in korean
+    assert "1시간 33분" in korean
+    digits = [
+        [[c for c in row if c.replace(".", "").replace(" ± ", "").isdigit()] for row in rows_of(t)]
+        for t in (english, korean)
+    ]
+    assert digits[0] == digits[1] and sum(map(len, digits[0])) > 10
+    assert set(ENGLISH.labels) <= set(KOREAN.labels)
+
+
+def test_an_empty_ledger_says_so(tmp_path):
+    (tmp_path / "runs.jsonl").touch()
+    write_pages(str(tmp_path / "runs.jsonl"), str(tmp_path))
+    for name, wording in PAGES.items():
+        text = (tmp_path / name).read_text(encoding="utf-8")
+        assert wording.empty in text and "|" not in text
+
+
+def test_pictures(tmp_path):
+    pytest.importorskip("matplotlib", reason="the curves are drawn with it")
+    path = write_ledger(tmp_path)
+    assert pages_program.main(["pages", f"--ledger={path}"]) == 0
+    picture = tmp_path / "results" / "reference.png"
+    content = picture.read_bytes()
+    assert content.startswith(b"\x89PNG") and 5_000 < len(content) < 60_000
+    assert "![](results/reference.png)" in (tmp_path / "results.md").read_text(encoding="utf-8")
+    write_pages(path, str(tmp_path))
+    assert picture.read_bytes() == content
+
+
+def test_pages_of_a_missing_ledger(tmp_path, capsys):
+    assert pages_program.main(["pages", f"--ledger={tmp_path}/none"]) == 1
+    assert "--ledger must name a file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_projects_pages_are_fresh(name):
+    """python -m run_scripts.reference.pages was run after the last change of the ledger."""
+    path = ROOT / "docs" / "results" / "runs.jsonl"
+    expected = render(read_everything(str(path)), PAGES[name])
+    assert (ROOT / "docs" / name).read_text(encoding="utf-8") == expected
+
+
+def test_questions_round_trip(tmp_path):
+    path = tmp_path / QUESTIONS_FILE
+    assert read_questions(path) == []
+    write_questions(path, [QUESTION, LINEAR])
+    assert read_questions(path) == [QUESTION, LINEAR]
+    values = json.loads(path.read_text())
+    values[0]["cells"][0]["colour"] = "red"
+    path.write_text(json.dumps(values))
+    with pytest.raises(InputError, match="question 1, cell must have exactly the keys"):
+        read_questions(path)
+    path.write_text("{}")
+    with pytest.raises(InputError, match="must hold a list of questions"):
+        read_questions(path)
+
+
+def test_curves_round_trip(tmp_path):
+    path = str(tmp_path / "new" / "a.json")
+    assert read_curves(path) == {}
+    curves = {"loss": Curve([1, 2], [0.5, 0.25])}
+    write_curves(path, curves)
+    assert read_curves(path) == curves
+    (tmp_path / "new" / "a.json").write_text('{"loss": {"x": 1}}')
+    with pytest.raises(InputError, match="must hold curves"):
+        read_curves(path)
+
+
+PROGRAM = """
+import pathlib, sys
+folder = pathlib.Path(next(w for w in sys.argv if w.startswith("--output_dir=")).split("=")[1])
+folder.mkdir(parents=True)
+(folder / "eval_results.txt").write_text("eval_accuracy = 0.5\\n")
+"""
+
+
+def test_runs_are_repeated(tmp_path, capsys, monkeypatch):
+    """Three of four runs, in new folders; the numbers side by side; the ledger stays."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "run_classifier.py").write_text(PROGRAM)
+    ledger = tmp_path / "runs.jsonl"
+    for i in range(4):
+        append_run(ledger, make_run(f"a/seed{i}", {"eval_accuracy": 0.625, "other": None}))
+    append_run(ledger, make_run("slow", {"eval_accuracy": 0.5}, seconds=9000.0))
+    append_run(ledger, make_run("text", {"words": 1}, command="python x.py --output_dir=o"))
+    before = ledger.read_bytes()
+    given = ["again", f"--ledger={ledger}", f"--output_dir={tmp_path}/again"]
+    assert again.main([*given, "--count=3"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.count("| eval_accuracy | 0.625  | 0.5   | -0.125     |") == 3
+    assert "other" in shown and "measured on CPU one" in shown
+    folders = sorted(path.name for path in (tmp_path / "again" / "a").iterdir())
+    assert len(folders) == 3 and ledger.read_bytes() == before
+    assert again.main([*given, "--count=5"]) == 1
+    assert "--count=5, 4 runs in" in capsys.readouterr().err
+    for name in ("text", "none"):
+        assert again.main([*given, f"--names={name}"]) == 1
+        assert f"Received: {name}" in capsys.readouterr().err
+
+
+def test_the_seed_chooses_the_runs():
+    runs = {f"a{i}": make_run(f"a{i}", {"x": 1}) for i in range(50)}
+    chosen = [
+        [run.name for run in again.pick(runs, again.AgainFlags(count=5, seed=seed))]
+        for seed in (1, 1, 2)
+    ]
+    assert chosen[0] == chosen[1] != chosen[2]
+
+
+def test_redirected():
+    command = "python x.py --output_dir='a b' --c=1"
+    assert again.redirected(command, "new") == ["python", "x.py", "--output_dir=new", "--c=1"]
