@@ -21,10 +21,12 @@ from bert_common.errors import InputError
 from choices.estimates import Estimates
 from choices.plan import Inputs, Plan
 from choices.questions import QUESTIONS
-from choices.report import make_questions, tables
+from choices.report import make_questions
 from choices.run import run_pieces, select
 from run_scripts.reference.ledger import LEDGER, read_runs
 from run_scripts.reference.pages.questions import QUESTIONS_FILE, write_questions
+from run_scripts.reference.pages.tables import question_sentences, question_table
+from run_scripts.reference.pages.wording import ENGLISH
 
 INPUTS = ("wiki", "held_out", "reviews", "tasks_dir")
 
@@ -82,11 +84,9 @@ def main(arguments=None, questions=None):
             return 0
         if not arguments.report:
             failed = run_pieces(plan, pieces, arguments.ledger)
-        places = make_questions(plan, questions or QUESTIONS)
-        write_questions(Path(arguments.ledger).parent / QUESTIONS_FILE, places)
-        for title, headings, rows in tables(places, arguments.ledger):
-            print(f"## {title}\n")
-            print_table(headings, rows)
+        tables = make_questions(plan, questions or QUESTIONS)
+        write_questions(Path(arguments.ledger).parent / QUESTIONS_FILE, tables)
+        show_tables(tables, read_runs(arguments.ledger))
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -97,6 +97,15 @@ def main(arguments=None, questions=None):
         print(f"error: {len(failed)} pieces failed: {', '.join(failed)}", file=sys.stderr)
         return 1
     return 0
+
+
+def show_tables(tables, runs):
+    """Prints what is measured of each question, as the pages of results do."""
+    for table in tables:
+        lines = question_table(table, runs, ENGLISH)
+        if lines:
+            print("\n".join([f"## {table.title}", "", *lines, ""]))
+            print("\n".join([*question_sentences(table, runs, ENGLISH), ""]))
 
 
 def show_plan(plan, pieces, runs):

@@ -1,9 +1,7 @@
-"""Says where in the tables each run belongs, and prints them."""
+"""Says where in the tables of results each run belongs."""
 
 from choices.tasks import LINEAR_FEATURES, LINEAR_TASKS, TASKS
-from run_scripts.reference.ledger import read_runs
 from run_scripts.reference.pages.questions import Cell, Question
-from run_scripts.reference.pages.statistics import rank, sample
 
 # What is measured of a variant besides tasks: the column, the piece's task, the score.
 COLUMNS = (
@@ -60,36 +58,3 @@ def make_questions(plan, questions):
     title, title_ko = LINEAR_TITLES
     made.append(Question(name="linear", title=title, title_ko=title_ko, cells=tuple(cells)))
     return [question for question in made if question.cells]
-
-
-def tables(questions, ledger):
-    """The tables of what is measured so far.
-
-    Args:
-        questions: those of `make_questions`.
-        ledger: the file of runs.
-
-    Yields:
-        Title, headings and rows, lists of texts. Means over the seeds that are measured, with
-        their standard deviation; * marks the best of a column, ~ what is not told apart from it.
-    """
-    runs = read_runs(ledger)
-    for question in questions:
-        texts, found = {}, {}
-        for cell in question.cells:
-            scores = [runs[name].scores.get(cell.score) for name in cell.runs if name in runs]
-            found.setdefault(cell.task, (cell.score, {}))[1][cell.variant] = sample(scores)
-        for column, (score, samples) in found.items():
-            ranking = rank(samples, score)
-            for variant, each in samples.items():
-                mark = ""
-                if ranking:
-                    equal = variant in ranking.not_told_apart
-                    mark = " *" if variant == ranking.best else " ~" if equal else ""
-                if each:
-                    deviation = "" if each.deviation is None else f" ± {each.deviation:.4f}"
-                    texts[variant, column] = f"{each.mean:.4f}{deviation}{mark}"
-        if texts:
-            columns = [c for c in question.tasks if any((v, c) in texts for v in question.variants)]
-            rows = [[v, *(texts.get((v, c), "") for c in columns)] for v in question.variants]
-            yield question.title, ["", *columns], rows

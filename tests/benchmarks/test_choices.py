@@ -17,12 +17,14 @@ from choices.estimates import Estimates
 from choices.pieces import equal_passes, equal_time
 from choices.plan import Inputs, Plan
 from choices.questions import QUESTIONS, Question, Variant
-from choices.report import make_questions, tables
+from choices.report import make_questions
 from choices.run import select
 
 from bert_common.errors import InputError
 from run_scripts.reference.ledger import Run, append_run, read_runs
 from run_scripts.reference.machine import Machine
+from run_scripts.reference.pages.tables import question_table
+from run_scripts.reference.pages.wording import ENGLISH
 
 # Stands for every program: notes its call, then writes what the real one would, in brief.
 FAKE = """
@@ -196,12 +198,9 @@ def test_the_tables(tmp_path):
         for seed, score in enumerate(scores, 1):
             run = run_with(f"choices/one/{name}/3i4k/seed{seed}", 1.0, {"eval_accuracy": score})
             append_run(ledger, run)
-    made = {title: (headings, rows) for title, headings, rows in tables(
-        make_questions(plan, TWO), ledger
-    )}  # fmt: skip
-    assert made["One"][0] == ["", "3i4k"]
-    assert made["One"][1] == [["a", "0.5100 ± 0.0141"], ["b", "0.7100 ± 0.0141 *"]]
-    assert made["Two"][1] == [["c", "0.5100 ± 0.0141"], ["d", ""]]  # c is a
+    one, two = (question_table(q, read_runs(ledger), ENGLISH) for q in make_questions(plan, TWO))
+    assert one[2:] == ["| a | 51.00 ± 1.41 |", "| b | 71.00 ± 1.41 |"]
+    assert two[2:] == ["| c | 51.00 ± 1.41 |"]  # c is a
 
 
 @pytest.fixture
@@ -273,7 +272,7 @@ def test_the_same_command_goes_on(project, number):
     expected = [*ALL[:6], "run_pretraining.py", *ALL[6:]]
     assert [call["program"] for call in calls(folder)] == expected
     assert len(read_runs(folder / "runs.jsonl")) == len(ALL)
-    assert "| seed-1 | 2.0000 | 0.2500 | 0.5150 ± 0.0071 * |" in output
+    assert "| seed-1 | 2 | 25.00 | 51.50 ± 0.71 |" in output
     finish(start())
     assert len(calls(folder)) == len(expected)
 
