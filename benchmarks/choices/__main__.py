@@ -1,4 +1,4 @@
-"""Measures which choices pay, at an equal encoder and equal passes over equal text.
+"""Measures which choices of a pre-training pay, at equal passes over equal text.
 
     python benchmarks/choices --wiki=wiki.txt --held_out=other.txt \\
         --reviews=nsmc/ratings_train.txt --tasks_dir=tasks --work_dir=output/choices

@@ -227,7 +227,9 @@ class Plan:
                 "save_summary_steps": 5,
             },
             (records, first),
-            recipe=[self.inputs.passes, self.inputs.updates],
+            # With the name, as the baseline's is made again beside each trial of another variant:
+            # the speed of a machine drifts.
+            recipe=[self.inputs.passes, self.inputs.updates, name],
             computed=batch,
             read=functools.partial(results.read_trial, updates=TRIAL_UPDATES),
             seed=1,

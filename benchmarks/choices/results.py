@@ -1,4 +1,4 @@
-"""Reads and writes what the pieces' programs have found, in their folders."""
+"""The results that the pieces' programs leave in their folders."""
 
 import os
 from pathlib import Path
