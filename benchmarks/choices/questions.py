@@ -74,8 +74,8 @@ ALBERT = {
 # AdamW at 1e-3 it was 7.67 after 231.
 PRETRAINING = {"optimizer": "lamb", "learning_rate": 1e-2}
 
-# google-research/bert's data: sequences apart, next sentences, single pieces, static masks, here for
-# five passes. Its AdamW with linear warm-up and decay, at a higher rate than the 1e-4 of its README,
+# Data of google-research/bert: sequences apart, next sentences, single pieces, static masks, here
+# of five passes. Its AdamW with linear warm-up and decay, at a higher rate than its README's 1e-4,
 # which is for 12 layers of width 768.
 GOOGLE_RECORDS = {
     "objective": "nsp",
