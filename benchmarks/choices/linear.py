@@ -36,7 +36,7 @@ ANALYSERS = {
 
 # C of the logistic regression, 1 / alpha of the ridge regression; the first while the longest
 # n-gram is chosen.
-STRENGTHS = (1.0, 0.1, 0.3, 3.0, 10.0)
+STRENGTHS = (1.0, 0.3, 3.0, 10.0, 30.0)
 
 HELD_OUT = 0.1  # the share of the training examples that the choice is made on
 # Of the solver: a coarser tolerance than scikit-learn's 1e-4, to save time.
