@@ -33,9 +33,9 @@ flags = dict(a[2:].split("=", 1) for a in sys.argv[1:] if a.startswith("--"))
 name = os.path.basename(sys.argv[0])
 with open("calls.log", "a") as log:
     log.write(json.dumps({"program": name, **flags}) + "\\n")
-while os.path.exists("wait-for-" + flags.get("task_name", name)):
+while os.path.exists("wait-for-" + name):
     time.sleep(0.05)
-if os.path.exists("fail-" + flags.get("task_name", name)):
+if os.path.exists("fail-" + name):
     sys.exit("error: as the test wants")
 folder = flags.get("output_dir") or os.path.dirname(flags["output_file"])
 def write(name, text):
@@ -215,7 +215,7 @@ def project(tmp_path):
     command = [
         sys.executable, str(ROOT / "benchmarks" / "choices"), "--wiki=w", "--held_out=h",
         "--reviews=r", "--tasks_dir=t", "--work_dir=work", "--ledger=runs.jsonl", "--seeds=1,2",
-        "--questions=spread", "--variants=seed-1,seed-2", "--tasks=3i4k",
+        "--questions=spread", "--variants=seed-1,seed-2", "--tasks=klue-ner",
     ]  # fmt: skip
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
 
@@ -245,8 +245,8 @@ def wait_for_call(folder, program):
 
 ALL = [
     "text.py", "cut_tasks.py", "build_vocab.py", "create_pretraining_data.py",
-    "create_pretraining_data.py", "run_pretraining.py", "run_classifier.py", "run_classifier.py",
-    "run_pretraining.py", "run_classifier.py", "run_classifier.py",
+    "create_pretraining_data.py", "run_pretraining.py", "run_ner.py", "run_ner.py",
+    "run_pretraining.py", "run_ner.py", "run_ner.py",
 ]  # fmt: skip
 
 
@@ -257,24 +257,24 @@ def finish(process, status=0):
     return output, error
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-def test_the_same_command_goes_on(project, number):
+def test_the_same_command_goes_on(project):
     folder, start = project
-    (folder / "wait-for-run_pretraining.py").touch()
-    process = start()
-    wait_for_call(folder, "run_pretraining.py")
-    process.send_signal(number)
-    process.communicate(timeout=60)
-    assert process.returncode == (-number if number == signal.SIGKILL else 130)
-    os.remove(folder / "wait-for-run_pretraining.py")
+    expected = list(ALL)
+    for number, program in ((signal.SIGTERM, "build_vocab.py"), (signal.SIGKILL, "run_ner.py")):
+        place = ALL.index(program)
+        (folder / f"wait-for-{program}").touch()
+        process = start()
+        wait_for_call(folder, program)
+        process.send_signal(number)
+        process.communicate(timeout=60)
+        assert process.returncode == (-number if number == signal.SIGKILL else 130)
+        os.remove(folder / f"wait-for-{program}")
+        expected.insert(place + len(expected) - len(ALL), program)
     output, _ = finish(start())
     # Only what was interrupted has run twice.
-    expected = [*ALL[:6], "run_pretraining.py", *ALL[6:]]
     assert [call["program"] for call in calls(folder)] == expected
     assert len(read_runs(folder / "runs.jsonl")) == len(ALL)
-    assert "| seed-1 | 2 | 25.00 | 51.50 ± 0.71 |" in output
-    finish(start())
-    assert len(calls(folder)) == len(expected)
+    assert "| seed-1 | 2 | 25.00 | 40.00 ± 0.00 |" in output
 
 
 def test_what_the_programs_are_told(project):
@@ -290,11 +290,11 @@ def test_what_the_programs_are_told(project):
     assert pretraining["num_train_steps"] == "50" and pretraining["random_seed"] == "1"
     config = json.loads((folder / pretraining["bert_config_file"]).read_text())
     assert config["vocab_size"] == 16000 and config["num_hidden_layers"] == 4
-    tasks = [call for call in calls(folder) if call["program"] == "run_classifier.py"]
+    tasks = [call for call in calls(folder) if call["program"] == "run_ner.py"]
     assert [call["random_seed"] for call in tasks] == ["1", "2", "1", "2"]
     assert tasks[0]["init_checkpoint"] == pretraining["output_dir"]
     assert tasks[2]["init_checkpoint"] != tasks[0]["init_checkpoint"]
-    assert float(tasks[0]["num_train_epochs"]) == 1.5
+    assert float(tasks[0]["num_train_epochs"]) == 3  # half of 6
     # Checkpoints are kept where they are needed.
     assert (folder / pretraining["output_dir"] / "model.ckpt-1.index").exists()
     assert not (folder / tasks[0]["output_dir"] / "model.ckpt-1.index").exists()
@@ -302,20 +302,15 @@ def test_what_the_programs_are_told(project):
 
 def test_a_failure_stops_only_what_needs_it(project):
     folder, start = project
-    (folder / "fail-3i4k").touch()
-    output, error = finish(start(), 1)
-    assert "4 pieces failed" in error and output.count("as the test wants") == 0
-    assert [call["program"] for call in calls(folder)] == ALL
-    (folder / "fail-run_pretraining.py").touch()
-    for path in ("runs.jsonl", "calls.log"):
-        os.remove(folder / path)
-    output, error = finish(start(), 1)
-    assert [call["program"] for call in calls(folder)] == [*ALL[:6], "run_pretraining.py"]
-    assert "3i4k/seed1 left out: no choices/" in output
-    for name in ("fail-3i4k", "fail-run_pretraining.py"):
-        os.remove(folder / name)
-    finish(start())
-    assert len(read_runs(folder / "runs.jsonl")) == len(ALL)
+    (folder / "fail-create_pretraining_data.py").touch()
+    output, error = finish(start("--seeds=1", "--variants=seed-1,random-weights"), 1)
+    programs = [call["program"] for call in calls(folder)]
+    assert programs == [*ALL[:5], "run_ner.py"]  # random weights need no records
+    assert "4 pieces failed" in error and "seed1 left out: no choices/" in output
+    os.remove(folder / "fail-create_pretraining_data.py")
+    finish(start("--seeds=1", "--variants=seed-1,random-weights"))
+    again = [call["program"] for call in calls(folder)][len(programs) :]
+    assert again == [*ALL[3:6], "run_ner.py"]
 
 
 def test_the_plan_runs_nothing(project):
