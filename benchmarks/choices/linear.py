@@ -5,8 +5,8 @@
 
 Features are TF-IDF weights of n-grams of characters or of words (what is between spaces). A
 classifier is a logistic regression, a score is predicted by ridge regression. A pair of sentences
-has the weights of the first, those of the second, of every n-gram the smaller of the two weights
-(what both have) and their difference (what one has), and the cosine of the two. The longest n-gram
+has the weights of the first, those of the second, of every n-gram the smaller of its two weights
+(what both have), and the cosine of the two sentences. The longest n-gram
 is chosen on a tenth of the training examples, then the regularization; the model is then fitted to
 all of them. Writes eval_results.txt: the metrics of each split with labels, what was chosen, and
 how it did on the tenth. Needs the extra "finetune".
@@ -99,9 +99,9 @@ def texts_of(example):
 
 
 def pair_features(first, second):
-    """Joins the weights of two sentences, sparse [N, F] each; rows of length 1: [N, 4 F + 1]."""
+    """Joins the weights of two sentences, sparse [N, F] each, rows of length 1: [N, 3 F + 1]."""
     cosine = first.multiply(second).sum(axis=1)  # [N, 1]
-    parts = [first, second, first.minimum(second), abs(first - second), cosine]
+    parts = [first, second, first.minimum(second), cosine]
     return imported("scipy.sparse").hstack(parts, format="csr")
 
 
