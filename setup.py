@@ -52,7 +52,15 @@ EXTRAS = {
     "test": ["hypothesis>=6", "jax>=0.7", "pytest>=8", "pytest-xdist>=3.6", "ruff>=0.17,<0.18"],
     # The peers that the benchmarks compare with. Not together with "gpu": PyPI's torch brings CUDA
     # libraries of another release to the paths of TensorFlow's.
-    "bench": ["jax>=0.7", "keras-hub>=0.32", "transformers>=5", "tokenizers>=0.20", "torch>=2.9"],
+    "bench": [
+        "jax>=0.7",
+        "keras-hub>=0.32",
+        "transformers>=5",
+        "tokenizers>=0.20",
+        "torch>=2.9",
+        "scikit-learn>=1.5",
+        "scipy>=1.13",
+    ],
 }
 
 COMMANDS = [

@@ -1,0 +1,1 @@
+"""Measures which choices of a pre-training pay; open questions first, then pieces."""

@@ -1,0 +1,127 @@
+"""Runs the pieces that are missing in the ledger, one after the other."""
+
+import os
+import shutil
+from pathlib import Path
+
+from bert_common.atomic_write import write_json
+from bert_common.errors import InputError
+from choices.estimates import Estimates
+from run_scripts.reference.ledger import read_runs
+from run_scripts.reference.measure import measure
+
+
+def select(plan, questions=None, variants=None, tasks=None):
+    """The pieces that are used by chosen questions, variants and tasks, and what they need.
+
+    Args:
+        plan: a `Plan`.
+        questions, variants, tasks: names; None for all.
+
+    Returns:
+        A list of `Piece`, those that are needed first.
+
+    Raises:
+        InputError: a name is unknown, or together they choose nothing.
+    """
+    uses = [use for piece in plan.pieces.values() for use in piece.uses]
+    chosen = {"questions": questions, "variants": variants, "tasks": tasks}
+    for (name, values), column in zip(chosen.items(), zip(*uses, strict=True), strict=True):
+        known = sorted(set(column))
+        for value in values or ():
+            if value not in known:
+                raise InputError(f"--{name} must be of {', '.join(known)}. Received: {value}")
+    wanted = set()
+
+    def add(piece):
+        if piece.folder not in wanted:
+            wanted.add(piece.folder)
+            for need in piece.needs:
+                add(need)
+
+    for piece in plan.pieces.values():
+        for use in piece.uses:
+            columns = zip(use, chosen.values(), strict=True)
+            if all(values is None or value in values for value, values in columns):
+                add(piece)
+    if not wanted:
+        raise InputError(
+            "--questions, --variants and --tasks must have something in common. Received: "
+            + ", ".join(f"--{name}={','.join(values)}" for name, values in chosen.items() if values)
+        )
+    return [piece for piece in plan.pieces.values() if piece.folder in wanted]
+
+
+def run_pieces(plan, pieces, ledger):
+    """Runs the pieces that the ledger lacks; prints progress and the time that is left.
+
+    A piece that fails is reported, and those that need it are left out; the rest goes on.
+
+    Args:
+        plan: the `Plan`, for the models' configurations.
+        pieces: some of its pieces, those that are needed first.
+        ledger: the file of runs.
+
+    Returns:
+        The names of the pieces that failed or were left out.
+
+    Raises:
+        KeyboardInterrupt: stopped; the same call goes on.
+    """
+    for path, sizes in plan.configs.items():
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        if not os.path.exists(path):
+            write_json(path, sizes)
+    work_dir, failed = plan.inputs.work_dir, []
+    for number, piece in enumerate(pieces, 1):
+        runs = read_runs(ledger)
+        blocked = [need.name for need in piece.needs if need.name in failed]
+        if blocked:
+            print(f"[{number}/{len(pieces)}] {piece.name} left out: no {blocked[0]}", flush=True)
+            failed.append(piece.name)
+            continue
+        if piece.name not in runs:
+            left = Estimates(plan.pieces.values(), runs).hours(
+                p for p in pieces[number - 1 :] if p.name not in runs
+            )
+            print(f"[{number}/{len(pieces)}] {piece.name}, {left:.1f} hours left", flush=True)
+        try:
+            run_piece(piece, runs, ledger, work_dir)
+        except InputError as error:
+            print(f"error: {piece.name}: {error}", flush=True)
+            failed.append(piece.name)
+    return failed
+
+
+def run_piece(piece, runs, ledger, work_dir):
+    """Runs a piece unless the ledger has it, then removes what nobody needs of its folder.
+
+    Args:
+        piece: a `Piece` whose needs are in the ledger.
+        runs: the ledger's.
+        ledger, work_dir: as for `measure`.
+
+    Raises:
+        InputError: the program failed, or the ledger has the piece by another command, or the
+            folder of a piece that it needs is gone.
+    """
+    scores = {need.name: runs[need.name].scores for need in piece.needs}
+    if piece.name not in runs:
+        gone = [need for need in piece.needs if not os.path.isdir(need.folder)]
+        if gone:
+            raise InputError(
+                f"the ledger has {gone[0].name}, so its folder must exist. Received: no "
+                f"{gone[0].folder}"
+            )
+        os.makedirs(piece.folder, exist_ok=True)
+    measure(
+        piece.name,
+        piece.command(scores),
+        lambda: piece.read(piece.folder),
+        ledger=ledger,
+        work_dir=work_dir,
+        seed=piece.seed,
+    )
+    for pattern in piece.leaves:
+        for path in Path(piece.folder).glob(pattern):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()

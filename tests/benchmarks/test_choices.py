@@ -1,0 +1,331 @@
+"""The benchmark of choices: its plan, what is shared, resuming, tables; with fake programs."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from paths import ROOT
+
+# After the project's packages: benchmarks/tokenization.py must not hide one of them.
+sys.path.append(str(ROOT / "benchmarks"))
+
+from choices.estimates import Estimates
+from choices.pieces import equal_passes, equal_time
+from choices.plan import Inputs, Plan
+from choices.questions import QUESTIONS, Question, Variant
+from choices.report import make_questions
+from choices.run import select
+
+from bert_common.errors import InputError
+from run_scripts.reference.ledger import Run, append_run, read_runs
+from run_scripts.reference.machine import Machine
+from run_scripts.reference.pages.tables import question_table
+from run_scripts.reference.pages.wording import ENGLISH
+
+# Stands for every program: notes its call, then writes what the real one would, in brief.
+FAKE = """
+import json, os, sys, time
+flags = dict(a[2:].split("=", 1) for a in sys.argv[1:] if a.startswith("--"))
+name = os.path.basename(sys.argv[0])
+with open("calls.log", "a") as log:
+    log.write(json.dumps({"program": name, **flags}) + "\\n")
+while os.path.exists("wait-for-" + name):
+    time.sleep(0.05)
+if os.path.exists("fail-" + name):
+    sys.exit("error: as the test wants")
+folder = flags.get("output_dir") or os.path.dirname(flags["output_file"])
+def write(name, text):
+    with open(os.path.join(folder, name), "w") as file:
+        file.write(text)
+if name == "create_pretraining_data.py":
+    write("records.tfrecord", "12345")
+    write("records.json", json.dumps({
+        "kind": "pre-training records", "pieces_per_word": 2.0,
+        "unknown_share": 0, "padding_share": 0, "record_format": {}, "tokenizer": {},
+        "shards": [{"file": "records.tfrecord", "size": 5, "records": 640}],
+    }))
+elif name == "text.py":
+    write("report.json", '{"documents": 3}')
+elif name in ("build_vocab.py", "usual_vocabulary.py"):
+    write("vocab.txt", "a\\nb\\n")
+    write("tokenizer_config.json", "{}")
+else:
+    seed = int(flags.get("random_seed", 1))
+    write("model.ckpt-1.index", "")
+    write("eval_results.txt", f"eval_accuracy = {0.5 + seed / 100}\\nmasked_lm_accuracy = 0.25\\n"
+          "next_sentence_accuracy = 0.75\\neval_entity_f1 = 0.4\\n")
+"""
+PROGRAMS = (
+    "build_vocab.py", "create_pretraining_data.py", "run_pretraining.py", "run_classifier.py",
+    "run_ner.py", "benchmarks/vocabulary_models/usual_vocabulary.py",
+    "benchmarks/choices/cut_tasks.py", "benchmarks/choices/bits.py",
+    "benchmarks/choices/linear.py", "run_scripts/reference/text.py",
+)  # fmt: skip
+
+TWO = {
+    "one": Question(
+        "One", "하나", {"a": Variant(), "b": Variant(vocabulary="usual-8000")}, ("3i4k",)
+    ),
+    "two": Question("Two", "둘", {"c": Variant(), "d": Variant(records={"ngram": 3})}, ("3i4k",)),
+}  # fmt: skip
+
+
+def inputs(work_dir="work", **changes):
+    values = dict.fromkeys(("wiki", "held_out", "reviews", "tasks_dir"), "x")
+    values |= {"work_dir": str(work_dir), "passes": 2.0, "updates": 100, "seeds": (1, 2)}
+    return Inputs(**{**values, "scale": 1.0, **changes})
+
+
+def names(pieces):
+    return [piece.name for piece in pieces]
+
+
+def test_what_variants_share_is_computed_once():
+    plan = Plan(TWO, inputs(), linear=False)
+    assert names(plan.pieces.values()) == [
+        "choices/text",
+        "choices/tasks",
+        "choices/one/a/vocabulary",
+        "choices/one/a/records",
+        "choices/one/a/held_out_records",
+        "choices/one/a/pretraining",
+        "choices/one/a/3i4k/seed1",
+        "choices/one/a/3i4k/seed2",
+        "choices/one/b/vocabulary",
+        "choices/one/b/records",
+        "choices/one/b/held_out_records",
+        "choices/one/b/pretraining",
+        "choices/one/b/3i4k/seed1",
+        "choices/one/b/3i4k/seed2",
+        "choices/two/d/records",
+        "choices/two/d/held_out_records",
+        "choices/two/d/pretraining",
+        "choices/two/d/3i4k/seed1",
+        "choices/two/d/3i4k/seed2",
+    ]
+
+
+def test_pieces_are_named_alike_whatever_is_selected():
+    plan = Plan(TWO, inputs(), linear=False)
+    chosen = names(select(plan, ["two"], ["c"], ["3i4k"]))
+    assert chosen == names(plan.pieces.values())[:8]
+    assert names(select(plan, None, ["d"], ["pretraining"])) == [
+        "choices/text",
+        "choices/one/a/vocabulary",
+        "choices/two/d/records",
+        "choices/two/d/held_out_records",
+        "choices/two/d/pretraining",
+    ]
+    with pytest.raises(InputError, match=r"--variants must be of a, b, c, d\. Received: e"):
+        select(plan, None, ["e"])
+    with pytest.raises(InputError, match="something in common"):
+        select(plan, ["one"], ["c"])
+
+
+def test_another_number_of_passes_is_another_pretraining():
+    some, others = (Plan(TWO, inputs(passes=p), linear=False).pieces for p in (2.0, 3.0))
+    shared = set(some) & set(others)
+    assert {some[folder].name for folder in shared} == {
+        name for name in names(some.values()) if "pretraining" not in name and "3i4k" not in name
+    }
+
+
+def test_equal_passes_and_equal_time():
+    scores = {
+        "base": {"records": 1000},
+        "dense": {"records": 500},
+        "static": {"records": 5000},
+        "slow": {"seconds_per_update": 0.3},
+        "fast": {"seconds_per_update": 0.1},
+    }
+    steps = {"num_train_steps": 100, "num_warmup_steps": 10}
+    assert equal_passes("base", 1, 4, 100, scores) == {"train_batch_size": 40, **steps}
+    assert equal_passes("dense", 1, 4, 100, scores) == {"train_batch_size": 20, **steps}
+    assert equal_passes("static", 5, 4, 100, scores) == {"train_batch_size": 40, **steps}
+    assert equal_time("base", "slow", "fast", 4, 100, scores) == {
+        "train_batch_size": 40,
+        "num_train_steps": 300,
+        "num_warmup_steps": 30,
+    }
+
+
+def test_the_table_of_questions_is_sound():
+    plan = Plan(QUESTIONS, inputs(seeds=(1, 2, 3)))
+    kinds = [piece.name.split("/")[-1] for piece in plan.pieces.values()]
+    # Nine vocabularies; NSP, none; five maskings; 2 layers, ALBERT twice; Google's; two seeds.
+    assert kinds.count("pretraining") == 9 + 2 + 5 + 3 + 1 + 2
+    assert len(plan.pieces) == len(set(names(plan.pieces.values())))
+    done = set()
+    for piece in plan.pieces.values():
+        assert {need.folder for need in piece.needs} <= done
+        done.add(piece.folder)
+    assert Estimates(plan.pieces.values(), {}).hours(plan.pieces.values()) > 1
+    google = next(p for p in plan.pieces.values() if p.name == "choices/recipe/google/pretraining")
+    # The time of an update is measured for both, one directly after the other.
+    order = names(plan.pieces.values())
+    first, second = (order.index(need.name) for need in google.needs if "trial" in need.name)
+    assert second == first + 1
+
+
+def run_with(name, seconds, scores, seed=None):
+    return Run(
+        name=name, command="x", machine=Machine("cpu", 2, None), seed=seed, seconds=seconds,
+        cpu_seconds=1.0, memory_gib=1.0, scores=scores, date="2026-01-31", code=None,
+    )  # fmt: skip
+
+
+def test_estimates_learn_from_what_is_measured():
+    plan = Plan(TWO, inputs(), linear=False)
+    first, second = (plan_piece(plan, f"choices/one/a/3i4k/seed{seed}") for seed in (1, 2))
+    runs = {first.name: run_with(first.name, 7.0, {})}
+    estimates = Estimates(plan.pieces.values(), runs)
+    assert estimates.seconds(first) == estimates.seconds(second) == 7
+    rows = {row[0]: row[1:3] for row in estimates.table(plan.pieces.values())}
+    assert rows["choices/one/a"] == ["6", "1"] and rows["all"] == ["19", "1"]
+
+
+def plan_piece(plan, name):
+    return next(piece for piece in plan.pieces.values() if piece.name == name)
+
+
+def test_the_tables(tmp_path):
+    plan, ledger = Plan(TWO, inputs(), linear=False), tmp_path / "runs.jsonl"
+    for name, scores in (("a", (0.5, 0.52)), ("b", (0.7, 0.72))):
+        for seed, score in enumerate(scores, 1):
+            run = run_with(f"choices/one/{name}/3i4k/seed{seed}", 1.0, {"eval_accuracy": score})
+            append_run(ledger, run)
+    one, two = (question_table(q, read_runs(ledger), ENGLISH) for q in make_questions(plan, TWO))
+    assert one[2:] == ["| a | 51.00 ± 1.41 |", "| b | 71.00 ± 1.41 |"]
+    assert two[2:] == ["| c | 51.00 ± 1.41 |"]  # c is a
+
+
+@pytest.fixture
+def project(tmp_path):
+    """A folder with fake programs, and a function that starts the benchmark in it."""
+    for name in PROGRAMS:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(FAKE)
+    for package in ("run_scripts", "run_scripts/reference"):  # found before the project's own
+        (tmp_path / package / "__init__.py").touch()
+    command = [
+        sys.executable, str(ROOT / "benchmarks" / "choices"), "--wiki=w", "--held_out=h",
+        "--reviews=r", "--tasks_dir=t", "--work_dir=work", "--ledger=runs.jsonl", "--seeds=1,2",
+        "--questions=spread", "--variants=seed-1,seed-2", "--tasks=klue-ner",
+    ]  # fmt: skip
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+
+    def start(*flags):
+        return subprocess.Popen(
+            [*command, *flags], cwd=tmp_path, env=environment, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+
+    return tmp_path, start
+
+
+def calls(folder):
+    """The programs that were started, in order, with their flags."""
+    log = folder / "calls.log"
+    return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+
+
+def wait_for_call(folder, program):
+    """Waits until a program has been started."""
+    for _ in range(600):
+        if any(call["program"] == program for call in calls(folder)):
+            return
+        time.sleep(0.05)
+    raise AssertionError(calls(folder))
+
+
+ALL = [
+    "text.py", "cut_tasks.py", "build_vocab.py", "create_pretraining_data.py",
+    "create_pretraining_data.py", "run_pretraining.py", "run_ner.py", "run_ner.py",
+    "run_pretraining.py", "run_ner.py", "run_ner.py",
+]  # fmt: skip
+
+
+def finish(process, status=0):
+    """The end of a process: its standard output and error."""
+    output, error = process.communicate(timeout=60)
+    assert process.returncode == status, error
+    return output, error
+
+
+def test_the_same_command_goes_on(project):
+    folder, start = project
+    expected = list(ALL)
+    for number, program in ((signal.SIGTERM, "build_vocab.py"), (signal.SIGKILL, "run_ner.py")):
+        place = ALL.index(program)
+        (folder / f"wait-for-{program}").touch()
+        process = start()
+        wait_for_call(folder, program)
+        process.send_signal(number)
+        process.communicate(timeout=60)
+        assert process.returncode == (-number if number == signal.SIGKILL else 130)
+        os.remove(folder / f"wait-for-{program}")
+        expected.insert(place + len(expected) - len(ALL), program)
+    output, _ = finish(start())
+    # Only what was interrupted has run twice.
+    assert [call["program"] for call in calls(folder)] == expected
+    assert len(read_runs(folder / "runs.jsonl")) == len(ALL)
+    assert "| seed-1 | 2 | 25.00 | 40.00 ± 0.00 |" in output
+
+
+def test_what_the_programs_are_told(project):
+    folder, start = project
+    finish(start("--passes=5", "--updates=50", "--scale=0.5"))
+    vocabulary, records, _, pretraining, *_ = calls(folder)[2:]
+    assert vocabulary["vocab_size"] == "16000" and vocabulary["analyser"] == "kiwi"
+    assert vocabulary["input_file"].endswith("/train.txt")
+    assert records["objective"] == "sop" and records["masking"] == "dynamic"
+    assert records["tokenizer_dir"] == vocabulary["output_dir"]
+    assert pretraining["input_file"] == records["output_file"]
+    assert pretraining["train_batch_size"] == "64"  # 5 passes over 640 rows in 50 updates
+    assert pretraining["num_train_steps"] == "50" and pretraining["random_seed"] == "1"
+    config = json.loads((folder / pretraining["bert_config_file"]).read_text())
+    assert config["vocab_size"] == 16000 and config["num_hidden_layers"] == 4
+    tasks = [call for call in calls(folder) if call["program"] == "run_ner.py"]
+    assert [call["random_seed"] for call in tasks] == ["1", "2", "1", "2"]
+    assert tasks[0]["init_checkpoint"] == pretraining["output_dir"]
+    assert tasks[2]["init_checkpoint"] != tasks[0]["init_checkpoint"]
+    assert float(tasks[0]["num_train_epochs"]) == 3  # half of 6
+    # Checkpoints are kept where they are needed.
+    assert (folder / pretraining["output_dir"] / "model.ckpt-1.index").exists()
+    assert not (folder / tasks[0]["output_dir"] / "model.ckpt-1.index").exists()
+
+
+def test_a_failure_stops_only_what_needs_it(project):
+    folder, start = project
+    (folder / "fail-create_pretraining_data.py").touch()
+    output, error = finish(start("--seeds=1", "--variants=seed-1,random-weights"), 1)
+    programs = [call["program"] for call in calls(folder)]
+    assert programs == [*ALL[:5], "run_ner.py"]  # random weights need no records
+    assert "4 pieces failed" in error and "seed1 left out: no choices/" in output
+    os.remove(folder / "fail-create_pretraining_data.py")
+    finish(start("--seeds=1", "--variants=seed-1,random-weights"))
+    again = [call["program"] for call in calls(folder)][len(programs) :]
+    assert again == [*ALL[3:6], "run_ner.py"]
+
+
+def test_the_plan_runs_nothing(project):
+    folder, start = project
+    output, _ = finish(start("--plan"))
+    assert "estimated choices/text\n" in output and f"| all | {len(ALL)} | 0 |" in output
+    assert not calls(folder) and not (folder / "runs.jsonl").exists()
+
+
+def test_bad_input_is_one_line(project):
+    folder, start = project
+    for flags, message in (
+        (["--wiki="], "--wiki must be given"),
+        (["--variants=x"], "--variants must be of"),
+    ):
+        _, error = finish(start(*flags), 1)
+        assert error.startswith("error: ") and message in error and error.count("\n") == 1
+    assert not calls(folder)
