@@ -33,8 +33,9 @@ def imported_names(source):
         elif (
             isinstance(node, ast.Constant)
             and isinstance(node.value, str)
-            # What importlib.import_module is given.
+            # What importlib.import_module is given, not the name of a file.
             and re.fullmatch(rf"({'|'.join((*LAYERS, *OUTSIDE))})(\.[a-z_]+)+", node.value)
+            and not node.value.endswith(".py")
         ):
             yield node.lineno, node.value
 
