@@ -5,6 +5,7 @@ import ctypes
 import dataclasses
 import datetime
 import os
+import resource
 import shlex
 import signal
 import subprocess
@@ -153,11 +154,12 @@ def _run_child(arguments, earlier, path, environment, received):
         )
     except OSError as error:
         raise InputError(f"{arguments[0]} must start. Received: {error.strerror}") from None
-    passed_on = 0
+    passed_on, peak = 0, 0.0
     while True:
         for number in received[passed_on:]:
             child.send_signal(number)
             passed_on += 1
+        peak = max(peak, _present_peak_gib(child.pid))
         process, status, usage = os.wait4(child.pid, os.WNOHANG)
         now = time.monotonic()
         if process:
@@ -167,7 +169,7 @@ def _run_child(arguments, earlier, path, environment, received):
             saved = now
         time.sleep(POLL_INTERVAL)
     child.returncode = os.waitstatus_to_exitcode(status)
-    cost = earlier.plus(now - started, usage.ru_utime + usage.ru_stime, _gib(usage))
+    cost = earlier.plus(now - started, usage.ru_utime + usage.ru_stime, _peak_gib(usage, peak))
     write_json(path, dataclasses.asdict(cost))
     return cost, child.returncode
 
@@ -178,9 +180,28 @@ def _end_with_parent():
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
-def _gib(usage):
-    """The peak memory of a `resource.struct_rusage` in GiB: that of its largest process."""
+def _present_peak_gib(pid):
+    """The peak memory of a running process so far, in GiB; 0 where the system does not say."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return 0.0
+    kib = [line.split()[1] for line in lines.splitlines() if line.startswith("VmHWM:")]
+    return int(kib[0]) / 2**20 if kib else 0.0
+
+
+def _peak_gib(usage, seen):
+    """The peak memory of a child that has ended, in GiB: that of its largest process.
+
+    Args:
+        usage: its `resource.struct_rusage`. A fork counts as the child, with the memory of this
+            process, so what is no more than this process's peak says nothing.
+        seen: what `_present_peak_gib` returned at most.
+    """
     unit = 1 if sys.platform == "darwin" else 1024  # bytes on macOS, KiB on Linux
+    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    if usage.ru_maxrss <= own and seen:
+        return seen
     return usage.ru_maxrss * unit / 2**30
 
 

@@ -15,7 +15,7 @@ from model_formats.load_folder import load_folder
 from model_formats.runtimes import check, litert_model, onnx_model
 from model_formats.runtimes.check import check_file, largest_differences, sample_inputs
 from model_formats.runtimes.description import describe
-from model_formats.runtimes.ids_graph import input_names, make_graph
+from model_formats.runtimes.ids_graph import check_size, input_names, make_graph
 
 FORMATS = {"onnx": onnx_model, "litert": litert_model}
 LIBRARIES = {"onnx": onnx_model.LIBRARIES, "litert": [litert_model.LIBRARY]}
@@ -150,7 +150,7 @@ def test_weights_beyond_a_file(tmp_path, monkeypatch):
     loaded = load(tmp_path / "model", "bert", "spans", num_hidden_layers=1)
     monkeypatch.setattr("model_formats.runtimes.ids_graph.LARGEST_FILE", 1000)
     with pytest.raises(InputError, match="a file of 1,000 bytes. Received: .* bytes in"):
-        make_graph(loaded, "int32")
+        check_size(loaded)
 
 
 def need(form):
