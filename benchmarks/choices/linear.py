@@ -26,7 +26,7 @@ from common import argument_parser
 from bert_common.errors import InputError
 from choices.results import write_results
 from finetuning.datasets import DATASETS
-from finetuning.metrics import imported, score
+from finetuning.metrics import METRICS, imported, score
 from finetuning.readers import read_split
 from run_scripts.downstream.program import take_part
 
@@ -150,8 +150,6 @@ def labels_of(examples):
 def evaluate(arguments):
     """Chooses, fits and measures a model; returns a dict of results."""
     dataset = DATASETS[arguments.task_name]
-    if dataset.multi_label:
-        raise InputError(f"--task_name must have one label. Received: {arguments.task_name}")
     examples, _ = read_split(dataset, "train", arguments.data_dir)
     features, given = arguments.features, arguments.longest_ngram
     longest_ones = (given,) if given else LONGEST[features]
@@ -173,12 +171,16 @@ def evaluate(arguments):
 def parse(arguments=None):
     """The command line."""
     parser = argument_parser(__doc__)
-    single = [name for name, dataset in DATASETS.items() if not dataset.multi_label]
-    parser.add_argument("--task_name", choices=single, required=True)
+    known = [
+        name
+        for name, dataset in DATASETS.items()
+        if not dataset.multi_label and set(dataset.metrics) <= set(METRICS)
+    ]
+    parser.add_argument("--task_name", choices=known, required=True)
     parser.add_argument("--data_dir", required=True)
     parser.add_argument("--features", choices=LONGEST, default="characters")
     parser.add_argument("--longest_ngram", type=int, help="instead of the one that is chosen")
-    parser.add_argument("--other_task", choices=single, help="to be scored by the same model")
+    parser.add_argument("--other_task", choices=known, help="to be scored by the same model")
     parser.add_argument("--other_data_dir")
     parser.add_argument("--output_dir", required=True)
     return parser.parse_args(arguments)
