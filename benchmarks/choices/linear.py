@@ -3,8 +3,8 @@
     python benchmarks/choices/linear.py --task_name=nsmc --data_dir=nsmc --features=characters \\
         --output_dir=work/linear
 
-Features are TF-IDF weights of n-grams of characters or of words (what is between spaces). A
-classifier is a logistic regression, a score is predicted by ridge regression. A pair of sentences
+Features are TF-IDF weights of n-grams of characters or of words (runs of letters and digits, or of
+punctuation). A classifier is a logistic regression, a score is predicted by ridge regression. A pair of sentences
 has the weights of the first, those of the second, of every n-gram the smaller of its two weights
 (what both have), and the cosine of the two sentences. The longest n-gram, then the regularization,
 is chosen on a tenth of the training examples, by texts: examples that share their first sentence,
@@ -34,7 +34,7 @@ from run_scripts.downstream.program import take_part
 LONGEST = {"characters": (2, 3, 4, 5), "words": (1, 2, 3)}
 ANALYSERS = {
     "characters": {"analyzer": "char"},
-    "words": {"analyzer": "word", "token_pattern": r"\S+"},
+    "words": {"analyzer": "word", "token_pattern": r"\w+|[^\w\s]+"},
 }
 
 # C of the logistic regression, 1 / alpha of the ridge regression; the first while the longest
