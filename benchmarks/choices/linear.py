@@ -4,13 +4,13 @@
         --output_dir=work/linear
 
 Features are TF-IDF weights of n-grams of characters or of words (runs of letters and digits, or of
-punctuation). A classifier is a logistic regression, a score is predicted by ridge regression. A pair of sentences
-has the weights of the first, those of the second, of every n-gram the smaller of its two weights
-(what both have), and the cosine of the two sentences. The longest n-gram, then the regularization,
-is chosen on a tenth of the training examples, by texts: examples that share their first sentence,
-as the three of each premise in KLUE-NLI, stay together. The model is then fitted to all of them.
-Writes eval_results.txt: the metrics of each split with labels, what was chosen, and how it did on
-the tenth. Needs the extra "finetune".
+punctuation). A classifier is a logistic regression, a score is predicted by ridge regression. A
+pair of sentences has the weights of the first, those of the second, of every n-gram the smaller of
+its two weights (what both have), and the cosine of the two sentences. The longest n-gram, then the
+regularization, is chosen on a tenth of the training examples, by texts: examples that share their
+first sentence, as the three of each premise in KLUE-NLI, stay together. The model is then fitted to
+all of them. Writes eval_results.txt: the metrics of each split with labels, what was chosen, and
+how it did on the tenth. Needs the extra "finetune".
 """
 
 import operator
