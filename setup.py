@@ -7,7 +7,11 @@ from setuptools import find_packages, setup
 HERE = Path(__file__).parent
 
 # What the programs read beside their code.
-DATA = {"run_scripts": ["flagfiles/*", "benchmark.sh", "run_glue.sh", "run_korean.sh"]}
+DATA = {
+    "run_scripts": ["flagfiles/*", "benchmark.sh", "run_glue.sh", "run_korean.sh"],
+    # The model that comes with the project; a folder without code of the project's.
+    "reference_model": ["*"],
+}
 
 # TensorFlow and tensorflow-text come in pairs, but the second has no wheels for Windows; what needs
 # it says so when it is used. Keras: the range that the tests were run on.
@@ -84,7 +88,7 @@ setup(
     license="Apache-2.0",
     python_requires=">=3.11,<3.14",
     classifiers=["Operating System :: POSIX :: Linux", "Operating System :: MacOS"],
-    packages=find_packages(HERE),
+    packages=[*find_packages(HERE), "reference_model"],
     package_data=DATA,
     install_requires=DEPENDENCIES,
     extras_require=EXTRAS,

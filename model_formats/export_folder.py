@@ -45,15 +45,19 @@ def check_output_dir(path):
 
 
 @contextlib.contextmanager
-def export_folder(path, form):
+def export_folder(path, form, most_bytes=None):
     """Makes a folder that takes its name, and the place of an earlier export, when the block ends.
 
     Args:
         path: as the user named it; `check_output_dir` accepts it.
         form: the name of the format, for the record.
+        most_bytes: of all its files; None for any number.
 
     Yields:
         An empty folder beside it, which is removed if anything fails.
+
+    Raises:
+        InputError: the folder is larger, or as `check_output_dir`.
     """
     path = os.path.realpath(path)
     parent, name = os.path.split(path)
@@ -61,8 +65,15 @@ def export_folder(path, form):
     os.mkdir(partial)
     try:
         yield partial
-        files = {name: _digest(os.path.join(partial, name)) for name in _list_files(partial)}
+        names = sorted(_list_files(partial))
+        files = {name: _digest(os.path.join(partial, name)) for name in names}
         write_json(os.path.join(partial, RECORD_FILE), {"format": form, "files": files})
+        size = sum(os.path.getsize(os.path.join(partial, name)) for name in [*names, RECORD_FILE])
+        if most_bytes is not None and size > most_bytes:
+            raise InputError(
+                f"--max_size must be at least the size of the export. Received: {most_bytes:,} "
+                f"bytes for {size:,}"
+            )
         check_output_dir(path)  # again: the export may have taken minutes
         _rename(partial, path)
     finally:

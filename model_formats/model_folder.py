@@ -39,6 +39,10 @@ POSITIONS_FILE, POSITIONS_KEY = "pretraining.json", "trained_positions"
 # google-research/albert's name for its best checkpoint, and for its released ones.
 BEST_NAME = "model.ckpt-best"
 
+# The model that comes with this project, at the root of a checkout and beside the packages of an
+# installation: what `export_model.py --format=huggingface --precision=float16` wrote.
+REFERENCE_MODEL = os.path.join(os.path.dirname(os.path.dirname(__file__)), "reference_model")
+
 # Where a module of TensorFlow Hub has its configuration and vocabulary, and its checkpoint.
 HUB_ASSETS, HUB_VARIABLES = "assets", "variables"
 
@@ -231,11 +235,16 @@ def write_model_files(directory, model_type, config, tokenizer, positions):
     """
     with atomic_write(os.path.join(directory, CONFIG_NAMES[model_type])) as file:
         file.write(json.dumps(config.to_dict(), indent=2).encode("utf-8") + b"\n")
+    write_trained_positions(directory, positions)
+    if tokenizer is not None:
+        save_tokenizer(tokenizer, directory)
+
+
+def write_trained_positions(directory, positions):
+    """Records the number of trained positions; removes an earlier record if it is None."""
     path = os.path.join(directory, POSITIONS_FILE)
     if positions is not None:
         with atomic_write(path) as file:
             file.write(json.dumps({POSITIONS_KEY: positions}).encode("utf-8") + b"\n")
     elif os.path.exists(path):  # of an earlier model
         os.remove(path)
-    if tokenizer is not None:
-        save_tokenizer(tokenizer, directory)

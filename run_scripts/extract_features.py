@@ -30,7 +30,7 @@ from run_scripts.flags.training import (
     choose_model_type,
     read_config,
 )
-from run_scripts.model_folder import fill_in_model
+from run_scripts.model_folder import fill_in_model, fill_in_reference_model
 
 ARRAYS = ".npz"
 
@@ -86,7 +86,7 @@ def main(argv=None):
 
 def extract_features(values):
     """Checks flags and files, then computes, then writes."""
-    values = fill_in_model(values)
+    values = fill_in_model(fill_in_reference_model(values))
     check_flags(values)
     model_type = choose_model_type(values)
     config = read_config(values, model_type)

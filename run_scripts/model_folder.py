@@ -3,10 +3,34 @@
 import dataclasses
 import os
 
+from bert_common.errors import InputError
 from model_formats.folder_tokenizer import find_tokenizer
-from model_formats.model_folder import CONFIG_NAMES, find_checkpoint, find_config, find_folder
+from model_formats.model_folder import (
+    CONFIG_NAMES,
+    REFERENCE_MODEL,
+    find_checkpoint,
+    find_config,
+    find_folder,
+)
 from model_formats.weights import find_weights
 from run_scripts.flags.tokenizer import TokenizerFlags, source_of
+
+# The flags that name a model, each alone or with others.
+MODEL_FLAGS = ("model_dir", "init_checkpoint", "bert_config_file", "albert_config_file")
+
+
+def fill_in_reference_model(values):
+    """Makes the model that comes with this project --model_dir where no flag names a model.
+
+    Raises:
+        InputError: a tokenizer is named without a model.
+    """
+    if any(getattr(values, name, None) for name in MODEL_FLAGS):
+        return values
+    if source := source_of(values):
+        raise InputError(f"a tokenizer must be given with its model. Received: {source} alone")
+    print(f"note: the model is {REFERENCE_MODEL}; --model_dir chooses another")
+    return dataclasses.replace(values, model_dir=REFERENCE_MODEL)
 
 
 def fill_in_model(values):

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# From nothing to a small Korean ALBERT that fills in words: installs into .venv, learns a vocabulary
-# from the sample corpus, makes records of it, pre-trains, evaluates on held-out text, fills three
-# masked sentences.
+# Installs into .venv and lets the model that comes with the project fill in a few sentences. Then,
+# from nothing to a small Korean ALBERT that does the same: learns a vocabulary from the sample
+# corpus, makes records of it, pre-trains, evaluates on held-out text, fills in three sentences.
 #
 #   bash run_scripts/quickstart.sh
 #
@@ -12,6 +12,14 @@ source run_scripts/install.sh
 install_project korean
 
 OUTPUT=output/quickstart
+
+step() { printf '\n== %s\n' "$1"; }
+
+step "1/7 the model that comes with the project fills in masked words"
+# On the CPU: for a few sentences a GPU takes longer to start than it saves.
+"$PYTHON" -m run_scripts.tools.fill_masks --device=cpu --guesses=3 \
+  --text='바다를 보고 싶었[MASK].|어제 친구를 만나[MASK] 밥을 먹었다.|우리[MASK] 버스를 타고 집에 갔다.'
+
 # Where TensorFlow cannot use the machine's GPU, the CPU, with the reason.
 DEVICE="$("$PYTHON" -c '
 import sys
@@ -27,8 +35,6 @@ except InputError as error:
     print("cpu")
 ')"
 
-step() { printf '\n== %s\n' "$1"; }
-
 # make_records NAME PASSES: a record file gets its name only once it is complete.
 make_records() {
   if [ -e "$OUTPUT/$1.json" ]; then  # the last file that is written
@@ -40,7 +46,7 @@ make_records() {
     --input_file="sample_corpus/$1.txt" --output_file="$OUTPUT/$1.tfrecord" --dupe_factor="$2"
 }
 
-step "1/6 a vocabulary: the morphemes of the training part of the sample corpus"
+step "2/7 a vocabulary: the morphemes of the training part of the sample corpus"
 if [ -e "$OUTPUT/tokenizer/report.json" ]; then  # the last file that is written
   echo "$OUTPUT/tokenizer exists already"
 else
@@ -48,28 +54,29 @@ else
     --output_dir="$OUTPUT/tokenizer"
 fi
 
-step "2/6 text to records: the training part, 20 times with other masks"
+step "3/7 text to records: the training part, 20 times with other masks"
 make_records train 20
 
-step "3/6 text to records: the held-out part"
+step "4/7 text to records: the held-out part"
 make_records heldout 5
 
-step "4/6 pre-training"
+step "5/7 pre-training"
 "$PYTHON" run_pretraining.py --flagfile=run_scripts/flagfiles/quickstart_pretrain.flags \
   --input_file="$OUTPUT/train.tfrecord" --output_dir="$OUTPUT/model" --do_train --device="$DEVICE"
 
-step "5/6 evaluation on the held-out part, which training has not seen"
+step "6/7 evaluation on the held-out part, which training has not seen"
 "$PYTHON" run_pretraining.py --flagfile=run_scripts/flagfiles/quickstart_pretrain.flags \
   --input_file="$OUTPUT/heldout.tfrecord" --output_dir="$OUTPUT/model" --nodo_train --do_eval \
   --device="$DEVICE"
 
-step "6/6 filling in masked words"
+step "7/7 filling in masked words"
 "$PYTHON" -m run_scripts.tools.fill_masks --model_dir="$OUTPUT/model" --device="$DEVICE" \
   --text='바다를 보고 싶었[MASK].|이 영화는 정말 재미있[MASK].|우리[MASK] 버스를 타고 집에 갔다[MASK]'
 
 cat <<TEXT
 
 Look at the curves:   .venv/bin/tensorboard --logdir $OUTPUT/model
-Try a sentence:       .venv/bin/python -m run_scripts.tools.fill_masks --model_dir=$OUTPUT/model --text='...[MASK]...'
+Try a sentence:       .venv/bin/python -m run_scripts.tools.fill_masks --text='...[MASK]...'
+With your own model:  the same with --model_dir=$OUTPUT/model
 Use your own text:    README.md, "Your own corpus" (README.ko.md: "내 말뭉치로 학습하기")
 TEXT

@@ -23,25 +23,28 @@ TASKS = {
 SCORES = "fine-tuned to predict a score for texts"
 
 
-def make_card(loaded, architecture, tokenization):
+def make_card(loaded, architecture, tokenization, card_text=""):
     """The text of the card.
 
     Args:
         loaded: a `LoadedModel`.
         architecture: what `choose_architecture` returned.
         tokenization: a sentence about the tokenizer, without its full stop.
+        card_text: Markdown that takes the place of the title; lines between two "---" at its top
+            go to those that the Hub reads.
     """
     name = class_name(loaded, architecture)
     regression = loaded.task == "classification" and not loaded.labels
     purpose = SCORES if regression else TASKS[loaded.task]
-    lines = [f"# {MODEL_NAMES[loaded.model_type]}, {purpose}", ""]
-    lines += ["```python", f"from transformers import {name}", ""]
+    metadata, body = split_metadata(card_text)
+    lines = [body or f"# {MODEL_NAMES[loaded.model_type]}, {purpose}", ""]
+    lines += ["## With transformers", "", "```python", f"from transformers import {name}", ""]
     lines += [f'model = {name}.from_pretrained("path/of/this/folder")', "```", ""]
     lines += [f"{tokenization[0].upper()}{tokenization[1:]}.", ""]
     for heading, values in (*stage_tables(loaded), *tables(loaded)):
         if values:
             lines += [f"## {heading}", "", table(values), ""]
-    return header(architecture) + "\n".join(lines)
+    return header(architecture, metadata) + "\n".join(lines)
 
 
 def stage_tables(loaded):
@@ -66,12 +69,26 @@ def known(values):
     return {name: value for name, value in values.items() if value is not None}
 
 
-def header(architecture):
-    """The lines at the top that the Hub reads."""
+def split_metadata(text):
+    """Divides Markdown into the list of lines between two "---" at its top, and the rest."""
+    first, *lines = text.strip().splitlines() or [""]
+    if first != "---" or "---" not in lines:
+        return [], text.strip()
+    end = lines.index("---")
+    return lines[:end], "\n".join(lines[end + 1 :]).strip()
+
+
+def header(architecture, metadata=()):
+    """The lines at the top that the Hub reads.
+
+    Args:
+        architecture: what `choose_architecture` returned.
+        metadata: further lines, such as "license: apache-2.0".
+    """
     lines = ["---", "library_name: transformers"]
     if architecture.pipeline:
         lines.append(f"pipeline_tag: {architecture.pipeline}")
-    return "\n".join([*lines, "---", "", ""])
+    return "\n".join([*lines, *metadata, "---", "", ""])
 
 
 def table(values):

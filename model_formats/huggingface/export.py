@@ -17,7 +17,12 @@ from model_formats.huggingface.card import make_card
 from model_formats.huggingface.config import CONFIG_FILE, to_huggingface
 from model_formats.huggingface.names import ALBERT_NAMES, BERT_NAMES, translate_back
 from model_formats.huggingface.tokenizer_files import write_tokenizer
-from model_formats.huggingface.write_weights import write_weights
+from model_formats.huggingface.write_weights import as_float16, write_weights
+from model_formats.load_folder import load_folder
+from model_formats.model_folder import write_trained_positions
+from model_formats.runtimes.check import check_file
+from model_formats.runtimes.ids_graph import input_names, make_graph
+from model_formats.training_record import read_stages, write_stages
 
 NAMES = {"bert": BERT_NAMES, "albert": ALBERT_NAMES}
 
@@ -25,30 +30,40 @@ NAMES = {"bert": BERT_NAMES, "albert": ALBERT_NAMES}
 PROJECTION = "bert/encoder/embedding_hidden_mapping_in"
 
 
-def export(loaded, directory, max_shard_size=None):
-    """Writes weights, configuration, tokenizer and model card.
+def export(loaded, directory, max_shard_size=None, precision="float32", card_text=""):
+    """Writes weights, configuration, tokenizer, model card and the records of the training.
 
     Args:
         loaded: a `LoadedModel`.
         directory: an existing, empty folder.
         max_shard_size: the most bytes of a file of weights; None for one file.
+        precision: of the weights in the files: "float32"; or "float16", which halves them. Whoever
+            loads the folder computes in float32 all the same.
+        card_text: Markdown for the model card; see `make_card`.
 
     Returns:
         How to load it, for the last line of the program.
 
     Raises:
-        InputError: transformers has no class for the model.
+        InputError: transformers has no class for the model, or float16 does not suffice for it.
         OSError: a file on disk differs from the weights in memory.
     """
     architecture = choose_architecture(loaded)
-    write_weights(directory, named_arrays(loaded, architecture), max_shard_size)
+    arrays = named_arrays(loaded, architecture)
+    if precision == "float16":
+        arrays = as_float16(arrays)
+    write_weights(directory, arrays, max_shard_size)
     write_json(os.path.join(directory, CONFIG_FILE), config_of(loaded, architecture))
     tokenization = "the folder that it was exported from holds no tokenizer"
     if loaded.tokenizer is not None:
         length = loaded.config.max_position_embeddings
         tokenization = write_tokenizer(loaded.tokenizer, directory, length)
     with atomic_write(os.path.join(directory, "README.md")) as file:
-        file.write(make_card(loaded, architecture, tokenization).encode("utf-8"))
+        file.write(make_card(loaded, architecture, tokenization, card_text).encode("utf-8"))
+    write_trained_positions(directory, loaded.trained_positions)
+    write_stages(directory, read_stages(loaded.folder))
+    if precision == "float16":
+        check_reloaded(loaded, directory)
     name = class_name(loaded, architecture)
     return f"transformers.{name}.from_pretrained('{{folder}}'); {tokenization}"
 
@@ -80,8 +95,27 @@ def named_arrays(loaded, architecture):
     return arrays
 
 
+def check_reloaded(loaded, directory):
+    """Loads the folder and compares its outputs with those of the model, on random ids.
+
+    Raises:
+        InputError: they differ by more than `model_formats.runtimes.check.TOLERANCES` allows.
+    """
+    reloaded, graph = load_folder(directory), make_graph(loaded, "int32")
+
+    def run(inputs):
+        outputs = graph(*(inputs[name] for name in input_names(loaded)))
+        return {name: np.asarray(value) for name, value in outputs.items()}
+
+    # In this order, as the folder may lack outputs that its class of transformers does not have.
+    check_file(reloaded, make_graph(reloaded, "int32"), run, "float16")
+
+
 def config_of(loaded, architecture):
-    """What config.json holds, a dict."""
+    """What config.json holds, a dict.
+
+    "dtype" is the type that transformers computes in, whatever that of the stored weights is.
+    """
     tokenizer, special = loaded.tokenizer, {}
     if tokenizer is not None:
         special = {"pad_token_id": tokenizer.pad_id}

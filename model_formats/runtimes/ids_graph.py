@@ -42,16 +42,7 @@ def make_graph(loaded, dtype):
         model returns; of a pre-trained model "sequence_output" [B, T, H], "pooled_output" [B, H],
         "masked_lm_logits" [B, T, V] and "next_sentence_logits" [B, 2], without those whose weights
         the folder lacks.
-
-    Raises:
-        InputError: the weights do not fit into one file.
     """
-    size = sum(4 * int(np.prod(weight.shape)) for weight in loaded.model.weights)
-    if size > LARGEST_FILE:
-        raise InputError(
-            f"the weights must fit into a file of {LARGEST_FILE:,} bytes. Received: {size:,} bytes "
-            f"in {loaded.source}"
-        )
     names, compute = input_names(loaded), _computation(loaded)
 
     @tf.function(input_signature=_signature(loaded, dtype), autograph=False)
@@ -60,6 +51,20 @@ def make_graph(loaded, dtype):
         return compute(loaded, {name: tf.cast(value, tf.int32) for name, value in inputs})
 
     return run
+
+
+def check_size(loaded):
+    """Refuses a model whose weights do not fit into one file of either format.
+
+    Raises:
+        InputError: names both sizes.
+    """
+    size = sum(4 * int(np.prod(weight.shape)) for weight in loaded.model.weights)
+    if size > LARGEST_FILE:
+        raise InputError(
+            f"the weights must fit into a file of {LARGEST_FILE:,} bytes. Received: {size:,} bytes "
+            f"in {loaded.source}"
+        )
 
 
 def make_graph_of_weights(loaded, dtype):

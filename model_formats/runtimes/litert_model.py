@@ -9,7 +9,7 @@ import tensorflow as tf
 from bert_common.atomic_write import atomic_write
 from model_formats.runtimes.check import check_file
 from model_formats.runtimes.description import DESCRIPTION_FILE, describe, write_description
-from model_formats.runtimes.ids_graph import make_graph
+from model_formats.runtimes.ids_graph import check_size, make_graph
 from model_formats.runtimes.libraries import import_libraries
 
 MODEL_FILE = "model.tflite"
@@ -38,6 +38,7 @@ def export(loaded, directory, precision):
         InputError: a library is missing, or the file does not compute what the model computes.
     """
     import_libraries([LIBRARY], "litert")
+    check_size(loaded)
     graph = make_graph(loaded, "int32")
     description = describe(loaded, graph, precision)
     path = os.path.join(directory, MODEL_FILE)

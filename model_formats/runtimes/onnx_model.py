@@ -6,7 +6,7 @@ import numpy as np
 
 from model_formats.runtimes.check import check_file
 from model_formats.runtimes.description import describe, write_description
-from model_formats.runtimes.ids_graph import make_graph, make_graph_of_weights
+from model_formats.runtimes.ids_graph import check_size, make_graph, make_graph_of_weights
 from model_formats.runtimes.libraries import import_libraries
 
 MODEL_FILE = "model.onnx"
@@ -37,6 +37,7 @@ def export(loaded, directory, precision):
         InputError: a library is missing, or the file does not compute what the model computes.
     """
     onnx, tf2onnx, _ = import_libraries(LIBRARIES, "onnx")
+    check_size(loaded)
     graph = make_graph(loaded, "int64")
     description = describe(loaded, graph, precision)
     of_weights, weights = make_graph_of_weights(loaded, "int64")

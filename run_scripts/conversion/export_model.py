@@ -8,6 +8,7 @@ import sys
 from typing import NamedTuple
 
 from bert_common.errors import InputError
+from bert_common.folders import read_bytes
 from model_formats.export_folder import check_output_dir, export_folder
 from model_formats.model_folder import find_checkpoint, find_config, find_folder
 from model_formats.weights import find_weights
@@ -26,13 +27,17 @@ class Format(NamedTuple):
     # {folder} in the place of its path.
     module: str
     options: tuple = ()  # the flags that it takes, by name
+    precisions: tuple = ()  # what --precision may be
     libraries: dict = {}  # a package that it needs -> what pip installs it by
 
 
 FORMATS = {
     "google": Format("model_formats.google"),
     "huggingface": Format(
-        "model_formats.huggingface.export", ("max_shard_size",), {"safetensors": "safetensors"}
+        "model_formats.huggingface.export",
+        ("max_shard_size", "card_file"),
+        ("float32", "float16"),
+        {"safetensors": "safetensors"},
     ),
     "keras": Format("model_formats.keras_file"),
     "saved_model": Format(
@@ -40,11 +45,13 @@ FORMATS = {
     ),
     "onnx": Format(
         "model_formats.runtimes.onnx_model",
-        ("precision",),
-        dict.fromkeys(("onnx", "tf2onnx", "onnxruntime"), "-e '.[onnx]'"),
+        precisions=("float32", "float16", "int8"),
+        libraries=dict.fromkeys(("onnx", "tf2onnx", "onnxruntime"), "-e '.[onnx]'"),
     ),
     "litert": Format(
-        "model_formats.runtimes.litert_model", ("precision",), {"ai_edge_litert": "-e '.[litert]'"}
+        "model_formats.runtimes.litert_model",
+        precisions=("float32", "float16", "int8"),
+        libraries={"ai_edge_litert": "-e '.[litert]'"},
     ),
 }
 
@@ -82,14 +89,26 @@ class ExportFlags(TokenizerFlags, DeviceFlags):
     )
     precision: str = flag(
         None,
-        "For onnx and litert: the type of the matrices. float16 halves the file; int8 quantizes "
-        "them and computes in integers. Without it: float32.",
+        "The type of the weights in the file. For huggingface, onnx and litert: float16 halves it. "
+        "For onnx and litert: int8 quantizes the matrices and computes in integers. Without it: "
+        "float32.",
         choices=("float32", "float16", "int8"),
     )
     max_shard_size: str = flag(
         None,
         "For huggingface: the most bytes of a file of weights, for example 500MB. Without it: one "
         "file.",
+    )
+    card_file: str = flag(
+        None,
+        "For huggingface: Markdown for the model card, in the place of its title: what the model "
+        "is for, its licence. Lines between two --- at its top become the card's metadata.",
+        is_input=True,
+    )
+    max_size: str = flag(
+        None,
+        "The most bytes of the whole export, for example 20MB; a larger one is an error. Without "
+        "it: any size.",
     )
 
 
@@ -102,6 +121,7 @@ def export_model(values):
     """Checks flags and folders, then loads the model and writes it."""
     form = FORMATS[values.format]
     options = read_options(values, form)
+    most_bytes = parse_size("max_size", values.max_size) if values.max_size else None
     folder = find_folder(values.model_dir)
     find_config(folder)
     if values.init_checkpoint:
@@ -117,7 +137,7 @@ def export_model(values):
 
     module = importlib.import_module(form.module)
     loaded = load_folder(values.model_dir, checkpoint, tokenizer)
-    with export_folder(values.output_dir, values.format) as directory:
+    with export_folder(values.output_dir, values.format, most_bytes) as directory:
         how = module.export(loaded, directory, **options)
     print(
         f"{loaded.source}: exported to {values.output_dir}; to load it: "
@@ -134,16 +154,41 @@ def read_options(values, form):
                 f"--{name} must be given with --format={' or '.join(takers)}. Received: "
                 f"--format={values.format}"
             )
+    if values.precision and values.precision not in form.precisions:
+        takers = [key for key, other in FORMATS.items() if values.precision in other.precisions]
+        raise InputError(
+            f"--precision={values.precision} must be given with --format={' or '.join(takers)}. "
+            f"Received: --format={values.format}"
+        )
     options = {name: getattr(values, name) for name in form.options}
     if options.get("max_shard_size"):
-        options["max_shard_size"] = parse_size(options["max_shard_size"])
-    if "precision" in options:
-        options["precision"] = options["precision"] or "float32"
+        options["max_shard_size"] = parse_size("max_shard_size", options["max_shard_size"])
+    if "card_file" in options:
+        path = options.pop("card_file")
+        options["card_text"] = read_card(path) if path else ""
+    if form.precisions:
+        options["precision"] = values.precision or "float32"
     return options
 
 
-def parse_size(text):
+def read_card(path):
+    """The text of --card_file.
+
+    Raises:
+        InputError: the file is missing, empty, or not UTF-8.
+    """
+    try:
+        return read_bytes(path).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"--card_file must be UTF-8. Received: {path}: {error}") from None
+
+
+def parse_size(name, text):
     """The number of bytes of "500MB", "2GB" or "1GiB".
+
+    Args:
+        name: the flag, for the message.
+        text: its value.
 
     Raises:
         InputError: it is none, or zero.
@@ -152,7 +197,7 @@ def parse_size(text):
     size = int(float(match[1]) * _UNITS.get(match[2].upper(), 0)) if match else 0
     if size < 1:
         raise InputError(
-            "--max_shard_size must be a number with KB, MB or GB (KiB, MiB, GiB), such as 500MB. "
+            f"--{name} must be a number with KB, MB or GB (KiB, MiB, GiB), such as 500MB. "
             f"Received: {text}"
         )
     return size

@@ -1,7 +1,7 @@
 """Finds the files that a command line names, flag files first.
 
 A path is looked up in the working folder, then beside the flag file that names it, then among the
-flag files and configurations that come with this project.
+flag files, configurations and the model that come with this project.
 """
 
 import glob
@@ -10,6 +10,7 @@ import re
 from pathlib import Path
 
 from bert_common.errors import InputError
+from model_formats.model_folder import REFERENCE_MODEL
 
 SHIPPED = Path(__file__).parents[1] / "flagfiles"
 _SHIPPED_FROM_ROOT = "run_scripts/flagfiles/"  # as a command names them from the project's root
@@ -109,6 +110,9 @@ def _find_part(part, folder):
         return part
     if folder is not None and _exists(os.path.join(folder, path)):
         return os.path.join(folder, path)
+    model = os.path.join(os.path.dirname(REFERENCE_MODEL), path)
+    if path.split("/")[0] == os.path.basename(REFERENCE_MODEL) and _exists(model):
+        return model
     shipped = SHIPPED / path.removeprefix(_SHIPPED_FROM_ROOT)
     return str(shipped) if shipped.parent == SHIPPED and shipped.is_file() else part
 

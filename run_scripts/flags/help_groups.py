@@ -38,7 +38,7 @@ GROUPS = {
         "eval_every_steps", "patience", "do_predict", "predict_split", "predict_batch_size",
         "guesses", "n_best_size", "max_answer_length", "null_score_diff_threshold",
         "google_answers", "export_dir",
-        "threshold_to_export", "format", "max_shard_size",
+        "threshold_to_export", "format", "max_shard_size", "card_file", "max_size",
     ),
     "Devices and memory": (
         "device", "ignore_compute_capability", "distribution_strategy", "num_gpus", "all_reduce",
@@ -72,7 +72,7 @@ EXAMPLES = {
     "--train_batch_size=32 --learning_rate=5e-3 --num_train_steps=20000 --num_warmup_steps=500",
     "AdaptFlags": "--model_dir=output/model --tokenizer_dir=data/bank_vocab "
     "--output_dir=output/bank",
-    "FillMasksFlags": "--model_dir=output/model --text='나는 학교[MASK] 갔다.'",
+    "FillMasksFlags": "--text='나는 학교[MASK] 갔다.'",
     "ExtractFeaturesFlags": "--model_dir=output/model --input_file=sentences.txt "
     "--output_file=features.npz --layers=-1,-2 --pooling=mean",
     "ExportFlags": "--model_dir=output/model --output_dir=output/transformers --format=huggingface",

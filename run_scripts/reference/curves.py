@@ -21,6 +21,7 @@ MOST_POINTS = 60
 # Tags of TensorBoard: of the training's run, of its evaluations' run.
 STEP_SECONDS = "throughput/step_seconds"
 EVALUATIONS = "eval"
+KEPT = ("accuracy/", "loss/")
 
 
 class Curve(NamedTuple):
@@ -53,16 +54,13 @@ def read_scalars(folder):
 
 def _number(value):
     """The number of an event's value; None for a text, an image, a histogram."""
+    from tensorboard.util.tensor_util import make_ndarray
+
     if value.HasField("simple_value"):
         return value.simple_value
-    tensor = value.tensor
-    if not value.HasField("tensor") or tensor.tensor_shape.dim:
+    if value.metadata.plugin_data.plugin_name != "scalars":
         return None
-    if tensor.float_val:
-        return tensor.float_val[0]
-    if tensor.double_val:
-        return tensor.double_val[0]
-    return None
+    return float(make_ndarray(value.tensor))
 
 
 def seconds_per_update(folder):
@@ -77,7 +75,7 @@ def seconds_per_update(folder):
 def held_out_curves(folder):
     """The curves of the evaluations on the way: a dict tag -> `Curve`, thinned out."""
     curves = read_scalars(os.path.join(folder, EVALUATIONS))
-    return {tag: _thin(curve) for tag, curve in curves.items()}
+    return {tag: _thin(curve) for tag, curve in curves.items() if tag.startswith(KEPT)}
 
 
 def _thin(curve):

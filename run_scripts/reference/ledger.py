@@ -91,8 +91,8 @@ def find_run(path, name, command):
     run = read_runs(path).get(name)
     if run is not None and run.command != command:
         raise InputError(
-            f"a run's name must stand for one command, in {path} {name} for: {run.command}. "
-            f"Received: {command}"
+            f"a run's name must stand for one command (another name begins a new run), in {path} "
+            f"{name} for: {run.command}. Received: {command}"
         )
     return run
 
@@ -134,8 +134,11 @@ def _parse(line, where):
     check_keys(values["machine"], Machine, f"{where} machine")
     if not isinstance(values["scores"], dict):
         raise InputError(f"{where} scores must be an object. Received: {values['scores']!r}")
-    machine = Machine(**{**values["machine"], "gpus": tuple(values["machine"]["gpus"])})
-    return Run(**{**values, "machine": machine})
+    try:
+        machine = Machine(**{**values["machine"], "gpus": tuple(values["machine"]["gpus"])})
+        return Run(**{**values, "machine": machine})
+    except TypeError:
+        raise InputError(f"{where} must hold a run. Received: {line.strip():.200}") from None
 
 
 def check_keys(values, record, where):

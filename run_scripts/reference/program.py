@@ -3,6 +3,7 @@
 import dataclasses
 import glob
 import os
+import re
 import shutil
 
 from bert_common.errors import InputError
@@ -20,6 +21,8 @@ from run_scripts.reference.measure import measure
 from run_scripts.reference.pages.page import check_plots, write_pages
 from run_scripts.reference.sizes import SIZES
 from run_scripts.reference.stages import make_stages
+from run_scripts.reference.tasks import find_tasks
+from run_scripts.tools.glue_plan import BENCHMARKS
 
 # What a clone has without any download.
 SAMPLE_CORPUS, SAMPLE_HELD_OUT = "sample_corpus/train.txt", "sample_corpus/heldout.txt"
@@ -97,10 +100,15 @@ def run_reference(given):
     flags = resolve(given)
     check_plots()
     make_writable(flags.output_dir, "--output_dir must be a folder that can be written to")
+    make_writable(
+        os.path.dirname(ledger_of(flags)), "--docs_dir must be a folder that can be written to"
+    )
     with locked(os.path.join(flags.output_dir, "reference.lock")) as holder:
         if holder:
             raise InputError(f"--output_dir must be used by one run. Received: in use by {holder}")
-        run_stages(make_stages(flags), flags, ledger_of(flags))
+        stages = make_stages(flags)
+        note_tasks(flags)
+        run_stages(stages, flags, ledger_of(flags))
         write_pages(ledger_of(flags), flags.docs_dir)
     print(f"\nwritten: {os.path.join(flags.docs_dir, 'results.md')}, results.ko.md")
 
@@ -109,8 +117,13 @@ def resolve(flags):
     """Fills in the defaults that depend on other flags; refuses inputs that do not exist.
 
     Raises:
-        InputError: a file is missing, or the present folder is not the project's.
+        InputError: a file is missing, a name cannot be used, or the present folder is not the
+            project's.
     """
+    if not re.fullmatch(r"[\w.-]+", flags.name):
+        raise InputError(
+            f"--name must be letters, digits, dots and hyphens. Received: {flags.name!r}"
+        )
     if not os.path.exists("run_pretraining.py"):
         raise InputError(f"the present folder must be the project's. Received: {os.getcwd()}")
     if flags.corpus == SAMPLE_CORPUS and not flags.held_out:
@@ -120,6 +133,15 @@ def resolve(flags):
             expand_globs(getattr(flags, name), name)
     docs_dir = flags.docs_dir or os.path.join(flags.output_dir, "docs")
     return dataclasses.replace(flags, docs_dir=docs_dir)
+
+
+def note_tasks(flags):
+    """Names the tasks that are left out."""
+    found = find_tasks(flags.tasks_dir) if flags.tasks_dir else {}
+    missing = [name for name in BENCHMARKS["korean"] if name not in found]
+    where = f"in {flags.tasks_dir}" if flags.tasks_dir else "(--tasks_dir names a folder)"
+    if missing:
+        print(f"tasks left out, no data {where}: {', '.join(missing)}")
 
 
 def ledger_of(flags):

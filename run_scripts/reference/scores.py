@@ -9,7 +9,7 @@ from run_scripts.reference.curves import seconds_per_update
 from run_scripts.reference.measure import read_scores
 from run_scripts.reference.text import REPORT
 
-RECORD_NUMBERS = ("records", "pieces_per_word", "unknown_share", "padding_share")
+RECORD_NUMBERS = ("pieces", "pieces_per_word", "unknown_share", "padding_share")
 
 
 def read_text(folder):
@@ -31,8 +31,9 @@ def read_records(path):
     described = read_sidecar(path) if os.path.exists(path) else None
     if not described:
         return {}
-    found = {name: described[name] for name in RECORD_NUMBERS if name in described}
-    return {**found, "megabytes": os.path.getsize(path) / 1e6}
+    numbers = {name: described[name] for name in RECORD_NUMBERS}
+    records = sum(shard["records"] for shard in described["shards"])
+    return {"records": records, **numbers, "megabytes": os.path.getsize(path) / 1e6}
 
 
 def read_trial(folder):

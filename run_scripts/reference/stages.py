@@ -10,11 +10,11 @@ import os
 from collections.abc import Callable
 from typing import NamedTuple
 
-from bert_common.errors import InputError
 from run_scripts.reference import scores
 from run_scripts.reference.measure import read_scores
 from run_scripts.reference.sizes import FOLDER, SIZES
-from run_scripts.tools.glue_plan import BENCHMARKS, find_flagfile, find_task, has_data
+from run_scripts.reference.tasks import find_tasks
+from run_scripts.tools.glue_plan import find_flagfile
 
 # Updates of the trial that measures how long one takes, and between two points of its curve.
 TRIAL_UPDATES, TRIAL_POINTS = 40, 10
@@ -78,7 +78,8 @@ def _fixed(*arguments):
 
 
 def _text(flags, out):
-    given = {name: getattr(flags, name) for name in ("corpus", "held_out", "reviews")}
+    names = ("corpus", "held_out", "reviews", "tasks_dir")
+    given = {name: getattr(flags, name) for name in names}
     arguments = [f"--{name}={value}" for name, value in given.items() if value]
     if flags.reviews:
         arguments.append(f"--repeat_reviews={flags.repeat_reviews}")
@@ -145,8 +146,14 @@ def _training_flags(flags, size, phase, out):
         f"--eval_input_file={_record_file('heldout', size.held_out_length, out)}",
         "--do_train",
         "--do_eval",
-        f"--device={flags.device}",
+        *_devices(flags),
     ]
+
+
+def _devices(flags):
+    """The flags of `DeviceFlags`, as every program with a model has them."""
+    ignored = ["--ignore_compute_capability"] if flags.ignore_compute_capability else []
+    return [f"--device={flags.device}", *ignored]
 
 
 def _trial(flags, size, phase, out):
@@ -215,7 +222,7 @@ def _held_out(flags, size, length, out):
             f"--model_dir={phase_folder(size.phases[-1], out)}",
             f"--input_file={_record_file('heldout', length, out)}",
             f"--output_dir={folder}",
-            f"--device={flags.device}",
+            *_devices(flags),
         ),
         functools.partial(read_scores, folder),
     )
@@ -228,6 +235,7 @@ def _export(size, out):
         _fixed(
             "export_model.py",
             "--format=huggingface",
+            "--precision=float16",
             f"--model_dir={phase_folder(size.phases[-1], out)}",
             f"--output_dir={out('model')}",
         ),
@@ -244,22 +252,6 @@ def _tasks(flags, size, out):
         for beginning in BEGINNINGS
         for seed in range(1, flags.seeds + 1)
     ]
-
-
-def find_tasks(tasks_dir):
-    """The Korean tasks whose published data are in a folder: a dict name -> `BenchmarkTask`.
-
-    Raises:
-        InputError: there are none, or a file of one is missing.
-    """
-    tasks = {name: find_task(name) for name in BENCHMARKS["korean"]}
-    present = {name: task for name, task in tasks.items() if has_data(tasks_dir, task)}
-    if not present:
-        folders = ", ".join(task.folder for task in tasks.values())
-        raise InputError(
-            f"--tasks_dir must hold a folder of a task ({folders}). Received: {tasks_dir}"
-        )
-    return present
 
 
 def _task(flags, size, which, out):
@@ -285,7 +277,7 @@ def _task(flags, size, which, out):
             *model,
             f"--random_seed={seed}",
             "--keep_checkpoint_max=1",
-            f"--device={flags.device}",
+            *_devices(flags),
         ),
         functools.partial(read_scores, folder),
         seed=seed,

@@ -4,7 +4,8 @@
       --output_dir=output/text
 
 Writes train.txt, heldout.txt and report.json. Text is one sentence a line, a blank line between
-documents; a review is a document.
+documents; a review is a document. With --tasks_dir no text of a task's dev or test part is trained
+on: a document of which a line shares a passage with one of them is left out.
 """
 
 import contextlib
@@ -21,11 +22,17 @@ from create_pretraining_data.engine.splitting import is_gzip, report_damaged_gzi
 from run_scripts.flags.declaration import flag
 from run_scripts.flags.parser import run_program
 from run_scripts.flags.paths import expand_globs
+from run_scripts.reference.tasks import MeasuredTexts, measured_texts
 
 TRAIN, HELD_OUT, REPORT = "train.txt", "heldout.txt", "report.json"
 
 # One document in so many is held out where --held_out names none.
 HELD_OUT_EVERY = 100
+
+# The numbers of the report.
+COUNTED = (
+    "documents", "reviews", "held_out_documents", "left_out_documents", "left_out_reviews",
+)  # fmt: skip
 
 # The header of NSMC's files, whose second column is the review.
 NSMC_HEADER = ["id", "document", "label"]
@@ -44,7 +51,7 @@ class TextFlags:
     )
     held_out: str = flag(
         None,
-        "Likewise, text to measure on; a document of the corpus that it holds too is left out. "
+        "Likewise, text to measure on; documents of the corpus that are in it are left out. "
         f"Without it: one document in {HELD_OUT_EVERY} of the corpus.",
         is_input=True,
     )
@@ -58,6 +65,12 @@ class TextFlags:
         1, "How often the reviews are written, for their weight beside the corpus.", least=1,
         most=1000,
     )  # fmt: skip
+    tasks_dir: str = flag(
+        None,
+        "The folder with the Korean tasks' folders as they are published (see run_korean.sh): "
+        "documents and reviews that share text with a dev or test part are left out.",
+        is_input=True,
+    )
     output_dir: str = flag(None, "The folder to write to.", required=True)
 
 
@@ -72,15 +85,16 @@ def divide_text(flags):
     held_out = expand_globs(flags.held_out, "held_out") if flags.held_out else []
     reviews = expand_globs(flags.reviews, "reviews") if flags.reviews else []
     make_writable(flags.output_dir, "--output_dir must be a folder that can be written to")
+    measured = MeasuredTexts(measured_texts(flags.tasks_dir) if flags.tasks_dir else ())
     train_path, held_out_path = (os.path.join(flags.output_dir, n) for n in (TRAIN, HELD_OUT))
-    counts = dict.fromkeys(("documents", "reviews", "held_out_documents", "left_out_documents"), 0)
+    counts = dict.fromkeys(COUNTED, 0)
     with atomic_write(train_path) as train, atomic_write(held_out_path) as kept:
         known = set()
         for document in documents(held_out):
             known.add(document)
             counts["held_out_documents"] += write_document(kept, document)
         for number, document in enumerate(documents(corpus), 1):
-            if document in known:
+            if document in known or any(map(measured.share_text_with, document)):
                 counts["left_out_documents"] += 1
             elif not held_out and number % HELD_OUT_EVERY == 0:
                 counts["held_out_documents"] += write_document(kept, document)
@@ -88,7 +102,10 @@ def divide_text(flags):
                 counts["documents"] += write_document(train, document)
         for _ in range(flags.repeat_reviews if reviews else 0):
             for review in read_reviews(reviews):
-                counts["reviews"] += write_document(train, (review,))
+                if measured.share_text_with(review):
+                    counts["left_out_reviews"] += 1
+                else:
+                    counts["reviews"] += write_document(train, (review,))
     if not (counts["documents"] and counts["held_out_documents"]):
         raise InputError(
             "there must be a document to train on and one to hold out "

@@ -23,7 +23,7 @@ from run_scripts.flags.tokenizer import (
     open_tokenizer,
     source_of,
 )
-from run_scripts.model_folder import fill_in_tokenizer
+from run_scripts.model_folder import fill_in_reference_model, fill_in_tokenizer
 
 MASK = "[MASK]"
 
@@ -42,8 +42,7 @@ class FillMasksFlags(TokenizerFlags, DeviceFlags):
         None,
         "The folder of a pre-trained model, of this project, as released, or of transformers: "
         "provides the configuration, the checkpoint (the best, else the newest) and, unless "
-        "another flag names it, the tokenizer.",
-        required=True,
+        "another flag names it, the tokenizer. Without it: the model that comes with this project.",
         is_input=True,
     )
     text: str = flag(None, "Sentences with [MASK], separated by |.", required=True)
@@ -63,7 +62,8 @@ def fill_masks(values):
     for text in texts:
         if MASK not in text:
             raise InputError(f"every sentence of --text must hold {MASK}. Received: {text!r}")
-    folder, values = find_folder(values.model_dir), fill_in_tokenizer(values)
+    values = fill_in_tokenizer(fill_in_reference_model(values))
+    folder = find_folder(values.model_dir)
     check_tokenizer_flags(values)
     tokenizer = open_tokenizer(values)
     model_type, path = find_config(folder)

@@ -72,7 +72,9 @@ class PlanFlags:
     """Prints name, program and flags of each task of a benchmark whose data exists."""
 
     benchmark: str = flag(None, "The benchmark.", required=True, choices=tuple(BENCHMARKS))
-    model: str = flag(None, "A pre-trained model: its folder or a checkpoint.", required=True)
+    model: str = flag(
+        None, "A pre-trained model: its folder or a checkpoint.", required=True, is_input=True
+    )
     data_dir: str = flag(None, "The folder that holds one sub-folder per task.", required=True)
     output_dir: str = flag(None, "The folder that holds one sub-folder per task.", required=True)
 

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import sysconfig
 import zipfile
+from pathlib import Path
 
 import pytest
 from readmes import OWN, PAGES, ROOT, blocks, bring, commands, comment_commands
@@ -19,7 +20,7 @@ from tiny_models import SIZES, tiny_model
 
 from bert_tf.checkpoint import save_google_checkpoint
 from create_pretraining_data.records.shard_names import expand_output_file
-from model_formats.model_folder import find_checkpoint
+from model_formats.model_folder import REFERENCE_MODEL, find_checkpoint
 from run_scripts.build_vocab import BuildVocabFlags
 from run_scripts.classifier import ClassifierFlags
 from run_scripts.conversion.adapt_checkpoint import AdaptFlags
@@ -248,12 +249,17 @@ def test_the_wheel_is_whole(installed, tmp_path):
         for path in package.rglob("*"):
             name = str(path.relative_to(ROOT))
             assert path.suffix not in (".py", ".flags", ".json") or name in names, name
+    model = {path.name for path in Path(REFERENCE_MODEL).iterdir()} - {"__pycache__"}
+    assert {f"reference_model/{name}" for name in model} <= names
     for command in parser["console_scripts"]:
         if command in ("run-glue", "run-korean"):
             done = subprocess.run([installed / command], capture_output=True, text=True)
             assert done.returncode == 2 and done.stderr.startswith("usage: ")
         else:
             assert run([installed / command, "--help"], tmp_path).startswith(f"{command}: ")
+    shown = run([installed / "fill-masks", "--text=나는 학교[MASK] 갔다."], tmp_path).splitlines()
+    assert shown[0].startswith(f"note: the model is {installed.parent}/lib")
+    assert shown[1] == "나는 학교[MASK] 갔다." and shown[2].count("%") == 5
 
 
 def as_installed(words, installed):

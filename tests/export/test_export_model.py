@@ -43,7 +43,7 @@ def test_every_format_has_its_function():
     fields = {field.name for field in ExportFlags.__dataclass_fields__.values()}
     for form in FORMATS.values():
         assert callable(importlib.import_module(form.module).export)
-        assert set(form.options) <= fields
+        assert {*form.options, *(["precision"] if form.precisions else [])} <= fields
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,13 @@ def test_a_failing_rename_leaves_the_earlier_export(model, tmp_path, monkeypatch
     ("huggingface", ["--max_shard_size=x"], "--max_shard_size must be a number with KB"),
     ("pickle", [], "--format=pickle: value should be one of <google|"),
     ("google", ["--init_checkpoint=/none"], "--init_checkpoint: "),
-    ("keras", ["--precision=int8"], "--precision must be given with --format=onnx or litert"),
+    ("keras", ["--precision=int8"], "--precision=int8 must be given with --format=onnx or litert"),
+    ("huggingface", ["--precision=int8"], "--precision=int8 must be given with --format=onnx or"),
+    ("google", ["--precision=float16"], "given with --format=huggingface or onnx or litert"),
+    ("keras", ["--card_file=/none"], "--card_file must be given with --format=huggingface"),
+    ("huggingface", ["--card_file=/none"], "/none: file must exist"),
+    ("huggingface", ["--max_size=x"], "--max_size must be a number with KB, MB or GB"),
+    ("google", ["--max_size=1KB"], "--max_size must be at least the size of the export. Receiv"),
     ("google", ["--vocab_file=/none"], "file must exist"),
 ])  # fmt: skip
 def test_bad_flags(form, flags, message, model, tmp_path, capsys):
@@ -174,10 +180,10 @@ def test_bad_flags(form, flags, message, model, tmp_path, capsys):
 
 def test_sizes():
     sizes = {"500MB": 500_000_000, "1.5 GB": 1_500_000_000, "2KiB": 2048, "7": 7}
-    assert {text: parse_size(text) for text in sizes} == sizes
+    assert {text: parse_size("max_size", text) for text in sizes} == sizes
     for text in ("", "x", "5XB", "-1MB", "0MB", "1e3", "0.0001KB", "9" * 99 + "GB"):
         with pytest.raises(InputError, match="--max_shard_size must be a number with KB"):
-            parse_size(text)
+            parse_size("max_shard_size", text)
 
 
 def test_bad_folders(model, tmp_path, capsys):

@@ -243,6 +243,31 @@ def test_the_card_says_what_the_folder_records(tmp_path):
     )
 
 
+def test_a_text_for_the_card(tmp_path):
+    """It takes the place of the title; the lines at its top join those of the card."""
+    write_folder(tmp_path / "in")
+    text = "---\nlicense: cc-by-sa-4.0\n---\n# 이름\n\nIntroduction.\n\n## Licence\n\nFree.\n"
+    exported(tmp_path / "in", tmp_path / "out", card_text=text)
+    made = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
+    head = (
+        "---\nlibrary_name: transformers\npipeline_tag: fill-mask\nlicense: cc-by-sa-4.0\n---\n\n"
+    )
+    assert made.startswith(f"{head}# 이름\n\nIntroduction.\n\n## Licence\n\nFree.\n\n## With trans")
+    assert "# BERT" not in made and "## Network" in made
+    exported(tmp_path / "in", tmp_path / "plain", card_text="Nothing but text.\n---\n")
+    made = (tmp_path / "plain" / "README.md").read_text(encoding="utf-8")
+    assert "---\n\nNothing but text.\n---\n\n## With transformers" in made
+
+
+def test_the_records_of_the_training_go_along(tmp_path):
+    stages = [{"program": "pre-training", "corpus": {"documents": 7}}]
+    write_folder(tmp_path / "in")
+    (tmp_path / "in" / "training.json").write_text(json.dumps(stages))
+    exported(tmp_path / "in", tmp_path / "out")
+    assert json.loads((tmp_path / "out" / "training.json").read_text()) == stages
+    assert load_folder(str(tmp_path / "out")).trained_positions == 16
+
+
 def test_the_card_of_a_pre_trained_model(tmp_path):
     """Its stages, as the folder records them."""
     folder = tmp_path / "in"

@@ -104,6 +104,7 @@ BAD_LINES = {
     "a list of scores": (changed(scores=[1]), r"scores must be an object. Received: \[1\]"),
     "negative seconds": (changed(seconds=-1), "at least 0. Received"),
     "a name with a space": (changed(name="a b"), "parts without spaces"),
+    "no text as its name": (changed(name=1), "line 1, must hold a run"),
     "a name twice": (f"{changed()}\n{changed()}", "each run once"),
 }
 
@@ -148,6 +149,12 @@ def test_starts_of_a_killed_run_add_up(tmp_path):
     run = run_program(tmp_path, dies_at="x,xx")
     assert (tmp_path / "starts").read_text() == "xxx"
     assert run.seconds >= 0.9 and run.cpu_seconds >= 0.9
+
+
+def test_cost_of_several_starts():
+    cost = measure_module.Cost("a", 1.0, 2.0, 3.0)
+    assert cost.plus(10.0, 20.0, 2.5) == measure_module.Cost("a", 11.0, 22.0, 3.0)
+    assert cost.plus(10.0, 20.0, 3.5).memory_gib == 3.5
 
 
 def test_failed_program_leaves_no_run(tmp_path):

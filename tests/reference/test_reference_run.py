@@ -1,8 +1,6 @@
-"""Tests of the reference run: its text, its stages, that it goes on wherever it was stopped."""
+"""Tests of the stages of the reference run: it goes on wherever it was stopped."""
 
 import glob
-import gzip
-import json
 import os
 import re
 import shlex
@@ -13,121 +11,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from paths import PYTHONPATH, ROOT
-from tensorboard.compat.proto.event_pb2 import Event
-from tensorboard.compat.proto.summary_pb2 import Summary
+from reference_files import write_events, write_nsmc
+from safetensors.numpy import load_file
 
 from bert_common.errors import InputError
-from create_pretraining_data.records.tfrecord import frame
-from run_scripts.create_data import CreateDataFlags, choose_objective
-from run_scripts.flags.declaration import resolve_model_defaults
-from run_scripts.flags.parser import parse
-from run_scripts.flags.pretrain import PretrainFlags, check_flags
-from run_scripts.flags.training import choose_model_type, read_config
-from run_scripts.reference import curves, measure, text
-from run_scripts.reference.held_out import bits_per_character, characters_of
+from run_scripts.reference import curves, measure
 from run_scripts.reference.ledger import read_runs
 from run_scripts.reference.program import ReferenceFlags, main, resolve, run_stages
-from run_scripts.reference.sizes import FOLDER, SIZES
 from run_scripts.reference.stages import make_stages
-from tokenization import load_tokenizer
-
-# === text ===
-
-
-def divide(tmp_path, **flags):
-    given = [f"--{name}={value}" for name, value in flags.items()]
-    status = text.main(["text", *given, f"--output_dir={tmp_path / 'out'}"])
-    if status:
-        return status
-    out = tmp_path / "out"
-    report = json.loads((out / "report.json").read_text())
-    return (out / "train.txt").read_text(), (out / "heldout.txt").read_text(), report
-
-
-def test_text_is_divided(tmp_path):
-    """Files end documents; a held-out document is not trained on; reviews are documents."""
-    (tmp_path / "a.txt").write_text("가.\n나.\n\n다.\n")
-    with gzip.open(tmp_path / "b.txt.gz", "wt", encoding="utf-8") as file:
-        file.write("라.\n\n\n마.\n바.\n")
-    (tmp_path / "held.txt").write_text("다.\n\n사.\n")
-    reviews = "id\tdocument\tlabel\n1\t재밌다\t1\n2\t\t0\n3\t별로 \t0\n"
-    (tmp_path / "ratings_train.txt").write_text(reviews)
-    train, held_out, report = divide(
-        tmp_path,
-        corpus=f"{tmp_path}/a.txt,{tmp_path}/b.txt.gz",
-        held_out=f"{tmp_path}/held.txt",
-        reviews=f"{tmp_path}/ratings_train.txt",
-        repeat_reviews=2,
-    )
-    assert train == "가.\n나.\n\n라.\n\n마.\n바.\n\n" + 2 * "재밌다\n\n별로\n\n"
-    assert held_out == "다.\n\n사.\n\n"
-    counted = {"documents": 3, "reviews": 4, "held_out_documents": 2, "left_out_documents": 1}
-    assert {name: report[name] for name in counted} == counted
-    assert report["megabytes"] == len(train.encode()) / 1e6
-
-
-def test_every_hundredth_document_is_held_out(tmp_path):
-    (tmp_path / "a.txt").write_text("".join(f"{i}\n\n" for i in range(1, 251)))
-    (tmp_path / "reviews.txt").write_text("좋다\n\n나쁘다\n")
-    train, held_out, report = divide(
-        tmp_path, corpus=f"{tmp_path}/a.txt", reviews=f"{tmp_path}/reviews.txt"
-    )
-    assert held_out == "100\n\n200\n\n"
-    assert "\n100\n" not in train and train.endswith("250\n\n좋다\n\n나쁘다\n\n")
-    assert (report["documents"], report["reviews"]) == (248, 2)
-
-
-BAD_TEXT = {
-    "too few documents": (b"a\n\nb\n", "one to hold out .* Received: 2 and 0"),
-    "no UTF-8": (b"\xff\n", "line 1, must be UTF-8"),
-    "a damaged gzip file": (gzip.compress(b"a\n" * 99)[:-9], "must be a complete gzip file"),
-}
-
-
-@pytest.mark.parametrize("case", BAD_TEXT)
-def test_bad_text(case, tmp_path, capsys):
-    content, message = BAD_TEXT[case]
-    (tmp_path / "a.txt").write_bytes(content)
-    assert divide(tmp_path, corpus=f"{tmp_path}/a.txt") == 1
-    error = capsys.readouterr().err
-    assert re.search(message, error) and error.count("\n") == 1
-    assert not (tmp_path / "out" / "report.json").exists()
-
-
-# === sizes ===
-
-
-@pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)
-def test_flag_files_of_a_size(size, monkeypatch):
-    """They parse, fit the configuration, and train every position."""
-    monkeypatch.chdir(ROOT)
-    assert sum(phase.share for phase in size.phases) == pytest.approx(1)
-    given = ["--input_file=a", "--output_dir=b", "--do_train"]
-    tokens = set()
-    for phase in size.phases:
-        values = parse(PretrainFlags, ["x", f"--flagfile={size.flagfile(phase)}", *given])
-        model_type = choose_model_type(values)
-        assert model_type == size.model_type
-        assert getattr(values, f"{model_type}_config_file").endswith(size.config_file)
-        check_flags(resolve_model_defaults(values, model_type))
-        config = read_config(values, model_type)
-        assert config.vocab_size == size.vocabulary_size
-        assert values.max_seq_length == phase.length
-        tokens.add(values.train_batch_size * phase.length)
-    assert phase.length == config.max_position_embeddings >= size.held_out_length
-    assert len(tokens) == 1  # an update of every phase sees as much text
-
-
-def test_flag_files_of_the_records(monkeypatch):
-    monkeypatch.chdir(ROOT)
-    for name, static in (("reference_data", False), ("reference_heldout", True)):
-        given = [f"--flagfile={FOLDER}/{name}.flags", "--input_file=a", "--tokenizer_dir=b"]
-        values = parse(CreateDataFlags, ["x", *given])
-        assert choose_objective(values).objective == "sop"
-        assert (values.masking, values.packing) == (("dynamic", "static")[static], not static)
-
-
-# === stages ===
 
 # Stands for every program: writes what the next stages read of its results, and notes its command.
 # The file "die" lists the outputs of the commands that are killed at their first start.
@@ -154,7 +45,8 @@ elif words[0] == "create_pretraining_data.py":
     out.write_bytes(b"1234")
     shard = {"file": out.name, "size": 4, "records": 7}
     out.with_suffix(".json").write_text(
-        json.dumps({"kind": KIND, "shards": [shard], "records": 7, "padding_share": 0.1})
+        json.dumps({"kind": KIND, "shards": [shard], "pieces": 90, "pieces_per_word": 2.5,
+                    "unknown_share": 0.0, "padding_share": 0.1})
     )
 elif words[0] == "export_model.py":
     (out / "model.safetensors").write_bytes(bytes(1000))
@@ -168,25 +60,6 @@ else:
         shutil.copy("events", out / "eval" / "events.out.tfevents.1")
     (out / "eval_results.txt").write_text("eval_accuracy = 0.5" + chr(10))
 """
-
-
-def write_events(path, seconds):
-    """Event files as TensorBoard's writers make them: a scalar every ten updates."""
-    with open(path, "wb") as file:
-        for i, value in enumerate(seconds, 1):
-            summary = Summary(
-                value=[
-                    Summary.Value(tag="throughput/step_seconds", simple_value=value),
-                    Summary.Value(tag="loss/masked_lm", simple_value=value * 10),
-                ]
-            )
-            file.write(frame(Event(step=10 * i, summary=summary).SerializeToString()))
-
-
-def write_nsmc(folder):
-    (folder / "nsmc").mkdir(parents=True)
-    for split in ("train", "test"):
-        (folder / "nsmc" / f"ratings_{split}.txt").write_text("id\tdocument\tlabel\n1\t가\t1\n")
 
 
 @pytest.fixture
@@ -229,7 +102,8 @@ def test_stages(fake, capsys):
     runs = fake.run()
     assert tuple(runs) == tuple(f"reference/{name}" for name in MINI_STAGES)
     assert runs["reference/records/64"].scores == {
-        "records": 7, "padding_share": 0.1, "megabytes": 4e-6,
+        "records": 7, "pieces": 90, "pieces_per_word": 2.5, "unknown_share": 0.0,
+        "padding_share": 0.1, "megabytes": 4e-6,
     }  # fmt: skip
     assert runs["reference/trial/64"].scores == {"seconds_per_update": 0.25}  # the median
     # An hour at 0.25 s an update, in shares of 0.6, 0.3 and 0.1.
@@ -296,6 +170,8 @@ BAD_FLAGS = {
     "no tasks": (["--tasks_dir=docs"], "--tasks_dir must hold a folder of a task"),
     "an unknown size": (["--size=huge"], "size"),
     "an unknown flag": (["--colour=red"], "colour"),
+    "a name of two parts": (["--name=a/b"], "--name must be letters"),
+    "a file in the place of a folder": (["--docs_dir=README.md"], "--docs_dir must be a folder"),
     "no time": (["--hours=0"], "--hours must be above 0"),
 }
 
@@ -313,34 +189,6 @@ def test_another_folder_than_the_projects(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["reference"]) == 1
     assert "the present folder must be the project's" in capsys.readouterr().err
-
-
-# === curves, held-out text ===
-
-
-def test_curves_are_thinned_out(tmp_path):
-    (tmp_path / "eval").mkdir()
-    write_events(tmp_path / "eval" / "events.out.tfevents.1", np.arange(150.0))
-    curve = curves.held_out_curves(str(tmp_path))["throughput/step_seconds"]
-    assert curve.steps == [*range(10, 1510, 30), 1500]
-    assert curve.values[:2] == [0.0, 3.0] and curve.values[-1] == 149.0
-    assert curves.held_out_curves(str(tmp_path / "none")) == {}
-    assert curves.seconds_per_update(str(tmp_path)) is None
-
-
-def test_bits_per_character():
-    """Two pieces of three characters each cost 3 nats; 1.5 bits are one nat and a little."""
-    assert bits_per_character(3.0, 2, 6) == pytest.approx(1 / np.log(2))
-    tokenizer = load_tokenizer(ROOT / "tests" / "data" / "sample_tokenizer")
-    lengths = characters_of(tokenizer)
-    assert lengths[tokenizer.mask_id] == lengths[tokenizer.unk_id] == 1
-    for piece, number in tokenizer.vocab.items():
-        if piece.startswith("##"):
-            assert lengths[number] == len(piece) - 2
-    assert len(lengths) == tokenizer.vocab_size
-
-
-# === all of it ===
 
 
 @pytest.mark.slow
@@ -369,7 +217,8 @@ def test_from_text_to_pages(tmp_path):
     assert 0.4 < pieces < 1  # pieces a character: most have one or two
     for name in ("results.md", "results.ko.md", "results/reference.png"):
         assert (tmp_path / "out" / "docs" / name).stat().st_size > 1000
-    assert (tmp_path / "out" / "model" / "model.safetensors").exists()
+    weights = load_file(tmp_path / "out" / "model" / "model.safetensors")
+    assert {array.dtype for array in weights.values()} == {np.dtype(np.float16)}
 
 
 def write_real_nsmc(folder):

@@ -20,8 +20,9 @@ from run_scripts.reference.pages.questions import (
     read_questions,
     write_questions,
 )
+from run_scripts.reference.pages.reference_model import SHOWN_SCORES
 from run_scripts.reference.pages.statistics import is_told_apart, rank, sample
-from run_scripts.reference.pages.tables import duration, number, score_text
+from run_scripts.reference.pages.tables import duration, number, score_text, shown_sample
 from run_scripts.reference.pages.wording import ENGLISH, KOREAN, PAGES
 
 ONE = Machine("CPU one", 2, 7.6)
@@ -76,10 +77,17 @@ def test_ranking():
 
 
 def test_numbers_as_text():
-    assert score_text("eval_accuracy", sample([0.5, 0.52]), ENGLISH) == "51.00 ± 1.41"
-    assert score_text("eval_accuracy", sample([0.5]), ENGLISH) == "50.00"
-    assert score_text("masked_lm_loss", sample([2.34567]), ENGLISH) == "2.346"
-    assert score_text("eval_accuracy", None, ENGLISH) == "–"
+    halves = [make_run("a", {"eval_f1": value, "loss": 2.34567}) for value in (0.5, 0.52)]
+    squad = make_run("a", {"eval_f1": 71.5}, command="python run_squad.py --output_dir=o")
+    texts = {
+        "51.00 ± 1.41": ("eval_f1", halves),
+        "50.00": ("eval_f1", halves[:1]),
+        "2.346": ("loss", halves[:1]),
+        "71.50": ("eval_f1", [squad]),
+        "–": ("eval_accuracy", halves),
+    }
+    for text, (score, runs) in texts.items():
+        assert score_text(score, shown_sample(score, runs), ENGLISH) == text
     assert [number(n) for n in (12345, 12345.6, 0.123456, 3.0)] == [
         "12,345",
         "12,346",
@@ -167,7 +175,7 @@ def test_page(tmp_path):
     assert "missing" not in text
     assert "### Which vocabulary" in text
     assert ["nsmc", "test accuracy", "88.00 ± 0.71", "85.50 ± 0.71", "81.90"] in rows
-    assert "- nsmc: best is the reference model; worse: random weights." in text
+    assert "- nsmc, accuracy: best is the reference model; worse: random weights." in text
     assert "- A: CPU one, 2 cores, 8 GiB" in text
     assert "- B: CPU two, 16 cores, 128 GiB, 2 x H100" in text
     trained = next(row for row in rows if row[0] == "pre-training 64")
@@ -175,9 +183,10 @@ def test_page(tmp_path):
         "pre-training 64", "updates 1,000", "1 h 0 min", "2 h 0 min", "1.25 GiB", "B", "1",
         "0123456789ab",
     ]  # fmt: skip
-    assert "Together: 1 h 33 min (3 h 6 min of the processor)." in text
+    assert "Together: 1 h 33 min, 3 h 6 min of CPU time." in text
     assert "python run_classifier.py --output_dir=output/reference/text" in text
     assert "# reference/model/nsmc, seeds 1, 2" in text
+    assert "- `reference/model/nsmc`, seeds 1, 2: 2 min, 1.25 GiB, A" in text
     assert "- `choices/q/ours/nsmc`, seeds 1, 2, 3: 3 min, 1.25 GiB, A" in text
 
 
@@ -199,6 +208,7 @@ def test_korean_page_has_the_same_numbers(tmp_path):
     ]
     assert digits[0] == digits[1] and sum(map(len, digits[0])) > 10
     assert set(ENGLISH.labels) <= set(KOREAN.labels)
+    assert set(KOREAN.stages) == set(SHOWN_SCORES)
 
 
 def test_an_empty_ledger_says_so(tmp_path):

@@ -13,11 +13,11 @@ from run_scripts.reference.pages import reference_model
 from run_scripts.reference.pages.plots import draw_curves
 from run_scripts.reference.pages.questions import QUESTIONS_FILE, read_questions
 from run_scripts.reference.pages.tables import (
-    duration,
     group_by_seed,
     machine_letters,
     question_sentences,
     question_table,
+    run_lines,
     without_seed,
 )
 from run_scripts.reference.pages.wording import PAGES
@@ -130,25 +130,8 @@ def question_lines(results, wording):
         title = question.title_ko if wording is PAGES["results.ko.md"] else question.title
         lines += [f"### {title}", "", *table, ""]
         lines += [*question_sentences(question, results.runs, wording), ""]
-        lines += run_lines(question, results, wording)
+        lines += run_lines(question, results.runs, wording)
     return [f"## {wording.questions_title}", "", *lines] if lines else []
-
-
-def run_lines(question, results, wording):
-    """The runs of a question, folded away: name, seeds, time, memory, machine."""
-    letters = machine_letters(results.runs)
-    names = dict.fromkeys(name for cell in question.cells for name in cell.runs)
-    measured = [name for name in names if name in results.runs]
-    lines = ["<details>", f"<summary>{wording.runs_title}</summary>", ""]
-    for group, members in group_by_seed(measured).items():
-        runs = [results.runs[name] for name in members]
-        seeds = wording.list_comma.join(filter(None, (without_seed(n)[1] for n in members)))
-        time = duration(sum(run.seconds for run in runs), wording)
-        memory = max(run.memory_gib for run in runs)
-        on = "".join(sorted({letters[run.machine] for run in runs}))
-        shown = f"{wording.list_comma}{wording.seeds.format(seeds=seeds)}" if seeds else ""
-        lines.append(f"- `{group}`{shown}: {time}, {memory:.2f} GiB, {on}")
-    return [*lines, "", "</details>", ""]
 
 
 def command_lines(results, wording):

@@ -1,9 +1,9 @@
 """Describes a reference run: what its stages took, held-out text, tasks."""
 
 import re
+from typing import NamedTuple
 
 from run_scripts.reference.pages.questions import Cell, Question
-from run_scripts.reference.pages.statistics import sample
 from run_scripts.reference.pages.tables import (
     duration,
     label,
@@ -12,14 +12,23 @@ from run_scripts.reference.pages.tables import (
     number,
     question_samples,
     question_sentences,
+    run_lines,
     score_text,
+    shown_sample,
 )
 from run_scripts.reference.stages import BEGINNINGS
 from run_scripts.tools.glue_plan import find_task
 
 # A stage, the first part of its name -> the scores that the table of costs shows.
 SHOWN_SCORES = {
-    "text": ("documents", "reviews", "held_out_documents", "megabytes"),
+    "text": (
+        "documents",
+        "reviews",
+        "held_out_documents",
+        "left_out_documents",
+        "left_out_reviews",
+        "megabytes",
+    ),
     "vocabulary": ("pieces",),
     "records": ("records", "megabytes"),
     "trial": ("seconds_per_update",),
@@ -55,7 +64,7 @@ def cost_lines(results, reference, wording):
             if run.scores.get(score) is not None
         )
         rows.append([
-            f"{label(stage, wording)} {detail}".strip(),
+            f"{wording.stages.get(stage, stage)} {detail}".strip(),
             shown,
             duration(run.seconds, wording),
             duration(run.cpu_seconds, wording),
@@ -81,45 +90,59 @@ def held_out_lines(results, reference, wording):
     scores = [s for s in HELD_OUT_SCORES if any(s in run.scores for run in measured.values())]
     rows = []
     for length, run in measured.items():
-        texts = [score_text(score, sample([run.scores.get(score)]), wording) for score in scores]
+        texts = [score_text(score, shown_sample(score, [run]), wording) for score in scores]
         rows.append([length, *texts, number(run.scores["examples"])])
     header = [label(name, wording) for name in ("row_length", *scores, "examples")]
     title = wording.held_out_title.format(name=reference)
     return [f"## {title}", "", *markdown_table(header, rows), "", wording.held_out_note, ""]
 
 
+class TaskRow(NamedTuple):
+    """A row of the table of tasks: a metric on the part of a task that models are compared on."""
+
+    task: str
+    split: str
+    metric: str
+    score: str  # its name in eval_results.txt
+
+    @property
+    def name(self):
+        """What the sentences call it."""
+        return f"{self.task}, {self.metric}"
+
+
+def task_rows(task):
+    """The `TaskRow`s of a task: its metrics on test where it has labels, else on its main split."""
+    row = find_task(task)
+    split = "test" if "test" in row.splits else row.splits[0]
+    # The results of the first split have Google's names.
+    prefix = "eval" if split == row.splits[0] else split
+    return [TaskRow(task, split, metric, f"{prefix}_{metric}") for metric in row.metrics]
+
+
 def task_question(results, reference):
     """The runs of a reference run on tasks.
 
     Returns:
-        A `Question` whose variants are the `BEGINNINGS`, and what each task is measured on, a dict
-        task -> for example "test accuracy".
+        A `Question` whose variants are the `BEGINNINGS`, and its `TaskRow`s.
     """
     pattern = re.compile(rf"{re.escape(reference)}/({'|'.join(BEGINNINGS)})/([^/]+)/seed\d+")
     found = {}
     for name in results.runs:
         if match := pattern.fullmatch(name):
             found.setdefault(match[2], {}).setdefault(match[1], []).append(name)
-    cells, measured_on = [], {}
-    for task, by_beginning in found.items():
-        score, measured_on[task] = main_score(task)
-        for beginning in BEGINNINGS:
-            names = tuple(by_beginning.get(beginning, ()))
-            cells.append(Cell(variant=beginning, task=task, score=score, runs=names))
-    return Question(name=reference, title="", title_ko="", cells=tuple(cells)), measured_on
-
-
-def main_score(task):
-    """The score of a task that the table shows: on test where it has labels, else the main split.
-
-    Returns:
-        Its name in eval_results.txt, and how the page says it, for example "test accuracy".
-    """
-    row = find_task(task)
-    split = "test" if "test" in row.splits else row.splits[0]
-    # The results of the first split have Google's names.
-    prefix = "eval" if split == row.splits[0] else split
-    return f"{prefix}_{row.metrics[0]}", f"{split} {row.metrics[0]}"
+    rows = [row for task in found for row in task_rows(task)]
+    cells = [
+        Cell(
+            variant=beginning,
+            task=row.name,
+            score=row.score,
+            runs=tuple(found[row.task].get(beginning, ())),
+        )
+        for row in rows
+        for beginning in BEGINNINGS
+    ]
+    return Question(name=reference, title="", title_ko="", cells=tuple(cells)), rows
 
 
 def task_lines(results, reference, linear, wording):
@@ -129,20 +152,23 @@ def task_lines(results, reference, linear, wording):
         results, reference, wording: as for the other functions.
         linear: the `Question` of linear models on the same tasks, or None.
     """
-    question, measured_on = task_question(results, reference)
-    if not question.cells:
+    question, task_table = task_question(results, reference)
+    if not task_table:
         return []
     found = question_samples(question, results.runs)
     beside = question_samples(linear, results.runs) if linear else {}
     variants = linear.variants if linear else ()
     rows = []
-    for task in question.tasks:
-        texts = [score_text(*found[beginning, task], wording) for beginning in BEGINNINGS]
+    for row in task_table:
+        texts = [score_text(*found[beginning, row.name], wording) for beginning in BEGINNINGS]
         for variant in variants:
-            texts.append(score_text(*beside.get((variant, task), ("", None)), wording))
-        rows.append([task, measured_on[task], *texts])
+            score, other = beside.get((variant, row.task), ("", None))
+            same = score.endswith(f"_{row.metric}")
+            texts.append(score_text(score, other if same else None, wording))
+        rows.append([row.task, f"{row.split} {row.metric}", *texts])
     names = [wording.linear.format(features=label(variant, wording)) for variant in variants]
     table = markdown_table([*wording.tasks_header, *names], rows)
     sentences = question_sentences(question, results.runs, wording)
     title = wording.tasks_title.format(name=reference)
-    return [f"## {title}", "", *table, "", wording.tasks_note, "", *sentences, ""]
+    lines = [f"## {title}", "", *table, "", wording.tasks_note, "", *sentences, ""]
+    return [*lines, *run_lines(question, results.runs, wording)]

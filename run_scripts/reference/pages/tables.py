@@ -7,8 +7,8 @@ from run_scripts.reference.pages.statistics import rank, sample
 
 # Parts of the names of scores that are shares, shown in percent.
 IN_PERCENT = (
-    "accuracy", "f1", "exact", "pearson", "spearman", "matthews", "precision", "recall", "share",
-    "auprc", "auroc",
+    "accuracy", "f1", "exact", "rouge", "pearson", "spearman", "matthews", "precision", "recall",
+    "share", "auprc", "auroc",
 )  # fmt: skip
 
 SEED_PART = re.compile(r"/seed(\d+)$")
@@ -26,13 +26,31 @@ def number(value):
     return f"{value:,.0f}" if float(value).is_integer() or abs(value) >= 1000 else f"{value:.4g}"
 
 
+def shown_sample(score, runs):
+    """The `Sample` of a score as the pages show it: shares in percent.
+
+    Args:
+        score: its name.
+        runs: the `Run`s, which differ in their seeds; their results have shares from 0 to 1, but
+            for those of run_squad, which are in percent as in the original programs.
+    """
+    values = [run.scores.get(score) for run in runs]
+    factors = [100 if is_share(score) and "run_squad" not in run.command else 1 for run in runs]
+    return sample([v if v is None else f * v for v, f in zip(values, factors, strict=True)])
+
+
+def is_share(score):
+    """Whether a score of this name is shown in percent."""
+    return any(part in score for part in IN_PERCENT)
+
+
 def score_text(score, found, wording):
-    """A `Sample` as text: in percent where its score is a share."""
+    """A `Sample` as text."""
     if found is None:
         return wording.none
-    if any(part in score for part in IN_PERCENT):
-        spread = "" if found.deviation is None else f" ± {100 * found.deviation:.2f}"
-        return f"{100 * found.mean:.2f}{spread}"
+    if is_share(score):
+        spread = "" if found.deviation is None else f" ± {found.deviation:.2f}"
+        return f"{found.mean:.2f}{spread}"
     spread = "" if found.deviation is None else f" ± {found.deviation:.2g}"
     return f"{number(found.mean)}{spread}"
 
@@ -55,8 +73,8 @@ def question_samples(question, runs):
     """The scores of a question: a dict (variant, task) -> (score's name, `Sample` or None)."""
     found = {}
     for cell in question.cells:
-        scores = [runs[name].scores.get(cell.score) for name in cell.runs if name in runs]
-        found[cell.variant, cell.task] = (cell.score, sample(scores))
+        measured = [runs[name] for name in cell.runs if name in runs]
+        found[cell.variant, cell.task] = (cell.score, shown_sample(cell.score, measured))
     return found
 
 
@@ -119,6 +137,23 @@ def group_by_seed(names):
     for name in names:
         groups.setdefault(without_seed(name)[0], []).append(name)
     return groups
+
+
+def run_lines(question, runs, wording):
+    """The runs of a question, folded away: name, seeds, time, memory, machine."""
+    letters = machine_letters(runs)
+    names = dict.fromkeys(name for cell in question.cells for name in cell.runs)
+    measured = [name for name in names if name in runs]
+    lines = ["<details>", f"<summary>{wording.runs_title}</summary>", ""]
+    for group, members in group_by_seed(measured).items():
+        of_group = [runs[name] for name in members]
+        seeds = wording.list_comma.join(filter(None, (without_seed(n)[1] for n in members)))
+        time = duration(sum(run.seconds for run in of_group), wording)
+        memory = max(run.memory_gib for run in of_group)
+        on = "".join(sorted({letters[run.machine] for run in of_group}))
+        shown = f"{wording.list_comma}{wording.seeds.format(seeds=seeds)}" if seeds else ""
+        lines.append(f"- `{group}`{shown}: {time}, {memory:.2f} GiB, {on}")
+    return [*lines, "", "</details>", ""]
 
 
 def machine_letters(runs):

@@ -35,7 +35,8 @@ class Wording(NamedTuple):
     none: str  # in the place of a number that there is not
     list_comma: str
     units: tuple  # of seconds, minutes, hours
-    labels: dict  # a name in the ledger -> how the page says it; others stay as they are
+    stages: dict  # the first part of a stage's name -> how the page says it
+    labels: dict  # another name in the ledger -> how the page says it; others stay as they are
 
 
 ENGLISH = Wording(
@@ -58,7 +59,7 @@ ENGLISH = Wording(
     ),
     cost_title="{name}: what each stage took",
     cost_header=("stage", "result", "time", "CPU time", "memory", "machine", "seed", "code"),
-    total="Together: {time} ({cpu} of the processor).",
+    total="Together: {time}, {cpu} of CPU time.",
     held_out_title="{name}: held-out text",
     held_out_note=(
         "Bits per character: the loss on masked words, divided by the characters that they have. "
@@ -88,6 +89,7 @@ ENGLISH = Wording(
     none="–",
     list_comma=", ",
     units=("{} s", "{} min", "{} h {} min"),
+    stages={"heldout": "held-out text", "pretraining": "pre-training"},
     labels={
         "model": "the reference model",
         "random_weights": "random weights",
@@ -103,11 +105,11 @@ ENGLISH = Wording(
         "documents": "documents",
         "reviews": "reviews",
         "held_out_documents": "held-out documents",
+        "left_out_documents": "documents left out",
+        "left_out_reviews": "reviews left out",
         "seconds_per_update": "seconds per update",
         "global_step": "updates",
         "row_length": "row length",
-        "heldout": "held-out text",
-        "pretraining": "pre-training",
     },
 )
 
@@ -165,6 +167,15 @@ KOREAN = Wording(
     none="–",
     list_comma=", ",
     units=("{}초", "{}분", "{}시간 {}분"),
+    stages={
+        "text": "텍스트",
+        "vocabulary": "어휘",
+        "records": "레코드",
+        "trial": "속도 측정",
+        "pretraining": "사전 학습",
+        "heldout": "떼어 둔 텍스트",
+        "export": "내보내기",
+    },
     labels={
         "model": "기준 모델",
         "random_weights": "무작위 가중치",
@@ -180,15 +191,11 @@ KOREAN = Wording(
         "documents": "문서 수",
         "reviews": "리뷰 수",
         "held_out_documents": "떼어 둔 문서 수",
+        "left_out_documents": "뺀 문서 수",
+        "left_out_reviews": "뺀 리뷰 수",
         "seconds_per_update": "업데이트당 초",
         "global_step": "업데이트 수",
         "row_length": "행 길이",
-        "heldout": "떼어 둔 텍스트",
-        "pretraining": "사전 학습",
-        "trial": "속도 측정",
-        "vocabulary": "어휘",
-        "text": "텍스트",
-        "export": "내보내기",
         "pieces per word": "단어당 서브워드 수",
         "bits per character": "문자당 비트",
         "bits per character, all pieces at once": "문자당 비트(한꺼번에 예측)",

@@ -1,0 +1,112 @@
+"""Finds the Korean tasks with data; recognises text of their dev and test parts."""
+
+import os
+
+from bert_common.errors import InputError
+from finetuning.datasets import DATASETS
+from finetuning.ner.data import FORMATS, read_tagged
+from finetuning.question_answering.data import read_questions
+from finetuning.readers import read_split
+from run_scripts.tools.glue_plan import BENCHMARKS, find_task
+
+# Characters, without spaces, that two texts have in common only if one was copied. Half a sentence
+# of Wikipedia; most reviews are longer too. Shorter texts, such as "재미있어요", are everybody's.
+WINDOW = 24
+
+
+def find_tasks(tasks_dir):
+    """The Korean tasks whose published data are in a folder: a dict name -> `BenchmarkTask`.
+
+    A task without all of its files is left out.
+
+    Raises:
+        InputError: there are none.
+    """
+    tasks = {name: find_task(name) for name in BENCHMARKS["korean"]}
+    present = {
+        name: task
+        for name, task in tasks.items()
+        if all(has_part(tasks_dir, task, split) for split in task.files)
+    }
+    if not present:
+        folders = ", ".join(task.folder for task in tasks.values())
+        raise InputError(
+            f"--tasks_dir must hold a folder of a task ({folders}) with its files. Received: "
+            f"{tasks_dir}"
+        )
+    return present
+
+
+def has_part(tasks_dir, task, split):
+    """Whether the files of a split of a `BenchmarkTask` are there."""
+    folder = os.path.join(tasks_dir, task.folder)
+    return all(os.path.isfile(os.path.join(folder, file)) for file in task.files[split])
+
+
+class MeasuredTexts:
+    """The text of the parts of tasks that models are measured on.
+
+    Args:
+        texts: an iterable of strings.
+    """
+
+    def __init__(self, texts):
+        self._windows = set()
+        for text in texts:
+            letters = without_spaces(text)
+            last = len(letters) - WINDOW
+            self._windows.update(hash(letters[i : i + WINDOW]) for i in range(last + 1))
+
+    def share_text_with(self, line):
+        """Whether a line and one of the texts have a long passage in common.
+
+        Found is every line of at least `WINDOW` characters that is a part of a text, and every
+        common passage of twice as many; some of the shorter ones.
+        """
+        letters = without_spaces(line)
+        last = len(letters) - WINDOW
+        if last < 0:
+            return False
+        starts = {*range(0, last, WINDOW), last}
+        return any(hash(letters[i : i + WINDOW]) in self._windows for i in starts)
+
+
+def without_spaces(text):
+    """A text without any white space, which copies differ in."""
+    return "".join(text.split())
+
+
+def measured_texts(tasks_dir):
+    """Yields the texts of the dev and test parts of tasks in a folder.
+
+    A task counts even without its training part.
+    """
+    for name in BENCHMARKS["korean"]:
+        task = find_task(name)
+        folder = os.path.join(tasks_dir, task.folder)
+        for split in task.files:
+            if split != "train" and has_part(tasks_dir, task, split):
+                yield from _READERS[task.program](name, task, split, folder)
+
+
+def _classified(name, task, split, folder):
+    examples, _ = read_split(DATASETS[name], split, folder)
+    for example in examples:
+        yield example.text
+        yield example.second or ""
+
+
+def _tagged(name, task, split, folder):
+    sentences, _ = read_tagged(FORMATS[name], split, folder)
+    yield from (sentence.text for sentence in sentences)
+
+
+def _asked(name, task, split, folder):
+    (file,) = task.files[split]
+    questions, _ = read_questions(os.path.join(folder, file), with_answers=False)
+    yield from dict.fromkeys(question.context for question in questions)
+    yield from (question.question for question in questions)
+
+
+# The program of a task -> a generator of the texts of one of its splits.
+_READERS = {"run_classifier": _classified, "run_ner": _tagged, "run_squad": _asked}

@@ -1,0 +1,133 @@
+"""Weights that an export for transformers stored as float16 serve every program in float32."""
+
+import json
+import os
+
+import numpy as np
+import pytest
+from model_folders import write_folder
+from programs import one_line
+from safetensors.numpy import load_file
+from task_data import WORDS, write_splits
+
+from bert_common.errors import InputError
+from bert_tf.checkpoint import google_arrays, google_variables, write_arrays
+from model_formats.huggingface import export as export_module
+from model_formats.huggingface.write_weights import as_float16
+from model_formats.load_folder import load_folder
+from run_scripts import classifier, extract_features
+from run_scripts.conversion import export_model
+
+
+def run(folder, output, *flags):
+    flags = [f"--model_dir={folder}", f"--output_dir={output}", "--format=huggingface", *flags]
+    return export_model.main(["export_model", "--precision=float16", *flags])
+
+
+@pytest.mark.parametrize("task", ["pretraining", "ner", "multiple_choice"])
+@pytest.mark.parametrize("kind", ["bert", "albert"])
+def test_the_weights_are_rounded_once(kind, task, tmp_path):
+    write_folder(tmp_path / "in", kind, task)
+    assert run(tmp_path / "in", tmp_path / "out") == 0
+    stored = load_file(tmp_path / "out" / "model.safetensors")
+    assert {array.dtype for array in stored.values()} == {np.dtype(np.float16)}
+    config = json.loads((tmp_path / "out" / "config.json").read_text())
+    assert config["dtype"] == "float32"  # what transformers computes in
+    before, after = (load_folder(str(tmp_path / name)) for name in ("in", "out"))
+    original = google_variables(before.model)
+    for name, variable in google_variables(after.model).items():
+        assert variable.dtype == "float32"
+        if name not in after.missing:
+            rounded = np.asarray(original[name]).astype(np.float16)
+            np.testing.assert_array_equal(variable, rounded.astype(np.float32), err_msg=name)
+    assert after.trained_positions == before.trained_positions == 16
+
+
+def test_a_value_that_float16_lacks(tmp_path, capsys):
+    write_folder(tmp_path / "in")
+    prefix = str(tmp_path / "in" / "model.ckpt-3")
+    arrays = google_arrays(prefix)
+    for value, said in ((65519.0, None), (65520.0, "65520"), (-1e6, "-1e+06"), (np.nan, "nan")):
+        kept = {name: arrays.read(name) for name in arrays.shapes}
+        kept["bert/pooler/dense/bias"][3] = value
+        rounded = {"pooler": kept["bert/pooler/dense/bias"]}
+        if said is None:  # the largest one is 65,504, to which this is rounded
+            assert as_float16(rounded)["pooler"][3] == 65504
+            continue
+        with pytest.raises(InputError, match="at most 65,504"):
+            as_float16(rounded)
+    write_arrays(prefix, kept)
+    assert run(tmp_path / "in", tmp_path / "out") == 1
+    message = one_line(capsys)
+    assert "must hold every weight, at most 65,504" in message
+    assert "Received: nan in bert.pooler.dense.bias" in message
+    assert os.listdir(tmp_path) == ["in"]
+
+
+def test_two_exports_are_equal_byte_by_byte(tmp_path):
+    write_folder(tmp_path / "in", "albert")
+    found = []
+    for name in ("1", "2"):
+        assert run(tmp_path / "in", tmp_path / name) == 0
+        found.append({p.name: p.read_bytes() for p in (tmp_path / name).iterdir()})
+    assert found[0] == found[1] and {"model.safetensors", "export.json"} < found[0].keys()
+
+
+@pytest.mark.parametrize("head", ["both", "no sentence head", "encoder"])
+def test_what_is_loaded_again_must_compute_the_same(head, tmp_path, monkeypatch):
+    """Also where the folder has fewer outputs than the model."""
+    write_folder(tmp_path / "in")
+    prefix = str(tmp_path / "in" / "model.ckpt-3")
+    arrays = google_arrays(prefix)
+    dropped = {"both": "none", "no sentence head": "cls/seq", "encoder": "cls/"}[head]
+    write_arrays(prefix, {n: arrays.read(n) for n in arrays.shapes if not n.startswith(dropped)})
+    assert run(tmp_path / "in", tmp_path / "out") == 0
+
+    def damaged(arrays):
+        return {name: array * np.float16(1.1) for name, array in as_float16(arrays).items()}
+
+    monkeypatch.setattr(export_module, "as_float16", damaged)
+    loaded = load_folder(str(tmp_path / "in"))
+    (tmp_path / "other").mkdir()
+    with pytest.raises(InputError, match="must compute what the model computes, up to 0.01"):
+        export_module.export(loaded, str(tmp_path / "other"), precision="float16")
+
+
+def test_shards(tmp_path):
+    write_folder(tmp_path / "in")
+    assert run(tmp_path / "in", tmp_path / "out", "--max_shard_size=10KB") == 0
+    assert len(list((tmp_path / "out").glob("model-*.safetensors"))) > 3
+    assert load_folder(str(tmp_path / "out")).missing == ()
+
+
+def test_programs_compute_in_float32(tmp_path, capsys):
+    """Features and fine-tuning, by the folder and by the file."""
+    write_folder(tmp_path / "in")
+    assert run(tmp_path / "in", tmp_path / "out") == 0
+    (tmp_path / "text.txt").write_text("the book is red.\n나는 학교에 갔다.\n")
+    output = tmp_path / "x.npz"
+    argv = ["x", f"--input_file={tmp_path}/text.txt", f"--output_file={output}", "--layers=-1"]
+    argv += ["--max_seq_length=16"]
+
+    def features(*flags):
+        assert extract_features.main([*argv, *flags]) == 0
+        with np.load(output) as file:
+            return file["features"]
+
+    expected, found = (features(f"--model_dir={tmp_path}/{name}") for name in ("in", "out"))
+    assert found.dtype == np.float32
+    assert 0 < np.abs(found - expected).max() < 0.01  # as the weights are rounded
+    weights = f"--init_checkpoint={tmp_path}/out/model.safetensors"
+    np.testing.assert_array_equal(features(f"--model_dir={tmp_path}/in", weights), found)
+
+    rows = [(" ".join(WORDS[i : i + 3]), ("yes", "no")[i % 2]) for i in range(6)]
+    write_splits(tmp_path / "data", ("text", "label"), rows, train=(0, 6), dev=(0, 2))
+    argv = ["x", f"--model_dir={tmp_path}/out", f"--data_dir={tmp_path}/data", "--task_name=tsv"]
+    argv += [f"--output_dir={tmp_path}/tuned", "--max_seq_length=16", "--train_batch_size=2"]
+    assert classifier.main([*argv, "--train_step=1", "--xla=off", "--do_train"]) == 0
+    arrays = google_arrays(f"{tmp_path}/tuned/model.ckpt-1")
+    name = "bert/embeddings/word_embeddings"
+    tuned = arrays.read(name)
+    stored = load_file(tmp_path / "out" / "model.safetensors")
+    start = stored["bert.embeddings.word_embeddings.weight"].astype(np.float32)
+    assert tuned.dtype == np.float32 and 0 < np.abs(tuned - start).max() < 0.01

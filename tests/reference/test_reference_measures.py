@@ -1,0 +1,68 @@
+"""Tests of the sizes of the reference model, of its curves and measures on held-out text."""
+
+import numpy as np
+import pytest
+from paths import ROOT
+from reference_files import write_events
+
+from run_scripts.create_data import CreateDataFlags, choose_objective
+from run_scripts.flags.declaration import resolve_model_defaults
+from run_scripts.flags.parser import parse
+from run_scripts.flags.pretrain import PretrainFlags, check_flags
+from run_scripts.flags.training import choose_model_type, read_config
+from run_scripts.reference import curves
+from run_scripts.reference.held_out import bits_per_character, characters_of
+from run_scripts.reference.sizes import FOLDER, SIZES
+from tokenization import load_tokenizer
+
+
+@pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)
+def test_flag_files_of_a_size(size, monkeypatch):
+    """They parse, fit the configuration, and train every position."""
+    monkeypatch.chdir(ROOT)
+    assert sum(phase.share for phase in size.phases) == pytest.approx(1)
+    given = ["--input_file=a", "--output_dir=b", "--do_train"]
+    tokens = set()
+    for phase in size.phases:
+        values = parse(PretrainFlags, ["x", f"--flagfile={size.flagfile(phase)}", *given])
+        model_type = choose_model_type(values)
+        assert model_type == size.model_type
+        assert getattr(values, f"{model_type}_config_file").endswith(size.config_file)
+        check_flags(resolve_model_defaults(values, model_type))
+        config = read_config(values, model_type)
+        assert config.vocab_size == size.vocabulary_size
+        assert values.max_seq_length == phase.length
+        tokens.add(values.train_batch_size * phase.length)
+    assert phase.length == config.max_position_embeddings >= size.held_out_length
+    assert len(tokens) == 1  # an update of every phase sees as much text
+
+
+def test_flag_files_of_the_records(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    for name, static in (("reference_data", False), ("reference_heldout", True)):
+        given = [f"--flagfile={FOLDER}/{name}.flags", "--input_file=a", "--tokenizer_dir=b"]
+        values = parse(CreateDataFlags, ["x", *given])
+        assert choose_objective(values).objective == "sop"
+        assert (values.masking, values.packing) == (("dynamic", "static")[static], not static)
+
+
+def test_curves_are_thinned_out(tmp_path):
+    (tmp_path / "eval").mkdir()
+    write_events(tmp_path / "eval" / "events.out.tfevents.1", np.arange(150.0))
+    (curve,) = curves.held_out_curves(str(tmp_path)).values()  # that of the loss
+    assert curve.steps == [*range(10, 1510, 30), 1500]
+    assert curve.values[:2] == [0.0, 30.0] and curve.values[-1] == 1490.0
+    assert curves.held_out_curves(str(tmp_path / "none")) == {}
+    assert curves.seconds_per_update(str(tmp_path)) is None
+
+
+def test_bits_per_character():
+    """Two pieces of three characters each cost 3 nats; 1.5 bits are one nat and a little."""
+    assert bits_per_character(3.0, 2, 6) == pytest.approx(1 / np.log(2))
+    tokenizer = load_tokenizer(ROOT / "tests" / "data" / "sample_tokenizer")
+    lengths = characters_of(tokenizer)
+    assert lengths[tokenizer.mask_id] == lengths[tokenizer.unk_id] == 1
+    for piece, number in tokenizer.vocab.items():
+        if piece.startswith("##"):
+            assert lengths[number] == len(piece) - 2
+    assert len(lengths) == tokenizer.vocab_size
