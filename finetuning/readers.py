@@ -37,8 +37,8 @@ ENTITY_TYPES = {
     "PER": "인물", "ORG": "단체", "LOC": "장소", "DAT": "날짜", "POH": "기타", "NOH": "수량",
 }  # fmt: skip
 
-# What encloses subject and object: the typed entity markers, in punctuation, of arXiv:2102.01373,
-# section 3.2. Any vocabulary has pieces for them. KLUE-baseline's program adds four tokens to the
+# What encloses subject and object: the typed entity markers, in punctuation, of arXiv:2102.01373.
+# Usual vocabularies have pieces for them. KLUE-baseline's program adds four tokens to the
 # vocabulary instead (<subj>, </subj>, <obj>, </obj>), whose vectors begin untrained.
 ENTITY_MARKERS = (("@ * {} * ", "@"), ("# ^ {} ^ ", "#"))
 
