@@ -3,15 +3,17 @@
     python benchmarks/choices/linear.py --task_name=nsmc --data_dir=nsmc --features=characters \\
         --output_dir=work/linear
 
-Features are TF-IDF weights of n-grams of characters or of words (what is between spaces). A
-classifier is a logistic regression, a score is predicted by ridge regression. A pair of sentences
-has the weights of the first, those of the second, of every n-gram the smaller of its two weights
-(what both have), and the cosine of the two sentences. The longest n-gram
-is chosen on a tenth of the training examples, then the regularization; the model is then fitted to
+Features are TF-IDF weights of n-grams of characters or of words (runs of letters and digits, or of
+punctuation). A classifier is a logistic regression, a score is predicted by ridge regression. A
+pair of sentences has the weights of the first, those of the second, of every n-gram the smaller of
+its two weights (what both have), and the cosine of the two sentences. The longest n-gram, then the
+regularization, is chosen on a tenth of the training examples, by texts: examples that share their
+first sentence, as the three of each premise in KLUE-NLI, stay together. The model is then fitted to
 all of them. Writes eval_results.txt: the metrics of each split with labels, what was chosen, and
 how it did on the tenth. Needs the extra "finetune".
 """
 
+import operator
 import sys
 from pathlib import Path
 
@@ -24,21 +26,20 @@ from common import argument_parser
 from bert_common.errors import InputError
 from choices.results import write_results
 from finetuning.datasets import DATASETS
-from finetuning.metrics import imported, score
+from finetuning.metrics import METRICS, imported, score
 from finetuning.readers import read_split
+from run_scripts.downstream.program import take_part
 
 # Kind of features -> the longest n-grams to try; shorter ones are always included.
 LONGEST = {"characters": (2, 3, 4, 5), "words": (1, 2, 3)}
 ANALYSERS = {
     "characters": {"analyzer": "char"},
-    "words": {"analyzer": "word", "token_pattern": r"\S+"},
+    "words": {"analyzer": "word", "token_pattern": r"\w+|[^\w\s]+"},
 }
 
 # C of the logistic regression, 1 / alpha of the ridge regression; the first while the longest
 # n-gram is chosen.
 STRENGTHS = (1.0, 0.3, 3.0, 10.0, 30.0)
-
-HELD_OUT = 0.1  # the share of the training examples that the choice is made on
 
 
 class LinearModel:
@@ -105,7 +106,7 @@ def pair_features(first, second):
     return imported("scipy.sparse").hstack(parts, format="csr")
 
 
-def choose(dataset, features, longest_ones, examples, seed):
+def choose(dataset, features, longest_ones, examples):
     """Chooses the longest n-gram and the regularization on a part of the training examples.
 
     Args:
@@ -113,14 +114,11 @@ def choose(dataset, features, longest_ones, examples, seed):
         features: a key of `LONGEST`.
         longest_ones: lengths of the longest n-gram to choose from.
         examples: the training examples.
-        seed: of the part.
 
     Returns:
         A dict of "longest_ngram", "strength", "held_out_examples" and "held_out_METRIC".
     """
-    order = np.random.default_rng(seed).permutation(len(examples))
-    count = max(1, round(HELD_OUT * len(examples)))
-    held_out, kept = ([examples[i] for i in part] for part in np.split(order, [count]))
+    kept, held_out = take_part(examples, operator.attrgetter("text"))
     metric, best = dataset.metrics[0], {}
 
     def attempt(model, arrays, longest, strength):
@@ -152,12 +150,10 @@ def labels_of(examples):
 def evaluate(arguments):
     """Chooses, fits and measures a model; returns a dict of results."""
     dataset = DATASETS[arguments.task_name]
-    if dataset.multi_label:
-        raise InputError(f"--task_name must have one label. Received: {arguments.task_name}")
     examples, _ = read_split(dataset, "train", arguments.data_dir)
     features, given = arguments.features, arguments.longest_ngram
     longest_ones = (given,) if given else LONGEST[features]
-    results = choose(dataset, features, longest_ones, examples, arguments.random_seed)
+    results = choose(dataset, features, longest_ones, examples)
     model = LinearModel(dataset, features, results["longest_ngram"])
     model.fit(model.learn_features(examples), labels_of(examples), results["strength"])
     measured = [("", dataset, arguments.data_dir)]
@@ -175,14 +171,17 @@ def evaluate(arguments):
 def parse(arguments=None):
     """The command line."""
     parser = argument_parser(__doc__)
-    single = [name for name, dataset in DATASETS.items() if not dataset.multi_label]
-    parser.add_argument("--task_name", choices=single, required=True)
+    known = [
+        name
+        for name, dataset in DATASETS.items()
+        if not dataset.multi_label and set(dataset.metrics) <= set(METRICS)
+    ]
+    parser.add_argument("--task_name", choices=known, required=True)
     parser.add_argument("--data_dir", required=True)
     parser.add_argument("--features", choices=LONGEST, default="characters")
     parser.add_argument("--longest_ngram", type=int, help="instead of the one that is chosen")
-    parser.add_argument("--other_task", choices=single, help="to be scored by the same model")
+    parser.add_argument("--other_task", choices=known, help="to be scored by the same model")
     parser.add_argument("--other_data_dir")
-    parser.add_argument("--random_seed", type=int, default=1, help="of the part to choose on")
     parser.add_argument("--output_dir", required=True)
     return parser.parse_args(arguments)
 

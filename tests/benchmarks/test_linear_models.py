@@ -51,7 +51,7 @@ def test_words_of_reviews(tmp_path):
     assert done.returncode == 0, done.stderr
     results = read_results(output)
     assert results["test_accuracy"] == 1 and results["held_out_accuracy"] == 1
-    assert results["held_out_examples"] == 20
+    assert 5 < results["held_out_examples"] < 40  # about a tenth of 200
     assert results["longest_ngram"] == 1  # the first of equally good ones
     assert "n-grams up to 3, strength 1: accuracy" in done.stdout
 
