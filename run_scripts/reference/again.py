@@ -24,10 +24,10 @@ from run_scripts.tools.glue_table import print_rows
 
 OUTPUT_FLAG = "--output_dir="
 
-# The programs that write eval_results.txt, as commands name them.
+# The programs that write eval_results.txt: files without .py, modules.
 MEASURING = (
-    "run_pretraining.py", "run_classifier.py", "run_ner.py", "run_squad.py", "run_race.py",
-    "run_scripts.reference.held_out", "benchmarks/choices/linear.py", "benchmarks/choices/bits.py",
+    "run_pretraining", "run_classifier", "run_ner", "run_squad", "run_race",
+    "run_scripts.reference.held_out", "benchmarks/choices/linear", "benchmarks/choices/bits",
 )  # fmt: skip
 
 
@@ -102,7 +102,7 @@ def can_be_repeated(run):
     """Whether a run's numbers are those that its program writes into eval_results.txt."""
     words = shlex.split(run.command)
     writes = sum(word.startswith(OUTPUT_FLAG) for word in words) == 1
-    return writes and any(word in MEASURING for word in words)
+    return writes and any(word.removesuffix(".py") in MEASURING for word in words)
 
 
 def redirected(command, folder):

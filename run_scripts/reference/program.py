@@ -124,7 +124,7 @@ def resolve(flags):
         raise InputError(
             f"--name must be letters, digits, dots and hyphens. Received: {flags.name!r}"
         )
-    if not os.path.exists("run_pretraining.py"):
+    if not os.path.exists(os.path.join("run_scripts", "flagfiles")):
         raise InputError(f"the present folder must be the project's. Received: {os.getcwd()}")
     if flags.corpus == SAMPLE_CORPUS and not flags.held_out:
         flags = dataclasses.replace(flags, held_out=SAMPLE_HELD_OUT)
@@ -168,7 +168,7 @@ def run_stages(stages, flags, ledger):
         done = name in read_runs(ledger)
         run = measure(
             name,
-            stage.command(found),
+            stage.arguments(found),
             stage.read,
             ledger=ledger,
             work_dir=os.path.join(flags.output_dir, "unfinished"),

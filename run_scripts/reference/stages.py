@@ -37,11 +37,17 @@ class Stage(NamedTuple):
 
     name: str  # of its run in the ledger, below the reference run's own name
     title: str  # what is printed above it
-    command: Callable  # (scores of the stages before, a dict name -> scores) -> a list of arguments
+    # A list of arguments, or a function that returns one from the scores of the stages before, a
+    # dict name -> scores.
+    command: list | Callable
     read: Callable  # () -> its scores, {} if it has not come to its end
     seed: int | None = None
     trained: str | None = None  # the folder whose curves are kept
     leaves: tuple = ()  # globs: what is removed once it is done
+
+    def arguments(self, found):
+        """The command, by the scores of the stages before."""
+        return self.command(found) if callable(self.command) else self.command
 
 
 def make_stages(flags):
@@ -72,9 +78,14 @@ def held_out_lengths(size):
     return tuple(dict.fromkeys((size.held_out_length, size.phases[-1].length)))
 
 
-def _fixed(*arguments):
-    """A `Stage.command` that does not depend on other stages."""
-    return lambda _: ["python", *arguments]
+def _program(name, *arguments):
+    """The command of a program in the project's folder, a list."""
+    return ["python", f"{name}.py", *arguments]
+
+
+def _module(name, *arguments):
+    """The command of a program of this package, a list."""
+    return ["python", "-m", f"run_scripts.reference.{name}", *arguments]
 
 
 def _text(flags, out):
@@ -86,7 +97,7 @@ def _text(flags, out):
     return Stage(
         "text",
         "the text, divided into that to train on and that to measure on",
-        _fixed("-m", "run_scripts.reference.text", *arguments, f"--output_dir={out('text')}"),
+        _module("text", *arguments, f"--output_dir={out('text')}"),
         functools.partial(scores.read_text, out("text")),
     )
 
@@ -95,8 +106,8 @@ def _vocabulary(size, out):
     return Stage(
         "vocabulary",
         f"a vocabulary of at most {size.vocabulary_size:,} pieces",
-        _fixed(
-            "build_vocab.py",
+        _program(
+            "build_vocab",
             f"--input_file={out('text', 'train.txt')}",
             f"--vocab_size={size.vocabulary_size}",
             f"--output_dir={out('vocabulary')}",
@@ -110,8 +121,8 @@ def _record_file(kind, length, out):
 
 
 def _record_command(kind, flagfile, length, out):
-    return _fixed(
-        "create_pretraining_data.py",
+    return _program(
+        "create_pretraining_data",
         f"--flagfile={FOLDER}/{flagfile}.flags",
         f"--input_file={out('text', f'{kind}.txt')}",
         f"--tokenizer_dir={out('vocabulary')}",
@@ -161,8 +172,8 @@ def _trial(flags, size, phase, out):
     return Stage(
         f"trial/{phase.length}",
         f"how long an update takes with rows of {phase.length} pieces",
-        _fixed(
-            "run_pretraining.py",
+        _program(
+            "run_pretraining",
             *_training_flags(flags, size, phase, out),
             f"--output_dir={folder}",
             f"--num_train_steps={TRIAL_UPDATES}",
@@ -199,7 +210,7 @@ def _pretraining(flags, size, number, out):
         ]
         if number:
             arguments.append(f"--init_checkpoint={phase_folder(size.phases[number - 1], out)}")
-        return ["python", "run_pretraining.py", *arguments]
+        return _program("run_pretraining", *arguments)
 
     return Stage(
         f"pretraining/{phase.length}",
@@ -216,9 +227,8 @@ def _held_out(flags, size, length, out):
     return Stage(
         f"heldout/{length}",
         f"the model on all held-out text, rows of {length} pieces",
-        _fixed(
-            "-m",
-            "run_scripts.reference.held_out",
+        _module(
+            "held_out",
             f"--model_dir={phase_folder(size.phases[-1], out)}",
             f"--input_file={_record_file('heldout', length, out)}",
             f"--output_dir={folder}",
@@ -232,8 +242,8 @@ def _export(size, out):
     return Stage(
         "export",
         "the model as a folder for transformers",
-        _fixed(
-            "export_model.py",
+        _program(
+            "export_model",
             "--format=huggingface",
             "--precision=float16",
             f"--model_dir={phase_folder(size.phases[-1], out)}",
@@ -268,8 +278,8 @@ def _task(flags, size, which, out):
     return Stage(
         f"{beginning}/{name}/seed{seed}",
         f"{name}, {beginning.replace('_', ' ')}, seed {seed} of {flags.seeds}",
-        _fixed(
-            f"{task.program}.py",
+        _program(
+            task.program,
             f"--flagfile={FOLDER}/{flagfile}",
             f"--task_name={name}",
             f"--data_dir={os.path.join(flags.tasks_dir, task.folder)}",

@@ -80,7 +80,7 @@ def fake(tmp_path, monkeypatch):
     def run():
         def faked(stage):
             return stage._replace(
-                command=lambda found: ["python", "fake.py", *stage.command(found)[1:]]
+                command=lambda found: ["python", "fake.py", *stage.arguments(found)[1:]]
             )
 
         run_stages([faked(stage) for stage in make_stages(flags)], flags, "docs/runs.jsonl")
@@ -161,7 +161,7 @@ def test_without_tasks(monkeypatch):
     monkeypatch.chdir(ROOT)
     stages = make_stages(resolve(ReferenceFlags()))
     assert [stage.name for stage in stages] == list(MINI_STAGES[:16])
-    command = stages[0].command({})
+    command = stages[0].arguments({})
     assert "--held_out=sample_corpus/heldout.txt" in command
 
 
