@@ -19,6 +19,7 @@ from run_scripts.flags.pretrain import PretrainFlags, check_flags
 from run_scripts.flags.training import choose_model_type, read_config
 from run_scripts.ner import NerFlags
 from run_scripts.race import RaceFlags
+from run_scripts.reference.sizes import SIZES
 from run_scripts.squad import SquadFlags
 from run_scripts.tools.glue_plan import BENCHMARKS, QUESTION_TASKS, find_flagfile
 
@@ -230,6 +231,8 @@ def test_no_flag_file_is_left_out():
     names |= set(QUESTIONS)
     names |= {"glue_albert", "bert_xnli"}  # the first is what the files of its tasks name
     names.add("reference_model_export")  # tests/export/test_reference_model.py
+    names |= {"reference_data", "reference_heldout"}  # tests/reference/test_reference_measures.py
+    names |= {f"reference_{s.name}_{phase.length}" for s in SIZES.values() for phase in s.phases}
     for task, model_type in SETTINGS:
         benchmark = next(name for name, tasks in BENCHMARKS.items() if task in tasks)
         names.add(find_flagfile(benchmark, model_type, task).stem)
