@@ -10,7 +10,9 @@ from bert_common.folders import check_utf8
 from run_scripts.flags.help_groups import COMPATIBILITY, group_of
 
 # The flags that name files or folders.
-_PATH_FLAG = re.compile(r"(.*_)?(file|dir|checkpoint)|compare|model|add_tokens")
+_PATH_FLAG = re.compile(
+    r"(.*_)?(file|dir|checkpoint)|compare|model|add_tokens|corpus|held_out|reviews|ledger"
+)
 
 # An address of a storage system, alone or in a list.
 _ADDRESS = re.compile(r"(^|,)\s*[A-Za-z][\w.+-]*://")
