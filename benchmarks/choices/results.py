@@ -1,24 +1,19 @@
 """The results that the pieces' programs leave in their folders."""
 
 import os
-from pathlib import Path
-
-import numpy as np
 
 from bert_common.atomic_write import atomic_write
-from bert_common.json_text import read_json
 from bert_tf.checkpoint_files import latest_checkpoint, step_of
-from create_pretraining_data.records.metadata import read_sidecar
-from run_scripts.reference.curves import STEP_SECONDS, read_scalars
+from run_scripts.reference import scores
+from run_scripts.reference.curves import seconds_per_update
 from run_scripts.reference.measure import read_scores as read_results
+from run_scripts.reference.scores import read_text, read_vocabulary
 
 # On a shared machine most updates are slowed down, so a fast one says how long one takes.
 FAST_QUANTILE = 0.1
 
 # One of these, by the model's type or the records.
 SENTENCE_ACCURACIES = ("next_sentence_accuracy", "sentence_order_accuracy")
-
-RECORD_NUMBERS = ("pieces_per_word", "unknown_share", "padding_share")
 
 __all__ = [
     "read_pretraining", "read_records", "read_results", "read_text", "read_trial",
@@ -35,28 +30,9 @@ def write_results(folder, results):
     print(text, end="")
 
 
-def read_text(folder):
-    """The numbers of documents in report.json; {} without one."""
-    path = Path(folder) / "report.json"
-    return read_json(path.read_bytes(), str(path)) if path.exists() else {}
-
-
-def read_vocabulary(folder):
-    """The number of lines of a vocabulary; {} without one."""
-    path = Path(folder) / "vocab.txt"
-    if not (path.exists() and (path.parent / "tokenizer_config.json").exists()):
-        return {}
-    return {"pieces": path.read_bytes().count(b"\n")}
-
-
 def read_records(folder):
     """What the JSON file beside the records says of them; {} without one."""
-    path = os.path.join(folder, "records.tfrecord")
-    described = read_sidecar(path) if os.path.exists(path) else None
-    if not described:
-        return {}
-    rows = sum(shard["records"] for shard in described["shards"])
-    return {"records": rows, **{name: described[name] for name in RECORD_NUMBERS}}
+    return scores.read_records(os.path.join(folder, "records.tfrecord"))
 
 
 def read_pretraining(folder):
@@ -79,5 +55,5 @@ def read_trial(folder, updates):
 
 def _seconds_per_update(folder):
     """The fast quantile over a training's curve, as a dict; {} without a curve."""
-    curve = read_scalars(folder).get(STEP_SECONDS)
-    return {"seconds_per_update": float(np.quantile(curve.values, FAST_QUANTILE))} if curve else {}
+    seconds = seconds_per_update(folder, FAST_QUANTILE)
+    return {} if seconds is None else {"seconds_per_update": seconds}

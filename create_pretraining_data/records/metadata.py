@@ -160,6 +160,24 @@ def described_objective(record_file):
     return objective if objective in ("nsp", "sop", "none") else None
 
 
+def one_value(described, rule):
+    """The value that describes several record files; None if nothing does.
+
+    Args:
+        described: a dict record file -> its value as a text, None if it is not known.
+        rule: what must hold, for the message.
+
+    Raises:
+        InputError: two files have different values.
+    """
+    known = {path: value for path, value in described.items() if value}
+    if len(set(known.values())) > 1:
+        one = next(iter(known))
+        other = next(path for path in known if known[path] != known[one])
+        raise InputError(f"{rule}. Received: {one} with {known[one]}, {other} with {known[other]}")
+    return next(iter(known.values()), None)
+
+
 def described_records(record_file):
     """The number of records in a file, as its description says; None if it does not."""
     _, description = _find(record_file)

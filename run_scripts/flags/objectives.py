@@ -1,8 +1,8 @@
-"""Finds the sentence objectives that records were made for, and what a model can be measured on."""
+"""Finds the sentence objectives of records, on which a model's results depend."""
 
 from bert_common.errors import InputError
 from bert_tf.checkpoint_files import latest_checkpoint
-from create_pretraining_data.records.metadata import described_objective
+from create_pretraining_data.records.metadata import described_objective, one_value
 from model_formats.training_record import stages_of, trained_objective
 
 # --objective of create_pretraining_data -> what the loss and the accuracy are called in results.
@@ -16,16 +16,8 @@ def read_objective(files):
     Raises:
         InputError: the files have several.
     """
-    known = {path: described_objective(path) for path in files}
-    known = {path: objective for path, objective in known.items() if objective}
-    if len(set(known.values())) > 1:
-        one = next(iter(known))
-        other = next(path for path in known if known[path] != known[one])
-        raise InputError(
-            "all files of a flag must be made with one --objective. Received: "
-            f"{one} with {known[one]}, {other} with {known[other]}"
-        )
-    return next(iter(known.values()), None)
+    described = {path: described_objective(path) for path in files}
+    return one_value(described, "all files of a flag must be made with one --objective")
 
 
 def check_resumed_objective(values, objective):

@@ -7,7 +7,12 @@ import warnings
 from bert_common.errors import InputError
 from bert_common.folders import read_bytes
 from bert_tf.checkpoint_files import latest_checkpoint
-from create_pretraining_data.records.metadata import read_sidecar, sidecar_path, tokenizer_beside
+from create_pretraining_data.records.metadata import (
+    one_value,
+    read_sidecar,
+    sidecar_path,
+    tokenizer_beside,
+)
 from model_formats.folder_tokenizer import check_table, find_tokenizer
 from run_scripts.flags.declaration import PerModel, flag
 from run_scripts.flags.limits import (
@@ -242,16 +247,10 @@ def check_described_tokenizer(values, tokenizer, files):
         files: the record files; one without a JSON file beside it is not checked.
     """
     recorded_tokenizers = {path: (read_sidecar(path) or {}).get("tokenizer", {}) for path in files}
-    known = {path: recorded.get("fingerprint") for path, recorded in recorded_tokenizers.items()}
-    known = {path: fingerprint for path, fingerprint in known.items() if fingerprint}
-    if len(set(known.values())) > 1:
-        one = next(iter(known))
-        other = next(path for path in known if known[path] != known[one])
-        raise InputError(
-            "all records, those of --eval_input_file too, must be made with one tokenizer. "
-            f"Received: {one}, fingerprint {known[one][:12]}..., and {other}, "
-            f"{known[other][:12]}..."
-        )
+    prints = {path: recorded.get("fingerprint") for path, recorded in recorded_tokenizers.items()}
+    described = {path: value and f"fingerprint {value}" for path, value in prints.items()}
+    rule = "all records, those of --eval_input_file too, must be made with one tokenizer"
+    one_value(described, rule)
     if tokenizer is not None:
         flag_name = "tokenizer_dir" if values.tokenizer_dir else "model_dir"
         where = getattr(values, flag_name)

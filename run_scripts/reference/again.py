@@ -1,4 +1,4 @@
-"""Picks measured runs at random, runs them again, prints old and new numbers side by side.
+"""Runs measured runs again, picked at random, for a comparison of their numbers.
 
     python -m run_scripts.reference.again --count=5 --seed=1
 

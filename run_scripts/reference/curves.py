@@ -1,12 +1,13 @@
-"""Reads the curves of a training, keeps them in a small file for the pages.
+"""Reads the curves of a training, for the pages in a small file.
 
 The trainings write them for TensorBoard; they are read here without TensorFlow.
 """
 
 import json
 import os
-import statistics
 from typing import NamedTuple
+
+import numpy as np
 
 from bert_common.atomic_write import atomic_write
 from bert_common.errors import InputError
@@ -63,13 +64,13 @@ def _number(value):
     return float(make_ndarray(value.tensor))
 
 
-def seconds_per_update(folder):
-    """The median over a training's curve; None if it has no point.
+def seconds_per_update(folder, quantile=0.5):
+    """A quantile, the median by default, over a training's curve; None if it has no point.
 
     The first updates, whose time includes compilation, are not part of the curve's first point.
     """
     curve = read_scalars(folder).get(STEP_SECONDS)
-    return statistics.median(curve.values) if curve else None
+    return float(np.quantile(curve.values, quantile)) if curve else None
 
 
 def held_out_curves(folder):

@@ -1,4 +1,4 @@
-"""Finds the Korean tasks with data; recognises text of their dev and test parts."""
+"""Finds the Korean tasks that have data, with the texts that must not be trained on."""
 
 import os
 

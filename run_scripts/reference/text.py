@@ -1,4 +1,4 @@
-"""Divides a corpus into the text to train on and the text to measure on.
+"""Divides a corpus into text to train on, text to measure on.
 
     python -m run_scripts.reference.text --corpus='data/*.gz' --reviews=data/ratings_train.txt \
       --output_dir=output/text

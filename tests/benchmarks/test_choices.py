@@ -44,7 +44,7 @@ def write(name, text):
 if name == "create_pretraining_data.py":
     write("records.tfrecord", "12345")
     write("records.json", json.dumps({
-        "kind": "pre-training records", "pieces_per_word": 2.0,
+        "kind": "pre-training records", "pieces": 900, "pieces_per_word": 2.0,
         "unknown_share": 0, "padding_share": 0, "record_format": {}, "tokenizer": {},
         "shards": [{"file": "records.tfrecord", "size": 5, "records": 640}],
     }))

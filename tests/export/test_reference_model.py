@@ -1,4 +1,4 @@
-"""The model that comes with the project is whole, small and described; programs find it."""
+"""The model that comes with the project is whole, small, described, found by programs."""
 
 import importlib.util
 import json

@@ -1,4 +1,4 @@
-"""Evaluation on a part of train: which examples it takes, what is read and written."""
+"""Evaluation on a part of train takes the same examples for every seed."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""run_squad on parts of one file: articles by their numbers, and a part of train."""
+"""run_squad trains on some articles of a file, predicts on others."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Tests of the ledger of runs and of measured programs."""
+"""Tests of the ledger, in which measured programs are written."""
 
 import dataclasses
 import functools

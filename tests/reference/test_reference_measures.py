@@ -1,4 +1,4 @@
-"""Tests of the sizes of the reference model, of its curves and measures on held-out text."""
+"""Tests of the reference model's sizes, curves, measures on held-out text."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Tests of the text that the reference run trains on, and of what is left out of it."""
+"""Tests of the text that the reference run trains on."""
 
 import gzip
 import json

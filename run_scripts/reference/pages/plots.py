@@ -1,4 +1,4 @@
-"""Draws the curves of pre-training, for the screen and for print in black and white.
+"""Draws the curves of pre-training so that they can be read in print without colours.
 
 The phases differ in their lines, not only in their grey. Labels are English on every page: the
 fonts that come with matplotlib have no Hangul.

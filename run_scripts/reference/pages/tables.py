@@ -1,4 +1,4 @@
-"""Formats runs and their scores as tables in Markdown."""
+"""Formats the scores of runs as tables in Markdown."""
 
 import re
 

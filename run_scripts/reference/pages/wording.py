@@ -1,4 +1,4 @@
-"""The sentences of the pages of results, in English and in Korean."""
+"""The sentences of the pages of results, in either language."""
 
 from typing import NamedTuple
 
