@@ -15,6 +15,7 @@ from run_scripts.flags.devices import DeviceFlags
 from run_scripts.flags.limits import MAX_SEED
 from run_scripts.flags.parser import run_program
 from run_scripts.flags.paths import expand_globs
+from run_scripts.flags.training import ascending_numbers
 from run_scripts.reference.curves import curves_path, held_out_curves, write_curves
 from run_scripts.reference.ledger import read_runs
 from run_scripts.reference.measure import measure
@@ -62,11 +63,22 @@ class ReferenceFlags(DeviceFlags):
         "reference_SIZE*. tiny shows that the stages work.",
         choices=tuple(SIZES),
     )
+    begin_with: str = flag(
+        None,
+        "A folder with a model of --size, for example reference_model: pre-training goes on from "
+        "its weights, with its vocabulary. Without it, both are made anew.",
+        is_input=True,
+    )
+    lengths: str = flag(
+        None,
+        "The phases to run, by the lengths of their rows, comma-separated. Without it: all of the "
+        "size's.",
+    )
     hours: float = flag(
         0.25,
         "Hours of pre-training, all phases together; a trial on this machine measures how many "
-        "updates those are.",
-        above=0,
+        "updates those are. 0: the model of --begin_with is measured as it is.",
+        least=0,
         most=100_000,
     )
     tasks_dir: str = flag(
@@ -128,11 +140,24 @@ def resolve(flags):
         raise InputError(f"the present folder must be the project's. Received: {os.getcwd()}")
     if flags.corpus == SAMPLE_CORPUS and not flags.held_out:
         flags = dataclasses.replace(flags, held_out=SAMPLE_HELD_OUT)
+    check_phases(flags)
     for name in ("corpus", "held_out", "reviews"):
         if getattr(flags, name):
             expand_globs(getattr(flags, name), name)
     docs_dir = flags.docs_dir or os.path.join(flags.output_dir, "docs")
     return dataclasses.replace(flags, docs_dir=docs_dir)
+
+
+def check_phases(flags):
+    """Refuses lengths that the size has no phase of, and a run without any model."""
+    known = [phase.length for phase in SIZES[flags.size].phases]
+    if flags.lengths and not set(ascending_numbers(flags.lengths) or [0]) <= set(known):
+        raise InputError(
+            f"--lengths must be among those of --size={flags.size}, ascending: "
+            f"{','.join(map(str, known))}. Received: {flags.lengths}"
+        )
+    if not flags.hours and not flags.begin_with:
+        raise InputError("--hours=0 needs a model to measure, --begin_with. Received: none")
 
 
 def note_tasks(flags):

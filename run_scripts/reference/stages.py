@@ -10,9 +10,10 @@ import os
 from collections.abc import Callable
 from typing import NamedTuple
 
+from run_scripts.flags.training import ascending_numbers
 from run_scripts.reference import scores
 from run_scripts.reference.measure import read_scores
-from run_scripts.reference.sizes import FOLDER, SIZES
+from run_scripts.reference.sizes import FOLDER, SIZES, Size
 from run_scripts.reference.tasks import find_tasks
 from run_scripts.tools.glue_plan import find_flagfile
 
@@ -50,6 +51,43 @@ class Stage(NamedTuple):
         return self.command(found) if callable(self.command) else self.command
 
 
+class Work(NamedTuple):
+    """A reference run: what is trained, from what, and where everything lies."""
+
+    flags: object  # `ReferenceFlags`
+    size: Size
+    phases: tuple  # of `Phase`: those of the size that are run, with their shares of the hours
+
+    def out(self, *names):
+        """A path in the folder of the run."""
+        return os.path.join(self.flags.output_dir, *names)
+
+    @property
+    def tokenizer_dir(self):
+        """The folder of the vocabulary: that of the model to begin with, or one of its own."""
+        return self.flags.begin_with or self.out("vocabulary")
+
+    @property
+    def model_dir(self):
+        """The folder of the model that is measured: that of the last phase, if there is one."""
+        return self.weights_before(len(self.phases))
+
+    def weights_before(self, number):
+        """The folder of the weights that a phase starts from; None: from random ones."""
+        if number:
+            return self.out("pretraining", str(self.phases[number - 1].length))
+        return self.flags.begin_with
+
+
+def make_work(flags):
+    """The `Work` of `ReferenceFlags`: all phases of the size, or those of --lengths."""
+    size = SIZES[flags.size]
+    lengths = ascending_numbers(flags.lengths) if flags.lengths else [p.length for p in size.phases]
+    phases = [p for p in size.phases if flags.hours and p.length in lengths]
+    whole = sum(phase.share for phase in phases)
+    return Work(flags, size, tuple(p._replace(share=p.share / whole) for p in phases))
+
+
 def make_stages(flags):
     """The stages of a reference run.
 
@@ -59,17 +97,18 @@ def make_stages(flags):
     Returns:
         A list of `Stage`.
     """
-    size, out = SIZES[flags.size], functools.partial(os.path.join, flags.output_dir)
+    work = make_work(flags)
+    held_out = held_out_lengths(work.size)
     return [
-        _text(flags, out),
-        _vocabulary(size, out),
-        *(_records(size, phase.length, out) for phase in size.phases),
-        *(_held_out_records(length, out) for length in held_out_lengths(size)),
-        *(_trial(flags, size, phase, out) for phase in size.phases),
-        *(_pretraining(flags, size, i, out) for i in range(len(size.phases))),
-        *(_held_out(flags, size, length, out) for length in held_out_lengths(size)),
-        _export(size, out),
-        *_tasks(flags, size, out),
+        _text(work),
+        *([] if flags.begin_with else [_vocabulary(work)]),
+        *(_records(work, phase.length) for phase in work.phases),
+        *(_held_out_records(work, length) for length in held_out),
+        *(_trial(work, phase) for phase in work.phases),
+        *(_pretraining(work, number) for number in range(len(work.phases))),
+        *(_held_out(work, length) for length in held_out),
+        *([_export(work)] if work.phases else []),
+        *_tasks(work),
     ]
 
 
@@ -88,7 +127,8 @@ def _module(name, *arguments):
     return ["python", "-m", f"run_scripts.reference.{name}", *arguments]
 
 
-def _text(flags, out):
+def _text(work):
+    flags = work.flags
     names = ("corpus", "held_out", "reviews", "tasks_dir")
     given = {name: getattr(flags, name) for name in names}
     arguments = [f"--{name}={value}" for name, value in given.items() if value]
@@ -97,67 +137,68 @@ def _text(flags, out):
     return Stage(
         "text",
         "the text, divided into that to train on and that to measure on",
-        _module("text", *arguments, f"--output_dir={out('text')}"),
-        functools.partial(scores.read_text, out("text")),
+        _module("text", *arguments, f"--output_dir={work.out('text')}"),
+        functools.partial(scores.read_text, work.out("text")),
     )
 
 
-def _vocabulary(size, out):
+def _vocabulary(work):
+    pieces = work.size.vocabulary_size
     return Stage(
         "vocabulary",
-        f"a vocabulary of at most {size.vocabulary_size:,} pieces",
+        f"a vocabulary of at most {pieces:,} pieces",
         _program(
             "build_vocab",
-            f"--input_file={out('text', 'train.txt')}",
-            f"--vocab_size={size.vocabulary_size}",
-            f"--output_dir={out('vocabulary')}",
+            f"--input_file={work.out('text', 'train.txt')}",
+            f"--vocab_size={pieces}",
+            f"--output_dir={work.tokenizer_dir}",
         ),
-        functools.partial(scores.read_vocabulary, out("vocabulary")),
+        functools.partial(scores.read_vocabulary, work.tokenizer_dir),
     )
 
 
-def _record_file(kind, length, out):
-    return out("records", f"{kind}_{length}.tfrecord")
+def _record_file(work, kind, length):
+    return work.out("records", f"{kind}_{length}.tfrecord")
 
 
-def _record_command(kind, flagfile, length, out):
+def _record_command(work, kind, flagfile, length):
     return _program(
         "create_pretraining_data",
         f"--flagfile={FOLDER}/{flagfile}.flags",
-        f"--input_file={out('text', f'{kind}.txt')}",
-        f"--tokenizer_dir={out('vocabulary')}",
+        f"--input_file={work.out('text', f'{kind}.txt')}",
+        f"--tokenizer_dir={work.tokenizer_dir}",
         f"--max_seq_length={length}",
-        f"--output_file={_record_file(kind, length, out)}",
+        f"--output_file={_record_file(work, kind, length)}",
     )
 
 
-def _records(size, length, out):
+def _records(work, length):
     return Stage(
         f"records/{length}",
         f"text to records: rows of {length} pieces",
-        _record_command("train", "reference_data", length, out),
-        functools.partial(scores.read_records, _record_file("train", length, out)),
+        _record_command(work, "train", "reference_data", length),
+        functools.partial(scores.read_records, _record_file(work, "train", length)),
     )
 
 
-def _held_out_records(length, out):
+def _held_out_records(work, length):
     return Stage(
         f"records/heldout-{length}",
         f"held-out text to records: rows of {length} pieces",
-        _record_command("heldout", "reference_heldout", length, out),
-        functools.partial(scores.read_records, _record_file("heldout", length, out)),
+        _record_command(work, "heldout", "reference_heldout", length),
+        functools.partial(scores.read_records, _record_file(work, "heldout", length)),
     )
 
 
-def _training_flags(flags, size, phase, out):
+def _training_flags(work, phase):
     """The flags that the trial of a phase and the phase itself share."""
     return [
-        f"--flagfile={size.flagfile(phase)}",
-        f"--input_file={_record_file('train', phase.length, out)}",
-        f"--eval_input_file={_record_file('heldout', size.held_out_length, out)}",
+        f"--flagfile={work.size.flagfile(phase)}",
+        f"--input_file={_record_file(work, 'train', phase.length)}",
+        f"--eval_input_file={_record_file(work, 'heldout', work.size.held_out_length)}",
         "--do_train",
         "--do_eval",
-        *_devices(flags),
+        *_devices(work.flags),
     ]
 
 
@@ -167,14 +208,14 @@ def _devices(flags):
     return [f"--device={flags.device}", *ignored]
 
 
-def _trial(flags, size, phase, out):
-    folder = out("trials", str(phase.length))
+def _trial(work, phase):
+    folder = work.out("trials", str(phase.length))
     return Stage(
         f"trial/{phase.length}",
         f"how long an update takes with rows of {phase.length} pieces",
         _program(
             "run_pretraining",
-            *_training_flags(flags, size, phase, out),
+            *_training_flags(work, phase),
             f"--output_dir={folder}",
             f"--num_train_steps={TRIAL_UPDATES}",
             "--num_warmup_steps=1",
@@ -186,59 +227,56 @@ def _trial(flags, size, phase, out):
     )
 
 
-def phase_folder(phase, out):
-    """The folder of the model that a phase trains."""
-    return out("pretraining", str(phase.length))
-
-
-def _pretraining(flags, size, number, out):
-    phase = size.phases[number]
-    folder = phase_folder(phase, out)
+def _pretraining(work, number):
+    phase, seed = work.phases[number], work.flags.pretraining_seed
+    folder = work.weights_before(number + 1)
+    hours = work.flags.hours * phase.share
 
     def command(found):
         seconds = found[f"trial/{phase.length}"]["seconds_per_update"]
-        updates = max(FEWEST_UPDATES, round(flags.hours * 3600 * phase.share / seconds))
+        updates = max(FEWEST_UPDATES, round(hours * 3600 / seconds))
         every = max(1, updates // EVALUATIONS)
         arguments = [
-            *_training_flags(flags, size, phase, out),
+            *_training_flags(work, phase),
             f"--output_dir={folder}",
             f"--num_train_steps={updates}",
             f"--num_warmup_steps={round(updates * phase.warmup)}",
             f"--eval_every_steps={every}",
             f"--max_eval_steps={EVALUATION_BATCHES}",
-            f"--random_seed={flags.pretraining_seed}",
+            f"--random_seed={seed}",
         ]
-        if number:
-            arguments.append(f"--init_checkpoint={phase_folder(size.phases[number - 1], out)}")
+        if weights := work.weights_before(number):
+            arguments.append(f"--init_checkpoint={weights}")
         return _program("run_pretraining", *arguments)
 
     return Stage(
         f"pretraining/{phase.length}",
-        f"pre-training with rows of {phase.length} pieces, {flags.hours * phase.share:.2g} hours",
+        f"pre-training with rows of {phase.length} pieces, {hours:.2g} hours",
         command,
         functools.partial(scores.read_pretraining, folder),
-        seed=flags.pretraining_seed,
+        seed=seed,
         trained=folder,
     )
 
 
-def _held_out(flags, size, length, out):
-    folder = out("heldout", str(length))
+def _held_out(work, length):
+    folder = work.out("heldout", str(length))
     return Stage(
         f"heldout/{length}",
         f"the model on all held-out text, rows of {length} pieces",
         _module(
             "held_out",
-            f"--model_dir={phase_folder(size.phases[-1], out)}",
-            f"--input_file={_record_file('heldout', length, out)}",
+            f"--model_dir={work.model_dir}",
+            f"--input_file={_record_file(work, 'heldout', length)}",
             f"--output_dir={folder}",
-            *_devices(flags),
+            *_devices(work.flags),
         ),
         functools.partial(read_scores, folder),
     )
 
 
-def _export(size, out):
+def _export(work):
+    folder = work.out("model")
     return Stage(
         "export",
         "the model as a folder for transformers",
@@ -246,34 +284,35 @@ def _export(size, out):
             "export_model",
             "--format=huggingface",
             "--precision=float16",
-            f"--model_dir={phase_folder(size.phases[-1], out)}",
-            f"--output_dir={out('model')}",
+            f"--model_dir={work.model_dir}",
+            f"--output_dir={folder}",
         ),
-        functools.partial(scores.read_export, out("model")),
+        functools.partial(scores.read_export, folder),
     )
 
 
-def _tasks(flags, size, out):
+def _tasks(work):
     """A stage for each task with data, for each beginning, for each seed."""
+    flags = work.flags
     found = find_tasks(flags.tasks_dir) if flags.tasks_dir else {}
     return [
-        _task(flags, size, (beginning, name, task, seed), out)
+        _task(work, beginning, name, task, seed)
         for name, task in found.items()
         for beginning in BEGINNINGS
         for seed in range(1, flags.seeds + 1)
     ]
 
 
-def _task(flags, size, which, out):
-    beginning, name, task, seed = which
-    folder = out("tasks", beginning, name, f"seed{seed}")
+def _task(work, beginning, name, task, seed):
+    flags, size = work.flags, work.size
+    folder = work.out("tasks", beginning, name, f"seed{seed}")
     flagfile = os.path.basename(find_flagfile("korean", size.model_type, name))
     if BEGINNINGS[beginning]:
-        model = [f"--model_dir={phase_folder(size.phases[-1], out)}"]
+        model = [f"--model_dir={work.model_dir}"]
     else:
         model = [
             f"--{size.model_type}_config_file={size.config_file}",
-            f"--tokenizer_dir={out('vocabulary')}",
+            f"--tokenizer_dir={work.tokenizer_dir}",
         ]
     return Stage(
         f"{beginning}/{name}/seed{seed}",

@@ -165,6 +165,32 @@ def test_without_tasks(monkeypatch):
     assert "--held_out=sample_corpus/heldout.txt" in command
 
 
+def test_going_on_from_a_model():
+    """Its vocabulary and its weights are used; the time is divided among the phases chosen."""
+    flags = ReferenceFlags(size="mini", hours=1.0, begin_with="model", lengths="128,512")
+    stages = {stage.name: stage for stage in make_stages(flags)}
+    assert list(stages) == [
+        name for name in MINI_STAGES[:16] if name != "vocabulary" and not name.endswith("/64")
+    ]
+    found = {f"trial/{length}": {"seconds_per_update": 0.25} for length in (128, 512)}
+    commands = {name: " ".join(stage.arguments(found)) for name, stage in stages.items()}
+    assert "--tokenizer_dir=model " in commands["records/128"]
+    assert "--init_checkpoint=model" in commands["pretraining/128"]
+    assert "--num_train_steps=10800 " in commands["pretraining/128"]  # shares of 0.3 and 0.1
+    assert "--init_checkpoint=output/reference/pretraining/128" in commands["pretraining/512"]
+    assert "--model_dir=output/reference/pretraining/512 " in commands["heldout/128"]
+
+
+def test_measuring_a_model_as_it_is(fake):
+    fake.flags.__dict__.update(hours=0.0, begin_with="model")
+    runs = fake.run()
+    measured = [name for name in MINI_STAGES if "heldout" in name or "nsmc" in name]
+    assert list(runs) == [f"reference/{name}" for name in ("text", *measured)]
+    of_model, of_random = (runs[f"reference/{n}/nsmc/seed1"] for n in ("model", "random_weights"))
+    assert flags_of(of_model)["model_dir"] == "model"
+    assert flags_of(of_random)["tokenizer_dir"] == "model"
+
+
 BAD_FLAGS = {
     "no corpus": (["--corpus=none.txt"], "--corpus must match a file"),
     "no tasks": (["--tasks_dir=docs"], "--tasks_dir must hold a folder of a task"),
@@ -172,7 +198,10 @@ BAD_FLAGS = {
     "an unknown flag": (["--colour=red"], "colour"),
     "a name of two parts": (["--name=a/b"], "--name must be letters"),
     "a file in the place of a folder": (["--docs_dir=README.md"], "--docs_dir must be a folder"),
-    "no time": (["--hours=0"], "--hours must be above 0"),
+    "no time": (["--hours=-1"], "--hours must be at least 0"),
+    "no model": (["--hours=0"], "--hours=0 needs a model to measure"),
+    "a length of no phase": (["--size=mini", "--lengths=64,256"], "--lengths must be among those"),
+    "lengths out of order": (["--size=mini", "--lengths=128,64"], "--lengths must be among those"),
 }
 
 
