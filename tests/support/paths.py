@@ -33,6 +33,7 @@ LAYERS = (
 OUTSIDE = (
     "tests",
     "benchmarks",
+    "docs",
     "adapt_checkpoint",
     "build_vocab",
     "export_model",
