@@ -34,6 +34,7 @@ OUTSIDE = (
     "tests",
     "benchmarks",
     "docs",
+    "requirements",
     "adapt_checkpoint",
     "build_vocab",
     "export_model",
