@@ -1,6 +1,7 @@
 """ALBERT: its configuration, wiring and checkpoint names; open model first."""
 
 import importlib
+from typing import TYPE_CHECKING
 
 from bert_common.startup import check_packages
 
@@ -8,6 +9,10 @@ from bert_common.startup import check_packages
 _HOMES = {"AlbertConfig": "albert_tf.config", "AlbertModel": "albert_tf.model"}
 
 __all__ = list(_HOMES)
+
+if TYPE_CHECKING:  # checkers of types do not run __getattr__
+    from albert_tf.config import AlbertConfig as AlbertConfig
+    from albert_tf.model import AlbertModel as AlbertModel
 
 
 def __getattr__(name):

@@ -1,6 +1,7 @@
 """BERT, the parts that ALBERT shares with it, and what trains both; open model first."""
 
 import importlib
+from typing import TYPE_CHECKING
 
 from bert_common.startup import check_packages
 
@@ -16,6 +17,15 @@ _HOMES = {
 }
 
 __all__ = list(_HOMES)
+
+if TYPE_CHECKING:  # checkers of types do not run __getattr__
+    from bert_tf.checkpoint import load_google_checkpoint as load_google_checkpoint
+    from bert_tf.config import BertConfig as BertConfig
+    from bert_tf.model import BertModel as BertModel
+    from bert_tf.optimization import AdamWeightDecay as AdamWeightDecay
+    from bert_tf.optimization import Lamb as Lamb
+    from bert_tf.optimization import WarmupPolynomialDecay as WarmupPolynomialDecay
+    from bert_tf.pretraining import PretrainingModel as PretrainingModel
 
 
 def __getattr__(name):
