@@ -53,7 +53,9 @@ class ExtractFeaturesFlags(TokenizerFlags, DeviceFlags, ModelFlags):
         None, "Where to write: JSON lines, or NumPy arrays if it ends in .npz.", required=True
     )
     layers: str = flag(
-        "-1,-2,-3,-4", "Which layers, separated by commas: 0 is the first, -1 the last."
+        "-1,-2,-3,-4",
+        "Which layers, separated by commas, as papers count them: 0 is the embedding output, 1 the "
+        "first layer, -1 the last. (google-research/bert calls the first layer 0.)",
     )
     pooling: str = flag(
         None,
@@ -91,7 +93,7 @@ def extract_features(values):
     check_flags(values)
     model_type = choose_model_type(values)
     config = read_config(values, model_type)
-    layers = read_layers("layers", values.layers, config)
+    layers = read_layers("layers", values.layers, config, first=1)
     check_length(values, config)
     tokenizer = open_tokenizer(values)
     check_table(config, tokenizer.vocab_size, source_of(values))

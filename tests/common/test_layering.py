@@ -214,6 +214,8 @@ def test_what_is_one_sentence():
 
 
 LIGHT = (
+    "korean_bert",
+    "korean_bert.loading",
     "tokenization",
     "bert_tf.config",
     "bert_tf.training.cluster",

@@ -1,0 +1,170 @@
+"""A loaded model that answers in Python, and shows what is inside it.
+
+Shapes: B texts, L layers, T pieces of a text with [CLS] and [SEP], H hidden, E embedding.
+"""
+
+import functools
+
+import numpy as np
+
+from bert_common.errors import InputError
+from bert_tf.encoder import run_inside
+from finetuning.features import extract, pooled_layers
+from finetuning.inputs import SHORTEST, encode_pairs
+from korean_bert.results import Attention, HiddenStates
+from model_formats.saved_model.served_model import ServedModel
+from model_formats.saved_model.signatures import longest_row
+
+POOLINGS = ("mean", "cls", "max")
+
+# Texts that are computed together: as extract_features.
+BATCH_SIZE = 32
+
+
+class Model:
+    """A model of any kind, made by `korean_bert.load_model`.
+
+    Attributes:
+        loaded: the `model_formats.loaded_model.LoadedModel`: its Keras model, configuration, labels
+            and settings.
+        encoder: the `BertModel` or `AlbertModel`.
+        max_length: the most pieces of a row that it was trained on.
+    """
+
+    def __init__(self, loaded):
+        self.loaded = loaded
+        self.encoder = loaded.model.encoder
+        self.max_length = longest_row(loaded)
+        self._features = None, None  # (layers, pooling), and the graph that computes them
+
+    def __repr__(self):
+        loaded = self.loaded
+        return f"<korean_bert.Model {loaded.source}: {loaded.model_type}, {loaded.task}>"
+
+    @functools.cached_property
+    def tokenizer(self):
+        """The model's tokenizer.
+
+        Raises:
+            InputError: its folder has none, or it lacks [CLS] or [SEP].
+        """
+        tokenizer = self.loaded.tokenizer
+        if tokenizer is None:
+            raise InputError(
+                "a model's folder must hold its tokenizer, or load_model must be given it. "
+                f"Received: {self.loaded.folder} without"
+            )
+        if tokenizer.cls_id is None or tokenizer.sep_id is None:
+            raise InputError(
+                "a model's vocabulary must have [CLS] and [SEP]. Received: that of "
+                f"{self.loaded.folder} without"
+            )
+        return tokenizer
+
+    @property
+    def num_layers(self):
+        """L: how many blocks a text passes."""
+        return self.loaded.config.num_block_calls
+
+    def embed(self, texts, pooling="mean", layers=-1, *, batch_size=BATCH_SIZE, max_length=None):
+        """Turns texts into vectors; texts of about equal length share a batch.
+
+        Args:
+            texts: a text, or a list of them; a text may also be a pair, (text, second text).
+            pooling: "mean" or "max" over all pieces, [CLS] and [SEP] included, or "cls", the vector
+                of [CLS].
+            layers: a layer, or several, as papers count them: 0 is the embedding output, 1 the
+                first layer, -1 the last.
+            batch_size: how many texts are computed together.
+            max_length: the most pieces of a text; what is longer loses its end. None: those that
+                the model was trained on.
+
+        Returns:
+            float32 [B, H]; [B, L, H] of several layers; without B for a single text.
+
+        Raises:
+            InputError: an argument is none of these.
+        """
+        several = not isinstance(layers, int | np.integer)
+        chosen = tuple(int(layer) for layer in (layers if several else [layers]))
+        self._check_embed(pooling, chosen, max_length)
+        pairs, single = as_pairs(texts)
+        rows = encode_pairs(self.tokenizer, pairs, max_length or self.max_length)
+        pad_id = self.tokenizer.pad_id or 0
+        if self._features[0] != (chosen, pooling):
+            compute = functools.partial(pooled_layers, self.encoder, chosen, pooling)
+            self._features = (chosen, pooling), ServedModel(self.encoder, compute, pad_id)
+        options = {"compute": self._features[1].run}
+        vectors = list(extract(self.encoder, rows, chosen, pooling, batch_size, pad_id, **options))
+        shape = len(rows), len(chosen), self.loaded.config.hidden_size
+        found = np.stack(vectors) if vectors else np.zeros(shape, np.float32)  # [B, L, H]
+        found = found if several else found[:, 0]  # [B, H]
+        return found[0] if single else found
+
+    def _check_embed(self, pooling, layers, max_length):
+        if pooling not in POOLINGS:
+            raise InputError(f"pooling must be one of {', '.join(POOLINGS)}. Received: {pooling!r}")
+        count = self.num_layers + 1
+        if not layers or not all(-count <= layer < count for layer in layers):
+            raise InputError(
+                f"layers must be from {-count} to {count - 1}, 0 for the embedding output. "
+                f"Received: {', '.join(map(str, layers)) or 'none'}"
+            )
+        most = self.loaded.config.max_position_embeddings
+        if max_length is not None and not SHORTEST <= max_length <= most:
+            raise InputError(
+                f"max_length must be from {SHORTEST} to {most}. Received: {max_length}"
+            )
+
+    def hidden_states(self, text, second=None):
+        """The vectors of a text, or of a pair of texts, in every layer: `HiddenStates`."""
+        pieces, spans, inputs = self._row(text, second)
+        states = run_inside(self.encoder, inputs).hidden_states
+        vectors = np.stack([np.asarray(state[0], np.float32) for state in states])  # [L + 1, T, H]
+        return HiddenStates(pieces, spans, vectors)
+
+    def attention(self, text, second=None):
+        """What the pieces of a text, or of a pair of texts, attend to: `Attention`."""
+        pieces, spans, inputs = self._row(text, second)
+        found = run_inside(self.encoder, inputs, return_probabilities=True).attentions
+        probabilities = np.stack([np.asarray(layer[0], np.float32) for layer in found])
+        return Attention(pieces, spans, probabilities)
+
+    def _row(self, text, second):
+        """Pieces, spans, and the encoder's inputs [1, T] of a text or a pair."""
+        tokenizer = self.tokenizer
+        first, spans = tokenizer.encode_with_offsets(text)
+        ids, spans = [tokenizer.cls_id, *first, tokenizer.sep_id], [None, *spans, None]
+        segment_ids = [0] * len(ids)
+        if second is not None:
+            other, more = tokenizer.encode_with_offsets(second)
+            ids, spans = [*ids, *other, tokenizer.sep_id], [*spans, *more, None]
+            segment_ids += [1] * (len(other) + 1)
+        most = self.loaded.config.max_position_embeddings
+        if len(ids) > most:
+            raise InputError(
+                f"a text must have at most {most} pieces with [CLS] and [SEP]. Received: {len(ids)}"
+            )
+        inputs = {
+            "input_ids": np.array([ids], np.int32),
+            "segment_ids": np.array([segment_ids], np.int32),
+        }
+        return tuple(tokenizer.convert_ids_to_tokens(ids)), tuple(spans), inputs
+
+
+def as_pairs(texts):
+    """Texts and pairs as a list of (text, second text or None), and whether it was a single one.
+
+    Raises:
+        InputError: something is neither a text nor a pair.
+    """
+    if isinstance(texts, str):
+        return [(texts, None)], True
+    pairs = []
+    for text in texts:
+        pair = (text, None) if isinstance(text, str) else text
+        kinds = [type(part) for part in pair] if isinstance(pair, tuple | list) else []
+        if kinds not in ([str, str], [str, type(None)]):
+            raise InputError(f"a text must be a string, or a pair of them. Received: {text!r}")
+        pairs.append(tuple(pair))
+    return pairs, False
