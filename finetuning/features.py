@@ -5,8 +5,10 @@ Shapes: B batch, T pieces of a row or a batch, L requested layers, H hidden.
 
 import functools
 
+import numpy as np
 import tensorflow as tf
 
+from bert_common.errors import InputError
 from bert_common.progress import progress
 from bert_tf.encoder import run_inside
 from finetuning.examples import LENGTH_STEP
@@ -35,6 +37,30 @@ POOLINGS = {
     "max": max_pooling,
     "none": lambda values, mask: values,
 }
+
+
+def word_vectors(encoder, tokenizer, words):
+    """The vectors of words out of context: rows of the embedding table, of ALBERT at its width E.
+
+    Args:
+        encoder: a `BertModel` or an `AlbertModel`.
+        tokenizer: its tokenizer.
+        words: a list of texts; one of several pieces has the mean of their vectors.
+
+    Returns:
+        float32 [words, E].
+
+    Raises:
+        InputError: a word has no piece.
+    """
+    table = np.asarray(encoder.embeddings.word_embeddings, np.float32)  # [V, E]
+    vectors = []
+    for number, word in enumerate(words, 1):
+        ids = tokenizer.encode(word)
+        if not ids:
+            raise InputError(f"a word must have a piece. Received: {word!r}, number {number}")
+        vectors.append(table[ids].mean(axis=0))
+    return np.stack(vectors)
 
 
 def extract(

@@ -1,8 +1,6 @@
 """The front door in Python: load a model, ask it, look into it; open model first, then loading."""
 
-import importlib
-
-from bert_common.startup import check_packages
+from bert_common.lazy_names import load_lazily
 
 # Loaded when first used, so that `import korean_bert` imports neither TensorFlow nor NumPy.
 _HOMES = {
@@ -28,12 +26,7 @@ _HOMES = {
 
 __all__ = list(_HOMES)
 
-
-def __getattr__(name):
-    if name not in _HOMES:
-        raise AttributeError(f"module 'korean_bert' has no attribute {name!r}")
-    check_packages()
-    return getattr(importlib.import_module(_HOMES[name]), name)
+__getattr__ = load_lazily(__name__, _HOMES)
 
 
 def __dir__():

@@ -11,6 +11,9 @@ from bert_common.errors import InputError
 from bert_tf.encoder import run_inside
 from finetuning.features import extract, pooled_layers
 from finetuning.inputs import SHORTEST, encode_pairs
+from korean_bert.guesses import guess_words
+from korean_bert.masked_text import MASK, encode_with_masks, masked_places
+from korean_bert.neighbours import nearest_pieces
 from korean_bert.results import Attention, HiddenStates
 from model_formats.saved_model.served_model import ServedModel
 from model_formats.saved_model.signatures import longest_row
@@ -130,6 +133,63 @@ class Model:
         probabilities = np.stack([np.asarray(layer[0], np.float32) for layer in found])
         return Attention(pieces, spans, probabilities)
 
+    def fill_mask(self, text, top=5, *, max_pieces=3):
+        """Guesses what stands at every [MASK] of a text: whole words, of one piece or several.
+
+        Args:
+            text: with "[MASK]" at least once. "학교[MASK] 갔다" asks for the rest of a word.
+            top: how many guesses for each, at most.
+            max_pieces: the most pieces of a word. With 1 a guess is any single piece of the
+                vocabulary, as `fill_masks` shows them.
+
+        Returns:
+            For every [MASK], in order, a list of `Guess`es, the most probable first.
+
+        Raises:
+            InputError: there is no [MASK], the text is too long, or the model was not trained to
+                guess.
+        """
+        tokenizer = self.tokenizer
+        if self.loaded.task != "pretraining" or self.loaded.lacks("cls/predictions/"):
+            raise InputError(
+                "fill_mask needs a pre-trained model with its masked-language-model head. "
+                f"Received: {self.loaded.source} ({self.loaded.task})"
+            )
+        if tokenizer.mask_id is None:
+            raise InputError(f"a vocabulary must have {MASK}. Received: one without")
+        if MASK not in text:
+            raise InputError(f"a text must hold {MASK}. Received: {text!r}")
+        if min(top, max_pieces) < 1:
+            raise InputError(
+                f"top and max_pieces must be at least 1. Received: {top} and {max_pieces}"
+            )
+        ids = encode_with_masks(tokenizer, text)
+        self._check_length(ids)
+        places = masked_places(tokenizer, text)
+        return guess_words(self.loaded.model, tokenizer, ids, places, top, max_pieces)
+
+    def nearest(self, word, top=10):
+        """The pieces of the vocabulary whose vectors, out of context, are nearest to a word's.
+
+        Args:
+            word: a word; of several pieces it has the mean of their vectors.
+            top: how many, at most.
+
+        Returns:
+            A list of `Neighbour`s, the nearest first; the word's own pieces are not among them.
+
+        Raises:
+            InputError: the word has no piece.
+        """
+        return nearest_pieces(self.encoder, self.tokenizer, word, top)
+
+    def _check_length(self, ids):
+        most = self.loaded.config.max_position_embeddings
+        if len(ids) > most:
+            raise InputError(
+                f"a text must have at most {most} pieces with [CLS] and [SEP]. Received: {len(ids)}"
+            )
+
     def _row(self, text, second):
         """Pieces, spans, and the encoder's inputs [1, T] of a text or a pair."""
         tokenizer = self.tokenizer
@@ -140,11 +200,7 @@ class Model:
             other, more = tokenizer.encode_with_offsets(second)
             ids, spans = [*ids, *other, tokenizer.sep_id], [*spans, *more, None]
             segment_ids += [1] * (len(other) + 1)
-        most = self.loaded.config.max_position_embeddings
-        if len(ids) > most:
-            raise InputError(
-                f"a text must have at most {most} pieces with [CLS] and [SEP]. Received: {len(ids)}"
-            )
+        self._check_length(ids)
         inputs = {
             "input_ids": np.array([ids], np.int32),
             "segment_ids": np.array([segment_ids], np.int32),
