@@ -14,6 +14,7 @@ from finetuning.inputs import SHORTEST, encode_pairs
 from korean_bert.guesses import guess_words
 from korean_bert.masked_text import MASK, encode_with_masks, masked_places
 from korean_bert.neighbours import nearest_pieces
+from korean_bert.predictions import TaskPredictor
 from korean_bert.results import Attention, HiddenStates
 from model_formats.saved_model.served_model import ServedModel
 from model_formats.saved_model.signatures import longest_row
@@ -182,6 +183,30 @@ class Model:
             InputError: the word has no piece.
         """
         return nearest_pieces(self.encoder, self.tokenizer, word, top)
+
+    @functools.cached_property
+    def _predictor(self):
+        return TaskPredictor(self.loaded, self.tokenizer, self.max_length)
+
+    def predict(self, texts, *, batch_size=BATCH_SIZE):
+        """What a fine-tuned model says of texts, as its program writes it.
+
+        Args:
+            texts: one or a list of what the model was trained on. A classifier takes texts or pairs
+                (text, second text), a model for named entities texts, one that answers questions
+                pairs (question, text), one for multiple choice triples (question, text, options).
+            batch_size: how many are computed together.
+
+        Returns:
+            For each a `Classified`, a `Tagged`, an `Answered` or a `Chosen`, see
+            `korean_bert.results`; without a list for a single text.
+
+        Raises:
+            InputError: the model is not fine-tuned, or a text is of another form.
+        """
+        single = isinstance(texts, str | tuple)
+        found = self._predictor([texts] if single else texts, batch_size)
+        return found[0] if single else found
 
     def _check_length(self, ids):
         most = self.loaded.config.max_position_embeddings
