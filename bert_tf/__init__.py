@@ -1,8 +1,6 @@
 """BERT, the parts that ALBERT shares with it, and what trains both; open model first."""
 
-import importlib
-
-from bert_common.startup import check_packages
+from bert_common.lazy_names import load_lazily
 
 # Loaded when first used, so that reading a configuration does not import TensorFlow.
 _HOMES = {
@@ -17,9 +15,4 @@ _HOMES = {
 
 __all__ = list(_HOMES)
 
-
-def __getattr__(name):
-    if name not in _HOMES:
-        raise AttributeError(f"module 'bert_tf' has no attribute {name!r}")
-    check_packages()
-    return getattr(importlib.import_module(_HOMES[name]), name)
+__getattr__ = load_lazily(__name__, _HOMES)

@@ -33,6 +33,7 @@ from run_scripts.flags.pretrain import PretrainFlags
 from run_scripts.ner import NerFlags
 from run_scripts.plan import CorpusPlanFlags
 from run_scripts.race import RaceFlags
+from run_scripts.sizes.program import SizesFlags
 from run_scripts.squad import SquadFlags
 from run_scripts.tools.fill_masks import FillMasksFlags
 
@@ -43,6 +44,7 @@ PROGRAMS = {
     "adapt_checkpoint.py": AdaptFlags,
     "run_scripts.tools.fill_masks": FillMasksFlags,
     "run_scripts.plan": CorpusPlanFlags,
+    "run_scripts.sizes": SizesFlags,
     "extract_features.py": ExtractFeaturesFlags,
     "export_model.py": ExportFlags,
     "run_classifier.py": ClassifierFlags,
