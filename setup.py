@@ -9,7 +9,7 @@ HERE = Path(__file__).parent
 
 # Not imported: the folder of this file need not be on the path.
 VERSION = re.search(
-    r'^VERSION = "(.+)"$', (HERE / "bert_common" / "version.py").read_text(), re.MULTILINE
+    r'^VERSION = "(.+)"$', (HERE / "bert_common" / "__init__.py").read_text(), re.MULTILINE
 )[1]
 
 # What the programs read beside their code.

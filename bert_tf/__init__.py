@@ -1,9 +1,8 @@
 """BERT, the parts that ALBERT shares with it, and what trains both; open model first."""
 
-import importlib
 from typing import TYPE_CHECKING
 
-from bert_common.startup import check_packages
+from bert_common.lazy_names import load_lazily
 
 # Loaded when first used, so that reading a configuration does not import TensorFlow.
 _HOMES = {
@@ -27,9 +26,4 @@ if TYPE_CHECKING:  # checkers of types do not run __getattr__
     from bert_tf.optimization import WarmupPolynomialDecay as WarmupPolynomialDecay
     from bert_tf.pretraining import PretrainingModel as PretrainingModel
 
-
-def __getattr__(name):
-    if name not in _HOMES:
-        raise AttributeError(f"module 'bert_tf' has no attribute {name!r}")
-    check_packages()
-    return getattr(importlib.import_module(_HOMES[name]), name)
+__getattr__ = load_lazily(__name__, _HOMES)

@@ -31,8 +31,8 @@ def attention(
         bias: what `attention_bias` returns, the rows of these queries: [B, 1, 1 or Q, T].
         dropout_rate: the share of the probabilities that is dropped.
         dropout_seed: two integers, as `bert_tf.dropout.dropout` takes them; None for no dropout.
-        return_probabilities: whether to return the probabilities too. No layer asks for them, so
-            a replacement for this function need not take this argument.
+        return_probabilities: whether to return the probabilities too. Training never asks for
+            them, so a replacement for this function need not take this argument.
 
     Returns:
         The context [B, N, Q, D]; with the probabilities [B, N, Q, T], before dropout, if asked for.

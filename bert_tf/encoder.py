@@ -1,6 +1,6 @@
 """The parts of an encoder that are no layers: inputs, last block, the base of models with heads.
 
-Shapes: B batch, T tokens, H hidden, S sequences of a packed row, P positions.
+Shapes: B batch, T tokens, N heads, H hidden, S sequences of a packed row, P positions.
 """
 
 from typing import NamedTuple
@@ -8,7 +8,7 @@ from typing import NamedTuple
 import keras
 from keras import ops
 
-from bert_tf.layers import gather_positions
+from bert_tf.layers import call_block, gather_positions
 
 
 class EncoderInputs(NamedTuple):
@@ -78,6 +78,40 @@ def run_last_block(run, sequence_starts, positions):
     x = run(positions=ops.concatenate([starts, positions], axis=1))  # [B, S + P, H]
     count = starts.shape[1]
     return x[:, count:], x[:, 0] if sequence_starts is None else x[:, :count]
+
+
+class InnerOutputs(NamedTuple):
+    """What is inside an encoder of L blocks."""
+
+    # L + 1 arrays [B, T, H]. The first is the embedding output, as the first block reads it (of
+    # ALBERT after the projection); then that of every block, the last one's the encoder's output.
+    hidden_states: list
+    attentions: list  # L arrays [B, N, T, T]: each query's probabilities over the keys; or empty
+
+
+def run_inside(encoder, inputs, return_probabilities=False):
+    """Runs an encoder without dropout, and keeps what its blocks read and compute.
+
+    Args:
+        encoder: a `BertModel` or an `AlbertModel`.
+        inputs: as for `BertModel.call`.
+        return_probabilities: whether to return the probabilities of attention too.
+
+    Returns:
+        `InnerOutputs`; the order is that of the calls, where ALBERT's layers share their blocks.
+    """
+    hidden_states, attentions = [], []
+
+    def run_block(block, x, bias, positions=None, training=None):
+        hidden_states.append(x)
+        if not return_probabilities:
+            return call_block(block, x, bias, positions, training)
+        x, probabilities = block(x, bias, positions, training=training, return_probabilities=True)
+        attentions.append(probabilities)
+        return x
+
+    outputs = encoder(inputs, training=False, run_block=run_block)
+    return InnerOutputs([*hidden_states, outputs["sequence_output"]], attentions)
 
 
 class EncoderModel(keras.Model):

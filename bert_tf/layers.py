@@ -187,7 +187,7 @@ class SelfAttention(keras.layers.Layer):
         for projection in (self.query, self.key, self.value):
             projection.build((None, None, self.hidden_size))
 
-    def call(self, queries, x, bias, training=None):
+    def call(self, queries, x, bias, training=None, return_probabilities=False):
         """Attends from the queries to all tokens.
 
         Args:
@@ -195,9 +195,10 @@ class SelfAttention(keras.layers.Layer):
             x: [B, T, H].
             bias: [B, 1, 1 or Q, T], the queries' rows of the `attention_bias`.
             training: whether dropout is on.
+            return_probabilities: whether to return those of `bert_tf.attention.attention` too.
 
         Returns:
-            [B, Q, H].
+            [B, Q, H]; with the probabilities [B, N, Q, T] if asked for.
         """
         batch, length, count = *ops.shape(x)[:2], ops.shape(queries)[1]
 
@@ -213,9 +214,12 @@ class SelfAttention(keras.layers.Layer):
             bias,
             self.dropout.rate,
             self.dropout.next_seed(training),
+            **({"return_probabilities": True} if return_probabilities else {}),
         )  # [B, N, Q, D]
+        context, probabilities = context if return_probabilities else (context, None)
         context = ops.transpose(context, (0, 2, 1, 3))  # [B, Q, N, D]
-        return ops.reshape(context, (batch, count, self.hidden_size))  # [B, Q, H]
+        context = ops.reshape(context, (batch, count, self.hidden_size))  # [B, Q, H]
+        return (context, probabilities) if return_probabilities else context
 
 
 class TransformerBlock(keras.layers.Layer):
@@ -250,7 +254,7 @@ class TransformerBlock(keras.layers.Layer):
         self.output_dense.build((None, None, self.config.intermediate_size))
         self.output_layer_norm.build(hidden)
 
-    def call(self, x, bias, positions=None, training=None):
+    def call(self, x, bias, positions=None, training=None, return_probabilities=False):
         """Runs the block, at every position or at some.
 
         Args:
@@ -258,21 +262,26 @@ class TransformerBlock(keras.layers.Layer):
             bias: the `attention_bias`, [B, 1, 1 or T, T].
             positions: [B, Q] integers: the rows to compute. None: all of them, Q = T.
             training: whether dropout is on.
+            return_probabilities: as `SelfAttention.call` takes it.
 
         Returns:
-            [B, Q, H].
+            [B, Q, H]; with the probabilities of attention [B, N, Q, T] if asked for.
         """
         queries = x
         if positions is not None:
             queries = gather_positions(x, positions)  # [B, Q, H]
             if bias.shape[2] != 1:
                 bias = gather_positions(bias[:, 0], positions)[:, None]  # [B, 1, Q, T]
-        y = self.attention_output(self.attention(queries, x, bias, training=training))  # [B, Q, H]
+        options = {"training": training, "return_probabilities": return_probabilities}
+        context = self.attention(queries, x, bias, **options)  # [B, Q, H]
+        context, probabilities = context if return_probabilities else (context, None)
+        y = self.attention_output(context)  # [B, Q, H]
         x = self.attention_layer_norm(self.attention_dropout(y, training=training), queries)
         x = ops.cast(x, self.compute_dtype)
         y = self.output_dense(self.intermediate(x))  # [B, Q, H], over [B, Q, I]
         x = self.output_layer_norm(self.output_dropout(y, training=training), x)
-        return ops.cast(x, self.compute_dtype)
+        x = ops.cast(x, self.compute_dtype)
+        return (x, probabilities) if return_probabilities else x
 
 
 def call_block(block, x, bias, positions=None, training=None):

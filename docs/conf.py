@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[1]
 project = "korean-bert-albert"
 author = "The korean-bert-albert project"
 release = re.search(
-    r'^VERSION = "(.+)"$', (ROOT / "bert_common" / "version.py").read_text(), re.MULTILINE
+    r'^VERSION = "(.+)"$', (ROOT / "bert_common" / "__init__.py").read_text(), re.MULTILINE
 )[1]
 
 extensions = ["myst_parser"]

@@ -1,9 +1,11 @@
-"""Writes the features of texts as Google's JSON lines or as arrays in an .npz file.
+"""Writes the features of texts as JSON lines, as arrays, or for TensorBoard's projector.
 
-Shapes: N rows, T pieces of a row, P pieces of all rows, L requested layers, H hidden.
+Shapes: N rows, T pieces of a row, P pieces of all rows, L requested layers, H hidden, E embedding.
 """
 
+import glob
 import json
+import os
 import zipfile
 
 import numpy as np
@@ -12,6 +14,11 @@ from bert_common.atomic_write import atomic_write
 
 # As google-research/bert extract_features.py.
 DECIMALS = 6
+
+# The file in which TensorBoard's projector looks for the names of the others, and these names'
+# ends.
+PROJECTOR_FILE = "projector_config.pbtxt"
+VECTORS, LABELS = ".vectors.tsv", ".labels.tsv"
 
 
 def write_json_lines(path, rows, features, layers, tokenizer):
@@ -80,3 +87,29 @@ def write_arrays(path, rows, features, layers, hidden_size, pooled):
             np.lib.format.write_array_header_1_0(entry, header)
             for values in features:
                 entry.write(values.astype("<f4").tobytes())
+
+
+def write_projector(directory, name, vectors, labels):
+    """Writes vectors for TensorBoard's projector, beside those that the folder has.
+
+    Args:
+        directory: an existing folder, for `tensorboard --logdir`.
+        name: what TensorBoard calls them; of letters, digits, "-" and "_". Others of this name are
+            replaced.
+        vectors: [N, H].
+        labels: N texts; white space in them becomes single spaces.
+    """
+    lines = ("\t".join(f"{value:.7g}" for value in vector) for vector in vectors)
+    # A blank line would be skipped, and all labels after it would belong to other vectors.
+    shown = (" ".join(label.split()) or "(empty)" for label in labels)
+    for ending, texts in ((VECTORS, lines), (LABELS, shown)):
+        with atomic_write(os.path.join(directory, f"{name}{ending}")) as file:
+            for text in texts:
+                file.write(text.encode("utf-8", "replace") + b"\n")
+    paths = sorted(glob.glob(os.path.join(glob.escape(directory), f"*{VECTORS}")))
+    with atomic_write(os.path.join(directory, PROJECTOR_FILE)) as file:
+        for name in (os.path.basename(path).removesuffix(VECTORS) for path in paths):
+            entry = {"tensor_name": name, "tensor_path": f"{name}{VECTORS}",
+                     "metadata_path": f"{name}{LABELS}"}  # fmt: skip
+            fields = "".join(f'  {key}: "{value}"\n' for key, value in entry.items())
+            file.write(f"embeddings {{\n{fields}}}\n".encode())

@@ -5,9 +5,12 @@ Shapes: B batch, T pieces of a row or a batch, L requested layers, H hidden.
 
 import functools
 
+import numpy as np
 import tensorflow as tf
 
+from bert_common.errors import InputError
 from bert_common.progress import progress
+from bert_tf.encoder import run_inside
 from finetuning.examples import LENGTH_STEP
 from finetuning.inputs import ROW_INPUTS, pad_rows
 
@@ -36,22 +39,51 @@ POOLINGS = {
 }
 
 
-def extract(encoder, rows, layers, pooling, batch_size, pad_id=0, *, max_values=MAX_VALUES):
+def word_vectors(encoder, tokenizer, words):
+    """The vectors of words out of context: rows of the embedding table, of ALBERT at its width E.
+
+    Args:
+        encoder: a `BertModel` or an `AlbertModel`.
+        tokenizer: its tokenizer.
+        words: a list of texts; one of several pieces has the mean of their vectors.
+
+    Returns:
+        float32 [words, E].
+
+    Raises:
+        InputError: a word has no piece.
+    """
+    table = np.asarray(encoder.embeddings.word_embeddings, np.float32)  # [V, E]
+    vectors = []
+    for number, word in enumerate(words, 1):
+        ids = tokenizer.encode(word)
+        if not ids:
+            raise InputError(f"a word must have a piece. Received: {word!r}, number {number}")
+        vectors.append(table[ids].mean(axis=0))
+    return np.stack(vectors)
+
+
+def extract(
+    encoder, rows, layers, pooling, batch_size, pad_id=0, *, max_values=MAX_VALUES, compute=None
+):
     """Computes features of rows; rows of about equal length share a batch.
 
     Args:
         encoder: a `BertModel` or an `AlbertModel`.
         rows: `finetuning.inputs.InputRow`s.
-        layers: indices of layers, 0 for the first, -1 for the last, in the order requested.
+        layers: indices of layers in the order requested, as papers count them: 0 for the embedding
+            output, 1 for the first layer, -1 for the last.
         pooling: a key of `POOLINGS`.
         batch_size: the largest B.
         pad_id: the id of padding, which the model does not attend to.
         max_values: the most output values to hold in memory, unless one row alone has more.
+        compute: `pooled_layers` as a function of a batch of any length, where the caller keeps one;
+            None: a graph is made for each length.
 
     Yields:
         float32 [L, H] for each row, in order; with the pooling "none" [T, L, H].
     """
-    compiled = functools.cache(lambda length: _compile(encoder, layers, pooling, length))
+    compiled = functools.cache(lambda length: compute or _compile(encoder, layers, pooling, length))
     size = len(layers) * encoder.config.hidden_size
     with progress("computing features", sum(len(row.ids) for row in rows), "pieces") as bar:
         for group in _groups(rows, size, pooling == "none", max_values):
@@ -89,11 +121,18 @@ def _groups(rows, size, every_piece, max_values):
 def _compile(encoder, layers, pooling, length):
     """A graph that pools layers of a batch; layers above the requested ones are not computed."""
     spec = tf.TensorSpec([None, length], tf.int32)
+    signature = [dict.fromkeys(ROW_INPUTS, spec)]
+    compute = functools.partial(pooled_layers, encoder, layers, pooling)
+    return tf.function(compute, input_signature=signature)
 
-    @tf.function(input_signature=[dict.fromkeys(ROW_INPUTS, spec)])
-    def run(batch):
-        outputs = encoder(batch, training=False, return_all_layers=True)["encoder_outputs"]
-        values = tf.stack([tf.cast(outputs[i], tf.float32) for i in layers], axis=2)  # [B, T, L, H]
-        return POOLINGS[pooling](values, batch["input_mask"])
 
-    return run
+def pooled_layers(encoder, layers, pooling, batch):
+    """The features of a batch, float32 [B, L, H]; with the pooling "none" [B, T, L, H].
+
+    Args:
+        encoder, layers, pooling: as for `extract`.
+        batch: a dict of `finetuning.inputs.ROW_INPUTS`, int32 [B, T].
+    """
+    states = run_inside(encoder, batch).hidden_states
+    values = tf.stack([tf.cast(states[i], tf.float32) for i in layers], axis=2)  # [B, T, L, H]
+    return POOLINGS[pooling](values, batch["input_mask"])

@@ -4,10 +4,13 @@ import dataclasses
 import os
 import sys
 
+import numpy as np
+
+from bert_common.atomic_write import atomic_write
 from bert_common.errors import InputError
 from bert_common.folders import make_writable
 from bert_common.progress import with_progress
-from finetuning.feature_files import write_arrays, write_json_lines
+from finetuning.feature_files import write_arrays, write_json_lines, write_projector
 from finetuning.inputs import SHORTEST, encode_pair, read_pairs
 from model_formats.folder_tokenizer import check_table
 from model_formats.model_folder import warn_of_untrained_positions
@@ -43,17 +46,31 @@ class ExtractFeaturesFlags(TokenizerFlags, DeviceFlags, ModelFlags):
     """Writes the outputs of the layers of BERT or ALBERT for texts.
 
     --input_file has a sentence a line, or two with " ||| " between them. The output is Google's
-    JSON lines, or arrays where --output_file ends in .npz. Where no flag names a model, it is the
-    one that comes with this project."""
+    JSON lines, or arrays where --output_file ends in .npz; or what TensorBoard's projector shows
+    (--projector_dir). With --word_embeddings it is the vectors of words out of context. Where no
+    flag names a model, it is the one that comes with this project."""
 
     input_file: str = flag(
-        None, "UTF-8 text, a sentence or a pair a line.", required=True, is_input=True
+        None,
+        "UTF-8 text, a sentence or a pair a line; with --word_embeddings a word a line.",
+        is_input=True,
     )
-    output_file: str = flag(
-        None, "Where to write: JSON lines, or NumPy arrays if it ends in .npz.", required=True
+    output_file: str = flag(None, "Where to write: JSON lines, or NumPy arrays if it ends in .npz.")
+    projector_dir: str = flag(
+        None,
+        "Write the vectors of the lines, a layer each, or of the words for TensorBoard's "
+        "projector: tensorboard --logdir with this folder shows them.",
+    )
+    word_embeddings: bool = flag(
+        False,
+        "Write the vectors of the words in --input_file out of context, rows of the embedding "
+        "table; a word of several pieces has their mean. Without --input_file: of every piece of "
+        "the vocabulary.",
     )
     layers: str = flag(
-        "-1,-2,-3,-4", "Which layers, separated by commas: 0 is the first, -1 the last."
+        "-1,-2,-3,-4",
+        "Which layers, separated by commas, as papers count them: 0 is the embedding output, 1 the "
+        "first layer, -1 the last. (google-research/bert calls the first layer 0.)",
     )
     pooling: str = flag(
         None,
@@ -91,37 +108,88 @@ def extract_features(values):
     check_flags(values)
     model_type = choose_model_type(values)
     config = read_config(values, model_type)
-    layers = read_layers("layers", values.layers, config)
-    check_length(values, config)
     tokenizer = open_tokenizer(values)
     check_table(config, tokenizer.vocab_size, source_of(values))
-    lines = read_pairs(values.input_file)
-    folder = os.path.dirname(values.output_file) or "."
-    make_writable(folder, "--output_file must be in a folder that can be written")
+    lines = read_pairs(values.input_file) if values.input_file else None
+    if values.output_file:
+        folder = os.path.dirname(values.output_file) or "."
+        make_writable(folder, "--output_file must be in a folder that can be written")
+    if values.projector_dir:
+        make_writable(values.projector_dir, "--projector_dir must be a folder that can be written")
+    if values.word_embeddings:
+        extract_words(values, open_encoder(values, model_type, config), tokenizer, lines)
+        return
+    layers = read_layers("layers", values.layers, config, first=1)
+    check_length(values, config)
     shown = with_progress(lines, "encoding", "lines")
     rows = [encode_pair(tokenizer, *line, values.max_seq_length) for line in shown]
     longest = max(len(row.ids) for row in rows)
     warn_of_untrained_positions(values.init_checkpoint, longest, "the longest line")
+    encoder = open_encoder(values, model_type, config)
+    from finetuning.features import extract
 
+    arrays = is_of_arrays(values)
+    pooling = values.pooling or "mean" if arrays else "none"
+    features = extract(encoder, rows, layers, pooling, values.batch_size, tokenizer.pad_id or 0)
+    if values.projector_dir:
+        features = list(features)
+        labels = [" ||| ".join(filter(None, line)) for line in lines]
+        for number, layer in enumerate(layers):
+            vectors = [vectors[number] for vectors in features]
+            write_projector(values.projector_dir, f"lines_layer_{layer}", vectors, labels)
+    if values.output_file and arrays:
+        pooled = pooling != "none"
+        write_arrays(values.output_file, rows, features, layers, config.hidden_size, pooled)
+    elif values.output_file:
+        write_json_lines(values.output_file, rows, features, layers, tokenizer)
+    print(f"{len(rows):,} lines, layers {values.layers}: written to {places(values)}")
+
+
+def open_encoder(values, model_type, config):
+    """Imports TensorFlow and loads the encoder."""
     start_tensorflow(values)
     from albert_tf import AlbertModel
     from bert_tf import BertModel
     from bert_tf.blockwise_attention import automatic_attention
     from bert_tf.checkpoint import load_arrays
-    from finetuning.features import extract
 
     encoder = BertModel if model_type == "bert" else AlbertModel
     encoder = encoder(config, attention_function=automatic_attention)
     load_arrays(encoder, open_weights(values.init_checkpoint), UNUSED)
-    arrays = values.output_file.endswith(ARRAYS)
-    pooling = values.pooling or "mean" if arrays else "none"
-    features = extract(encoder, rows, layers, pooling, values.batch_size, tokenizer.pad_id or 0)
-    if arrays:
-        pooled = pooling != "none"
-        write_arrays(values.output_file, rows, features, layers, config.hidden_size, pooled)
+    return encoder
+
+
+def extract_words(values, encoder, tokenizer, lines):
+    """Writes the vectors of words, or of the whole vocabulary, out of context.
+
+    The .npz file has "features" [N, E] and, of a vocabulary, "input_ids" [N].
+    """
+    from finetuning.features import word_vectors
+
+    if lines is None:
+        ids = sorted(tokenizer.inv_vocab)
+        words = tokenizer.convert_ids_to_tokens(ids)
+        table = np.asarray(encoder.embeddings.word_embeddings, np.float32)  # [V, E]
+        arrays = {"features": table[ids], "input_ids": np.array(ids, np.int32)}
     else:
-        write_json_lines(values.output_file, rows, features, layers, tokenizer)
-    print(f"{len(rows):,} lines, layers {values.layers}: written to {values.output_file}")
+        words = [" ||| ".join(filter(None, line)) for line in lines]
+        arrays = {"features": word_vectors(encoder, tokenizer, words)}
+    if values.projector_dir:
+        write_projector(values.projector_dir, "words", arrays["features"], words)
+    if values.output_file:
+        with atomic_write(values.output_file) as file:
+            np.savez(file, **arrays)
+    print(f"{len(words):,} words: written to {places(values)}")
+
+
+def places(values):
+    """Where the output is, for a message."""
+    return " and ".join(filter(None, (values.output_file, values.projector_dir)))
+
+
+def is_of_arrays(values):
+    """Whether a line has a vector, rather than each of its pieces as in JSON lines."""
+    return not values.output_file or values.output_file.endswith(ARRAYS)
 
 
 def check_flags(values):
@@ -129,12 +197,21 @@ def check_flags(values):
     check_tokenizer_flags(values)
     if values.use_tpu:
         raise InputError("--use_tpu must be off: this program runs on GPUs and CPUs")
-    if values.pooling and not values.output_file.endswith(ARRAYS):
-        raise InputError(
-            f"--pooling is for an --output_file that ends in {ARRAYS}. Received: "
-            f"--pooling={values.pooling}, --output_file={values.output_file}"
-        )
-    if os.path.isdir(values.output_file):
+    if not places(values):
+        raise InputError("one of --output_file, --projector_dir must be given. Received: none")
+    if not values.input_file and not values.word_embeddings:
+        raise InputError("--input_file must be given, or --word_embeddings. Received: neither")
+    if not is_of_arrays(values):
+        for name in ("pooling", "projector_dir", "word_embeddings"):
+            if getattr(values, name):
+                raise InputError(
+                    f"--{name} is for an --output_file that ends in {ARRAYS}. Received: "
+                    f"--{name}={getattr(values, name)}, --output_file={values.output_file}"
+                )
+    for name in ("projector_dir", "word_embeddings"):
+        if getattr(values, name) and values.pooling == "none":
+            raise InputError(f"--{name} needs a vector a line. Received: --pooling=none")
+    if values.output_file and os.path.isdir(values.output_file):
         raise InputError(f"--output_file must be a file. Received: {values.output_file}, a folder")
     if not values.init_checkpoint:
         raise InputError("one of --init_checkpoint, --model_dir must be given. Received: none")

@@ -13,6 +13,11 @@ SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 LINES_NAMED = 5
 
 
+def is_special(token: str) -> bool:
+    """Whether a token is one in brackets, such as [CLS] or [unused1], or in angles, such as <s>."""
+    return re.fullmatch(r"\[\w+\]|</?\w+>", token) is not None
+
+
 def load_vocabulary(path: str | os.PathLike) -> tuple[dict[str, int], bytes]:
     """Loads a vocabulary exactly as google-research/bert does, odd lines included.
 

@@ -22,23 +22,33 @@ def best_guesses(model, ids, positions, candidates, count, segment_ids=None):
     Returns:
         For every position a list of (id, probability), the most probable first.
     """
-    if segment_ids is None:
-        segment_ids = np.zeros(len(ids))
-    outputs = model(
-        {
-            "input_ids": np.array([ids], np.int32),
-            "segment_ids": np.array([segment_ids], np.int32),
-            "masked_lm_positions": np.array([positions], np.int32),
-        },
-        training=False,
-    )
-    logits = tf.cast(outputs["masked_lm_logits"][0], tf.float32)  # [P, V]
-    probabilities = tf.nn.softmax(tf.gather(logits, candidates, axis=1))  # [P, candidates]
+    segment_ids = None if segment_ids is None else [segment_ids]
+    probabilities = piece_probabilities(model, [ids], [positions], candidates, segment_ids)[0]
     values, indices = tf.math.top_k(probabilities, k=min(count, len(candidates)))
     return [
         [(candidates[i], value) for i, value in zip(row_indices, row, strict=True)]
         for row_indices, row in zip(indices.numpy(), values.numpy().tolist(), strict=True)
     ]
+
+
+def piece_probabilities(model, ids, positions, candidates, segment_ids=None):
+    """The probability of every candidate at some positions of sequences.
+
+    Args:
+        model: a `PretrainingModel`.
+        ids: the sequences, special tokens included: [B, T].
+        positions: of the masked pieces, [B, P].
+        candidates, segment_ids: as for `best_guesses`, the latter [B, T].
+
+    Returns:
+        float32 [B, P, candidates].
+    """
+    inputs = {"input_ids": np.array(ids, np.int32)}
+    inputs["masked_lm_positions"] = np.array(positions, np.int32)
+    if segment_ids is not None:
+        inputs["segment_ids"] = np.array(segment_ids, np.int32)
+    logits = tf.cast(model(inputs, training=False)["masked_lm_logits"], tf.float32)  # [B, P, V]
+    return tf.nn.softmax(tf.gather(logits, candidates, axis=2))
 
 
 def guesses_as_markdown(model, tokenizer, records, count=5):
@@ -102,7 +112,7 @@ def _show_text(tokenizer, ids, truth):
         int(truth.get(position, piece)) for position, piece in enumerate(ids)
     )
     lines = [""]
-    parts = _without_markers(tokenizer, tokens)
+    parts = without_markers(tokenizer, tokens)
     for position, (piece, (begins_word, part)) in enumerate(zip(ids, parts, strict=True)):
         if piece == tokenizer.sep_id:
             lines.append("")
@@ -114,7 +124,7 @@ def _show_text(tokenizer, ids, truth):
     return "  \n".join(line.strip() for line in lines if line)  # Markdown's line break
 
 
-def _without_markers(tokenizer, tokens):
+def without_markers(tokenizer, tokens):
     """For every token whether it begins a word, and its text without word markers."""
     # Only SentencePiece has no basic tokens; it marks where a word begins, the other tokenizers
     # mark where it continues or where it ends.

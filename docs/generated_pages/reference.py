@@ -11,6 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 # Package -> what it is for. Which names are public, and where they are, its __init__.py says.
 PACKAGES = {
+    "korean_bert": "The front door, which also has the names of the packages below.",
     "tokenization": "Tokenizers: from text to the pieces of a vocabulary.",
     "bert_tf": "BERT, its heads, checkpoints and optimizers.",
     "albert_tf": "ALBERT: what differs from BERT.",
@@ -18,6 +19,16 @@ PACKAGES = {
 
 # Public names outside these: module -> names.
 MODULES = {
+    "korean_bert.results": (
+        "Answered",
+        "Attention",
+        "Chosen",
+        "Classified",
+        "Guess",
+        "HiddenStates",
+        "Neighbour",
+        "Tagged",
+    ),
     "model_formats.load_folder": ("load_folder",),
     "model_formats.loaded_model": ("LoadedModel",),
     "finetuning.downstream_task": ("DownstreamTask",),
@@ -63,12 +74,14 @@ def _tree(module):
 def homes(package):
     """Public name -> the module that defines it, as the package's `__init__.py` says.
 
-    It either has a table `_HOMES`, or imports the names and lists them in `__all__`.
+    It either has a table `_HOMES`, or imports the names and lists them in `__all__`. Names that
+    another package of `PACKAGES` shows are left out.
     """
     tree = _tree(package)
     table = _assigned(tree, "_HOMES")
     if table is not None:
-        return ast.literal_eval(table)
+        value = eval(compile(ast.Expression(table), package, "eval"), {"dict": dict})
+        return {name: home for name, home in value.items() if home not in PACKAGES}
     imported = _imports(tree)
     found = {}
     for element in _assigned(tree, "__all__").elts:

@@ -151,6 +151,14 @@ def _add_sentence(sentences, name, rows, file_format):
     return sum(new != old for new, old in zip(fixed, tags, strict=True))
 
 
+def untagged_sentence(name, text, file_format):
+    """A `Sentence` of any text, whose units are those of a format's files; all tags are "O"."""
+    # Where tokens are joined with nothing they are characters, elsewhere words.
+    pattern = r"\S+" if file_format.glue else "[^ ]"
+    units = tuple(match.span() for match in re.finditer(pattern, text))
+    return Sentence(name, text, units, ("O",) * len(units))
+
+
 def spell(file_format, tag):
     """A tag as a format's files spell it."""
     return file_format.outside if tag == "O" else file_format.tag.format(place=tag[0], kind=tag[2:])

@@ -4,10 +4,12 @@ Shapes: U units of a sentence, P pieces of it, T pieces of a window with [CLS] a
 C classes, B windows of a batch.
 """
 
+import re
 from typing import NamedTuple
 
 import numpy as np
 
+from bert_common.errors import InputError
 from finetuning.inputs import InputRow
 
 
@@ -34,6 +36,21 @@ class SentenceWindow(NamedTuple):
     kept: slice  # the positions that count; of overlapping windows each piece counts in one
     label_ids: np.ndarray  # [T] int32
     label_weights: np.ndarray  # [T] float32: 0 where no tag is to be predicted
+
+
+def check_tags(names, source):
+    """Refuses names of classes that are not tags, which a model of transformers may have.
+
+    Args:
+        names: of the classes.
+        source: the model's, for the message.
+    """
+    odd = [name for name in names if not re.fullmatch("O|[BI]-.+", name)]
+    if odd or "O" not in names:
+        raise InputError(
+            "to find entities, the classes must be O and B-X or I-X of each kind X. Received: "
+            f"{source} with {', '.join(odd or names)}"
+        )
 
 
 def align(tokenizer, sentence):

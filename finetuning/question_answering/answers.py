@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bert_common.atomic_write import atomic_write
-from finetuning.question_answering.windows import cut_answer
+from finetuning.question_answering.windows import answer_span, cut_answer
 
 # The start and end score of "" where no window has a valid span, as google-research/albert.
 NO_ANSWER_SCORE = -1e6
@@ -36,6 +36,7 @@ class Candidate(NamedTuple):
     text: str
     start_score: float
     end_score: float
+    span: tuple | None = None  # (first character, end) in the context
 
     @property
     def score(self):
@@ -109,10 +110,11 @@ def best_candidates(context, windows, spans, n_best_size):
     while True:
         candidates = {}  # text -> `Candidate`
         for i in _best(score, count):
-            text = cut_answer(context, windows[owner[i]].spans, merged.first[i], merged.last[i])
+            place = windows[owner[i]].spans, merged.first[i], merged.last[i]
+            text = cut_answer(context, *place)
             if text and text not in candidates:
                 scores = float(merged.start_score[i]), float(merged.end_score[i])
-                candidates[text] = Candidate(text, *scores)
+                candidates[text] = Candidate(text, *scores, answer_span(context, *place))
                 if len(candidates) == n_best_size:
                     break
         if len(candidates) == n_best_size or count >= len(score):
@@ -206,6 +208,13 @@ def with_threshold(answered, threshold):
     return {key: "" if odds[key] > threshold else text for key, text in answered.texts.items()}
 
 
+def candidate_probabilities(candidates):
+    """The probability of each `Candidate` among all of a question: the softmax of their scores."""
+    scores = np.array([candidate.score for candidate in candidates])
+    weights = np.exp(scores - scores.max())
+    return weights / weights.sum()
+
+
 def write_answers(folder, answered, threshold=None, score_name="logit"):
     """Writes predictions.json, nbest_predictions.json and, if there are odds, null_odds.json.
 
@@ -220,8 +229,7 @@ def write_answers(folder, answered, threshold=None, score_name="logit"):
     """
     nbest = {}
     for key, candidates in answered.nbest.items():
-        scores = np.array([candidate.score for candidate in candidates])
-        weights = np.exp(scores - scores.max())
+        shares = candidate_probabilities(candidates)
         nbest[key] = [
             {
                 "text": candidate.text,
@@ -229,7 +237,7 @@ def write_answers(folder, answered, threshold=None, score_name="logit"):
                 f"start_{score_name}": candidate.start_score,
                 f"end_{score_name}": candidate.end_score,
             }
-            for candidate, probability in zip(candidates, weights / weights.sum(), strict=True)
+            for candidate, probability in zip(candidates, shares, strict=True)
         ]
     contents = {"predictions": with_threshold(answered, threshold), "nbest_predictions": nbest}
     if answered.null_odds:

@@ -92,14 +92,20 @@ class QuestionAnswering:
         """
         path = self.train_cache if training else self.predict_cache
         encoded, cached = load_or_encode(path, self.tokenizer, raw, self.max_query_length)
-        windows, left_out = make_windows(
-            raw, encoded, self.tokenizer, self.max_length, self.doc_stride, training
-        )
+        examples = self.make_examples(raw, encoded, training)
+        left_out = len(raw) - examples.count
         print(
-            f"{len(raw):,} questions, {len(windows):,} windows, pieces "
+            f"{len(raw):,} questions, {len(examples.lengths):,} windows, pieces "
             + (f"from {path}" if cached else f"kept in {path}")
             + (f"; {left_out:,} questions left out: no piece in the answer" if left_out else ""),
             flush=True,
+        )
+        return examples
+
+    def make_examples(self, raw, encoded, training):
+        """The `Examples` of questions whose pieces are known: an `EncodedQuestion` for each."""
+        windows, left_out = make_windows(
+            raw, encoded, self.tokenizer, self.max_length, self.doc_stride, training
         )
 
         def make_batch(indices, length):

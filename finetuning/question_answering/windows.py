@@ -182,6 +182,14 @@ def cut_answer(context, spans, first, last):
     return context[spans[first][0] : spans[last][1]].strip()
 
 
+def answer_span(context, spans, first, last):
+    """The first character of `cut_answer` in the context, and its end."""
+    start, end = int(spans[first][0]), int(spans[last][1])
+    text = context[start:end]
+    start += len(text) - len(text.lstrip())
+    return start, start + len(text.strip())
+
+
 def pad_windows(windows, length, pad_id):
     """Pads windows into a batch.
 

@@ -6,13 +6,11 @@ Shapes: B texts, W windows, T pieces of a row, P pieces of all texts, U units of
 E entities of all texts, C classes.
 """
 
-import re
-
 import tensorflow as tf
 
-from bert_common.errors import InputError
 from finetuning.inputs import ROW_INPUTS
 from finetuning.ner.data import FORMATS
+from finetuning.ner.labels import check_tags
 from model_formats.saved_model.answers import Characters
 from model_formats.saved_model.entities import Tags, find_entities
 from model_formats.saved_model.served_model import ServedModel
@@ -56,21 +54,6 @@ def signatures(loaded):
         }
 
     return Signatures({"serving_default": find, "ids": ids_signature(served)}, served, texts)
-
-
-def check_tags(names, source):
-    """Refuses names of classes that are not tags, which a model of transformers may have.
-
-    Args:
-        names: of the classes.
-        source: the model's, for the message.
-    """
-    odd = [name for name in names if not re.fullmatch("O|[BI]-.+", name)]
-    if odd or "O" not in names:
-        raise InputError(
-            "to find entities, the classes must be O and B-X or I-X of each kind X. Received: "
-            f"{source} with {', '.join(odd or names)}"
-        )
 
 
 def _piece_logits(served, texts, ids, max_length):

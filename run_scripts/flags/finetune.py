@@ -123,7 +123,7 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
     feature_layers: str = flag(
         None,
         "Layers whose outputs the head reads, concatenated, for example -1,-2,-3,-4 (0 is the "
-        "first). Without it: the head's usual input.",
+        "first layer, not the embedding output). Without it: the head's usual input.",
     )
     cached_dir: str = flag(None, "Has no effect here: examples are encoded in seconds.")
     albert_hub_module_handle: str = flag(
@@ -231,13 +231,19 @@ def head_options(values, config):
     return values.max_seq_length, values.classifier_dropout, values.freeze_encoder, layers
 
 
-def read_layers(name, text, config):
-    """The layers that a flag lists; `name` is the flag's.
+def read_layers(name, text, config, first=0):
+    """The layers that a flag lists.
+
+    Args:
+        name: the flag's.
+        text: its value.
+        config: the model's.
+        first: the number of the model's first layer: 0, or 1 where 0 is the embedding output.
 
     Raises:
         InputError: one is not a layer of the model.
     """
-    number = config.num_block_calls
+    number = config.num_block_calls + first
     try:
         layers = [int(part) for part in text.split(",")]
     except ValueError:
@@ -245,7 +251,8 @@ def read_layers(name, text, config):
     if not layers or not all(-number <= layer < number for layer in layers):
         raise InputError(
             f"--{name} must be numbers from {-number} to {number - 1}, separated by commas: the "
-            f"model has {number} layers. Received: {text}"
+            f"model has {config.num_block_calls} layers, of which {first} is the first. "
+            f"Received: {text}"
         )
     return tuple(layers)
 

@@ -9,7 +9,7 @@ GROUPS = {
         "model", "model_dir", "bert_config_file", "albert_config_file", "init_checkpoint",
         "allow_missing", "vocab_file", "spm_model_file", "tokenizer", "tokenizer_dir",
         "do_lower_case", "add_tokens", "new_rows", "max_position_embeddings", "new_positions",
-        "layers", "pooling", "feature_layers", "freeze_encoder",
+        "layers", "pooling", "word_embeddings", "feature_layers", "freeze_encoder",
         "classifier_dropout", "start_n_top", "end_n_top", "dropout_prob",
     ),
     "Data": (
@@ -17,6 +17,7 @@ GROUPS = {
         "benchmark", "task_name", "data_dir", "train_file", "predict_file",
         "train_articles", "predict_articles", "input_file",
         "input_format", "split_sentences", "strict_utf8", "output_file", "output_dir",
+        "projector_dir",
         "compression", "corpus_gb", "compare", "text", "task_type", "text_column", "second_column",
         "label_column", "id_column", "labels", "metrics", "high_only", "middle_only", "vocab_size",
         "analyser", "num_unused", "user_symbols", "character_coverage", "most_megabytes",

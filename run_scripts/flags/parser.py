@@ -22,10 +22,10 @@ import warnings
 from absl import flags as absl_flags
 from tqdm import tqdm
 
+from bert_common import VERSION
 from bert_common.errors import InputError
 from bert_common.folders import check_utf8
 from bert_common.startup import exit_silently_on_interrupt, interruptible
-from bert_common.version import VERSION
 from run_scripts.flags.declaration import PerModel, check_bounds, value_type
 from run_scripts.flags.flag_files import expand
 from run_scripts.flags.help_groups import (

@@ -6,6 +6,7 @@ import gc
 import sys
 
 from bert_common.errors import InputError
+from korean_bert.masked_text import MASK, encode_with_masks
 from model_formats.folder_tokenizer import check_table
 from model_formats.model_configs import read_model_config
 from model_formats.model_folder import (
@@ -26,8 +27,6 @@ from run_scripts.flags.tokenizer import (
     source_of,
 )
 from run_scripts.model_folder import fill_in_reference_model, fill_in_tokenizer
-
-MASK = "[MASK]"
 
 # Variables that guesses do not depend on, and that released checkpoints may lack.
 UNUSED = ("bert/pooler/", "cls/seq_relationship/")
@@ -102,34 +101,6 @@ def fill_masks(values):
             print(f"    {line}")
     # Else the interpreter, at its end, looks through TensorFlow's objects for garbage: a second.
     atexit.register(gc.freeze)
-
-
-def encode_with_masks(tokenizer, text):
-    """Encodes a text with [CLS] and [SEP], and with the mask's id for every [MASK].
-
-    Text that follows a [MASK] without a space continues its word: in "[MASK]는 갔다" the mask is a
-    noun, and "는" a particle.
-    """
-    first, *parts = text.split(MASK)
-    ids = [tokenizer.cls_id, *tokenizer.encode(first)]
-    for part in parts:
-        ids.append(tokenizer.mask_id)
-        ids += tokenizer.convert_tokens_to_ids(tokenize_after_mask(tokenizer, part))
-    return [*ids, tokenizer.sep_id]
-
-
-def tokenize_after_mask(tokenizer, text):
-    """Cuts a text that directly follows a [MASK]."""
-    if not text or text[0].isspace():
-        return tokenizer.tokenize(text)
-    if not hasattr(tokenizer, "basic_tokens"):  # SentencePiece marks where a word begins
-        first, *rest = tokenizer.tokenize(text)
-        return [first.lstrip("\u2581"), *rest] if first != "\u2581" else rest
-    first, *rest = tokenizer.basic_tokens(text)
-    pieces = tokenizer.wordpiece.continuation_pieces(first)
-    if tokenizer.unk_id in tokenizer.convert_tokens_to_ids(pieces):  # as for punctuation
-        pieces = tokenizer.wordpiece.pieces(first)
-    return [*pieces, *tokenizer.tokenize(" ".join(rest))]
 
 
 if __name__ == "__main__":

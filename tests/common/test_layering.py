@@ -214,6 +214,8 @@ def test_what_is_one_sentence():
 
 
 LIGHT = (
+    "korean_bert",
+    "korean_bert.loading",
     "tokenization",
     "bert_tf.config",
     "bert_tf.training.cluster",
@@ -228,6 +230,7 @@ LIGHT = (
     "run_scripts.pretrain",
     "run_scripts.create_data",
     "run_scripts.build_vocab",
+    "run_scripts.sizes.program",
     "run_scripts.tools.fill_masks",
     "run_scripts.conversion.adapt_checkpoint",
     "run_scripts.conversion.export_model",

@@ -18,7 +18,7 @@ import pytest
 from readmes import OWN, PAGES, ROOT, blocks, bring, commands, comment_commands
 from tiny_models import SIZES, tiny_model
 
-from bert_common.version import VERSION
+from bert_common import VERSION
 from bert_tf.checkpoint import save_google_checkpoint
 from create_pretraining_data.records.shard_names import expand_output_file
 from model_formats.model_folder import REFERENCE_MODEL, find_checkpoint
@@ -34,6 +34,7 @@ from run_scripts.flags.pretrain import PretrainFlags
 from run_scripts.ner import NerFlags
 from run_scripts.plan import CorpusPlanFlags
 from run_scripts.race import RaceFlags
+from run_scripts.sizes.program import SizesFlags
 from run_scripts.squad import SquadFlags
 from run_scripts.tools.fill_masks import FillMasksFlags
 
@@ -44,6 +45,7 @@ PROGRAMS = {
     "adapt_checkpoint.py": AdaptFlags,
     "run_scripts.tools.fill_masks": FillMasksFlags,
     "run_scripts.plan": CorpusPlanFlags,
+    "run_scripts.sizes": SizesFlags,
     "extract_features.py": ExtractFeaturesFlags,
     "export_model.py": ExportFlags,
     "run_classifier.py": ClassifierFlags,

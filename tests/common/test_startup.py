@@ -22,6 +22,7 @@ SAMPLE = ROOT / "tests" / "data" / "sample_tokenizer"
 COMPARE = ("build_vocab.py", f"--compare={SAMPLE}")
 MODULES = (
     "run_scripts.plan",
+    "run_scripts.sizes",
     "run_scripts.tools.check_devices",
     "run_scripts.tools.glue_plan",
     "run_scripts.tools.glue_table",

@@ -83,13 +83,16 @@ class Job:
         ]
 
     def expected(self, layers, max_length=16):
-        """[T, L, H] of every line in float64 from the published formulas, one line at a time."""
+        """[T, L, H] of every line in float64 from the published formulas, one line at a time.
+
+        Layer 0 is the embedding output.
+        """
         weights = {k: v.numpy().astype(np.float64) for k, v in google_variables(self.model).items()}
         found = []
         for row in self.rows(max_length):
             batch = {"input_ids": row.ids[None], "segment_ids": row.segment_ids[None]}
-            outputs = oracle.encode(weights, self.model.config, batch)["encoder_outputs"]
-            found.append(np.stack([outputs[layer][0] for layer in layers], axis=1))
+            states = oracle.encode(weights, self.model.config, batch)["hidden_states"]
+            found.append(np.stack([states[layer][0] for layer in layers], axis=1))
         return found
 
 
@@ -270,8 +273,8 @@ def large_vocabulary(job):
         ({"input_file": "nowhere.txt"}, ("nowhere.txt", "No such file")),
         (file_with(b""), ("text.txt", "must not be empty")),
         (file_with(b"a\n\xea\xb0\n"), ("UTF-8", "text.txt line 2", "0xea")),
-        ({"layers": "-3"}, ("from -2 to 1", "2 layers", "-3")),
-        ({"layers": "0,2"}, ("from -2 to 1", "0,2")),
+        ({"layers": "-4"}, ("from -3 to 2", "2 layers, of which 1 is the first", "-4")),
+        ({"layers": "0,3"}, ("from -3 to 2", "0,3")),
         ({"layers": "last"}, ("--layers", "last")),
         ({"layers": ""}, ("--layers",)),
         (without_layer, ("part.ckpt", "- bert/encoder/layer_1/output/dense/bias: missing")),

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from bert_common import VERSION
 from bert_common.errors import InputError
-from bert_common.version import VERSION
 from run_scripts.flags.create_data import choose_output_files
 from run_scripts.flags.declaration import PerModel, flag, resolve_model_defaults
 from run_scripts.flags.parser import parse, run_program

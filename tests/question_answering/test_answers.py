@@ -54,12 +54,13 @@ def google_prefers(question, windows, logits, max_answer_length):
                 if end - start + 1 > max_answer_length or not window.is_max_context[start]:
                     continue
                 scores = start_logits[3 + start], end_logits[3 + end]
-                text = question.context[window.spans[start][0] : window.spans[end][1]]
-                preliminary.append((text, *map(float, scores)))
+                span = int(window.spans[start][0]), int(window.spans[end][1])
+                text = question.context[slice(*span)]
+                preliminary.append((text, *map(float, scores), span))
     preliminary.sort(key=lambda each: each[1] + each[2], reverse=True)
     found = {}
-    for text, start, end in preliminary:
-        found.setdefault(text, Candidate(text, start, end))
+    for text, start, end, span in preliminary:
+        found.setdefault(text, Candidate(text, start, end, span))
     return list(found.values())
 
 

@@ -13,7 +13,7 @@ from bert_common.errors import InputError
 from finetuning.inputs import ROW_INPUTS
 from finetuning.ner.data import FORMATS, NerDataset, Sentence
 from finetuning.ner.head import TokenClassifier
-from finetuning.ner.labels import decode
+from finetuning.ner.labels import check_tags, decode
 from finetuning.ner.task import NamedEntityRecognition
 from model_formats.saved_model import entities, ner
 from tokenization import KoreanTokenizer
@@ -132,5 +132,5 @@ def test_decoding_of_ties_and_of_every_length():
 @pytest.mark.parametrize("names", (["PER-B", "PER-I", "O"], ["LABEL_0", "LABEL_1"], ["B-X", "I-X"]))
 def test_classes_that_are_no_tags(names):
     with pytest.raises(InputError, match="the classes must be O and B-X or I-X of each kind X. "):
-        ner.check_tags(names, "model.safetensors")
-    ner.check_tags(list(TAGS), "model.safetensors")
+        check_tags(names, "model.safetensors")
+    check_tags(list(TAGS), "model.safetensors")

@@ -48,17 +48,21 @@ def dense(weights, name, x):
 
 
 def attention(weights, name, x, input_mask, heads):
-    """softmax(QK' / sqrt(D) - 10000 at masked keys) V, head by head: [B, T, H] -> [B, T, H]."""
+    """softmax(QK' / sqrt(D) - 10000 at masked keys) V, head by head: [B, T, H] -> [B, T, H].
+
+    With the softmax of all heads, [B, N, T, T].
+    """
     query, key, value = (
         np.split(dense(weights, f"{name}/{part}", x), heads, axis=-1)  # N arrays [B, T, D]
         for part in ("query", "key", "value")
     )
     masked = -10000.0 * (1.0 - input_mask)[:, None, :]  # [B, 1, T]: the keys' axis
-    outputs = []
+    outputs, probabilities = [], []
     for q, k, v in zip(query, key, value, strict=True):
         scores = np.einsum("bqd,bkd->bqk", q, k) / np.sqrt(q.shape[-1]) + masked
-        outputs.append(np.einsum("bqk,bkd->bqd", np.exp(log_softmax(scores)), v))
-    return np.concatenate(outputs, axis=-1)
+        probabilities.append(np.exp(log_softmax(scores)))
+        outputs.append(np.einsum("bqk,bkd->bqd", probabilities[-1], v))
+    return np.concatenate(outputs, axis=-1), np.stack(probabilities, axis=1)
 
 
 def block_names(config):
@@ -99,7 +103,8 @@ def encode(weights, config, batch):
 
     Returns:
         A dict: "embedding_output" [B, T, E], "encoder_outputs" (a list of [B, T, H]),
-        "sequence_output" [B, T, H], "pooled_output" [B, H].
+        "sequence_output" [B, T, H], "pooled_output" [B, H], "hidden_states" (what each layer reads,
+        then the last one's output), "attentions" (each layer's probabilities [B, N, T, T]).
     """
     ids = batch["input_ids"]
     mask = batch.get("input_mask", np.ones_like(ids)).astype(np.float64)
@@ -112,9 +117,11 @@ def encode(weights, config, batch):
     x = embedded = layer_norm(weights, "bert/embeddings/LayerNorm", x)
     if x.shape[-1] != config.hidden_size:
         x = dense(weights, "bert/encoder/embedding_hidden_mapping_in", x)
-    layers = []
+    layers, hidden_states, attentions = [], [x], []
     for names in block_names(config):
-        y = attention(weights, names["attention"], x, mask, config.num_attention_heads)
+        heads = config.num_attention_heads
+        y, probabilities = attention(weights, names["attention"], x, mask, heads)
+        attentions.append(probabilities)
         y = dense(weights, names["attention_output"], y)
         x = layer_norm(weights, names["attention_norm"], x + y)
         y = activation(config.hidden_act)(dense(weights, names["intermediate"], x))
@@ -123,6 +130,8 @@ def encode(weights, config, batch):
     return {
         "embedding_output": embedded,
         "encoder_outputs": layers,
+        "hidden_states": [*hidden_states, *layers],
+        "attentions": attentions,
         "sequence_output": x,
         "pooled_output": np.tanh(dense(weights, "bert/pooler/dense", x[:, 0])),
     }

@@ -21,6 +21,7 @@ SHARED = Path(os.environ.get("SHARED_DATA", ROOT.parent / "shared"))
 # From the top down: a package may import those after it.
 LAYERS = (
     "run_scripts",
+    "korean_bert",
     "model_formats",
     "finetuning",
     "albert_tf",

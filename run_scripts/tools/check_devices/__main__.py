@@ -21,10 +21,10 @@ import datetime
 import os
 import sys
 
+from bert_common import VERSION
 from bert_common.atomic_write import write_json
 from bert_common.errors import InputError
 from bert_common.startup import interruptible
-from bert_common.version import VERSION
 from bert_tf.config import PRESETS
 from run_scripts.tools.check_devices import tables, tasks
 from run_scripts.tools.check_devices.machine import describe_machine, print_machine

@@ -1,0 +1,22 @@
+"""Names of a package that are loaded when they are first used."""
+
+import importlib
+
+from bert_common.startup import check_packages
+
+
+def load_lazily(package, homes):
+    """Makes the `__getattr__` of a package (PEP 562), so that importing it imports nothing heavy.
+
+    Args:
+        package: the package's name.
+        homes: a dict from each name to the module that it comes from.
+    """
+
+    def load(name):
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        check_packages()
+        return getattr(importlib.import_module(homes[name]), name)
+
+    return load

@@ -1,0 +1,122 @@
+"""Guesses pieces and whole words for [MASK].
+
+Shapes: B rows, T pieces of a row, V pieces of the vocabulary.
+"""
+
+import unicodedata
+
+import numpy as np
+
+from bert_tf.summaries.mask_predictions import (
+    WORD_START,
+    best_guesses,
+    piece_probabilities,
+    without_markers,
+)
+from korean_bert.results import Guess
+
+# Words that the search keeps at each piece, at least: more than are usually asked for, as the best
+# word need not begin with one of the best first pieces.
+BEAM = 10
+
+
+def guess_words(model, tokenizer, ids, places, top, max_pieces):
+    """The best guesses for every [MASK] of a text: words of one piece and of several.
+
+    They are found by a beam search that puts as many [MASK] there as a word has pieces, and fills
+    them in from the left. A guess begins a word, or continues the one that its [MASK] directly
+    follows. The text's other [MASK] stay as they are.
+
+    Args:
+        model: a `PretrainingModel`.
+        tokenizer: its tokenizer.
+        ids: the text's ids, from `korean_bert.masked_text.encode_with_masks`.
+        places: its `MaskedPlace`s.
+        top: how many guesses for each, at most.
+        max_pieces: the most pieces of a guess. 1: a guess is any single piece, as `fill_masks`
+            shows them, even one that continues a word where a space comes before it.
+
+    Returns:
+        For every place a list of `Guess`es, the most probable first; each text once.
+    """
+    kinds = PieceKinds(tokenizer)
+    if max_pieces == 1:
+        positions = [place.position for place in places]
+        pieces = best_guesses(model, ids, positions, kinds.ids, top)
+        return [[_guess(tokenizer, (i,), share) for i, share in found] for found in pieces]
+    longest = min(max_pieces, model.config.max_position_embeddings - len(ids) + 1)
+    found = []
+    for place in places:
+        words, guesses = [], {}
+        for count in range(1, longest + 1):
+            words += _search(model, kinds, ids, place, count, max(top, BEAM))
+        for probability, pieces in sorted(words, key=lambda word: -word[0]):
+            guess = _guess(tokenizer, pieces, probability)
+            guesses.setdefault(guess.text, guess)
+        found.append(list(guesses.values())[:top])
+    return found
+
+
+def _search(model, kinds, ids, place, count, width):
+    """The best words of `count` pieces: (probability, ids) of `width` at most."""
+    before, after = ids[: place.position], ids[place.position + 1 :]
+    beams = [(0.0, ())]  # (logarithm of the probability, ids)
+    for number in range(count):
+        masks = [kinds.tokenizer.mask_id] * (count - number)
+        rows = [[*before, *pieces, *masks, *after] for _, pieces in beams]
+        at = [[place.position + number]] * len(rows)
+        shares = np.asarray(piece_probabilities(model, rows, at, kinds.ids))[:, 0]  # [B, V]
+        allowed = kinds.inside if number or place.continues else kinds.begin  # [V]
+        if number + 1 < count:
+            allowed = allowed & ~kinds.last
+        elif not place.followed:
+            allowed = allowed & (kinds.last | ~kinds.last.any())
+        with np.errstate(divide="ignore"):
+            scores = np.where(allowed, np.log(shares.astype(np.float64)), -np.inf)
+        scores += np.array([score for score, _ in beams])[:, None]  # [B, V]
+        best = np.argsort(-scores, axis=None, kind="stable")[:width]
+        beams = [
+            (scores.flat[i], (*beams[i // len(kinds.ids)][1], kinds.ids[i % len(kinds.ids)]))
+            for i in best
+            if scores.flat[i] > -np.inf
+        ]
+    return [(np.exp(score), pieces) for score, pieces in beams]
+
+
+def _guess(tokenizer, pieces, probability):
+    tokens = tuple(tokenizer.convert_ids_to_tokens(pieces))
+    return Guess(text_of(tokenizer, tokens), float(probability), tokens)
+
+
+class PieceKinds:
+    """What the pieces of a vocabulary may be in a word.
+
+    Attributes:
+        tokenizer: the vocabulary's tokenizer.
+        ids: those of all pieces, ascending, a list of V; an embedding table may have more rows.
+        begin, inside: bool [V]: whether a piece may begin a word, or continue one.
+        last: bool [V]: whether it ends with the mark of a word's end; all false without such marks.
+    """
+
+    def __init__(self, tokenizer):
+        self.tokenizer = tokenizer
+        self.ids = sorted(set(tokenizer.vocab.values()))
+        tokens = tokenizer.convert_ids_to_tokens(self.ids)
+        special = {tokenizer.pad_id, tokenizer.unk_id, tokenizer.cls_id, tokenizer.sep_id}
+        special = np.array([i in special | {tokenizer.mask_id} for i in self.ids])
+        if hasattr(tokenizer, "basic_tokens"):
+            begin = set(tokenizer.wordpiece.begin.values())
+            inside = set(tokenizer.wordpiece.inside.values())
+            marker = getattr(tokenizer.options, "word_end_marker", "")
+        else:
+            begin = {token for token in tokens if token.startswith(WORD_START)} - {WORD_START}
+            inside, marker = set(tokens) - begin - {WORD_START}, ""
+        self.begin = np.array([token in begin for token in tokens]) & ~special
+        self.inside = np.array([token in inside for token in tokens]) & ~special
+        self.last = np.array([bool(marker) and token.endswith(marker) for token in tokens])
+
+
+def text_of(tokenizer, tokens):
+    """The text of pieces, without their marks; conjoining jamo become syllables."""
+    parts = without_markers(tokenizer, tokens)
+    return unicodedata.normalize("NFC", "".join(part for _, part in parts))

@@ -1,0 +1,60 @@
+"""Loads a model of any kind of folder or checkpoint that the programs read."""
+
+import os
+
+from bert_common.import_tensorflow import import_tensorflow
+from bert_tf.checkpoint_files import BEST_FOLDER
+from model_formats.model_folder import (
+    HUB_VARIABLES,
+    REFERENCE_MODEL,
+    find_folder,
+    folder_of,
+)
+from model_formats.weights import find_weights
+from tokenization import load_tokenizer
+
+
+def load_model(directory=None, *, tokenizer=None):
+    """Loads a model, pre-trained or fine-tuned, with its tokenizer.
+
+    Args:
+        directory: a folder that this project wrote, or a released model, unpacked: Google's,
+            TensorFlow Hub's, the Model Garden's, or one of transformers. Or a checkpoint or a
+            safetensors file in such a folder. None: the model that comes with this project.
+        tokenizer: the tokenizer, or the folder that describes it, where the model's folder does
+            not. None: that of the model's folder.
+
+    Returns:
+        A `korean_bert.model.Model`.
+
+    Raises:
+        InputError: there is no model, or its files contradict each other; the message names what
+            must hold, and what was received.
+
+    Example:
+        model = load_model("output/model")
+        model.fill_mask("나는 학교[MASK] 갔다.")
+    """
+    # Before anything else imports TensorFlow, whose first lines are no one's concern.
+    import_tensorflow()
+    from korean_bert.model import Model
+    from model_formats.load_folder import load_folder
+
+    directory = REFERENCE_MODEL if directory is None else os.fspath(directory)
+    folder, checkpoint = _folder_and_checkpoint(directory)
+    find_folder(folder, "a model's folder")
+    if isinstance(tokenizer, str | os.PathLike):
+        tokenizer = load_tokenizer(tokenizer)
+    return Model(load_folder(folder, checkpoint, tokenizer))
+
+
+def _folder_and_checkpoint(path):
+    """The folder that describes a model, and its checkpoint; None if the folder has to choose."""
+    inside = os.path.basename(os.path.normpath(path)) == BEST_FOLDER
+    if os.path.isdir(path) and not inside:
+        return path, None
+    checkpoint = find_weights(path)
+    folder = folder_of(checkpoint)
+    if os.path.basename(folder) == HUB_VARIABLES:
+        folder = os.path.dirname(folder)
+    return folder, checkpoint

@@ -1,0 +1,36 @@
+"""Finds the pieces of a vocabulary that resemble a word, by their vectors out of context.
+
+Shapes: V pieces of the vocabulary, E embedding.
+"""
+
+import numpy as np
+
+from finetuning.features import word_vectors
+from korean_bert.results import Neighbour
+from tokenization.vocabulary import is_special
+
+
+def nearest_pieces(encoder, tokenizer, word, top):
+    """The `Neighbour`s of a word by cosine similarity, the nearest first.
+
+    Args:
+        encoder: a `BertModel` or an `AlbertModel`.
+        tokenizer: its tokenizer.
+        word: the word.
+        top: how many, at most; neither the word's own pieces nor special ones are among them.
+
+    Raises:
+        InputError: the word has no piece.
+    """
+    vector = word_vectors(encoder, tokenizer, [word])[0]  # [E]
+    own = set(tokenizer.encode(word))
+    ids = [
+        index
+        for index, token in sorted(tokenizer.inv_vocab.items())
+        if index not in own and not is_special(token)
+    ]
+    table = np.asarray(encoder.embeddings.word_embeddings)[ids]  # [V, E]
+    lengths = np.linalg.norm(table, axis=1) * np.linalg.norm(vector)  # [V]
+    cosines = table @ vector / np.maximum(lengths, np.finfo(np.float32).tiny)
+    best = np.argsort(-cosines, kind="stable")[:top]
+    return [Neighbour(tokenizer.inv_vocab[ids[i]], float(cosines[i])) for i in best]

@@ -1,0 +1,68 @@
+"""The front door: quick, without TensorFlow, with every name of its table."""
+
+import importlib
+import subprocess
+import sys
+
+import pytest
+from paths import ROOT, heavy_imports
+
+import korean_bert
+from korean_bert import InputError, load_model
+
+# Name -> the module that defines it.
+NAMES = {
+    "load_model": "korean_bert.loading",
+    "Model": "korean_bert.model",
+    "InputError": "bert_common.errors",
+    "FullTokenizer": "tokenization.reference_api",
+    "HuggingFaceTokenizer": "tokenization.huggingface.tokenizer",
+    "KoreanTokenizer": "tokenization.korean",
+    "SentencePieceTokenizer": "tokenization.sentencepiece",
+    "load_tokenizer": "tokenization.loading",
+    "save_tokenizer": "tokenization.loading",
+    "BertConfig": "bert_tf.config",
+    "BertModel": "bert_tf.model",
+    "PretrainingModel": "bert_tf.pretraining",
+    "load_google_checkpoint": "bert_tf.checkpoint",
+    "AlbertConfig": "albert_tf.config",
+    "AlbertModel": "albert_tf.model",
+}
+
+
+def test_every_name_is_its_module_s():
+    assert set(korean_bert.__all__) == set(NAMES) <= set(dir(korean_bert))
+    for name, module in NAMES.items():
+        assert getattr(korean_bert, name) is getattr(importlib.import_module(module), name)
+    with pytest.raises(AttributeError, match="no attribute 'load_models'"):
+        korean_bert.load_models  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ("", "; korean_bert.KoreanTokenizer; korean_bert.AlbertConfig; korean_bert.load_model"),
+)
+def test_tensorflow_stays_out(statement):
+    """Also where only names without it are used."""
+    assert heavy_imports(f"korean_bert{statement}") == "[]"
+
+
+IMPORT = """
+import time
+start = time.perf_counter()
+import korean_bert
+print(time.perf_counter() - start, "tensorflow" in __import__("sys").modules)
+"""
+
+
+def test_the_import_is_quick():
+    run = subprocess.run([sys.executable, "-c", IMPORT], cwd=ROOT, capture_output=True, text=True)
+    seconds, tensorflow = run.stdout.split()
+    assert float(seconds) < 0.2 and tensorflow == "False", run.stderr
+
+
+def test_what_is_no_model(tmp_path):
+    with pytest.raises(InputError, match="a model's folder must hold bert_config.json"):
+        load_model(tmp_path)
+    with pytest.raises(InputError, match="Received: .*nowhere, no such file"):
+        load_model(tmp_path / "nowhere")

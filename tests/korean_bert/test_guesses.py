@@ -1,0 +1,182 @@
+"""Guesses for masked words, against fill_masks and an exhaustive search; nearest pieces."""
+
+import json
+
+import numpy as np
+import oracle
+import pytest
+from model_folders import PIECES, write_folder
+from released_models import write_albert
+
+from bert_common.errors import InputError
+from bert_tf.checkpoint import google_variables
+from korean_bert import load_model
+from korean_bert.guesses import PieceKinds, text_of
+from korean_bert.masked_text import encode_with_masks, masked_places
+from run_scripts.tools import fill_masks
+from tokenization import KoreanTokenizer
+
+TEXT = "나는 학교[MASK] 갔다 [MASK] the book[MASK]."
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("model")
+    write_folder(folder, sizes={"initializer_range": 0.4})
+    return load_model(folder)
+
+
+def test_single_pieces_are_those_of_fill_masks(model, capsys):
+    found = model.fill_mask(TEXT, top=4, max_pieces=1)
+    argv = ["fill_masks", f"--model_dir={model.loaded.folder}", f"--text={TEXT}", "--guesses=4"]
+    assert fill_masks.main(argv) == 0
+    shown = [line.strip() for line in capsys.readouterr().out.splitlines() if "%" in line]
+    lines = [
+        "  ".join(f"{guess.pieces[0]} {100 * guess.probability:.0f}%" for guess in guesses)
+        for guesses in found
+    ]
+    assert lines == shown and len(lines) == 3
+
+
+def pretrained(model):
+    variables = google_variables(model.loaded.model).items()
+    weights = {k: v.numpy().astype(np.float64) for k, v in variables}
+
+    def shares(ids, position):
+        """The probabilities of all pieces, by the formulas in float64."""
+        batch = {"input_ids": np.array([ids]), "masked_lm_positions": np.array([[position]])}
+        batch |= {"masked_lm_ids": np.zeros((1, 1), int), "masked_lm_weights": np.ones((1, 1))}
+        batch["next_sentence_labels"] = np.zeros((1, 1), int)
+        outputs = oracle.pretrain(weights, model.loaded.config, batch)
+        logits = outputs["masked_lm_logits"][0, 0, : len(PIECES)]
+        return np.exp(oracle.log_softmax(logits))
+
+    return shares
+
+
+def exhaustively(model, ids, place, count):
+    """The probability of every word of `count` pieces, by their ids."""
+    shares, kinds = pretrained(model), PieceKinds(model.tokenizer)
+    first = np.flatnonzero(kinds.inside if place.continues else kinds.begin)
+    words = {(): 1.0}
+    for number in range(count):
+        grown = {}
+        for pieces, probability in words.items():
+            masks = [model.tokenizer.mask_id] * (count - number)
+            row = [*ids[: place.position], *pieces, *masks, *ids[place.position + 1 :]]
+            of_pieces = shares(row, place.position + number)
+            for piece in first if number == 0 else np.flatnonzero(kinds.inside):
+                grown[*pieces, int(piece)] = probability * of_pieces[piece]
+        words = grown
+    return words
+
+
+def test_words_are_the_best_of_all(model):
+    """The beam is as wide as the first pieces are many, so that nothing is lost."""
+    tokenizer = model.tokenizer
+    ids, places = encode_with_masks(tokenizer, TEXT), masked_places(tokenizer, TEXT)
+    assert [(p.continues, p.followed) for p in places] == [
+        (True, False),
+        (False, False),
+        (True, False),
+    ]
+    found = model.fill_mask(TEXT, top=20, max_pieces=2)
+    for place, guesses in list(zip(places, found, strict=True))[:2]:
+        words = exhaustively(model, ids, place, 1) | exhaustively(model, ids, place, 2)
+        best = sorted(words, key=words.get, reverse=True)[:20]
+        pieces = [tuple(tokenizer.convert_tokens_to_ids(guess.pieces)) for guess in guesses]
+        assert pieces == best
+        np.testing.assert_allclose(
+            [g.probability for g in guesses], [words[w] for w in best], rtol=1e-3
+        )
+        assert {len(word) for word in pieces} == {1, 2}
+
+
+def test_words_fit_where_the_mask_is(model):
+    continuing, beginning, _ = model.fill_mask(TEXT, top=9)
+    assert all(piece.startswith("##") for guess in continuing for piece in guess.pieces)
+    for guess in beginning:
+        assert not guess.pieces[0].startswith(("##", "["))
+        assert all(piece.startswith("##") for piece in guess.pieces[1:])
+        assert guess.text == "".join(guess.pieces).replace("##", "")
+    for guesses in (continuing, beginning):
+        shares = [guess.probability for guess in guesses]
+        assert shares == sorted(shares, reverse=True) and len({g.text for g in guesses}) == 9
+
+
+@pytest.mark.parametrize(
+    "text, expected",
+    (
+        ("[MASK]는 갔다", [(False, True)]),
+        ("“[MASK]” (학교[MASK])", [(False, False), (True, False)]),
+        ("학교 [MASK][MASK].", [(False, True), (True, False)]),
+        ("[MASK]", [(False, False)]),
+    ),
+)
+def test_where_a_mask_is(model, text, expected):
+    places = masked_places(model.tokenizer, text)
+    assert [(place.continues, place.followed) for place in places] == expected
+    ids = encode_with_masks(model.tokenizer, text)
+    assert all(ids[place.position] == model.tokenizer.mask_id for place in places)
+
+
+def test_pieces_with_other_marks(tmp_path):
+    """SentencePiece marks where a word begins, some vocabularies where it ends."""
+    spm = load_model(write_albert(tmp_path / "uncased"))
+    kinds = PieceKinds(spm.tokenizer)
+    tokens = spm.tokenizer.convert_ids_to_tokens(kinds.ids)
+    assert all(
+        t.startswith("\u2581") for t, begin in zip(tokens, kinds.begin, strict=True) if begin
+    )
+    for guess in spm.fill_mask("the [MASK] book", top=12)[0]:
+        assert guess.pieces[0].startswith("\u2581") and "\u2581" not in guess.text
+        assert guess.text == "".join(guess.pieces)[1:]
+    path = tmp_path / "marked.txt"
+    path.write_text("\n".join([*PIECES[:5], "학교_", "학", "교_", "에_", "\u1112", "\u1161"]))
+    options = {"continuation_prefix": "", "word_end_marker": "_", "strict_vocabulary": False}
+    tokenizer = KoreanTokenizer(path, **options)
+    kinds = PieceKinds(tokenizer)
+    assert kinds.last.tolist() == [False] * 5 + [True, False, True, True, False, False]
+    assert text_of(tokenizer, ("학", "교_")) == "학교"
+    assert text_of(tokenizer, ("\u1112", "\u1161")) == "하"
+
+
+def test_what_is_refused(model, tmp_path):
+    for arguments, message in (
+        (("나는 갔다",), "a text must hold \\[MASK\\]. Received: '나는 갔다'"),
+        (("[MASK]", 0), "top and max_pieces must be at least 1. Received: 0 and 3"),
+        (("[MASK]" + " 나" * 40,), "at most 32 pieces .* Received: 43"),
+    ):
+        with pytest.raises(InputError, match=message):
+            model.fill_mask(*arguments)
+    write_folder(tmp_path, task="classification")
+    with pytest.raises(InputError, match="needs a pre-trained model .*classification"):
+        load_model(tmp_path).fill_mask("[MASK]")
+
+
+def test_no_room_for_more_pieces(model):
+    text = "[MASK]" + " 나" * 29  # 32 pieces, as many as the model has positions
+    (guesses,) = model.fill_mask(text, max_pieces=3)
+    assert len(guesses) == 5 and all(len(guess.pieces) == 1 for guess in guesses)
+
+
+def test_nearest_pieces(model):
+    variables = google_variables(model.loaded.model)
+    table = variables["bert/embeddings/word_embeddings"].numpy().astype(np.float64)
+    ids = model.tokenizer.convert_tokens_to_ids(["book", "##s"])
+    vector = table[ids].mean(axis=0)
+    cosines = {
+        piece: table[i] @ vector / np.linalg.norm(table[i]) / np.linalg.norm(vector)
+        for i, piece in enumerate(PIECES)
+        if i not in ids and i >= 5
+    }
+    expected = sorted(cosines, key=cosines.get, reverse=True)
+    found = model.nearest("books", top=50)
+    assert [neighbour.piece for neighbour in found] == expected
+    np.testing.assert_allclose(
+        [n.similarity for n in found], [cosines[piece] for piece in expected], atol=1e-6
+    )
+    assert [n.piece for n in model.nearest("books", 3)] == expected[:3]
+    with pytest.raises(InputError, match="a word must have a piece. Received: ' '"):
+        model.nearest(" ")
+    assert json.dumps(found[0].similarity)  # a plain number

@@ -1,0 +1,71 @@
+"""Every kind of folder and checkpoint becomes a model in Python."""
+
+import shutil
+
+import numpy as np
+import pytest
+from model_folders import write_folder
+from paths import TEST_DATA
+from released_models import WRITERS
+
+from bert_common.errors import InputError
+from bert_tf.checkpoint import save_google_checkpoint
+from bert_tf.checkpoint_files import BEST_FOLDER
+from korean_bert import load_model
+from model_formats.model_folder import REFERENCE_MODEL
+from tokenization import FullTokenizer
+
+TEXT = "the book is red"
+
+
+def test_without_an_argument_the_reference_model():
+    model = load_model()
+    assert model.loaded.folder == REFERENCE_MODEL and model.max_length == 64
+    assert "albert, pretraining" in repr(model)
+    assert load_model(f"{REFERENCE_MODEL}/model.safetensors").loaded.folder == REFERENCE_MODEL
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_released_models(kind, tmp_path):
+    folder = WRITERS[kind](tmp_path / "uncased")
+    model = load_model(folder)
+    assert model.embed(TEXT).shape == (32,)
+    (prefix,) = (path.with_suffix("") for path in folder.glob("*.index"))
+    np.testing.assert_array_equal(load_model(prefix).embed(TEXT), model.embed(TEXT))
+
+
+@pytest.mark.parametrize("task", ("pretraining", "classification", "ner", "question_answering"))
+def test_models_of_this_project(task, tmp_path):
+    write_folder(tmp_path, task=task)
+    model = load_model(str(tmp_path))
+    assert model.loaded.task == task and model.embed([TEXT]).shape == (1, 32)
+
+
+def test_the_best_checkpoint_and_chosen_ones(tmp_path):
+    """The folder's choice is the best one; a path to another chooses that."""
+    trained = write_folder(tmp_path)
+    (tmp_path / BEST_FOLDER).mkdir()
+    newest = load_model(tmp_path).embed(TEXT)
+    for variable in trained.trainable_variables:
+        variable.assign(1.5 * variable)
+    save_google_checkpoint(trained, str(tmp_path / BEST_FOLDER / "model.ckpt-2"))
+    best = load_model(tmp_path).embed(TEXT)
+    assert np.abs(best - newest).max() > 0.01
+    np.testing.assert_array_equal(load_model(tmp_path / BEST_FOLDER).embed(TEXT), best)
+    np.testing.assert_array_equal(load_model(tmp_path / "model.ckpt-3").embed(TEXT), newest)
+
+
+def test_a_folder_of_transformers_and_a_tokenizer(tmp_path):
+    """The models kept in the tests have none; a folder's is found, and any can be given."""
+    folder = tmp_path / "bert"
+    shutil.copytree(TEST_DATA / "transformers" / "bert_erf", folder)
+    with pytest.raises(InputError, match="must hold its tokenizer, or load_model must be given it"):
+        load_model(folder).embed(TEXT)
+    write_folder(tmp_path / "ours")
+    given = load_model(folder, tokenizer=FullTokenizer(tmp_path / "ours" / "vocab.txt", False))
+    vectors = given.embed(TEXT)
+    np.testing.assert_array_equal(
+        load_model(folder, tokenizer=tmp_path / "ours").embed(TEXT), vectors
+    )
+    shutil.copy(tmp_path / "ours" / "vocab.txt", folder)
+    np.testing.assert_array_equal(load_model(folder).embed(TEXT), vectors)

@@ -1,0 +1,135 @@
+"""Vectors and attention in Python, against the formulas in float64 and against extract_features."""
+
+import numpy as np
+import oracle
+import pytest
+from model_folders import write_folder
+
+from bert_common.errors import InputError
+from bert_tf.checkpoint import google_variables
+from korean_bert import load_model
+from korean_bert.model import as_pairs
+from run_scripts import extract_features
+
+TEXTS = [
+    "나는 학교에 갔다.",
+    ("the book is red", "is the book red ?"),
+    "",
+    "나는 나는 학교에 학교에 갔다. the books is reds . 나는 갔다 학교에 . the end",
+    "books",
+]
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    """A folder of each kind, with its weights in float64 by Google's names."""
+    made = {}
+    for kind in ("bert", "albert"):
+        folder = tmp_path_factory.mktemp(kind)
+        model = write_folder(folder, kind, sizes={"initializer_range": 0.4})
+        weights = {k: v.numpy().astype(np.float64) for k, v in google_variables(model).items()}
+        made[kind] = load_model(folder), weights
+    return made
+
+
+def computed(model, weights, text, second=None):
+    """What the formulas give for a text, [CLS] and [SEP] included."""
+    tokenizer = model.tokenizer
+    ids = [tokenizer.cls_id, *tokenizer.encode(text), tokenizer.sep_id]
+    segments = [0] * len(ids)
+    if second is not None:
+        ids += [*tokenizer.encode(second), tokenizer.sep_id]
+        segments += [1] * (len(ids) - len(segments))
+    batch = {"input_ids": np.array([ids]), "segment_ids": np.array([segments])}
+    return oracle.encode(weights, model.loaded.config, batch)
+
+
+@pytest.mark.parametrize("kind", ("bert", "albert"))
+def test_every_layer(folders, kind):
+    model, weights = folders[kind]
+    for text, second in as_pairs(TEXTS[:2])[0]:
+        expected = computed(model, weights, text, second)
+        states, attention = model.hidden_states(text, second), model.attention(text, second)
+        vectors = np.stack(expected["hidden_states"])[:, 0]
+        assert states.vectors.shape == vectors.shape == (3, len(states.pieces), 32)
+        np.testing.assert_allclose(states.vectors, vectors, atol=1e-5, rtol=0)
+        shares = np.stack(expected["attentions"])[:, 0]
+        np.testing.assert_allclose(attention.probabilities, shares, atol=1e-5, rtol=0)
+        assert attention.probabilities.shape == (2, 4, *2 * [len(states.pieces)])
+        assert shares.std() > 0.01 and np.abs(np.diff(vectors, axis=0)).max() > 0.1
+        assert attention.pieces == states.pieces and attention.spans == states.spans
+
+
+def test_pieces_with_their_places(folders):
+    model, _ = folders["bert"]
+    found = model.attention("나는 학교에", "the  books")
+    assert found.pieces == (
+        "[CLS]", "나", "##는", "학교", "##에", "[SEP]", "the", "book", "##s", "[SEP]",
+    )  # fmt: skip
+    assert found.spans == (
+        None, (0, 1), (1, 2), (3, 5), (5, 6), None, (0, 3), (5, 9), (9, 10), None,
+    )  # fmt: skip
+
+
+POOLED = {
+    "mean": lambda vectors: vectors.mean(axis=0),
+    "cls": lambda vectors: vectors[0],
+    "max": lambda vectors: vectors.max(axis=0),
+}
+
+
+@pytest.mark.parametrize("kind, pooling", (("bert", "mean"), ("bert", "cls"), ("albert", "max")))
+def test_embed_equals_the_formulas(folders, kind, pooling):
+    """Layer 0 is the embedding output, of ALBERT at the width of the layers; order is kept."""
+    model, weights = folders[kind]
+    texts = [*TEXTS[:3], TEXTS[4]]
+    found = model.embed(texts, pooling, layers=(0, 1, -1), batch_size=3)
+    assert found.shape == (4, 3, 32) and found.dtype == np.float32
+    for vectors, (text, second) in zip(found, as_pairs(texts)[0], strict=True):
+        # An empty second sentence, and none, are the same.
+        states = computed(model, weights, text, second)["hidden_states"]
+        expected = [POOLED[pooling](states[i][0]) for i in (0, 1, -1)]
+        np.testing.assert_allclose(vectors, expected, atol=1e-5, rtol=0)
+    np.testing.assert_array_equal(
+        model.embed(texts[0], pooling), model.embed(texts[:1], pooling)[0]
+    )
+
+
+def test_embed_equals_extract_features(folders, tmp_path):
+    model, _ = folders["bert"]
+    lines = [text if isinstance(text, str) else " ||| ".join(text) for text in TEXTS]
+    (tmp_path / "in.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    argv = ["x", f"--model_dir={model.loaded.folder}", f"--input_file={tmp_path}/in.txt"]
+    argv += [f"--output_file={tmp_path}/out.npz", "--layers=-2,0", "--max_seq_length=16"]
+    assert extract_features.main(argv) == 0
+    with np.load(tmp_path / "out.npz") as file:
+        expected = file["features"]
+    found = model.embed(TEXTS, layers=(-2, 0))  # the folder says that 16 positions were trained
+    np.testing.assert_allclose(found, expected, atol=1e-5, rtol=0)
+    longer = model.embed(TEXTS, layers=(-2, 0), max_length=30)
+    assert np.abs(longer - found).max(axis=(1, 2)).argmax() == 3
+
+
+def test_no_texts(folders):
+    assert folders["bert"][0].embed([]).shape == (0, 32)
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    (
+        ({"pooling": "none"}, "pooling must be one of mean, cls, max. Received: 'none'"),
+        ({"layers": 3}, "layers must be from -3 to 2, .* Received: 3"),
+        ({"layers": ()}, "layers must be .* Received: none"),
+        ({"max_length": 33}, "max_length must be from 3 to 32. Received: 33"),
+        ({"texts": [3]}, "a text must be a string"),
+        ({"texts": [("a", "b", "c")]}, "a text must be a string, or a pair of them"),
+    ),
+)
+def test_what_embed_refuses(folders, arguments, message):
+    with pytest.raises(InputError, match=message):
+        folders["bert"][0].embed(**{"texts": ["a"], **arguments})
+
+
+def test_texts_longer_than_the_model(folders):
+    with pytest.raises(InputError, match="at most 32 pieces .* Received: 42"):
+        folders["bert"][0].attention("나 " * 40)
