@@ -34,7 +34,7 @@ GROUPS = {
         "num_warmup_steps", "warmup_proportion", "warmup_step", "start_warmup_step", "optimizer",
         "learning_rate", "poly_power", "num_seeds", "save_checkpoints_steps",
         "keep_checkpoint_max", "keep_checkpoint_every_steps", "save_summary_steps",
-        "max_bad_steps", "profile_steps",
+        "histogram_steps", "max_bad_steps", "profile_steps",
     ),
     "Evaluation, prediction, export": (
         "do_eval", "eval_on", "eval_input_file", "eval_batch_size", "max_eval_steps",
