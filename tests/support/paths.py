@@ -34,6 +34,8 @@ LAYERS = (
 OUTSIDE = (
     "tests",
     "benchmarks",
+    "docs",
+    "requirements",
     "adapt_checkpoint",
     "build_vocab",
     "export_model",
