@@ -1,16 +1,19 @@
-"""The lines of the READMEs' Python section print what stands below them."""
+"""The console sessions of the pages print what stands below their lines."""
 
 import pytest
 from console_blocks import sources, with_outputs
 from readmes import PAGES
 
 METHODS = ("fill_mask", "embed", "nearest", "hidden_states", "attention")
-TEXTS = {language: pages[0].read_text(encoding="utf-8") for language, pages in PAGES.items()}
+TEXTS = {
+    language: "".join(page.read_text(encoding="utf-8") for page in pages)
+    for language, pages in PAGES.items()
+}
 
 
 @pytest.mark.parametrize("language", TEXTS)
 def test_output_is_what_the_lines_print(language):
-    """`python tests/support/console_blocks.py README.md README.ko.md` brings it up to date."""
+    """If not: python tests/support/console_blocks.py README*.md docs/python*.md"""
     assert with_outputs(TEXTS[language]) == TEXTS[language]
 
 

@@ -1,6 +1,6 @@
-"""The console sessions of the READMEs: runs their lines, and writes what these print.
+"""The console sessions of the pages: runs their lines, and writes what these print.
 
-    python tests/support/console_blocks.py README.md README.ko.md
+    python tests/support/console_blocks.py README*.md docs/python*.md
 
 It brings the pages' printed output up to date, for example with a new model in reference_model/.
 """
