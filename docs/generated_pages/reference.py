@@ -18,6 +18,12 @@ PACKAGES = {
 
 # Public names outside these: module -> names.
 MODULES = {
+    "korean_bert.loading": ("load_model",),
+    "korean_bert.model": ("Model",),
+    "korean_bert.results": (
+        "Guess", "Neighbour", "HiddenStates", "Attention", "Classified", "Tagged", "FoundEntity",
+        "Answered", "FoundAnswer", "Chosen",
+    ),
     "model_formats.load_folder": ("load_folder",),
     "model_formats.loaded_model": ("LoadedModel",),
     "finetuning.downstream_task": ("DownstreamTask",),
@@ -27,7 +33,7 @@ MODULES = {
     "finetuning.multiple_choice.head": ("MultipleChoiceModel",),
     "bert_tf.training.step": ("TrainingStep", "StepConfig"),
     "bert_common.errors": ("InputError",),
-}
+}  # fmt: skip
 
 HEAD = """# Python reference
 
