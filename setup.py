@@ -17,6 +17,8 @@ DATA = {
     "run_scripts": ["flagfiles/*", "benchmark.sh", "run_glue.sh", "run_korean.sh"],
     # The model that comes with the project; a folder without code of the project's.
     "reference_model": ["*"],
+    # That these have types.
+    **dict.fromkeys(("albert_tf", "bert_common", "bert_tf", "tokenization"), ["py.typed"]),
 }
 
 # TensorFlow and tensorflow-text come in pairs, but the second has no wheels for Windows; what needs
@@ -57,7 +59,14 @@ EXTRAS = {
     # The documentation as a site: CONTRIBUTING.md has the command.
     "docs": ["sphinx>=8.2", "myst-parser>=4", "furo>=2025.9"],
     # JAX: the layers run on it too, and the exported training step.
-    "test": ["hypothesis>=6", "jax>=0.7", "pytest>=8", "pytest-xdist>=3.6", "ruff>=0.17,<0.18"],
+    "test": [
+        "hypothesis>=6",
+        "jax>=0.7",
+        "mypy>=1.18",
+        "pytest>=8",
+        "pytest-xdist>=3.6",
+        "ruff>=0.17,<0.18",
+    ],
     # The peers that the benchmarks compare with. Not together with "gpu": PyPI's torch brings CUDA
     # libraries of another release to the paths of TensorFlow's.
     "bench": [

@@ -1,6 +1,8 @@
 """The sizes of an ALBERT model, as google-research/albert writes them in albert_config.json."""
 
 import dataclasses
+import os
+from typing import Any, Self
 
 from bert_common.errors import InputError
 from bert_tf.config import (
@@ -59,7 +61,7 @@ class AlbertConfig:
     initializer_range: float = 0.02
     layer_norm_eps: float = LAYER_NORM_EPSILON
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_sizes(self)
         if self.num_hidden_groups > self.num_hidden_layers:
             raise InputError(
@@ -69,30 +71,30 @@ class AlbertConfig:
             )
 
     @property
-    def num_blocks(self):
+    def num_blocks(self) -> int:
         """How many blocks have their own weights: layers share them."""
         return self.num_hidden_groups * self.inner_group_num
 
     @property
-    def num_block_calls(self):
+    def num_block_calls(self) -> int:
         """How many blocks are run one after the other."""
         return self.num_hidden_layers * self.inner_group_num
 
-    def to_dict(self):
+    def to_dict(self) -> dict[str, Any]:
         """What an albert_config.json holds, in Google's keys where that is possible."""
         return config_to_dict(self)
 
     @classmethod
-    def from_dict(cls, values):
+    def from_dict(cls, values: dict[str, Any]) -> Self:
         """Makes a configuration from a dict; an unknown key is an InputError."""
         return config_from_dict(cls, values, PUBLISHED_KEYS, source="the configuration")
 
     @classmethod
-    def from_json_file(cls, path):
+    def from_json_file(cls, path: str | os.PathLike[str]) -> Self:
         """Reads albert_config.json; every problem is an InputError that names the file."""
         return config_from_json_file(cls, path, PUBLISHED_KEYS)
 
     @classmethod
-    def from_preset(cls, name, vocab_size, **changes):
+    def from_preset(cls, name: str, vocab_size: int, **changes: Any) -> Self:
         """One of the published sizes: base, large, xlarge, xxlarge."""
         return config_from_preset(cls, PRESETS, name, vocab_size=vocab_size, **changes)

@@ -5,6 +5,8 @@ Shapes: B batch, T tokens, E embedding, H hidden, S sequences of a packed row, P
 
 import dataclasses
 import functools
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import keras
 
@@ -49,7 +51,13 @@ class AlbertModel(keras.Model):
     # What its pre-training predicts of two segments: whether they are in order.
     sentence_objective = "sentence_order"
 
-    def __init__(self, config, name="albert", attention_function=attention, **kwargs):
+    def __init__(
+        self,
+        config: AlbertConfig,
+        name: str = "albert",
+        attention_function: Callable[..., Any] = attention,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(name=name, **kwargs)
         self.config = config
         policy = self.dtype_policy
@@ -77,8 +85,13 @@ class AlbertModel(keras.Model):
         self.pooler.build((None, self.config.hidden_size))
 
     def call(
-        self, inputs, training=None, return_all_layers=False, positions=None, run_block=call_block
-    ):
+        self,
+        inputs: Mapping[str, Any],
+        training: bool | None = None,
+        return_all_layers: bool = False,
+        positions: Any = None,
+        run_block: Callable[..., Any] = call_block,
+    ) -> dict[str, Any]:
         """As `BertModel.call`, but "embedding_output" is [B, T, E].
 
         "encoder_outputs" has num_hidden_layers x inner_group_num entries.

@@ -1,5 +1,7 @@
 """BERT, the parts that ALBERT shares with it, and what trains both; open model first."""
 
+from typing import TYPE_CHECKING
+
 from bert_common.lazy_names import load_lazily
 
 # Loaded when first used, so that reading a configuration does not import TensorFlow.
@@ -14,5 +16,14 @@ _HOMES = {
 }
 
 __all__ = list(_HOMES)
+
+if TYPE_CHECKING:  # checkers of types do not run __getattr__
+    from bert_tf.checkpoint import load_google_checkpoint as load_google_checkpoint
+    from bert_tf.config import BertConfig as BertConfig
+    from bert_tf.model import BertModel as BertModel
+    from bert_tf.optimization import AdamWeightDecay as AdamWeightDecay
+    from bert_tf.optimization import Lamb as Lamb
+    from bert_tf.optimization import WarmupPolynomialDecay as WarmupPolynomialDecay
+    from bert_tf.pretraining import PretrainingModel as PretrainingModel
 
 __getattr__ = load_lazily(__name__, _HOMES)

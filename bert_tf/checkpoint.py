@@ -11,7 +11,8 @@ import functools
 import os
 import re
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -164,7 +165,9 @@ def _ignored_patterns(variables, optimizers):
     return patterns
 
 
-def load_google_checkpoint(model, checkpoint_prefix, allow_missing=(), *, optimizer=None):
+def load_google_checkpoint(
+    model: Any, checkpoint_prefix: str, allow_missing: Sequence[str] = (), *, optimizer: Any = None
+) -> LoadReport:
     """Sets a model's weights from a checkpoint that Google or this project made.
 
     Args:
@@ -178,8 +181,7 @@ def load_google_checkpoint(model, checkpoint_prefix, allow_missing=(), *, optimi
     Raises:
         InputError: no such checkpoint, or as `load_arrays`.
     """
-    arrays = google_arrays(checkpoint_prefix)
-    return load_arrays(model, arrays, allow_missing, optimizer=optimizer)
+    return load_arrays(model, google_arrays(checkpoint_prefix), allow_missing, optimizer=optimizer)
 
 
 def load_arrays(model, arrays, allow_missing=(), *, optimizer=None):

@@ -1,7 +1,9 @@
 """The sizes of a BERT model, as google-research/bert writes them in bert_config.json."""
 
 import dataclasses
+import os
 import sys
+from typing import Any, Self
 
 from bert_common.errors import InputError
 from bert_common.json_text import parse_json
@@ -77,40 +79,40 @@ class BertConfig:
     initializer_range: float = 0.02
     layer_norm_eps: float = LAYER_NORM_EPSILON
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_sizes(self)
 
     @property
-    def embedding_size(self):
+    def embedding_size(self) -> int:
         """The width of the embedding tables: BERT's is the hidden size."""
         return self.hidden_size
 
     @property
-    def num_blocks(self):
+    def num_blocks(self) -> int:
         """How many blocks have their own weights: one per layer."""
         return self.num_hidden_layers
 
     @property
-    def num_block_calls(self):
+    def num_block_calls(self) -> int:
         """How many blocks are run one after the other."""
         return self.num_hidden_layers
 
-    def to_dict(self):
+    def to_dict(self) -> dict[str, Any]:
         """What a bert_config.json holds, in Google's keys where that is possible."""
         return config_to_dict(self)
 
     @classmethod
-    def from_dict(cls, values):
+    def from_dict(cls, values: dict[str, Any]) -> Self:
         """Makes a configuration from a dict; an unknown key is an InputError."""
         return config_from_dict(cls, values, PUBLISHED_KEYS, source="the configuration")
 
     @classmethod
-    def from_json_file(cls, path):
+    def from_json_file(cls, path: str | os.PathLike[str]) -> Self:
         """Reads bert_config.json; every problem is an InputError that names the file."""
         return config_from_json_file(cls, path, PUBLISHED_KEYS)
 
     @classmethod
-    def from_preset(cls, name, vocab_size, **changes):
+    def from_preset(cls, name: str, vocab_size: int, **changes: Any) -> Self:
         """One of the published sizes: tiny, mini, small, medium, base, large."""
         return config_from_preset(
             cls, PRESETS, name, vocab_size=vocab_size, **{"type_vocab_size": 2, **changes}

@@ -5,6 +5,8 @@ Shapes: B batch, T tokens, H hidden, S sequences of a packed row, P positions.
 
 import dataclasses
 import functools
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import keras
 
@@ -52,7 +54,13 @@ class BertModel(keras.Model):
     # What its pre-training predicts of two segments: whether the second one follows the first.
     sentence_objective = "next_sentence"
 
-    def __init__(self, config, name="bert", attention_function=attention, **kwargs):
+    def __init__(
+        self,
+        config: BertConfig,
+        name: str = "bert",
+        attention_function: Callable[..., Any] = attention,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(name=name, **kwargs)
         self.config = config
         policy = self.dtype_policy
@@ -71,8 +79,13 @@ class BertModel(keras.Model):
         self.pooler.build((None, self.config.hidden_size))
 
     def call(
-        self, inputs, training=None, return_all_layers=False, positions=None, run_block=call_block
-    ):
+        self,
+        inputs: Mapping[str, Any],
+        training: bool | None = None,
+        return_all_layers: bool = False,
+        positions: Any = None,
+        run_block: Callable[..., Any] = call_block,
+    ) -> dict[str, Any]:
         """Runs the encoder.
 
         Args:

@@ -5,7 +5,8 @@ there is no bias correction here, and the decay is part of the update (inside LA
 """
 
 import re
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import keras
 from keras import ops
@@ -16,6 +17,8 @@ EXCLUDE_FROM_WEIGHT_DECAY = ("LayerNorm", "layer_norm", "bias")
 
 # The gradient is clipped to this global norm: as bert/optimization.py.
 CLIP_NORM = 1.0
+
+Rate = float | keras.optimizers.schedules.LearningRateSchedule
 
 
 @keras.saving.register_keras_serializable(package="bert_tf")
@@ -36,12 +39,12 @@ class WarmupPolynomialDecay(keras.optimizers.schedules.LearningRateSchedule):
 
     def __init__(
         self,
-        initial_learning_rate,
-        num_train_steps,
-        num_warmup_steps,
-        power=1.0,
-        start_warmup_step=0,
-    ):
+        initial_learning_rate: float,
+        num_train_steps: int,
+        num_warmup_steps: int,
+        power: float = 1.0,
+        start_warmup_step: int = 0,
+    ) -> None:
         self.initial_learning_rate = initial_learning_rate
         self.num_train_steps = num_train_steps
         self.num_warmup_steps = num_warmup_steps
@@ -82,20 +85,20 @@ class DecayOptimizer(keras.optimizers.Optimizer):
         exclude_from_weight_decay: regular expressions, searched in the variable's path.
     """
 
-    slots = {}  # name -> `Slot`
+    slots: dict[str, Slot] = {}
 
     def __init__(
         self,
-        learning_rate,
-        weight_decay_rate=0.01,
-        exclude_from_weight_decay=EXCLUDE_FROM_WEIGHT_DECAY,
-        **kwargs,
-    ):
+        learning_rate: Rate,
+        weight_decay_rate: float = 0.01,
+        exclude_from_weight_decay: Sequence[str] = EXCLUDE_FROM_WEIGHT_DECAY,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(learning_rate=learning_rate, **kwargs)
         self.weight_decay_rate = weight_decay_rate
         self.exclude_from_weight_decay_patterns = tuple(exclude_from_weight_decay)
 
-    def build(self, variables):
+    def build(self, variables: Sequence[keras.Variable]) -> None:
         """Makes the slots of every variable."""
         if self.built:
             return
@@ -113,16 +116,18 @@ class DecayOptimizer(keras.optimizers.Optimizer):
             for v in variables
         ]
 
-    def slot_variables(self, variable):
+    def slot_variables(self, variable: keras.Variable) -> tuple[keras.Variable, ...]:
         """The slots of a variable: a tuple of variables, in the order of `slots`."""
         index = self._get_variable_index(variable)
         return tuple(variables[index] for variables in self._slot_variables)
 
-    def is_decayed(self, variable):
+    def is_decayed(self, variable: keras.Variable) -> bool:
         """Whether weight decay applies to a variable."""
         return self._decayed[self._get_variable_index(variable)]
 
-    def updated(self, weight, slots, gradient, learning_rate, decayed):
+    def updated(
+        self, weight: Any, slots: tuple[Any, ...], gradient: Any, learning_rate: Any, decayed: bool
+    ) -> tuple[Any, tuple[Any, ...]]:
         """One update of one variable as a function of values: nothing is assigned.
 
         Args:
@@ -137,7 +142,7 @@ class DecayOptimizer(keras.optimizers.Optimizer):
         """
         raise NotImplementedError
 
-    def update_step(self, gradient, variable, learning_rate):
+    def update_step(self, gradient: Any, variable: keras.Variable, learning_rate: Any) -> None:
         """One update of one variable, for callers of Keras's `apply`."""
         slots = self.slot_variables(variable)
         # Keras calls this with TensorFlow's variables, whose `value` is a method.
@@ -169,19 +174,21 @@ class _GoogleAdam(DecayOptimizer):
 
     def __init__(
         self,
-        learning_rate,
-        weight_decay_rate=0.01,
-        beta_1=0.9,
-        beta_2=0.999,
-        epsilon=1e-6,
-        **kwargs,
-    ):
+        learning_rate: Rate,
+        weight_decay_rate: float = 0.01,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-6,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(learning_rate, weight_decay_rate, **kwargs)
         self.beta_1 = beta_1
         self.beta_2 = beta_2
         self.epsilon = epsilon
 
-    def updated(self, weight, slots, gradient, learning_rate, decayed):
+    def updated(
+        self, weight: Any, slots: tuple[Any, ...], gradient: Any, learning_rate: Any, decayed: bool
+    ) -> tuple[Any, tuple[Any, ...]]:
         first, second = slots
         gradient = ops.cast(gradient, weight.dtype)
         first = self.beta_1 * first + (1.0 - self.beta_1) * gradient
@@ -191,7 +198,7 @@ class _GoogleAdam(DecayOptimizer):
             update = self.scaled(update + self.weight_decay_rate * weight, weight)
         return weight - ops.cast(learning_rate, weight.dtype) * update, (first, second)
 
-    def scaled(self, update, weight):
+    def scaled(self, update: Any, weight: Any) -> Any:
         """Scales the update of a decayed variable before the learning rate does."""
         return update
 
@@ -213,7 +220,7 @@ class Lamb(_GoogleAdam):
     variables that are not decayed are not scaled either.
     """
 
-    def scaled(self, update, weight):
+    def scaled(self, update: Any, weight: Any) -> Any:
         """The update times the trust ratio, which is 1 where either norm is 0."""
         weight_norm = ops.sqrt(ops.sum(ops.square(ops.convert_to_tensor(weight))))
         update_norm = ops.sqrt(ops.sum(ops.square(update)))

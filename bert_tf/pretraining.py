@@ -5,6 +5,8 @@ S sequences of a packed row.
 """
 
 import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import keras
 from keras import ops
@@ -107,7 +109,14 @@ class PretrainingModel(EncoderModel):
 
     google_names = GOOGLE_NAMES
 
-    def __init__(self, encoder, name="pretraining", *, sentence_objective=None, **kwargs):
+    def __init__(
+        self,
+        encoder: keras.Model,
+        name: str = "pretraining",
+        *,
+        sentence_objective: str | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(encoder, name, **kwargs)
         self.sentence_objective = sentence_objective or encoder.sentence_objective
         policy = self.dtype_policy
@@ -116,7 +125,7 @@ class PretrainingModel(EncoderModel):
         self.build()
 
     @property
-    def objective(self):
+    def objective(self) -> Objective:
         """Masked words, and sentence pairs where the batch has labels for them."""
         return pretraining_objective(self.sentence_objective)
 
@@ -127,7 +136,12 @@ class PretrainingModel(EncoderModel):
         self.masked_lm.build()
         self.next_sentence.build()
 
-    def call(self, inputs, training=None, run_block=call_block):
+    def call(
+        self,
+        inputs: Mapping[str, Any],
+        training: bool | None = None,
+        run_block: Callable[..., Any] = call_block,
+    ) -> dict[str, Any]:
         """Runs the encoder and both heads.
 
         Args:

@@ -5,9 +5,13 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from tokenization.decoding import unknown_character
 from tokenization.vocabulary import SPECIAL_TOKENS
+
+if TYPE_CHECKING:
+    import tensorflow as tf
 
 
 class TokenizerInterface:
@@ -92,7 +96,7 @@ class TokenizerInterface:
                 f"id must belong to a token, below {self.vocab_size}. Received: {error}"
             ) from None
 
-    def encode_batch(self, texts: Iterable[str]):
+    def encode_batch(self, texts: Iterable[str]) -> "tf.RaggedTensor":
         """Encodes texts as `encode_words` does, without its grouping.
 
         Returns:
@@ -100,7 +104,7 @@ class TokenizerInterface:
         """
         return self.encode_words(texts).merge_dims(1, 2)
 
-    def encode_words(self, texts: Iterable[str]):
+    def encode_words(self, texts: Iterable[str]) -> "tf.RaggedTensor":
         """Encodes texts with the TensorFlow graph, which is built at the first call.
 
         Args:

@@ -4,6 +4,8 @@ import functools
 import os
 import unicodedata
 import warnings
+from collections.abc import Iterable
+from typing import Any
 
 from bert_common.errors import InputError
 from tokenization.base import TokenizerInterface
@@ -45,7 +47,7 @@ class KoreanTokenizer(TokenizerInterface):
     kind = "korean"
     options_type = KoreanTokenizerOptions
 
-    def __init__(self, vocab_file: str | os.PathLike, **options):
+    def __init__(self, vocab_file: str | os.PathLike[str], **options: Any) -> None:
         self.options = options = KoreanTokenizerOptions(**options)
         load = load_strict_vocabulary if options.strict_vocabulary else load_vocabulary
         vocab, vocabulary_bytes = load(vocab_file)
@@ -128,7 +130,7 @@ class KoreanTokenizer(TokenizerInterface):
                 eojeol[-1] = eojeol[-1].with_end(options.word_end_marker)
         return self._ids_and_spans([word for eojeol in words for word in eojeol])
 
-    def decode(self, ids) -> str:
+    def decode(self, ids: Iterable[int]) -> str:
         """Returns a text that `encode` turns into the same ids, if any text does.
 
         With word-end markers at eojeol ends that is the normalized text itself: whitespace becomes

@@ -40,7 +40,7 @@ KINDS = {
 Tokenizer = FullTokenizer | KoreanTokenizer | HuggingFaceTokenizer | SentencePieceTokenizer
 
 
-def load_tokenizer(directory: str | os.PathLike) -> Tokenizer:
+def load_tokenizer(directory: str | os.PathLike[str]) -> Tokenizer:
     """Loads a tokenizer that `save_tokenizer` wrote, or whose files were put there by hand.
 
     Args:
@@ -90,7 +90,7 @@ def _read_kind(config, where):
     return tokenizer_class, vocabulary_name, options
 
 
-def save_tokenizer(tokenizer: Tokenizer, directory: str | os.PathLike) -> None:
+def save_tokenizer(tokenizer: Tokenizer, directory: str | os.PathLike[str]) -> None:
     """Writes the vocabulary, byte for byte as it was read, beside a tokenizer_config.json.
 
     Args:

@@ -9,6 +9,8 @@ import os
 import re
 import unicodedata
 from collections import OrderedDict
+from collections.abc import Container, Iterable, Mapping
+from typing import Any, Self, TypeVar
 
 from bert_common.errors import InputError
 from tokenization.characters import MAX_WORD_CHARACTERS, is_chinese
@@ -43,6 +45,9 @@ __all__ = [
 
 SPIECE_UNDERLINE = WORD_START.encode()
 
+K = TypeVar("K")
+V = TypeVar("V")
+
 # The letter case of Google's published checkpoints, by folder.
 LOWER_CASE_MODELS = (
     "uncased_L-24_H-1024_A-16", "uncased_L-12_H-768_A-12",
@@ -65,26 +70,36 @@ class FullTokenizer(WordPieceTokenizer):
         InputError: the file is missing, empty or malformed.
     """
 
-    def __new__(cls, vocab_file=None, do_lower_case=True, spm_model_file=None):
+    def __new__(
+        cls,
+        vocab_file: str | os.PathLike[str] | None = None,
+        do_lower_case: bool = True,
+        spm_model_file: str | os.PathLike[str] | None = None,
+    ) -> Any:
         if spm_model_file:
             return SentencePieceTokenizer(spm_model_file, do_lower_case=None)
         return super().__new__(cls)
 
     def __init__(
         self,
-        vocab_file: str | os.PathLike,
+        vocab_file: str | os.PathLike[str],
         do_lower_case: bool = True,
-        spm_model_file: str | os.PathLike | None = None,
-    ):
+        spm_model_file: str | os.PathLike[str] | None = None,
+    ) -> None:
         super().__init__(vocab_file, do_lower_case)
 
     @classmethod
-    def from_scratch(cls, vocab_file, do_lower_case, spm_model_file):
+    def from_scratch(
+        cls,
+        vocab_file: str | os.PathLike[str],
+        do_lower_case: bool,
+        spm_model_file: str | os.PathLike[str] | None,
+    ) -> Self:
         """ALBERT's other name for the constructor."""
         return cls(vocab_file, do_lower_case, spm_model_file)
 
     @classmethod
-    def from_hub_module(cls, hub_module, use_spm=True):
+    def from_hub_module(cls, hub_module: str | os.PathLike[str], use_spm: bool = True) -> Self:
         """Creates the tokenizer that a TensorFlow Hub module was trained with.
 
         Args:
@@ -100,12 +115,12 @@ class FullTokenizer(WordPieceTokenizer):
     sp_model = None  # a SentencePieceTokenizer has one
 
     @property
-    def basic_tokenizer(self):
+    def basic_tokenizer(self) -> "BasicTokenizer":
         """The first half of this tokenizer."""
         return BasicTokenizer(self.do_lower_case)
 
     @property
-    def wordpiece_tokenizer(self):
+    def wordpiece_tokenizer(self) -> "WordpieceTokenizer":
         """The second half of this tokenizer."""
         return WordpieceTokenizer(self.vocab)
 
@@ -119,10 +134,10 @@ class BasicTokenizer:
         do_lower_case: lower-case, decompose, drop accents.
     """
 
-    def __init__(self, do_lower_case=True):
+    def __init__(self, do_lower_case: bool = True) -> None:
         self.do_lower_case = do_lower_case
 
-    def tokenize(self, text):
+    def tokenize(self, text: str | bytes) -> list[str]:
         """Returns the words of a text, which may be UTF-8 bytes."""
         text = self._tokenize_chinese_chars(self._clean_text(convert_to_unicode(text)))
         words = []
@@ -161,13 +176,16 @@ class WordpieceTokenizer:
     """
 
     def __init__(
-        self, vocab, unk_token=UNKNOWN_TOKEN, max_input_chars_per_word=MAX_WORD_CHARACTERS
-    ):
+        self,
+        vocab: Container[str],
+        unk_token: str = UNKNOWN_TOKEN,
+        max_input_chars_per_word: int = MAX_WORD_CHARACTERS,
+    ) -> None:
         self.vocab = vocab
         self.unk_token = unk_token
         self.max_input_chars_per_word = max_input_chars_per_word
 
-    def tokenize(self, text):
+    def tokenize(self, text: str | bytes) -> list[str]:
         """Returns the pieces of words that whitespace separates."""
         return [
             piece
@@ -191,7 +209,7 @@ class WordpieceTokenizer:
         return pieces
 
 
-def validate_case_matches_checkpoint(do_lower_case, init_checkpoint):
+def validate_case_matches_checkpoint(do_lower_case: bool, init_checkpoint: str | None) -> None:
     """Checks the letter case against that of a published checkpoint, known by its folder's name.
 
     Raises:
@@ -208,7 +226,7 @@ def validate_case_matches_checkpoint(do_lower_case, init_checkpoint):
         )
 
 
-def convert_to_unicode(text):
+def convert_to_unicode(text: str | bytes) -> str:
     """Returns text as `str`; bytes are read as UTF-8, invalid ones are dropped."""
     if isinstance(text, str):
         return text
@@ -221,33 +239,35 @@ def convert_to_unicode(text):
 printable_text = convert_to_unicode
 
 
-def load_vocab(vocab_file):
+def load_vocab(vocab_file: str | os.PathLike[str]) -> OrderedDict[str, int]:
     """Returns the id of each token of a vocabulary file, in the file's order."""
     vocab, _ = load_vocabulary(vocab_file)
     return OrderedDict(vocab)
 
 
-def convert_by_vocab(vocab, items):
+def convert_by_vocab(vocab: Mapping[K, V], items: Iterable[K]) -> list[V]:
     """Returns the value in `vocab` of each item; raises KeyError for an item that it lacks."""
     return [vocab[item] for item in items]
 
 
-def convert_tokens_to_ids(vocab, tokens):
+def convert_tokens_to_ids(vocab: Mapping[str, int], tokens: Iterable[str]) -> list[int]:
     """Returns the id of each token."""
     return convert_by_vocab(vocab, tokens)
 
 
-def convert_ids_to_tokens(inv_vocab, ids):
+def convert_ids_to_tokens(inv_vocab: Mapping[int, str], ids: Iterable[int]) -> list[str]:
     """Returns the token of each id."""
     return convert_by_vocab(inv_vocab, ids)
 
 
-def whitespace_tokenize(text):
+def whitespace_tokenize(text: str) -> list[str]:
     """Splits a text at whitespace."""
     return text.split()
 
 
-def encode_pieces(sp_model, text, return_unicode=True, sample=False):
+def encode_pieces(
+    sp_model: Any, text: str, return_unicode: bool = True, sample: bool = False
+) -> list[str]:
     """Cuts a text with a SentencePieceProcessor, numbers before a comma like any number.
 
     Args:
@@ -263,7 +283,7 @@ def encode_pieces(sp_model, text, return_unicode=True, sample=False):
     return split_numbers(sp_model, pieces)
 
 
-def encode_ids(sp_model, text, sample=False):
+def encode_ids(sp_model: Any, text: str, sample: bool = False) -> list[int]:
     """Returns the ids of the pieces of `encode_pieces`."""
     return [sp_model.PieceToId(piece) for piece in encode_pieces(sp_model, text, sample=sample)]
 

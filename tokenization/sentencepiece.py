@@ -3,7 +3,9 @@
 import os
 import re
 import unicodedata
+from collections.abc import Iterable
 from itertools import accumulate
+from typing import TYPE_CHECKING
 
 from bert_common.errors import InputError
 from bert_common.folders import read_bytes
@@ -12,6 +14,9 @@ from tokenization.characters import is_punctuation
 from tokenization.normalization import CharacterMap
 from tokenization.offsets import AlignedText
 from tokenization.options import SentencePieceTokenizerOptions
+
+if TYPE_CHECKING:
+    import tensorflow as tf
 
 WORD_START = "\u2581"  # "▁", how SentencePiece spells the space before a word
 
@@ -68,10 +73,10 @@ class SentencePieceTokenizer(TokenizerInterface):
 
     def __init__(
         self,
-        spm_model_file: str | os.PathLike,
+        spm_model_file: str | os.PathLike[str],
         do_lower_case: bool | None = True,
         variant: str = "google",
-    ):
+    ) -> None:
         self.options = SentencePieceTokenizerOptions(do_lower_case, variant)
         model_bytes = read_bytes(spm_model_file)
         self.sp_model = model = _load_model(model_bytes, spm_model_file)
@@ -89,7 +94,7 @@ class SentencePieceTokenizer(TokenizerInterface):
         """
         return group_words(self._pieces(text))
 
-    def encode_words(self, texts):
+    def encode_words(self, texts: Iterable[str]) -> "tf.RaggedTensor":
         """Encodes texts, not a tensor, with the library's own batch call.
 
         Returns:
@@ -137,7 +142,7 @@ class SentencePieceTokenizer(TokenizerInterface):
                 start = part_end
         return self.convert_tokens_to_ids(pieces), spans
 
-    def decode(self, ids) -> str:
+    def decode(self, ids: Iterable[int]) -> str:
         """Returns a text that `encode` turns into the same ids, if any text does.
 
         A run of unknown characters is written as one character that the model lacks.

@@ -3,6 +3,7 @@
 import os
 import unicodedata
 import warnings
+from collections.abc import Iterable
 
 from tokenization.base import TokenizerInterface
 from tokenization.characters import MAX_WORD_CHARACTERS, is_syllable, jamo_of
@@ -145,7 +146,7 @@ class FullTokenizer(TokenizerInterface):
     kind = "full"
     options_type = FullTokenizerOptions
 
-    def __init__(self, vocab_file: str | os.PathLike, do_lower_case: bool = True):
+    def __init__(self, vocab_file: str | os.PathLike[str], do_lower_case: bool = True) -> None:
         self.options = FullTokenizerOptions(do_lower_case)
         vocab, vocabulary_bytes = load_vocabulary(vocab_file)
         self._use_vocabulary(vocab, vocabulary_bytes)
@@ -183,7 +184,7 @@ class FullTokenizer(TokenizerInterface):
             aligned = aligned.lower().normalize("NFD").translate(STRIP_ACCENTS)
         return self._ids_and_spans(aligned.translate(SPACE_PUNCTUATION).split())
 
-    def decode(self, ids) -> str:
+    def decode(self, ids: Iterable[int]) -> str:
         """Returns a text that `encode` turns into the same ids, its words separated by spaces.
 
         An [UNK] is written as one character that the vocabulary lacks.

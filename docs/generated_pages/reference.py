@@ -104,7 +104,7 @@ def _imports(tree):
     }
 
 
-def _find(name, module):
+def find(name, module):
     """The definition of a class or function: (node, tree of its module), following imports.
 
     (None, None) for what another library defines.
@@ -116,24 +116,24 @@ def _find(name, module):
         if getattr(node, "name", None) == name:
             return node, tree
     home, _, original = _imports(tree).get(name, "").rpartition(".")
-    return _find(original, home) if home else (None, None)
+    return find(original, home) if home else (None, None)
 
 
 def _entry(name, module, where=False):
     """The lines about a class or a function."""
-    node, tree = _find(name, module)
+    node, tree = find(name, module)
     if node is None:  # a constant, or another library's
         return []
     title = f"{module}.{name}" if where else name
     lines = [f"### {title}", ""]
     if not isinstance(node, ast.ClassDef):
         return [*lines, *_code(f"{name}{_arguments(node)}", ast.get_docstring(node))]
-    methods = _methods(node, tree)
-    init = methods.pop("__init__", None)
+    own = methods(node, tree)
+    init = own.pop("__init__", None)
     fields = _fields(node)
     signature = f"{name}{_arguments(init)}" if init else f"{name}({fields})" if fields else name
     lines += _code(signature, ast.get_docstring(node), init and ast.get_docstring(init))
-    for method, definition in methods.items():
+    for method, definition in own.items():
         if not method.startswith("_") and ast.get_docstring(definition):
             called = "" if _is_property(definition) else _arguments(definition)
             text = f"{name}.{method}{called}"
@@ -141,16 +141,16 @@ def _entry(name, module, where=False):
     return lines
 
 
-def _methods(node, tree):
+def methods(node, tree):
     """Name -> definition of a class's methods, those of the project's base classes included."""
     found = {}
     for base in node.bases:
         name = getattr(base, "id", "")
         near = [other for other in tree.body if getattr(other, "name", None) == name]
         home, _, original = _imports(tree).get(name, "").rpartition(".")
-        parent, place = (near[0], tree) if near else _find(original, home) if home else (None, None)
+        parent, place = (near[0], tree) if near else find(original, home) if home else (None, None)
         if isinstance(parent, ast.ClassDef):
-            found |= _methods(parent, place)
+            found |= methods(parent, place)
     return found | {item.name: item for item in node.body if isinstance(item, ast.FunctionDef)}
 
 

@@ -2,6 +2,8 @@
 
 import os
 import unicodedata
+from collections.abc import Iterable
+from typing import Any
 
 from bert_common.errors import InputError
 from tokenization.base import TokenizerInterface
@@ -49,7 +51,7 @@ class HuggingFaceTokenizer(TokenizerInterface):
     kind = "huggingface"
     options_type = HuggingFaceTokenizerOptions
 
-    def __init__(self, vocab_file: str | os.PathLike, **options):
+    def __init__(self, vocab_file: str | os.PathLike[str], **options: Any) -> None:
         self.options = options = HuggingFaceTokenizerOptions(**options)
         vocab, vocabulary_bytes = load_vocabulary(vocab_file)
         self._use_vocabulary(vocab, vocabulary_bytes)
@@ -103,7 +105,7 @@ class HuggingFaceTokenizer(TokenizerInterface):
             self._written_unknown = unknown_character(self.vocab, UNKNOWN_CANDIDATES)
         return self._written_unknown
 
-    def decode(self, ids) -> str:
+    def decode(self, ids: Iterable[int]) -> str:
         """Returns a text that `encode` turns into the same ids, its words separated by spaces.
 
         An [UNK] is written as one symbol that the vocabulary lacks.

@@ -1,0 +1,64 @@
+"""The public names have types: each is annotated, and each is used where mypy looks."""
+
+import ast
+import importlib.util
+import subprocess
+import sys
+
+import pytest
+from generated_pages import reference
+from paths import ROOT
+
+USE = ROOT / "tests" / "documentation" / "typed_use.py"
+
+PUBLIC = [(name, home) for p in reference.PACKAGES for name, home in reference.homes(p).items()]
+
+
+def incomplete(function):
+    """The arguments of a function without a type, and "return"."""
+    arguments = function.args
+    every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+    every += [argument for argument in (arguments.vararg, arguments.kwarg) if argument]
+    names = [a.arg for a in every if a.annotation is None and a.arg not in ("self", "cls")]
+    return names + (["return"] if function.returns is None else [])
+
+
+def public_functions(name, home):
+    """(name, definition) of a public function, or of a class's constructor and public methods."""
+    node, tree = reference.find(name, home)
+    if isinstance(node, ast.FunctionDef):
+        yield name, node
+    elif isinstance(node, ast.ClassDef):
+        for method, definition in reference.methods(node, tree).items():
+            documented = not method.startswith("_") and ast.get_docstring(definition)
+            if method == "__init__" or documented:
+                yield f"{name}.{method}", definition
+
+
+@pytest.mark.parametrize("name, home", PUBLIC, ids=lambda value: str(value))
+def test_public_names_are_annotated(name, home):
+    assert {n: found for n, d in public_functions(name, home) if (found := incomplete(d))} == {}
+
+
+def test_missing_annotations_are_noticed():
+    (function,) = ast.parse("def f(self, a, *b: int, c: int, **d): pass").body
+    assert incomplete(function) == ["a", "d", "return"]
+
+
+def test_every_public_name_is_used():
+    imports = [n for n in ast.parse(USE.read_text("utf-8")).body if isinstance(n, ast.ImportFrom)]
+    used = {alias.name for node in imports for alias in node.names}
+    assert used - {"OrderedDict"} == {name for name, _ in PUBLIC}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not importlib.util.find_spec("mypy"), reason="needs mypy")
+def test_mypy(tmp_path):
+    """Accepts that use, and refuses a wrong one."""
+    wrong = tmp_path / "wrong.py"
+    text = USE.read_text(encoding="utf-8")
+    wrong.write_text(text.replace("pieces: list[str] = tok", "pieces: list[int] = tok"), "utf-8")
+    command = [sys.executable, "-m", "mypy", f"--cache-dir={tmp_path}/cache"]
+    for arguments, status in (([], 0), ([wrong], 1)):
+        done = subprocess.run([*command, *arguments], cwd=ROOT, capture_output=True, text=True)
+        assert done.returncode == status, done.stdout + done.stderr
