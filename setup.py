@@ -11,6 +11,7 @@ DATA = {
     "run_scripts": ["flagfiles/*", "benchmark.sh", "run_glue.sh", "run_korean.sh"],
     # The model that comes with the project; a folder without code of the project's.
     "reference_model": ["*"],
+    "explorer": ["page/*", "page/*/*"],
 }
 
 # TensorFlow and tensorflow-text come in pairs, but the second has no wheels for Windows; what needs
@@ -48,8 +49,18 @@ EXTRAS = {
     # For export_model's --format=onnx and --format=litert.
     "onnx": ["onnx>=1.19", "onnxruntime>=1.23", "tf2onnx>=1.17"],
     "litert": ["ai-edge-litert>=2.0"],
+    # For explore: both are small, and hold requests that wait without a thread for each.
+    "explore": ["starlette>=1.0,<2", "uvicorn>=0.40,<1"],
     # JAX: the layers run on it too, and the exported training step.
-    "test": ["hypothesis>=6", "jax>=0.7", "pytest>=8", "pytest-xdist>=3.6", "ruff>=0.17,<0.18"],
+    # selenium: the slow tests of explore's page, in Debian's chromium.
+    "test": [
+        "hypothesis>=6",
+        "jax>=0.7",
+        "pytest>=8",
+        "pytest-xdist>=3.6",
+        "ruff>=0.17,<0.18",
+        "selenium>=4.30",
+    ],
     # The peers that the benchmarks compare with. Not together with "gpu": PyPI's torch brings CUDA
     # libraries of another release to the paths of TensorFlow's.
     "bench": [
@@ -69,6 +80,7 @@ COMMANDS = [
     "run-pretraining = run_scripts.programs:run_pretraining",
     "adapt-checkpoint = run_scripts.programs:adapt_checkpoint",
     "fill-masks = run_scripts.programs:fill_masks",
+    "explore = run_scripts.programs:explore",
     "extract-features = run_scripts.programs:extract_features",
     "export-model = run_scripts.programs:export_model",
     "run-classifier = run_scripts.programs:run_classifier",
