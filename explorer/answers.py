@@ -126,8 +126,7 @@ def show_cuts(explored, text):
     own = describe(explored)["name"], explored.model.tokenizer.tokenize
     return {
         "cuts": [
-            {"name": name, "pieces": list(cut(text))}
-            for name, cut in (own, *explored.vocabularies)
+            {"name": name, "pieces": list(cut(text))} for name, cut in (own, *explored.vocabularies)
         ]
     }
 

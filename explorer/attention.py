@@ -62,7 +62,7 @@ def show_heads(explored, text, second):
     """A small picture of every head: levels from 0 to 255, row by row."""
     found = explored.last_attention.of(explored.model, text, second)
     pictures = shrink(found.probabilities)  # [L, N, C, C]
-    levels = np.round(pictures * 255).astype(int)
+    levels = np.round(pictures / pictures.max() * 255).astype(int)  # one scale for all
     return {
         "cells": levels.shape[-1],
         "heads": levels.reshape(*levels.shape[:2], -1).tolist(),

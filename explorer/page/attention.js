@@ -56,6 +56,7 @@ function drawLines(app, { pieces, weights }, kept, target) {
   const shares = kept.map(() => element("span", { class: "share" }));
   const right = kept.map((i, k) => element("div", { class: "row" }, pieces[i], shares[k]));
   const readout = element("p", { class: "readout", role: "status" });
+  const most = largest(weights, kept);
   let pinned = null;
 
   function show(only) {
@@ -66,7 +67,7 @@ function drawLines(app, { pieces, weights }, kept, target) {
       kept.forEach((to, column) => {
         const weight = weights[from][to];
         if (weight < FAINTEST) return;
-        const line = drawing("line", { x1: 0, x2: 100, y1: (row + 0.5) * ROW, y2: (column + 0.5) * ROW, "stroke-opacity": Math.min(1, weight + (only === null ? 0 : 0.1)), "stroke-width": 1 + 3 * weight });
+        const line = drawing("line", { x1: 0, x2: 100, y1: (row + 0.5) * ROW, y2: (column + 0.5) * ROW, "stroke-opacity": Math.max(0.06, weight / most), "stroke-width": 1 + 3 * (weight / most) });
         svg.append(line);
       });
     });
@@ -96,6 +97,10 @@ function drawLines(app, { pieces, weights }, kept, target) {
   show(null);
 }
 
+function largest(weights, kept) {
+  return Math.max(...kept.map((i) => Math.max(...kept.map((j) => weights[i][j]))), 1e-9);
+}
+
 function drawGrid(app, { pieces, weights }, kept, target) {
   const { t } = app;
   const count = kept.length;
@@ -112,7 +117,7 @@ function drawGrid(app, { pieces, weights }, kept, target) {
   context.scale(ratio, ratio);
   const colour = colourOf(canvas);
   const ink = getComputedStyle(target).color;
-  const most = Math.max(...kept.map((i) => Math.max(...kept.map((j) => weights[i][j]))), 1e-9);
+  const most = largest(weights, kept);
   let at = [0, 0];
 
   function name(piece) {

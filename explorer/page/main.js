@@ -13,7 +13,7 @@ const LANGUAGES = ["ko", "en"];
 const get = (id) => document.getElementById(id);
 
 const EXAMPLES = {
-  pretraining: { text: "나는 어제 학교[MASK] 갔다." },
+  pretraining: { text: "나는 어제 학교에 갔다.", masked: "에" },
   classification: { text: "배우들의 연기가 정말 좋았다." },
   ner: { text: "세종대왕은 1397년 서울에서 태어났다." },
   question_answering: {
@@ -80,7 +80,7 @@ class App {
   }
 
   /** The text without masks. */
-  original() { return this.masks.unmasked(); }
+  original() { return this.masks.unmasked(0, undefined, ""); }
 
   onLanguage(redraw) { this.redrawn.push(redraw); }
 
@@ -177,6 +177,10 @@ async function start() {
   for (const part of document.querySelectorAll(".mask-only")) part.hidden = !model.mask;
 
   app.masks = new MaskedText(get("text"));
+  if (model.mask) {
+    const place = example.text.indexOf(example.masked);
+    app.masks.mask(place, place + example.masked.length);
+  }
   get("text").addEventListener("input", () => { app.masks.typed(); app.typed(); });
   get("text").addEventListener("masked", app.changed);
   for (const id of ["second", "options"]) get(id).addEventListener("input", app.typed);

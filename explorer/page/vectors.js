@@ -77,19 +77,33 @@ export function makeSenses(app) {
   })];
 }
 
-/** Labels beside their points, moved down where one would cover another. */
+/** Puts labels beside their points: where they cover neither a point nor another label. */
 function placeLabels(points) {
-  const taken = [];
+  const size = (point) => (point.is_word ? 15 : 11);
+  const half = (point) => (point.is_word ? 7 : 4);
+  const taken = points.map((point) => ({
+    left: point.px - half(point), right: point.px + half(point),
+    top: point.py - half(point), bottom: point.py + half(point),
+  }));
+  const overlap = (a, b) => (
+    Math.max(0, Math.min(a.right, b.right) - Math.max(a.left, b.left))
+    * Math.max(0, Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top)));
   // The word's own labels are placed first.
   for (const point of [...points].sort((a, b) => b.is_word - a.is_word)) {
-    const size = point.is_word ? 15 : 11;
-    const width = size * Array.from(point.label).length;
-    const right = point.px + 9 + width < PIXELS;
-    let y = point.py + 4;
-    const x = right ? point.px + 9 : point.px - 9 - width;
-    while (taken.some((t) => Math.abs(t.y - y) < 12 && x < t.x + t.width && t.x < x + width)) y += 12;
-    taken.push({ x, y, width });
-    Object.assign(point, { lx: right ? x : point.px - 9, ly: y, anchor: right ? "start" : "end" });
+    const height = size(point);
+    const width = height * [...point.label].reduce((sum, c) => sum + (c < "\u0300" ? 0.65 : 1), 0);
+    const gap = half(point) + 3;
+    const places = [[gap, 0], [-gap - width, 0], [-width / 2, -gap - height / 2], [-width / 2, gap + height / 2],
+      [gap, -height], [gap, height], [-gap - width, -height], [-gap - width, height]];
+    const boxes = places.map(([dx, dy]) => {
+      const left = Math.max(2, Math.min(PIXELS - 2 - width, point.px + dx));
+      const top = Math.max(2, Math.min(PIXELS - 2 - height, point.py + dy - height / 2));
+      return { left, top, right: left + width, bottom: top + height };
+    });
+    const cost = (box) => taken.reduce((sum, other) => sum + overlap(box, other), 0);
+    const best = boxes.reduce((a, b) => (cost(b) < cost(a) ? b : a));
+    taken.push(best);
+    Object.assign(point, { lx: best.left, ly: best.top + 0.82 * height });
   }
 }
 
@@ -98,8 +112,7 @@ function scatter(app, { points, layer, share }, word) {
   const shown = points.map((point) => ({ ...point, px: place(point.x), py: place(-point.y) }));
   placeLabels(shown);
   const [a, b] = shown.filter((point) => point.is_word);
-  const height = Math.max(PIXELS, ...shown.map((point) => point.ly + 8));
-  return drawing("svg", { class: "scatter", viewBox: `0 0 ${PIXELS} ${height}`, role: "img", "aria-label": app.t("scatter", { layer, share: percent(share) }) },
+  return drawing("svg", { class: "scatter", viewBox: `0 0 ${PIXELS} ${PIXELS}`, role: "img", "aria-label": app.t("scatter", { layer, share: percent(share) }) },
     drawing("line", { class: "between", x1: a.px, y1: a.py, x2: b.px, y2: b.py }),
     ...shown.map((point) => {
       const size = point.is_word ? 7 : 4;
@@ -107,6 +120,6 @@ function scatter(app, { points, layer, share }, word) {
         ? drawing("rect", { x: point.px - size, y: point.py - size, width: 2 * size, height: 2 * size })
         : drawing("circle", { cx: point.px, cy: point.py, r: size });
       return drawing("g", { class: `s${point.sentence}${point.is_word ? " is-word" : ""}` }, mark,
-        drawing("text", { x: point.lx, y: point.ly, "text-anchor": point.anchor, text: point.label }));
+        drawing("text", { x: point.lx, y: point.ly, text: point.label }));
     }));
 }

@@ -1,5 +1,6 @@
 """The page of explore for tests: its server in a thread, a browser without a screen."""
 
+import base64
 import contextlib
 import shutil
 import threading
@@ -50,6 +51,7 @@ def set_screen(browser, width, height=900, scheme="light"):
     """The size of the page in pixels, and the system's colours."""
     size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    browser.execute_cdp_cmd("Emulation.setScrollbarsHidden", {"hidden": True})
     features = [{"name": "prefers-color-scheme", "value": scheme}]
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
 
@@ -81,7 +83,6 @@ def picture(browser, path):
     clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
     size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-    import base64
 
     found = browser.execute_cdp_cmd("Page.captureScreenshot", {"format": "png", "clip": clip})
     path.write_bytes(base64.b64decode(found["data"]))

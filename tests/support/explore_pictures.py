@@ -1,7 +1,7 @@
 """Takes pictures of explore's page, for the documents.
 
-    python tests/support/explore_pictures.py --model_dir=MODEL --output_dir=docs
-    python tests/support/explore_pictures.py --address=http://127.0.0.1:8017/ --output_dir=docs
+python tests/support/explore_pictures.py --model_dir=MODEL --output_dir=docs
+python tests/support/explore_pictures.py --address=http://127.0.0.1:8017/ --output_dir=docs
 """
 
 import argparse
