@@ -48,6 +48,7 @@ def make_server(model, vocabularies=()):
 
 def serve(model, vocabularies, listening):
     """Answers on a listening socket until Ctrl-C."""
-    with listening, make_server(model, vocabularies) as server:
-        with contextlib.suppress(KeyboardInterrupt):  # how uvicorn passes Ctrl-C on
-            server.run(sockets=[listening])
+    made = make_server(model, vocabularies)
+    # uvicorn passes Ctrl-C on when it has stopped.
+    with contextlib.suppress(KeyboardInterrupt), listening, made as server:
+        server.run(sockets=[listening])
