@@ -9,9 +9,9 @@ GROUPS = {
         "model", "model_dir", "bert_config_file", "albert_config_file", "config_file",
         "init_checkpoint",
         "allow_missing", "vocab_file", "spm_model_file", "tokenizer", "tokenizer_dir",
-        "do_lower_case", "add_tokens", "new_rows", "max_position_embeddings", "new_positions",
-        "layers", "pooling", "word_embeddings", "feature_layers", "freeze_encoder",
-        "classifier_dropout", "start_n_top", "end_n_top", "dropout_prob",
+        "tokenizers", "do_lower_case", "add_tokens", "new_rows", "max_position_embeddings",
+        "new_positions", "layers", "pooling", "word_embeddings", "feature_layers",
+        "freeze_encoder", "classifier_dropout", "start_n_top", "end_n_top", "dropout_prob",
     ),
     "Data": (
         "corpus", "held_out", "reviews", "repeat_reviews", "tasks_dir", "docs_dir", "ledger",
@@ -51,7 +51,7 @@ GROUPS = {
         "mask_processes", "num_threads", "num_tasks", "task_index", "engine", "spark_master",
         "gpus", "gpu", "utilisation", "cores",
     ),
-    GENERAL: ("random_seed", "name", "names", "count", "seed", "longest_hours"),
+    GENERAL: ("random_seed", "name", "names", "count", "seed", "longest_hours", "port"),
 }  # fmt: skip
 
 # How the help begins of a flag that exists only for Google's command lines.
@@ -77,6 +77,7 @@ EXAMPLES = {
     "AdaptFlags": "--model_dir=output/model --tokenizer_dir=data/bank_vocab "
     "--output_dir=output/bank",
     "FillMasksFlags": "--text='나는 학교[MASK] 갔다.'",
+    "ExploreFlags": "--model_dir=output/model --tokenizers=data/vocab,data/other_vocab",
     "ExtractFeaturesFlags": "--model_dir=output/model --input_file=sentences.txt "
     "--output_file=features.npz --layers=-1,-2 --pooling=mean",
     "ExportFlags": "--model_dir=output/model --output_dir=output/transformers --format=huggingface",

@@ -19,7 +19,7 @@ from run_scripts.flags.pretrain import PretrainFlags
 from run_scripts.reference import again, held_out, program, text
 from run_scripts.reference.pages import __main__ as pages
 from run_scripts.sizes import program as sizes
-from run_scripts.tools import fill_masks, glue_plan
+from run_scripts.tools import explore, fill_masks, glue_plan
 from run_scripts.tools import glue_table as benchmark_table
 
 
@@ -270,6 +270,16 @@ PROGRAMS = {
         {"model_dir": "{}/model", "text": "the [MASK]"},
         {**MODEL_FILES, **FLAG_FILE},
         {"text": ("the", "[MASK]|", "[MASK]" * 99), "model_dir": ("{}/none", "{}/text.txt")},
+    ),
+    "explore": Program(
+        explore.main,
+        explore.ExploreFlags,
+        {"model_dir": "{}/model", "tokenizers": "{}/model", "port": 0},
+        {**MODEL_FILES, **FLAG_FILE},
+        {
+            "model_dir": ("{}/none", "{}/text.txt"), "tokenizer_dir": ("{}/none", "{}/text.txt"),
+            "tokenizers": ("{}/none", "{}/text.jsonl", "{}/model,{}/none"),
+        },
     ),
     "glue_plan": Program(
         glue_plan.main,
