@@ -19,6 +19,7 @@ DATA = {
     "reference_model": ["*"],
     # That these have types.
     **dict.fromkeys(("albert_tf", "bert_common", "bert_tf", "tokenization"), ["py.typed"]),
+    "explorer": ["page/*", "page/*/*"],
 }
 
 # TensorFlow and tensorflow-text come in pairs, but the second has no wheels for Windows; what needs
@@ -58,7 +59,10 @@ EXTRAS = {
     "litert": ["ai-edge-litert>=2.0"],
     # The documentation as a site: CONTRIBUTING.md has the command.
     "docs": ["sphinx>=8.2", "myst-parser>=4", "furo>=2025.9"],
+    # For explore: both are small, and hold requests that wait without a thread for each.
+    "explore": ["starlette>=1.0,<2", "uvicorn>=0.40,<1"],
     # JAX: the layers run on it too, and the exported training step.
+    # selenium: the slow tests of explore's page, in Debian's chromium.
     "test": [
         "hypothesis>=6",
         "jax>=0.7",
@@ -66,6 +70,7 @@ EXTRAS = {
         "pytest>=8",
         "pytest-xdist>=3.6",
         "ruff>=0.17,<0.18",
+        "selenium>=4.30",
     ],
     # The peers that the benchmarks compare with. Not together with "gpu": PyPI's torch brings CUDA
     # libraries of another release to the paths of TensorFlow's.
@@ -86,6 +91,7 @@ COMMANDS = [
     "run-pretraining = run_scripts.programs:run_pretraining",
     "adapt-checkpoint = run_scripts.programs:adapt_checkpoint",
     "fill-masks = run_scripts.programs:fill_masks",
+    "explore = run_scripts.programs:explore",
     "extract-features = run_scripts.programs:extract_features",
     "export-model = run_scripts.programs:export_model",
     "run-classifier = run_scripts.programs:run_classifier",

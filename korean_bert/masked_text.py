@@ -1,5 +1,6 @@
 """Encodes texts in which [MASK] stands for what a model has to guess."""
 
+import itertools
 from typing import NamedTuple
 
 from tokenization.characters import is_punctuation
@@ -27,6 +28,50 @@ def encode_with_masks(tokenizer, text):
         ids.append(tokenizer.mask_id)
         ids += tokenizer.convert_tokens_to_ids(tokenize_after_mask(tokenizer, part))
     return [*ids, tokenizer.sep_id]
+
+
+def encode_with_spans(tokenizer, text):
+    """Encodes a text as `encode_with_masks` does, without [CLS] and [SEP], with places in the text.
+
+    Returns:
+        The ids, and for each its (first character, end). In a vocabulary without a mask, [MASK] is
+        text as any other.
+    """
+    if tokenizer.mask_id is None or MASK not in text:
+        return tokenizer.encode_with_offsets(text)
+    first, *parts = text.split(MASK)
+    ids, spans = tokenizer.encode_with_offsets(first)
+    ids, spans, start = list(ids), list(spans), len(first)
+    for part in parts:
+        more, places = _encode_after_mask(tokenizer, part)
+        ids += [tokenizer.mask_id, *more]
+        end = start + len(MASK)
+        spans += [(start, end), *((end + a, end + b) for a, b in places)]
+        start = end + len(part)
+    return ids, spans
+
+
+def _encode_after_mask(tokenizer, text):
+    """The ids of a text that directly follows a [MASK], and their places in it."""
+    ids, spans = tokenizer.encode_with_offsets(text)
+    pieces = tokenize_after_mask(tokenizer, text)
+    found = tokenizer.convert_tokens_to_ids(pieces)
+    # The two differ in the first word at most.
+    same = next(
+        (i for i, pair in enumerate(zip(reversed(ids), reversed(found), strict=False))
+         if pair[0] != pair[1]), min(len(ids), len(found)),
+    )  # fmt: skip
+    differ = len(found) - same
+    if not differ:
+        return found, spans[len(spans) - same :]
+    start, end = spans[0][0], spans[len(spans) - same - 1][1]
+    prefix = tokenizer.wordpiece.continuation_prefix if hasattr(tokenizer, "basic_tokens") else ""
+    texts = [piece.removeprefix(prefix) for piece in pieces[:differ]]
+    places = [(start, end)] * differ  # where the pieces do not spell the word, as with jamo
+    if "".join(texts) == text[start:end]:
+        ends = list(itertools.accumulate(map(len, texts), initial=start))
+        places = list(itertools.pairwise(ends))
+    return found, [*places, *spans[len(spans) - same :]]
 
 
 def masked_places(tokenizer, text):

@@ -12,7 +12,12 @@ from bert_tf.encoder import run_inside
 from finetuning.features import extract, pooled_layers
 from finetuning.inputs import SHORTEST, encode_pairs
 from korean_bert.guesses import guess_words
-from korean_bert.masked_text import MASK, encode_with_masks, masked_places
+from korean_bert.masked_text import (
+    MASK,
+    encode_with_masks,
+    encode_with_spans,
+    masked_places,
+)
 from korean_bert.neighbours import nearest_pieces
 from korean_bert.predictions import TaskPredictor
 from korean_bert.results import Attention, HiddenStates
@@ -121,14 +126,20 @@ class Model:
             )
 
     def hidden_states(self, text, second=None):
-        """The vectors of a text, or of a pair of texts, in every layer: `HiddenStates`."""
+        """The vectors of a text, or of a pair of texts, in every layer: `HiddenStates`.
+
+        A "[MASK]" in a text is the mask.
+        """
         pieces, spans, inputs = self._row(text, second)
         states = run_inside(self.encoder, inputs).hidden_states
         vectors = np.stack([np.asarray(state[0], np.float32) for state in states])  # [L + 1, T, H]
         return HiddenStates(pieces, spans, vectors)
 
     def attention(self, text, second=None):
-        """What the pieces of a text, or of a pair of texts, attend to: `Attention`."""
+        """What the pieces of a text, or of a pair of texts, attend to: `Attention`.
+
+        A "[MASK]" in a text is the mask.
+        """
         pieces, spans, inputs = self._row(text, second)
         found = run_inside(self.encoder, inputs, return_probabilities=True).attentions
         probabilities = np.stack([np.asarray(layer[0], np.float32) for layer in found])
@@ -218,11 +229,11 @@ class Model:
     def _row(self, text, second):
         """Pieces, spans, and the encoder's inputs [1, T] of a text or a pair."""
         tokenizer = self.tokenizer
-        first, spans = tokenizer.encode_with_offsets(text)
+        first, spans = encode_with_spans(tokenizer, text)
         ids, spans = [tokenizer.cls_id, *first, tokenizer.sep_id], [None, *spans, None]
         segment_ids = [0] * len(ids)
         if second is not None:
-            other, more = tokenizer.encode_with_offsets(second)
+            other, more = encode_with_spans(tokenizer, second)
             ids, spans = [*ids, *other, tokenizer.sep_id], [*spans, *more, None]
             segment_ids += [1] * (len(other) + 1)
         self._check_length(ids)

@@ -18,6 +18,7 @@ from bert_tf.summaries.event_files import (
     event_files,
     rewrite_events,
 )
+from bert_tf.summaries.histograms import write_histograms
 from bert_tf.summaries.scalars import MetricsWindow, scalars
 
 # Seconds between two fetches of the newest loss for the progress: each one waits for the device.
@@ -183,6 +184,10 @@ class Reporter:
             for name, text in texts.items():
                 tf.summary.text(name, text)
         self.writer.flush()
+
+    def histograms(self, names, values, step):
+        """Writes the histograms of a step, as `write_histograms` takes them."""
+        write_histograms(self.writer, names, values, step)
 
     def evaluation(self, step, results, illustrations=NO_ILLUSTRATIONS):
         """Writes an evaluation's points to the run `EVALUATION_RUN`, as `write_evaluation` does."""

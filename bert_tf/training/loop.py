@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from bert_common.background import Background
 from bert_tf.checkpoint_files import BEST_FOLDER
+from bert_tf.summaries.histograms import layer_groups
 from bert_tf.summaries.profile import Profile
 from bert_tf.summaries.reporter import NO_ILLUSTRATIONS, Reporter
 from bert_tf.training.distribution import is_chief, worker_count
@@ -155,7 +156,12 @@ class _Training:
             state.step += count
             self.stop.nothing_to_save = False
             self.restore_folder()
+            histograms = metrics.pop("histograms", None)
             self.reporter.steps(state.step, metrics)
+            if histograms is not None and _is_multiple(state.step, config.histogram_steps):
+                names = layer_groups(state.model.trainable_variables)
+                self.reporter.histograms(names, histograms[-1], state.step)
+                self.reporter.restart_clock()
             profile.after(state.step)
             self.skipped_steps.check(metrics)  # waits for the device
             local_seconds = (time.perf_counter() - start) / count
@@ -231,7 +237,7 @@ def steps_until_stop(step, config, seconds):
     first, last = config.profile_steps
     limits += [mark - step for mark in (first - 1, last) if mark > step]
     saves = (config.save_checkpoints_steps, config.keep_checkpoint_every_steps)
-    intervals = (*saves, config.save_summary_steps, config.eval_every_steps)
+    intervals = (*saves, config.save_summary_steps, config.histogram_steps, config.eval_every_steps)
     return min(limits + [every - step % every for every in intervals if every])
 
 

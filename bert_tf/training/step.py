@@ -14,6 +14,7 @@ plain tensors, no variable captured; sums, not means, leave it, and are added up
 
 import dataclasses
 import functools
+import math
 
 import keras
 import tensorflow as tf
@@ -22,6 +23,7 @@ from bert_tf.dropout import random_bits
 from bert_tf.input.length_buckets import BUCKET, cut
 from bert_tf.layers import call_block
 from bert_tf.objective import total_loss
+from bert_tf.summaries.histograms import BUCKETS, KINDS, histograms, layer_groups
 from bert_tf.training.recompute import recompute_block
 from bert_tf.training.replicas import (
     all_reduce,
@@ -50,6 +52,7 @@ class StepConfig:
     # The lengths that batches with a `BUCKET` are cut to, ascending, the last one that of the
     # examples; the step is compiled for each of them. Empty: no batch is cut.
     bucket_boundaries: tuple = ()
+    histogram_steps: int = 0  # updates between two histograms of weights and gradients; 0 for none
     seed: int = 12345  # together with the step and the replica it decides what dropout drops
 
 
@@ -80,6 +83,7 @@ class TrainingStep:
         self.seed_states = model.non_trainable_variables
         self.forward_backward = graph(self._accumulate, jit_compile=compilation.whole)
         self.update = Update(self.weights, optimizer, loss_scale, compilation.update)
+        self.groups = layer_groups(self.weights) if config.histogram_steps else {}
         self.run = graph(self._distributed_step)
         self.run_loop = graph(self._loop)
 
@@ -96,7 +100,8 @@ class TrainingStep:
             "gradient_norm" (before clipping); "learning_rate"; "tokens", those of all
             "positions" that are not padding; "skipped", 1 where loss or gradient was not finite
             and no weight was changed; "stop", the share of replicas whose workers want to stop;
-            "step_seconds", the mean of `seconds` over them; and "loss_scale" if there is one.
+            "step_seconds", the mean of `seconds` over them; "loss_scale" if there is one; and
+            with `histogram_steps` the "histograms" of `bert_tf.summaries.histograms`.
         """
         return self.run(batch, self._worker_metrics(stop, seconds))
 
@@ -130,14 +135,25 @@ class TrainingStep:
 
         table = tf.TensorArray(self.dtype, size=steps)
         _, table = tf.while_loop(lambda i, _: i < steps, run_step, (0, table))
-        names = self.metric_names
-        columns = tf.unstack(tf.ensure_shape(table.stack(), [None, len(names)]), axis=1)
-        return dict(zip(names, columns, strict=True))
+        names, shape = self.metric_names, self.histograms_shape
+        table = tf.ensure_shape(table.stack(), [None, len(names) + math.prod(shape)])
+        columns = tf.unstack(table[:, : len(names)], axis=1)
+        found = dict(zip(names, columns, strict=True))
+        if self.groups:
+            found["histograms"] = tf.reshape(table[:, len(names) :], [-1, *shape])
+        return found
 
     def _row(self, metrics):
-        """The metrics of one step as a vector, in the order of `metric_names`."""
+        """The metrics of one step as a vector, in the order of `metric_names`; then histograms."""
+        more = [tf.reshape(metrics.pop("histograms"), [-1])] if self.groups else []
         self.metric_names = sorted(metrics)
-        return tf.stack([tf.cast(metrics[name], self.dtype) for name in self.metric_names])
+        numbers = [tf.cast(metrics[name], self.dtype) for name in self.metric_names]
+        return tf.concat([tf.stack(numbers), *(tf.cast(part, self.dtype) for part in more)], axis=0)
+
+    @property
+    def histograms_shape(self):
+        """That of a step's histograms; without any a product of 0."""
+        return len(KINDS), len(self.groups), BUCKETS + 2
 
     def _distributed_step(self, batch, worker_metrics):
         batch = dict(batch)
@@ -176,8 +192,22 @@ class TrainingStep:
         denominators = objective.denominators({name: counts.pop(name) for name in weights})
         sums, used, gradients = self._local_gradients(context, batch, denominators)
         sums, gradients = all_reduce(context, (sums, gradients))
-        metrics = self.update(context, used, True, (sums, denominators, gradients))
-        return {**sums, **counts, **metrics}
+        metrics = {**sums, **counts}
+        if self.groups:  # before the update changes the weights
+            metrics["histograms"] = self._histograms(used, gradients)
+        return metrics | self.update(context, used, True, (sums, denominators, gradients))
+
+    def _histograms(self, used, gradients):
+        """The histograms of weights and gradients in a step where they are due."""
+        step = tf.convert_to_tensor(self.optimizer.iterations.value) + 1
+        scale = 1.0 if self.loss_scale is None else tf.convert_to_tensor(self.loss_scale.scale)
+        gradients = [tf.cast(gradient, self.dtype) / scale for gradient in gradients]
+        return histograms(
+            [tf.convert_to_tensor(v.value) for v in self.weights],
+            dict(zip(used, gradients, strict=True)),
+            self.groups,
+            due=step % self.config.histogram_steps == 0,
+        )
 
     def _local_gradients(self, context, batch, denominators):
         """The loss sums of this replica's part of the batch, and of its gradient.

@@ -17,6 +17,7 @@ from run_scripts.ner import NerFlags
 from run_scripts.plan import CorpusPlanFlags
 from run_scripts.race import RaceFlags
 from run_scripts.reference.program import ReferenceFlags
+from run_scripts.sizes.program import SizesFlags
 from run_scripts.squad import SquadFlags
 from run_scripts.tools.fill_masks import FillMasksFlags
 
@@ -34,6 +35,7 @@ PROGRAMS = {
     "run_race.py": RaceFlags,
     "export_model.py": ExportFlags,
     "run_scripts.plan": CorpusPlanFlags,
+    "run_scripts.sizes": SizesFlags,
     "run_scripts.reference": ReferenceFlags,
 }
 

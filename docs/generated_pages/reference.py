@@ -11,7 +11,6 @@ ROOT = Path(__file__).resolve().parents[2]
 
 # Package -> what it is for. Which names are public, and where they are, its __init__.py says.
 PACKAGES = {
-    "korean_bert": "The front door, which also has the names of the packages below.",
     "tokenization": "Tokenizers: from text to the pieces of a vocabulary.",
     "bert_tf": "BERT, its heads, checkpoints and optimizers.",
     "albert_tf": "ALBERT: what differs from BERT.",
@@ -19,15 +18,11 @@ PACKAGES = {
 
 # Public names outside these: module -> names.
 MODULES = {
+    "korean_bert.loading": ("load_model",),
+    "korean_bert.model": ("Model",),
     "korean_bert.results": (
-        "Answered",
-        "Attention",
-        "Chosen",
-        "Classified",
-        "Guess",
-        "HiddenStates",
-        "Neighbour",
-        "Tagged",
+        "Guess", "Neighbour", "HiddenStates", "Attention", "Classified", "Tagged", "FoundEntity",
+        "Answered", "FoundAnswer", "Chosen",
     ),
     "model_formats.load_folder": ("load_folder",),
     "model_formats.loaded_model": ("LoadedModel",),
@@ -38,7 +33,7 @@ MODULES = {
     "finetuning.multiple_choice.head": ("MultipleChoiceModel",),
     "bert_tf.training.step": ("TrainingStep", "StepConfig"),
     "bert_common.errors": ("InputError",),
-}
+}  # fmt: skip
 
 HEAD = """# Python reference
 
@@ -74,14 +69,12 @@ def _tree(module):
 def homes(package):
     """Public name -> the module that defines it, as the package's `__init__.py` says.
 
-    It either has a table `_HOMES`, or imports the names and lists them in `__all__`. Names that
-    another package of `PACKAGES` shows are left out.
+    It either has a table `_HOMES`, or imports the names and lists them in `__all__`.
     """
     tree = _tree(package)
     table = _assigned(tree, "_HOMES")
     if table is not None:
-        value = eval(compile(ast.Expression(table), package, "eval"), {"dict": dict})
-        return {name: home for name, home in value.items() if home not in PACKAGES}
+        return ast.literal_eval(table)
     imported = _imports(tree)
     found = {}
     for element in _assigned(tree, "__all__").elts:

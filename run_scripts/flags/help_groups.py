@@ -6,11 +6,12 @@ GENERAL = "General"
 # heading -> flags, in the order they are shown in; required flags come before all of them.
 GROUPS = {
     "Model and tokenizer": (
-        "model", "model_dir", "bert_config_file", "albert_config_file", "init_checkpoint",
+        "model", "model_dir", "bert_config_file", "albert_config_file", "config_file",
+        "init_checkpoint",
         "allow_missing", "vocab_file", "spm_model_file", "tokenizer", "tokenizer_dir",
-        "do_lower_case", "add_tokens", "new_rows", "max_position_embeddings", "new_positions",
-        "layers", "pooling", "word_embeddings", "feature_layers", "freeze_encoder",
-        "classifier_dropout", "start_n_top", "end_n_top", "dropout_prob",
+        "tokenizers", "do_lower_case", "add_tokens", "new_rows", "max_position_embeddings",
+        "new_positions", "layers", "pooling", "word_embeddings", "feature_layers",
+        "freeze_encoder", "classifier_dropout", "start_n_top", "end_n_top", "dropout_prob",
     ),
     "Data": (
         "corpus", "held_out", "reviews", "repeat_reviews", "tasks_dir", "docs_dir", "ledger",
@@ -34,7 +35,7 @@ GROUPS = {
         "num_warmup_steps", "warmup_proportion", "warmup_step", "start_warmup_step", "optimizer",
         "learning_rate", "poly_power", "num_seeds", "save_checkpoints_steps",
         "keep_checkpoint_max", "keep_checkpoint_every_steps", "save_summary_steps",
-        "max_bad_steps", "profile_steps",
+        "histogram_steps", "max_bad_steps", "profile_steps",
     ),
     "Evaluation, prediction, export": (
         "do_eval", "eval_on", "eval_input_file", "eval_batch_size", "max_eval_steps",
@@ -50,7 +51,7 @@ GROUPS = {
         "mask_processes", "num_threads", "num_tasks", "task_index", "engine", "spark_master",
         "gpus", "gpu", "utilisation", "cores",
     ),
-    GENERAL: ("random_seed", "name", "names", "count", "seed", "longest_hours"),
+    GENERAL: ("random_seed", "name", "names", "count", "seed", "longest_hours", "port"),
 }  # fmt: skip
 
 # How the help begins of a flag that exists only for Google's command lines.
@@ -76,6 +77,7 @@ EXAMPLES = {
     "AdaptFlags": "--model_dir=output/model --tokenizer_dir=data/bank_vocab "
     "--output_dir=output/bank",
     "FillMasksFlags": "--text='나는 학교[MASK] 갔다.'",
+    "ExploreFlags": "--model_dir=output/model --tokenizers=data/vocab,data/other_vocab",
     "ExtractFeaturesFlags": "--model_dir=output/model --input_file=sentences.txt "
     "--output_file=features.npz --layers=-1,-2 --pooling=mean",
     "ExportFlags": "--model_dir=output/model --output_dir=output/transformers --format=huggingface",
@@ -92,6 +94,7 @@ EXAMPLES = {
     "RaceFlags": "--data_dir=data/RACE --output_dir=output/race "
     "--albert_config_file=albert_base/albert_config.json --spm_model_file=albert_base/30k.model "
     "--init_checkpoint=albert_base/model.ckpt-best",
+    "SizesFlags": "--config_file=output/model/albert_config.json --lengths=128",
     "CorpusPlanFlags": "--corpus_gb=1,10,100 --model=bert_base --gpus=8",
     "PlanFlags": "--benchmark=glue --model=uncased_L-12_H-768_A-12 --data_dir=data/glue "
     "--output_dir=output/glue",

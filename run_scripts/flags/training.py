@@ -48,6 +48,12 @@ class TrainingFlags(DeviceFlags, ModelFlags):
         5, "How many of the newest checkpoints are kept; 0 keeps all.", least=0
     )
     save_summary_steps: int = flag(100, "Updates between two points on TensorBoard.", least=1)
+    histogram_steps: int = flag(
+        0,
+        "Updates between two histograms of weights and gradients on TensorBoard, for each layer; 0 "
+        "for none.",
+        least=0,
+    )
     keep_checkpoint_every_steps: int = flag(
         0,
         "Checkpoints at multiples of this are saved, and kept besides the newest; 0 for none.",

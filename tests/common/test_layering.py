@@ -216,6 +216,7 @@ def test_what_is_one_sentence():
 LIGHT = (
     "korean_bert",
     "korean_bert.loading",
+    "explorer.answers",
     "tokenization",
     "bert_tf.config",
     "bert_tf.training.cluster",
@@ -231,6 +232,7 @@ LIGHT = (
     "run_scripts.create_data",
     "run_scripts.build_vocab",
     "run_scripts.sizes.program",
+    "run_scripts.tools.explore",
     "run_scripts.tools.fill_masks",
     "run_scripts.conversion.adapt_checkpoint",
     "run_scripts.conversion.export_model",

@@ -312,7 +312,7 @@ def test_commands_from_an_empty_folder(installed, tmp_path):
     )
     for job in ("model", "albert_mini"):
         assert find_checkpoint(str(tmp_path / "output" / job)).endswith("model.ckpt-2")
-    (block,) = blocks(PAGES["en"][0], "python")
+    (block,) = blocks(ROOT / "docs" / "python.md", "python")
     path = tmp_path / "readme.py"
     path.write_text(block.replace(STEPS, "model.ckpt-2") + "print(out['pooled_output'].shape)\n")
     assert "(1, 256)" in run([installed / "python", path], tmp_path)

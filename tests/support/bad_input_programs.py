@@ -18,7 +18,8 @@ from run_scripts.flags.create_data import CreateDataFlags
 from run_scripts.flags.pretrain import PretrainFlags
 from run_scripts.reference import again, held_out, program, text
 from run_scripts.reference.pages import __main__ as pages
-from run_scripts.tools import fill_masks, glue_plan
+from run_scripts.sizes import program as sizes
+from run_scripts.tools import explore, fill_masks, glue_plan
 from run_scripts.tools import glue_table as benchmark_table
 
 
@@ -270,6 +271,16 @@ PROGRAMS = {
         {**MODEL_FILES, **FLAG_FILE},
         {"text": ("the", "[MASK]|", "[MASK]" * 99), "model_dir": ("{}/none", "{}/text.txt")},
     ),
+    "explore": Program(
+        explore.main,
+        explore.ExploreFlags,
+        {"model_dir": "{}/model", "tokenizers": "{}/model", "port": 0},
+        {**MODEL_FILES, **FLAG_FILE},
+        {
+            "model_dir": ("{}/none", "{}/text.txt"), "tokenizer_dir": ("{}/none", "{}/text.txt"),
+            "tokenizers": ("{}/none", "{}/text.jsonl", "{}/model,{}/none"),
+        },
+    ),
     "glue_plan": Program(
         glue_plan.main,
         glue_plan.PlanFlags,
@@ -286,6 +297,13 @@ PROGRAMS = {
         {"corpus_gb": "1", "model": "bert_base"},
         FLAG_FILE,
         {"corpus_gb": ("x", "0", "-1", "1,,2", "nan", "inf", "9" * 5000, "1,2,3,4,5,6,7")},
+    ),
+    "sizes": Program(
+        sizes.main,
+        sizes.SizesFlags,
+        {"config_file": "{}/model/bert_config.json", "lengths": "16"},
+        {"model/bert_config.json": "config", **FLAG_FILE},
+        {"lengths": ("x", "0", "1", "1,,2", "-1", "9" * 5000, "2,3,4,5,6")},
     ),
     "benchmark_table": Program(
         benchmark_table.main,

@@ -21,6 +21,7 @@ SHARED = Path(os.environ.get("SHARED_DATA", ROOT.parent / "shared"))
 # From the top down: a package may import those after it.
 LAYERS = (
     "run_scripts",
+    "explorer",
     "korean_bert",
     "model_formats",
     "finetuning",
@@ -38,6 +39,7 @@ OUTSIDE = (
     "requirements",
     "adapt_checkpoint",
     "build_vocab",
+    "explore",
     "export_model",
     "extract_features",
     "run_pretraining",

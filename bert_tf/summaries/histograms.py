@@ -1,0 +1,87 @@
+"""Histograms of a model's weights and gradients, one for each of its layers.
+
+Shapes: G groups of weights, K numbers of a histogram: the smallest and the largest value, then the
+counts of `BUCKETS` intervals of equal width between them.
+"""
+
+import numpy as np
+import tensorflow as tf
+from tensorboard.plugins.histogram import metadata
+
+# As tf.summary.histogram.
+BUCKETS = 30
+
+# The tags' beginnings, in the order of the arrays' first axis.
+KINDS = ("weights", "gradients")
+
+# The smallest width of the intervals together, where all values are equal.
+SMALLEST_WIDTH = 1e-12
+
+
+def layer_groups(variables):
+    """Name of a layer -> the indices of its matrices among the variables.
+
+    Biases and the weights of layer norms are left out: they are few, and around other values.
+    """
+    groups = {}
+    for index, variable in enumerate(variables):
+        if len(variable.shape) > 1:
+            groups.setdefault(variable.path.split("/")[1], []).append(index)
+    return groups
+
+
+def histogram(values):
+    """[K] float32 of a tensor of any shape; what is not finite counts as 0."""
+    values = tf.cast(tf.reshape(values, [-1]), tf.float32)
+    values = tf.where(tf.math.is_finite(values), values, 0.0)
+    least, most = tf.reduce_min(values), tf.reduce_max(values)
+    most = tf.maximum(most, least + tf.maximum(SMALLEST_WIDTH, 1e-6 * tf.abs(least)))
+    counts = tf.histogram_fixed_width(values, [least, most], BUCKETS)
+    return tf.concat([[least, most], tf.cast(counts, tf.float32)], axis=0)
+
+
+def histograms(weights, gradients, groups, due):
+    """The histograms of all groups, computed where they are due.
+
+    Args:
+        weights: a tensor for each variable.
+        gradients: index of a variable -> its gradient; without those that have none.
+        groups: what `layer_groups` returned.
+        due: a scalar, whether to compute them; else all is 0.
+
+    Returns:
+        float32 [2, G, K], in the order of `KINDS`; 0 where a group has no gradient.
+    """
+
+    def compute():
+        nothing = tf.zeros([BUCKETS + 2])
+        rows = []
+        for tensors in (dict(enumerate(weights)), gradients):
+            for indices in groups.values():
+                parts = [tf.reshape(tensors[i], [-1]) for i in indices if i in tensors]
+                rows.append(histogram(tf.concat(parts, axis=0)) if parts else nothing)
+        return tf.reshape(tf.stack(rows), [len(KINDS), len(groups), BUCKETS + 2])
+
+    shape = [len(KINDS), len(groups), BUCKETS + 2]
+    return tf.cond(due, compute, lambda: tf.zeros(shape))
+
+
+def write_histograms(writer, names, values, step):
+    """Writes histograms for TensorBoard; none of a group without values.
+
+    Args:
+        writer: a writer of `tf.summary`.
+        names: of the groups, G.
+        values: [2, G, K].
+        step: the number of updates made.
+    """
+    shown = metadata.create_summary_metadata(display_name=None, description=None)
+    with writer.as_default(step=step):
+        for kind, rows in zip(KINDS, np.asarray(values, np.float64), strict=True):
+            for name, row in zip(names, rows, strict=True):
+                if not row[2:].sum():
+                    continue
+                edges = np.linspace(row[0], row[1], BUCKETS + 1)
+                buckets = np.stack([edges[:-1], edges[1:], row[2:]], axis=1)  # [BUCKETS, 3]
+                tf.summary.write(f"{kind}/{name}", buckets, metadata=shown)
+    writer.flush()

@@ -1,0 +1,187 @@
+"""What the page asks for: each kind of question, its fields, the function that answers."""
+
+import dataclasses
+import os
+
+from explorer.attention import LastAttention, show_attention, show_heads
+from explorer.fields import Field, number, some_text, text, text_or_none, texts
+from explorer.predictions import show_prediction
+from explorer.rounding import rounded
+from explorer.vectors import show_similarity, show_word
+from korean_bert.masked_text import MASK, encode_with_spans
+from tokenization.characters import is_punctuation
+
+
+@dataclasses.dataclass(frozen=True)
+class Explored:
+    """What the page shows.
+
+    Attributes:
+        model: a `korean_bert.Model`.
+        vocabularies: (name, function from a text to its pieces) of others, to compare with.
+        last_attention: that of the last text, of which the page asks head after head.
+    """
+
+    model: object
+    vocabularies: tuple = ()
+    last_attention: LastAttention = dataclasses.field(default_factory=LastAttention)
+
+
+def describe(explored):
+    """What the page has to know before anything is asked."""
+    model = explored.model
+    loaded, config = model.loaded, model.loaded.config
+    return {
+        "name": os.path.basename(os.path.normpath(loaded.folder)) or loaded.folder,
+        "source": loaded.source,
+        "model_type": loaded.model_type,
+        "task": loaded.task,
+        "layers": model.num_layers,
+        "heads": config.num_attention_heads,
+        "hidden_size": config.hidden_size,
+        "vocab_size": model.tokenizer.vocab_size,
+        "longest": config.max_position_embeddings,
+        "mask": MASK if can_guess(model) else None,
+        "labels": list(loaded.labels),
+        "vocabularies": [name for name, _ in explored.vocabularies],
+    }
+
+
+def can_guess(model):
+    """Whether `fill_mask` works."""
+    loaded = model.loaded
+    has_head = loaded.task == "pretraining" and not loaded.lacks("cls/predictions/")
+    return has_head and model.tokenizer.mask_id is not None
+
+
+def show_pieces(explored, text, second):
+    """The pieces of one text or two, with their ids, places and words."""
+    tokenizer = explored.model.tokenizer
+    found = [pieces_of(tokenizer, each) for each in (text, second) if each is not None]
+    count = sum(map(len, found)) + 1 + len(found)  # [CLS], and a [SEP] after each
+    return {"texts": found, "count": count}
+
+
+def pieces_of(tokenizer, text):
+    """The pieces of a text without [CLS] and [SEP]: a list of dicts."""
+    ids, spans = encode_with_spans(tokenizer, text)
+    tokens = tokenizer.convert_ids_to_tokens(ids)
+    return [
+        {"piece": token, "id": index, "start": start, "end": end, "word": word}
+        for token, index, (start, end), word in zip(
+            tokens, ids, spans, words_of(text, spans), strict=True
+        )
+    ]
+
+
+def words_of(text, spans):
+    """The number of each span's word: what stands between spaces, punctuation apart."""
+    words, word, last = [], -1, 0
+    for start, end in spans:
+        between = text[last : max(last, start) + 1]
+        apart = any(map(str.isspace, between)) or _is_mark(text[start:end])
+        if word < 0 or apart or (last and _is_mark(text[last - 1 : last])):
+            word += 1
+        words.append(word)
+        last = max(last, end)
+    return words
+
+
+def _is_mark(part):
+    return len(part) == 1 and is_punctuation(part)
+
+
+def show_guesses(explored, text, top, max_pieces):
+    """The guesses for every [MASK] of a text."""
+    found = explored.model.fill_mask(text, top, max_pieces=max_pieces)
+    return {
+        "masks": [
+            [
+                {
+                    "text": guess.text,
+                    "probability": rounded(guess.probability),
+                    "pieces": list(guess.pieces),
+                }
+                for guess in guesses
+            ]
+            for guesses in found
+        ]
+    }
+
+
+def show_neighbours(explored, word, top):
+    """The pieces whose word vectors are nearest to that of a word."""
+    model = explored.model
+    found = model.nearest(word, top)
+    return {
+        "pieces": model.tokenizer.tokenize(word),
+        "neighbours": [
+            {"piece": each.piece, "similarity": rounded(each.similarity)} for each in found
+        ],
+    }
+
+
+def show_cuts(explored, text):
+    """How each vocabulary cuts a text, the model's first."""
+    own = describe(explored)["name"], explored.model.tokenizer.tokenize
+    return {
+        "cuts": [
+            {"name": name, "pieces": list(cut(text))} for name, cut in (own, *explored.vocabularies)
+        ]
+    }
+
+
+# Guesses, neighbours: what a person looks through.
+TOP = number(1, 30)
+# Layers and heads: no model has as many. Those of this model are checked where they are used.
+MANY = number(0, 999)
+
+# The last part of the address -> the function, and the fields that it takes beside `Explored`.
+ANSWERS = {
+    "pieces": (show_pieces, {"text": Field(text), "second": Field(text_or_none, None)}),
+    "guesses": (
+        show_guesses,
+        {
+            "text": Field(some_text),
+            "top": Field(TOP, 5),
+            "max_pieces": Field(number(1, 4), 3),
+        },
+    ),
+    "heads": (show_heads, {"text": Field(text), "second": Field(text_or_none, None)}),
+    "attention": (
+        show_attention,
+        {
+            "text": Field(text),
+            "second": Field(text_or_none, None),
+            "layer": Field(MANY, 0),
+            "head": Field(MANY, 0),
+        },
+    ),
+    "neighbours": (show_neighbours, {"word": Field(some_text), "top": Field(TOP, 10)}),
+    "similarity": (
+        show_similarity,
+        {
+            "first": Field(some_text),
+            "second": Field(some_text),
+            "pooling": Field(text, "mean"),
+        },
+    ),
+    "word": (
+        show_word,
+        {
+            "word": Field(some_text),
+            "first": Field(some_text),
+            "second": Field(some_text),
+            "layer": Field(number(-1, 999), -1),
+        },
+    ),
+    "cuts": (show_cuts, {"text": Field(text)}),
+    "prediction": (
+        show_prediction,
+        {
+            "text": Field(some_text),
+            "second": Field(text_or_none, None),
+            "options": Field(texts, None),
+        },
+    ),
+}

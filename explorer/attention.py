@@ -1,0 +1,77 @@
+"""Shows attention by layer and head.
+
+Shapes: L layers, N heads, T pieces of a text with [CLS] and [SEP], C cells of a small picture.
+"""
+
+import numpy as np
+
+from bert_common.errors import InputError
+
+# C at most: small pictures of all heads are for finding the one to look at.
+CELLS = 16
+
+
+class LastAttention:
+    """The attention of the text that was asked about last."""
+
+    def __init__(self):
+        self._key = self._found = None
+
+    def of(self, model, text, second):
+        """The `Attention` of a text or a pair; computed where the last was another's."""
+        if self._key != (text, second):
+            self._key = self._found = None  # not two in memory at a time
+            self._found = model.attention(text, second)
+            self._key = text, second
+        return self._found
+
+
+def show_attention(explored, text, second, layer, head):
+    """What each piece attends to in one head, or on average.
+
+    Args:
+        explored: the `Explored`.
+        text, second: a text, or a pair.
+        layer: 1 to L; 0 for the average of all.
+        head: 1 to N; 0 for the average of all.
+
+    Raises:
+        InputError: there is no such layer or head.
+    """
+    found = explored.last_attention.of(explored.model, text, second)
+    chosen = found.probabilities  # [L, N, T, T]
+    for name, value, axis in (("layer", layer, 0), ("head", head, 1)):
+        if value > chosen.shape[axis]:
+            raise InputError(
+                f"{name} must be from 1 to {chosen.shape[axis]}, or 0 for the average. "
+                f"Received: {value}"
+            )
+        index = slice(None) if value == 0 else slice(value - 1, value)
+        chosen = chosen[(slice(None),) * axis + (index,)]
+    weights = chosen.mean(axis=(0, 1), dtype=np.float64)  # [T, T]
+    return {
+        "pieces": list(found.pieces),
+        "spans": found.spans,
+        "layer": layer,
+        "head": head,
+        "weights": np.round(weights, 4).tolist(),
+    }
+
+
+def show_heads(explored, text, second):
+    """A small picture of every head: levels from 0 to 255, row by row."""
+    found = explored.last_attention.of(explored.model, text, second)
+    pictures = shrink(found.probabilities)  # [L, N, C, C]
+    levels = np.round(pictures / pictures.max() * 255).astype(int)  # one scale for all
+    return {
+        "cells": levels.shape[-1],
+        "heads": levels.reshape(*levels.shape[:2], -1).tolist(),
+    }
+
+
+def shrink(probabilities):
+    """Pictures [L, N, C, C] of probabilities [L, N, T, T]: of each cell the largest."""
+    length = probabilities.shape[-1]
+    starts = np.unique(np.linspace(0, length, CELLS, endpoint=False).astype(int))
+    rows = np.maximum.reduceat(probabilities, starts, axis=2)  # [L, N, C, T]
+    return np.maximum.reduceat(rows, starts, axis=3)  # [L, N, C, C]

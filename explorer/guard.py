@@ -1,0 +1,106 @@
+"""Refuses requests of other sites and large ones before anything else sees them."""
+
+from starlette.responses import JSONResponse
+
+# The names that a browser on this machine calls the page by; through an SSH tunnel too, whose port
+# may be another. A site that lets its own name point at 127.0.0.1 sends that name.
+HOSTS = ("127.0.0.1", "localhost")
+
+# Bytes: the texts of two fields at their longest, as a browser sends them.
+LARGEST_BODY = 2**16
+
+HEADERS = {
+    # The page consists of its own files, and of nothing else.
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",  # texts of users; the files are on this machine anyway
+}
+
+
+def refusal(status, message, **headers):
+    """An answer that says in one line what is wrong."""
+    return JSONResponse({"error": message}, status, headers)
+
+
+class TooLargeError(Exception):
+    """A body turned out to be larger than it may be."""
+
+
+class Guard:
+    """An ASGI application that checks requests before it hands them to another.
+
+    Args:
+        application: the other.
+    """
+
+    def __init__(self, application):
+        self.application = application
+
+    async def __call__(self, scope, receive, send):
+        if scope["type"] != "http":
+            await self.application(scope, receive, send)
+            return
+
+        async def send_with_headers(message):
+            if message["type"] == "http.response.start":
+                given = [(k.encode(), v.encode()) for k, v in HEADERS.items()]
+                message = {**message, "headers": [*message.get("headers", ()), *given]}
+            await send(message)
+
+        problem = check_headers(scope["method"], read_headers(scope))
+        if problem is not None:
+            await problem(scope, receive, send_with_headers)
+            return
+        size = 0
+
+        async def receive_a_little():
+            nonlocal size
+            message = await receive()
+            size += len(message.get("body", b""))
+            if size > LARGEST_BODY:
+                raise TooLargeError
+            return message
+
+        try:
+            await self.application(scope, receive_a_little, send_with_headers)
+        except TooLargeError:  # without a Content-Length; the body is read before the answer begins
+            await too_large("more")(scope, receive, send_with_headers)
+
+
+def read_headers(scope):
+    """A request's headers: name -> the list of its values."""
+    headers = {}
+    for name, value in scope["headers"]:
+        headers.setdefault(name.decode("latin-1"), []).append(value.decode("latin-1"))
+    return headers
+
+
+def check_headers(method, headers):
+    """The refusal of a request by its headers alone, or None."""
+    hosts = headers.get("host", [])
+    if len(hosts) != 1 or hosts[0].rpartition(":")[0] not in HOSTS and hosts[0] not in HOSTS:
+        names = " or ".join(HOSTS)
+        return refusal(403, f"the Host header must be {names}. Received: {hosts!r}")
+    origin = headers.get("origin", [f"http://{hosts[0]}"])
+    if origin != [f"http://{hosts[0]}"]:
+        return refusal(403, f"requests must come from the page itself. Received: {origin!r}")
+    if method != "POST":
+        return None
+    # Another site can send a form's types, but not this one without being asked for leave.
+    kind = headers.get("content-type", [""])[0].partition(";")[0].strip().lower()
+    if kind != "application/json":
+        return refusal(415, f"Content-Type must be application/json. Received: {kind!r}")
+    lengths = headers.get("content-length", ["0"])
+    if int(lengths[0]) > LARGEST_BODY:
+        return too_large(lengths[0])
+    return None
+
+
+def too_large(size):
+    """The refusal of a body; the rest of it is not read, so the connection is of no more use."""
+    message = f"a request must have at most {LARGEST_BODY} bytes. Received: {size}"
+    return refusal(413, message, connection="close")

@@ -1,0 +1,67 @@
+"""Lets one request at a time use the model, and says how many are before a request."""
+
+import asyncio
+import concurrent.futures
+import contextlib
+
+# Requests that wait, beside the one that is answered: a page sends one or two at a time, so that
+# more are several people's or a program's.
+LONGEST = 16
+
+
+class QueueFullError(Exception):
+    """No further request may wait."""
+
+
+class ModelQueue:
+    """Calls functions one after the other in a thread of its own.
+
+    A request is known by its ticket, a string that whoever sends it has made up.
+
+    Args:
+        longest: how many requests may wait.
+    """
+
+    def __init__(self, longest=LONGEST):
+        self.longest = longest
+        self._thread = concurrent.futures.ThreadPoolExecutor(1, "model")
+        # (ticket, future), the first is being answered. Only the loop's thread uses the list.
+        self._waiting = []
+
+    async def call(self, ticket, function):
+        """The result of a function, which is called when all before it have been.
+
+        If this is cancelled, as where a browser has gone, a function that waits is not called.
+
+        Raises:
+            QueueFullError: as many requests wait as may.
+        """
+        if len(self._waiting) > self.longest:
+            raise QueueFullError(
+                f"at most {self.longest} requests may wait for the model. "
+                f"Received: one more; try again in a moment"
+            )
+        future = self._thread.submit(function)
+        entry = ticket, future
+        self._waiting.append(entry)
+        loop = asyncio.get_running_loop()
+
+        def leave(_):
+            with contextlib.suppress(RuntimeError):  # the loop has ended, and the program ends
+                loop.call_soon_threadsafe(self._waiting.remove, entry)
+
+        # A call that has begun goes on, and is waited for, after its request was cancelled.
+        future.add_done_callback(leave)
+        return await asyncio.wrap_future(future)
+
+    def position(self, ticket):
+        """How many requests are before that of a ticket; 0: it is being answered; None: no such."""
+        tickets = [waiting for waiting, _ in self._waiting]
+        return tickets.index(ticket) if ticket in tickets else None
+
+    def __len__(self):
+        return len(self._waiting)
+
+    def close(self):
+        """Forgets those that wait, and waits for the one that is being answered."""
+        self._thread.shutdown(cancel_futures=True)

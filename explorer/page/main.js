@@ -1,0 +1,212 @@
+// The page: its texts, its tabs, and what all panels share.
+
+import { describe } from "./api.js";
+import { makeAttention } from "./attention.js";
+import { makeCuts } from "./cuts.js";
+import { element, rove } from "./dom.js";
+import { makePieces, MaskedText } from "./pieces.js";
+import { makePrediction } from "./prediction.js";
+import { makeNeighbours, makeSenses, makeSimilarity } from "./vectors.js";
+
+const PAUSE = 350;  // milliseconds after the last key before the program is asked
+const LANGUAGES = ["ko", "en"];
+const get = (id) => document.getElementById(id);
+
+const EXAMPLES = {
+  pretraining: { text: "나는 어제 학교에 갔다.", masked: "에" },
+  classification: { text: "배우들의 연기가 정말 좋았다." },
+  ner: { text: "세종대왕은 1397년 서울에서 태어났다." },
+  question_answering: {
+    text: "훈민정음은 세종대왕이 1443년에 만든 우리나라의 글자이다.",
+    second: "훈민정음은 언제 만들어졌나?",
+  },
+  multiple_choice: {
+    text: "비가 많이 와서 민수는 우산을 들고 학교에 갔다.",
+    second: "민수는 무엇을 들고 갔나?",
+    options: "우산\n책\n공\n빵",
+  },
+};
+const WORDS = {
+  word: "학교",
+  "first-text": "비가 와서 우산을 썼다.",
+  "other-text": "날씨가 맑아서 산책을 했다.",
+  "sense-word": "배",
+  "first-sentence": "항구에서 배를 타고 섬으로 떠났다.",
+  "other-sentence": "시장에서 사과와 배를 샀다.",
+};
+
+function remember(key, value) {
+  try {
+    if (value === undefined) return localStorage.getItem(key);
+    localStorage.setItem(key, value);
+  } catch { /* a browser that keeps nothing */ }
+  return null;
+}
+
+class App {
+  constructor(model, texts) {
+    Object.assign(this, { model, texts, parts: {}, tab: null, waiting: new Map(), redrawn: [] });
+    this.t = this.t.bind(this);
+    this.typed = this.typed.bind(this);
+    this.changed = () => this.refresh();
+  }
+
+  /** A text of the page in its language. */
+  t(key, values = {}) {
+    return this.texts[this.language][key].replace(/\{(\w+)\}/g, (_, name) => values[name]);
+  }
+
+  input() {
+    return {
+      text: get("text").value,
+      second: get("second").value.trim() ? get("second").value : null,
+      options: get("options").value.split("\n").map((line) => line.trim()).filter(Boolean),
+    };
+  }
+
+  /** The text, or the pair, as the model reads it. */
+  row() {
+    const { text, second } = this.input();
+    const questionFirst = this.model.task === "question_answering" && second !== null;
+    return questionFirst ? { text: second, second: text } : { text, second };
+  }
+
+  /** Which of the row's texts can be masked: the first, which is the one that guesses are for. */
+  maskable() { return 0; }
+
+  partName(number) {
+    if (this.model.task !== "question_answering") return number ? "second_part" : "first_part";
+    return number ? "text" : "question";
+  }
+
+  /** The text without masks. */
+  original() { return this.masks.unmasked(0, undefined, ""); }
+
+  onLanguage(redraw) { this.redrawn.push(redraw); }
+
+  typed() {
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.refresh(), PAUSE);
+  }
+
+  refresh() {
+    clearTimeout(this.timer);
+    for (const part of this.parts[this.tab] ?? []) part.refresh();
+  }
+
+  /** Says in the last line that a part waits (how many are before it), or no longer. */
+  status(part, count) {
+    if (count === null) this.waiting.delete(part);
+    else this.waiting.set(part, count);
+    const counts = [...this.waiting.values()];
+    const line = get("status");
+    line.classList.toggle("busy", counts.length > 0);
+    if (!counts.length) line.textContent = this.t("ready");
+    else if (Math.min(...counts) === 0) line.textContent = this.t("computing");
+    else line.textContent = this.t("waiting", { count: Math.min(...counts) });
+  }
+
+  speak(language) {
+    this.language = language;
+    document.documentElement.lang = language;
+    for (const part of document.querySelectorAll("[data-text]")) part.textContent = this.t(part.dataset.text);
+    for (const part of document.querySelectorAll("[data-label]")) part.setAttribute("aria-label", this.t(part.dataset.label));
+    const { name, model_type, task, layers, heads, hidden_size, vocab_size, longest } = this.model;
+    document.title = `${name} – ${this.t("title")}`;
+    get("model").textContent = this.t("model", {
+      name, type: model_type.toUpperCase(), task: this.t(`task_${task}`), layers, heads,
+      hidden: hidden_size, vocabulary: vocab_size.toLocaleString(language), longest,
+    });
+    const asks = ["question_answering", "multiple_choice"].includes(task);
+    get("second-label").textContent = this.t(asks ? "question" : "second");
+    for (const redraw of this.redrawn) redraw();
+    this.redraw();
+    this.status(null, null);
+  }
+
+  redraw() {
+    for (const parts of Object.values(this.parts)) parts.forEach((part) => part.render());
+  }
+
+  open(tab, focus = false) {
+    this.tab = tab;
+    for (const name of Object.keys(this.parts)) {
+      const button = get(`tab-${name}`);
+      button.setAttribute("aria-selected", String(name === tab));
+      button.tabIndex = name === tab ? 0 : -1;
+      get(`panel-${name}`).hidden = name !== tab;
+    }
+    if (focus) get(`tab-${tab}`).focus();
+    this.refresh();
+    for (const part of this.parts[tab]) part.render();  // a hidden part has no size to draw in
+  }
+}
+
+function makeTabs(app) {
+  const names = Object.keys(app.parts);
+  const buttons = names.map((name) => element("button", {
+    type: "button", role: "tab", id: `tab-${name}`, "aria-controls": `panel-${name}`,
+    "data-text": name === "pieces" && app.model.mask ? "tab_pieces_mask" : `tab_${name}`,
+    onclick: () => app.open(name),
+    onfocus: () => { if (app.tab !== name) app.open(name); },
+  }));
+  get("tabs").append(...buttons);
+  rove(get("tabs"), buttons);
+  names.forEach((name) => get(`panel-${name}`).setAttribute("aria-labelledby", `tab-${name}`));
+}
+
+function choose(list, value, change) {
+  list.value = value;
+  list.addEventListener("change", () => change(list.value));
+}
+
+async function start() {
+  const files = LANGUAGES.map(async (name) => (await fetch(`/page/texts/${name}.json`)).json());
+  const [model, ...texts] = await Promise.all([describe(), ...files]);
+  const app = new App(model, Object.fromEntries(LANGUAGES.map((name, i) => [name, texts[i]])));
+  const task = model.task;
+  const example = EXAMPLES[task];
+  get("text").value = example.text;
+  get("second").value = example.second ?? "";
+  get("options").value = example.options ?? "";
+  for (const [id, value] of Object.entries(WORDS)) get(id).value = value;
+  const asks = example.second !== undefined;
+  get("input").classList.toggle("question-first", asks);
+  get("second-field").open = asks;
+  get("options-field").hidden = task !== "multiple_choice";
+  for (const part of document.querySelectorAll(".mask-only")) part.hidden = !model.mask;
+
+  app.masks = new MaskedText(get("text"));
+  if (model.mask) {
+    const place = example.text.indexOf(example.masked);
+    app.masks.mask(place, place + example.masked.length);
+  }
+  get("text").addEventListener("input", () => { app.masks.typed(); app.typed(); });
+  get("text").addEventListener("masked", app.changed);
+  for (const id of ["second", "options"]) get(id).addEventListener("input", app.typed);
+
+  app.language = LANGUAGES[0];
+  app.parts = {
+    ...(task === "pretraining" ? {} : { prediction: makePrediction(app) }),
+    pieces: makePieces(app),
+    attention: makeAttention(app),
+    neighbours: makeNeighbours(app),
+    similarity: makeSimilarity(app),
+    senses: makeSenses(app),
+    cuts: makeCuts(app),
+  };
+  makeTabs(app);
+  const spoken = LANGUAGES.find((name) => navigator.language.startsWith(name)) ?? "en";
+  choose(get("language"), remember("language") ?? spoken, (value) => { remember("language", value); app.speak(value); });
+  choose(get("theme"), remember("theme") ?? "auto", (value) => {
+    remember("theme", value);
+    document.documentElement.dataset.theme = value;
+    app.redraw();
+  });
+  document.documentElement.dataset.theme = get("theme").value;
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => app.redraw());
+  app.speak(get("language").value);
+  app.open(Object.keys(app.parts)[0]);
+}
+
+start();

@@ -1,0 +1,54 @@
+"""Serves the page on this machine alone."""
+
+import contextlib
+import socket
+
+import uvicorn
+
+from bert_common.errors import InputError
+from explorer.application import make_application
+from explorer.model_queue import ModelQueue
+
+HOST = "127.0.0.1"
+
+# Connections; beyond them the answer is 503 at once.
+MOST_CONNECTIONS = 256
+
+
+def open_port(port):
+    """A socket that listens on this machine alone; port 0 is any free one.
+
+    Raises:
+        InputError: the port cannot be had.
+    """
+    try:
+        return socket.create_server((HOST, port), backlog=MOST_CONNECTIONS)
+    except OSError as error:
+        raise InputError(
+            f"--port must be free, or 0 for any that is. Received: {port}, {error.strerror}"
+        ) from None
+
+
+@contextlib.contextmanager
+def make_server(model, vocabularies=()):
+    """A uvicorn server for a model, whose queue is closed afterwards."""
+    queue = ModelQueue()
+    config = uvicorn.Config(
+        make_application(model, vocabularies, queue),
+        # Named, so that what else happens to be installed changes nothing.
+        loop="asyncio", http="h11", ws="none", lifespan="off", interface="asgi3",
+        log_level="warning", access_log=False, server_header=False,
+        limit_concurrency=MOST_CONNECTIONS, timeout_graceful_shutdown=1,
+    )  # fmt: skip
+    try:
+        yield uvicorn.Server(config)
+    finally:
+        queue.close()
+
+
+def serve(model, vocabularies, listening):
+    """Answers on a listening socket until Ctrl-C."""
+    made = make_server(model, vocabularies)
+    # uvicorn passes Ctrl-C on when it has stopped.
+    with contextlib.suppress(KeyboardInterrupt), listening, made as server:
+        server.run(sockets=[listening])

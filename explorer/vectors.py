@@ -1,0 +1,103 @@
+"""Compares the vectors of texts, and of one word in two sentences.
+
+Shapes: L layers, T pieces of a text with [CLS] and [SEP], P points of a picture, H hidden.
+"""
+
+import numpy as np
+
+from bert_common.errors import InputError
+from explorer.rounding import rounded
+
+
+def show_similarity(explored, first, second, pooling):
+    """The cosine similarity of two texts in every layer, the embedding output first."""
+    model = explored.model
+    layers = range(model.num_layers + 1)
+    vectors = model.embed([first, second], pooling, layers)  # [2, L + 1, H]
+    return {"similarities": [rounded(cosine(*pair)) for pair in vectors.swapaxes(0, 1)]}
+
+
+def show_word(explored, word, first, second, layer):
+    """How much a word's vector depends on its sentence: by layer, and as a picture of one layer.
+
+    Args:
+        explored: the `Explored`.
+        word: what stands in both sentences; of several pieces it has the mean of their vectors.
+        first, second: the sentences.
+        layer: that of the picture, 0 for the embedding output, -1 for the last.
+
+    Raises:
+        InputError: a sentence lacks the word, or there is no such layer.
+    """
+    model = explored.model
+    if layer > model.num_layers:
+        raise InputError(
+            f"layer must be from 0 to {model.num_layers}, or -1 for the last. Received: {layer}"
+        )
+    layer = model.num_layers if layer < 0 else layer
+    sentences, words = [], []
+    for sentence in (first, second):
+        inside = pieces_inside(model, word, sentence)
+        states = model.hidden_states(sentence)
+        sentences.append((states, inside))
+        words.append(states.vectors[:, inside].mean(axis=1))  # [L + 1, H]
+    return {
+        "layer": layer,
+        "similarities": [rounded(cosine(*pair)) for pair in zip(*words, strict=True)],
+        **picture(sentences, [vectors[layer] for vectors in words], word, layer),
+    }
+
+
+def pieces_inside(model, word, sentence):
+    """The places of the pieces that hold the first occurrence of a word in a sentence."""
+    start = sentence.find(word)
+    if start < 0:
+        raise InputError(f"both sentences must hold {word!r}. Received: {sentence!r}")
+    end = start + len(word)
+    _, spans = model.tokenizer.encode_with_offsets(sentence)
+    inside = [i + 1 for i, (a, b) in enumerate(spans) if a < end and b > start]  # after [CLS]
+    if not inside:
+        raise InputError(f"the word must have pieces. Received: {word!r} in {sentence!r}")
+    return inside
+
+
+def picture(sentences, words, label, layer):
+    """The pieces of both sentences as points, in the two directions in which they differ most.
+
+    Args:
+        sentences: (`HiddenStates`, places of the word's pieces) of each.
+        words: the word's vector [H] in each.
+        label: the word.
+        layer: the layer.
+
+    Returns:
+        "points": dicts with x and y from -1 to 1; the word is a single point of its sentence.
+        "share": what part of the differences (variance) the picture shows.
+    """
+    points, vectors = [], []
+    for number, ((states, inside), word) in enumerate(zip(sentences, words, strict=True)):
+        points.append({"label": label, "sentence": number, "is_word": True})
+        vectors.append(word)
+        for place, piece in enumerate(states.pieces):
+            if states.spans[place] is not None and place not in inside:
+                points.append({"label": piece, "sentence": number, "is_word": False})
+                vectors.append(states.vectors[layer, place])
+    centred = np.stack(vectors).astype(np.float64)  # [P, H]
+    centred -= centred.mean(axis=0)
+    left, scales, _ = np.linalg.svd(centred, full_matrices=False)
+    places = (left * scales)[:, :2]  # [P, 2]
+    # The signs are arbitrary: the farthest point of each direction is right, or above.
+    farthest = np.abs(places).argmax(axis=0)
+    places *= np.where(places[farthest, [0, 1]] < 0, -1, 1)
+    places /= max(np.abs(places).max(), np.finfo(np.float64).tiny)
+    for point, (x, y) in zip(points, places, strict=True):
+        point.update(x=rounded(x), y=rounded(y))
+    total = max((scales**2).sum(), np.finfo(np.float64).tiny)
+    return {"points": points, "share": rounded((scales[:2] ** 2).sum() / total)}
+
+
+def cosine(first, second):
+    """The cosine of the angle between two vectors [H]; 0 where one has no length."""
+    first, second = first.astype(np.float64), second.astype(np.float64)
+    lengths = np.linalg.norm(first) * np.linalg.norm(second)
+    return first @ second / lengths if lengths else 0.0

@@ -1,0 +1,76 @@
+"""The program explore: a page on this machine that shows a model from inside."""
+
+import dataclasses
+import importlib.util
+import sys
+
+from bert_common.errors import InputError
+from model_formats.model_folder import REFERENCE_MODEL
+from run_scripts.flags.declaration import flag
+from run_scripts.flags.devices import DeviceFlags, start_tensorflow
+from run_scripts.flags.parser import run_program
+from run_scripts.flags.paths import split_list
+from tokenization.comparison import open_vocabulary
+
+PACKAGES = ("starlette", "uvicorn")  # those of the extra "explore"
+
+HIGHEST_PORT = 2**16 - 1
+
+
+@dataclasses.dataclass(frozen=True)
+class ExploreFlags(DeviceFlags):
+    """Shows a model, pre-trained or fine-tuned, on a page in the browser.
+
+    Pieces, guesses for masked words, attention, neighbours and vectors of words; of a fine-tuned
+    model the labels, entities or answers. The page is at 127.0.0.1, for this machine alone; from
+    another one, ssh -L 8017:127.0.0.1:8017 leads to it."""
+
+    model_dir: str = flag(
+        None,
+        "The folder of a model, of this project, as released, or of transformers, or one of its "
+        "checkpoints. Without it: the model that comes with this project.",
+        is_input=True,
+    )
+    tokenizer_dir: str = flag(
+        None, "The folder of the model's tokenizer, where the model's own has none.", is_input=True
+    )
+    tokenizers: str = flag(
+        None,
+        "Other vocabularies, to show how they cut the same text, comma-separated: a tokenizer's "
+        "folder, vocab.txt, a SentencePiece .model, a tokenizer.json of Hugging Face.",
+    )
+    port: int = flag(8017, "The page's port; 0: any that is free.", least=0, most=HIGHEST_PORT)
+
+
+def main(argv=None):
+    """The console script and the launcher; returns the exit status."""
+    return run_program(explore, ExploreFlags, argv)
+
+
+def explore(values):
+    """Loads the model, then serves the page until Ctrl-C."""
+    missing = [name for name in PACKAGES if importlib.util.find_spec(name) is None]
+    if missing:
+        raise InputError(
+            f"explore requires the packages {' and '.join(PACKAGES)} (pip install -e "
+            f"'.[explore]'). Received: no {' and no '.join(missing)}"
+        )
+    opened = [open_vocabulary(path) for path in split_list(values.tokenizers or "")]
+    from explorer.server import open_port, serve
+
+    with open_port(values.port) as listening:
+        start_tensorflow(values)
+        from korean_bert import load_model
+
+        if not values.model_dir:
+            print(f"note: the model is {REFERENCE_MODEL}; --model_dir chooses another")
+        model = load_model(values.model_dir or None, tokenizer=values.tokenizer_dir)
+        model.tokenizer  # noqa: B018 (without one it is an error, now and not in the page)
+        port = listening.getsockname()[1]
+        print(f"{model!r}\nhttp://127.0.0.1:{port}/   (Ctrl-C ends the program)", flush=True)
+        serve(model, [(each.name, each.pieces) for each in opened], listening)
+    print("stopped")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

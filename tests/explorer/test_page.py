@@ -1,0 +1,370 @@
+"""The page in a browser without a screen: typed into, clicked, by the keyboard alone."""
+
+import shutil
+import threading
+
+import pytest
+from explore_page import (
+    PROGRAMS,
+    open_browser,
+    served,
+    set_screen,
+    wait_until,
+    wait_until_ready,
+)
+from model_folders import write_folder
+from served_models import strong_head
+
+from bert_tf.checkpoint import save_google_checkpoint
+from korean_bert import load_model
+
+for package in ("starlette", "uvicorn", "selenium"):
+    pytest.importorskip(package, reason="the extras explore and test are not installed")
+from selenium.webdriver.common.action_chains import ActionChains  # noqa: E402
+from selenium.webdriver.common.by import By  # noqa: E402
+from selenium.webdriver.common.keys import Keys  # noqa: E402
+from selenium.webdriver.support.ui import Select  # noqa: E402
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        any(shutil.which(name) is None for name in PROGRAMS),
+        reason=f"needs {' and '.join(PROGRAMS)} (Debian: chromium chromium-driver)",
+    ),
+]
+TEXT, MASKED = "나는 학교에 갔다.", "나는 학교[MASK] 갔다."
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with open_browser() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("model")
+    write_folder(folder, sizes={"initializer_range": 0.4})
+    return load_model(folder)
+
+
+@pytest.fixture(scope="module")
+def port(model):
+    with served(model, [("letters", list)]) as port:
+        yield port
+
+
+@pytest.fixture
+def page(browser, port):
+    """The page as it is first seen, with a text of the model's vocabulary in it."""
+    open_page(browser, port)
+    write(browser, "text", TEXT)
+    return browser
+
+
+def open_page(browser, port, width=1000):
+    set_screen(browser, width)
+    browser.get(f"http://127.0.0.1:{port}/")
+    browser.execute_script("localStorage.clear()")
+    browser.get(f"http://127.0.0.1:{port}/")
+    wait_until_ready(browser)
+    browser.get_log("browser")
+
+
+def find(browser, selector):
+    return browser.find_elements(By.CSS_SELECTOR, selector)
+
+
+def write(browser, name, text):
+    """Replaces what a field holds, key by key, and waits for the answers."""
+    field = browser.find_element(By.ID, name)
+    field.send_keys(Keys.CONTROL, "a")
+    field.send_keys(Keys.DELETE)
+    field.send_keys(text)
+    settle(browser)
+
+
+def settle(browser):
+    """Waits until the page has asked, and has shown the answers."""
+    browser.execute_async_script("setTimeout(arguments[0], 500)")
+    wait_until_ready(browser)
+
+
+def value(browser, name):
+    return browser.find_element(By.ID, name).get_property("value")
+
+
+def pieces(browser):
+    return [each.text.split("\n")[0] for each in find(browser, "#pieces .piece")]
+
+
+def bars(browser, panel):
+    """The rows of a table of bars: (label, number)."""
+    rows = find(browser, f"#{panel} .bars tr")
+    return [tuple(each.text.replace("\n", " ").split(" ", 1)) for each in rows]
+
+
+def percent(share):
+    return f"{100 * share:.{1 if 100 * share < 10 else 0}f} %"
+
+
+def open_tab(browser, name):
+    browser.find_element(By.ID, f"tab-{name}").click()
+    settle(browser)
+
+
+def check_console(browser):
+    assert [each for each in browser.get_log("browser") if each["level"] == "SEVERE"] == []
+
+
+def test_masked_by_a_click_and_filled_in(page, model):
+    assert pieces(page) == ["나", "##는", "학교", "##에", "갔", "##다", "."]
+    assert find(page, "#pieces .piece")[3].text.split("\n")[1:] == ["13", "5–6"]
+    hues = [each.get_attribute("class") for each in find(page, "#pieces .word")]
+    assert hues == [f"word hue-{i}" for i in range(4)]
+    find(page, "#pieces .piece")[3].click()
+    settle(page)
+    assert value(page, "text") == MASKED and pieces(page)[3] == "[MASK]"
+    (expected,) = model.fill_mask(MASKED, 8)
+    assert bars(page, "guesses") == [(g.text, percent(g.probability)) for g in expected]
+    assert "에" in find(page, "#guesses h3")[0].text
+    find(page, "#guesses button")[1].click()
+    settle(page)
+    assert value(page, "text") == MASKED.replace("[MASK]", expected[1].text)
+    write(page, "text", TEXT)
+    for number, text in ((0, "[MASK]는 학교에 갔다."), (4, "[MASK]는 학교에 [MASK]다.")):
+        find(page, "#pieces .piece")[number].click()
+        settle(page)
+        assert value(page, "text") == text
+    page.find_element(By.ID, "text").send_keys(Keys.END, " 나")  # typing keeps what masks hide
+    settle(page)
+    for number in (0, 4):
+        find(page, "#pieces .piece")[number].click()
+        settle(page)
+    assert value(page, "text") == f"{TEXT} 나"
+    check_console(page)
+
+
+def test_characters_of_two_units_and_whole_words(page):
+    page.execute_script(
+        "const field = document.getElementById('text'); field.value = arguments[0];"
+        "field.dispatchEvent(new Event('input', {bubbles: true}))",
+        "😀😀 나는 학교에 갔다.",
+    )
+    settle(page)
+    find(page, "[name=unit][value=word]")[0].click()
+    find(page, "#pieces .piece")[pieces(page).index("학교")].click()
+    settle(page)
+    assert value(page, "text") == "😀😀 나는 [MASK] 갔다."
+    assert len(find(page, "#guesses .bars")) == 1
+    find(page, "#pieces .masked")[0].click()
+    settle(page)
+    assert value(page, "text") == "😀😀 나는 학교에 갔다."
+
+
+def test_the_keyboard_alone(page, model):
+    keys = ActionChains(page)
+    find(page, "#pieces .piece")[0].send_keys(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)
+    keys.send_keys(Keys.ENTER).perform()
+    settle(page)
+    assert value(page, "text") == MASKED
+    assert page.switch_to.active_element.text.startswith("[MASK]")  # the focus stays there
+    ActionChains(page).send_keys(Keys.ENTER).perform()
+    settle(page)
+    assert value(page, "text") == TEXT
+    page.find_element(By.ID, "tab-pieces").send_keys(Keys.ARROW_RIGHT)
+    settle(page)
+    assert page.find_element(By.ID, "panel-attention").is_displayed()
+    assert not page.find_element(By.ID, "panel-pieces").is_displayed()
+    ActionChains(page).send_keys(Keys.END).perform()
+    assert page.switch_to.active_element.get_attribute("id") == "tab-cuts"
+    settle(page)
+    assert [each.text.split("\n")[0] for each in find(page, "#cuts h3")][1].startswith("letters")
+    check_console(page)
+
+
+def test_attention_of_chosen_heads(page, model):
+    open_tab(page, "attention")
+    expected = model.attention(TEXT)
+    Select(page.find_element(By.ID, "layer")).select_by_value("2")
+    Select(page.find_element(By.ID, "head")).select_by_value("3")
+    settle(page)
+    rows = find(page, "#attention .left .row")
+    assert [row.text for row in rows] == list(expected.pieces)
+    ActionChains(page).move_to_element(rows[3]).perform()
+    shares = [each.text for each in find(page, "#attention .share")]
+    assert shares == [percent(round(float(s), 4)) for s in expected.probabilities[1, 2, 3]]
+    shown = len(find(page, "#attention line"))
+    rows[3].click()
+    rows[3].send_keys(Keys.ARROW_DOWN)
+    assert find(page, "#attention .row[aria-pressed=true]")[0].text == expected.pieces[4]
+    assert 0 < shown <= len(rows)
+    find(page, "#heads button")[5].click()  # the second of layer 2
+    settle(page)
+    assert (value(page, "layer"), value(page, "head")) == ("2", "2")
+    find(page, "[name=view][value=grid]")[0].click()
+    canvas = find(page, "#attention canvas")[0]
+    canvas.send_keys(Keys.ARROW_DOWN, Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)
+    share = percent(round(float(expected.probabilities[1, 1, 1, 2]), 4))
+    assert find(page, "#attention .readout")[0].text == f"나에서 ##는: {share}"
+    page.find_element(By.ID, "special").click()
+    page.find_element(By.CSS_SELECTOR, "[name=view][value=lines]").click()
+    assert [row.text for row in find(page, "#attention .left .row")] == list(expected.pieces)[1:-1]
+    check_console(page)
+
+
+def test_words_and_texts(page, model):
+    open_tab(page, "neighbours")
+    write(page, "word", "학교")
+    expected = model.nearest("학교", 15)
+    assert bars(page, "neighbours")[0] == (expected[0].piece, f"{expected[0].similarity:.3f}")
+    open_tab(page, "similarity")
+    write(page, "first-text", TEXT)
+    write(page, "other-text", "the red book")
+    before = find(page, "#similarity .big")[0].text
+    Select(page.find_element(By.ID, "pooling")).select_by_value("cls")
+    settle(page)
+    assert find(page, "#similarity .big")[0].text != before
+    assert len(find(page, "#similarity .bars tr")) == 3
+    open_tab(page, "senses")
+    assert "배" in find(page, "#senses .big, #senses .error")[0].text
+    write(page, "sense-word", "학교")
+    assert "both sentences must hold" in find(page, "#senses .error")[0].text
+    write(page, "first-sentence", "나는 학교에 갔다")
+    write(page, "other-sentence", "the 학교 is red")
+    assert len(find(page, "#senses .scatter .is-word")) == 2
+    assert len(find(page, "#senses .scatter text")) == 6 + 4
+    Select(page.find_element(By.ID, "sense-layer")).select_by_value("0")
+    settle(page)
+    assert "층 0" in find(page, "#senses .big")[0].text
+    refused = [each["message"] for each in page.get_log("browser") if "400" not in each["message"]]
+    assert refused == []
+
+
+def test_languages_and_colours(page):
+    def background():
+        return page.execute_script("return getComputedStyle(document.body).backgroundColor")
+
+    light = background()
+    assert page.find_element(By.TAG_NAME, "h1").text == "모델 들여다보기"
+    Select(page.find_element(By.ID, "language")).select_by_value("en")
+    assert page.find_element(By.TAG_NAME, "h1").text == "Inside a model"
+    assert page.find_element(By.TAG_NAME, "html").get_attribute("lang") == "en"
+    assert find(page, "#pieces .note")[0].text.startswith("9 pieces")
+    set_screen(page, 1000, scheme="dark")
+    dark = background()
+    assert dark != light
+    Select(page.find_element(By.ID, "theme")).select_by_value("light")
+    assert background() == light
+    page.refresh()
+    wait_until_ready(page)
+    assert page.find_element(By.TAG_NAME, "h1").text == "Inside a model" and background() == light
+
+
+def test_a_narrow_screen_and_nothing_from_elsewhere(browser, port):
+    open_page(browser, port, width=400)
+    for button in find(browser, "[role=tab]"):
+        button.click()
+        settle(browser)
+        assert browser.execute_script("return document.documentElement.scrollWidth") <= 400
+    addresses = browser.execute_script(
+        "return performance.getEntriesByType('resource').map(each => each.name)"
+    )
+    assert addresses and all(each.startswith(f"http://127.0.0.1:{port}/") for each in addresses)
+    unnamed = "return [...document.querySelectorAll('button, input, select, textarea, canvas')]"
+    unnamed += ".filter(e => !(e.ariaLabel || e.textContent.trim() || e.labels?.length"
+    unnamed += " || e.getAttribute('aria-labelledby') || e.closest('button[aria-label]')))"
+    assert browser.execute_script(f"{unnamed}.map(e => e.outerHTML)") == []
+
+
+def test_who_waits_is_told(page, model, monkeypatch):
+    go_on = threading.Event()
+    nearest = model.nearest
+    monkeypatch.setattr(model, "nearest", lambda *all: go_on.wait(60) and nearest(*all))
+    try:
+        page.find_element(By.ID, "tab-neighbours").click()
+        wait_until(page, lambda each: "계산" in each.find_element(By.ID, "status").text)
+        page.find_element(By.ID, "tab-similarity").click()
+        page.find_element(By.ID, "tab-cuts").click()
+        # The first is computed; the others wait, and the nearest of all is told.
+        wait_until(page, lambda each: len(each.execute_script(WAITING)) == 2)
+    finally:
+        go_on.set()
+    wait_until_ready(page)
+
+
+WAITING = "return [...document.querySelectorAll('#similarity[aria-busy], #cuts[aria-busy]')]"
+
+
+def fine_tuned(folder, task, **settings):
+    made = write_folder(folder, "bert", task, sizes={"initializer_range": 0.4}, **settings)
+    save_google_checkpoint(strong_head(made), str(folder / "model.ckpt-3"))
+    return load_model(folder)
+
+
+def test_a_classifier(browser, tmp_path):
+    model = fine_tuned(tmp_path, "classification")
+    with served(model) as port:
+        open_page(browser, port)
+        write(browser, "text", TEXT)
+        expected = model.predict(TEXT)
+        assert find(browser, "#prediction .big")[0].text == expected.label
+        best = percent(expected.probabilities[expected.label])
+        assert bars(browser, "prediction")[0] == (expected.label, best)
+        find(browser, "#second-field summary")[0].click()
+        write(browser, "second", "the book is red")
+        expected = model.predict((TEXT, "the book is red"))
+        best = percent(expected.probabilities[expected.label])
+        assert bars(browser, "prediction")[0] == (expected.label, best)
+        open_tab(browser, "pieces")
+        assert find(browser, "#pieces button") == [] and len(find(browser, "#pieces .piece")) == 11
+        check_console(browser)
+
+
+def test_entities(browser, tmp_path):
+    model = fine_tuned(tmp_path, "ner")
+    text = "나는 학교에 갔다. the book is red"
+    with served(model) as port:
+        open_page(browser, port)
+        write(browser, "text", text)
+        expected = model.predict(text).entities
+        assert expected
+        shown = find(browser, "#prediction .shown-text")[0].get_property("textContent")
+        marks = [each.text for each in find(browser, "#prediction mark")]
+        assert [
+            mark.replace(each.kind, "").strip() for mark, each in zip(marks, expected, strict=True)
+        ] == [each.text for each in expected]
+        for each in expected:
+            shown = shown.replace(each.kind, "")
+        assert shown == text
+        check_console(browser)
+
+
+def test_answers(browser, tmp_path):
+    model = fine_tuned(tmp_path, "question_answering")
+    text, question = "나는 학교에 갔다. the book is red", "the book ?"
+    with served(model) as port:
+        open_page(browser, port)
+        write(browser, "text", text)
+        write(browser, "second", question)
+        expected = model.predict((question, text)).answer
+        assert find(browser, "#prediction .big")[0].text == expected.text
+        assert find(browser, "#prediction mark")[0].text == expected.text
+        open_tab(browser, "attention")
+        rows = [row.text for row in find(browser, "#attention .left .row")]
+        assert rows == list(model.attention(question, text).pieces)
+        check_console(browser)
+
+
+def test_choices(browser, tmp_path):
+    model = fine_tuned(tmp_path, "multiple_choice")
+    options = ("red", "book", "학교")
+    with served(model) as port:
+        open_page(browser, port)
+        write(browser, "text", TEXT)
+        write(browser, "second", "the _ ?")
+        write(browser, "options", "\n".join(options))
+        expected = model.predict(("the _ ?", TEXT, options))
+        assert find(browser, "#prediction .big")[0].text == expected.option
+        assert [label for label, _ in bars(browser, "prediction")] == list(options)
+        check_console(browser)

@@ -1,0 +1,62 @@
+"""The page's own files: texts in both languages, nothing from elsewhere."""
+
+import json
+import re
+
+from paths import ROOT
+
+PAGE = ROOT / "explorer" / "page"
+SCRIPTS = {path.name: path.read_text(encoding="utf-8") for path in PAGE.glob("*.js")}
+HTML = (PAGE / "index.html").read_text(encoding="utf-8")
+TEXTS = {
+    path.stem: json.loads(path.read_text(encoding="utf-8"))
+    for path in (PAGE / "texts").glob("*.json")
+}
+# Keys that are put together: the task of the model, the name of a tab.
+TASKS = ("pretraining", "classification", "ner", "question_answering", "multiple_choice")
+TABS = re.findall(r'id="panel-(\w+)"', HTML)
+MADE = {f"task_{task}" for task in TASKS} | {f"tab_{tab}" for tab in TABS}
+
+
+def test_languages_say_the_same():
+    assert set(TEXTS) == {"ko", "en"} and set(TEXTS["ko"]) == set(TEXTS["en"])
+    for key, english in TEXTS["en"].items():
+        korean = TEXTS["ko"][key]
+        assert sorted(re.findall(r"\{\w+\}", english)) == sorted(re.findall(r"\{\w+\}", korean))
+        assert english.strip() and korean.strip()
+    different = [key for key in TEXTS["en"] if TEXTS["en"][key] == TEXTS["ko"][key]]
+    assert different == []
+
+
+def test_every_text_is_used_and_every_used_one_exists():
+    used = set(re.findall(r'data-(?:text|label)="(\w+)"', HTML)) | MADE
+    strings = {text for script in SCRIPTS.values() for text in re.findall(r'"(\w+)"', script)}
+    called = {
+        key
+        for script in SCRIPTS.values()
+        for key in re.findall(r'(?<![\w.])(?:app\.|this\.)?t\("(\w+)"', script)
+    }
+    assert called <= set(TEXTS["en"]) and used <= set(TEXTS["en"])
+    assert set(TEXTS["en"]) <= used | strings
+
+
+def test_nothing_comes_from_elsewhere():
+    """Neither scripts, styles, fonts nor pictures: the addresses are names of formats alone."""
+    files = {**SCRIPTS, "index.html": HTML, "style.css": (PAGE / "style.css").read_text()}
+    for name, text in files.items():
+        addresses = set(re.findall(r"\w+://[^\s\"']+|url\([^)]*\)|@import", text))
+        assert addresses <= {"http://www.w3.org/2000/svg"}, name
+        assert "innerHTML" not in text and "eval(" not in text, name
+    for path in re.findall(r'(?:src|href)="(/[^"]+)"', HTML):
+        assert (ROOT / "explorer" / path[1:]).exists()
+    for script in SCRIPTS.values():
+        for name in re.findall(r'from "\./([\w.]+)"', script):
+            assert name in SCRIPTS
+
+
+def test_every_element_that_scripts_look_for_is_there():
+    for script in SCRIPTS.values():
+        for name in re.findall(r'(?:getElementById|get|field)\("([\w-]+)"\)', script):
+            assert f'id="{name}"' in HTML, name
+    ids = re.findall(r' id="([\w-]+)"', HTML)
+    assert len(ids) == len(set(ids))

@@ -1,0 +1,88 @@
+"""The page of explore for tests: its server in a thread, a browser without a screen."""
+
+import base64
+import contextlib
+import shutil
+import threading
+import time
+
+PROGRAMS = ("chromium", "chromedriver")  # Debian's chromium and chromium-driver
+
+
+@contextlib.contextmanager
+def served(model, vocabularies=()):
+    """The port at which a model's page is, while the block runs."""
+    from explorer.server import make_server, open_port
+
+    with open_port(0) as listening, make_server(model, vocabularies) as server:
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+        thread.start()
+        try:
+            while not server.started:
+                time.sleep(0.01)
+            yield listening.getsockname()[1]
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+@contextlib.contextmanager
+def open_browser(language="ko-KR"):
+    """A Chromium of selenium that speaks a language."""
+    from selenium import webdriver
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = shutil.which(PROGRAMS[0])
+    for argument in ("headless=new", "no-sandbox", "disable-gpu", "disable-dev-shm-usage"):
+        options.add_argument(f"--{argument}")
+    options.add_argument(f"--lang={language}")
+    options.add_experimental_option("prefs", {"intl.accept_languages": language})
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    service = webdriver.ChromeService(shutil.which(PROGRAMS[1]))
+    browser = webdriver.Chrome(options, service)
+    try:
+        browser.set_page_load_timeout(60)
+        yield browser
+    finally:
+        browser.quit()
+
+
+def set_screen(browser, width, height=900, scheme="light"):
+    """The size of the page in pixels, and the system's colours."""
+    size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    browser.execute_cdp_cmd("Emulation.setScrollbarsHidden", {"hidden": True})
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+
+
+def wait_until(browser, condition, seconds=120):
+    """Waits until a function of the browser returns something true, and returns that."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        with contextlib.suppress(Exception):  # what it looks for may not be there yet
+            if found := condition(browser):
+                return found
+        time.sleep(0.1)
+    raise TimeoutError(f"the page did not come to it: {browser.current_url}")
+
+
+def wait_until_ready(browser):
+    """Waits until the page has shown what it asked for."""
+    idle = (
+        "return document.getElementById('status').textContent !== '' "
+        "&& !document.querySelector('footer.busy, [aria-busy]')"
+    )
+    wait_until(browser, lambda each: each.execute_script(idle))
+
+
+def picture(browser, path):
+    """Saves the whole page, not only what a screen shows."""
+    height = browser.execute_script("return document.documentElement.scrollHeight")
+    width = browser.execute_script("return document.documentElement.clientWidth")
+    clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
+    size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+
+    found = browser.execute_cdp_cmd("Page.captureScreenshot", {"format": "png", "clip": clip})
+    path.write_bytes(base64.b64decode(found["data"]))
