@@ -1,10 +1,16 @@
 """Declares the packages, their dependencies, the extras and the console scripts."""
 
+import re
 from pathlib import Path
 
 from setuptools import find_packages, setup
 
 HERE = Path(__file__).parent
+
+# Not imported: the folder of this file need not be on the path.
+VERSION = re.search(
+    r'^VERSION = "(.+)"$', (HERE / "bert_common" / "version.py").read_text(), re.MULTILINE
+)[1]
 
 # What the programs read beside their code.
 DATA = {
@@ -51,6 +57,8 @@ EXTRAS = {
     "litert": ["ai-edge-litert>=2.0"],
     # For explore: both are small, and hold requests that wait without a thread for each.
     "explore": ["starlette>=1.0,<2", "uvicorn>=0.40,<1"],
+    # The documentation as a site: CONTRIBUTING.md has the command.
+    "docs": ["sphinx>=8.2", "myst-parser>=4", "furo>=2025.9"],
     # JAX: the layers run on it too, and the exported training step.
     # selenium: the slow tests of explore's page, in Debian's chromium.
     "test": [
@@ -91,18 +99,54 @@ COMMANDS = [
     "run-korean = run_scripts.programs:run_korean",
 ]
 
+# What every command is called too; those whose own names say too little have only this one.
+PREFIX = "korean-bert-"
+PREFIXED = [
+    "check-devices = run_scripts.programs:check_devices",
+    "plan = run_scripts.programs:plan",
+]
+
+CLASSIFIERS = [
+    "Development Status :: 4 - Beta",
+    "Environment :: Console",
+    "Environment :: GPU :: NVIDIA CUDA",
+    "Intended Audience :: Developers",
+    "Intended Audience :: Education",
+    "Intended Audience :: Science/Research",
+    "Natural Language :: English",
+    "Natural Language :: Korean",
+    "Operating System :: MacOS",
+    "Operating System :: POSIX :: Linux",
+    "Programming Language :: Python :: 3",
+    "Programming Language :: Python :: 3.11",
+    "Programming Language :: Python :: 3.12",
+    "Programming Language :: Python :: 3.13",
+    "Topic :: Scientific/Engineering :: Artificial Intelligence",
+    "Topic :: Text Processing :: Linguistic",
+]
+
+KEYWORDS = [
+    "ALBERT", "BERT", "Keras", "KLUE", "Korean", "KorQuAD", "NLP", "NSMC", "TensorFlow",
+    "language model", "pre-training", "tokenizer", "WordPiece", "한국어", "사전 학습",
+]  # fmt: skip
+
 setup(
     name="korean-bert-albert",
-    version="0.1.0",
+    version=VERSION,
     description="BERT and ALBERT pre-training on today's TensorFlow, with a tokenizer for Korean",
     long_description=(HERE / "README.md").read_text(encoding="utf-8"),
     long_description_content_type="text/markdown",
+    author="The korean-bert-albert project",
     license="Apache-2.0",
+    license_files=["LICENSE"],
+    keywords=KEYWORDS,
     python_requires=">=3.11,<3.14",
-    classifiers=["Operating System :: POSIX :: Linux", "Operating System :: MacOS"],
+    classifiers=CLASSIFIERS,
     packages=[*find_packages(HERE), "reference_model"],
     package_data=DATA,
     install_requires=DEPENDENCIES,
     extras_require=EXTRAS,
-    entry_points={"console_scripts": COMMANDS},
+    entry_points={
+        "console_scripts": [*COMMANDS, *(PREFIX + line for line in (*COMMANDS, *PREFIXED))]
+    },
 )

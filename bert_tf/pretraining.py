@@ -172,6 +172,17 @@ def cross_entropy(labels, logits):
     return keras.losses.sparse_categorical_crossentropy(labels, logits, from_logits=True)
 
 
+def most_likely(logits):
+    """[..., classes] -> [...] int32: the class with the largest logit, the first of equal ones.
+
+    As `ops.argmax`, in two plain reductions: on a CPU XLA compiles its own, of pairs of value and
+    index, to code that took a quarter of the time of the head's forward and backward pass.
+    """
+    classes = ops.shape(logits)[-1]
+    is_largest = ops.equal(logits, ops.max(logits, axis=-1, keepdims=True))
+    return ops.min(ops.where(is_largest, ops.arange(classes), classes), axis=-1)
+
+
 def loss_sums(outputs, batch):
     """Sums from which losses and accuracies follow, however the batch was split.
 
@@ -191,7 +202,7 @@ def loss_sums(outputs, batch):
     for name in losses:
         (labels_name,) = LOSSES[name].labels
         weights = ops.cast(batch[LOSSES[name].weights], dtype)
-        predictions = ops.argmax(outputs[f"{name}_logits"], axis=-1)
+        predictions = most_likely(outputs[f"{name}_logits"])
         labels = ops.reshape(batch[labels_name], ops.shape(predictions))
         correct = ops.cast(ops.equal(predictions, ops.cast(labels, predictions.dtype)), dtype)
         sums[f"{name}_loss"] = ops.sum(losses[name] * weights)

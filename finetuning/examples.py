@@ -27,7 +27,7 @@ MAX_LENGTHS = 7
 
 # The first windows of a run keep the order in which they were drawn. Batches of one length hold
 # similar examples, which disturbs the first updates: with them, one of five seeds was late to
-# learn (README.md, "What was measured, on what").
+# learn (docs/benchmarks.md, "Fine-tuning").
 UNSORTED_WINDOWS = 6
 
 

@@ -43,6 +43,8 @@ run_classifier = functools.partial(_start, "classifier")
 run_ner = functools.partial(_start, "ner")
 run_squad = functools.partial(_start, "squad")
 run_race = functools.partial(_start, "race")
+plan = functools.partial(_start, "plan")
+check_devices = functools.partial(_start, "tools.check_devices.__main__")
 run_glue = functools.partial(_run_script, "run_glue.sh")
 run_korean = functools.partial(_run_script, "run_korean.sh")
 

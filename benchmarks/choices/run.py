@@ -6,6 +6,7 @@ from pathlib import Path
 
 from bert_common.atomic_write import write_json
 from bert_common.errors import InputError
+from bert_common.file_lock import locked
 from choices.estimates import Estimates
 from run_scripts.reference.ledger import read_runs
 from run_scripts.reference.measure import measure
@@ -96,24 +97,47 @@ def run_pieces(plan, pieces, ledger):
 def run_piece(piece, runs, ledger, work_dir):
     """Runs a piece unless the ledger has it, then removes what nobody needs of its folder.
 
+    Another process that runs the same piece is waited for.
+
     Args:
         piece: a `Piece` whose needs are in the ledger.
         runs: the ledger's.
         ledger, work_dir: as for `measure`.
 
     Raises:
-        InputError: the program failed, or the ledger has the piece by another command, or the
-            folder of a piece that it needs is gone.
+        InputError: the program failed, or the ledger has the piece by another command.
     """
-    scores = {need.name: runs[need.name].scores for need in piece.needs}
     if piece.name not in runs:
-        gone = [need for need in piece.needs if not os.path.isdir(need.folder)]
-        if gone:
-            raise InputError(
-                f"the ledger has {gone[0].name}, so its folder must exist. Received: no "
-                f"{gone[0].folder}"
-            )
+        for need in piece.needs:
+            make_again(need, runs, work_dir)
         os.makedirs(piece.folder, exist_ok=True)
+    os.makedirs(work_dir, exist_ok=True)
+    with locked(f"{piece.folder}.lock", wait=True):
+        _run(piece, runs, ledger, work_dir)
+
+
+def make_again(piece, runs, work_dir):
+    """Makes the folder of a piece that the ledger has, if it is gone, and those that this needs.
+
+    The ledger, which outlives the folders of a machine, stays as it is.
+    """
+    own_ledger = f"{piece.folder}.again"  # as long as the folder is not whole
+    if os.path.isdir(piece.folder) and not os.path.exists(own_ledger):
+        return
+    for need in piece.needs:
+        make_again(need, runs, work_dir)
+    with locked(f"{piece.folder}.lock", wait=True):
+        if os.path.isdir(piece.folder) and not os.path.exists(own_ledger):
+            return
+        print(f"{piece.folder} is gone, made again: {piece.name}", flush=True)
+        Path(own_ledger).touch()
+        os.makedirs(piece.folder, exist_ok=True)
+        _run(piece, runs, own_ledger, work_dir)
+        os.remove(own_ledger)
+
+
+def _run(piece, runs, ledger, work_dir):
+    scores = {need.name: runs[need.name].scores for need in piece.needs}
     measure(
         piece.name,
         piece.command(scores),

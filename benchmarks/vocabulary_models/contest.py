@@ -44,7 +44,7 @@ TEXT_SEED = 12345  # which spans are masked; not a seed of the models
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """The settings of a comparison; the defaults are those of the README's table.
+    """The settings of a comparison; the defaults are those of the table in docs/tokenizers.md.
 
     They were found by trials of 400 to 900 steps with one of the vocabularies. The only criterion
     was that masked pieces cost less than by frequency alone: after 300 steps they did; with AdamW,

@@ -4,7 +4,7 @@ A batch in the global order is as long as its longest record. Here consecutive b
 window, whose records are grouped by the boundary that each fits into; then the window's batches are
 shuffled. So every record comes as often as before, none is delayed by more than a window, and a run
 can resume at any step. Records of one boundary stay mixed: sorting them by their exact lengths
-would not save padding, but fine-tuning lost accuracy (README.md, "What was measured, on what").
+would not save padding, but fine-tuning lost accuracy (docs/benchmarks.md, "Fine-tuning").
 
 Shapes: G records of a global batch, W batches of a window, T positions.
 """

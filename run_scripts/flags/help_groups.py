@@ -28,7 +28,7 @@ GROUPS = {
         "train_feature_file", "predict_feature_file",
     ),
     "Training": (
-        "size", "hours", "pretraining_seed", "seeds",
+        "size", "hours", "begin_with", "lengths", "pretraining_seed", "seeds",
         "do_train", "train_batch_size", "num_train_steps", "num_train_epochs", "num_passes",
         "train_step",
         "num_warmup_steps", "warmup_proportion", "warmup_step", "start_warmup_step", "optimizer",

@@ -25,6 +25,7 @@ from tqdm import tqdm
 from bert_common.errors import InputError
 from bert_common.folders import check_utf8
 from bert_common.startup import exit_silently_on_interrupt, interruptible
+from bert_common.version import VERSION
 from run_scripts.flags.declaration import PerModel, check_bounds, value_type
 from run_scripts.flags.flag_files import expand
 from run_scripts.flags.help_groups import (
@@ -48,7 +49,7 @@ def run_program(program, flags_class, argv=None):
     """
     try:
         values = parse(flags_class, sys.argv if argv is None else argv)
-        if values is not None:  # None: --help was printed
+        if values is not None:  # None: --help or --version was printed
             with interruptible(), _warnings_in_one_line():
                 program(values)
         sys.stdout.flush()  # now, while a full disk can still be reported
@@ -105,6 +106,7 @@ FLAGFILE_HELP = (
 )
 
 HELP_FLAGS = ("help", "h", "helpshort", "helpfull")
+VERSION_FLAG = "version"
 
 # absl's own flags, which command lines of the reference programs may hold.
 LOGGING_FLAGS = ("logtostderr", "alsologtostderr", "verbosity", "v", "stderrthreshold", "log_dir")
@@ -124,7 +126,7 @@ def parse(flags_class, argv):
         argv: the program's name, then its arguments; `--flagfile=PATH` is understood.
 
     Returns:
-        An instance of `flags_class`, or None after `--help` has been printed.
+        An instance of `flags_class`, or None after `--help` or `--version` has been printed.
 
     Raises:
         InputError: an unknown flag, a value of the wrong type or out of its bounds, a required
@@ -134,7 +136,7 @@ def parse(flags_class, argv):
         check_utf8(argument, "the command line")
     values = absl_flags.FlagValues()
     define_flags(flags_class, values)
-    for name in HELP_FLAGS:
+    for name in (*HELP_FLAGS, VERSION_FLAG):
         absl_flags.DEFINE_boolean(name, False, "Show the flags.", flag_values=values)
     for name in LOGGING_FLAGS:
         absl_flags.DEFINE_string(name, None, "Accepted, without effect.", flag_values=values)
@@ -145,6 +147,9 @@ def parse(flags_class, argv):
         raise InputError(f"{error} (--help lists the flags)") from None
     if any(values[name].value for name in HELP_FLAGS):
         print(help_text(flags_class, argv[0], full=values["helpfull"].value))
+        return None
+    if values[VERSION_FLAG].value:
+        print(f"{os.path.basename(argv[0])} {VERSION}")
         return None
     check_utf8(os.getcwd(), "the path of the working folder")
     if rest:
@@ -202,6 +207,7 @@ def help_text(flags_class, program, full=True):
         help, required = field.metadata["help"], field.metadata["required"]
         groups[group_of(field.name, help, required)][field.name] = _help_lines(field)
     groups[GENERAL]["flagfile"] = _described("flagfile=<path>", FLAGFILE_HELP)
+    groups[GENERAL]["version"] = _described("version", "Prints the release of this project.")
     if groups[TPU] and not full:
         del groups[TPU]
         groups[GENERAL]["helpfull"] = _described("helpfull", "Shows the flags for TPUs too.")

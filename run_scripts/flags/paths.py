@@ -11,7 +11,8 @@ from run_scripts.flags.help_groups import COMPATIBILITY, group_of
 
 # The flags that name files or folders.
 _PATH_FLAG = re.compile(
-    r"(.*_)?(file|dir|checkpoint)|compare|model|add_tokens|corpus|held_out|reviews|ledger|tokenizers"
+    r"(.*_)?(file|dir|checkpoint)|compare|model|add_tokens|corpus|held_out|reviews|begin_with|ledger"
+    r"|tokenizers"
 )
 
 # An address of a storage system, alone or in a list.

@@ -19,6 +19,9 @@ class Phase(NamedTuple):
     length: int  # pieces of a row
     share: float  # of the hours
     warmup: float  # the share of its updates
+    # Places for predictions in a row: 15 % of its pieces, which are rounded for each of its
+    # sequences. The head over the vocabulary computes all of them.
+    predictions: int
 
 
 class Size(NamedTuple):
@@ -51,9 +54,13 @@ class Size(NamedTuple):
 SIZES = {
     size.name: size
     for size in (
-        Size("tiny", (Phase(32, 0.7, 0.1), Phase(128, 0.3, 0.05)), 128),
-        Size("mini", (Phase(64, 0.6, 0.1), Phase(128, 0.3, 0.05), Phase(512, 0.1, 0.05)), 128),
-        Size("small", (Phase(128, 0.85, 0.1), Phase(512, 0.15, 0.05)), 128),
-        Size("base", (Phase(128, 0.85, 0.1), Phase(512, 0.15, 0.05)), 128),
+        Size("tiny", (Phase(32, 0.7, 0.1, 8), Phase(128, 0.3, 0.05, 22)), 128),
+        Size(
+            "mini",
+            (Phase(64, 0.6, 0.1, 12), Phase(128, 0.3, 0.05, 22), Phase(512, 0.1, 0.05, 80)),
+            128,
+        ),
+        Size("small", (Phase(128, 0.85, 0.1, 22), Phase(512, 0.15, 0.05, 80)), 128),
+        Size("base", (Phase(128, 0.85, 0.1, 22), Phase(512, 0.15, 0.05, 80)), 128),
     )
 }

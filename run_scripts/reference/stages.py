@@ -102,7 +102,7 @@ def make_stages(flags):
     return [
         _text(work),
         *([] if flags.begin_with else [_vocabulary(work)]),
-        *(_records(work, phase.length) for phase in work.phases),
+        *(_records(work, phase) for phase in work.phases),
         *(_held_out_records(work, length) for length in held_out),
         *(_trial(work, phase) for phase in work.phases),
         *(_pretraining(work, number) for number in range(len(work.phases))),
@@ -172,12 +172,15 @@ def _record_command(work, kind, flagfile, length):
     )
 
 
-def _records(work, length):
+def _records(work, phase):
     return Stage(
-        f"records/{length}",
-        f"text to records: rows of {length} pieces",
-        _record_command(work, "train", "reference_data", length),
-        functools.partial(scores.read_records, _record_file(work, "train", length)),
+        f"records/{phase.length}",
+        f"text to records: rows of {phase.length} pieces",
+        [
+            *_record_command(work, "train", "reference_data", phase.length),
+            f"--max_predictions_per_seq={phase.predictions}",
+        ],
+        functools.partial(scores.read_records, _record_file(work, "train", phase.length)),
     )
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -234,10 +235,10 @@ def calls(folder):
     return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
 
 
-def wait_for_call(folder, program):
-    """Waits until a program has been started."""
+def wait_for_call(folder, program, after=0):
+    """Waits until a program has been started, other than by the first calls."""
     for _ in range(600):
-        if any(call["program"] == program for call in calls(folder)):
+        if any(call["program"] == program for call in calls(folder)[after:]):
             return
         time.sleep(0.05)
     raise AssertionError(calls(folder))
@@ -275,6 +276,35 @@ def test_the_same_command_goes_on(project):
     assert [call["program"] for call in calls(folder)] == expected
     assert len(read_runs(folder / "runs.jsonl")) == len(ALL)
     assert "| seed-1 | 2 | 25.00 | 40.00 ± 0.00 |" in output
+
+
+def test_folders_that_are_gone_are_made_again(project):
+    """The ledger goes on, on a new machine too; what nothing needs is not made."""
+    folder, start = project
+    finish(start("--variants=seed-1", "--seeds=1"))
+    before = (folder / "runs.jsonl").read_text()
+    done = len(calls(folder))
+    shutil.rmtree(folder / "work")
+    (folder / "wait-for-build_vocab.py").touch()
+    process = start("--variants=seed-1")
+    wait_for_call(folder, "build_vocab.py", after=done)
+    process.kill()  # a folder that is half made again is not whole
+    process.communicate(timeout=60)
+    os.remove(folder / "wait-for-build_vocab.py")
+    output, _ = finish(start("--variants=seed-1"))
+    programs = [call["program"] for call in calls(folder)][done:]
+    assert programs == [*ALL[1::-1], "build_vocab.py", *ALL[2:7]]
+    assert (folder / "runs.jsonl").read_text().startswith(before)
+    assert len(read_runs(folder / "runs.jsonl")) == done + 1
+    assert output.count("is gone, made again") == 4
+
+
+def test_two_processes_share_the_work(project):
+    folder, start = project
+    for process in [start("--variants=seed-1"), start("--variants=seed-1,seed-2")]:
+        finish(process)
+    assert sorted(call["program"] for call in calls(folder)) == sorted(ALL)
+    assert len(read_runs(folder / "runs.jsonl")) == len(ALL)
 
 
 def test_what_the_programs_are_told(project):

@@ -18,6 +18,7 @@ import pytest
 from readmes import OWN, PAGES, ROOT, blocks, bring, commands, comment_commands
 from tiny_models import SIZES, tiny_model
 
+from bert_common.version import VERSION
 from bert_tf.checkpoint import save_google_checkpoint
 from create_pretraining_data.records.shard_names import expand_output_file
 from model_formats.model_folder import REFERENCE_MODEL, find_checkpoint
@@ -33,6 +34,7 @@ from run_scripts.flags.pretrain import PretrainFlags
 from run_scripts.ner import NerFlags
 from run_scripts.plan import CorpusPlanFlags
 from run_scripts.race import RaceFlags
+from run_scripts.sizes.program import SizesFlags
 from run_scripts.squad import SquadFlags
 from run_scripts.tools.fill_masks import FillMasksFlags
 
@@ -43,6 +45,7 @@ PROGRAMS = {
     "adapt_checkpoint.py": AdaptFlags,
     "run_scripts.tools.fill_masks": FillMasksFlags,
     "run_scripts.plan": CorpusPlanFlags,
+    "run_scripts.sizes": SizesFlags,
     "extract_features.py": ExtractFeaturesFlags,
     "export_model.py": ExportFlags,
     "run_classifier.py": ClassifierFlags,
@@ -252,11 +255,13 @@ def test_the_wheel_is_whole(installed, tmp_path):
     model = {path.name for path in Path(REFERENCE_MODEL).iterdir()} - {"__pycache__"}
     assert {f"reference_model/{name}" for name in model} <= names
     for command in parser["console_scripts"]:
-        if command in ("run-glue", "run-korean"):
+        if command.endswith(("run-glue", "run-korean")):
             done = subprocess.run([installed / command], capture_output=True, text=True)
             assert done.returncode == 2 and done.stderr.startswith("usage: ")
         else:
-            assert run([installed / command, "--help"], tmp_path).startswith(f"{command}: ")
+            shown = run([installed / command, "--help"], tmp_path)
+            assert shown.startswith((f"{command}: ", f"usage: {command} "))
+            assert run([installed / command, "--version"], tmp_path) == f"{command} {VERSION}\n"
     shown = run([installed / "fill-masks", "--text=나는 학교[MASK] 갔다."], tmp_path).splitlines()
     assert shown[0].startswith(f"note: the model is {installed.parent}/lib")
     assert shown[1] == "나는 학교[MASK] 갔다." and shown[2].count("%") == 5
@@ -273,15 +278,31 @@ def as_installed(words, installed):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("language", PAGES)
+def test_shown_output(language):
+    """What the README shows after a command is what it prints, up to a per cent."""
+    page = PAGES[language][0]
+    (shown,) = blocks(page, "text")
+    (words,) = (words for words, _ in commands(page) if "--model_dir" not in " ".join(words)
+                and words[:3] == ["python", "-m", "run_scripts.tools.fill_masks"])  # fmt: skip
+    printed = run([sys.executable, *words[1:]], ROOT).splitlines()[1:]
+    split = [re.findall(r"(\S+) (\d+)%", text) for text in (shown, "\n".join(printed))]
+    assert shown.splitlines()[0] == printed[0] and len(split[0]) == len(split[1]) == 5
+    for (piece, per_cent), (other, number) in zip(*split, strict=True):
+        assert piece == other and abs(int(per_cent) - int(number)) <= 1
+
+
+@pytest.mark.slow
 def test_commands_from_an_empty_folder(installed, tmp_path):
     """With the wheel, the sample corpus as the text, and all that a reader brings along."""
     bring(tmp_path)
-    ran = []
+    ran, seen = [], set()
     for page in PAGES["en"]:
         for words, in_block in commands(page):
             line = " ".join(words)
-            if line.startswith(NOT_RUN) or "/pip " in line:
+            if line.startswith(NOT_RUN) or "/pip " in line or line in seen:
                 continue
+            seen.add(line)
             shortened = [*words, *(SHORT.get(words[1], []) if in_block else [])]
             shortened = [word.replace(STEPS, "model.ckpt-2") for word in shortened]
             run(as_installed(shortened, installed), tmp_path)

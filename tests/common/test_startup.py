@@ -22,6 +22,7 @@ SAMPLE = ROOT / "tests" / "data" / "sample_tokenizer"
 COMPARE = ("build_vocab.py", f"--compare={SAMPLE}")
 MODULES = (
     "run_scripts.plan",
+    "run_scripts.sizes",
     "run_scripts.tools.check_devices",
     "run_scripts.tools.glue_plan",
     "run_scripts.tools.glue_table",
@@ -254,8 +255,12 @@ def test_launchers_and_commands_import_no_program_before_ctrl_c_is_handled():
         imports = [line for line in path.read_text().splitlines() if "import" in line]
         assert imports == ["import sys", f"from run_scripts.programs import {name}"]
         assert callable(getattr(programs, name))
-    commands = (ROOT / "setup.py").read_text().split("COMMANDS = [")[1].split("]")[0]
-    for line in commands.strip().splitlines():
+    setup = (ROOT / "setup.py").read_text()
+    commands, prefixed = (
+        setup.split(f"{name} = [")[1].split("]")[0].strip().splitlines()
+        for name in ("COMMANDS", "PREFIXED")
+    )
+    for line in commands + prefixed:
         command, place = line.strip(' ",').split(" = ")
         assert place == f"run_scripts.programs:{command.replace('-', '_')}"
         assert callable(getattr(programs, command.replace("-", "_")))

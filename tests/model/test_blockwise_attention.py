@@ -138,6 +138,7 @@ def test_names_and_the_automatic_choice(monkeypatch):
     assert set(ATTENTION_NAMES) == set(ATTENTION_FUNCTIONS)
     assert ATTENTION_FUNCTIONS["blockwise"] is blockwise_attention
     assert memory_estimate.BLOCK_QUERIES == BLOCK_QUERIES
+    assert memory_estimate.BLOCKWISE_TOKENS == BLOCKWISE_TOKENS
     monkeypatch.setattr(blockwise, "attention", lambda *_: "full")
     monkeypatch.setattr(blockwise, "blockwise_attention", lambda *_: "blockwise")
     for tokens in (BLOCKWISE_TOKENS - 1, BLOCKWISE_TOKENS):

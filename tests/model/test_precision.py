@@ -1,4 +1,4 @@
-"""What is computed in float32 under bfloat16: residual sums, gradients of gathered rows."""
+"""What precision keeps under bfloat16: residual sums, gathered rows' gradients, equal logits."""
 
 import keras
 import numpy as np
@@ -9,6 +9,7 @@ from tiny_models import SIZES
 from bert_tf import BertConfig
 from bert_tf.attention import attention_bias
 from bert_tf.layers import TransformerBlock, gather_positions
+from bert_tf.pretraining import most_likely
 
 
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "float32"])
@@ -45,3 +46,15 @@ def test_gradient_of_a_row_gathered_many_times(dtype):
     assert rows.dtype == x.dtype
     np.testing.assert_array_equal(gradient[:, 0], 400.0)
     np.testing.assert_array_equal(gradient[:, 1:], 0.0)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_most_likely_class_of_equal_logits_is_the_first(compiled):
+    """As NumPy's argmax; in bfloat16 the largest of many logits often occurs twice."""
+    drawn = np.random.default_rng(7).normal(size=(3, 50, 400)) * 0.1 + 20
+    logits = tf.cast(drawn, tf.bfloat16)
+    values = tf.cast(logits, tf.float32).numpy()
+    assert ((values == values.max(-1, keepdims=True)).sum(-1) > 1).mean() > 0.5  # ties
+    found = tf.function(most_likely, jit_compile=compiled)(logits)
+    np.testing.assert_array_equal(found, values.argmax(-1))
+    assert found.shape == (3, 50)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from bert_common.errors import InputError
+from bert_common.version import VERSION
 from run_scripts.flags.create_data import choose_output_files
 from run_scripts.flags.declaration import PerModel, flag, resolve_model_defaults
 from run_scripts.flags.parser import parse, run_program
@@ -274,6 +275,14 @@ def test_help_of_a_program(spelling, capsys):
         "--quiet=<bool>  (default: false)",
         "--mode=<fast|slow>  (default: fast)",
         "--flagfile=<path>",
+        "--version",
     ):
         assert f"  {line}\n" in out
-    assert out.count("  --") == 8
+    assert out.count("  --") == 9
+
+
+def test_version_of_a_program(capsys):
+    called = []
+    assert run_program(called.append, CopyFlags, ["dir/copy.py", "--version"]) == 0
+    assert not called
+    assert capsys.readouterr().out == f"copy.py {VERSION}\n"

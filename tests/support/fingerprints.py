@@ -150,7 +150,8 @@ def fingerprint_predictions(folder):
 
 def fingerprint_flags():
     """Program -> its flags with their kinds and defaults, without the sentences."""
-    scripts = [name for name in console_scripts() if name not in ("run-glue", "run-korean")]
+    others = ("run-glue", "run-korean", "check-devices")
+    scripts = [name for name in console_scripts() if name not in others]
     return {f"flags {name}": FLAG.findall(run(name, "--helpfull")) for name in scripts}
 
 

@@ -35,6 +35,8 @@ LAYERS = (
 OUTSIDE = (
     "tests",
     "benchmarks",
+    "docs",
+    "requirements",
     "adapt_checkpoint",
     "build_vocab",
     "explore",

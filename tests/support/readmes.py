@@ -13,22 +13,14 @@ from bert_tf.checkpoint import save_google_checkpoint
 
 DOCS = ROOT / "docs"
 
-# English first: whoever reads a guide has read the README.
+# Whoever reads a guide has read the README; the commands of each build on those before.
+GUIDES = (
+    "quickstart", "data", "tokenizers", "models", "training", "planning", "adaptation",
+    "finetuning", "export", "python", "benchmarks", "architecture", "migration", "troubleshooting",
+)  # fmt: skip
 PAGES = {
-    "en": (
-        ROOT / "README.md",
-        DOCS / "training.md",
-        DOCS / "planning.md",
-        DOCS / "adaptation.md",
-        DOCS / "export.md",
-    ),
-    "ko": (
-        ROOT / "README.ko.md",
-        DOCS / "training.ko.md",
-        DOCS / "planning.ko.md",
-        DOCS / "adaptation.ko.md",
-        DOCS / "export.ko.md",
-    ),
+    "en": (ROOT / "README.md", *(DOCS / f"{name}.md" for name in GUIDES)),
+    "ko": (ROOT / "README.ko.md", *(DOCS / f"{name}.ko.md" for name in GUIDES)),
 }
 FENCED = re.compile(r"^( *)```(\w*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"`([^`]+)`")

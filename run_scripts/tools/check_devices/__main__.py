@@ -24,6 +24,7 @@ import sys
 from bert_common.atomic_write import write_json
 from bert_common.errors import InputError
 from bert_common.startup import interruptible
+from bert_common.version import VERSION
 from bert_tf.config import PRESETS
 from run_scripts.tools.check_devices import tables, tasks
 from run_scripts.tools.check_devices.machine import describe_machine, print_machine
@@ -37,8 +38,13 @@ NO_GPU = "TensorFlow sees no GPU"
 
 
 def main(argv=None):
-    """The program; returns the exit status: 0 if every check passes, otherwise 1."""
-    arguments = parse(argv)
+    """The console script; returns the exit status: 0 if every check passes, otherwise 1."""
+    with interruptible():
+        return check(parse(argv))
+
+
+def check(arguments):
+    """Runs all checks that the arguments ask for; returns the exit status."""
     if arguments.report:
         folder = os.path.dirname(arguments.report) or "."
         if not os.path.isdir(folder):  # before minutes are spent
@@ -67,8 +73,9 @@ def main(argv=None):
 
 def parse(argv):
     """The command line."""
+    installed = not sys.argv[0].endswith(".py")  # a console script
     parser = argparse.ArgumentParser(
-        prog="python -m run_scripts.tools.check_devices",
+        prog=None if installed else "python -m run_scripts.tools.check_devices",
         description="Checks this machine's devices for correctness and speed.",
     )
     parser.add_argument("--quick", action="store_true", help="train no models, only check")
@@ -79,6 +86,7 @@ def parse(argv):
         + " (without it: base,large on GPUs, none on a CPU)",
     )  # fmt: skip
     parser.add_argument("--report", help="a JSON file to write all results to")
+    parser.add_argument("--version", action="version", version=f"%(prog)s {VERSION}")
     arguments = parser.parse_args(argv)
     unknown = sorted(set(arguments.models or ()) - set(PRESETS))
     if unknown:
@@ -225,6 +233,4 @@ def make_report(machine, sections):
 
 
 if __name__ == "__main__":
-    with interruptible():
-        status = main()
-    sys.exit(status)
+    sys.exit(main())

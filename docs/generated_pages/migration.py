@@ -1,0 +1,149 @@
+"""Makes docs/migration-flags.md: each flag of the reference programs, and what it is here."""
+
+import dataclasses
+
+from generated_pages.flags import PROGRAMS as OURS
+from generated_pages.flags import shown
+from generated_pages.reference_programs import PROGRAMS
+from run_scripts.flags.declaration import PerModel
+from run_scripts.flags.help_groups import TPU_FLAGS
+
+# Program here -> the reference programs that it stands for.
+STANDS_FOR = {
+    "create_pretraining_data.py": (
+        ("bert", "create_pretraining_data"), ("albert", "create_pretraining_data"),
+    ),
+    "run_pretraining.py": (("bert", "run_pretraining"), ("albert", "run_pretraining")),
+    "run_classifier.py": (("bert", "run_classifier"), ("albert", "run_classifier")),
+    "run_squad.py": (
+        ("bert", "run_squad"), ("albert", "run_squad_v1"), ("albert", "run_squad_v2"),
+    ),
+    "run_race.py": (("albert", "run_race"),),
+    "extract_features.py": (("bert", "extract_features"),),
+}  # fmt: skip
+
+WORDS = {
+    "en": {
+        "head": """# Migration, flag by flag
+
+[한국어](migration-flags.ko.md) · [Migration](migration.md) · [README](../README.md)
+
+Every flag of the programs of google-research/bert and google-research/albert, with its default
+there, and what it is here. "–" in a column of defaults: none; empty: that program does not have the
+flag. Flags that this project adds are in [Flags](flags.md).
+
+This page is made from the code by `python docs/generated_pages`; a test compares it.
+""",
+        "flag": "flag",
+        "here": "here",
+        "same": "same",
+        "default": "default {}",
+        "none": "no effect",
+        "off": "accepted while off",
+        "zero": "accepted at 0",
+        "refused": "refused",
+        "alias": "same; another name of `--{}`",
+    },
+    "ko": {
+        "head": """# 플래그별로 보는 이전 안내
+
+[English](migration-flags.md) · [옮겨 오기](migration.ko.md) · [README](../README.ko.md)
+
+google-research/bert와 google-research/albert의 프로그램에 있는 모든 플래그를 원본의 기본값,
+여기서의 동작과 함께 적었습니다. 기본값 칸의 "–"는 기본값이 없다는 뜻이고, 빈칸은 그 프로그램에 없는
+플래그라는 뜻입니다. 이 프로젝트에서 새로 더한 플래그는 [플래그](flags.md)(영어)에 있습니다.
+
+이 문서는 `python docs/generated_pages`가 코드에서 만들며, 코드와 맞는지 테스트가 확인합니다.
+""",
+        "flag": "플래그",
+        "here": "여기서는",
+        "same": "같음",
+        "default": "기본값 {}",
+        "none": "효과 없음",
+        "off": "꺼져 있으면 받아들임",
+        "zero": "0이면 받아들임",
+        "refused": "거절",
+        "alias": "같음. `--{}`의 다른 이름",
+    },
+}
+
+# Flags without a fixed default here, which does what Google's default does: what decides.
+NOTES = {
+    "do_lower_case": {
+        "en": "same; off with `--tokenizer=korean`; of a released `--model_dir`, as its name says",
+        "ko": "같음. `--tokenizer=korean`이면 꺼짐. 공개된 `--model_dir`이면 폴더 이름을 따름",
+    },
+    "max_predictions_per_seq": {
+        "en": "same; with `--packing` what full rows need",
+        "ko": "같음. `--packing`이면 꽉 찬 행에 필요한 수",
+    },
+    "threshold_to_export": {"en": "same", "ko": "같음"},
+    "start_n_top": {"en": "same", "ko": "같음"},
+    "end_n_top": {"en": "same", "ko": "같음"},
+    "do_train": {
+        "en": "same: on where none of the three `--do_…` is given",
+        "ko": "같음. `--do_…` 셋 가운데 아무것도 주지 않으면 켜짐",
+    },
+    "do_eval": {
+        "en": "same: on where none of the three `--do_…` is given",
+        "ko": "같음. `--do_…` 셋 가운데 아무것도 주지 않으면 켜짐",
+    },
+    "do_predict": {"en": "same", "ko": "같음"},
+}
+
+
+def page(language):
+    """The text of the page.
+
+    Args:
+        language: "en" or "ko".
+    """
+    words = WORDS[language]
+    lines = [words["head"]]
+    for program, references in STANDS_FOR.items():
+        titles = [f"{model}: {name}.py" for model, name in references]
+        lines += [f"## {program}", ""]
+        lines += [f"| {words['flag']} | {' | '.join(titles)} | {words['here']} |"]
+        lines += ["|---" * (len(titles) + 2) + "|"]
+        names = list(dict.fromkeys(name for found in references for name in PROGRAMS[found]))
+        lines += [_row(program, references, name, language) for name in names]
+        lines += [""]
+    return "\n".join(lines)
+
+
+def _row(program, references, name, language):
+    cells = []
+    for reference in references:
+        flags = PROGRAMS[reference]
+        cells.append(f"`{shown(flags[name])}`".replace("`–`", "–") if name in flags else "")
+    return f"| `--{name}` | {' | '.join(cells)} | {status(program, references, name, language)} |"
+
+
+def status(program, references, name, language):
+    """What a flag of the reference programs is here, in words."""
+    words = WORDS[language]
+    field = {field.name: field for field in dataclasses.fields(OURS[program])}[name]
+    help = field.metadata["help"]
+    if name in TPU_FLAGS or help.startswith("Has no effect") or "no effect" in help:
+        return words["none"]
+    if name in ("use_tpu", "init_from_group0"):
+        return words["off"]
+    if name == "masked_lm_budget":
+        return words["zero"]
+    if help.startswith("Refused"):
+        return words["refused"]
+    if help.startswith("Another name of "):
+        return words["alias"].format(help.split()[3].rstrip("."))
+    if all(same_default(field, *found) for found in references if name in PROGRAMS[found]):
+        return words["same"]
+    if field.default is None and name in NOTES:
+        return NOTES[name][language]
+    return words["default"].format(field.default)
+
+
+def same_default(field, model, program):
+    """Whether a flag's default here is that of a reference program."""
+    default = field.default
+    if isinstance(default, PerModel):
+        default = getattr(default, model)
+    return default == PROGRAMS[model, program][field.name]

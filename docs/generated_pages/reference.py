@@ -1,0 +1,171 @@
+"""Makes docs/reference.md: the public names of the packages, with signatures and docstrings.
+
+Nothing is imported: the text of the modules is read, so that neither TensorFlow nor any order of
+imports matters.
+"""
+
+import ast
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# Package -> what it is for. Which names are public, and where they are, its __init__.py says.
+PACKAGES = {
+    "tokenization": "Tokenizers: from text to the pieces of a vocabulary.",
+    "bert_tf": "BERT, its heads, checkpoints and optimizers.",
+    "albert_tf": "ALBERT: what differs from BERT.",
+}
+
+# Public names outside these: module -> names.
+MODULES = {
+    "model_formats.load_folder": ("load_folder",),
+    "model_formats.loaded_model": ("LoadedModel",),
+    "finetuning.downstream_task": ("DownstreamTask",),
+    "finetuning.classification.head": ("SequenceClassifier",),
+    "finetuning.ner.head": ("TokenClassifier",),
+    "finetuning.question_answering.span_head": ("SpanModel",),
+    "finetuning.multiple_choice.head": ("MultipleChoiceModel",),
+    "bert_tf.training.step": ("TrainingStep", "StepConfig"),
+    "bert_common.errors": ("InputError",),
+}
+
+HEAD = """# Python reference
+
+[README](../README.md) · [In Python](python.md)
+
+The public names, with the docstrings of the code. Shapes are in brackets: B batch, T tokens,
+H hidden, V vocabulary, P predictions.
+
+This page is made from the code by `python docs/generated_pages`; a test compares it.
+"""
+
+
+def page():
+    """The text of the page."""
+    lines = [HEAD]
+    for package, about in PACKAGES.items():
+        lines += [f"## {package}", "", about, ""]
+        for name, module in homes(package).items():
+            lines += _entry(name, module)
+    lines += ["## In other modules", ""]
+    for module, names in MODULES.items():
+        for name in names:
+            lines += _entry(name, module, where=True)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _tree(module):
+    path = ROOT.joinpath(*module.split("."))
+    path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def homes(package):
+    """Public name -> the module that defines it, as the package's `__init__.py` says.
+
+    It either has a table `_HOMES`, or imports the names and lists them in `__all__`.
+    """
+    tree = _tree(package)
+    table = _assigned(tree, "_HOMES")
+    if table is not None:
+        return ast.literal_eval(table)
+    imported = _imports(tree)
+    found = {}
+    for element in _assigned(tree, "__all__").elts:
+        if isinstance(element, ast.Starred):  # *module.__all__
+            module = imported[element.value.value.id]
+            found |= dict.fromkeys(ast.literal_eval(_assigned(_tree(module), "__all__")), module)
+        else:
+            found[element.value] = imported[element.value].rpartition(".")[0]
+    return found
+
+
+def _assigned(tree, name):
+    """The expression that is assigned to a name at the top of a module, or None."""
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == name:
+            return node.value
+    return None
+
+
+def _imports(tree):
+    """Name -> its dotted path, for `from module import name`."""
+    return {
+        alias.asname or alias.name: f"{node.module}.{alias.name}"
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+
+
+def _find(name, module):
+    """The definition of a class or function: (node, tree of its module), following imports.
+
+    (None, None) for what another library defines.
+    """
+    if not ROOT.joinpath(module.split(".")[0]).is_dir():
+        return None, None
+    tree = _tree(module)
+    for node in tree.body:
+        if getattr(node, "name", None) == name:
+            return node, tree
+    home, _, original = _imports(tree).get(name, "").rpartition(".")
+    return _find(original, home) if home else (None, None)
+
+
+def _entry(name, module, where=False):
+    """The lines about a class or a function."""
+    node, tree = _find(name, module)
+    if node is None:  # a constant, or another library's
+        return []
+    title = f"{module}.{name}" if where else name
+    lines = [f"### {title}", ""]
+    if not isinstance(node, ast.ClassDef):
+        return [*lines, *_code(f"{name}{_arguments(node)}", ast.get_docstring(node))]
+    methods = _methods(node, tree)
+    init = methods.pop("__init__", None)
+    fields = _fields(node)
+    signature = f"{name}{_arguments(init)}" if init else f"{name}({fields})" if fields else name
+    lines += _code(signature, ast.get_docstring(node), init and ast.get_docstring(init))
+    for method, definition in methods.items():
+        if not method.startswith("_") and ast.get_docstring(definition):
+            called = "" if _is_property(definition) else _arguments(definition)
+            text = f"{name}.{method}{called}"
+            lines += _code(text, ast.get_docstring(definition))
+    return lines
+
+
+def _methods(node, tree):
+    """Name -> definition of a class's methods, those of the project's base classes included."""
+    found = {}
+    for base in node.bases:
+        name = getattr(base, "id", "")
+        near = [other for other in tree.body if getattr(other, "name", None) == name]
+        home, _, original = _imports(tree).get(name, "").rpartition(".")
+        parent, place = (near[0], tree) if near else _find(original, home) if home else (None, None)
+        if isinstance(parent, ast.ClassDef):
+            found |= _methods(parent, place)
+    return found | {item.name: item for item in node.body if isinstance(item, ast.FunctionDef)}
+
+
+def _is_property(function):
+    return any("property" in ast.unparse(decorator) for decorator in function.decorator_list)
+
+
+def _arguments(function):
+    """A function's arguments as they are written, without `self`."""
+    text = ast.unparse(function.args)
+    text = text.removeprefix("self, ").removeprefix("self").removeprefix("cls, ").removeprefix("/")
+    returns = f" -> {ast.unparse(function.returns)}" if function.returns else ""
+    return f"({text.removeprefix(', ')}){returns}"
+
+
+def _fields(node):
+    """The fields of a dataclass or a named tuple."""
+    fields = [item for item in node.body if isinstance(item, ast.AnnAssign)]
+    return ", ".join(map(ast.unparse, fields))
+
+
+def _code(signature, *docstrings):
+    text = "\n\n".join(filter(None, docstrings))
+    return ["```text", signature, *([""] if text else []), *text.splitlines(), "```", ""]

@@ -1,0 +1,129 @@
+"""Prints what models need, a table for each kind of cost."""
+
+import math
+
+from bert_tf.costs.flops import block_flops, forward_flops, training_flops
+from bert_tf.memory_estimate import (
+    BLOCKWISE_TOKENS,
+    GIB,
+    KEPT_BYTES,
+    count_parts,
+    count_weights,
+    estimate_bytes,
+    inference_bytes,
+)
+from run_scripts.planning.table import number, print_columns
+
+# The share of the pieces that pre-training masks, in both papers.
+MASKED_SHARE = 0.15
+
+PRECISIONS = [name for name in KEPT_BYTES if name != "float16"]  # which needs as much as bfloat16
+
+# Where a model has fewer positions than a length.
+NONE = "-"
+
+
+def print_tables(models, lengths, batch):
+    """Prints all tables.
+
+    Args:
+        models: a dict from each model's name to its configuration.
+        lengths: a list of how many pieces rows have.
+        batch: how many rows are computed at once.
+    """
+    print("Parameters in millions: of the encoder by part, and of the heads of pre-training\n")
+    print_columns(parameter_rows(models))
+    print(f"\nOperations per piece in millions, matrix products alone, {masked(lengths)}\n")
+    print_columns(operation_rows(models, lengths))
+    for title, memory in MEMORIES.items():
+        print(f"\nMemory in GiB {title}, {batch} rows of a length at once, by estimate\n")
+        print_columns(memory_rows(models, lengths, batch, memory))
+
+
+def masked(lengths):
+    """What is masked at each length, for a title."""
+    each = ", ".join(f"{predictions_of(length)} of {length}" for length in lengths)
+    return f"training with masks at {each}"
+
+
+def predictions_of(length):
+    return math.ceil(MASKED_SHARE * length)
+
+
+def parameter_rows(models):
+    """The header, and a row for each model."""
+    names = ("embeddings", "of words", "projection", "blocks", "pooler")
+    rows = [["", *names, "encoder", "heads", "blocks x runs"]]
+    for name, config in models.items():
+        parts = count_parts(config)
+        encoder = count_weights(config) - parts["heads"]
+        runs = config.num_block_calls // config.num_blocks
+        embeddings = parts["words"] + parts["positions"]
+        others = (parts[part] for part in ("words", "projection", "blocks", "pooler"))
+        numbers = [embeddings, *others, encoder, parts["heads"]]
+        rows.append([name, *map(millions, numbers), f"{config.num_blocks} x {runs}"])
+    return rows
+
+
+def operation_rows(models, lengths):
+    """The header, and a row for each model: to use and to train, at each length."""
+    rows = [["", *(f"{verb} {length}" for length in lengths for verb in ("use", "train"))]]
+    for name, config in models.items():
+        cells = []
+        for length in lengths:
+            if length > config.max_position_embeddings:
+                cells += [NONE, NONE]
+                continue
+            used = encoding_flops(config, length)
+            trained = training_flops(config, length, predictions_of(length))
+            cells += [number(flops / length / 1e6) for flops in (used, trained)]
+        rows.append([name, *cells])
+    return rows
+
+
+def encoding_flops(config, length):
+    """The operations that give a row's vectors at all pieces: the last block runs everywhere."""
+    only_first, everywhere = (block_flops(config, length, more) for more in (0, length - 1))
+    return forward_flops(config, length, 0) - only_first + everywhere
+
+
+def memory_rows(models, lengths, batch, memory):
+    """The header, and a row for each model: each length in each precision."""
+    rows = [["", *(f"{length} {name}" for length in lengths for name in PRECISIONS)]]
+    for name, config in models.items():
+        sizes = [
+            gibibytes(memory(config, batch, length, precision))
+            if length <= config.max_position_embeddings
+            else NONE
+            for length in lengths
+            for precision in PRECISIONS
+        ]
+        rows.append([name, *sizes])
+    return rows
+
+
+def to_train(recompute):
+    """A function of (configuration, rows, length, precision) to the bytes that training needs."""
+
+    def memory(config, batch, length, precision):
+        sizes = (batch, length, predictions_of(length), precision, recompute)
+        return estimate_bytes(config, *sizes, blockwise=length >= BLOCKWISE_TOKENS)
+
+    return memory
+
+
+# The end of each table's title -> its function.
+MEMORIES = {
+    "to train": to_train("none"),
+    "to train with --recompute=block": to_train("block"),
+    "to use": inference_bytes,
+}
+
+
+def millions(count):
+    """For example "23.4"; a small number with more digits."""
+    return f"{count / 1e6:.{1 if count >= 1e5 or not count else 2}f}"
+
+
+def gibibytes(size):
+    return f"{size / GIB:.1f}"

@@ -1,0 +1,117 @@
+"""The pages of the documentation: links, both languages, those made from the code, the site."""
+
+import importlib.util
+import re
+import subprocess
+import sys
+
+import pytest
+from generated_pages import migration
+from generated_pages.flags import PROGRAMS
+from generated_pages.pages import PAGES as GENERATED
+from generated_pages.reference_programs import PROGRAMS as REFERENCE_PROGRAMS
+from paths import ROOT
+from readmes import DOCS, FENCED
+
+MARKDOWN = sorted(
+    [*ROOT.glob("*.md"), *DOCS.glob("*.md"), *ROOT.glob("*_*/README.md")],
+    key=lambda path: str(path.relative_to(ROOT)),
+)
+
+# Made from the code, whose sentences are English.
+ENGLISH_ONLY = {"flags.md", "reference.md"}
+
+LINK = re.compile(r"(?<!\\)\]\(([^)\s]+)\)")
+
+# What a reader gets through in a minute or two.
+MOST_LINES_OF_A_README = 150
+
+README_SECTIONS = 9
+
+
+def text_of(path):
+    """A page without its code blocks."""
+    return FENCED.sub("", path.read_text(encoding="utf-8"))
+
+
+def anchors(path):
+    """The anchors of a page's headings, as readers of Markdown make them."""
+    headings = re.findall(r"^#+ (.+)$", text_of(path), re.MULTILINE)
+    kept = (re.sub(r"[^\w\- ]", "", heading.lower()) for heading in headings)
+    return {heading.strip().replace(" ", "-") for heading in kept}
+
+
+def broken_links(path):
+    """The links of a page that lead to no file of this project, or to no heading of a page."""
+    for link in LINK.findall(text_of(path)):
+        if re.match(r"\w+:", link):
+            continue
+        name, _, anchor = link.partition("#")
+        target = (path.parent / name).resolve() if name else path
+        if not target.is_file() or (anchor and anchor not in anchors(target)):
+            yield link
+
+
+@pytest.mark.parametrize("path", MARKDOWN, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links(path):
+    assert list(broken_links(path)) == []
+
+
+def test_broken_links_are_noticed(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("# A head, too\n\n[a](page.md#a-head-too) [b](#other) [c](none.md)\n")
+    assert list(broken_links(page)) == ["#other", "none.md"]
+
+
+def test_every_page_is_in_both_languages():
+    names = {path.name for path in DOCS.glob("*.md")}
+    english = {name for name in names if not name.endswith(".ko.md")} - ENGLISH_ONLY
+    assert {name.replace(".md", ".ko.md") for name in english} == names - english - ENGLISH_ONLY
+
+
+@pytest.mark.parametrize("name", ("README.md", "README.ko.md"))
+def test_length_of_the_readme(name):
+    text = (ROOT / name).read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= MOST_LINES_OF_A_README
+    assert len(re.findall("^## ", text, re.MULTILINE)) == README_SECTIONS
+
+
+@pytest.mark.parametrize("name", GENERATED)
+def test_generated_pages_are_fresh(name):
+    """If not: python docs/generated_pages"""
+    assert (DOCS / name).read_text(encoding="utf-8") == GENERATED[name]()
+
+
+def test_flags_of_the_reference_programs_are_all_shown():
+    shown = [found for references in migration.STANDS_FOR.values() for found in references]
+    assert sorted(shown) == sorted(REFERENCE_PROGRAMS)
+    for program, references in migration.STANDS_FOR.items():
+        page = migration.page("en").split(f"## {program}\n")[1].split("\n## ")[0]
+        rows = re.findall(r"^\| `--(\w+)` \|", page, re.MULTILINE)
+        assert set(rows) == {name for found in references for name in REFERENCE_PROGRAMS[found]}
+        assert len(rows) == len(set(rows))
+
+
+def test_words_about_a_flag_of_a_reference_program():
+    def status(program, name):
+        return migration.status(program, migration.STANDS_FOR[program], name, "en")
+
+    assert status("run_pretraining.py", "learning_rate") == "same"
+    assert status("run_pretraining.py", "tpu_name") == "no effect"
+    assert status("run_pretraining.py", "masked_lm_budget") == "accepted at 0"
+    assert status("run_race.py", "num_keep_checkpoint").startswith("same; another name of")
+    assert status("run_squad.py", "export_dir") == "refused"
+    assert set(migration.STANDS_FOR) <= set(PROGRAMS)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    not all(map(importlib.util.find_spec, ("sphinx", "myst_parser", "furo"))),
+    reason="needs the extra docs",
+)
+def test_the_site_is_built_without_warnings(tmp_path):
+    command = [sys.executable, "-m", "sphinx", "-W", "-q", "-b", "html", "-c", "docs", "."]
+    done = subprocess.run([*command, tmp_path / "site"], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    for name in ("docs/index.html", "README.html", "docs/flags.html", "docs/training.ko.html"):
+        assert (tmp_path / "site" / name).is_file()

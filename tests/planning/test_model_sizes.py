@@ -1,0 +1,124 @@
+"""The program sizes: counts of real models and of the papers, every kind of configuration file."""
+
+import json
+import shutil
+
+import pytest
+from paths import TEST_DATA
+from programs import one_line
+from tiny_models import SIZES, tiny_model
+
+from bert_tf.config import BertConfig
+from bert_tf.costs.flops import forward_flops, training_flops
+from bert_tf.memory_estimate import GIB, count_parts, estimate_bytes, inference_bytes
+from run_scripts.sizes.program import main, published_sizes, read_config_file
+
+# The parts by the beginnings of our variables' paths below the encoder's or the model's name.
+PATHS = {
+    "words": ("embeddings/word_embeddings",),
+    "positions": (
+        "embeddings/position", "embeddings/token_type", "embeddings/layer_norm",
+    ),
+    "projection": ("embedding_projection",),
+    "blocks": ("layer_", "group_"),
+    "pooler": ("pooler",),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ("bert", "albert"))
+def test_parts_of_real_models(kind):
+    model = tiny_model(kind, num_hidden_layers=3)
+    found = dict.fromkeys([*PATHS, "heads"], 0)
+    inside = {id(variable) for variable in model.encoder.trainable_variables}
+    for variable in model.trainable_variables:
+        name = variable.path.split("/", 2 if id(variable) in inside else 1)
+        below = "/".join(name[1:]).removeprefix(f"{kind}/")
+        part = next((p for p, starts in PATHS.items() if below.startswith(starts)), "heads")
+        found[part if id(variable) in inside else "heads"] += int(variable.value.numpy().size)
+    assert count_parts(model.config) == found
+    assert found["heads"] > 500 and (found["projection"] > 0) == (kind == "albert")
+
+
+def table(output, title):
+    """The cells of a table by the name of the model, under the names of its columns."""
+    lines = output[output.index(title) :].split("\n\n")[1].splitlines()
+    header, *rows = lines
+    names, found = header.split("  "), {}
+    names = [name.strip() for name in names if name.strip()]
+    for row in rows:
+        cells = [cell.strip() for cell in row.split("  ") if cell.strip()]
+        found[cells[0]] = dict(zip(names, cells[1:], strict=True))
+    return found
+
+
+def test_published_sizes(capsys):
+    """arXiv:1810.04805 and 1909.11942, table 1: 110 and 340 M; 12, 18, 60 and 235 M."""
+    assert main(["sizes"]) == 0
+    output = capsys.readouterr().out
+    counts = table(output, "Parameters in millions")
+    assert list(counts) == list(published_sizes()) and len(counts) == 10
+    assert counts["BERT-base"] == {
+        "embeddings": "23.8", "of words": "23.4", "projection": "0.0", "blocks": "85.1",
+        "pooler": "0.6", "encoder": "109.5", "heads": "0.6", "blocks x runs": "12 x 1",
+    }  # fmt: skip
+    albert = counts["ALBERT-base"]
+    assert (albert["embeddings"], albert["encoder"]) == ("3.9", "11.7")
+    assert albert["blocks x runs"] == "1 x 12"
+    assert [counts[f"ALBERT-{n}"]["encoder"] for n in ("large", "xlarge", "xxlarge")] == [
+        "17.7", "58.7", "222.6",
+    ]  # fmt: skip
+    config = published_sizes()["BERT-large"]
+    operations = table(output, "Operations per piece")["BERT-large"]
+    assert operations["train 128"] == f"{training_flops(config, 128, 20) / 128e6:,.0f}"
+    # The vectors of all pieces take more than the masked ones alone, by less than a block.
+    least = forward_flops(config, 512, 0) / 512e6
+    assert least < float(operations["use 512"]) < 1.05 * least
+    memory = table(output, "Memory in GiB to train, ")["BERT-large"]
+    assert memory["512 bfloat16"] == f"{estimate_bytes(config, 32, 512, 77, 'bfloat16') / GIB:.1f}"
+    saved = table(output, "with --recompute=block")["BERT-large"]["512 bfloat16"]
+    used = table(output, "Memory in GiB to use")["BERT-large"]["512 bfloat16"]
+    assert 1 < float(used) < float(saved) < float(memory["512 bfloat16"])
+
+
+def test_memory_to_use_as_measured():
+    """Of BERT-base on a CPU, 32 rows, TensorFlow included: peaks of the process in GiB."""
+    config = BertConfig.from_preset("base", 30522)
+    for length, precision, peak in ((128, "float32", 1.46), (512, "float32", 2.19),
+                                    (128, "bfloat16", 1.5)):  # fmt: skip
+        assert inference_bytes(config, 32, length, precision) / GIB == pytest.approx(peak, rel=0.15)
+
+
+def test_any_configuration_file(tmp_path, capsys):
+    files = {"bert.json": SIZES, "albert.json": {**SIZES, "embedding_size": 16}}
+    for name, values in files.items():
+        (tmp_path / name).write_text(json.dumps(values))
+    shutil.copy(TEST_DATA / "transformers" / "electra_small" / "config.json", tmp_path)
+    paths = [str(tmp_path / name) for name in (*files, "config.json")]
+    assert [read_config_file(path).embedding_size for path in paths] == [32, 16, 16]
+    argv = ["sizes", f"--config_file={','.join(paths)}", "--lengths=16,24,99", "--batch_size=8"]
+    assert main(argv) == 0
+    output = capsys.readouterr().out
+    rows = table(output, "Operations per piece")
+    assert list(rows) == paths and rows[paths[0]]["train 99"] == "-" != rows[paths[0]]["use 24"]
+    assert "training with masks at 3 of 16, 4 of 24, 15 of 99" in output
+    assert "8 rows of a length at once" in output
+
+
+@pytest.mark.parametrize(
+    "flag, words",
+    (
+        ("--lengths=1", ("--lengths", "from 2 to 65536", "Received: 1")),
+        ("--lengths=8,x", ("--lengths", "Received: 8,x")),
+        ("--lengths=2,3,4,5,6", ("--lengths must be one to 4 numbers",)),
+        ("--batch_size=0", ("--batch_size must be at least 1",)),
+        ("--config_file=HERE/none.json", ("none.json",)),
+        ("--config_file=HERE/list.json", ("list.json must hold a JSON object",)),
+        ("--config_file=HERE/other.json", ("other.json", "every key must be one of BertConfig's")),
+    ),
+)
+def test_bad_input(flag, words, tmp_path, capsys):
+    (tmp_path / "list.json").write_text("[]")
+    (tmp_path / "other.json").write_text('{"vocab_size": 5, "n_layer": 3}')
+    assert main(["sizes", flag.replace("HERE", str(tmp_path))]) == 1
+    line = one_line(capsys)
+    assert all(word in line for word in words), line
