@@ -88,7 +88,6 @@ COMMANDS = [
     "run-pretraining = run_scripts.programs:run_pretraining",
     "adapt-checkpoint = run_scripts.programs:adapt_checkpoint",
     "fill-masks = run_scripts.programs:fill_masks",
-    "explore = run_scripts.programs:explore",
     "extract-features = run_scripts.programs:extract_features",
     "export-model = run_scripts.programs:export_model",
     "run-classifier = run_scripts.programs:run_classifier",
@@ -103,6 +102,7 @@ COMMANDS = [
 PREFIX = "korean-bert-"
 PREFIXED = [
     "check-devices = run_scripts.programs:check_devices",
+    "explore = run_scripts.programs:explore",
     "plan = run_scripts.programs:plan",
 ]
 
