@@ -83,11 +83,13 @@ class App {
 
   typed() {
     clearTimeout(this.timer);
+    this.status(this, 0);
     this.timer = setTimeout(() => this.refresh(), PAUSE);
   }
 
   refresh() {
     clearTimeout(this.timer);
+    this.status(this, null);
     for (const part of this.parts[this.tab] ?? []) part.refresh();
   }
 
