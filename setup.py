@@ -57,10 +57,10 @@ EXTRAS = {
     # For export_model's --format=onnx and --format=litert.
     "onnx": ["onnx>=1.19", "onnxruntime>=1.23", "tf2onnx>=1.17"],
     "litert": ["ai-edge-litert>=2.0"],
-    # The documentation as a site: CONTRIBUTING.md has the command.
-    "docs": ["sphinx>=8.2", "myst-parser>=4", "furo>=2025.9"],
     # For explore: both are small, and hold requests that wait without a thread for each.
     "explore": ["starlette>=1.0,<2", "uvicorn>=0.40,<1"],
+    # The documentation as a site: CONTRIBUTING.md has the command.
+    "docs": ["sphinx>=8.2", "myst-parser>=4", "furo>=2025.9"],
     # JAX: the layers run on it too, and the exported training step.
     # selenium: the slow tests of explore's page, in Debian's chromium.
     "test": [
@@ -91,7 +91,6 @@ COMMANDS = [
     "run-pretraining = run_scripts.programs:run_pretraining",
     "adapt-checkpoint = run_scripts.programs:adapt_checkpoint",
     "fill-masks = run_scripts.programs:fill_masks",
-    "explore = run_scripts.programs:explore",
     "extract-features = run_scripts.programs:extract_features",
     "export-model = run_scripts.programs:export_model",
     "run-classifier = run_scripts.programs:run_classifier",
@@ -106,6 +105,7 @@ COMMANDS = [
 PREFIX = "korean-bert-"
 PREFIXED = [
     "check-devices = run_scripts.programs:check_devices",
+    "explore = run_scripts.programs:explore",
     "plan = run_scripts.programs:plan",
 ]
 

@@ -32,7 +32,7 @@ def describe(explored):
     model = explored.model
     loaded, config = model.loaded, model.loaded.config
     return {
-        "name": os.path.basename(os.path.normpath(loaded.folder)) or loaded.folder,
+        "name": os.path.basename(os.path.abspath(loaded.folder)),
         "source": loaded.source,
         "model_type": loaded.model_type,
         "task": loaded.task,

@@ -5,7 +5,7 @@ Shapes: L layers, N heads, T pieces of a text with [CLS] and [SEP], C cells of a
 
 import numpy as np
 
-from bert_common.errors import InputError
+from explorer.errors import RequestError
 
 # C at most: small pictures of all heads are for finding the one to look at.
 CELLS = 16
@@ -36,13 +36,13 @@ def show_attention(explored, text, second, layer, head):
         head: 1 to N; 0 for the average of all.
 
     Raises:
-        InputError: there is no such layer or head.
+        RequestError: there is no such layer or head.
     """
     found = explored.last_attention.of(explored.model, text, second)
     chosen = found.probabilities  # [L, N, T, T]
     for name, value, axis in (("layer", layer, 0), ("head", head, 1)):
         if value > chosen.shape[axis]:
-            raise InputError(
+            raise RequestError(
                 f"{name} must be from 1 to {chosen.shape[axis]}, or 0 for the average. "
                 f"Received: {value}"
             )

@@ -3,7 +3,7 @@
 import json
 from typing import NamedTuple
 
-from bert_common.errors import InputError
+from explorer.errors import RequestError
 
 # Characters of a text. A model with 512 positions takes about a thousand; the rest is room for the
 # texts that questions are asked about, which are read in windows.
@@ -18,22 +18,22 @@ REQUIRED = object()
 class Field(NamedTuple):
     """A member of a request's JSON object."""
 
-    read: object  # (name, value) -> the value; raises InputError
+    read: object  # (name, value) -> the value; raises RequestError
     default: object = REQUIRED
 
 
 def text(name, value):
     """A string that UTF-8 can hold."""
     if not isinstance(value, str):
-        raise InputError(f"{name} must be a string. Received: {shown(value)}")
+        raise RequestError(f"{name} must be a string. Received: {shown(value)}")
     if len(value) > LONGEST_TEXT:
-        raise InputError(
+        raise RequestError(
             f"{name} must have at most {LONGEST_TEXT} characters. Received: {len(value)}"
         )
     try:
         value.encode("utf-8")
     except UnicodeEncodeError:
-        raise InputError(
+        raise RequestError(
             f"{name} must be Unicode text. Received: half of a surrogate pair"
         ) from None
     return value
@@ -42,7 +42,7 @@ def text(name, value):
 def some_text(name, value):
     """A string with something to read in it."""
     if not text(name, value).strip():
-        raise InputError(f"{name} must not be empty. Received: {shown(value)}")
+        raise RequestError(f"{name} must not be empty. Received: {shown(value)}")
     return value
 
 
@@ -54,7 +54,7 @@ def text_or_none(name, value):
 def texts(name, value):
     """A list of strings with something to read in each."""
     if not isinstance(value, list) or not 2 <= len(value) <= MOST_OPTIONS:
-        raise InputError(
+        raise RequestError(
             f"{name} must be a list of 2 to {MOST_OPTIONS} strings. Received: {shown(value)}"
         )
     return tuple(some_text(name, each) for each in value)
@@ -65,7 +65,7 @@ def number(least, most):
 
     def read(name, value):
         if type(value) is not int or not least <= value <= most:
-            raise InputError(
+            raise RequestError(
                 f"{name} must be an integer from {least} to {most}. Received: {shown(value)}"
             )
         return value
@@ -84,26 +84,26 @@ def read_fields(content, fields):
         A dict with every name of `fields`.
 
     Raises:
-        InputError: it is no JSON object of these fields.
+        RequestError: it is no JSON object of these fields.
     """
     try:
         values = json.loads(content.decode("utf-8"))
     except UnicodeDecodeError:
-        raise InputError("the body must be UTF-8. Received: other bytes") from None
+        raise RequestError("the body must be UTF-8. Received: other bytes") from None
     except (ValueError, RecursionError):
-        raise InputError(
+        raise RequestError(
             f"the body must be JSON. Received: {shown(content.decode('utf-8'))}"
         ) from None
     if not isinstance(values, dict):
-        raise InputError(f"the body must be a JSON object. Received: {shown(values)}")
+        raise RequestError(f"the body must be a JSON object. Received: {shown(values)}")
     unknown = [name for name in values if name not in fields]
     if unknown:
-        raise InputError(
+        raise RequestError(
             f"the fields must be among {', '.join(fields)}. Received: {shown(unknown[0])}"
         )
     missing = [n for n, field in fields.items() if n not in values and field.default is REQUIRED]
     if missing:
-        raise InputError(f"{missing[0]} must be given. Received: {shown(list(values))}")
+        raise RequestError(f"{missing[0]} must be given. Received: {shown(list(values))}")
     return {
         name: field.read(name, values[name]) if name in values else field.default
         for name, field in fields.items()

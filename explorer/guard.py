@@ -88,15 +88,13 @@ def check_headers(method, headers):
     origin = headers.get("origin", [f"http://{hosts[0]}"])
     if origin != [f"http://{hosts[0]}"]:
         return refusal(403, f"requests must come from the page itself. Received: {origin!r}")
-    if method != "POST":
-        return None
-    # Another site can send a form's types, but not this one without being asked for leave.
-    kind = headers.get("content-type", [""])[0].partition(";")[0].strip().lower()
-    if kind != "application/json":
-        return refusal(415, f"Content-Type must be application/json. Received: {kind!r}")
     lengths = headers.get("content-length", ["0"])
     if int(lengths[0]) > LARGEST_BODY:
         return too_large(lengths[0])
+    # Another site can send a form's types, but not this one without being asked for leave.
+    kind = headers.get("content-type", [""])[0].partition(";")[0].strip().lower()
+    if method == "POST" and kind != "application/json":
+        return refusal(415, f"Content-Type must be application/json. Received: {kind!r}")
     return None
 
 

@@ -1,6 +1,6 @@
 """Shows what a fine-tuned model says of a text."""
 
-from bert_common.errors import InputError
+from explorer.errors import RequestError
 from explorer.rounding import rounded
 
 
@@ -17,12 +17,12 @@ def show_prediction(explored, text, second, options):
         A dict whose "kind" says what the other members are.
 
     Raises:
-        InputError: the model is not fine-tuned, or its task needs other fields.
+        RequestError: the model is not fine-tuned, or its task needs other fields.
     """
     model = explored.model
     task = model.loaded.task
     if task not in SHOWN:
-        raise InputError(f"prediction needs a fine-tuned model. Received: one of {task}")
+        raise RequestError(f"prediction needs a fine-tuned model. Received: one of {task}")
     ask, show = SHOWN[task]
     return {"kind": task, **show(model.predict(ask(text, second, options)))}
 
@@ -66,7 +66,7 @@ def _show_entities(found):
 
 def _question_input(text, second, options):
     if second is None:
-        raise InputError("second must be given: the question. Received: none")
+        raise RequestError("second must be given: the question. Received: none")
     return second, text
 
 
@@ -88,7 +88,7 @@ def _answer(answer):
 
 def _choice_input(text, second, options):
     if second is None or options is None:
-        raise InputError("second and options must be given: a question, and its answers")
+        raise RequestError("second and options must be given: a question, and its answers")
     return second, text, options
 
 

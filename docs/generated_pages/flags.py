@@ -19,6 +19,7 @@ from run_scripts.race import RaceFlags
 from run_scripts.reference.program import ReferenceFlags
 from run_scripts.sizes.program import SizesFlags
 from run_scripts.squad import SquadFlags
+from run_scripts.tools.explore import ExploreFlags
 from run_scripts.tools.fill_masks import FillMasksFlags
 
 # How a program is started -> the class of its flags; in the order in which a reader meets them.
@@ -28,6 +29,7 @@ PROGRAMS = {
     "run_pretraining.py": PretrainFlags,
     "adapt_checkpoint.py": AdaptFlags,
     "run_scripts.tools.fill_masks": FillMasksFlags,
+    "explore.py": ExploreFlags,
     "extract_features.py": ExtractFeaturesFlags,
     "run_classifier.py": ClassifierFlags,
     "run_ner.py": NerFlags,

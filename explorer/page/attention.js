@@ -5,7 +5,7 @@ import { Part } from "./part.js";
 
 const ROW = 26;  // pixels, as in style.css
 const FAINTEST = 0.01;  // thinner lines would be hundreds, and none of them seen
-const SPECIAL = new Set(["[CLS]", "[SEP]"]);
+const MOST_LINES = 2000;  // the strongest are drawn: more are a grey area, and slow
 
 export function makeAttention(app) {
   const { t, model } = app;
@@ -29,7 +29,7 @@ export function makeAttention(app) {
   };
   const main = new Part(app, "attention", question, (answer, body, target) => {
     const kept = answer.pieces.map((_, i) => i)
-      .filter((i) => !special.checked || !SPECIAL.has(answer.pieces[i]) || answer.spans[i] !== null);
+      .filter((i) => !special.checked || answer.spans[i] !== null);
     (view() === "grid" ? drawGrid : drawLines)(app, answer, kept, target);
   });
   const all = new Part(app, "heads", () => ["heads", app.row()], (answer, body, target) => {
@@ -60,17 +60,20 @@ function drawLines(app, { pieces, weights }, kept, target) {
   let pinned = null;
 
   function show(only) {
-    svg.replaceChildren();
+    const found = [];
     kept.forEach((from, row) => {
       left[row].setAttribute("aria-pressed", String(row === only));
       if (only !== null && row !== only) return;
       kept.forEach((to, column) => {
         const weight = weights[from][to];
-        if (weight < FAINTEST) return;
-        const line = drawing("line", { x1: 0, x2: 100, y1: (row + 0.5) * ROW, y2: (column + 0.5) * ROW, "stroke-opacity": Math.max(0.06, weight / most), "stroke-width": 1 + 3 * (weight / most) });
-        svg.append(line);
+        if (weight >= FAINTEST) found.push({ row, column, strength: weight / most });
       });
     });
+    found.sort((a, b) => b.strength - a.strength);
+    svg.replaceChildren(...found.slice(0, MOST_LINES).map(({ row, column, strength }) => drawing("line", {
+      x1: 0, x2: 100, y1: (row + 0.5) * ROW, y2: (column + 0.5) * ROW,
+      "stroke-opacity": Math.max(0.06, strength), "stroke-width": 1 + 3 * strength,
+    })));
     kept.forEach((to, column) => {
       shares[column].textContent = only === null ? "" : percent(weights[kept[only]][to]);
     });
@@ -104,8 +107,9 @@ function largest(weights, kept) {
 function drawGrid(app, { pieces, weights }, kept, target) {
   const { t } = app;
   const count = kept.length;
-  const side = Math.max(12, Math.min(30, Math.floor(560 / count)));
-  const margin = 84;  // pixels for the names of the pieces
+  const named = count <= 128;  // beyond it cells are smaller than names
+  const side = named ? Math.max(12, Math.min(30, Math.floor(560 / count))) : 4;
+  const margin = named ? 84 : 4;  // pixels for the names of the pieces
   const size = margin + side * count;
   const canvas = element("canvas", { tabindex: "0", role: "img", "aria-label": t("attention_note") });
   const readout = element("p", { class: "readout", role: "status" });
@@ -126,12 +130,12 @@ function drawGrid(app, { pieces, weights }, kept, target) {
     return shown;
   }
 
-  function paint(cursor) {
-    context.clearRect(0, 0, size, size);
+  function paint() {
     context.font = "12px system-ui, 'Noto Sans KR', 'Noto Sans CJK KR', sans-serif";
     context.fillStyle = ink;
     context.textBaseline = "middle";
     kept.forEach((i, row) => {
+      if (!named) return;
       context.textAlign = "right";
       context.fillText(name(pieces[i]), margin - 6, margin + (row + 0.5) * side);
       context.save();
@@ -145,8 +149,14 @@ function drawGrid(app, { pieces, weights }, kept, target) {
       context.fillStyle = `rgba(${colour}, ${weights[from][to] / most})`;
       context.fillRect(margin + column * side, margin + row * side, side - 1, side - 1);
     }));
-    if (!cursor) return;
+  }
+
+  const base = element("canvas", { width: canvas.width, height: canvas.height });
+
+  function point() {
     const [row, column] = at;
+    context.clearRect(0, 0, size, size);
+    context.drawImage(base, 0, 0, size, size);
     context.strokeStyle = ink;
     context.lineWidth = 2;
     context.strokeRect(margin + column * side, margin + row * side, side - 1, side - 1);
@@ -154,19 +164,22 @@ function drawGrid(app, { pieces, weights }, kept, target) {
     readout.textContent = t("cell", { from: pieces[from], to: pieces[to], share: percent(weights[from][to]) });
   }
 
-  canvas.addEventListener("mousemove", (event) => {
+  const follow = (event) => {
     const place = [event.offsetY, event.offsetX].map((v) => Math.floor((v - margin) / side));
-    if (place.every((v) => v >= 0 && v < count)) { at = place; paint(true); }
-  });
-  canvas.addEventListener("focus", () => paint(true));
+    if (place.every((v) => v >= 0 && v < count)) { at = place; point(); }
+  };
+  canvas.addEventListener("pointermove", follow);
+  canvas.addEventListener("pointerdown", follow);
+  canvas.addEventListener("focus", point);
   canvas.addEventListener("keydown", (event) => {
     const step = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
     if (!step) return;
     event.preventDefault();
     at = at.map((v, i) => Math.max(0, Math.min(count - 1, v + step[i])));
-    paint(true);
+    point();
   });
-  paint(false);
+  paint();
+  base.getContext("2d").drawImage(canvas, 0, 0);
 }
 
 function drawHeads(app, { cells, heads }, target, layer, head, choose) {

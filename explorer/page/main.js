@@ -45,7 +45,7 @@ function remember(key, value) {
 
 class App {
   constructor(model, texts) {
-    Object.assign(this, { model, texts, parts: {}, tab: null, waiting: new Map(), redrawn: [] });
+    Object.assign(this, { model, texts, parts: {}, tab: null, waiting: new Map(), redrawn: [], focusPiece: null });
     this.t = this.t.bind(this);
     this.typed = this.typed.bind(this);
     this.changed = () => this.refresh();
@@ -71,9 +71,6 @@ class App {
     return questionFirst ? { text: second, second: text } : { text, second };
   }
 
-  /** Which of the row's texts can be masked: the first, which is the one that guesses are for. */
-  maskable() { return 0; }
-
   partName(number) {
     if (this.model.task !== "question_answering") return number ? "second_part" : "first_part";
     return number ? "text" : "question";
@@ -86,11 +83,13 @@ class App {
 
   typed() {
     clearTimeout(this.timer);
+    this.status(this, 0);
     this.timer = setTimeout(() => this.refresh(), PAUSE);
   }
 
   refresh() {
     clearTimeout(this.timer);
+    this.status(this, null);
     for (const part of this.parts[this.tab] ?? []) part.refresh();
   }
 
@@ -138,7 +137,6 @@ class App {
     }
     if (focus) get(`tab-${tab}`).focus();
     this.refresh();
-    for (const part of this.parts[tab]) part.render();  // a hidden part has no size to draw in
   }
 }
 

@@ -25,6 +25,7 @@ export class Part {
     this.app.status(this, null);
     if (typeof question === "string") {
       this.found = { missing: question };
+      this.controller = null;
       this.render();
       return;
     }
@@ -45,6 +46,7 @@ export class Part {
       this.found = { message: gone ? null : error.message };
     }
     if (this.controller !== controller) return;
+    this.controller = null;
     this.app.status(this, null);
     this.render();
   }
@@ -53,7 +55,7 @@ export class Part {
   render() {
     if (!this.found) return;
     const { t } = this.app;
-    this.target.removeAttribute("aria-busy");
+    if (!this.controller) this.target.removeAttribute("aria-busy");
     this.target.replaceChildren();
     if (this.found.missing) {
       this.target.append(element("p", { class: "note", text: t(this.found.missing) }));

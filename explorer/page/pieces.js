@@ -65,17 +65,18 @@ export class MaskedText {
     return found + text.slice(at, end);
   }
 
-  /** Puts a text in the place of a mask; null: what stood there, if that is known. */
+  /** Puts a text in the place of a mask; null: what stood there. Whether the text has changed. */
   fill(number, text) {
     const part = text ?? this.originals[number];
     const start = this.places()[number];
     if (part === null) {  // it was typed: there the user can go on
       this.field.focus();
       this.field.setSelectionRange(start, start + MASK.length);
-      return;
+      return false;
     }
     this.originals.splice(number, 1);
     this.replace(start, start + MASK.length, part);
+    return true;
   }
 }
 
@@ -89,11 +90,13 @@ export function makePieces(app) {
   const longest = document.getElementById("max-pieces");
   longest.addEventListener("change", app.changed);
 
-  function press(piece, all, text) {
+  function press(piece, number, all, text) {
     let [start, end] = [piece.start, piece.end];
+    app.focusPiece = number;  // where the focus is when the pieces are drawn anew
     if (text.slice(unitsBefore(text, start), unitsBefore(text, end)) === MASK) {
       const before = all.filter((each) => each.start < start && each.piece === MASK);
-      app.masks.fill(new Set(before.map((each) => each.start)).size, null);
+      const mask = new Set(before.map((each) => each.start)).size;
+      if (!app.masks.fill(mask, null)) app.focusPiece = null;
       return;
     }
     if (unit() === "word") {
@@ -103,11 +106,11 @@ export function makePieces(app) {
     [start, end] = [unitsBefore(text, start), unitsBefore(text, end)];
     while (start < end && /\s/.test(text[start])) start += 1;
     if (start < end) app.masks.mask(start, end);
+    else app.focusPiece = null;
   }
 
   function drawPieces(answer, body, target) {
     const { t, model } = app;
-    const again = target.contains(document.activeElement) || app.focusPiece != null;
     const { count } = answer;
     if (!answer.texts.some((pieces) => pieces.length)) {
       target.append(element("p", { class: "note", text: t("no_pieces") }));
@@ -115,7 +118,7 @@ export function makePieces(app) {
     }
     target.append(element("p", { class: "note", text: `${t("piece_count", { count, longest: model.longest })} ${t(model.mask ? "piece_hint" : "piece_hint_plain")}` }));
     answer.texts.forEach((pieces, number) => {
-      const clickable = model.mask && number === app.maskable();
+      const clickable = model.mask && number === 0;  // the text that guesses are for
       const text = number === 0 ? body.text : body.second;
       const buttons = [];
       const group = words(pieces, (piece, i) => {
@@ -124,7 +127,7 @@ export function makePieces(app) {
         const made = element(clickable ? "button" : "span", {
           class: `piece${masked ? " masked" : ""}`,
           "aria-label": t("piece_label", piece),
-          ...(clickable ? { type: "button", "aria-pressed": String(masked), onclick: () => { app.focusPiece = i; press(piece, pieces, text); } } : { role: "img" }),
+          ...(clickable ? { type: "button", "aria-pressed": String(masked), onclick: () => press(piece, i, pieces, text) } : { role: "img" }),
         },
         element("span", { text: piece.piece }),
         element("small", { text: piece.id }),
@@ -137,7 +140,7 @@ export function makePieces(app) {
       if (clickable) {
         const chosen = Math.min(app.focusPiece ?? 0, buttons.length - 1);
         rove(group, buttons, 1, chosen);
-        if (again && app.focusPiece != null) buttons[chosen]?.focus();
+        if (app.focusPiece !== null) buttons[chosen]?.focus();
         app.focusPiece = null;
       }
     });

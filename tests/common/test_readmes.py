@@ -36,6 +36,7 @@ from run_scripts.plan import CorpusPlanFlags
 from run_scripts.race import RaceFlags
 from run_scripts.sizes.program import SizesFlags
 from run_scripts.squad import SquadFlags
+from run_scripts.tools.explore import ExploreFlags
 from run_scripts.tools.fill_masks import FillMasksFlags
 
 PROGRAMS = {
@@ -44,6 +45,7 @@ PROGRAMS = {
     "run_pretraining.py": PretrainFlags,
     "adapt_checkpoint.py": AdaptFlags,
     "run_scripts.tools.fill_masks": FillMasksFlags,
+    "explore.py": ExploreFlags,
     "run_scripts.plan": CorpusPlanFlags,
     "run_scripts.sizes": SizesFlags,
     "extract_features.py": ExtractFeaturesFlags,
@@ -196,7 +198,7 @@ SHORT = {
 # extra.
 NOT_RUN = (
     "pip ", "tensorboard ", "bash run_scripts/quickstart.sh", "bash run_scripts/test.sh",
-    "python -m run_scripts.tools.check_devices", "python benchmarks/",
+    "python -m run_scripts.tools.check_devices", "python benchmarks/", "python explore.py",
     "python run_pretraining.py --flagfile=job.flags",
     "python export_model.py --model_dir=output/model --output_dir=output/onnx",
     "python run_pretraining.py --flagfile=run_scripts/flagfiles/bert_base_2048_pretrain.flags",

@@ -1,12 +1,15 @@
 """The page in a browser without a screen: typed into, clicked, by the keyboard alone."""
 
+import os
 import shutil
 import threading
+from pathlib import Path
 
 import pytest
 from explore_page import (
     PROGRAMS,
     open_browser,
+    picture,
     served,
     set_screen,
     wait_until,
@@ -39,6 +42,14 @@ TEXT, MASKED = "나는 학교에 갔다.", "나는 학교[MASK] 갔다."
 def browser():
     with open_browser() as browser:
         yield browser
+
+
+@pytest.fixture(autouse=True)
+def keep_picture(browser, request):
+    """What a test saw last, in the folder $EXPLORE_PICTURES: to look at."""
+    yield
+    if folder := os.environ.get("EXPLORE_PICTURES"):
+        picture(browser, Path(folder) / f"{request.node.name}.png")
 
 
 @pytest.fixture(scope="module")
@@ -85,8 +96,7 @@ def write(browser, name, text):
 
 
 def settle(browser):
-    """Waits until the page has asked, and has shown the answers."""
-    browser.execute_async_script("setTimeout(arguments[0], 500)")
+    """Waits until the page has asked what was typed or chosen, and has shown the answers."""
     wait_until_ready(browser)
 
 

@@ -6,6 +6,9 @@ import shutil
 import threading
 import time
 
+# Seconds: a busy machine is slow.
+PATIENCE = 300
+
 PROGRAMS = ("chromium", "chromedriver")  # Debian's chromium and chromium-driver
 
 
@@ -41,7 +44,8 @@ def open_browser(language="ko-KR"):
     service = webdriver.ChromeService(shutil.which(PROGRAMS[1]))
     browser = webdriver.Chrome(options, service)
     try:
-        browser.set_page_load_timeout(60)
+        browser.set_page_load_timeout(PATIENCE)
+        browser.set_script_timeout(PATIENCE)
         yield browser
     finally:
         browser.quit()
@@ -56,7 +60,7 @@ def set_screen(browser, width, height=900, scheme="light"):
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
 
 
-def wait_until(browser, condition, seconds=120):
+def wait_until(browser, condition, seconds=PATIENCE):
     """Waits until a function of the browser returns something true, and returns that."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
