@@ -90,3 +90,59 @@ def picture(browser, path):
 
     found = browser.execute_cdp_cmd("Page.captureScreenshot", {"format": "png", "clip": clip})
     path.write_bytes(base64.b64decode(found["data"]))
+
+
+def open_page(browser, port, width=1000):
+    set_screen(browser, width)
+    browser.get(f"http://127.0.0.1:{port}/")
+    browser.execute_script("localStorage.clear()")
+    browser.get(f"http://127.0.0.1:{port}/")
+    wait_until_ready(browser)
+    browser.get_log("browser")
+
+
+def find(browser, selector):
+    return browser.find_elements("css selector", selector)
+
+
+def write(browser, name, text):
+    """Replaces what a field holds, key by key, and waits for the answers."""
+    from selenium.webdriver.common.keys import Keys
+
+    field = browser.find_element("id", name)
+    field.send_keys(Keys.CONTROL, "a")
+    field.send_keys(Keys.DELETE)
+    field.send_keys(text)
+    settle(browser)
+
+
+def settle(browser):
+    """Waits until the page has asked what was typed or chosen, and has shown the answers."""
+    wait_until_ready(browser)
+
+
+def value(browser, name):
+    return browser.find_element("id", name).get_property("value")
+
+
+def pieces(browser):
+    return [each.text.split("\n")[0] for each in find(browser, "#pieces .piece")]
+
+
+def bars(browser, panel):
+    """The rows of a table of bars: (label, number)."""
+    rows = find(browser, f"#{panel} .bars tr")
+    return [tuple(each.text.replace("\n", " ").split(" ", 1)) for each in rows]
+
+
+def percent(share):
+    return f"{100 * share:.{1 if 100 * share < 10 else 0}f} %"
+
+
+def open_tab(browser, name):
+    browser.find_element("id", f"tab-{name}").click()
+    settle(browser)
+
+
+def check_console(browser):
+    assert [each for each in browser.get_log("browser") if each["level"] == "SEVERE"] == []
