@@ -1,24 +1,23 @@
 """The page in a browser without a screen: typed into, clicked, by the keyboard alone."""
 
-import os
-import shutil
 import threading
-from pathlib import Path
 
 import numpy as np
 import pytest
-from explore_page import (
-    PROGRAMS,
+from explore_page import served
+from model_folders import write_folder
+
+from korean_bert import load_model
+
+pytest.importorskip("selenium", reason="the extra test is not installed")
+from explore_browser import (  # noqa: E402
     bars,
     check_console,
     find,
-    open_browser,
     open_page,
     open_tab,
     percent,
-    picture,
     pieces,
-    served,
     set_screen,
     settle,
     value,
@@ -26,41 +25,13 @@ from explore_page import (
     wait_until_ready,
     write,
 )
-from model_folders import write_folder
-from served_models import strong_head
-
-from bert_tf.checkpoint import save_google_checkpoint
-from korean_bert import load_model
-
-for package in ("starlette", "uvicorn", "selenium"):
-    pytest.importorskip(package, reason="the extras explore and test are not installed")
 from selenium.webdriver.common.action_chains import ActionChains  # noqa: E402
 from selenium.webdriver.common.by import By  # noqa: E402
 from selenium.webdriver.common.keys import Keys  # noqa: E402
 from selenium.webdriver.support.ui import Select  # noqa: E402
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        any(shutil.which(name) is None for name in PROGRAMS),
-        reason=f"needs {' and '.join(PROGRAMS)} (Debian: chromium chromium-driver)",
-    ),
-]
+pytestmark = pytest.mark.slow
 TEXT, MASKED = "나는 학교에 갔다.", "나는 학교[MASK] 갔다."
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with open_browser() as browser:
-        yield browser
-
-
-@pytest.fixture(autouse=True)
-def keep_picture(browser, request):
-    """What a test saw last, in the folder $EXPLORE_PICTURES: to look at."""
-    yield
-    if folder := os.environ.get("EXPLORE_PICTURES"):
-        picture(browser, Path(folder) / f"{request.node.name}.png")
 
 
 @pytest.fixture(scope="module")
@@ -264,77 +235,3 @@ def test_who_waits_is_told(page, model, monkeypatch):
 
 
 WAITING = "return [...document.querySelectorAll('#similarity[aria-busy], #cuts[aria-busy]')]"
-
-
-def fine_tuned(folder, task, **settings):
-    made = write_folder(folder, "bert", task, sizes={"initializer_range": 0.4}, **settings)
-    save_google_checkpoint(strong_head(made), str(folder / "model.ckpt-3"))
-    return load_model(folder)
-
-
-def test_a_classifier(browser, tmp_path):
-    model = fine_tuned(tmp_path, "classification")
-    with served(model) as port:
-        open_page(browser, port)
-        write(browser, "text", TEXT)
-        expected = model.predict(TEXT)
-        assert find(browser, "#prediction .big")[0].text == expected.label
-        best = percent(expected.probabilities[expected.label])
-        assert bars(browser, "prediction")[0] == (expected.label, best)
-        find(browser, "#second-field summary")[0].click()
-        write(browser, "second", "the book is red")
-        expected = model.predict((TEXT, "the book is red"))
-        best = percent(expected.probabilities[expected.label])
-        assert bars(browser, "prediction")[0] == (expected.label, best)
-        open_tab(browser, "pieces")
-        assert find(browser, "#pieces button") == [] and len(find(browser, "#pieces .piece")) == 11
-        check_console(browser)
-
-
-def test_entities(browser, tmp_path):
-    model = fine_tuned(tmp_path, "ner")
-    text = "나는 학교에 갔다. the book is red"
-    with served(model) as port:
-        open_page(browser, port)
-        write(browser, "text", text)
-        expected = model.predict(text).entities
-        assert expected
-        shown = find(browser, "#prediction .shown-text")[0].get_property("textContent")
-        marks = [each.text for each in find(browser, "#prediction mark")]
-        assert [
-            mark.replace(each.kind, "").strip() for mark, each in zip(marks, expected, strict=True)
-        ] == [each.text for each in expected]
-        for each in expected:
-            shown = shown.replace(each.kind, "")
-        assert shown == text
-        check_console(browser)
-
-
-def test_answers(browser, tmp_path):
-    model = fine_tuned(tmp_path, "question_answering")
-    text, question = "나는 학교에 갔다. the book is red", "the book ?"
-    with served(model) as port:
-        open_page(browser, port)
-        write(browser, "text", text)
-        write(browser, "second", question)
-        expected = model.predict((question, text)).answer
-        assert find(browser, "#prediction .big")[0].text == expected.text
-        assert find(browser, "#prediction mark")[0].text == expected.text
-        open_tab(browser, "attention")
-        rows = [row.text for row in find(browser, "#attention .left .row")]
-        assert rows == list(model.attention(question, text).pieces)
-        check_console(browser)
-
-
-def test_choices(browser, tmp_path):
-    model = fine_tuned(tmp_path, "multiple_choice")
-    options = ("red", "book", "학교")
-    with served(model) as port:
-        open_page(browser, port)
-        write(browser, "text", TEXT)
-        write(browser, "second", "the _ ?")
-        write(browser, "options", "\n".join(options))
-        expected = model.predict(("the _ ?", TEXT, options))
-        assert find(browser, "#prediction .big")[0].text == expected.option
-        assert [label for label, _ in bars(browser, "prediction")] == list(options)
-        check_console(browser)

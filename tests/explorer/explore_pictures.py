@@ -1,7 +1,7 @@
 """Takes pictures of explore's page, for the documents.
 
-python tests/support/explore_pictures.py --model_dir=MODEL --output_dir=docs
-python tests/support/explore_pictures.py --address=http://127.0.0.1:8017/ --output_dir=docs
+python tests/explorer/explore_pictures.py --model_dir=MODEL --output_dir=docs
+python tests/explorer/explore_pictures.py --address=http://127.0.0.1:8017/ --output_dir=docs
 """
 
 import argparse
@@ -9,7 +9,8 @@ import contextlib
 import itertools
 from pathlib import Path
 
-from explore_page import open_browser, picture, served, set_screen, wait_until_ready
+from explore_browser import open_browser, picture, set_screen, wait_until_ready
+from explore_page import served
 
 LANGUAGES = {"ko": "ko-KR", "en": "en-US"}
 SCHEMES = ("light", "dark")

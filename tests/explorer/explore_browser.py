@@ -1,10 +1,13 @@
-"""The page of explore for tests: its server in a thread, a browser without a screen."""
+"""A browser without a screen that looks at explore's page, for tests."""
 
 import base64
 import contextlib
 import shutil
-import threading
 import time
+
+from selenium import webdriver
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
 
 # Seconds: a busy machine is slow.
 PATIENCE = 300
@@ -13,27 +16,8 @@ PROGRAMS = ("chromium", "chromedriver")  # Debian's chromium and chromium-driver
 
 
 @contextlib.contextmanager
-def served(model, vocabularies=()):
-    """The port at which a model's page is, while the block runs."""
-    from explorer.server import make_server, open_port
-
-    with open_port(0) as listening, make_server(model, vocabularies) as server:
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
-        thread.start()
-        try:
-            while not server.started:
-                time.sleep(0.01)
-            yield listening.getsockname()[1]
-        finally:
-            server.should_exit = True
-            thread.join()
-
-
-@contextlib.contextmanager
 def open_browser(language="ko-KR"):
     """A Chromium of selenium that speaks a language."""
-    from selenium import webdriver
-
     options = webdriver.ChromeOptions()
     options.binary_location = shutil.which(PROGRAMS[0])
     for argument in ("headless=new", "no-sandbox", "disable-gpu", "disable-dev-shm-usage"):
@@ -102,14 +86,12 @@ def open_page(browser, port, width=1000):
 
 
 def find(browser, selector):
-    return browser.find_elements("css selector", selector)
+    return browser.find_elements(By.CSS_SELECTOR, selector)
 
 
 def write(browser, name, text):
     """Replaces what a field holds, key by key, and waits for the answers."""
-    from selenium.webdriver.common.keys import Keys
-
-    field = browser.find_element("id", name)
+    field = browser.find_element(By.ID, name)
     field.send_keys(Keys.CONTROL, "a")
     field.send_keys(Keys.DELETE)
     field.send_keys(text)
@@ -122,7 +104,7 @@ def settle(browser):
 
 
 def value(browser, name):
-    return browser.find_element("id", name).get_property("value")
+    return browser.find_element(By.ID, name).get_property("value")
 
 
 def pieces(browser):
@@ -140,7 +122,7 @@ def percent(share):
 
 
 def open_tab(browser, name):
-    browser.find_element("id", f"tab-{name}").click()
+    browser.find_element(By.ID, f"tab-{name}").click()
     settle(browser)
 
 
