@@ -29,7 +29,6 @@ class Size(NamedTuple):
 
     name: str
     phases: tuple[Phase, ...]
-    held_out_length: int  # of the records that every phase is measured on
     model_type: str = "bert"  # or "albert"
 
     @property
@@ -54,13 +53,12 @@ class Size(NamedTuple):
 SIZES = {
     size.name: size
     for size in (
-        Size("tiny", (Phase(32, 0.7, 0.1, 8), Phase(128, 0.3, 0.05, 22)), 128),
+        Size("tiny", (Phase(32, 0.7, 0.1, 8), Phase(128, 0.3, 0.05, 22))),
         Size(
             "mini",
             (Phase(64, 0.6, 0.1, 12), Phase(128, 0.3, 0.05, 22), Phase(512, 0.1, 0.05, 80)),
-            128,
         ),
-        Size("small", (Phase(128, 0.85, 0.1, 22), Phase(512, 0.15, 0.05, 80)), 128),
-        Size("base", (Phase(128, 0.85, 0.1, 22), Phase(512, 0.15, 0.05, 80)), 128),
+        Size("small", (Phase(128, 0.85, 0.1, 22), Phase(512, 0.15, 0.05, 80))),
+        Size("base", (Phase(128, 0.85, 0.1, 22), Phase(512, 0.15, 0.05, 80))),
     )
 }

@@ -113,8 +113,11 @@ def make_stages(flags):
 
 
 def held_out_lengths(size):
-    """The lengths of held-out rows: that of the curves, and the longest, if it is another."""
-    return tuple(dict.fromkeys((size.held_out_length, size.phases[-1].length)))
+    """The lengths of held-out rows: a phase is measured on rows as long as its own.
+
+    On longer rows, with positions not yet trained, another checkpoint would be its best one.
+    """
+    return sorted({phase.length for phase in size.phases})
 
 
 def _program(name, *arguments):
@@ -198,7 +201,7 @@ def _training_flags(work, phase):
     return [
         f"--flagfile={work.size.flagfile(phase)}",
         f"--input_file={_record_file(work, 'train', phase.length)}",
-        f"--eval_input_file={_record_file(work, 'heldout', work.size.held_out_length)}",
+        f"--eval_input_file={_record_file(work, 'heldout', phase.length)}",
         "--do_train",
         "--do_eval",
         *_devices(work.flags),
