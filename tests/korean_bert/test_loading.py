@@ -21,7 +21,7 @@ TEXT = "the book is red"
 def test_without_an_argument_the_reference_model():
     model = load_model()
     assert model.loaded.folder == REFERENCE_MODEL and model.max_length == 64
-    assert "albert, pretraining" in repr(model)
+    assert "bert, pretraining" in repr(model)
     assert load_model(f"{REFERENCE_MODEL}/model.safetensors").loaded.folder == REFERENCE_MODEL
 
 
