@@ -62,7 +62,7 @@ def within(value, bounds):
 
 def test_programs_are_all_here():
     declared = {
-        path.name
+        str(path)
         for path in (ROOT / "run_scripts").rglob("*.py")
         if path.name != "parser.py" and "return run_program(" in path.read_text(encoding="utf-8")
     }
