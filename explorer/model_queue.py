@@ -1,4 +1,4 @@
-"""Lets one request at a time use the model, and says how many are before a request."""
+"""A queue of requests, of which one at a time uses the model."""
 
 import asyncio
 import concurrent.futures

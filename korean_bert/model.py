@@ -1,4 +1,4 @@
-"""A loaded model that answers in Python, and shows what is inside it.
+"""A loaded model, to be asked in Python.
 
 Shapes: B texts, L layers, T pieces of a text with [CLS] and [SEP], H hidden, E embedding.
 """

@@ -1,4 +1,4 @@
-"""The console sessions of the pages: runs their lines, and writes what these print.
+"""The console sessions of the pages, written again with what their lines print.
 
     python tests/support/console_blocks.py README*.md docs/python*.md
 
