@@ -53,6 +53,12 @@ def test_test_files_are_short_and_import_no_other(path):
     assert not IMPORT_OF_A_TEST.search(source)
 
 
+def test_test_files_have_names_of_their_own():
+    """pytest imports them all by name alone, as their folders are no packages."""
+    counts = collections.Counter(path.name for path in TESTS)
+    assert [name for name, count in counts.items() if count > 1 and name != "conftest.py"] == []
+
+
 def test_what_is_too_large():
     assert list(too_large("x = 1\n" * 350)) == []
     assert list(too_large("x = 1\n" * 351)) == ["351 lines"]
