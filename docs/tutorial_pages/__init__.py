@@ -1,1 +1,1 @@
-"""Makes the notebooks and pages of docs/tutorials from the texts beside them; open texts first."""
+"""Makes what is in docs/tutorials from the texts beside it; open texts first."""

@@ -1,8 +1,8 @@
-"""Writes the notebooks of the tutorials again, runs those that are named, and writes their pages.
+"""Makes the files of docs/tutorials again from their texts.
 
-    python docs/tutorial_pages            only the notebooks
-    python docs/tutorial_pages 02 07      runs these two as well
-    python docs/tutorial_pages all
+    python docs/tutorial_pages            notebooks, and pages around the outputs that they have
+    python docs/tutorial_pages 02 07      also runs these two, for new outputs
+    python docs/tutorial_pages all        also runs all
 
 Running needs `pip install -e '.[tutorials]'`, in the environment of the interpreter that runs this.
 """
@@ -34,14 +34,17 @@ def run(path):
 
 
 def main(names):
+    """Writes all tutorials; runs those with these numbers, or "all"."""
     from tutorial_pages.notebooks import write_notebooks
+    from tutorial_pages.pages import rewrite_pages
     from tutorial_pages.texts import TEXTS
 
     for path in TEXTS:
         write_notebooks(path)
-    for path in TEXTS:
         if "all" in names or path.stem[:2] in names:
             run(path)
+        elif not rewrite_pages(path):
+            print(f"note: {path.stem} has other code than its pages: run it")
 
 
 if __name__ == "__main__":

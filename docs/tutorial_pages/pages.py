@@ -18,7 +18,8 @@ _LINKS = {
 }
 
 # No tutorial's own text has these.
-_OUTPUT = re.compile(r"\n\n(?:```text\n.*?\n```|!\[.*?\]\(pictures/.*?\))", re.DOTALL)
+_OUTPUT = r"\n\n(?:```text\n.*?\n```|!\[\]\(pictures/[^)]*\))"
+_CELL = re.compile(rf"^```(python|bash)\n(.*?)\n```((?:{_OUTPUT})*)", re.MULTILINE | re.DOTALL)
 
 # Colours, and what a terminal would overwrite.
 _TERMINAL = re.compile(r"\x1b\[[0-9;]*m|^.*\r(?!\n)", re.MULTILINE)
@@ -48,9 +49,29 @@ def page_file(path, language):
     return TUTORIALS / f"{path.stem}{SUFFIXES[language]}.md"
 
 
-def without_outputs(text):
-    """A page's text without what its cells print."""
-    return _OUTPUT.sub("", text)
+def outputs_in(text):
+    """For each cell of code on a page (kind, source), and its outputs as `page` takes them."""
+    found = _CELL.findall(text)
+    return [cell[:2] for cell in found], [[cell[2][2:]] if cell[2] else [] for cell in found]
+
+
+def rewrite_pages(path):
+    """Puts a tutorial's present text around the outputs that its pages have.
+
+    Returns:
+        Whether these are outputs of the present code; if not, nothing is written.
+    """
+    texts = {}
+    for language in LANGUAGES:
+        file = page_file(path, language)
+        old = file.read_text(encoding="utf-8") if file.exists() else ""
+        code, outputs = outputs_in(old)
+        if code != [tuple(cell) for cell in cells(path, language) if cell.kind != "markdown"]:
+            return False
+        texts[file] = page(path, language, outputs)
+    for file, text in texts.items():
+        file.write_text(text, encoding="utf-8")
+    return True
 
 
 def write_pages(path, outputs):
