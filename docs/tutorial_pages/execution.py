@@ -5,7 +5,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tutorial_pages.notebooks import notebook
+from tutorial_pages.notebooks import notebook_text
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -36,7 +36,7 @@ def execute(path):
         for entry in ROOT.iterdir():
             if entry.name not in NOT_LINKED:
                 (Path(folder) / entry.name).symlink_to(entry)
-        node = nbformat.from_dict(notebook(path, "ko"))
+        node = nbformat.reads(notebook_text(path, "ko"), as_version=4)
         nbformat.validate(node)
         resources = {"metadata": {"path": folder}}
         client = nbclient.NotebookClient(
