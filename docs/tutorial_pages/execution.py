@@ -29,9 +29,7 @@ def execute(path):
     import nbformat
 
     # "python" in a cell is the interpreter of the kernel.
-    path_of_programs = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    # What TensorFlow says when it is imported is of the machine, not of the tutorial.
-    environment = {**os.environ, "PATH": path_of_programs, "TF_CPP_MIN_LOG_LEVEL": "3"}
+    programs = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     with tempfile.TemporaryDirectory() as folder:
         for entry in ROOT.iterdir():
             if entry.name not in NOT_LINKED:
@@ -42,5 +40,5 @@ def execute(path):
         client = nbclient.NotebookClient(
             node, timeout=TIMEOUT, kernel_name="python3", resources=resources
         )
-        client.execute(env=environment)
+        client.execute(env={**os.environ, "PATH": programs})
     return [cell.outputs for cell in node.cells if cell.cell_type == "code"]
