@@ -93,9 +93,10 @@ def extract(
             for start in range(0, len(order), batch_size):
                 indices = order[start : start + batch_size]
                 batch = [group[i] for i in indices]
-                # Lengths are rounded up so that few of them are compiled.
-                longest = -(-len(batch[0].ids) // LENGTH_STEP) * LENGTH_STEP
-                longest = min(longest, encoder.config.max_position_embeddings)
+                longest = len(batch[0].ids)
+                if compute is None:  # lengths are rounded up so that few of them are compiled
+                    longest = -(-longest // LENGTH_STEP) * LENGTH_STEP
+                    longest = min(longest, encoder.config.max_position_embeddings)
                 values = compiled(longest)(pad_rows(batch, longest, pad_id)).numpy()
                 for i, row, value in zip(indices, batch, values, strict=True):
                     # A copy: a view would keep the whole batch in memory.
