@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from bert_common.errors import InputError
 from bert_common.progress import progress
-from bert_tf.encoder import run_inside
+from bert_tf.encoder import infer_block, run_inside
 from finetuning.examples import LENGTH_STEP
 from finetuning.inputs import ROW_INPUTS, pad_rows
 
@@ -134,6 +134,6 @@ def pooled_layers(encoder, layers, pooling, batch):
         encoder, layers, pooling: as for `extract`.
         batch: a dict of `finetuning.inputs.ROW_INPUTS`, int32 [B, T].
     """
-    states = run_inside(encoder, batch).hidden_states
+    states = run_inside(encoder, batch, call_block=infer_block).hidden_states
     values = tf.stack([tf.cast(states[i], tf.float32) for i in layers], axis=2)  # [B, T, L, H]
     return POOLINGS[pooling](values, batch["input_mask"])
