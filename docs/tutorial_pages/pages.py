@@ -6,6 +6,7 @@ import re
 from tutorial_pages.texts import LANGUAGES, SUFFIXES, TUTORIALS, cells
 
 PICTURES = TUTORIALS / "pictures"
+ROOT = TUTORIALS.parents[1]
 
 # What a page stays readable with.
 MOST_LINES = 60  # of one cell's output
@@ -24,7 +25,11 @@ _CELL = re.compile(rf"^```(python|bash)\n(.*?)\n```((?:{_OUTPUT})*)", re.MULTILI
 # Colours, and what a terminal would overwrite.
 _TERMINAL = re.compile(r"\x1b\[[0-9;]*m|^.*\r(?!\n)", re.MULTILINE)
 # What TensorFlow says of the machine when it is imported.
-_LOG = re.compile(r"^(?:WARNING: All log messages before absl|[IWE]\d{4} \d\d:).*\n?", re.MULTILINE)
+_LOG = re.compile(
+    r"^(?:WARNING: All log messages before absl|To enable the following instructions:"
+    r"|[IWE]\d{4} \d\d:).*\n?",
+    re.MULTILINE,
+)
 
 
 def page(path, language, outputs):
@@ -119,7 +124,7 @@ def _rendered(outputs, name, pictures):
 
 def _block(text):
     """What was printed, as a block of Markdown; nothing if nothing was."""
-    text = _LOG.sub("", _TERMINAL.sub("", text)).strip("\n")
+    text = _LOG.sub("", _TERMINAL.sub("", text)).replace(f"{ROOT}/", "").strip("\n")
     lines = [line.rstrip() for line in text.splitlines()]
     if len(lines) > MOST_LINES:
         raise ValueError(
