@@ -61,6 +61,19 @@ EXTRAS = {
     "explore": ["starlette>=1.0,<2", "uvicorn>=0.40,<1"],
     # The documentation as a site: CONTRIBUTING.md has the command.
     "docs": ["sphinx>=8.2", "myst-parser>=4", "furo>=2025.9"],
+    # The notebooks of docs/tutorials, and what runs them for the pages with their outputs.
+    "tutorials": [
+        "ipykernel>=6.29",
+        "kiwipiepy==0.24.1",
+        "kiwipiepy_model==0.24.0",
+        "matplotlib>=3.9",
+        "nbclient>=0.10",
+        "nbformat>=5.10",
+        "notebook>=7.2",
+        "scikit-learn>=1.5",
+        "scipy>=1.13",
+        "tokenizers>=0.20",
+    ],
     # JAX: the layers run on it too, and the exported training step.
     # selenium: the slow tests of explore's page, in Debian's chromium.
     "test": [

@@ -101,9 +101,10 @@ class AlbertModel(keras.Model):
         x = self.embeddings(
             inputs.input_ids, inputs.segment_ids, inputs.position_ids, training=training
         )  # [B, T, E]
-        outputs = {"embedding_output": x, "encoder_outputs": []}
+        embedded = x
         if self.projection is not None:
             x = self.projection(x)  # [B, T, H]
+        outputs = {"embedding_output": embedded, "encoder_input": x, "encoder_outputs": []}
         layers = self.config.num_hidden_layers
         blocks = [b for i in range(layers) for b in self.groups[i * len(self.groups) // layers]]
         for block in blocks[:-1]:

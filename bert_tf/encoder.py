@@ -3,12 +3,13 @@
 Shapes: B batch, T tokens, N heads, H hidden, S sequences of a packed row, P positions.
 """
 
+import functools
 from typing import NamedTuple
 
 import keras
 from keras import ops
 
-from bert_tf.layers import call_block, gather_positions
+from bert_tf.layers import call_block, gather_positions, gelu
 
 
 class EncoderInputs(NamedTuple):
@@ -89,13 +90,38 @@ class InnerOutputs(NamedTuple):
     attentions: list  # L arrays [B, N, T, T]: each query's probabilities over the keys; or empty
 
 
-def run_inside(encoder, inputs, return_probabilities=False):
+# Activation -> the same in a form that TensorFlow fuses with the product before it.
+FUSED_ACTIVATIONS = {gelu: functools.partial(ops.gelu, approximate=True)}
+
+
+def infer_block(block, x, bias, positions=None, training=None):
+    """A block's output without dropout, in fewer operations than `call_block`.
+
+    All tokens are one matrix here, so that TensorFlow on a CPU makes bias and activation part of
+    the matrix product (BERT of 4 x 256, 600 reviews, one core: 0.87 s instead of 1.08 s). Equal but
+    for roundings; what is not for this, another precision or `positions`, is left to `call_block`.
+    """
+    if positions is not None or block.compute_dtype != "float32":
+        return call_block(block, x, bias, positions, training=False)
+    context = block.attention(x, x, bias, training=False)  # [B, T, H]
+    width = x.shape[-1]
+    y = block.attention_output(ops.reshape(context, (-1, width)))  # [B * T, H]
+    h = block.attention_layer_norm(y, ops.reshape(x, (-1, width)))  # [B * T, H]
+    inner = block.intermediate
+    y = ops.add(ops.matmul(h, inner.kernel), inner.bias)  # [B * T, I]
+    y = FUSED_ACTIVATIONS.get(inner.activation, inner.activation)(y)
+    h = block.output_layer_norm(block.output_dense(y), h)  # [B * T, H]
+    return ops.reshape(h, ops.shape(x))  # [B, T, H]
+
+
+def run_inside(encoder, inputs, return_probabilities=False, call_block=call_block):
     """Runs an encoder without dropout, and keeps what its blocks read and compute.
 
     Args:
         encoder: a `BertModel` or an `AlbertModel`.
         inputs: as for `BertModel.call`.
         return_probabilities: whether to return the probabilities of attention too.
+        call_block: what blocks are called through where no probabilities are returned.
 
     Returns:
         `InnerOutputs`; the order is that of the calls, where ALBERT's layers share their blocks.

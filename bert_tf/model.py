@@ -94,13 +94,15 @@ class BertModel(keras.Model):
                 Packed rows also have segment_index and position_ids [B, T] and
                 sequence_starts [B, S], all three. Other keys are ignored.
             training: whether dropout is on.
-            return_all_layers: whether to add "embedding_output" and "encoder_outputs".
+            return_all_layers: whether to add "embedding_output", "encoder_input" and
+                "encoder_outputs".
             positions, run_block: see `bert_tf.layers`.
 
         Returns:
             A dict: "sequence_output" [B, P, H], "pooled_output" [B, H] (packed rows:
-            [B, S, H]); with all layers also "embedding_output" [B, T, H] and "encoder_outputs",
-            a list of every block's output: [B, T, H], the last one's [B, P, H].
+            [B, S, H]); with all layers also "embedding_output" and "encoder_input", which the
+            first block reads, [B, T, H], and "encoder_outputs", a list of every block's output:
+            [B, T, H], the last one's [B, P, H].
 
         Raises:
             ValueError: sequences longer than max_position_embeddings.
@@ -110,7 +112,7 @@ class BertModel(keras.Model):
         x = self.embeddings(
             inputs.input_ids, inputs.segment_ids, inputs.position_ids, training=training
         )  # [B, T, H]
-        outputs = {"embedding_output": x, "encoder_outputs": []}
+        outputs = {"embedding_output": x, "encoder_input": x, "encoder_outputs": []}
         for block in self.blocks[:-1]:
             x = run_block(block, x, bias, training=training)
             outputs["encoder_outputs"].append(x)

@@ -20,8 +20,9 @@ release = re.search(
 extensions = ["myst_parser"]
 root_doc = "docs/index"
 include_patterns = [
-    "docs/index.rst", "docs/*.md", "README.md", "README.ko.md", "CONTRIBUTING.md", "CHANGELOG.md",
-    "reference_model/README.md", "sample_corpus/README.md",
+    "docs/index.rst", "docs/*.md", "docs/tutorials/*.md", "README.md", "README.ko.md",
+    "CONTRIBUTING.md", "CHANGELOG.md", "reference_model/README.md", "sample_corpus/README.md",
+    "sample_tasks/README.md",
 ]  # fmt: skip
 language = "en"
 

@@ -4,6 +4,7 @@ import dataclasses
 import os
 
 from explorer.attention import LastAttention, show_attention, show_heads
+from explorer.errors import RequestError
 from explorer.fields import Field, number, some_text, text, text_or_none, texts
 from explorer.predictions import show_prediction
 from explorer.rounding import rounded
@@ -112,9 +113,12 @@ def show_guesses(explored, text, top, max_pieces):
 def show_neighbours(explored, word, top):
     """The pieces whose word vectors are nearest to that of a word."""
     model = explored.model
+    pieces = model.tokenizer.tokenize(word)
+    if not pieces:
+        raise RequestError("word_without_pieces", word=word)
     found = model.nearest(word, top)
     return {
-        "pieces": model.tokenizer.tokenize(word),
+        "pieces": pieces,
         "neighbours": [
             {"piece": each.piece, "similarity": rounded(each.similarity)} for each in found
         ],
@@ -126,9 +130,22 @@ def show_cuts(explored, text):
     own = describe(explored)["name"], explored.model.tokenizer.tokenize
     return {
         "cuts": [
-            {"name": name, "pieces": list(cut(text))} for name, cut in (own, *explored.vocabularies)
+            {"name": name, "pieces": pieces_by_word(cut, text)}
+            for name, cut in (own, *explored.vocabularies)
         ]
     }
+
+
+def pieces_by_word(cut, text):
+    """A vocabulary's pieces of a text, each with the number of its word: a list of dicts.
+
+    A word is what stands between spaces; where a vocabulary cuts across them, each piece is one.
+    """
+    whole, words = list(cut(text)), [list(cut(word)) for word in text.split()]
+    numbers = [number for number, pieces in enumerate(words) for _ in pieces]
+    if whole != [piece for pieces in words for piece in pieces]:
+        numbers = range(len(whole))
+    return [{"piece": piece, "word": number} for piece, number in zip(whole, numbers, strict=True)]
 
 
 # Guesses, neighbours: what a person looks through.

@@ -14,9 +14,10 @@ from starlette.staticfiles import StaticFiles
 
 from bert_common.errors import InputError
 from explorer.answers import ANSWERS, Explored, describe
+from explorer.errors import RequestError, malformed, request_error
 from explorer.fields import read_fields
 from explorer.guard import Guard, refusal
-from explorer.model_queue import ModelQueue, QueueFullError
+from explorer.model_queue import ModelQueue
 
 PAGE = Path(__file__).parent / "page"
 
@@ -50,13 +51,14 @@ def make_application(model, vocabularies=(), queue=None):
     async def answer(request):
         name = request.path_params["name"]
         if name not in ANSWERS:
-            return refusal(404, f"the address must be one of /api/{{{', '.join(ANSWERS)}}}")
+            message = f"the address must be one of /api/{{{', '.join(ANSWERS)}}}"
+            return refusal(404, malformed(message))
         function, fields = ANSWERS[name]
         try:
             async with asyncio.timeout(ARRIVAL):
                 content = await request.body()
         except TimeoutError:
-            return refusal(408, f"a request must arrive within {ARRIVAL} seconds")
+            return refusal(408, RequestError("late", seconds=ARRIVAL))
         values = read_fields(content, fields)
         call = functools.partial(function, explored, **values)
         ticket = request.headers.get("x-ticket", "")[:LONGEST_TICKET]
@@ -71,8 +73,7 @@ def make_application(model, vocabularies=(), queue=None):
         Mount("/page", StaticFiles(directory=PAGE)),
     ]
     handlers = {
-        InputError: lambda request, error: refusal(400, one_line(error)),
-        QueueFullError: lambda request, error: refusal(503, one_line(error)),
+        InputError: refuse,
         HTTPException: refuse_address,
         Exception: report,
     }
@@ -104,15 +105,18 @@ def as_json(values):
     return Response(content.encode("utf-8"), media_type="application/json")
 
 
-def one_line(error):
-    return " ".join(str(error).split())
+def refuse(request, error):
+    """For what cannot be answered, or not yet."""
+    error = request_error(error)
+    return refusal(503 if error.code == "queue_full" else 400, error)
 
 
 def refuse_address(request, error):
     """For an address or a method that is not there."""
-    return refusal(error.status_code, f"{error.detail}: {request.method} {request.url.path[:200]}")
+    message = f"{error.detail}: {request.method} {request.url.path[:200]}"
+    return refusal(error.status_code, malformed(message))
 
 
 def report(request, error):
     """For an error of the program: its name to the page; uvicorn prints the rest."""
-    return refusal(500, f"the program failed: {type(error).__name__}; the terminal says where")
+    return refusal(500, RequestError("failed", error=type(error).__name__))

@@ -5,7 +5,7 @@ Shapes: L layers, N heads, T pieces of a text with [CLS] and [SEP], C cells of a
 
 import numpy as np
 
-from explorer.errors import RequestError
+from explorer.errors import malformed
 
 # C at most: small pictures of all heads are for finding the one to look at.
 CELLS = 16
@@ -42,7 +42,7 @@ def show_attention(explored, text, second, layer, head):
     chosen = found.probabilities  # [L, N, T, T]
     for name, value, axis in (("layer", layer, 0), ("head", head, 1)):
         if value > chosen.shape[axis]:
-            raise RequestError(
+            raise malformed(
                 f"{name} must be from 1 to {chosen.shape[axis]}, or 0 for the average. "
                 f"Received: {value}"
             )

@@ -1,10 +1,52 @@
-"""Defines the error for a request that cannot be answered."""
+"""Defines what a request that cannot be answered is told, by a code that the page has texts for."""
 
 from bert_common.errors import InputError
+from korean_bert.errors import TooManyPiecesError
+
+# Code -> the message in English, for whoever reads the answers without the page. The page says it
+# by "error_CODE" of its texts, in its language, with the same values in the braces.
+MESSAGES = {
+    "text_too_long": "{name} must have at most {most} characters. Received: {received}",
+    "not_unicode": "{name} must be Unicode text. Received: half of a surrogate pair",
+    "too_many_pieces": "a text must have at most {most} pieces with [CLS] and [SEP]. "
+    "Received: {received}",
+    "too_many_options": "{name} must be a list of 2 to {most} strings. Received: {received}",
+    "word_not_in_sentence": "both sentences must hold {word!r}. Received: {sentence!r}",
+    "word_without_pieces": "the word must have pieces. Received: {word!r}",
+    "too_large": "a request must have at most {most} bytes. Received: {received}",
+    "late": "a request must arrive within {seconds} seconds",
+    "queue_full": "at most {most} requests may wait for the model. Received: one more; try again "
+    "in a moment",
+    "failed": "the program failed: {error}; the terminal says where",
+    # What the page never causes: other programs' mistakes, and models that cannot do what is asked.
+    "other": "{message}",
+}
 
 
 class RequestError(InputError):
-    """A request of the page, or of another program, has fields that cannot be answered.
+    """A request of the page, or of another program, cannot be answered.
 
-    The message is one line, which the page shows.
+    The message is one line.
+
+    Args:
+        code: a key of `MESSAGES`.
+        values: what stands in the message's braces.
     """
+
+    def __init__(self, code, **values):
+        super().__init__(MESSAGES[code].format(**values))
+        self.code, self.values = code, values
+
+
+def malformed(message):
+    """The error for what the page never sends."""
+    return RequestError("other", message=message)
+
+
+def request_error(error):
+    """An `InputError` of whatever answers as a `RequestError`."""
+    if isinstance(error, RequestError):
+        return error
+    if isinstance(error, TooManyPiecesError):
+        return RequestError("too_many_pieces", most=error.most, received=error.received)
+    return malformed(" ".join(str(error).split()))

@@ -3,7 +3,7 @@
 import json
 from typing import NamedTuple
 
-from explorer.errors import RequestError
+from explorer.errors import RequestError, malformed
 
 # Characters of a text. A model with 512 positions takes about a thousand; the rest is room for the
 # texts that questions are asked about, which are read in windows.
@@ -25,24 +25,20 @@ class Field(NamedTuple):
 def text(name, value):
     """A string that UTF-8 can hold."""
     if not isinstance(value, str):
-        raise RequestError(f"{name} must be a string. Received: {shown(value)}")
+        raise malformed(f"{name} must be a string. Received: {shown(value)}")
     if len(value) > LONGEST_TEXT:
-        raise RequestError(
-            f"{name} must have at most {LONGEST_TEXT} characters. Received: {len(value)}"
-        )
+        raise RequestError("text_too_long", name=name, most=LONGEST_TEXT, received=len(value))
     try:
         value.encode("utf-8")
     except UnicodeEncodeError:
-        raise RequestError(
-            f"{name} must be Unicode text. Received: half of a surrogate pair"
-        ) from None
+        raise RequestError("not_unicode", name=name) from None
     return value
 
 
 def some_text(name, value):
     """A string with something to read in it."""
     if not text(name, value).strip():
-        raise RequestError(f"{name} must not be empty. Received: {shown(value)}")
+        raise malformed(f"{name} must not be empty. Received: {shown(value)}")
     return value
 
 
@@ -54,9 +50,8 @@ def text_or_none(name, value):
 def texts(name, value):
     """A list of strings with something to read in each."""
     if not isinstance(value, list) or not 2 <= len(value) <= MOST_OPTIONS:
-        raise RequestError(
-            f"{name} must be a list of 2 to {MOST_OPTIONS} strings. Received: {shown(value)}"
-        )
+        received = len(value) if isinstance(value, list) else shown(value)
+        raise RequestError("too_many_options", name=name, most=MOST_OPTIONS, received=received)
     return tuple(some_text(name, each) for each in value)
 
 
@@ -65,7 +60,7 @@ def number(least, most):
 
     def read(name, value):
         if type(value) is not int or not least <= value <= most:
-            raise RequestError(
+            raise malformed(
                 f"{name} must be an integer from {least} to {most}. Received: {shown(value)}"
             )
         return value
@@ -89,21 +84,21 @@ def read_fields(content, fields):
     try:
         values = json.loads(content.decode("utf-8"))
     except UnicodeDecodeError:
-        raise RequestError("the body must be UTF-8. Received: other bytes") from None
+        raise malformed("the body must be UTF-8. Received: other bytes") from None
     except (ValueError, RecursionError):
-        raise RequestError(
+        raise malformed(
             f"the body must be JSON. Received: {shown(content.decode('utf-8'))}"
         ) from None
     if not isinstance(values, dict):
-        raise RequestError(f"the body must be a JSON object. Received: {shown(values)}")
+        raise malformed(f"the body must be a JSON object. Received: {shown(values)}")
     unknown = [name for name in values if name not in fields]
     if unknown:
-        raise RequestError(
+        raise malformed(
             f"the fields must be among {', '.join(fields)}. Received: {shown(unknown[0])}"
         )
     missing = [n for n, field in fields.items() if n not in values and field.default is REQUIRED]
     if missing:
-        raise RequestError(f"{missing[0]} must be given. Received: {shown(list(values))}")
+        raise malformed(f"{missing[0]} must be given. Received: {shown(list(values))}")
     return {
         name: field.read(name, values[name]) if name in values else field.default
         for name, field in fields.items()

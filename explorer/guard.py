@@ -2,6 +2,8 @@
 
 from starlette.responses import JSONResponse
 
+from explorer.errors import RequestError, malformed
+
 # The names that a browser on this machine calls the page by; through an SSH tunnel too, whose port
 # may be another. A site that lets its own name point at 127.0.0.1 sends that name.
 HOSTS = ("127.0.0.1", "localhost")
@@ -21,9 +23,10 @@ HEADERS = {
 }
 
 
-def refusal(status, message, **headers):
-    """An answer that says in one line what is wrong."""
-    return JSONResponse({"error": message}, status, headers)
+def refusal(status, error, **headers):
+    """The answer that says what is wrong: a `RequestError` in one line, its code and values."""
+    content = {"error": str(error), "code": error.code, "values": error.values}
+    return JSONResponse(content, status, headers)
 
 
 class TooLargeError(Exception):
@@ -84,21 +87,23 @@ def check_headers(method, headers):
     hosts = headers.get("host", [])
     if len(hosts) != 1 or hosts[0].rpartition(":")[0] not in HOSTS and hosts[0] not in HOSTS:
         names = " or ".join(HOSTS)
-        return refusal(403, f"the Host header must be {names}. Received: {hosts!r}")
+        return refusal(403, malformed(f"the Host header must be {names}. Received: {hosts!r}"))
     origin = headers.get("origin", [f"http://{hosts[0]}"])
     if origin != [f"http://{hosts[0]}"]:
-        return refusal(403, f"requests must come from the page itself. Received: {origin!r}")
+        message = f"requests must come from the page itself. Received: {origin!r}"
+        return refusal(403, malformed(message))
     lengths = headers.get("content-length", ["0"])
     if int(lengths[0]) > LARGEST_BODY:
         return too_large(lengths[0])
     # Another site can send a form's types, but not this one without being asked for leave.
     kind = headers.get("content-type", [""])[0].partition(";")[0].strip().lower()
     if method == "POST" and kind != "application/json":
-        return refusal(415, f"Content-Type must be application/json. Received: {kind!r}")
+        message = f"Content-Type must be application/json. Received: {kind!r}"
+        return refusal(415, malformed(message))
     return None
 
 
 def too_large(size):
     """The refusal of a body; the rest of it is not read, so the connection is of no more use."""
-    message = f"a request must have at most {LARGEST_BODY} bytes. Received: {size}"
-    return refusal(413, message, connection="close")
+    error = RequestError("too_large", most=LARGEST_BODY, received=size)
+    return refusal(413, error, connection="close")

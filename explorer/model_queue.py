@@ -4,13 +4,11 @@ import asyncio
 import concurrent.futures
 import contextlib
 
+from explorer.errors import RequestError
+
 # Requests that wait, beside the one that is answered: a page sends one or two at a time, so that
 # more are several people's or a program's.
 LONGEST = 16
-
-
-class QueueFullError(Exception):
-    """No further request may wait."""
 
 
 class ModelQueue:
@@ -34,13 +32,10 @@ class ModelQueue:
         If this is cancelled, as where a browser has gone, a function that waits is not called.
 
         Raises:
-            QueueFullError: as many requests wait as may.
+            RequestError: as many requests wait as may.
         """
         if len(self._waiting) > self.longest:
-            raise QueueFullError(
-                f"at most {self.longest} requests may wait for the model. "
-                f"Received: one more; try again in a moment"
-            )
+            raise RequestError("queue_full", most=self.longest)
         future = self._thread.submit(function)
         entry = ticket, future
         self._waiting.append(entry)

@@ -1,6 +1,6 @@
 """Shows what a fine-tuned model says of a text."""
 
-from explorer.errors import RequestError
+from explorer.errors import malformed
 from explorer.rounding import rounded
 
 
@@ -22,7 +22,7 @@ def show_prediction(explored, text, second, options):
     model = explored.model
     task = model.loaded.task
     if task not in SHOWN:
-        raise RequestError(f"prediction needs a fine-tuned model. Received: one of {task}")
+        raise malformed(f"prediction needs a fine-tuned model. Received: one of {task}")
     ask, show = SHOWN[task]
     return {"kind": task, **show(model.predict(ask(text, second, options)))}
 
@@ -66,7 +66,7 @@ def _show_entities(found):
 
 def _question_input(text, second, options):
     if second is None:
-        raise RequestError("second must be given: the question. Received: none")
+        raise malformed("second must be given: the question. Received: none")
     return second, text
 
 
@@ -88,7 +88,7 @@ def _answer(answer):
 
 def _choice_input(text, second, options):
     if second is None or options is None:
-        raise RequestError("second and options must be given: a question, and its answers")
+        raise malformed("second and options must be given: a question, and its answers")
     return second, text, options
 
 

@@ -5,7 +5,7 @@ Shapes: L layers, T pieces of a text with [CLS] and [SEP], P points of a picture
 
 import numpy as np
 
-from explorer.errors import RequestError
+from explorer.errors import RequestError, malformed
 from explorer.rounding import rounded
 
 
@@ -31,7 +31,7 @@ def show_word(explored, word, first, second, layer):
     """
     model = explored.model
     if layer > model.num_layers:
-        raise RequestError(
+        raise malformed(
             f"layer must be from 0 to {model.num_layers}, or -1 for the last. Received: {layer}"
         )
     layer = model.num_layers if layer < 0 else layer
@@ -52,12 +52,12 @@ def pieces_inside(model, word, sentence):
     """The places of the pieces that hold the first occurrence of a word in a sentence."""
     start = sentence.find(word)
     if start < 0:
-        raise RequestError(f"both sentences must hold {word!r}. Received: {sentence!r}")
+        raise RequestError("word_not_in_sentence", word=word, sentence=sentence)
     end = start + len(word)
     _, spans = model.tokenizer.encode_with_offsets(sentence)
     inside = [i + 1 for i, (a, b) in enumerate(spans) if a < end and b > start]  # after [CLS]
     if not inside:
-        raise RequestError(f"the word must have pieces. Received: {word!r} in {sentence!r}")
+        raise RequestError("word_without_pieces", word=word)
     return inside
 
 

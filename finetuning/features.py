@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from bert_common.errors import InputError
 from bert_common.progress import progress
-from bert_tf.encoder import run_inside
+from bert_tf.encoder import infer_block, run_inside
 from finetuning.examples import LENGTH_STEP
 from finetuning.inputs import ROW_INPUTS, pad_rows
 
@@ -93,9 +93,10 @@ def extract(
             for start in range(0, len(order), batch_size):
                 indices = order[start : start + batch_size]
                 batch = [group[i] for i in indices]
-                # Lengths are rounded up so that few of them are compiled.
-                longest = -(-len(batch[0].ids) // LENGTH_STEP) * LENGTH_STEP
-                longest = min(longest, encoder.config.max_position_embeddings)
+                longest = len(batch[0].ids)
+                if compute is None:  # lengths are rounded up so that few of them are compiled
+                    longest = -(-longest // LENGTH_STEP) * LENGTH_STEP
+                    longest = min(longest, encoder.config.max_position_embeddings)
                 values = compiled(longest)(pad_rows(batch, longest, pad_id)).numpy()
                 for i, row, value in zip(indices, batch, values, strict=True):
                     # A copy: a view would keep the whole batch in memory.
@@ -133,6 +134,6 @@ def pooled_layers(encoder, layers, pooling, batch):
         encoder, layers, pooling: as for `extract`.
         batch: a dict of `finetuning.inputs.ROW_INPUTS`, int32 [B, T].
     """
-    states = run_inside(encoder, batch).hidden_states
+    states = run_inside(encoder, batch, call_block=infer_block).hidden_states
     values = tf.stack([tf.cast(states[i], tf.float32) for i in layers], axis=2)  # [B, T, L, H]
     return POOLINGS[pooling](values, batch["input_mask"])

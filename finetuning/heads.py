@@ -65,8 +65,13 @@ class ProjectionHead(keras.layers.Layer):
 
 
 def concatenated_layers(encode, indices):
-    """The vectors of L layers of the encoder that `encode` runs, [B, T, L * H]."""
-    layers = encode(return_all_layers=True)["encoder_outputs"]  # of all layers [B, T, H]
+    """The vectors of L layers of the encoder that `encode` runs, [B, T, L * H].
+
+    Index 0 is the embedding output (ALBERT's after its projection), 1 the first layer, -1 the last
+    one, as papers count them.
+    """
+    outputs = encode(return_all_layers=True)
+    layers = [outputs["encoder_input"], *outputs["encoder_outputs"]]  # of each [B, T, H]
     return ops.concatenate([layers[i] for i in indices], axis=-1)
 
 

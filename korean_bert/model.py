@@ -11,6 +11,7 @@ from bert_common.errors import InputError
 from bert_tf.encoder import run_inside
 from finetuning.features import extract, pooled_layers
 from finetuning.inputs import SHORTEST, encode_pairs
+from korean_bert.errors import TooManyPiecesError
 from korean_bert.guesses import guess_words
 from korean_bert.masked_text import (
     MASK,
@@ -222,8 +223,11 @@ class Model:
     def _check_length(self, ids):
         most = self.loaded.config.max_position_embeddings
         if len(ids) > most:
-            raise InputError(
-                f"a text must have at most {most} pieces with [CLS] and [SEP]. Received: {len(ids)}"
+            raise TooManyPiecesError(
+                f"a text must have at most {most} pieces with [CLS] and [SEP]. Received: "
+                f"{len(ids)}",
+                most,
+                len(ids),
             )
 
     def _row(self, text, second):

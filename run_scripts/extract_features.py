@@ -119,7 +119,7 @@ def extract_features(values):
     if values.word_embeddings:
         extract_words(values, open_encoder(values, model_type, config), tokenizer, lines)
         return
-    layers = read_layers("layers", values.layers, config, first=1)
+    layers = read_layers("layers", values.layers, config)
     check_length(values, config)
     shown = with_progress(lines, "encoding", "lines")
     rows = [encode_pair(tokenizer, *line, values.max_seq_length) for line in shown]

@@ -146,7 +146,9 @@ class SquadFlags(FinetuneFlags):
     predict_feature_left_file: str = flag(None, "Has no effect here: one file holds all.")
     verbose_logging: bool = flag(None, "Has no effect here.")
     use_einsum: bool = flag(None, "Has no effect here.")
-    export_dir: str = flag(None, "Refused: checkpoints are what this program writes.")
+    export_dir: str = flag(
+        None, "Refused: export_model.py --format=saved_model writes a SavedModel of the result."
+    )
 
 
 def main(argv=None):
@@ -173,8 +175,8 @@ def check_squad_flags(values):
     """Refuses flags that cannot work, whatever settings the model's folder has saved."""
     if values.export_dir:
         raise InputError(
-            "--export_dir must not be given: checkpoints are what this program writes. Received: "
-            f"{values.export_dir}"
+            "--export_dir must not be given: export_model.py --format=saved_model writes a "
+            f"SavedModel of --output_dir. Received: {values.export_dir}"
         )
     refuse_feature_flags(values, "last layer")
     needed = {"train_file": "--do_train"} if values.do_train else {}

@@ -29,6 +29,7 @@ class WordPiece:
         jamo_fallback: where no piece matches a Hangul syllable, its two or three conjoining jamo
             become the pieces.
         max_word_characters: the longest word that is cut, if unknown is "word".
+        warns: whether to warn of words that spell Hangul in a form that the vocabulary lacks.
 
     Attributes:
         begin: from a string that can begin a word to its token.
@@ -42,6 +43,7 @@ class WordPiece:
         unknown: str = "word",
         jamo_fallback: bool = False,
         max_word_characters: int = MAX_WORD_CHARACTERS,
+        warns: bool = True,
     ):
         self.continuation_prefix = prefix = continuation_prefix
         self.max_word_characters = max_word_characters
@@ -61,7 +63,7 @@ class WordPiece:
         # Longer candidates need no look-up.
         self._longest_begin = _longest_by_first_character(self.begin)
         self._longest_inside = _longest_by_first_character(self.inside)
-        self._hangul = count_hangul_entries(vocab)
+        self._hangul = count_hangul_entries(vocab) if warns else None
         self._cache = {}
 
     def pieces(self, word: str) -> tuple[str, ...]:
@@ -150,10 +152,11 @@ class FullTokenizer(TokenizerInterface):
         self.options = FullTokenizerOptions(do_lower_case)
         vocab, vocabulary_bytes = load_vocabulary(vocab_file)
         self._use_vocabulary(vocab, vocabulary_bytes)
-        self.wordpiece = WordPiece(vocab)
         syllables, jamo = count_hangul_entries(vocab)
         # Below a tenth, the jamo entries cannot be what the vocabulary spells Korean with.
-        if do_lower_case and 10 * jamo < syllables:
+        decomposes = do_lower_case and 10 * jamo < syllables
+        self.wordpiece = WordPiece(vocab, warns=not decomposes)
+        if decomposes:
             warnings.warn(
                 f"{os.fspath(vocab_file)} holds {syllables} tokens with Hangul syllables, {jamo} "
                 "with conjoining jamo: lower-casing here decomposes Hangul, so nearly all Korean "

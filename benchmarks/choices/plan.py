@@ -51,7 +51,12 @@ class Plan:
             "choices/text",
             "text",
             ("-m", "run_scripts.reference.text"),
-            {"corpus": inputs.wiki, "held_out": inputs.held_out, "reviews": inputs.reviews},
+            {
+                "corpus": inputs.wiki,
+                "held_out": inputs.held_out,
+                "reviews": inputs.reviews,
+                "tasks_dir": inputs.tasks_dir,  # whose dev and test parts are left out
+            },
             read=results.read_text,
         )
         self.tasks = self._add(

@@ -58,7 +58,7 @@ def rows(options):
     texts = {name: read_texts(options.file, LINES[name]) for name in options.texts}
     for size in options.sizes:
         with tempfile.TemporaryDirectory() as folder:
-            export(size, options.tokenizer_dir, folder)
+            export(size, options.tokenizer_dir, folder, *options.contenders)
             running = [start(kind, folder, texts) for kind in options.contenders]
             for name in texts:
                 for batch in options.batches:
@@ -77,15 +77,17 @@ def read_texts(path, lines):
     return [" ".join(content[i : i + lines]) for i in range(0, len(content), lines)]
 
 
-def export(size, tokenizer_dir, folder):
-    """Writes a classifier with random weights in both formats."""
+def export(size, tokenizer_dir, folder, *kinds):
+    """Writes a classifier with random weights as the contenders `kinds` read it."""
     code = "import sys; from requests_speed import write_exports; write_exports(*sys.argv[1:])"
     subprocess.run(
-        [sys.executable, "-c", code, size, tokenizer_dir, folder], env=environment(), check=True
+        [sys.executable, "-c", code, size, tokenizer_dir, folder, *kinds],
+        env=environment(),
+        check=True,
     )
 
 
-def write_exports(size, tokenizer_dir, folder):
+def write_exports(size, tokenizer_dir, folder, *kinds):
     """The same in this process, which then holds TensorFlow."""
     from bert_tf import BertConfig, BertModel
     from finetuning.classification.head import SequenceClassifier
@@ -110,9 +112,10 @@ def write_exports(size, tokenizer_dir, folder):
         source="random weights",
         folder=folder,
     )
-    for kind, write in zip(KINDS, (export_saved_model, export_huggingface), strict=True):
+    writers = {"saved_model": export_saved_model, "transformers": export_huggingface}
+    for kind in kinds:
         os.makedirs(os.path.join(folder, kind))
-        write(loaded, os.path.join(folder, kind))
+        writers[kind](loaded, os.path.join(folder, kind))
 
 
 def start(kind, folder, texts):

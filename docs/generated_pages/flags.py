@@ -47,8 +47,9 @@ HEAD = """# Flags
 
 Every flag of every program, as `--help` shows them. Names without `.py` are started as
 `python -m NAME`. Every program also has `--flagfile=FILE` (flags of a file, one a line), `--help`,
-`--helpfull` and `--version`. A switch is `--name`, `--noname`, `--name=true` or `--name=false`. Two
-defaults, such as "BERT 128, ALBERT 512", are those of the two reference repositories.
+`--helpfull` and `--version`. (`python -m run_scripts.tools.check_devices --help` shows the few
+options of the check of devices.) A switch is `--name`, `--noname`, `--name=true` or `--name=false`.
+Two defaults, such as "BERT 128, ALBERT 512", are those of the two reference repositories.
 
 This page is made from the code by `python docs/generated_pages`; a test compares it.
 """

@@ -70,7 +70,7 @@ google-research/bert와 google-research/albert의 프로그램에 있는 모든 
 # Flags without a fixed default here, which does what Google's default does: what decides.
 NOTES = {
     "do_lower_case": {
-        "en": "same; off with `--tokenizer=korean`; of a released `--model_dir`, as its name says",
+        "en": "same; off with `--tokenizer=korean`; with a released `--model_dir`, by its name",
         "ko": "같음. `--tokenizer=korean`이면 꺼짐. 공개된 `--model_dir`이면 폴더 이름을 따름",
     },
     "max_predictions_per_seq": {
@@ -89,6 +89,15 @@ NOTES = {
         "ko": "같음. `--do_…` 셋 가운데 아무것도 주지 않으면 켜짐",
     },
     "do_predict": {"en": "same", "ko": "같음"},
+}
+
+# (program, flag) -> how its meaning differs.
+DIFFERENT = {
+    ("extract_features.py", "layers"): {
+        "en": "**differs:** 0 is the embedding output, 1 the first layer; Google's 0 is the first "
+        "layer",
+        "ko": "**다름:** 0은 임베딩 출력, 1은 첫 번째 층. 원본의 0은 첫 번째 층",
+    },
 }
 
 
@@ -122,6 +131,8 @@ def _row(program, references, name, language):
 def status(program, references, name, language):
     """What a flag of the reference programs is here, in words."""
     words = WORDS[language]
+    if (program, name) in DIFFERENT:
+        return DIFFERENT[program, name][language]
     field = {field.name: field for field in dataclasses.fields(OURS[program])}[name]
     help = field.metadata["help"]
     if name in TPU_FLAGS or help.startswith("Has no effect") or "no effect" in help:

@@ -2,6 +2,17 @@
 
 const POLL = 500;  // milliseconds between two looks at the queue
 
+/** What the program says instead of an answer: a code that the texts have "error_CODE" for. */
+export class Refusal extends Error {
+  static async of(response) {
+    const message = `${response.status} ${response.statusText}`;
+    // The web library answers by itself, and not in JSON, where there are too many connections.
+    const unknown = { code: response.status === 503 ? "queue_full" : "other", values: { message } };
+    const { code, values } = await response.json().catch(() => unknown);
+    return Object.assign(new Refusal(message), { code, values, later: response.status !== 400 });
+  }
+}
+
 /** The answer to a question; `onPosition` gets 0 while it is computed, else the number before it. */
 export async function ask(name, body, signal, onPosition) {
   const ticket = crypto.randomUUID();
@@ -18,9 +29,8 @@ export async function ask(name, body, signal, onPosition) {
       body: JSON.stringify(body),
       signal,
     });
-    const answer = await response.json();
-    if (!response.ok) throw new Error(answer.error);
-    return answer;
+    if (!response.ok) throw await Refusal.of(response);
+    return await response.json();
   } finally {
     waiting = false;
     clearInterval(poll);

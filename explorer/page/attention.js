@@ -4,6 +4,8 @@ import { colourOf, drawing, element, percent, rove } from "./dom.js";
 import { Part } from "./part.js";
 
 const ROW = 26;  // pixels, as in style.css
+const HEAD = 34;  // pixels of a head's small picture with its gap, as in style.css
+const NARROWEST = 240;  // pixels of the column of all heads, whose note is text
 const FAINTEST = 0.01;  // thinner lines would be hundreds, and none of them seen
 const MOST_LINES = 2000;  // the strongest are drawn: more are a grey area, and slow
 
@@ -187,6 +189,8 @@ function drawHeads(app, { cells, heads }, target, layer, head, choose) {
   const columns = heads[0].length;
   const group = element("div", { class: "heads", role: "group", "aria-label": t("all_heads") });
   group.style.gridTemplateColumns = `repeat(${columns + 1}, auto)`;
+  // Beside the lines where there is room for a row of heads, else below them.
+  target.parentElement.style.flexBasis = `${Math.max(NARROWEST, HEAD * (columns + 1))}px`;
   target.append(element("div", { class: "scroll" }, group));
   const buttons = [];
   group.append(element("span"), ...heads[0].map((_, h) => element("span", { text: h + 1 })));

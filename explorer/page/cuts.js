@@ -11,10 +11,9 @@ export function makeCuts(app) {
   return [new Part(app, "cuts", question, ({ cuts }, body, target) => {
     for (const { name, pieces } of cuts) {
       const count = element("span", { class: "note", text: app.t("cut_count", { count: pieces.length }) });
-      const numbered = pieces.map((piece, i) => ({ piece, word: i }));
       target.append(element("div", { class: "cut" },
         element("h3", {}, name, count),
-        words(numbered, ({ piece }) => element("span", { class: "piece", text: piece }))));
+        words(pieces, ({ piece }) => element("span", { class: "piece", text: piece }))));
     }
   })];
 }

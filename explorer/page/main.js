@@ -10,6 +10,8 @@ import { makeNeighbours, makeSenses, makeSimilarity } from "./vectors.js";
 
 const PAUSE = 350;  // milliseconds after the last key before the program is asked
 const LANGUAGES = ["ko", "en"];
+// Tabs that have texts of their own.
+const OWN_TEXTS = ["neighbours", "similarity", "senses"];
 const get = (id) => document.getElementById(id);
 
 const EXAMPLES = {
@@ -53,7 +55,8 @@ class App {
 
   /** A text of the page in its language. */
   t(key, values = {}) {
-    return this.texts[this.language][key].replace(/\{(\w+)\}/g, (_, name) => values[name]);
+    const shown = (value) => (typeof value === "number" ? value.toLocaleString(this.language) : value);
+    return this.texts[this.language][key].replace(/\{(\w+)\}/g, (_, name) => shown(values[name]));
   }
 
   input() {
@@ -135,6 +138,7 @@ class App {
       button.tabIndex = name === tab ? 0 : -1;
       get(`panel-${name}`).hidden = name !== tab;
     }
+    get("input").hidden = OWN_TEXTS.includes(tab);
     if (focus) get(`tab-${tab}`).focus();
     this.refresh();
   }
@@ -171,6 +175,7 @@ async function start() {
   const asks = example.second !== undefined;
   get("input").classList.toggle("question-first", asks);
   get("second-field").open = asks;
+  get("second-field").hidden = task === "ner";  // it reads one text
   get("options-field").hidden = task !== "multiple_choice";
   for (const part of document.querySelectorAll(".mask-only")) part.hidden = !model.mask;
 

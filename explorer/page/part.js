@@ -1,6 +1,6 @@
 // A part of a panel: the question that it asks, and how it draws the answer.
 
-import { ask } from "./api.js";
+import { ask, Refusal } from "./api.js";
 import { element } from "./dom.js";
 
 export class Part {
@@ -42,13 +42,23 @@ export class Part {
     } catch (error) {
       if (controller.signal.aborted) return;  // a newer question is on its way
       this.asked = null;  // so that it can be asked again
-      const gone = error instanceof TypeError;
-      this.found = { message: gone ? null : error.message };
+      this.found = { refusal: error instanceof Refusal ? error : null };
     }
     if (this.controller !== controller) return;
     this.controller = null;
     this.app.status(this, null);
     this.render();
+  }
+
+  /** What is wrong, and a button where it may be better later; null: no answer at all. */
+  problem(refusal) {
+    const { t } = this.app;
+    const { code, values } = refusal ?? { code: "gone", values: {} };
+    const shown = element("p", { class: "error", role: "alert", text: t(`error_${code}`, values) });
+    if (!refusal || refusal.later) {
+      shown.append(" ", element("button", { type: "button", text: t("again"), onclick: () => this.refresh() }));
+    }
+    return shown;
   }
 
   /** Draws what was found last: anew in another language or theme. */
@@ -62,8 +72,7 @@ export class Part {
     } else if (this.found.answer) {
       this.draw(this.found.answer, this.found.body, this.target);
     } else {
-      const message = this.found.message ?? t("gone");
-      this.target.append(element("p", { class: "error", role: "alert", text: t("error", { message }) }));
+      this.target.append(this.problem(this.found.refusal));
     }
   }
 }

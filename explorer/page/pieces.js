@@ -126,7 +126,7 @@ export function makePieces(app) {
         const masked = clickable && piece.piece === MASK;
         const made = element(clickable ? "button" : "span", {
           class: `piece${masked ? " masked" : ""}`,
-          "aria-label": t("piece_label", piece),
+          "aria-label": t("piece_label", { ...piece, id: String(piece.id) }),
           ...(clickable ? { type: "button", "aria-pressed": String(masked), onclick: () => press(piece, i, pieces, text) } : { role: "img" }),
         },
         element("span", { text: piece.piece }),

@@ -72,8 +72,9 @@ export function makeSenses(app) {
       element("p", { class: "note", text: t("scatter", { layer: answer.layer, share: percent(answer.share) }) }),
       element("div", { class: "legend" }, ...[0, 1].map((n) => (
         element("span", { class: `s${n}`, text: `${t("sentence_number", { number: n + 1 })}: ${n ? body.second : body.first}` })))),
-      scatter(app, answer, body.word),
-      ...byLayer(app, answer.similarities, answer.layer));
+      element("div", { class: "columns" },
+        scatter(app, answer, body.word),
+        element("div", { class: "beside" }, ...byLayer(app, answer.similarities, answer.layer))));
   })];
 }
 

@@ -36,8 +36,8 @@ class SequenceClassifier(EncoderModel):
         dropout: the rate of dropout on the head's input.
         multi_label: whether a sequence may have any number of the classes, including none.
         freeze_encoder: whether only the head is trained; the encoder then runs without dropout.
-        feature_layers: indices of layers, 0 the first, -1 the last: the head reads the mean of
-            their vectors over all tokens, [B, L * H], instead of the pooled vector [B, H].
+        feature_layers: indices of layers, 0 the embedding output, -1 the last: the head reads the
+            mean of their vectors over all tokens, [B, L * H], instead of the pooled vector [B, H].
 
     Example:
         model = SequenceClassifier(BertModel(config), classes=3)

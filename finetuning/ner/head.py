@@ -35,7 +35,7 @@ class TokenClassifier(EncoderModel):
         encoder: a `BertModel` or an `AlbertModel`.
         classes: how many classes there are, at least 2.
         dropout, freeze_encoder: as for `SequenceClassifier`.
-        feature_layers: indices of layers, 0 the first, -1 the last: the head reads their
+        feature_layers: indices of layers, 0 the embedding output, -1 the last: the head reads their
             concatenated vectors, [B, T, L * H], instead of the last layer's, [B, T, H].
 
     Example:

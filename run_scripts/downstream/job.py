@@ -14,6 +14,7 @@ from run_scripts.flags.finetune import (
     check_finetune_flags,
     find_fine_tuned,
     read_boundaries,
+    refuse_hub_handle,
     resolve_steps,
 )
 from run_scripts.flags.tokenizer import check_tokenizer_flags, open_tokenizer, source_of
@@ -46,6 +47,7 @@ def make_job(given, program):
     Raises:
         InputError: a flag or a file that cannot work.
     """
+    refuse_hub_handle(given)
     filled = fill_in_saved_model(given, program.task_flags, program.changeable)
     model_type = choose_model_type(filled)
     flags = resolve_steps(resolve_model_defaults(filled, model_type), given)

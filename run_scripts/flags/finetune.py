@@ -122,13 +122,23 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
     freeze_encoder: bool = flag(False, "Train only the head, on the encoder's outputs.")
     feature_layers: str = flag(
         None,
-        "Layers whose outputs the head reads, concatenated, for example -1,-2,-3,-4 (0 is the "
-        "first layer, not the embedding output). Without it: the head's usual input.",
+        "Layers whose outputs the head reads, concatenated, for example -1,-2,-3,-4; 0 is the "
+        "embedding output, 1 the first layer. Without it: the head's usual input.",
     )
     cached_dir: str = flag(None, "Has no effect here: examples are encoded in seconds.")
     albert_hub_module_handle: str = flag(
         None, "Refused: give the module's checkpoint as --init_checkpoint."
     )
+
+
+def refuse_hub_handle(values):
+    """Refuses --albert_hub_module_handle, which names a configuration too in Google's programs."""
+    if values.albert_hub_module_handle:
+        raise InputError(
+            "--albert_hub_module_handle must not be given: a hub module's weights are the "
+            "checkpoint in its folder variables, for --init_checkpoint. Received: "
+            f"{values.albert_hub_module_handle}"
+        )
 
 
 def check_finetune_flags(values):
@@ -137,12 +147,6 @@ def check_finetune_flags(values):
     if not (values.do_train or values.do_eval or values.do_predict or exports):
         raise InputError("--do_train, --do_eval or --do_predict must be on. Received: all off")
     check_training_flags(values)
-    if values.albert_hub_module_handle:
-        raise InputError(
-            "--albert_hub_module_handle must not be given: a hub module's weights are the "
-            "checkpoint in its folder variables, for --init_checkpoint. Received: "
-            f"{values.albert_hub_module_handle}"
-        )
     check_bounds(values)  # again, for values from a model's folder
     if values.random_seed + values.num_seeds - 1 > MAX_SEED:
         raise InputError(
@@ -231,19 +235,18 @@ def head_options(values, config):
     return values.max_seq_length, values.classifier_dropout, values.freeze_encoder, layers
 
 
-def read_layers(name, text, config, first=0):
-    """The layers that a flag lists.
+def read_layers(name, text, config):
+    """The layers that a flag lists, 0 for the embedding output.
 
     Args:
         name: the flag's.
         text: its value.
         config: the model's.
-        first: the number of the model's first layer: 0, or 1 where 0 is the embedding output.
 
     Raises:
         InputError: one is not a layer of the model.
     """
-    number = config.num_block_calls + first
+    number = config.num_block_calls + 1
     try:
         layers = [int(part) for part in text.split(",")]
     except ValueError:
@@ -251,8 +254,8 @@ def read_layers(name, text, config, first=0):
     if not layers or not all(-number <= layer < number for layer in layers):
         raise InputError(
             f"--{name} must be numbers from {-number} to {number - 1}, separated by commas: the "
-            f"model has {config.num_block_calls} layers, of which {first} is the first. "
-            f"Received: {text}"
+            f"model has {config.num_block_calls} layers, of which 1 is the first; 0 is the "
+            f"embedding output. Received: {text}"
         )
     return tuple(layers)
 

@@ -28,10 +28,14 @@ ROOT = Path(__file__).parents[2]
 # killed.
 SAVE_INTERVAL = 60
 
-PR_SET_PDEATHSIG = 1  # linux/prctl.h
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36  # linux/prctl.h
 
 # Seconds between two looks at whether the program has ended.
 POLL_INTERVAL = 0.1
+
+# Seconds for what a program leaves behind to end: multiprocessing's fork server, which has its
+# workers' costs, ends when it notices that the program has.
+LEFT_BEHIND_WAIT = 10
 
 
 @dataclasses.dataclass(frozen=True)
@@ -142,6 +146,7 @@ def _run_child(arguments, earlier, path, environment, received):
     """
     program = [sys.executable if a == "python" else a for a in arguments[:1]] + arguments[1:]
     started = saved = time.monotonic()
+    _adopt_orphans()
     try:
         # In a group of its own: otherwise Ctrl-C would reach it twice, and the second ends a
         # program that is saving its work.
@@ -169,9 +174,36 @@ def _run_child(arguments, earlier, path, environment, received):
             saved = now
         time.sleep(POLL_INTERVAL)
     child.returncode = os.waitstatus_to_exitcode(status)
-    cost = earlier.plus(now - started, usage.ru_utime + usage.ru_stime, _peak_gib(usage, peak))
+    left_behind = list(_left_behind(child.pid))
+    cpu_seconds = sum(each.ru_utime + each.ru_stime for each in [usage, *left_behind])
+    memory = max([_peak_gib(usage, peak), *map(_largest_gib, left_behind)])
+    cost = earlier.plus(now - started, cpu_seconds, memory)
     write_json(path, dataclasses.asdict(cost))
     return cost, child.returncode
+
+
+def _adopt_orphans():
+    """Has Linux make this process the parent of what the programs that it starts leave behind."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
+
+
+def _left_behind(group):
+    """Yields the `resource.struct_rusage` of each process that a program left behind, as it ends.
+
+    Args:
+        group: the process group of the program, which has ended.
+    """
+    end = time.monotonic() + LEFT_BEHIND_WAIT
+    while time.monotonic() < end:
+        try:
+            process, _, usage = os.wait4(-group, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if process:
+            yield usage
+        else:
+            time.sleep(POLL_INTERVAL)
 
 
 def _end_with_parent():
@@ -198,10 +230,14 @@ def _peak_gib(usage, seen):
             process, so what is no more than this process's peak says nothing.
         seen: what `_present_peak_gib` returned at most.
     """
-    unit = 1 if sys.platform == "darwin" else 1024  # bytes on macOS, KiB on Linux
     own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     if usage.ru_maxrss <= own and seen:
         return seen
+    return _largest_gib(usage)
+
+
+def _largest_gib(usage):
+    unit = 1 if sys.platform == "darwin" else 1024  # bytes on macOS, KiB on Linux
     return usage.ru_maxrss * unit / 2**30
 
 

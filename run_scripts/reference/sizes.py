@@ -34,8 +34,15 @@ class Size(NamedTuple):
     @property
     def vocabulary_size(self):
         """The rows of the model's table, and the most pieces of its vocabulary."""
-        config = (SHIPPED / f"reference_{self.name}.json").read_text(encoding="utf-8")
-        return json.loads(config)["vocab_size"]
+        return self._config()["vocab_size"]
+
+    @property
+    def hidden_size(self):
+        """The model's width."""
+        return self._config()["hidden_size"]
+
+    def _config(self):
+        return json.loads((SHIPPED / f"reference_{self.name}.json").read_text(encoding="utf-8"))
 
     @property
     def config_file(self):

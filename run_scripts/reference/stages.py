@@ -312,7 +312,7 @@ def _tasks(work):
 def _task(work, beginning, name, task, seed):
     flags, size = work.flags, work.size
     folder = work.out("tasks", beginning, name, f"seed{seed}")
-    flagfile = os.path.basename(find_flagfile("korean", size.model_type, name))
+    flagfile = find_flagfile("korean", size.model_type, size.hidden_size, name).name
     if BEGINNINGS[beginning]:
         model = [f"--model_dir={work.model_dir}"]
     else:

@@ -10,6 +10,8 @@ import sys
 from typing import NamedTuple
 
 from bert_common.errors import InputError
+from bert_common.folders import read_bytes
+from bert_common.json_text import read_json
 from bert_tf.checkpoint_files import exists
 from finetuning.datasets import DATASETS
 from finetuning.ner.data import FORMATS
@@ -27,6 +29,11 @@ BENCHMARKS = {
         "paws-x", "3i4k", "hate-speech", "hate-bias", "korquad", "klue-mrc",
     ),
 }  # fmt: skip
+
+# Models up to this width have flag files of their own, BENCHMARK_small*.flags, where there are
+# some: small models want higher learning rates (3e-4 for ELECTRA-small, arXiv:2003.10555, appendix
+# B, which is 256 wide; up to 3e-4 for the smaller models of google-research/bert's README).
+SMALL_HIDDEN_SIZE = 256
 
 
 class BenchmarkTask(NamedTuple):
@@ -86,7 +93,8 @@ def main(argv=None):
 
 def show_plan(values):
     """Prints the plan; names the tasks without data on standard error."""
-    model_type, model = model_flags(values.model)
+    folder, model = model_flags(values.model)
+    model_type, hidden_size = read_kind(folder)
     tasks = {name: find_task(name) for name in BENCHMARKS[values.benchmark]}
     present = {name: task for name, task in tasks.items() if has_data(values.data_dir, task)}
     missing = [f"{n} (folder {task.folder})" for n, task in tasks.items() if n not in present]
@@ -98,7 +106,7 @@ def show_plan(values):
         print(f"left out, no data in {values.data_dir}: {', '.join(missing)}", file=sys.stderr)
     for name, task in present.items():
         flags = [
-            f"--flagfile={find_flagfile(values.benchmark, model_type, name)}",
+            f"--flagfile={find_flagfile(values.benchmark, model_type, hidden_size, name)}",
             f"--task_name={name}",
             f"--data_dir={os.path.join(values.data_dir, task.folder)}",
             f"--output_dir={os.path.join(values.output_dir, name)}",
@@ -122,15 +130,32 @@ def has_data(data_dir, task):
     return True
 
 
-def find_flagfile(benchmark, model_type, task):
-    """Finds the flag file of a task and model, or the one that all tasks of the benchmark share."""
+def find_flagfile(benchmark, model_type, hidden_size, task):
+    """Finds the flag file of a task and model, or the one that several tasks share.
+
+    Args:
+        benchmark: a name of `BENCHMARKS`.
+        model_type: "bert" or "albert".
+        hidden_size: the model's; None if it is not known.
+        task: the task's name.
+    """
     names = (f"{benchmark}_{model_type}_{task}", f"{benchmark}_{task}", f"{benchmark}_{model_type}")
+    if hidden_size and hidden_size <= SMALL_HIDDEN_SIZE:
+        names = (f"{benchmark}_small_{task}", f"{benchmark}_small", *names)
     paths = [SHIPPED / f"{name}.flags" for name in (*names, benchmark)]
     return next(path for path in paths if path.exists())
 
 
+def read_kind(folder):
+    """The type, "bert" or "albert", and the hidden size of the model in a folder; None without."""
+    model_type, path = find_config(folder)
+    values = read_json(read_bytes(path), path)
+    size = values.get("hidden_size") if isinstance(values, dict) else None
+    return model_type, size if isinstance(size, int) else None
+
+
 def model_flags(model):
-    """Returns the type of a pre-trained model, "bert" or "albert", and a list of flags for it.
+    """Returns the folder of a pre-trained model, and a list of flags for the model.
 
     Args:
         model: a checkpoint, or a folder with one, beside its configuration and tokenizer.
@@ -139,11 +164,10 @@ def model_flags(model):
         InputError: the checkpoint or the configuration is missing.
     """
     folder = find_folder(model if os.path.isdir(model) else os.path.dirname(model))
-    model_type, _ = find_config(folder)
     if exists(model) or os.path.isfile(model):
-        return model_type, [f"--model_dir={folder}", f"--init_checkpoint={model}"]
+        return folder, [f"--model_dir={folder}", f"--init_checkpoint={model}"]
     find_checkpoint(folder)  # raises an error before the first task begins
-    return model_type, [f"--model_dir={folder}"]
+    return folder, [f"--model_dir={folder}"]
 
 
 if __name__ == "__main__":

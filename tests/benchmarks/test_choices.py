@@ -111,8 +111,8 @@ def test_equal_passes_and_equal_time():
 def test_the_table_of_questions_is_sound():
     plan = Plan(QUESTIONS, inputs(seeds=(1, 2, 3)))
     kinds = [piece.name.split("/")[-1] for piece in plan.pieces.values()]
-    # Nine vocabularies; NSP, none; five maskings; 2 layers, ALBERT twice; Google's; two seeds.
-    assert kinds.count("pretraining") == 9 + 2 + 5 + 3 + 1 + 2
+    # Nine vocabularies; NSP, none; three maskings; 2 layers, ALBERT twice; Google's; two seeds.
+    assert kinds.count("pretraining") == 9 + 2 + 3 + 3 + 1 + 2
     assert len(plan.pieces) == len(set(names(plan.pieces.values())))
     done = set()
     for piece in plan.pieces.values():

@@ -14,7 +14,12 @@ from paths import ROOT
 from readmes import DOCS, FENCED
 
 MARKDOWN = sorted(
-    [*ROOT.glob("*.md"), *DOCS.glob("*.md"), *ROOT.glob("*_*/README.md")],
+    [
+        *ROOT.glob("*.md"),
+        *DOCS.glob("*.md"),
+        *DOCS.glob("tutorials/*.md"),
+        *ROOT.glob("*_*/README.md"),
+    ],
     key=lambda path: str(path.relative_to(ROOT)),
 )
 

@@ -8,7 +8,7 @@ from paths import MODULES, ROOT
 from readmes import DOCS
 
 PAGES = ("troubleshooting.md", "troubleshooting.ko.md")
-ERRORS = ("InputError", "DamagedCheckpoint")
+ERRORS = ("InputError", "DamagedCheckpoint", "TooManyPiecesError")
 
 # Stands in a template for what is filled in.
 GAP = "\0"

@@ -1,20 +1,53 @@
 """Takes pictures of explore's page, for the documents.
 
-python tests/explorer/explore_pictures.py --model_dir=MODEL --output_dir=docs
-python tests/explorer/explore_pictures.py --address=http://127.0.0.1:8017/ --output_dir=docs
+python tests/explorer/explore_pictures.py --output_dir=docs            those that the documents show
+python tests/explorer/explore_pictures.py --output_dir=docs --model_dir=output/nsmc     likewise
+python tests/explorer/explore_pictures.py --output_dir=pictures --all  every tab, in every way
+    [--model_dir=MODEL | --address=http://127.0.0.1:8017/] [--tabs=pieces,attention]
+
+What a fine-tuned model answers is a picture for its kind: explore_TASK.png.
 """
 
 import argparse
 import contextlib
 import itertools
+import json
+import urllib.request
 from pathlib import Path
+from typing import NamedTuple
 
 from explore_browser import open_browser, picture, set_screen, wait_until_ready
 from explore_page import served
+from PIL import Image
+from selenium.webdriver.common.by import By
 
 LANGUAGES = {"ko": "ko-KR", "en": "en-US"}
 SCHEMES = ("light", "dark")
 WIDTHS = (1000, 400)
+
+# Colours of a picture: enough for smooth edges of letters, and a third of the bytes.
+COLOURS = 128
+
+# Pixels: a page that is longer is shown whole, and a shorter one has little space below.
+HEIGHT = 400
+
+
+class Picture(NamedTuple):
+    """What a picture shows."""
+
+    name: str
+    tab: str
+    language: str
+    scheme: str
+    width: int
+
+
+OF_PRETRAINED = (
+    Picture("explore.png", "pieces", "en", "light", 1000),
+    Picture("explore.ko.png", "pieces", "ko", "light", 1000),
+    Picture("explore_attention.png", "attention", "ko", "dark", 1000),
+    Picture("explore_senses.png", "senses", "ko", "light", 400),
+)
 
 
 def main():
@@ -22,19 +55,19 @@ def main():
     parser.add_argument("--model_dir", help="the model; without it the one of the project")
     parser.add_argument("--address", help="of a page that is served already")
     parser.add_argument("--output_dir", type=Path, required=True)
-    parser.add_argument("--tabs", help="which, comma-separated; all without it")
-    parser.add_argument("--widths", default=",".join(map(str, WIDTHS)))
-    parser.add_argument("--languages", default=",".join(LANGUAGES))
-    parser.add_argument("--schemes", default=",".join(SCHEMES))
+    parser.add_argument("--all", action="store_true", help="every tab, language, theme and width")
+    parser.add_argument("--tabs", help="which, comma-separated, with --all")
     flags = parser.parse_args()
     with address_of(flags) as address:
-        for language in flags.languages.split(","):
+        with urllib.request.urlopen(f"{address}api/model") as answer:
+            task = json.load(answer)["task"]
+        for language in LANGUAGES:
             with open_browser(LANGUAGES[language]) as browser:
-                for width, scheme in itertools.product(
-                    map(int, flags.widths.split(",")), flags.schemes.split(",")
-                ):
-                    name = f"{language}_{scheme}_{width}"
-                    take(browser, address, (width, scheme), flags.tabs, flags.output_dir, name)
+                browser.get(address)
+                wait_until_ready(browser)
+                for each in chosen(flags, browser, task):
+                    if each.language == language:
+                        take(browser, address, each, flags.output_dir)
 
 
 @contextlib.contextmanager
@@ -49,23 +82,35 @@ def address_of(flags):
         yield f"http://127.0.0.1:{port}/"
 
 
-def take(browser, address, screen, tabs, folder, name):
-    """Saves a picture of each tab: explore_TAB_NAME.png."""
-    from selenium.webdriver.common.by import By
+def chosen(flags, browser, task):
+    """The `Picture`s to take."""
+    if not flags.all and task == "pretraining":
+        return OF_PRETRAINED
+    if not flags.all:
+        return [Picture(f"explore_{task}.png", "prediction", "ko", "light", 1000)]
+    buttons = browser.find_elements(By.CSS_SELECTOR, "[role=tab]")
+    tabs = [button.get_attribute("id").removeprefix("tab-") for button in buttons]
+    tabs = [tab for tab in tabs if flags.tabs is None or tab in flags.tabs.split(",")]
+    return [
+        Picture(f"{'_'.join(map(str, each))}.png", *each)
+        for each in itertools.product(tabs, LANGUAGES, SCHEMES, WIDTHS)
+    ]
 
-    set_screen(browser, screen[0], scheme=screen[1])
+
+def take(browser, address, wanted, folder):
+    """Saves a picture; what the browser complains of is printed."""
+    set_screen(browser, wanted.width, HEIGHT, wanted.scheme)
     browser.get(address)
     wait_until_ready(browser)
-    for button in browser.find_elements(By.CSS_SELECTOR, "[role=tab]"):
-        tab = button.get_attribute("id").removeprefix("tab-")
-        if tabs and tab not in tabs.split(","):
-            continue
-        set_screen(browser, screen[0], scheme=screen[1])
-        button.click()
-        wait_until_ready(browser)
-        picture(browser, folder / f"explore_{tab}_{name}.png")
+    browser.find_element(By.ID, f"tab-{wanted.tab}").click()
+    wait_until_ready(browser)
+    browser.execute_script("document.activeElement.blur()")
+    path = folder / wanted.name
+    picture(browser, path)
+    Image.open(path).convert("RGB").quantize(COLOURS).save(path, optimize=True)
+    print(path, f"{path.stat().st_size / 1000:.0f} KB", flush=True)
     for entry in browser.get_log("browser"):
-        print(name, entry["level"], entry["message"])
+        print(wanted.name, entry["level"], entry["message"])
 
 
 if __name__ == "__main__":

@@ -89,12 +89,19 @@ GOOD = json.dumps({"text": "나는"}).encode()
 def test_malformed_requests_are_one_line(port, method, path, body, status, message):
     reply = send(port, method, path, body)
     assert reply.status == status and message in reply.values["error"]
-    assert list(reply.values) == ["error"] and "\n" not in reply.values["error"]
+    assert list(reply.values) == ["error", "code", "values"] and "\n" not in reply.values["error"]
     assert len(reply.values["error"]) < 300
 
 
 def test_long_texts(port):
     assert "at most 10000 characters" in ask(port, "pieces", text="가" * 10001).values["error"]
+    for fields, code, values in (
+        ({"text": "가" * 10001}, "text_too_long", {"most": 10000, "received": 10001}),
+        ({"text": "나 " * 40}, "too_many_pieces", {"most": 32, "received": 42}),
+    ):
+        reply = ask(port, "attention", **fields)
+        assert reply.status == 400 and reply.values["code"] == code
+        assert values.items() <= reply.values["values"].items()
     assert ask(port, "pieces", text="나 " * (LONGEST_TEXT // 2)).status == 200
 
 
@@ -225,7 +232,7 @@ def test_fifty_at_once(port, slow):
         replies = [each.result() for each in found]
     assert [reply.status for reply in replies].count(200) == LONGEST + 1 and most == [1]
     refused = [reply for reply in replies if reply.status != 200]
-    assert all(reply.status == 503 for reply in refused)
+    assert all((r.status, r.values["code"]) == (503, "queue_full") for r in refused)
     assert f"at most {LONGEST} requests may wait" in refused[0].values["error"]
     assert ask(port, "pieces", text="나는").status == 200
 
@@ -253,7 +260,7 @@ def test_an_error_of_the_program(port, model, monkeypatch):
     monkeypatch.setattr(model, "nearest", fail)
     reply = ask(port, "neighbours", word="나")
     assert reply.status == 500 and "ZeroDivisionError" in reply.values["error"]
-    assert "secret" not in reply.values["error"]
+    assert reply.values["code"] == "failed" and "secret" not in reply.body.decode()
     assert ask(port, "pieces", text="나는").status == 200
 
 

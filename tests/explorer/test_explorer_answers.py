@@ -5,10 +5,9 @@ import json
 import numpy as np
 import pytest
 from model_folders import write_folder
-from served_models import strong_head
+from served_models import write_strong_folder
 
 from bert_common.errors import InputError
-from bert_tf.checkpoint import save_google_checkpoint
 from explorer.answers import ANSWERS, Explored, describe, words_of
 from explorer.attention import CELLS, shrink
 from explorer.fields import read_fields
@@ -19,9 +18,10 @@ TEXT, MASKED = "나는 학교에 갔다.", "나는 학교[MASK] 갔다."
 
 
 def make_model(folder, task="pretraining", **settings):
-    model = write_folder(folder, "bert", task, sizes={"initializer_range": 0.4}, **settings)
-    if task != "pretraining":
-        save_google_checkpoint(strong_head(model), str(folder / "model.ckpt-3"))
+    if task == "pretraining":
+        write_folder(folder, sizes={"initializer_range": 0.4})
+    else:
+        write_strong_folder(folder, task, **settings)
     return load_model(folder)
 
 
@@ -139,10 +139,13 @@ def test_neighbours_and_cuts(explored):
     expected = explored.model.nearest("학교", 4)
     assert [each["piece"] for each in found["neighbours"]] == [each.piece for each in expected]
     assert found["pieces"] == ["학교"]
-    cuts = answer(explored, "cuts", text="나는")["cuts"]
-    assert cuts == [
-        {"name": "tiny", "pieces": ["나", "##는"]},
-        {"name": "letters", "pieces": ["나", "는"]},
+    tiny, letters = answer(explored, "cuts", text="나는 학교에")["cuts"]
+    assert (tiny["name"], letters["name"]) == ("tiny", "letters")
+    assert [tuple(each.values()) for each in tiny["pieces"]] == [
+        ("나", 0), ("##는", 0), ("학교", 1), ("##에", 1),
+    ]  # fmt: skip
+    assert [tuple(each.values()) for each in letters["pieces"]] == [
+        (letter, number) for number, letter in enumerate("나는 학교에")
     ]
 
 

@@ -170,7 +170,7 @@ def test_words_and_texts(page, model):
     open_tab(page, "senses")
     assert "배" in find(page, "#senses .big, #senses .error")[0].text
     write(page, "sense-word", "학교")
-    assert "both sentences must hold" in find(page, "#senses .error")[0].text
+    assert find(page, "#senses .error")[0].text.startswith("두 문장에 모두 있는 단어라야 합니다")
     write(page, "first-sentence", "나는 학교에 갔다")
     write(page, "other-sentence", "the 학교 is red")
     assert len(find(page, "#senses .scatter .is-word")) == 2
@@ -216,6 +216,26 @@ def test_a_narrow_screen_and_nothing_from_elsewhere(browser, port):
     unnamed += ".filter(e => !(e.ariaLabel || e.textContent.trim() || e.labels?.length"
     unnamed += " || e.getAttribute('aria-labelledby') || e.closest('button[aria-label]')))"
     assert browser.execute_script(f"{unnamed}.map(e => e.outerHTML)") == []
+
+
+def test_refusals_in_the_page_s_language(page, model, monkeypatch):
+    """Where it may help later, with a button."""
+    open_tab(page, "attention")
+    write(page, "text", "나 " * 40)
+    (shown,) = find(page, "#attention .error")
+    assert "서브워드가 42개입니다" in shown.text and "32개까지" in shown.text
+    Select(page.find_element(By.ID, "language")).select_by_value("en")
+    (shown,) = find(page, "#attention .error")
+    assert shown.text.startswith("The text has 42 pieces") and "at most 32." in shown.text
+    nearest = model.nearest
+    monkeypatch.setattr(model, "nearest", lambda *_: 1 / 0)
+    open_tab(page, "neighbours")
+    (shown,) = find(page, "#neighbours .error")
+    assert "ZeroDivisionError" in shown.text
+    monkeypatch.setattr(model, "nearest", nearest)
+    find(page, "#neighbours .error button")[0].click()
+    settle(page)
+    assert len(bars(page, "neighbours")) > 9 and find(page, "#neighbours .error") == []
 
 
 def test_who_waits_is_told(page, model, monkeypatch):

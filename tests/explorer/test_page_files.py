@@ -2,8 +2,11 @@
 
 import json
 import re
+import string
 
 from paths import ROOT
+
+from explorer.errors import MESSAGES
 
 PAGE = ROOT / "explorer" / "page"
 SCRIPTS = {path.name: path.read_text(encoding="utf-8") for path in PAGE.glob("*.js")}
@@ -15,6 +18,7 @@ TEXTS = {
 # Keys that are put together: the task of the model, the name of a tab.
 TASKS = ("pretraining", "classification", "ner", "question_answering", "multiple_choice")
 TABS = re.findall(r'id="panel-(\w+)"', HTML)
+ERRORS = {f"error_{code}" for code in (*MESSAGES, "gone")}
 MADE = {f"task_{task}" for task in TASKS} | {f"tab_{tab}" for tab in TABS}
 
 
@@ -29,7 +33,7 @@ def test_languages_say_the_same():
 
 
 def test_every_text_is_used_and_every_used_one_exists():
-    used = set(re.findall(r'data-(?:text|label)="(\w+)"', HTML)) | MADE
+    used = set(re.findall(r'data-(?:text|label)="(\w+)"', HTML)) | MADE | ERRORS
     strings = {text for script in SCRIPTS.values() for text in re.findall(r'"(\w+)"', script)}
     called = {
         key
@@ -38,6 +42,20 @@ def test_every_text_is_used_and_every_used_one_exists():
     }
     assert called <= set(TEXTS["en"]) and used <= set(TEXTS["en"])
     assert set(TEXTS["en"]) <= used | strings
+
+
+def test_refusals_are_told_with_what_the_program_sends():
+    told = {key: text for key, text in TEXTS["en"].items() if key.startswith("error_")}
+    assert set(told) == ERRORS
+    for code, message in MESSAGES.items():
+        sent = {name for _, name, _, _ in string.Formatter().parse(message) if name}
+        assert set(re.findall(r"\{(\w+)\}", told[f"error_{code}"])) <= sent, code
+    raised = {
+        code
+        for path in (ROOT / "explorer").glob("*.py")
+        for code in re.findall(r'RequestError\(\s*"(\w+)"', path.read_text(encoding="utf-8"))
+    }
+    assert raised == set(MESSAGES)
 
 
 def test_nothing_comes_from_elsewhere():

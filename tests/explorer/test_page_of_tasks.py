@@ -2,10 +2,8 @@
 
 import pytest
 from explore_page import served
-from model_folders import write_folder
-from served_models import strong_head
+from served_models import write_strong_folder
 
-from bert_tf.checkpoint import save_google_checkpoint
 from korean_bert import load_model
 
 pytest.importorskip("selenium", reason="the extra test is not installed")
@@ -24,8 +22,7 @@ TEXT = "나는 학교에 갔다."
 
 
 def fine_tuned(folder, task, **settings):
-    made = write_folder(folder, "bert", task, sizes={"initializer_range": 0.4}, **settings)
-    save_google_checkpoint(strong_head(made), str(folder / "model.ckpt-3"))
+    write_strong_folder(folder, task, **settings)
     return load_model(folder)
 
 

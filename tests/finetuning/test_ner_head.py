@@ -1,5 +1,7 @@
 """The head for every token: against an oracle, however a batch is split, dropout, checkpoints."""
 
+import functools
+
 import keras
 import numpy as np
 import oracle
@@ -21,8 +23,10 @@ from training_checks import (
 
 from bert_tf import BertConfig, BertModel, load_google_checkpoint
 from bert_tf.checkpoint import google_variables, save_google_checkpoint
+from bert_tf.encoder import run_inside
 from bert_tf.layers import call_block
 from bert_tf.optimization import OPTIMIZERS
+from finetuning import heads
 from finetuning.ner.head import TokenClassifier
 
 CLASSES = 5
@@ -50,6 +54,17 @@ def labelled_batch(size=8, length=12):
 
 def weights_of(model):
     return {name: v.numpy().astype(np.float64) for name, v in google_variables(model).items()}
+
+
+@pytest.mark.parametrize("kind", ("bert", "albert"))
+def test_layers_are_counted_from_the_embedding_output(kind):
+    keras.utils.set_random_seed(0)
+    encoder, batch = tiny_model(kind).encoder, labelled_batch()
+    states = run_inside(encoder, batch).hidden_states
+    encode = functools.partial(encoder, batch)
+    for indices in ((0,), (1, 2), (-1, -3)):
+        expected = np.concatenate([states[i] for i in indices], axis=-1)
+        np.testing.assert_array_equal(heads.concatenated_layers(encode, indices), expected)
 
 
 @pytest.mark.parametrize("kind", ("bert", "albert"))

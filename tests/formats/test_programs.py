@@ -135,10 +135,11 @@ def test_the_order_of_the_classes_in_an_evaluation(tmp_path):
 
 def test_a_benchmark_s_flags(folder):
     model = str(folder / "roberta")
-    assert glue_plan.model_flags(model) == ("bert", [f"--model_dir={model}"])
+    assert glue_plan.model_flags(model) == (model, [f"--model_dir={model}"])
+    assert glue_plan.read_kind(model) == ("bert", 32)
     path = f"{model}/model.safetensors"
     expected = [f"--model_dir={model}", f"--init_checkpoint={path}"]
-    assert glue_plan.model_flags(path) == ("bert", expected)
+    assert glue_plan.model_flags(path) == (model, expected)
 
 
 @pytest.mark.parametrize(

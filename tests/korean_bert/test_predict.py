@@ -6,10 +6,9 @@ import json
 import numpy as np
 import pytest
 from model_folders import write_folder
-from served_models import strong_head
+from served_models import write_strong_folder
 
 from bert_common.errors import InputError
-from bert_tf.checkpoint import save_google_checkpoint
 from korean_bert import load_model
 from run_scripts import classifier, ner, race, squad
 
@@ -23,9 +22,8 @@ TEXTS = [
 
 
 def make_model(folder, task, kind="bert", **settings):
-    """A folder whose head tells texts apart; the model."""
-    model = write_folder(folder, kind, task, sizes={"initializer_range": 0.4}, **settings)
-    save_google_checkpoint(strong_head(model), str(folder / "model.ckpt-3"))
+    """A model whose head tells texts apart."""
+    write_strong_folder(folder, task, kind, **settings)
     return load_model(folder)
 
 

@@ -6,7 +6,7 @@ import tensorflow as tf
 from paths import TEST_DATA
 from tiny_models import random_batch, tensors, tiny_model
 
-from bert_tf.encoder import run_inside
+from bert_tf.encoder import infer_block, run_inside
 from model_formats.load_folder import load_folder
 
 FOLDERS = sorted((TEST_DATA / "transformers").glob("*/inside.npz"))
@@ -57,6 +57,19 @@ def test_nothing_changes_where_they_are_not_asked_for(kind):
     assert [name for name in operations() if name != "Identity"] == [
         name for name in expected if name != "Identity"
     ]
+
+
+@pytest.mark.parametrize("activation", ("gelu", "gelu_erf", "relu", "linear"))
+@pytest.mark.parametrize("kind", ("bert", "albert"))
+def test_blocks_for_their_output_alone(kind, activation):
+    """In a graph, where TensorFlow fuses operations; it does not with `call_block`."""
+    model = tiny_model(kind, hidden_act=activation, initializer_range=0.4).encoder
+    batch = tensors(random_batch(0))
+    expected = run_inside(model, batch).hidden_states
+    run = tf.function(lambda inputs: run_inside(model, inputs, call_block=infer_block))
+    for state, other in zip(run(batch).hidden_states, expected, strict=True):
+        np.testing.assert_allclose(state, other, atol=2e-5, rtol=0)
+    assert np.std(expected[-1]) > 0.5
 
 
 def test_another_attention_function_need_not_return_them():

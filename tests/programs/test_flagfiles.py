@@ -146,6 +146,17 @@ SETTINGS = {
         if task not in QUESTION_TASKS
         for model_type in ("bert", "albert")
     },
+    **{
+        (task, "small"): (
+            3e-4,
+            64,
+            {"klue-nli": 5}.get(task, 3),
+            0.1,
+            {"klue-ner": 510, "klue-re": 256}.get(task, 128),
+        )
+        for task in BENCHMARKS["korean"]
+        if task not in QUESTION_TASKS
+    },
 }
 
 
@@ -159,23 +170,29 @@ def read_finetuning(path, model_type, *given):
     return values
 
 
-@pytest.mark.parametrize(("task", "model_type"), SETTINGS)
-def test_fine_tuning(task, model_type, monkeypatch):
-    monkeypatch.chdir(FLAGFILES.parents[1])
+def flagfile_of(task, kind):
+    """The flag file for a task and a kind of model, of `SETTINGS`."""
     benchmark = next(name for name, tasks in BENCHMARKS.items() if task in tasks)
-    path = find_flagfile(benchmark, model_type, task)
+    model_type, hidden_size = ("bert", 256) if kind == "small" else (kind, 768)
+    return benchmark, model_type, find_flagfile(benchmark, model_type, hidden_size, task)
+
+
+@pytest.mark.parametrize(("task", "kind"), SETTINGS)
+def test_fine_tuning(task, kind, monkeypatch):
+    monkeypatch.chdir(FLAGFILES.parents[1])
+    benchmark, model_type, path = flagfile_of(task, kind)
     own = task in path.stem
     values = read_finetuning(path, model_type, *([] if own else [f"--task_name={task}"]))
     assert values.task_name == task and task in (*DATASETS, *FORMATS)
     assert values.do_train and values.do_eval and values.optimizer == "adamw"
-    rate, batch, steps, warmup, length = SETTINGS[task, model_type]
+    rate, batch, steps, warmup, length = SETTINGS[task, kind]
     assert (values.learning_rate, values.train_batch_size) == (rate, batch)
     assert values.max_seq_length == length
     if model_type == "albert" and benchmark == "glue":
         assert training_steps(values, 10) == (steps, warmup)
     else:
         assert (values.num_train_epochs, values.warmup_proportion) == (steps, warmup)
-        assert training_steps(values, 3200) == (steps * 100, steps * 10)
+        assert training_steps(values, 100 * batch) == (steps * 100, steps * 10)
 
 
 # Of the READMEs' commands: batch, learning rate, epochs or updates, length, SQuAD 2.0.
@@ -186,13 +203,15 @@ QUESTIONS = {
     "albert_squad2": (48, 5e-5, 2.0, 384, True),
     "korean_korquad": (12, 3e-5, 2.0, 384, False),
     "korean_klue-mrc": (16, 3e-5, 5.0, 512, True),
+    "korean_small_korquad": (32, 3e-4, 2.0, 384, False),
+    "korean_small_klue-mrc": (32, 3e-4, 5.0, 512, True),
     "albert_race": (32, 1e-5, 12000, 512, None),
 }
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_questions(name):
-    first, _, task = name.partition("_")
+    first, _, task = name.replace("_small_", "_").partition("_")
     model_type = "albert" if first == "albert" else "bert"
     flags = RaceFlags if task == "race" else SquadFlags
     argv = ["run", f"--flagfile={FLAGFILES / name}.flags", "--data_dir=a", "--output_dir=b"]
@@ -207,7 +226,7 @@ def test_questions(name):
         assert training_steps(values, 10) == (passes, 1000) and values.do_eval
     else:
         # KLUE's authors train without warm-up.
-        warmup = 0 if task == "klue-mrc" else passes * 10
+        warmup = 0 if name == "korean_klue-mrc" else passes * 10
         assert training_steps(values, 100 * batch) == (passes * 100, warmup)
         assert values.do_predict
         assert values.task_name == (task if first == "korean" else "squad")
@@ -233,9 +252,7 @@ def test_no_flag_file_is_left_out():
     names.add("reference_model_export")  # tests/export/test_reference_model.py
     names |= {"reference_data", "reference_heldout"}  # tests/reference/test_reference_measures.py
     names |= {f"reference_{s.name}_{phase.length}" for s in SIZES.values() for phase in s.phases}
-    for task, model_type in SETTINGS:
-        benchmark = next(name for name, tasks in BENCHMARKS.items() if task in tasks)
-        names.add(find_flagfile(benchmark, model_type, task).stem)
+    names |= {flagfile_of(task, kind)[-1].stem for task, kind in SETTINGS}
     assert {path.stem for path in FLAGFILES.glob("*.flags")} == names
 
 

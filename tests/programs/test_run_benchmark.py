@@ -131,9 +131,24 @@ def test_model(tmp_path):
     names = ("model.ckpt-5.index", "model.ckpt-10.index", "tokenizer_config.json", "vocab.txt")
     model = write_model(tmp_path / "m", "albert", *names)
     flag = f"--model_dir={model}"
-    assert model_flags(str(model)) == model_flags(str(tmp_path)) == ("albert", [flag])
+    assert model_flags(str(model)) == model_flags(str(tmp_path)) == (str(model), [flag])
     checkpoint = f"{model}/model.ckpt-5"
-    assert model_flags(checkpoint) == ("albert", [flag, f"--init_checkpoint={checkpoint}"])
+    assert model_flags(checkpoint) == (str(model), [flag, f"--init_checkpoint={checkpoint}"])
+
+
+@pytest.mark.parametrize(
+    ("sizes", "name"),
+    (({"hidden_size": 256}, "korean_small"), ({"hidden_size": 768}, "korean"), ([], "korean")),
+)
+def test_small_models_have_flag_files_of_their_own(tmp_path, capsys, sizes, name):
+    model = write_model(tmp_path / "m", "bert", "bert_model.ckpt.index", "vocab.txt")
+    (model / "bert_config.json").write_text(json.dumps(sizes))
+    folder = tmp_path / "data" / "nsmc"
+    folder.mkdir(parents=True)
+    for file in ("ratings_train.txt", "ratings_test.txt"):
+        (folder / file).write_text("")
+    assert show_plan("korean", model, tmp_path / "data") == 0
+    assert f"flagfiles/{name}.flags\t" in capsys.readouterr().out
 
 
 def test_model_without_a_checkpoint(tmp_path):

@@ -304,7 +304,7 @@ def without_data(job):
         ({"max_seq_length": 33}, ("--max_seq_length", "33 and 32")),
         ({"max_seq_length": 2}, ("--max_seq_length must be at least 3", "2")),
         ({"bucket_boundaries": "8,4"}, ("--bucket_boundaries", "8,4")),
-        ({"feature_layers": "2"}, ("from -1 to 0", "2")),
+        ({"feature_layers": "2"}, ("from -2 to 1", "2")),
         ({"metrics": "f2"}, ("--metrics", "macro_f1", "f2")),
         ({"init_checkpoint": "gone"}, ("--init_checkpoint", "gone.index")),
         ({"do_train": False}, ("a model's folder must hold a checkpoint", "data")),

@@ -151,6 +151,35 @@ def test_starts_of_a_killed_run_add_up(tmp_path):
     assert run.seconds >= 0.9 and run.cpu_seconds >= 0.9
 
 
+WORKERS = """
+import multiprocessing, os, time
+
+def burn(_):
+    memory = b"x" * 2**28
+    while time.process_time() < 0.5:
+        pass
+
+if __name__ == "__main__":
+    context = multiprocessing.get_context("forkserver")
+    with context.Pool(2) as pool:
+        pool.map(burn, range(2), 1)
+        pool.close()
+        pool.join()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="orphans are adopted on Linux alone")
+def test_workers_of_a_fork_server_count(tmp_path):
+    """The fork server has their costs, and ends after the program."""
+    program = tmp_path / "workers.py"
+    program.write_text(WORKERS)
+    run = measure(
+        "a/workers", ["python", str(program)], lambda: {"done": 1},
+        ledger=tmp_path / "runs.jsonl", work_dir=tmp_path / "work",
+    )  # fmt: skip
+    assert run.cpu_seconds >= 0.9 and 0.25 <= run.memory_gib < 0.5
+
+
 def test_cost_of_several_starts():
     cost = measure_module.Cost("a", 1.0, 2.0, 3.0)
     assert cost.plus(10.0, 20.0, 2.5) == measure_module.Cost("a", 11.0, 22.0, 3.0)

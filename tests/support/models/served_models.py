@@ -5,10 +5,13 @@ import warnings
 import keras
 import numpy as np
 import tensorflow as tf
+from model_folders import write_folder
 from tiny_models import SIZES
 
 from albert_tf import AlbertConfig, AlbertModel
 from bert_tf import BertConfig, BertModel
+from bert_tf.checkpoint import save_google_checkpoint
+from bert_tf.checkpoint_files import checkpoint_path
 from finetuning.inputs import ROW_INPUTS, pad_rows
 from model_formats.loaded_model import LoadedModel
 
@@ -50,6 +53,12 @@ def strong_head(model, deviation=0.5):
         if len(weight.shape) > 1:  # a bias would favour one class for all texts
             weight.assign(rng.normal(0, deviation, weight.shape))
     return model
+
+
+def write_strong_folder(folder, task, kind="bert", **settings):
+    """Writes a folder with a fine-tuned model that tells texts apart."""
+    made = write_folder(folder, kind, task, sizes=WEIGHTS, **settings)
+    save_google_checkpoint(strong_head(made), checkpoint_path(folder, 3))
 
 
 def call_signature(made, name="serving_default", **inputs):

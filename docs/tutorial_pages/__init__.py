@@ -1,0 +1,1 @@
+"""Makes what is in docs/tutorials from the texts beside it; open texts first."""

@@ -1,0 +1,46 @@
+"""Runs a tutorial's notebook in a folder of its own."""
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+from tutorial_pages.notebooks import notebook
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# What a run must not read or write: the outputs of other runs.
+NOT_LINKED = {"output", ".git", ".venv"}
+
+# Seconds for one cell: ten times what the slowest takes on two idle cores.
+TIMEOUT = 1800
+
+
+def execute(path):
+    """Runs a tutorial; its code is the same in both languages.
+
+    Returns:
+        The outputs of each cell of code, in order, as nbformat describes them.
+
+    Raises:
+        nbclient.exceptions.CellExecutionError: a cell raised.
+    """
+    import nbclient
+    import nbformat
+
+    # "python" in a cell is the interpreter of the kernel.
+    path_of_programs = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    # What TensorFlow says when it is imported is of the machine, not of the tutorial.
+    environment = {**os.environ, "PATH": path_of_programs, "TF_CPP_MIN_LOG_LEVEL": "3"}
+    with tempfile.TemporaryDirectory() as folder:
+        for entry in ROOT.iterdir():
+            if entry.name not in NOT_LINKED:
+                (Path(folder) / entry.name).symlink_to(entry)
+        node = nbformat.from_dict(notebook(path, "ko"))
+        nbformat.validate(node)
+        resources = {"metadata": {"path": folder}}
+        client = nbclient.NotebookClient(
+            node, timeout=TIMEOUT, kernel_name="python3", resources=resources
+        )
+        client.execute(env=environment)
+    return [cell.outputs for cell in node.cells if cell.cell_type == "code"]

@@ -1,0 +1,125 @@
+"""Writes the texts of the tutorials, with what their cells print, as pages of Markdown."""
+
+import base64
+import re
+
+from tutorial_pages.texts import LANGUAGES, SUFFIXES, TUTORIALS, cells
+
+PICTURES = TUTORIALS / "pictures"
+
+# What a page stays readable with.
+MOST_LINES = 60  # of one cell's output
+MOST_BYTES = 100_000  # of a picture
+
+# Below the title: language -> the line.
+_LINKS = {
+    "ko": "[English]({name}.md) · [노트북]({name}.ko.ipynb) · [README](../../README.ko.md)",
+    "en": "[한국어]({name}.ko.md) · [Notebook]({name}.ipynb) · [README](../../README.md)",
+}
+
+# No tutorial's own text has these.
+_OUTPUT = r"\n\n(?:```text\n.*?\n```|!\[\]\(pictures/[^)]*\))"
+_CELL = re.compile(rf"^```(python|bash)\n(.*?)\n```((?:{_OUTPUT})*)", re.MULTILINE | re.DOTALL)
+
+# Colours, and what a terminal would overwrite.
+_TERMINAL = re.compile(r"\x1b\[[0-9;]*m|^.*\r(?!\n)", re.MULTILINE)
+
+
+def page(path, language, outputs):
+    """The text of a page.
+
+    Args:
+        path: the tutorial's text.
+        language: "ko" or "en".
+        outputs: for each cell of code the parts of its output, as Markdown.
+    """
+    parts, outputs = [], iter(outputs)
+    for cell in cells(path, language):
+        if cell.kind == "markdown":
+            parts.append(cell.source)
+        else:
+            parts += [f"```{cell.kind}\n{cell.source}\n```", *next(outputs)]
+    title, _, rest = parts[0].partition("\n")
+    parts[0] = f"{title}\n\n{_LINKS[language].format(name=path.stem)}\n{rest}"
+    return "\n\n".join(parts) + "\n"
+
+
+def page_file(path, language):
+    """Where a tutorial's page is."""
+    return TUTORIALS / f"{path.stem}{SUFFIXES[language]}.md"
+
+
+def outputs_in(text):
+    """For each cell of code on a page (kind, source), and its outputs as `page` takes them."""
+    found = _CELL.findall(text)
+    return [cell[:2] for cell in found], [[cell[2][2:]] if cell[2] else [] for cell in found]
+
+
+def rewrite_pages(path):
+    """Puts a tutorial's present text around the outputs that its pages have.
+
+    Returns:
+        Whether these are outputs of the present code; if not, nothing is written.
+    """
+    texts = {}
+    for language in LANGUAGES:
+        file = page_file(path, language)
+        old = file.read_text(encoding="utf-8") if file.exists() else ""
+        code, outputs = outputs_in(old)
+        if code != [tuple(cell) for cell in cells(path, language) if cell.kind != "markdown"]:
+            return False
+        texts[file] = page(path, language, outputs)
+    for file, text in texts.items():
+        file.write_text(text, encoding="utf-8")
+    return True
+
+
+def write_pages(path, outputs):
+    """Writes a tutorial's pages and pictures.
+
+    Args:
+        path: the tutorial's text.
+        outputs: of each cell of code, as `execution.execute` returns them.
+
+    Raises:
+        ValueError: a cell prints too many lines, or a picture is too large.
+    """
+    for old in PICTURES.glob(f"{path.stem}-*.png"):
+        old.unlink()
+    pictures = []
+    rendered = [_rendered(cell, path.stem, pictures) for cell in outputs]
+    PICTURES.mkdir(exist_ok=True)
+    for name, content in pictures:
+        (PICTURES / name).write_bytes(content)
+    for language in LANGUAGES:
+        text = page(path, language, rendered)
+        page_file(path, language).write_text(text, encoding="utf-8")
+
+
+def _rendered(outputs, name, pictures):
+    """One cell's outputs as Markdown; adds (file name, bytes) to the pictures."""
+    parts, text = [], ""
+    for output in outputs:
+        data = output.get("data", {})
+        if "image/png" in data:
+            parts, text = [*parts, *_block(text)], ""
+            content = base64.b64decode(data["image/png"])
+            if len(content) > MOST_BYTES:
+                raise ValueError(
+                    f"a picture must have at most {MOST_BYTES} bytes. Received: {len(content)}"
+                )
+            pictures.append((f"{name}-{len(pictures) + 1}.png", content))
+            parts.append(f"![](pictures/{pictures[-1][0]})")
+        else:
+            text += output.get("text", "") or data.get("text/plain", "") + "\n"
+    return [*parts, *_block(text)]
+
+
+def _block(text):
+    """What was printed, as a block of Markdown; nothing if nothing was."""
+    lines = [line.rstrip() for line in _TERMINAL.sub("", text).strip("\n").splitlines()]
+    if len(lines) > MOST_LINES:
+        raise ValueError(
+            f"a cell must print at most {MOST_LINES} lines. Received: {len(lines)}:\n{text}"
+        )
+    return ["```text\n" + "\n".join(lines) + "\n```"] if any(lines) else []

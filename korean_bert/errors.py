@@ -1,0 +1,17 @@
+"""Defines the error for a text that is too long for a model."""
+
+from bert_common.errors import InputError
+
+
+class TooManyPiecesError(InputError):
+    """A text, or a pair of texts, has more pieces than the model has positions.
+
+    Args:
+        message: one line that says so.
+        most: the positions.
+        received: the pieces, [CLS] and [SEP] included.
+    """
+
+    def __init__(self, message, most, received):
+        super().__init__(message)
+        self.most, self.received = most, received
