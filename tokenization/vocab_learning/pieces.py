@@ -15,6 +15,8 @@ from tokenization.vocab_learning.morphemes import BOUNDARY, EITHER, FREE, INSIDE
 PREFIX = "##"
 
 # The cost of a piece, and of a cut by the mark of its place; a missing cut at a BOUNDARY costs 1.
+# Boundary F1 is the same within 0.001 with 0.1 for a piece or for a FREE cut; half the cost of a
+# piece makes 2 % more pieces of reviews.
 PIECE_COST = 0.2
 CUT_COSTS = {INSIDE: 1.0, FREE: 0.2, EITHER: 0.0, BOUNDARY: 0.0}
 
