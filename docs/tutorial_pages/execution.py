@@ -5,7 +5,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tutorial_pages.notebooks import notebook
+from tutorial_pages.notebooks import notebook_text
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -29,18 +29,16 @@ def execute(path):
     import nbformat
 
     # "python" in a cell is the interpreter of the kernel.
-    path_of_programs = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    # What TensorFlow says when it is imported is of the machine, not of the tutorial.
-    environment = {**os.environ, "PATH": path_of_programs, "TF_CPP_MIN_LOG_LEVEL": "3"}
+    programs = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     with tempfile.TemporaryDirectory() as folder:
         for entry in ROOT.iterdir():
             if entry.name not in NOT_LINKED:
                 (Path(folder) / entry.name).symlink_to(entry)
-        node = nbformat.from_dict(notebook(path, "ko"))
+        node = nbformat.reads(notebook_text(path, "ko"), as_version=4)
         nbformat.validate(node)
         resources = {"metadata": {"path": folder}}
         client = nbclient.NotebookClient(
             node, timeout=TIMEOUT, kernel_name="python3", resources=resources
         )
-        client.execute(env=environment)
+        client.execute(env={**os.environ, "PATH": programs})
     return [cell.outputs for cell in node.cells if cell.cell_type == "code"]

@@ -23,6 +23,8 @@ _CELL = re.compile(rf"^```(python|bash)\n(.*?)\n```((?:{_OUTPUT})*)", re.MULTILI
 
 # Colours, and what a terminal would overwrite.
 _TERMINAL = re.compile(r"\x1b\[[0-9;]*m|^.*\r(?!\n)", re.MULTILINE)
+# What TensorFlow says of the machine when it is imported.
+_LOG = re.compile(r"^(?:WARNING: All log messages before absl|[IWE]\d{4} \d\d:).*\n?", re.MULTILINE)
 
 
 def page(path, language, outputs):
@@ -117,7 +119,8 @@ def _rendered(outputs, name, pictures):
 
 def _block(text):
     """What was printed, as a block of Markdown; nothing if nothing was."""
-    lines = [line.rstrip() for line in _TERMINAL.sub("", text).strip("\n").splitlines()]
+    text = _LOG.sub("", _TERMINAL.sub("", text)).strip("\n")
+    lines = [line.rstrip() for line in text.splitlines()]
     if len(lines) > MOST_LINES:
         raise ValueError(
             f"a cell must print at most {MOST_LINES} lines. Received: {len(lines)}:\n{text}"
