@@ -67,7 +67,7 @@ class LearningSettings:
     num_unused: int = 0  # the number of reserved lines after the special tokens
     # Pieces to keep whole, spelled as in the vocabulary: "가" begins words, "##가" is inside them.
     user_symbols: tuple[str, ...] = ()
-    # The share of the text's characters that get pieces, or are syllables, which the jamo can spell.
+    # The share of the text's characters that get pieces, or are syllables, which jamo can spell.
     character_coverage: float = 0.9995
     do_lower_case: bool = False  # whether to lower-case the text, here and in the tokenizer
     most_megabytes: int = 32  # a larger text is sampled down to about this size

@@ -28,8 +28,8 @@ FREE_TAGS = ("NNP", "SN", "SL")
 INFLECTING_SUFFIXES = ("들", "적", "님", "씩", "쯤", "경", "여", "가량")
 
 # The analyser does not separate these particles from what they follow: the ending of a quoted
-# sentence (갔다+고, 가자+고) and a particle (서울로+부터). A quarter of the missing cuts were there,
-# a fifth before the 히 and 이 of adverbs, which dictionaries do not separate.
+# sentence (갔다+고, 가자+고) and a particle (서울로+부터). A quarter of the missing cuts were
+# there, a fifth before the 히 and 이 of adverbs, which dictionaries do not separate.
 QUOTED, QUOTATIVE = ("다고", "라고", "자고", "냐고"), "고"
 AFTER_PARTICLES = "부터"
 
