@@ -55,7 +55,8 @@ class BuildVocabFlags:
     )
     character_coverage: float = flag(
         0.9995,
-        "The share of character occurrences that single-character pieces cover.",
+        "The share of character occurrences that get pieces, or are Hangul syllables, which the "
+        "jamo can spell.",
         above=0,
         most=1,
     )

@@ -34,10 +34,25 @@ def test_a_contraction_may_be_cut_off_or_not():
 
 
 def test_where_grammars_disagree_both_are_right():
-    assert mark("전문성", ("전문", "NNG", 0, 2), ("성", "XSN", 2, 1)) == "10?1"
-    assert mark("비합법", ("비", "XPN", 0, 1), ("합법", "NNG", 1, 2)) == "1?01"
     assert mark("우리나라", ("우리", "NP", 0, 2), ("나라", "NNG", 2, 2)) == "10?01"
+
+
+def test_affixes_that_derive_words_are_inside_them():
+    assert mark("전문성", ("전문", "NNG", 0, 2), ("성", "XSN", 2, 1)) == "1001"
+    assert mark("비합법", ("비", "XPN", 0, 1), ("합법", "NNG", 1, 2)) == "1001"
     assert mark("친구들", ("친구", "NNG", 0, 2), ("들", "XSN", 2, 1)) == "1011"
+    assert mark("하나씩", ("하나", "NR", 0, 2), ("씩", "XSN", 2, 1)) == "1011"
+
+
+def test_names_and_numbers_may_be_cut():
+    assert mark("서울은", ("서울", "NNP", 0, 2), ("은", "JX", 2, 1)) == "1~11"
+    assert mark("2019년", ("2019", "SN", 0, 4), ("년", "NNB", 4, 1)) == "1~~~11"
+
+
+def test_particles_that_the_analyser_leaves_together():
+    assert mark("서울로부터", ("서울", "NNG", 0, 2), ("로부터", "JKB", 2, 3)) == "101101"
+    assert mark("한다고", ("하", "VV", 0, 1), ("ᆫ다고", "EC", 0, 3)) == "1?11"
+    assert mark("부터", ("부터", "JX", 0, 2)) == "101"
 
 
 @pytest.mark.parametrize("limit", [1_000_000_000, 1_599_999_999])
@@ -68,9 +83,8 @@ def test_kiwi_marks_the_words_of_its_sentence():
     pytest.importorskip("kiwipiepy", reason="the extra korean is not installed")
     sentences = ["학교에서는 공부했다 .", "나는 갔다"]
     marked = list(mark_with_kiwi(sentences, num_threads=2))
-    assert [word for word, _ in marked] == " ".join(sentences).split()
-    assert dict(marked)["학교에서는"] == "0101"
-    assert dict(marked)["공부했다"] == "011"
+    assert [[word for word, _ in words] for words in marked] == [s.split() for s in sentences]
+    assert dict(marked[0]) == {"학교에서는": "0101", "공부했다": "011", ".": ""}
 
 
 def test_endings_are_found_by_the_company_of_stems():
@@ -112,5 +126,5 @@ def test_digits_and_letters_are_parts_of_their_own():
     marked = dict(mark_by_endings(Counter({"2019년에": 1, "GPU로": 1, "abc": 1, "가": 1})))
     marks = {word: marks for word, marks in marked}
     assert marks["2019년에"][3] == "1" and len(marks["2019년에"]) == 5
-    assert marks["GPU로"] == "001"
-    assert (marks["abc"], marks["가"]) == ("00", "")
+    assert marks["GPU로"] == "~~1"
+    assert (marks["abc"], marks["가"]) == ("~~", "")

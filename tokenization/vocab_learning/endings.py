@@ -12,7 +12,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 
-from tokenization.vocab_learning.morphemes import BOUNDARY, EITHER, INSIDE
+from tokenization.vocab_learning.morphemes import BOUNDARY, EITHER, FREE, INSIDE
 
 PARTICLES = """
     에 에서 에게 에게서 께 께서 한테 한테서 더러 로 으로 로서 으로서 로써 으로써 와 과 하고 랑 이랑
@@ -120,7 +120,7 @@ def mark_by_endings(words: Counter) -> Counter:
             elif part in cuts:
                 marks += _marks_of_cut(cuts[part], counts)
             else:
-                marks += INSIDE * (len(part) - 1)
+                marks += FREE * (len(part) - 1)  # digits or Latin letters
             marks += BOUNDARY
         marked[word, marks[:-1]] += words[word]
     return marked

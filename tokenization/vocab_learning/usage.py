@@ -1,0 +1,42 @@
+"""Describes how a vocabulary cuts the text it was learned from."""
+
+from collections import Counter
+from collections.abc import Iterable
+
+from tokenization.vocab_learning.morphemes import BOUNDARY, INSIDE
+from tokenization.vocab_learning.pieces import PREFIX, cut_greedily, jamo_count, split_kinds
+
+
+def describe_usage(marked_words: Counter, pieces: Iterable[str]) -> dict:
+    """Describes how greedy longest match cuts the training text.
+
+    Args:
+        marked_words: the number of occurrences of each (word, marks).
+        pieces: the vocabulary, without lines that text never becomes.
+
+    Returns:
+        A dict: pieces_per_word; boundary_precision and boundary_recall against the marks; uses, the
+        number of occurrences of each piece, and of each syllable that the jamo spell.
+    """
+    pieces = set(pieces)
+    initial, continuing = split_kinds(pieces)
+    longest = max(map(len, [*initial, *continuing]))
+    uses, by_jamo, hits, wrong, missed, words = Counter(), 0, 0, 0, 0, 0
+    for (word, marks), count in marked_words.items():
+        ends = cut_greedily(word, initial, continuing, longest)
+        for start, end in zip([0, *ends], ends, strict=False):
+            piece = (PREFIX if start else "") + word[start:end]
+            uses[piece] += count
+            if piece not in pieces:
+                by_jamo += count * (jamo_count(word[start]) - 1)
+        cut = [marks[end - 1] for end in ends[:-1]]
+        words += count
+        hits += count * cut.count(BOUNDARY)
+        wrong += count * cut.count(INSIDE)
+        missed += count * (marks.count(BOUNDARY) - cut.count(BOUNDARY))
+    return {
+        "pieces_per_word": round((uses.total() + by_jamo) / words, 4) if words else None,
+        "boundary_precision": round(hits / (hits + wrong), 4) if hits + wrong else None,
+        "boundary_recall": round(hits / (hits + missed), 4) if hits + missed else None,
+        "uses": uses,
+    }
