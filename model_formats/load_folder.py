@@ -86,7 +86,9 @@ def load_folder(directory, checkpoint=None, tokenizer=None):
         if not any(name.startswith(prefix) for name in arrays.shapes)
     ]
     report = load_arrays(model, arrays, absent)
-    heads = [name for name in report.ignored if re.search(TASK_HEAD_NAMES, name)]
+    moments = tuple(f"{name}/" for name in report.loaded)  # those of the model's own variables
+    ignored = (name for name in report.ignored if not name.startswith(moments))
+    heads = [name for name in ignored if re.search(TASK_HEAD_NAMES, name)]
     if heads:
         warnings.warn(
             f"{report.checkpoint} has a head, {', '.join(heads)}, of a task that its folder does "

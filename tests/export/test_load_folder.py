@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import warnings
 
 import numpy as np
 import pytest
@@ -102,6 +103,20 @@ def test_parts_of_a_head_are_not_enough(tmp_path):
     with pytest.raises(InputError, match=f"- {name}: missing"):
         load_folder(str(tmp_path))
     assert load_folder(str(tmp_path), str(tmp_path / "model.ckpt-3")).missing == ()
+
+
+def test_moments_of_the_head_are_no_other_head(tmp_path):
+    write_folder(tmp_path, task="question_answering")
+    arrays = google_arrays(str(tmp_path / "model.ckpt-3"))
+    kept = {name: arrays.read(name) for name in arrays.shapes}
+    head = kept["cls/squad/output_weights"]
+    write_arrays(str(tmp_path / "model.ckpt-3"), {**kept, "cls/squad/output_weights/adam_m": head})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        load_folder(str(tmp_path))
+    write_arrays(str(tmp_path / "model.ckpt-3"), {**kept, "output_weights": head})
+    with pytest.warns(UserWarning, match="has a head, output_weights, of a task"):
+        load_folder(str(tmp_path))
 
 
 def test_what_does_not_fit(tmp_path):
