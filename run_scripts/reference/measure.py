@@ -88,7 +88,7 @@ def measure(name, arguments, read_scores, *, ledger, work_dir, seed=None, enviro
         return run
     make_writable(work_dir, "the folder of a measured run must be writable")
     path = os.path.join(work_dir, f"{name.replace('/', '+')}.cost.json")
-    with _signals_kept() as received:
+    with _signals_kept() as received, _orphans_adopted():
         cost, status = _run_child(arguments, _read_cost(path, command), path, environment, received)
     scores = {} if status else read_scores()
     if status and not received:
@@ -146,7 +146,6 @@ def _run_child(arguments, earlier, path, environment, received):
     """
     program = [sys.executable if a == "python" else a for a in arguments[:1]] + arguments[1:]
     started = saved = time.monotonic()
-    _adopt_orphans()
     try:
         # In a group of its own: otherwise Ctrl-C would reach it twice, and the second ends a
         # program that is saving its work.
@@ -182,10 +181,18 @@ def _run_child(arguments, earlier, path, environment, received):
     return cost, child.returncode
 
 
-def _adopt_orphans():
+@contextlib.contextmanager
+def _orphans_adopted():
     """Has Linux make this process the parent of what the programs that it starts leave behind."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
+    if sys.platform != "linux":
+        yield
+        return
+    set_option = ctypes.CDLL(None).prctl
+    set_option(PR_SET_CHILD_SUBREAPER, 1)
+    try:
+        yield
+    finally:
+        set_option(PR_SET_CHILD_SUBREAPER, 0)  # other orphans are not its to wait for
 
 
 def _left_behind(group):

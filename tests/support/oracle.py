@@ -102,9 +102,10 @@ def encode(weights, config, batch):
         batch: input_ids [B, T], perhaps input_mask, segment_ids [B, T].
 
     Returns:
-        A dict: "embedding_output" [B, T, E], "encoder_outputs" (a list of [B, T, H]),
-        "sequence_output" [B, T, H], "pooled_output" [B, H], "hidden_states" (what each layer reads,
-        then the last one's output), "attentions" (each layer's probabilities [B, N, T, T]).
+        A dict: "embedding_output" [B, T, E], "encoder_input" [B, T, H], "encoder_outputs" (a list
+        of [B, T, H]), "sequence_output" [B, T, H], "pooled_output" [B, H], "hidden_states" (what
+        each layer reads, then the last one's output), "attentions" (each layer's probabilities
+        [B, N, T, T]).
     """
     ids = batch["input_ids"]
     mask = batch.get("input_mask", np.ones_like(ids)).astype(np.float64)
@@ -129,6 +130,7 @@ def encode(weights, config, batch):
         layers.append(x)
     return {
         "embedding_output": embedded,
+        "encoder_input": hidden_states[0],
         "encoder_outputs": layers,
         "hidden_states": [*hidden_states, *layers],
         "attentions": attentions,
