@@ -14,7 +14,7 @@ from create_pretraining_data.engine.work_plan import COMPRESSIONS
 from create_pretraining_data.instances.packing import MAX_SEQUENCES
 from run_scripts.flags.declaration import flag, resolve_model_defaults
 from run_scripts.flags.flag_files import SHIPPED
-from run_scripts.flags.limits import MOST_DEVICES, MOST_PROCESSES
+from run_scripts.flags.limits import LARGEST_VOCABULARY, MOST_DEVICES, MOST_PROCESSES
 from run_scripts.flags.parser import parse, run_program
 from run_scripts.flags.pretrain import PretrainFlags
 from run_scripts.flags.training import choose_model_type, read_config
@@ -24,8 +24,11 @@ from run_scripts.planning.training import Phase
 
 # The jobs in `flagfiles/` that a plan is made of, a file for each phase.
 JOBS = {
-    name: (f"{name}_8gpu_pretrain", f"{name}_8gpu_512_pretrain")
-    for name in ("bert_base", "bert_large", "albert_base")
+    "bert_mini": ("bert_mini_pretrain",),
+    **{
+        name: (f"{name}_8gpu_pretrain", f"{name}_8gpu_512_pretrain")
+        for name in ("bert_base", "bert_large", "albert_base")
+    },
 }
 
 
@@ -37,9 +40,10 @@ MOST_COLUMNS = 6
 class CorpusPlanFlags:
     """Prints what pre-training on a corpus takes: records, disk, hours, memory, checkpoints.
 
-    The model is trained as in the shipped jobs run_scripts/flagfiles/MODEL_8gpu_*.flags. Text and
-    records are taken to be like Korean Wikipedia, on which they were measured; the hours of GPUs
-    follow from the number of operations and an assumed utilisation. docs/planning.md explains it.
+    The model is trained as in the shipped jobs run_scripts/flagfiles/MODEL_8gpu_*.flags, or as in
+    bert_mini_pretrain.flags. Text and records are taken to be like Korean Wikipedia, on which they
+    were measured; the hours of GPUs follow from the number of operations and an assumed
+    utilisation. docs/planning.md explains it.
     """
 
     corpus_gb: str = flag(
@@ -48,6 +52,12 @@ class CorpusPlanFlags:
         required=True,
     )
     model: str = flag("bert_base", "The model, and with it the shipped job.", choices=tuple(JOBS))
+    vocab_size: int = flag(
+        None,
+        "The pieces of the vocabulary. Without it: the shipped job's.",
+        least=1,
+        most=LARGEST_VOCABULARY,
+    )
     gpus: int = flag(8, "How many GPUs train together.", least=1, most=MOST_DEVICES)
     gpu: str = flag(
         None, "Their kind. Without it: a line for every kind that is known.", choices=tuple(CARDS)
@@ -70,8 +80,9 @@ class CorpusPlanFlags:
     )
     masking: str = flag(
         "dynamic",
-        "dynamic: packed rows whose masks are drawn while training, as in the shipped jobs; "
-        "static: one sequence a row with stored masks, as in Google's programs.",
+        "dynamic: packed rows whose masks are drawn while training, as in the jobs for eight "
+        "GPUs; static: one sequence a row with stored masks, as in Google's programs and in "
+        "bert_mini's job.",
         choices=("dynamic", "static"),
     )
     dupe_factor: int = flag(
@@ -89,6 +100,8 @@ def show_plan(flags):
     """Prints the plan."""
     sizes = [gigabytes * GIGABYTE for gigabytes in read_sizes(flags.corpus_gb)]
     config, phases = read_job(flags.model, packed=flags.masking == "dynamic")
+    if flags.vocab_size:
+        config = dataclasses.replace(config, vocab_size=flags.vocab_size)
     for phase in phases:
         if phase.batch % flags.gpus:
             raise InputError(

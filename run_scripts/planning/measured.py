@@ -83,6 +83,12 @@ SOP_SINGLE_512 = Layout(
     core_seconds_per_further_pass=FURTHER_512,
 )
 
+# Operations a second, by the formula of bert_tf/costs/flops.py, in the whole training of
+# docs/results/runs.jsonl, reference-1/pretraining/64: 12,279 updates of 64 rows of 64, 12
+# predictions and 8 sequences, in 0.4314 s each. Two cores of an Intel Xeon with AMX, in bfloat16.
+# Model -> what a machine of two cores reaches; other sizes were not measured.
+TWO_CORES_FLOPS = {"bert_mini": 205e9}
+
 KOREAN_WIKIPEDIA = TextStatistics(
     sentences_per_megabyte=7258.6,
     bytes_per_piece=4.511,

@@ -1,11 +1,13 @@
 """Prints a plan as a table: a column for each size of the corpus."""
 
 from bert_tf.memory_estimate import GIB, count_weights
-from run_scripts.planning.corpus import plan_records, plan_text
+from run_scripts.planning.corpus import HOUR, plan_records, plan_text
+from run_scripts.planning.measured import TWO_CORES_FLOPS
 from run_scripts.planning.training import (
     MEMORY_SHARE,
     checkpoint_bytes,
     passes_of,
+    phase_flops,
     plan_devices,
     with_passes,
 )
@@ -34,7 +36,8 @@ def print_plan(flags, sizes, job, cards, statistics):
     for size in sizes:
         rows_of_a_pass.append([plan_records(layout, size, 1, 1).rows for layout in layouts])
     rows += training_rows(flags, phases, rows_of_a_pass)
-    rows += hour_rows(flags, (config, phases), cards, rows_of_a_pass)
+    rows += cpu_rows(flags, job, rows_of_a_pass)
+    rows += hour_rows(flags, job, cards, rows_of_a_pass)
     print_columns([["", *(f"{size / GIGABYTE:g} GB" for size in sizes)], *rows])
     print_model(flags, config, phases, cards)
 
@@ -98,6 +101,21 @@ def hour_rows(flags, job, cards, rows_of_a_pass):
     return rows
 
 
+def cpu_rows(flags, job, rows_of_a_pass):
+    """The row about the hours of training on two cores, for a model that was measured there."""
+    config, phases = job
+    if not (speed := TWO_CORES_FLOPS.get(flags.model)):
+        return []
+    columns = [with_passes(phases, of_a_pass, flags.num_passes) for of_a_pass in rows_of_a_pass]
+    operations = [sum(phase_flops(config, phase) for phase in column) for column in columns]
+    return [
+        [
+            f"2 CPU cores with AMX, {flags.num_passes:g} passes, at a measured speed",
+            *(hours(count / speed / HOUR) for count in operations),
+        ]
+    ]
+
+
 def print_model(flags, config, phases, cards):
     """Prints what does not depend on the text: memory, accumulation, input, checkpoints."""
     rows = [["", *(f"rows of {phase.length} at once" for phase in phases), "memory", "input"]]
@@ -125,6 +143,11 @@ def print_model(flags, config, phases, cards):
         f"utilisation of {flags.utilisation:.0%} is an\nassumption, not a measurement. Memory is "
         f"planned to {MEMORY_SHARE:.0%} of a card's."
     )
+    if flags.model in TWO_CORES_FLOPS:
+        print(
+            "A model this small does not keep a card busy: its hours of GPUs are the least that\n"
+            "they can be. Those of two CPU cores are from a training of this size on an Intel Xeon."
+        )
 
 
 def print_columns(rows):

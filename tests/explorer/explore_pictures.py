@@ -16,8 +16,9 @@ import urllib.request
 from pathlib import Path
 from typing import NamedTuple
 
-from explore_browser import open_browser, picture, set_screen, wait_until_ready
+from explore_browser import picture, wait_until_ready
 from explore_page import served
+from headless_chromium import open_browser, set_screen
 from PIL import Image
 from selenium.webdriver.common.by import By
 
@@ -45,8 +46,10 @@ class Picture(NamedTuple):
 OF_PRETRAINED = (
     Picture("explore.png", "pieces", "en", "light", 1000),
     Picture("explore.ko.png", "pieces", "ko", "light", 1000),
-    Picture("explore_attention.png", "attention", "ko", "dark", 1000),
-    Picture("explore_senses.png", "senses", "ko", "light", 400),
+    Picture("explore_attention.png", "attention", "en", "dark", 1000),
+    Picture("explore_senses.png", "senses", "en", "light", 400),
+    Picture("explore_attention.ko.png", "attention", "ko", "dark", 1000),
+    Picture("explore_senses.ko.png", "senses", "ko", "light", 400),
 )
 
 

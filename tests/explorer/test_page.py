@@ -18,13 +18,12 @@ from explore_browser import (  # noqa: E402
     open_tab,
     percent,
     pieces,
-    set_screen,
     settle,
     value,
-    wait_until,
     wait_until_ready,
     write,
 )
+from headless_chromium import set_screen, wait_until  # noqa: E402
 from selenium.webdriver.common.action_chains import ActionChains  # noqa: E402
 from selenium.webdriver.common.by import By  # noqa: E402
 from selenium.webdriver.common.keys import Keys  # noqa: E402

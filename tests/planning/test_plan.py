@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import json
 import math
 import re
 
@@ -9,10 +10,11 @@ import pytest
 from paths import ROOT, heavy_imports
 
 from bert_tf.costs.cards import CARDS
+from bert_tf.costs.flops import training_flops
 from bert_tf.memory_estimate import GIB, count_weights, estimate_bytes
 from run_scripts import plan
 from run_scripts.planning.corpus import Layout, TextStatistics, plan_records, plan_text
-from run_scripts.planning.measured import KOREAN_WIKIPEDIA
+from run_scripts.planning.measured import KOREAN_WIKIPEDIA, TWO_CORES_FLOPS
 from run_scripts.planning.training import (
     Phase,
     checkpoint_bytes,
@@ -105,8 +107,13 @@ def test_a_checkpoint_holds_weights_and_moments():
 @pytest.mark.parametrize("model", plan.JOBS)
 def test_jobs(model):
     config, phases = plan.read_job(model)
+    assert config.hidden_size == {"bert_large": 1024, "bert_mini": 256}.get(model, 768)
+    if model == "bert_mini":
+        assert [(phase.length, phase.batch, phase.updates) for phase in phases] == [
+            (128, 32, 20_000)
+        ]
+        return
     assert [phase.length for phase in phases] == [128, 512]
-    assert config.hidden_size == {"bert_large": 1024}.get(model, 768)
     assert phases[0].updates == 9 * phases[1].updates
 
 
@@ -129,6 +136,52 @@ def test_what_is_printed(capsys):
     for card in CARDS.values():
         assert f"8 x {card.name}, shipped job, assumed" in rows
     assert "utilisation of 35%" in out and "assumption, not a measurement" in out
+
+
+def test_hours_on_a_cpu_are_those_of_the_training_that_was_measured(capsys):
+    """Its updates, in the plan's batches, take what they took."""
+    path = ROOT / "docs" / "results" / "runs.jsonl"
+    (run,) = (
+        run
+        for run in map(json.loads, path.read_text(encoding="utf-8").splitlines())
+        if run["name"] == "reference-1/pretraining/64"
+    )
+    seconds = run["scores"]["seconds_per_update"]
+    config, _ = plan.read_job("bert_mini")
+    config = dataclasses.replace(config, vocab_size=16_000)
+    operations = training_flops(config, 64, 12, 8) * 64
+    assert TWO_CORES_FLOPS["bert_mini"] == pytest.approx(operations / seconds, rel=0.01)
+    of_the_size = ("--model=bert_mini", "--gpus=1", "--vocab_size=16000")
+    _, out, _ = printed(capsys, "--corpus_gb=0.1", *of_the_size)
+    (line,) = (line for line in out.splitlines() if line.startswith("2 CPU cores"))
+    rows = 40 * 100 * KOREAN_WIKIPEDIA.layouts["nsp", "packed", 128].rows_per_megabyte
+    hours = rows * training_flops(config, 128, 20, 8) / TWO_CORES_FLOPS["bert_mini"] / 3600
+    assert line.split("  ")[-1].strip() == f"{hours:.3g} h"
+    _, out, _ = printed(capsys, "--corpus_gb=0.1", "--model=bert_base")
+    assert "CPU cores with AMX" not in out and "keep a card busy" not in out
+
+
+SMALL_PLANS = re.compile(r"`python -m (run_scripts\.plan [^`]*)`")
+
+
+@pytest.mark.parametrize("name", ("planning.md", "planning.ko.md"))
+def test_the_table_of_sizes_holds_what_its_commands_print(capsys, name):
+    text = (ROOT / "docs" / name).read_text(encoding="utf-8")
+    rows = [
+        line for line in text.splitlines() if line.startswith("| ") and "run_scripts.plan " in line
+    ]
+    assert len(rows) == 3
+    for row in rows:
+        _, out, _ = printed(capsys, *SMALL_PLANS.search(row)[1].split()[1:])
+        hours = next(line for line in out.splitlines() if ", 40 passes, a" in line)
+        weights = re.search(r"^([\d,]+) weights", out, re.MULTILINE)[1]
+        cells = [cell.strip() for cell in row.strip("|").split("|")]
+        million = round(int(weights.replace(",", "")) / 1e6, 1)
+        units = {"million": 1e6, "억": 1e8, "만": 1e4}
+        numbers = re.findall(r"([\d.,]+) ?(million|억|만)", cells[3])
+        shown = sum(float(digits.replace(",", "")) * units[unit] for digits, unit in numbers)
+        assert round(shown / 1e6, 1) == million
+        assert re.match(r"[\d.]+", cells[4])[0] == re.split(" {2,}", hours)[-1].split()[0]
 
 
 @pytest.mark.parametrize("name", ("planning.md", "planning.ko.md"))
