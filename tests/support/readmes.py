@@ -93,6 +93,13 @@ def bring_nsmc(path):
         write(path / f"ratings_{split}.txt", "id\tdocument\tlabel\n" + "".join(rows))
 
 
+def bring_orders(path):
+    rows = (("배송이 빨라요", "good"), ("금방 고장 났습니다", "bad")) * 8
+    text = "".join(json.dumps({"text": text, "label": label}) + "\n" for text, label in rows)
+    for split in ("train", "test"):
+        write(path / f"{split}.jsonl", text)
+
+
 def bring_klue_ner(path):
     header = "## 컬럼명 : CHAR\tNE_TAG\n"
     tags = ("B-LC", "I-LC", "O", "O", "O", "O", "O")
@@ -139,6 +146,9 @@ OWN = {
     "heldout/*.txt": bring_held_out,
     "sentences.txt": lambda path: write(path, "바다를 보고 싶었다.\n비가 온다. ||| 우산을 썼다.\n"),
     "data/nsmc": bring_nsmc,
+    "data/orders": bring_orders,
+    "sample_tasks/nsmc": lambda path: shutil.copytree(ROOT / "sample_tasks" / "nsmc", path),
+    "reference_model": lambda path: shutil.copytree(ROOT / "reference_model", path),
     "data/klue-ner-v1.1": bring_klue_ner,
     "data/KorQuAD_v1.0_train.json": bring_questions,
     "data/KorQuAD_v1.0_dev.json": bring_questions,
