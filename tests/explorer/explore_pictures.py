@@ -5,7 +5,8 @@ python tests/explorer/explore_pictures.py --output_dir=docs --model_dir=output/n
 python tests/explorer/explore_pictures.py --output_dir=pictures --all  every tab, in every way
     [--model_dir=MODEL | --address=http://127.0.0.1:8017/] [--tabs=pieces,attention]
 
-What a fine-tuned model answers is a picture for its kind: explore_TASK.png.
+What a fine-tuned model answers is a picture for its kind: explore_TASK.png. A picture in Korean ends
+in .ko.png.
 """
 
 import argparse
@@ -90,7 +91,10 @@ def chosen(flags, browser, task):
     if not flags.all and task == "pretraining":
         return OF_PRETRAINED
     if not flags.all:
-        return [Picture(f"explore_{task}.png", "prediction", "ko", "light", 1000)]
+        return [
+            Picture(f"explore_{task}.png", "prediction", "en", "light", 1000),
+            Picture(f"explore_{task}.ko.png", "prediction", "ko", "light", 1000),
+        ]
     buttons = browser.find_elements(By.CSS_SELECTOR, "[role=tab]")
     tabs = [button.get_attribute("id").removeprefix("tab-") for button in buttons]
     tabs = [tab for tab in tabs if flags.tabs is None or tab in flags.tabs.split(",")]
