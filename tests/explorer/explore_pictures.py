@@ -5,8 +5,8 @@ python tests/explorer/explore_pictures.py --output_dir=docs --model_dir=output/n
 python tests/explorer/explore_pictures.py --output_dir=pictures --all  every tab, in every way
     [--model_dir=MODEL | --address=http://127.0.0.1:8017/] [--tabs=pieces,attention]
 
-What a fine-tuned model answers is a picture for its kind: explore_TASK.png. A picture in Korean ends
-in .ko.png.
+What a fine-tuned model answers is a picture for its kind: explore_TASK.png. Names in .ko.png are of
+pictures in Korean.
 """
 
 import argparse
