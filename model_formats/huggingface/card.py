@@ -8,6 +8,7 @@ import json
 from bert_tf.checkpoint_files import step_of
 from bert_tf.training.evaluation import as_shown, read_results
 from model_formats.huggingface.architectures import class_name
+from model_formats.huggingface.tokenizer_files import needs_own_code
 from model_formats.model_folder import POSITIONS_KEY
 from model_formats.training_record import read_stages
 
@@ -38,13 +39,29 @@ def make_card(loaded, architecture, tokenization, card_text=""):
     purpose = SCORES if regression else TASKS[loaded.task]
     metadata, body = split_metadata(card_text)
     lines = [body or f"# {MODEL_NAMES[loaded.model_type]}, {purpose}", ""]
-    lines += ["## With transformers", "", "```python", f"from transformers import {name}", ""]
-    lines += [f'model = {name}.from_pretrained("path/of/this/folder")', "```", ""]
+    lines += ["## With transformers", "", "```python", *loading_lines(name, loaded.tokenizer)]
+    lines += ["```", ""]
     lines += [f"{tokenization[0].upper()}{tokenization[1:]}.", ""]
     for heading, values in (*stage_tables(loaded), *tables(loaded)):
         if values:
             lines += [f"## {heading}", "", table(values), ""]
     return header(architecture, metadata) + "\n".join(lines)
+
+
+def loading_lines(name, tokenizer):
+    """The Python lines that load the model by a class's name, and the tokenizer unless None."""
+    names, more = [name], []
+    if tokenizer is not None:
+        names.append("AutoTokenizer")
+        code = ", trust_remote_code=True" if needs_own_code(tokenizer) else ""
+        more.append(f"tokenizer = AutoTokenizer.from_pretrained(folder{code})")
+    return [
+        f"from transformers import {', '.join(sorted(names))}",
+        "",
+        'folder = "path/of/this/folder"',
+        f"model = {name}.from_pretrained(folder)",
+        *more,
+    ]
 
 
 def stage_tables(loaded):

@@ -55,10 +55,10 @@ def write_tokenizer(tokenizer, directory: str | os.PathLike, max_length: int) ->
     special = _special_tokens(tokenizer)
     if tokenizer.kind == "huggingface":
         config, files, chosen = _as_bert(tokenizer, special)
-    elif is_expressible(tokenizer):
-        config, files, chosen = _as_tokenizer_json(tokenizer, special)
-    else:
+    elif needs_own_code(tokenizer):
         config, files, chosen = _as_python(tokenizer)
+    else:
+        config, files, chosen = _as_tokenizer_json(tokenizer, special)
     config = {
         **config,
         "model_max_length": max_length,
@@ -74,6 +74,11 @@ def write_tokenizer(tokenizer, directory: str | os.PathLike, max_length: int) ->
     }
     _write(files, Path(directory))
     return chosen
+
+
+def needs_own_code(tokenizer) -> bool:
+    """Whether Python files are written for a tokenizer, as transformers has nothing that fits."""
+    return tokenizer.kind != "huggingface" and not is_expressible(tokenizer)
 
 
 def _as_bert(tokenizer, special):

@@ -239,6 +239,7 @@ def test_the_card_says_what_the_folder_records(tmp_path):
     plain = card(folder, tmp_path / "1")
     assert plain.startswith("---\nlibrary_name: transformers\npipeline_tag: text-classification\n")
     assert "BertForSequenceClassification.from_pretrained" in plain
+    assert "AutoTokenizer.from_pretrained(folder)\n```" in plain
     assert "| labels | 나쁨,보통,좋음 |" in plain and "| trained_positions | 16 |" in plain
     assert "## Evaluation" not in plain and "## Corpus" not in plain and "None" not in plain
     # Results of another step are not this checkpoint's.
