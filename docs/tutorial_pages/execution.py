@@ -6,8 +6,7 @@ import tempfile
 from pathlib import Path
 
 from tutorial_pages.notebooks import notebook_text
-
-ROOT = Path(__file__).resolve().parents[2]
+from tutorial_pages.texts import ROOT
 
 # What a run must not read or write: the outputs of other runs.
 NOT_LINKED = {"output", ".git", ".venv"}

@@ -3,10 +3,9 @@
 import base64
 import re
 
-from tutorial_pages.texts import LANGUAGES, SUFFIXES, TUTORIALS, cells
+from tutorial_pages.texts import LANGUAGES, ROOT, SUFFIXES, TUTORIALS, cells
 
 PICTURES = TUTORIALS / "pictures"
-ROOT = TUTORIALS.parents[1]
 
 # What a page stays readable with.
 MOST_LINES = 60  # of one cell's output
@@ -91,11 +90,11 @@ def write_pages(path, outputs):
     Raises:
         ValueError: a cell prints too many lines, or a picture is too large.
     """
-    for old in PICTURES.glob(f"{path.stem}-*.png"):
-        old.unlink()
     pictures = []
     rendered = [_rendered(cell, path.stem, pictures) for cell in outputs]
     PICTURES.mkdir(exist_ok=True)
+    for old in PICTURES.glob(f"{path.stem}-*.png"):
+        old.unlink()
     for name, content in pictures:
         (PICTURES / name).write_bytes(content)
     for language in LANGUAGES:

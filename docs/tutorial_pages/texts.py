@@ -10,7 +10,8 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-TUTORIALS = Path(__file__).resolve().parents[1] / "tutorials"
+ROOT = Path(__file__).resolve().parents[2]
+TUTORIALS = ROOT / "docs" / "tutorials"
 TEXTS = sorted((TUTORIALS / "texts").glob("*.md"))
 
 LANGUAGES = ("ko", "en")

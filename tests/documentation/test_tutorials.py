@@ -134,6 +134,7 @@ def test_what_a_cell_prints_becomes_a_part_of_the_page(tmp_path, monkeypatch):
     assert (tmp_path / "text.md").read_text(encoding="utf-8") == renewed
     with pytest.raises(ValueError, match="Received: 61"):
         pages.write_pages(path, [[{"output_type": "stream", "text": "line\n" * 61}]])
+    assert (tmp_path / "pictures" / "text-1.png").exists()  # the old page stays whole
 
 
 @pytest.mark.slow
