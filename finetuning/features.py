@@ -21,9 +21,9 @@ from finetuning.inputs import ROW_INPUTS, pad_rows
 # reviews in batches of 32 on two cores: 5.1 s one batch at a time, 3.8 s two, 3.7 s three.
 BATCHES_AT_ONCE = 3
 
-# Batches that are computed at once have at most this many pieces, padding included, unless one
-# alone has more: memory stays bounded, and long batches have no gaps to fill. BERT-base needs about
-# 25 MiB for 1,024 pieces.
+# Batches that are under way have at most this many pieces, padding included, unless one alone has
+# more: memory stays bounded, and long batches leave no gaps. BERT-base needs about 25 MiB for 1,024
+# pieces.
 PIECES_AT_ONCE = 8192
 
 # Rows are sorted by length within groups whose output has at most this many values (512 MiB),
@@ -135,16 +135,13 @@ def _several_at_once(pool, inputs):
     An error in a thread is raised here.
 
     Args:
-        pool: an executor of `BATCHES_AT_ONCE` threads, all free.
+        pool: an executor of `BATCHES_AT_ONCE` threads.
         inputs: an iterable of (graph, batch), of which only the next one is taken beforehand.
     """
     running = collections.deque()  # (pieces, future), in order
     for graph, batch in inputs:
         pieces = batch["input_ids"].size
-        while running and (
-            len(running) == BATCHES_AT_ONCE
-            or sum(count for count, _ in running) + pieces > PIECES_AT_ONCE
-        ):
+        while running and sum(count for count, _ in running) + pieces > PIECES_AT_ONCE:
             yield running.popleft()[1].result()
         running.append((pieces, pool.submit(_run, graph, batch)))
     while running:
