@@ -106,10 +106,10 @@ def test_stages(fake, capsys):
         "padding_share": 0.1, "megabytes": 4e-6,
     }  # fmt: skip
     assert runs["reference/trial/64"].scores == {"seconds_per_update": 0.25}  # the median
-    # An hour at 0.25 s an update, in shares of 0.6, 0.3 and 0.1.
-    assert flags_of(runs["reference/pretraining/64"])["num_train_steps"] == "8640"
+    # An hour at 0.25 s an update, in shares of 0.3, 0.6 and 0.1.
+    assert flags_of(runs["reference/pretraining/64"])["num_train_steps"] == "4320"
     second, third = (flags_of(runs[f"reference/pretraining/{n}"]) for n in (128, 512))
-    assert (second["num_train_steps"], second["num_warmup_steps"]) == ("4320", "216")
+    assert (second["num_train_steps"], second["num_warmup_steps"]) == ("8640", "432")
     assert second["init_checkpoint"] == "out/pretraining/64"
     assert third["init_checkpoint"] == "out/pretraining/128"
     assert third["eval_input_file"] == "out/records/heldout_512.tfrecord"
@@ -179,7 +179,7 @@ def test_going_on_from_a_model():
     commands = {name: " ".join(stage.arguments(found)) for name, stage in stages.items()}
     assert "--tokenizer_dir=model " in commands["records/128"]
     assert "--init_checkpoint=model" in commands["pretraining/128"]
-    assert "--num_train_steps=10800 " in commands["pretraining/128"]  # shares of 0.3 and 0.1
+    assert "--num_train_steps=12343 " in commands["pretraining/128"]  # shares of 0.6 and 0.1
     assert "--init_checkpoint=output/reference/pretraining/128" in commands["pretraining/512"]
     assert "--model_dir=output/reference/pretraining/512 " in commands["heldout/128"]
 
