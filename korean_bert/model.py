@@ -22,6 +22,7 @@ from korean_bert.masked_text import (
 from korean_bert.neighbours import nearest_pieces
 from korean_bert.predictions import TaskPredictor
 from korean_bert.results import Attention, HiddenStates
+from model_formats.model_folder import warn_of_untrained_positions
 from model_formats.saved_model.served_model import ServedModel
 from model_formats.saved_model.signatures import longest_row
 
@@ -46,6 +47,7 @@ class Model:
         self.encoder = loaded.model.encoder
         self.max_length = longest_row(loaded)
         self._features = None, None  # (layers, pooling), and the graph that computes them
+        self._has_warned = False  # of a text that is longer than those of the training
 
     def __repr__(self):
         loaded = self.loaded
@@ -87,7 +89,8 @@ class Model:
                 first layer, -1 the last.
             batch_size: how many texts are computed together.
             max_length: the most pieces of a text; what is longer loses its end. None: those that
-                the model was trained on.
+                the model was trained on. With more there is a warning, once for a model, where a
+                text has positions that were not trained.
 
         Returns:
             float32 [B, H]; [B, L, H] of several layers; without B for a single text.
@@ -100,6 +103,7 @@ class Model:
         self._check_embed(pooling, chosen, max_length)
         pairs, single = as_pairs(texts)
         rows = encode_pairs(self.tokenizer, pairs, max_length or self.max_length)
+        self._warn_once(max((len(row.ids) for row in rows), default=0), "the longest text")
         pad_id = self.tokenizer.pad_id or 0
         if self._features[0] != (chosen, pooling):
             compute = functools.partial(pooled_layers, self.encoder, chosen, pooling)
@@ -229,6 +233,14 @@ class Model:
                 most,
                 len(ids),
             )
+        self._warn_once(len(ids), "a text")
+
+    def _warn_once(self, longest, what):
+        """Warns of the first text with positions that were not trained, as the programs do."""
+        known = self.loaded.trained_positions
+        if not self._has_warned and known is not None and longest > known:
+            self._has_warned = True
+            warn_of_untrained_positions(self.loaded.source, longest, what)
 
     def _row(self, text, second):
         """Pieces, spans, and the encoder's inputs [1, T] of a text or a pair."""

@@ -3,6 +3,7 @@
 import contextlib
 import threading
 import time
+import warnings
 
 import numpy as np
 import oracle
@@ -247,3 +248,27 @@ def test_what_embed_refuses(folders, arguments, message):
 def test_texts_longer_than_the_model(folders):
     with pytest.raises(InputError, match="at most 32 pieces .* Received: 42"):
         folders["bert"][0].attention("나 " * 40)
+
+
+ASKS = {
+    "fill_mask": lambda model, text: model.fill_mask(text + " [MASK]"),
+    "hidden_states": lambda model, text: model.hidden_states(text),
+    "attention": lambda model, text: model.attention(text),
+    "embed": lambda model, text: model.embed(text, max_length=20),
+}
+
+
+@pytest.mark.parametrize("name", ASKS)
+def test_untrained_positions_are_warned_of_once(name, tmp_path):
+    """As the programs warn; a text as long as those of the training is none."""
+    write_folder(tmp_path / "model")  # 16 positions were trained
+    model, ask = load_model(tmp_path / "model"), ASKS[name]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ask(model, "books")
+        model.embed("나 " * 17)  # is cut
+    with pytest.warns(UserWarning, match="has (19|20) pieces, but .* at most 16: .* untrained"):
+        ask(model, "나 " * 17)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ask(model, "나 " * 18)
