@@ -3,6 +3,7 @@
 import base64
 import re
 
+from tutorial_pages.alt_texts import ALT_TEXTS
 from tutorial_pages.texts import LANGUAGES, ROOT, SUFFIXES, TUTORIALS, cells
 
 PICTURES = TUTORIALS / "pictures"
@@ -18,8 +19,11 @@ _LINKS = {
 }
 
 # No tutorial's own text has these.
-_OUTPUT = r"\n\n(?:```text\n.*?\n```|!\[\]\(pictures/[^)]*\))"
+_OUTPUT = r"\n\n(?:```text\n.*?\n```|!\[[^\]]*\]\(pictures/[^)]*\))"
 _CELL = re.compile(rf"^```(python|bash)\n(.*?)\n```((?:{_OUTPUT})*)", re.MULTILINE | re.DOTALL)
+
+# A picture among outputs, with the words of any language.
+_PICTURE = re.compile(r"!\[[^\]]*\]\(pictures/([^)]*)\.png\)")
 
 # Colours, and what a terminal would overwrite.
 _TERMINAL = re.compile(r"\x1b\[[0-9;]*m|^.*\r(?!\n)", re.MULTILINE)
@@ -44,10 +48,21 @@ def page(path, language, outputs):
         if cell.kind == "markdown":
             parts.append(cell.source)
         else:
-            parts += [f"```{cell.kind}\n{cell.source}\n```", *next(outputs)]
+            shown = (_with_alt_texts(output, language) for output in next(outputs))
+            parts += [f"```{cell.kind}\n{cell.source}\n```", *shown]
     title, _, rest = parts[0].partition("\n")
     parts[0] = f"{title}\n\n{_LINKS[language].format(name=path.stem)}\n{rest}"
     return "\n\n".join(parts) + "\n"
+
+
+def _with_alt_texts(output, language):
+    """An output with its pictures' words; none for a picture that ALT_TEXTS lacks."""
+
+    def described(match):
+        words = ALT_TEXTS.get(match[1], {}).get(language, "")
+        return f"![{words}](pictures/{match[1]}.png)"
+
+    return _PICTURE.sub(described, output)
 
 
 def page_file(path, language):

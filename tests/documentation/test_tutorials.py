@@ -54,6 +54,7 @@ def test_pictures_are_small_and_shown(path):
     for language in LANGUAGES:
         text = pages.page_file(path, language).read_text(encoding="utf-8")
         assert all(f"(pictures/{name})" in text for name in found)
+        assert "![](" not in text  # every picture has its words: tutorial_pages/alt_texts.py
     for name in found:
         assert (pages.PICTURES / name).stat().st_size <= pages.MOST_BYTES
 

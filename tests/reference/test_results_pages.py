@@ -226,7 +226,8 @@ def test_pictures(tmp_path):
     picture = tmp_path / "results" / "reference.png"
     content = picture.read_bytes()
     assert content.startswith(b"\x89PNG") and 5_000 < len(content) < 60_000
-    assert "![](results/reference.png)" in (tmp_path / "results.md").read_text(encoding="utf-8")
+    page = (tmp_path / "results.md").read_text(encoding="utf-8")
+    assert "each phase](results/reference.png)" in page and "![](" not in page
     write_pages(path, str(tmp_path))
     assert picture.read_bytes() == content
 

@@ -102,7 +102,7 @@ def render(results, wording):
             shown = wording.list_comma.join(map(str, lengths))
             lines += [
                 f"## {wording.curves_title.format(name=reference)}", "",
-                f"![]({picture(reference)})", "",
+                f"![{wording.curves_alt}]({picture(reference)})", "",
                 wording.curves_note.format(lengths=shown), "",
             ]  # fmt: skip
         linear = next((q for q in results.questions if q.name == LINEAR), None)

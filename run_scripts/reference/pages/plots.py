@@ -52,7 +52,7 @@ def draw_curves(lengths, curves, path):
                 markersize=3,
                 color="black",
                 linewidth=1.2,
-                label=f"rows of {length}",
+                label=f"trained on rows of {length}",
             )
             before += each[tag].steps[-1]
         axes.set_xlabel("updates, thousands")

@@ -17,6 +17,7 @@ class Wording(NamedTuple):
     held_out_title: str
     held_out_note: str
     curves_title: str
+    curves_alt: str  # what the picture shows, for those who cannot see it
     curves_note: str
     tasks_title: str
     tasks_header: tuple  # task, score, the reference model, random weights
@@ -66,8 +67,11 @@ ENGLISH = Wording(
         "Sentence order: whether two segments are in their order; guessing gets 50."
     ),
     curves_title="{name}: curves of pre-training",
+    curves_alt="Loss and accuracies on held-out text over the updates, a line for each phase",
     curves_note=(
-        "Held-out text on the way; the phases, with rows of {lengths} pieces, follow each other."
+        "Held-out text on the way. Rows of the training: {lengths} pieces; each length is a phase, "
+        "one after the other. The rows of the evaluation are those of `--eval_input_file` in the "
+        "commands below."
     ),
     tasks_title="{name}: Korean tasks",
     tasks_header=("task", "measured on", "reference model", "random weights"),
@@ -103,7 +107,7 @@ ENGLISH = Wording(
         "pieces": "pieces",
         "records": "records",
         "documents": "documents",
-        "reviews": "reviews",
+        "reviews": "reviews with repeats",
         "held_out_documents": "held-out documents",
         "left_out_documents": "documents left out",
         "left_out_reviews": "reviews left out",
@@ -140,9 +144,11 @@ KOREAN = Wording(
         "구간이 원래 순서인지 맞히는 문제로, 찍으면 50입니다."
     ),
     curves_title="{name}: 사전 학습 곡선",
+    curves_alt="업데이트 횟수에 따라 따로 떼어 둔 텍스트에서 잰 손실과 정확도, 단계마다 선 하나",
     curves_note=(
-        "학습 도중에 따로 떼어 둔 텍스트로 잰 값입니다. 길이가 {lengths}인 단계가 차례로 "
-        "이어집니다."
+        "학습 도중에 따로 떼어 둔 텍스트로 잰 값입니다. 학습한 행의 길이는 {lengths}토큰이고, "
+        "길이가 여럿이면 한 단계씩 차례로 이어집니다. 평가한 행의 길이는 아래 명령의 "
+        "`--eval_input_file`에 있습니다."
     ),
     tasks_title="{name}: 한국어 과제",
     tasks_header=("과제", "점수", "기준 모델", "무작위 가중치"),
@@ -189,7 +195,7 @@ KOREAN = Wording(
         "pieces": "서브워드 수",
         "records": "레코드 수",
         "documents": "문서 수",
-        "reviews": "리뷰 수",
+        "reviews": "리뷰 수(되풀이 포함)",
         "held_out_documents": "떼어 둔 문서 수",
         "left_out_documents": "뺀 문서 수",
         "left_out_reviews": "뺀 리뷰 수",
