@@ -30,9 +30,9 @@ WORDS = {
 
 Every flag of the programs of google-research/bert and google-research/albert, with its default
 there, and what it is here. "–" in a column of defaults: none; empty: that program does not have the
-flag. "same (BERT's or ALBERT's)": the two defaults differ, and the configuration file decides which one
-it is, in create_pretraining_data.py a flag of ALBERT's ([Migration](migration.md#flags)). Flags that this
-project adds are in [Flags](flags.md). `--parallel`, which later versions of ALBERT's
+flag. "same (BERT's or ALBERT's)": the two defaults differ, and the configuration file decides which
+one it is, in create_pretraining_data.py a flag of ALBERT's ([Migration](migration.md#flags)). Flags
+that this project adds are in [Flags](flags.md). `--parallel`, which later versions of ALBERT's
 create_pretraining_data.py have, is accepted and has no effect.
 
 This page is made from the code by `python docs/generated_pages`; a test compares it.
@@ -55,10 +55,11 @@ This page is made from the code by `python docs/generated_pages`; a test compare
 
 google-research/bert와 google-research/albert의 프로그램에 있는 모든 플래그를 원본의 기본값,
 여기서의 동작과 함께 적었습니다. 기본값 칸의 "–"는 기본값이 없다는 뜻이고, 빈칸은 그 프로그램에 없는
-플래그라는 뜻입니다. "같음(BERT 또는 ALBERT)"은 두 기본값이 다르고 어느 쪽인지는 설정 파일이 정한다는 뜻입니다.
-create_pretraining_data.py에서는 ALBERT의 플래그가 있는지로 정합니다([옮겨 오기](migration.ko.md#플래그)). 이 프로젝트에서
-새로 더한 플래그는 [플래그](flags.md)(영어)에 있습니다. ALBERT의 create_pretraining_data.py에 나중에 생긴 `--parallel`은
-받아들이지만 효과가 없습니다.
+플래그라는 뜻입니다. "같음(BERT 또는 ALBERT)"은 두 기본값이 다르고 어느 쪽인지는 설정 파일이
+정한다는 뜻입니다. create_pretraining_data.py에서는 ALBERT의 플래그가 있는지로
+정합니다([옮겨 오기](migration.ko.md#플래그)). 이 프로젝트에서 새로 더한 플래그는
+[플래그](flags.md)(영어)에 있습니다. ALBERT의 create_pretraining_data.py에 나중에 생긴
+`--parallel`은 받아들이지만 효과가 없습니다.
 
 이 문서는 `python docs/generated_pages`가 코드에서 만들며, 코드와 맞는지 테스트가 확인합니다.
 """,
