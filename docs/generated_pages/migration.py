@@ -30,17 +30,21 @@ WORDS = {
 
 Every flag of the programs of google-research/bert and google-research/albert, with its default
 there, and what it is here. "–" in a column of defaults: none; empty: that program does not have the
-flag. Flags that this project adds are in [Flags](flags.md).
+flag. "same (BERT's or ALBERT's)": the two defaults differ, and the configuration file decides which
+one it is, in create_pretraining_data.py a flag of ALBERT's ([Migration](migration.md#flags)). Flags
+that this project adds are in [Flags](flags.md). `--parallel`, which later versions of ALBERT's
+create_pretraining_data.py have, is accepted and has no effect.
 
 This page is made from the code by `python docs/generated_pages`; a test compares it.
 """,
         "flag": "flag",
         "here": "here",
         "same": "same",
+        "per_model": "same (BERT's or ALBERT's)",
         "default": "default {}",
         "none": "no effect",
-        "off": "accepted while off",
-        "zero": "accepted at 0",
+        "off": "only `false` is accepted",
+        "zero": "only `0` is accepted",
         "refused": "refused",
         "alias": "same; another name of `--{}`",
     },
@@ -51,17 +55,22 @@ This page is made from the code by `python docs/generated_pages`; a test compare
 
 google-research/bert와 google-research/albert의 프로그램에 있는 모든 플래그를 원본의 기본값,
 여기서의 동작과 함께 적었습니다. 기본값 칸의 "–"는 기본값이 없다는 뜻이고, 빈칸은 그 프로그램에 없는
-플래그라는 뜻입니다. 이 프로젝트에서 새로 더한 플래그는 [플래그](flags.md)(영어)에 있습니다.
+플래그라는 뜻입니다. "같음(BERT 또는 ALBERT)"은 두 기본값이 다르고 어느 쪽인지는 설정 파일이
+정한다는 뜻입니다. create_pretraining_data.py에서는 ALBERT의 플래그가 있는지로
+정합니다([옮겨 오기](migration.ko.md#플래그)). 이 프로젝트에서 새로 더한 플래그는
+[플래그](flags.md)(영어)에 있습니다. ALBERT의 create_pretraining_data.py에 나중에 생긴
+`--parallel`은 받아들이지만 효과가 없습니다.
 
 이 문서는 `python docs/generated_pages`가 코드에서 만들며, 코드와 맞는지 테스트가 확인합니다.
 """,
         "flag": "플래그",
         "here": "여기서는",
         "same": "같음",
+        "per_model": "같음(BERT 또는 ALBERT)",
         "default": "기본값 {}",
         "none": "효과 없음",
-        "off": "꺼져 있으면 받아들임",
-        "zero": "0이면 받아들임",
+        "off": "`false`만 받아들임",
+        "zero": "`0`만 받아들임",
         "refused": "거절",
         "alias": "같음. `--{}`의 다른 이름",
     },
@@ -81,12 +90,12 @@ NOTES = {
     "start_n_top": {"en": "same", "ko": "같음"},
     "end_n_top": {"en": "same", "ko": "같음"},
     "do_train": {
-        "en": "same: on where none of the three `--do_…` is given",
-        "ko": "같음. `--do_…` 셋 가운데 아무것도 주지 않으면 켜짐",
+        "en": "on only if no `--do_…` flag is given",
+        "ko": "`--do_…` 플래그를 하나도 주지 않았을 때만 켜짐",
     },
     "do_eval": {
-        "en": "same: on where none of the three `--do_…` is given",
-        "ko": "같음. `--do_…` 셋 가운데 아무것도 주지 않으면 켜짐",
+        "en": "on only if no `--do_…` flag is given",
+        "ko": "`--do_…` 플래그를 하나도 주지 않았을 때만 켜짐",
     },
     "do_predict": {"en": "same", "ko": "같음"},
 }
@@ -146,7 +155,9 @@ def status(program, references, name, language):
     if help.startswith("Another name of "):
         return words["alias"].format(help.split()[3].rstrip("."))
     if all(same_default(field, *found) for found in references if name in PROGRAMS[found]):
-        return words["same"]
+        differ = len({str(PROGRAMS[found].get(name)) for found in references}) > 1
+        both = all(name in PROGRAMS[found] for found in references)
+        return words["per_model" if both and differ else "same"]
     if field.default is None and name in NOTES:
         return NOTES[name][language]
     return words["default"].format(field.default)

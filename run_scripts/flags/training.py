@@ -105,8 +105,8 @@ class TrainingFlags(DeviceFlags, ModelFlags):
     precision: str = flag(
         None,
         "The type of matrix products; weights, moments, norms and losses are always float32. "
-        "auto: bfloat16 where the hardware supports it. float16 has not been tried on a GPU. "
-        "Without it: float32.",
+        "auto: bfloat16 where the hardware supports it. None has been tried on a GPU, where "
+        "TensorFlow multiplies float32 in TF32 (docs/training.md). Without it: float32.",
         choices=("float32", "bfloat16", "float16", "auto"),
     )
     recompute: str = flag(

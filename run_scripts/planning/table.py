@@ -1,5 +1,7 @@
 """Prints a plan as a table: a column for each size of the corpus."""
 
+import itertools
+
 from bert_tf.memory_estimate import GIB, count_weights
 from run_scripts.planning.corpus import HOUR, plan_records, plan_text
 from run_scripts.planning.measured import TWO_CORES_FLOPS
@@ -87,7 +89,8 @@ def hour_rows(flags, job, cards, rows_of_a_pass):
     config, phases = job
     rows = []
     for card in cards:
-        jobs = {"shipped job": [phases] * len(rows_of_a_pass)}
+        shipped = f"{sum(phase.updates for phase in phases):,} updates"
+        jobs = {shipped: [phases] * len(rows_of_a_pass)}
         jobs[f"{flags.num_passes:g} passes"] = [
             with_passes(phases, of_a_pass, flags.num_passes) for of_a_pass in rows_of_a_pass
         ]
@@ -97,7 +100,8 @@ def hour_rows(flags, job, cards, rows_of_a_pass):
                 for column in columns
             ]
             label = f"{flags.gpus} x {card.name}, {name}, assumed"
-            rows.append([label, *(hours(plan.hours) for plan in plans)])
+            bound = launch_bound(flags)
+            rows.append([label, *(bound or hours(plan.hours) for plan in plans)])
     return rows
 
 
@@ -118,19 +122,19 @@ def cpu_rows(flags, job, rows_of_a_pass):
 
 def print_model(flags, config, phases, cards):
     """Prints what does not depend on the text: memory, accumulation, input, checkpoints."""
-    rows = [["", *(f"rows of {phase.length} at once" for phase in phases), "memory", "input"]]
+    titles = [(f"rows of {phase.length} at once", "memory") for phase in phases]
+    rows = [["", *itertools.chain.from_iterable(titles), "reads, rows/s"]]
     for card in cards:
         plan = plan_devices(config, phases, card, flags.gpus, flags.utilisation)
         if not plan.accumulation:
-            rows.append([card.name, *("does not fit" for _ in phases), "", ""])
+            rows.append([card.name, *(cell for _ in phases for cell in ("does not fit", "")), ""])
             continue
-        pairs = zip(phases, plan.accumulation, strict=True)
-        at_once = [
-            f"{phase.batch // flags.gpus // count} (accumulation {count})" for phase, count in pairs
-        ]
-        memory = f"{max(plan.memory_bytes) / GIB:.0f} of {card.memory_gib} GiB"
-        demand = ", ".join(f"{speed:,.0f}" for speed in plan.rows_per_second) + " rows/s"
-        rows.append([card.name, *at_once, memory, demand])
+        cells = []
+        for phase, count, memory in zip(phases, plan.accumulation, plan.memory_bytes, strict=True):
+            cells.append(f"{phase.batch // flags.gpus // count} (accumulation {count})")
+            cells.append(f"{memory / GIB:.0f} of {card.memory_gib} GiB")
+        demand = " / ".join(f"{speed:,.0f}" for speed in plan.rows_per_second)
+        rows.append([card.name, *cells, launch_bound(flags) or demand])
     print("\nMemory by estimate, --precision=bfloat16, without --recompute; what all cards read:\n")
     print_columns(rows)
     size = checkpoint_bytes(config)
@@ -145,9 +149,15 @@ def print_model(flags, config, phases, cards):
     )
     if flags.model in TWO_CORES_FLOPS:
         print(
-            "A model this small does not keep a card busy: its hours of GPUs are the least that\n"
-            "they can be. Those of two CPU cores are from a training of this size on an Intel Xeon."
+            "A model this small does not keep a card busy: launching its many small operations\n"
+            "takes the time, which was not measured. The hours of two CPU cores are from a\n"
+            "training of this size on an Intel Xeon."
         )
+
+
+def launch_bound(flags):
+    """What stands in place of a card's speed where operations do not give it, else ""."""
+    return "launch-bound, unknown" if flags.model in TWO_CORES_FLOPS else ""
 
 
 def print_columns(rows):

@@ -101,9 +101,10 @@ def test_words_about_a_flag_of_a_reference_program():
     def status(program, name):
         return migration.status(program, migration.STANDS_FOR[program], name, "en")
 
-    assert status("run_pretraining.py", "learning_rate") == "same"
+    assert status("run_pretraining.py", "max_eval_steps") == "same"
+    assert status("run_pretraining.py", "learning_rate") == "same (BERT's or ALBERT's)"
     assert status("run_pretraining.py", "tpu_name") == "no effect"
-    assert status("run_pretraining.py", "masked_lm_budget") == "accepted at 0"
+    assert status("run_pretraining.py", "masked_lm_budget") == "only `0` is accepted"
     assert status("run_race.py", "num_keep_checkpoint").startswith("same; another name of")
     assert status("run_squad.py", "export_dir") == "refused"
     assert set(migration.STANDS_FOR) <= set(PROGRAMS)

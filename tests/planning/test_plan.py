@@ -134,7 +134,7 @@ def test_what_is_printed(capsys):
     assert sizes[1] == pytest.approx(10 * sizes[0], rel=0.01)
     assert sizes[2] == pytest.approx(100 * sizes[0], rel=0.01)
     for card in CARDS.values():
-        assert f"8 x {card.name}, shipped job, assumed" in rows
+        assert f"8 x {card.name}, 62,500 updates, assumed" in rows
     assert "utilisation of 35%" in out and "assumption, not a measurement" in out
 
 
@@ -153,12 +153,14 @@ def test_hours_on_a_cpu_are_those_of_the_training_that_was_measured(capsys):
     assert TWO_CORES_FLOPS["bert_mini"] == pytest.approx(operations / seconds, rel=0.01)
     of_the_size = ("--model=bert_mini", "--gpus=1", "--vocab_size=16000")
     _, out, _ = printed(capsys, "--corpus_gb=0.1", *of_the_size)
+    cards = [line for line in out.splitlines() if line.startswith("1 x ")]
+    assert cards and all(line.endswith("launch-bound, unknown") for line in cards)
     (line,) = (line for line in out.splitlines() if line.startswith("2 CPU cores"))
     rows = 40 * 100 * KOREAN_WIKIPEDIA.layouts["nsp", "packed", 128].rows_per_megabyte
     hours = rows * training_flops(config, 128, 20, 8) / TWO_CORES_FLOPS["bert_mini"] / 3600
     assert line.split("  ")[-1].strip() == f"{hours:.3g} h"
     _, out, _ = printed(capsys, "--corpus_gb=0.1", "--model=bert_base")
-    assert "CPU cores with AMX" not in out and "keep a card busy" not in out
+    assert "CPU cores with AMX" not in out and "launch-bound" not in out
 
 
 SMALL_PLANS = re.compile(r"`python -m (run_scripts\.plan [^`]*)`")
