@@ -51,7 +51,7 @@ from run_scripts.model_folder import fill_in_model
 # The flags that the record of a training names.
 RECORDED_FLAGS = (
     "optimizer", "learning_rate", "num_train_steps", "num_warmup_steps", "train_batch_size",
-    "max_seq_length", "max_predictions_per_seq", "random_seed",
+    "max_seq_length", "max_predictions_per_seq", "encoder_dropout", "random_seed",
 )  # fmt: skip
 
 

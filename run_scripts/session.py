@@ -145,8 +145,9 @@ class Session:
             policy = POLICIES[self.precision]
             attention = ATTENTION_FUNCTIONS[job.flags.attention]
             encoder = ENCODERS[job.model_type]
-            model = add_head(encoder(job.config, attention_function=attention, dtype=policy))
-            self.print(f"model: {job.config}")
+            config = _with_dropout(job.config, job.flags.encoder_dropout)
+            model = add_head(encoder(config, attention_function=attention, dtype=policy))
+            self.print(f"model: {config}")
             if schedule is None:
                 return TrainingState(model, None)
             optimizer = OPTIMIZERS[job.flags.optimizer](schedule)
@@ -235,6 +236,13 @@ class Session:
             if len(lengths) > 1:
                 line += f" (once for each length: {_listed(lengths)})"
             self.print(line)
+
+
+def _with_dropout(config, rate):
+    """A configuration with another dropout rate; as it is, if that is None."""
+    if rate is None:
+        return config
+    return dataclasses.replace(config, hidden_dropout_prob=rate, attention_probs_dropout_prob=rate)
 
 
 def _listed(lengths):

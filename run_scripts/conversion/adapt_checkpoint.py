@@ -80,7 +80,11 @@ class AdaptFlags:
         choices=("mean", "random"),
     )
     max_position_embeddings: int = flag(
-        None, "How many positions the model will have.", least=1, most=LARGEST_SIZE
+        None,
+        "How many positions the model will have: more than it has, or as many, if not all of them "
+        "were trained so far.",
+        least=1,
+        most=LARGEST_SIZE,
     )
     new_positions: str = flag(
         None,
@@ -167,10 +171,10 @@ def make_job(values):
     check_output(values.output_dir, folder)
     model_type, path = find_config(folder)
     config = read_model_config(path, model_type)
-    check_positions(values, config)
     check_checkpoint(values.init_checkpoint)
     checkpoint = find_weights(values.init_checkpoint or find_checkpoint(folder))
     trained = read_trained_positions(checkpoint)
+    check_positions(values, config, trained)
     tokenizer = open_own_tokenizer(values, config)
     new_tokenizer, rows, report = tokenizer, None, {"checkpoint": checkpoint}
     if values.tokenizer_dir or values.add_tokens:
@@ -235,13 +239,20 @@ def check_output(output_dir, folder):
         )
 
 
-def check_positions(values, config):
-    """Refuses a number of positions that does not exceed the model's."""
+def check_positions(values, config, trained):
+    """Refuses a number of positions that leaves nothing to do, or fewer than the model has.
+
+    Args:
+        values: `AdaptFlags`.
+        config: the model's.
+        trained: how many of its positions were trained; None if unknown.
+    """
     wanted, positions = values.max_position_embeddings, config.max_position_embeddings
-    if wanted is not None and wanted <= positions:
+    untrained = trained is not None and trained < positions
+    if wanted is not None and (wanted < positions or (wanted == positions and not untrained)):
         raise InputError(
-            f"--max_position_embeddings must be above the model's. Received: {wanted}, the model "
-            f"has {positions}"
+            f"--max_position_embeddings must be {'at least' if untrained else 'above'} the "
+            f"model's. Received: {wanted}, the model has {positions}"
         )
 
 

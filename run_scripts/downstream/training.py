@@ -40,7 +40,8 @@ from run_scripts.session import Session, Workload, open_session
 # The flags that the record of a training names.
 RECORDED_FLAGS = (
     "optimizer", "learning_rate", "train_batch_size", "num_train_epochs", "train_step",
-    "warmup_proportion", "warmup_step", "classifier_dropout", "freeze_encoder", "random_seed",
+    "warmup_proportion", "warmup_step", "encoder_dropout", "classifier_dropout",
+    "freeze_encoder", "random_seed",
 )  # fmt: skip
 
 

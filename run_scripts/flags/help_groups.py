@@ -11,7 +11,8 @@ GROUPS = {
         "allow_missing", "vocab_file", "spm_model_file", "tokenizer", "tokenizer_dir",
         "tokenizers", "do_lower_case", "add_tokens", "new_rows", "max_position_embeddings",
         "new_positions", "layers", "pooling", "word_embeddings", "feature_layers",
-        "freeze_encoder", "classifier_dropout", "start_n_top", "end_n_top", "dropout_prob",
+        "freeze_encoder", "encoder_dropout", "classifier_dropout", "start_n_top", "end_n_top",
+        "dropout_prob",
     ),
     "Data": (
         "corpus", "held_out", "reviews", "repeat_reviews", "tasks_dir", "docs_dir", "ledger",

@@ -68,6 +68,14 @@ class TrainingFlags(DeviceFlags, ModelFlags):
     profile_steps: str = flag(
         None, "The first and the last update to trace for TensorBoard's profiler: FROM,TO."
     )
+    encoder_dropout: float = flag(
+        None,
+        "The dropout rate of hidden states and of attention while training, for example 0 for a "
+        "small model on much text. The folder that is written keeps the configuration's. Without "
+        "it: the configuration's.",
+        least=0,
+        below=1,
+    )
     random_seed: int = flag(
         12345, "Determines new weights, the order of examples and dropout.", least=0, most=MAX_SEED
     )

@@ -4,7 +4,9 @@ import os
 from pathlib import Path
 
 from bert_common.json_text import read_json
+from bert_tf.checkpoint_files import EXPORTED_NAME, exists
 from create_pretraining_data.records.metadata import read_sidecar
+from model_formats.adaptation.report import REPORT_FILE
 from run_scripts.reference.curves import seconds_per_update
 from run_scripts.reference.measure import read_scores
 from run_scripts.reference.text import REPORT
@@ -34,6 +36,15 @@ def read_records(path):
     numbers = {name: described[name] for name in RECORD_NUMBERS}
     records = sum(shard["records"] for shard in described["shards"])
     return {"records": records, **numbers, "megabytes": os.path.getsize(path) / 1e6}
+
+
+def read_positions(folder):
+    """How many positions were repeated, and how many there are; {} before they are written."""
+    if not exists(os.path.join(folder, EXPORTED_NAME)):  # written last
+        return {}
+    path = Path(folder) / REPORT_FILE
+    numbers = read_json(path.read_text(encoding="utf-8"), path)["positions"]
+    return {"positions": numbers["new"], "trained_positions": numbers["trained"]}
 
 
 def read_trial(folder):

@@ -41,6 +41,11 @@ class Size(NamedTuple):
         """The model's width."""
         return self._config()["hidden_size"]
 
+    @property
+    def positions(self):
+        """How many positions the model has."""
+        return self._config()["max_position_embeddings"]
+
     def _config(self):
         return json.loads((SHIPPED / f"reference_{self.name}.json").read_text(encoding="utf-8"))
 
