@@ -219,7 +219,16 @@ def test_positions(model_dir, kind, tmp_path, method, capsys):
     assert f"positions: 32 -> 60, {done} from the 24 that were" in capsys.readouterr().out
 
 
-def test_positions_of_a_released_model(bert_dir, tmp_path):
+def test_positions_that_were_not_trained(bert_dir, tmp_path, capsys):
+    """As many as the model has: those after the 24 that were trained become copies."""
+    old, new = read(bert_dir), adapt(bert_dir, tmp_path / "new", max_position_embeddings=32)
+    np.testing.assert_array_equal(new[POSITIONS][:24], old[POSITIONS][:24])
+    np.testing.assert_array_equal(new[POSITIONS][24:], old[POSITIONS][:8])
+    assert np.abs(new[POSITIONS][24:] - old[POSITIONS][24:]).max() > 0.01
+    assert "positions: 32 -> 32, repeated from the 24" in capsys.readouterr().out
+
+
+def test_positions_of_a_released_model(bert_dir, tmp_path, capsys):
     """Nothing says how many were trained: all of them, and the result says so."""
     (bert_dir / "pretraining.json").unlink()
     (bert_dir / "vocab.txt").unlink()  # the vocabulary stays, so none is needed
@@ -227,6 +236,9 @@ def test_positions_of_a_released_model(bert_dir, tmp_path):
     old, new = read(bert_dir), adapt(bert_dir, tmp_path / "new", max_position_embeddings=40)
     np.testing.assert_array_equal(new[POSITIONS][32:], old[POSITIONS][:8])
     assert read_trained_positions(find_checkpoint(str(tmp_path / "new"))) == 32
+    argv = [f"--model_dir={bert_dir}", f"--output_dir={tmp_path}/out"]
+    assert main(["adapt_checkpoint", *argv, "--max_position_embeddings=32"]) == 1
+    assert "above the model's. Received: 32, the model has 32" in capsys.readouterr().err
 
 
 def test_an_encoder_without_heads(bert_dir, tmp_path):
@@ -304,7 +316,7 @@ def test_training_goes_on(bert_dir, tmp_path):
         ({"tokenizer_dir": "{}/v", "add_tokens": "{}/words.txt"}, ("without --add_tokens",)),
         ({"tokenizer_dir": "{}/v", "new_positions": "repeat"}, ("--max_position_embeddings",)),
         ({"max_position_embeddings": 40, "new_rows": "random"}, ("--new_rows", "alone")),
-        ({"max_position_embeddings": 32}, ("above the model's", "32, the model has 32")),
+        ({"max_position_embeddings": 31}, ("at least the model's", "31, the model has 32")),
         ({"tokenizer_dir": "{}/v", "output_dir": "{}/model"}, ("without a model", "holds one")),
         (
             {"tokenizer_dir": "{}/v", "init_checkpoint": "{}/x"},

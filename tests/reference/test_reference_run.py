@@ -48,6 +48,10 @@ elif words[0] == "create_pretraining_data.py":
         json.dumps({"kind": KIND, "shards": [shard], "pieces": 90, "pieces_per_word": 2.5,
                     "unknown_share": 0.0, "padding_share": 0.1})
     )
+elif words[0] == "adapt_checkpoint.py":
+    positions = {"new": int(flags["max_position_embeddings"]), "trained": 64}
+    (out / "adaptation.json").write_text(json.dumps({"positions": positions}))
+    (out / "model.ckpt.index").touch()
 elif words[0] == "export_model.py":
     (out / "model.safetensors").write_bytes(bytes(1000))
 elif words[1] == "run_scripts.reference.text":
@@ -92,9 +96,9 @@ def fake(tmp_path, monkeypatch):
 MINI_STAGES = (
     "text", "vocabulary", "records/64", "records/128", "records/512", "records/heldout-64",
     "records/heldout-128", "records/heldout-512", "trial/64", "trial/128", "trial/512",
-    "pretraining/64", "pretraining/128", "pretraining/512", "heldout/64", "heldout/128",
-    "heldout/512", "export", "model/nsmc/seed1", "model/nsmc/seed2", "random_weights/nsmc/seed1",
-    "random_weights/nsmc/seed2",
+    "pretraining/64", "positions/128", "pretraining/128", "positions/512", "pretraining/512",
+    "heldout/64", "heldout/128", "heldout/512", "export", "model/nsmc/seed1", "model/nsmc/seed2",
+    "random_weights/nsmc/seed1", "random_weights/nsmc/seed2",
 )  # fmt: skip
 
 
@@ -110,8 +114,14 @@ def test_stages(fake, capsys):
     assert flags_of(runs["reference/pretraining/64"])["num_train_steps"] == "4320"
     second, third = (flags_of(runs[f"reference/pretraining/{n}"]) for n in (128, 512))
     assert (second["num_train_steps"], second["num_warmup_steps"]) == ("8640", "432")
-    assert second["init_checkpoint"] == "out/pretraining/64"
-    assert third["init_checkpoint"] == "out/pretraining/128"
+    # The second phase and the third have longer rows than the one before.
+    for number, flags in enumerate((second, third)):
+        before, length = ((64, 128), (128, 512))[number]
+        assert flags["init_checkpoint"] == f"out/positions/{length}"
+        adapted = runs[f"reference/positions/{length}"]
+        assert adapted.scores == {"positions": 512, "trained_positions": 64}
+        assert flags_of(adapted)["model_dir"] == f"out/pretraining/{before}"
+        assert flags_of(adapted)["max_position_embeddings"] == "512"
     assert third["eval_input_file"] == "out/records/heldout_512.tfrecord"
     assert third["input_file"] == "out/records/train_512.tfrecord"
     model, random = (runs[f"reference/{n}/nsmc/seed2"] for n in ("model", "random_weights"))
@@ -120,7 +130,7 @@ def test_stages(fake, capsys):
     shared = set(flags_of(model).items()) & set(flags_of(random).items())
     assert {("task_name", "nsmc"), ("random_seed", "2"), ("data_dir", "tasks/nsmc")} <= shared
     shown = capsys.readouterr().out
-    assert "== 3 of 22: text to records: rows of 64 pieces" in shown
+    assert "== 3 of 24: text to records: rows of 64 pieces" in shown
     assert not glob.glob("out/trials/*/model.ckpt*") and glob.glob("out/pretraining/64/model.ckpt*")
     kept = curves.read_curves("docs/curves/reference+pretraining+64.json")
     assert kept["loss/masked_lm"] == curves.Curve([10, 20, 30], [5.0, 2.5, 1.25])
@@ -132,8 +142,8 @@ def flags_of(run):
 
 
 KILLED = (
-    "out/text", "out/records/train_128.tfrecord", "out/trials/64", "out/pretraining/128",
-    "out/heldout/128", "out/tasks/random_weights/nsmc/seed1",
+    "out/text", "out/records/train_128.tfrecord", "out/trials/64", "out/positions/128",
+    "out/pretraining/128", "out/heldout/128", "out/tasks/random_weights/nsmc/seed1",
 )  # fmt: skip
 
 
@@ -166,22 +176,40 @@ def test_without_tasks(monkeypatch):
     assert "--held_out=sample_corpus/heldout.txt" in command
 
 
-def test_going_on_from_a_model():
+def make_model(folder, trained):
+    """A folder that counts as a model's, with a record of its trained positions."""
+    folder.mkdir()
+    (folder / "model.ckpt-1.index").touch()
+    (folder / "pretraining.json").write_text(f'{{"trained_positions": {trained}}}')
+    return str(folder)
+
+
+def test_going_on_from_a_model(tmp_path):
     """Its vocabulary and its weights are used; the time is divided among the phases chosen."""
-    flags = ReferenceFlags(size="mini", hours=1.0, begin_with="model", lengths="128,512")
+    model = make_model(tmp_path / "model", trained=128)
+    flags = ReferenceFlags(size="mini", hours=1.0, begin_with=model, lengths="128,512")
     stages = {stage.name: stage for stage in make_stages(flags)}
-    assert list(stages) == [
-        name
-        for name in MINI_STAGES[:-4]
-        if name not in ("vocabulary", "records/64", "trial/64", "pretraining/64")
-    ]
+    not_run = ("vocabulary", "records/64", "trial/64", "pretraining/64", "positions/128")
+    assert list(stages) == [name for name in MINI_STAGES[:-4] if name not in not_run]
     found = {f"trial/{length}": {"seconds_per_update": 0.25} for length in (128, 512)}
     commands = {name: " ".join(stage.arguments(found)) for name, stage in stages.items()}
-    assert "--tokenizer_dir=model " in commands["records/128"]
-    assert "--init_checkpoint=model" in commands["pretraining/128"]
+    assert f"--tokenizer_dir={model} " in commands["records/128"]
+    assert f"--init_checkpoint={model}" in commands["pretraining/128"]
     assert "--num_train_steps=12343 " in commands["pretraining/128"]  # shares of 0.6 and 0.1
-    assert "--init_checkpoint=output/reference/pretraining/128" in commands["pretraining/512"]
+    assert "--model_dir=output/reference/pretraining/128 " in commands["positions/512"]
+    assert "--init_checkpoint=output/reference/positions/512" in commands["pretraining/512"]
     assert "--model_dir=output/reference/pretraining/512 " in commands["heldout/128"]
+
+
+@pytest.mark.parametrize("trained, adapted", ((64, [128, 512]), (128, [512]), (512, [])))
+def test_positions_of_the_model_to_begin_with(tmp_path, trained, adapted):
+    """Those that its rows or a phase's were too short for start as copies."""
+    model = make_model(tmp_path / "model", trained)
+    flags = ReferenceFlags(size="mini", hours=1.0, begin_with=model)
+    found = [stage.name for stage in make_stages(flags)]
+    assert [name for name in found if "positions" in name] == [f"positions/{n}" for n in adapted]
+    (tmp_path / "model" / "pretraining.json").unlink()  # not known, so all of them
+    assert not any("positions" in stage.name for stage in make_stages(flags))
 
 
 def test_measuring_a_model_as_it_is(fake):
