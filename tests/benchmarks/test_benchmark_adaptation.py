@@ -1,25 +1,37 @@
-"""The benchmark of new rows: its text, its table, a tiny run."""
+"""The benchmarks of new rows and new positions: their tables, tiny runs."""
 
 import json
 import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from paths import ROOT, TEST_DATA
+from record_files import FORMAT, describe, make_files
 from tiny_models import tiny_model, write_config
 
 from bert_tf.checkpoint import save_google_checkpoint
+from bert_tf.training.evaluation import read_results
 
-PROGRAM = ROOT / "benchmarks" / "adaptation" / "new_rows.py"
+FOLDER = ROOT / "benchmarks" / "adaptation"
 
 
 def call(code):
-    """What a line of Python prints that has imported the benchmark."""
-    start = f"import sys; sys.path.insert(0, {str(PROGRAM.parent)!r}); import new_rows\n"
+    """What a line of Python prints that has imported the benchmarks."""
+    start = f"import sys; sys.path.insert(0, {str(FOLDER)!r})\nimport new_rows, new_positions\n"
     done = subprocess.run([sys.executable, "-c", start + code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout
+
+
+def table_of(name, *flags):
+    """The rows that a benchmark prints; it must succeed."""
+    command = [sys.executable, str(FOLDER / f"{name}.py"), *flags]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return [line.split(" | ") for line in done.stdout.splitlines() if line.startswith("| ")]
 
 
 @pytest.mark.slow
@@ -66,11 +78,43 @@ def test_a_tiny_run(tmp_path):
     (tmp_path / "reviews.txt").write_text("\n".join(["id\tdocument\tlabel", *rows]) + "\n")
     flags = [f"--model_dir={model}", f"--reviews={tmp_path}/reviews.txt", "--num_reviews=100"]
     flags += [f"--work_dir={tmp_path}/work", "--vocab_size=700", "--steps=2", "--seeds=1"]
-    command = [sys.executable, str(PROGRAM), *flags]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment)
-    assert done.returncode == 0, done.stderr[-2000:]
-    rows = [line.split(" | ") for line in done.stdout.splitlines() if line.startswith("| ")]
+    rows = table_of("new_rows", *flags)
     assert [row[0] for row in rows] == ["| new rows", "| mean", "| mean", "| random", "| random"]
     report = json.loads((tmp_path / "work" / "mean-1" / "adaptation.json").read_text())
     assert report["vocabulary"]["averaged"]["count"] > 0
+
+
+@pytest.mark.slow
+def test_the_table_of_positions():
+    code = (
+        "scores = {('random', 1): (0.5, 2, 0.25, 1), ('repeat', 1): (0.125, 3, 0.5, 2),\n"
+        "          ('repeat', 2): (0.125, 5, 0.25, 4)}\n"
+        "for row in new_positions.table(scores): print(*row)"
+    )
+    assert call(code).splitlines() == [
+        "random 1 50.0 2.00 25.0 1.00",
+        "repeat 2 12.5 4.00 37.5 3.00",
+    ]
+
+
+@pytest.mark.slow
+def test_a_tiny_run_of_positions(tmp_path):
+    """Only 8 of 32 positions are trained: each beginning gives another model before training."""
+    model = tmp_path / "model"
+    model.mkdir()
+    write_config(model / "bert_config.json", max_position_embeddings=32)
+    tiny = tiny_model(num_hidden_layers=1, max_position_embeddings=32)
+    save_google_checkpoint(tiny, str(model / "model.ckpt-1"))
+    (model / "pretraining.json").write_text('{"trained_positions": 8}')
+    for path in make_files(tmp_path, (20, 16)):
+        describe(path, FORMAT)
+    flags = [f"--model_dir={model}", f"--work_dir={tmp_path}/work", "--steps=2"]
+    flags += [f"--{name}={tmp_path}/part-*.tfrecord" for name in ("input_file", "eval_input_file")]
+    heading, *rows = table_of("new_positions", *flags)
+    assert [row[0] for row in rows] == ["| random", "| repeat", "| interpolate"]
+    before = [float(row[3]) for row in rows]
+    assert all(abs(loss - np.log(60)) < 1 for loss in before)  # of 60 pieces
+    results = [
+        read_results(tmp_path / "work" / f"{row[0][2:]}-before")["masked_lm_loss"] for row in rows
+    ]
+    assert len(set(results)) == 3
