@@ -27,7 +27,7 @@ install_project() {
   local stamp
   stamp=".venv/installed-${extra:-plain}-$(cksum < setup.py | cut -d' ' -f1)"
   if [ ! -e "$stamp" ]; then
-    echo "installing into .venv (some minutes the first time)"
+    echo "installing into .venv (the first time this downloads TensorFlow)"
     case "$extra" in *gpu) echo "with CUDA's libraries for the NVIDIA GPU, some gigabytes" ;; esac
     "$PYTHON" -m pip install --quiet --disable-pip-version-check --editable ".${extra:+[$extra]}"
     touch "$stamp"
