@@ -7,6 +7,7 @@ const ROW = 26;  // pixels, as in style.css
 const HEAD = 34;  // pixels of a head's small picture with its gap, as in style.css
 const NARROWEST = 240;  // pixels of the column of all heads, whose note is text
 const FAINTEST = 0.01;  // thinner lines would be hundreds, and none of them seen
+const STRONG = 2;  // times an even share: what is drawn of all pieces at once, so that it can be read
 const MOST_LINES = 2000;  // the strongest are drawn: more are a grey area, and slow
 
 export function makeAttention(app) {
@@ -59,6 +60,7 @@ function drawLines(app, { pieces, weights }, kept, target) {
   const right = kept.map((i, k) => element("div", { class: "row" }, pieces[i], shares[k]));
   const readout = element("p", { class: "readout", role: "status" });
   const most = largest(weights, kept);
+  const strongest = kept.map((from) => Math.max(...kept.map((to) => weights[from][to])));
   let pinned = null;
 
   function show(only) {
@@ -68,7 +70,8 @@ function drawLines(app, { pieces, weights }, kept, target) {
       if (only !== null && row !== only) return;
       kept.forEach((to, column) => {
         const weight = weights[from][to];
-        if (weight >= FAINTEST) found.push({ row, column, strength: weight / most });
+        const least = only === null ? Math.min(STRONG / pieces.length, strongest[row]) : FAINTEST;
+        if (weight >= least) found.push({ row, column, strength: weight / most });
       });
     });
     found.sort((a, b) => b.strength - a.strength);
@@ -79,10 +82,10 @@ function drawLines(app, { pieces, weights }, kept, target) {
     kept.forEach((to, column) => {
       shares[column].textContent = only === null ? "" : percent(weights[kept[only]][to]);
     });
-    readout.textContent = only === null ? "" : strongest(kept[only]);
+    readout.textContent = only === null ? "" : told(kept[only]);
   }
 
-  function strongest(from) {
+  function told(from) {
     const best = [...kept].sort((a, b) => weights[from][b] - weights[from][a]).slice(0, 3);
     return best.map((to) => t("cell", { from: pieces[from], to: pieces[to], share: percent(weights[from][to]) })).join(" · ");
   }

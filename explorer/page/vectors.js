@@ -5,6 +5,7 @@ import { Part } from "./part.js";
 
 const field = (id) => document.getElementById(id);
 const PIXELS = 360;  // the picture's side in its own measure
+const MARGIN = 34;  // of it: beyond the outermost points, for their labels
 
 export function makeNeighbours(app) {
   field("word").addEventListener("input", app.typed);
@@ -78,43 +79,58 @@ export function makeSenses(app) {
   })];
 }
 
-/** Puts labels beside their points: where they cover neither a point nor another label. */
+/** Where labels may stand: by a point, or farther out with a line to it. [cosine, sine, distance] */
+const AROUND = Array.from({ length: 16 }, (_, i) => i * Math.PI / 8);
+const PLACES = [0, 8, 16, 26, 38, 52, 68].flatMap((out) => (
+  AROUND.map((angle) => [Math.cos(angle), Math.sin(angle), out])));
+
+/** Puts labels near their points: where they cover neither a point nor another label. */
 function placeLabels(points) {
-  const size = (point) => (point.is_word ? 15 : 11);
   const half = (point) => (point.is_word ? 7 : 4);
   const taken = points.map((point) => ({
     left: point.px - half(point), right: point.px + half(point),
     top: point.py - half(point), bottom: point.py + half(point),
   }));
+  const within = (low, value, high) => Math.max(low, Math.min(value, high));
   const overlap = (a, b) => (
     Math.max(0, Math.min(a.right, b.right) - Math.max(a.left, b.left))
     * Math.max(0, Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top)));
   // The word's own labels are placed first.
   for (const point of [...points].sort((a, b) => b.is_word - a.is_word)) {
-    const height = size(point);
-    const width = height * [...point.label].reduce((sum, c) => sum + (c < "\u0300" ? 0.65 : 1), 0);
-    const gap = half(point) + 3;
-    const places = [[gap, 0], [-gap - width, 0], [-width / 2, -gap - height / 2], [-width / 2, gap + height / 2],
-      [gap, -height], [gap, height], [-gap - width, -height], [-gap - width, height]];
-    const boxes = places.map(([dx, dy]) => {
-      const left = Math.max(2, Math.min(PIXELS - 2 - width, point.px + dx));
-      const top = Math.max(2, Math.min(PIXELS - 2 - height, point.py + dy - height / 2));
-      return { left, top, right: left + width, bottom: top + height };
+    const height = point.is_word ? 16 : 12;  // as in style.css
+    const width = height * [...point.label].reduce((sum, c) => sum + (c < "\u0300" ? 0.8 : 1), 0);
+    const boxes = PLACES.map(([cosine, sine, out]) => {
+      const gap = half(point) + 3 + out;
+      const left = within(2, point.px + cosine * (gap + width / 2) - width / 2, PIXELS - 2 - width);
+      const top = within(2, point.py + sine * (gap + height / 2) - height / 2, PIXELS - 2 - height);
+      return { left, top, right: left + width, bottom: top + height, out };
     });
-    const cost = (box) => taken.reduce((sum, other) => sum + overlap(box, other), 0);
+    const cost = (box) => box.out + taken.reduce((sum, other) => sum + 100 * overlap(box, other), 0);
     const best = boxes.reduce((a, b) => (cost(b) < cost(a) ? b : a));
     taken.push(best);
-    Object.assign(point, { lx: best.left, ly: best.top + 0.82 * height });
+    Object.assign(point, {
+      lx: best.left, ly: best.top + 0.85 * height,
+      leader: best.out && { x: within(best.left, point.px, best.right), y: within(best.top, point.py, best.bottom) },
+    });
   }
 }
 
 function scatter(app, { points, layer, share }, word) {
-  const place = (v) => PIXELS / 2 + v * (PIXELS / 2 - 28);
-  const shown = points.map((point) => ({ ...point, px: place(point.x), py: place(-point.y) }));
+  const ends = (values) => [Math.min(...values), Math.max(...values)];
+  const [[left, right], [low, high]] = [ends(points.map(({ x }) => x)), ends(points.map(({ y }) => y))];
+  const scale = (PIXELS - 2 * MARGIN) / Math.max(right - left, high - low, 1e-9);  // one for both directions
+  const shown = points.map((point) => ({
+    ...point,
+    px: PIXELS / 2 + scale * (point.x - (left + right) / 2),
+    py: PIXELS / 2 - scale * (point.y - (low + high) / 2),
+  }));
   placeLabels(shown);
   const [a, b] = shown.filter((point) => point.is_word);
   return drawing("svg", { class: "scatter", viewBox: `0 0 ${PIXELS} ${PIXELS}`, role: "img", "aria-label": app.t("scatter", { layer, share: percent(share) }) },
     drawing("line", { class: "between", x1: a.px, y1: a.py, x2: b.px, y2: b.py }),
+    ...shown.filter((point) => point.leader).map((point) => (
+      drawing("g", { class: `s${point.sentence}` }, drawing("line", {
+        class: "leader", x1: point.px, y1: point.py, x2: point.leader.x, y2: point.leader.y })))),
     ...shown.map((point) => {
       const size = point.is_word ? 7 : 4;
       const mark = point.sentence

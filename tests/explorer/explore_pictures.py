@@ -13,15 +13,19 @@ import argparse
 import contextlib
 import itertools
 import json
+import urllib.parse
 import urllib.request
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 from explore_browser import picture, wait_until_ready
 from explore_page import served
+from explore_requests import ask
 from headless_chromium import open_browser, set_screen
 from PIL import Image
 from selenium.webdriver.common.by import By
+from selenium.webdriver.support.ui import Select
 
 LANGUAGES = {"ko": "ko-KR", "en": "en-US"}
 SCHEMES = ("light", "dark")
@@ -42,14 +46,15 @@ class Picture(NamedTuple):
     language: str
     scheme: str
     width: int
+    with_head: bool = False  # of attention: one head, chosen by `choose_head`
 
 
 OF_PRETRAINED = (
     Picture("explore.png", "pieces", "en", "light", 1000),
     Picture("explore.ko.png", "pieces", "ko", "light", 1000),
-    Picture("explore_attention.png", "attention", "en", "dark", 1000),
+    Picture("explore_attention.png", "attention", "en", "dark", 1000, True),
     Picture("explore_senses.png", "senses", "en", "light", 400),
-    Picture("explore_attention.ko.png", "attention", "ko", "dark", 1000),
+    Picture("explore_attention.ko.png", "attention", "ko", "dark", 1000, True),
     Picture("explore_senses.ko.png", "senses", "ko", "light", 400),
 )
 
@@ -111,6 +116,8 @@ def take(browser, address, wanted, folder):
     wait_until_ready(browser)
     browser.find_element(By.ID, f"tab-{wanted.tab}").click()
     wait_until_ready(browser)
+    if wanted.with_head:
+        choose_head(browser, address)
     browser.execute_script("document.activeElement.blur()")
     path = folder / wanted.name
     picture(browser, path)
@@ -118,6 +125,22 @@ def take(browser, address, wanted, folder):
     print(path, f"{path.stat().st_size / 1000:.0f} KB", flush=True)
     for entry in browser.get_log("browser"):
         print(wanted.name, entry["level"], entry["message"])
+
+
+def choose_head(browser, address):
+    """Chooses the head whose pieces attend the most to one other: its lines are few."""
+    text = browser.find_element(By.ID, "text").get_property("value")
+    heads = ask(urllib.parse.urlsplit(address).port, "heads", text=text).values["heads"]
+    largest = [
+        np.reshape(levels, (round(len(levels) ** 0.5), -1)).max(axis=1).mean()  # [C, C]
+        for layer in heads
+        for levels in layer
+    ]
+    for name, number in zip(
+        ("layer", "head"), divmod(np.argmax(largest), len(heads[0])), strict=True
+    ):
+        Select(browser.find_element(By.ID, name)).select_by_value(str(number + 1))
+    wait_until_ready(browser)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """The page in a browser without a screen: typed into, clicked, by the keyboard alone."""
 
+import itertools
 import threading
 
 import numpy as np
@@ -128,6 +129,9 @@ def test_attention_of_chosen_heads(page, model):
     settle(page)
     rows = find(page, "#attention .left .row")
     assert [row.text for row in rows] == list(expected.pieces)
+    shares = expected.probabilities[1, 2].round(4)  # [T, T]
+    strong = np.minimum(shares.max(axis=1, keepdims=True), 2 / len(rows)) <= shares
+    assert len(find(page, "#attention line")) == strong.sum() < shares.size / 2
     ActionChains(page).move_to_element(rows[3]).perform()
     shares = [each.text for each in find(page, "#attention .share")]
     assert shares == [percent(round(float(s), 4)) for s in expected.probabilities[1, 2, 3]]
@@ -174,11 +178,27 @@ def test_words_and_texts(page, model):
     write(page, "other-sentence", "the 학교 is red")
     assert len(find(page, "#senses .scatter .is-word")) == 2
     assert len(find(page, "#senses .scatter text")) == 6 + 4
+    assert covered_labels(page) == []
     Select(page.find_element(By.ID, "sense-layer")).select_by_value("0")
     settle(page)
     assert "층 0" in find(page, "#senses .big")[0].text
     refused = [each["message"] for each in page.get_log("browser") if "400" not in each["message"]]
     assert refused == []
+
+
+def covered_labels(page):
+    """Pairs of the picture's labels that stand on each other; their boxes have 2 pixels of air."""
+    boxes = page.execute_script(
+        "return [...document.querySelectorAll('#senses .scatter text')].map(each => {"
+        "const { x, y, width, height } = each.getBBox();"
+        "return [each.textContent, x, y, width, height] })"
+    )
+    return [
+        (a[0], b[0])
+        for a, b in itertools.combinations(boxes, 2)
+        if min(a[1] + a[3], b[1] + b[3]) - max(a[1], b[1]) > 2
+        and min(a[2] + a[4], b[2] + b[4]) - max(a[2], b[2]) > 4
+    ]
 
 
 def test_languages_and_colours(page):

@@ -17,6 +17,9 @@ PANELS = {
     "accuracy/next_sentence": ("next-sentence accuracy, %", 100),
 }
 
+# Tag -> what guessing between two answers gets, as the panel shows it.
+CHANCE = {"accuracy/sentence_order": 50, "accuracy/next_sentence": 50}
+
 # A line for each phase, told apart without colour.
 LINES = ("-", "--", ":", "-.")
 MARKERS = ("o", "s", "^", "D")
@@ -55,6 +58,12 @@ def draw_curves(lengths, curves, path):
                 label=f"trained on rows of {length}",
             )
             before += each[tag].steps[-1]
+        if tag in CHANCE:
+            axes.axhline(CHANCE[tag], color="0.5", linewidth=0.8)
+            across = axes.get_yaxis_transform()  # x: from 0 to 1 across the panel
+            axes.text(
+                0.98, CHANCE[tag], "chance", ha="right", va="bottom", fontsize=8, transform=across
+            )
         axes.set_xlabel("updates, thousands")
         axes.set_title(label, fontsize=10)
         axes.grid(color="0.85", linewidth=0.5)
