@@ -17,8 +17,9 @@ from safetensors.numpy import load_file
 from bert_common.errors import InputError
 from run_scripts.reference import curves, measure
 from run_scripts.reference.ledger import read_runs
+from run_scripts.reference.pages.reference_model import SHOWN_SCORES
 from run_scripts.reference.program import ReferenceFlags, main, resolve, run_stages
-from run_scripts.reference.stages import make_stages
+from run_scripts.reference.stages import BEGINNINGS, make_stages
 
 # Stands for every program: writes what the next stages read of its results, and notes its command.
 # The file "die" lists the outputs of the commands that are killed at their first start.
@@ -134,6 +135,12 @@ def test_stages(fake, capsys):
     assert not glob.glob("out/trials/*/model.ckpt*") and glob.glob("out/pretraining/64/model.ckpt*")
     kept = curves.read_curves("docs/curves/reference+pretraining+64.json")
     assert kept["loss/masked_lm"] == curves.Curve([10, 20, 30], [5.0, 2.5, 1.25])
+
+
+def test_every_stage_is_on_the_page():
+    """The table of what each stage took has a row for each that is no task."""
+    stages = {name.partition("/")[0] for name in MINI_STAGES}
+    assert stages - set(BEGINNINGS) == set(SHOWN_SCORES)
 
 
 def flags_of(run):

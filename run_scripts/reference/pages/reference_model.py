@@ -32,6 +32,7 @@ SHOWN_SCORES = {
     "vocabulary": ("pieces",),
     "records": ("records", "megabytes"),
     "trial": ("seconds_per_update",),
+    "positions": ("positions", "trained_positions"),
     "pretraining": ("global_step", "seconds_per_update"),
     "heldout": ("examples",),
     "export": ("megabytes",),
