@@ -81,6 +81,7 @@ EXTRAS = {
         "jax>=0.7",
         "mypy>=1.18",
         "pytest>=8",
+        "pytest-cov>=7",
         "pytest-xdist>=3.6",
         "ruff>=0.17,<0.18",
         "selenium>=4.30",

@@ -17,8 +17,7 @@ from bert_common.errors import InputError
 from run_scripts.flags.declaration import flag
 from run_scripts.flags.limits import MAX_SEED
 from run_scripts.flags.parser import run_program
-from run_scripts.reference.ledger import LEDGER, read_runs
-from run_scripts.reference.machine import this_machine
+from run_scripts.reference.ledger import LEDGER, read_runs, this_machine
 from run_scripts.reference.measure import measure, read_scores
 from run_scripts.tools.glue_table import print_rows
 

@@ -4,54 +4,33 @@ import dataclasses
 import json
 import shutil
 
-import keras
 import numpy as np
 import pytest
+from adapted_models import (
+    BIAS,
+    NEW,
+    OLD,
+    POSITIONS,
+    SPECIAL,
+    TEXT,
+    WORDS,
+    adapt,
+    outputs,
+    read,
+    write_model,
+    write_tokenizer,
+)
 from paths import TEST_DATA
 from programs import NO_DROPOUT, PretrainingJob
 from task_data import write_splits
-from tiny_models import SIZES, tiny_model, write_config
+from tiny_models import SIZES
 
-from bert_tf.checkpoint import google_arrays, google_variables, write_arrays
+from bert_tf.checkpoint import write_arrays
 from model_formats.load_folder import load_folder
 from model_formats.model_folder import find_checkpoint, read_trained_positions
 from run_scripts import classifier
 from run_scripts.conversion.adapt_checkpoint import main
 from tokenization import load_tokenizer
-
-SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-OLD = [*SPECIAL, "[unused1]", "대", "##출", "금리", "##는", "학교", "##에", "갔", "##다", "."]
-NEW = ["[MASK]", "##다", "갔", "대출", "학교", "예금", "##에", ".", *SPECIAL[:4], "상환", "##는"]
-TEXT = "학교에 갔다."  # the same pieces in both
-
-WORDS, BIAS = "bert/embeddings/word_embeddings", "cls/predictions/output_bias"
-POSITIONS = "bert/embeddings/position_embeddings"
-
-
-def write_tokenizer(folder, pieces, **options):
-    folder.mkdir(exist_ok=True)
-    (folder / "vocab.txt").write_text("".join(f"{piece}\n" for piece in pieces))
-    (folder / "tokenizer_config.json").write_text(json.dumps({"kind": "korean", **options}))
-    return folder
-
-
-def write_model(folder, kind="bert"):
-    """A folder as training leaves it: a table with spare rows, moments, counters, a task's head."""
-    write_tokenizer(folder, OLD)
-    write_config(folder / f"{kind}_config.json", kind, num_hidden_layers=2)
-    (folder / "pretraining.json").write_text('{"trained_positions": 24}')
-    (folder / "finetuning.json").write_text('{"task_name": "tsv"}')
-    keras.utils.set_random_seed(4)
-    rng = np.random.default_rng(5)
-    arrays = {}
-    for name, variable in google_variables(tiny_model(kind)).items():
-        # Away from their initial values, so that nothing is equal by chance.
-        arrays[name] = variable.numpy() + 0.1 * rng.normal(size=variable.shape).astype(np.float32)
-        arrays[f"{name}/adam_m"] = np.ones(variable.shape, np.float32)
-    heads = {"output_weights": rng.normal(size=(3, 32)), "output_bias": rng.normal(size=3)}
-    arrays |= {name: value.astype(np.float32) for name, value in heads.items()}
-    write_arrays(str(folder / "model.ckpt-3"), {**arrays, "global_step": np.int64(3)})
-    return folder
 
 
 @pytest.fixture(params=("bert", "albert"))
@@ -67,38 +46,6 @@ def model_dir(tmp_path, kind):
 @pytest.fixture
 def bert_dir(tmp_path):
     return write_model(tmp_path / "model")
-
-
-def adapt(model_dir, output, **flags):
-    """Runs the program, which must succeed; returns the arrays it wrote."""
-    argv = [f"--{name}={value}" for name, value in flags.items()]
-    argv += [f"--model_dir={model_dir}", f"--output_dir={output}"]
-    assert main(["adapt_checkpoint", *argv]) == 0
-    return read(output)
-
-
-def read(folder):
-    """All arrays of a model's folder, by name."""
-    arrays = google_arrays(find_checkpoint(str(folder)))
-    return {name: arrays.read(name) for name in arrays.shapes}
-
-
-def outputs(folder, kind, text):
-    """What the model makes of a text, the logits by piece."""
-    sizes = json.loads((folder / f"{kind}_config.json").read_text())
-    model = tiny_model(kind, **sizes)
-    arrays = read(folder)
-    for name, variable in google_variables(model).items():
-        variable.assign(arrays[name])
-    tokenizer = load_tokenizer(folder)
-    ids = [tokenizer.cls_id, *tokenizer.encode(text), tokenizer.sep_id]
-    ids[2] = tokenizer.mask_id
-    found = model({"input_ids": np.array([ids]), "masked_lm_positions": np.array([[2, 3]])})
-    (logits,) = found.pop("masked_lm_logits").numpy()
-    pieces = {token: logits[:, index] for token, index in tokenizer.vocab.items()}
-    encoded = model.encoder({"input_ids": np.array([ids])})
-    both = {**found, **encoded}
-    return pieces, {name: value.numpy() for name, value in both.items() if hasattr(value, "numpy")}
 
 
 def test_outputs_of_unchanged_pieces(model_dir, kind, tmp_path, capsys):

@@ -16,8 +16,7 @@ from choices.report import make_questions
 from choices.run import select
 
 from bert_common.errors import InputError
-from run_scripts.reference.ledger import Run, append_run, read_runs
-from run_scripts.reference.machine import Machine
+from run_scripts.reference.ledger import Machine, Run, append_run, read_runs
 from run_scripts.reference.pages.tables import question_table
 from run_scripts.reference.pages.wording import ENGLISH
 

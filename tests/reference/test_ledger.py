@@ -15,8 +15,7 @@ import pytest
 
 from bert_common.errors import InputError
 from run_scripts.reference import measure as measure_module
-from run_scripts.reference.ledger import Run, append_run, find_run, read_runs
-from run_scripts.reference.machine import Machine, this_machine
+from run_scripts.reference.ledger import Machine, Run, append_run, find_run, read_runs, this_machine
 from run_scripts.reference.measure import measure, read_scores
 
 RUN = Run(

@@ -9,8 +9,7 @@ from paths import ROOT
 from bert_common.errors import InputError
 from run_scripts.reference import again
 from run_scripts.reference.curves import Curve, curves_path, read_curves, write_curves
-from run_scripts.reference.ledger import Run, append_run
-from run_scripts.reference.machine import Machine
+from run_scripts.reference.ledger import Machine, Run, append_run
 from run_scripts.reference.pages import __main__ as pages_program
 from run_scripts.reference.pages.page import read_everything, render, write_pages
 from run_scripts.reference.pages.questions import (
