@@ -282,7 +282,7 @@ def test_from_text_to_pages(tmp_path):
     held_out = runs["reference/heldout/128"].scores
     pieces = held_out["bits_per_character"] / held_out["masked_lm_loss"] * np.log(2)
     assert 0.4 < pieces < 1  # pieces a character: most have one or two
-    for name in ("results.md", "results.ko.md", "results/reference.png"):
+    for name in ("results.md", "results.ko.md", "results/pretraining.png"):
         assert (tmp_path / "out" / "docs" / name).stat().st_size > 1000
     weights = load_file(tmp_path / "out" / "model" / "model.safetensors")
     assert {array.dtype for array in weights.values()} == {np.dtype(np.float16)}

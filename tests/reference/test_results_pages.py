@@ -177,6 +177,10 @@ def test_page(tmp_path):
     assert "- nsmc, accuracy: best is the reference model; worse: random weights." in text
     assert "- A: CPU one, 2 cores, 8 GiB" in text
     assert "- B: CPU two, 16 cores, 128 GiB, 2 x H100" in text
+    assert next(r for r in rows if "rows of" in r)[:3] == ["run", "rows of", "updates"]
+    assert ["reference", "64", "1,000", "1 h 0 min", "2 h 0 min", "1.25 GiB", "B", "1"] in rows
+    assert "Together: 1 h 30 min, 3 h 0 min of CPU time." in text
+    assert ["reference", "128", "40.00", "12"] in rows
     trained = next(row for row in rows if row[0] == "pre-training 64")
     assert trained == [
         "pre-training 64", "updates 1,000", "1 h 0 min", "2 h 0 min", "1.25 GiB", "B", "1",
@@ -222,11 +226,11 @@ def test_pictures(tmp_path):
     pytest.importorskip("matplotlib", reason="the curves are drawn with it")
     path = write_ledger(tmp_path)
     assert pages_program.main(["pages", f"--ledger={path}"]) == 0
-    picture = tmp_path / "results" / "reference.png"
+    picture = tmp_path / "results" / "pretraining.png"
     content = picture.read_bytes()
     assert content.startswith(b"\x89PNG") and 5_000 < len(content) < 60_000
     page = (tmp_path / "results.md").read_text(encoding="utf-8")
-    assert "each phase](results/reference.png)" in page and "![](" not in page
+    assert "each phase](results/pretraining.png)" in page and "![](" not in page
     write_pages(path, str(tmp_path))
     assert picture.read_bytes() == content
 

@@ -1,7 +1,6 @@
 """Puts the pages of results together from a ledger."""
 
 import os
-import re
 from typing import NamedTuple
 
 from bert_common.atomic_write import atomic_write
@@ -11,6 +10,7 @@ from run_scripts.reference.curves import curves_path, read_curves
 from run_scripts.reference.ledger import read_runs
 from run_scripts.reference.pages import reference_model
 from run_scripts.reference.pages.plots import draw_curves
+from run_scripts.reference.pages.pretraining import PICTURE, held_out_lines, phase_lines, phases
 from run_scripts.reference.pages.questions import QUESTIONS_FILE, read_questions
 from run_scripts.reference.pages.tables import (
     group_by_seed,
@@ -25,8 +25,6 @@ from run_scripts.reference.pages.wording import PAGES
 # The question whose variants stand beside the reference model on its tasks.
 LINEAR = "linear"
 
-PRETRAINING = re.compile(r"([^/]+)/pretraining/(\d+)")
-
 
 class Results(NamedTuple):
     """All that the pages are made of."""
@@ -37,12 +35,8 @@ class Results(NamedTuple):
 
     @property
     def references(self):
-        """The reference runs: name -> the lengths of their phases."""
-        found = {}
-        for name in self.runs:
-            if match := PRETRAINING.fullmatch(name):
-                found.setdefault(match[1], []).append(int(match[2]))
-        return found
+        """The names of the reference runs."""
+        return list(dict.fromkeys(phase.reference for phase in phases(self)))
 
 
 def check_plots():
@@ -70,18 +64,12 @@ def write_pages(ledger, output_dir):
     """
     results = read_everything(ledger)
     make_writable(os.path.join(output_dir, "results"), "--output_dir must be writable")
-    for reference, lengths in results.references.items():
-        curves = [results.curves.get(f"{reference}/pretraining/{length}", {}) for length in lengths]
-        if any(curves):
-            draw_curves(lengths, curves, os.path.join(output_dir, picture(reference)))
+    with_curves = [phase for phase in phases(results) if phase.curves]
+    if with_curves:
+        draw_curves(with_curves, os.path.join(output_dir, PICTURE))
     for name, wording in PAGES.items():
         with atomic_write(os.path.join(output_dir, name)) as file:
             file.write(render(results, wording).encode("utf-8"))
-
-
-def picture(reference):
-    """The file of a reference run's curves, as the pages name it."""
-    return f"results/{reference}.png"
 
 
 def render(results, wording):
@@ -95,19 +83,13 @@ def render(results, wording):
     if not results.runs:
         return "\n".join([*lines, wording.empty, ""])
     lines += [wording.reading, "", *machine_lines(results.runs, wording)]
-    for reference, lengths in results.references.items():
-        lines += reference_model.cost_lines(results, reference, wording)
-        lines += reference_model.held_out_lines(results, reference, wording)
-        if any(results.curves.get(f"{reference}/pretraining/{length}") for length in lengths):
-            shown = wording.list_comma.join(map(str, lengths))
-            lines += [
-                f"## {wording.curves_title.format(name=reference)}", "",
-                f"![{wording.curves_alt}]({picture(reference)})", "",
-                wording.curves_note.format(lengths=shown), "",
-            ]  # fmt: skip
-        linear = next((q for q in results.questions if q.name == LINEAR), None)
+    lines += phase_lines(results, wording)
+    lines += held_out_lines(results, wording)
+    linear = next((q for q in results.questions if q.name == LINEAR), None)
+    for reference in results.references:
         lines += reference_model.task_lines(results, reference, linear, wording)
     lines += question_lines(results, wording)
+    lines += stage_lines(results, wording)
     lines += command_lines(results, wording)
     return "\n".join(lines)
 
@@ -132,6 +114,14 @@ def question_lines(results, wording):
         lines += [*question_sentences(question, results.runs, wording), ""]
         lines += run_lines(question, results.runs, wording)
     return [f"## {wording.questions_title}", "", *lines] if lines else []
+
+
+def stage_lines(results, wording):
+    """What the stages of each reference run took."""
+    lines = []
+    for reference in results.references:
+        lines += reference_model.cost_lines(results, reference, wording)
+    return [f"## {wording.stages_title}", "", *lines] if lines else []
 
 
 def command_lines(results, wording):

@@ -20,19 +20,19 @@ PANELS = {
 # Tag -> what guessing between two answers gets, as the panel shows it.
 CHANCE = {"accuracy/sentence_order": 50, "accuracy/next_sentence": 50}
 
-# A line for each phase, told apart without colour.
+# Phases are told apart without colour; of different numbers, so that no pair of them comes twice.
 LINES = ("-", "--", ":", "-.")
-MARKERS = ("o", "s", "^", "D")
+MARKERS = ("o", "s", "^", "D", "v")
 
-WIDTH, HEIGHT, DPI = 9.0, 3.0, 110  # inches, dots an inch: about 30 kB
+WIDTH, HEIGHT, DPI = 9.0, 3.4, 110  # inches, dots an inch: about 40 kB
+LEGEND_COLUMNS = 3
 
 
-def draw_curves(lengths, curves, path):
-    """Writes a picture of the held-out curves of several phases, one after the other.
+def draw_curves(phases, path):
+    """Writes a picture of the held-out curves of several phases, one after the other in time.
 
     Args:
-        lengths: of the phases' rows.
-        curves: for each phase a dict tag -> `Curve`.
+        phases: `Phase`s that have curves.
         path: of a PNG file.
 
     Raises:
@@ -40,35 +40,38 @@ def draw_curves(lengths, curves, path):
     """
     figure = imported("matplotlib.figure").Figure((WIDTH, HEIGHT), dpi=DPI, layout="constrained")
     canvas = imported("matplotlib.backends.backend_agg").FigureCanvasAgg(figure)
-    shown = {tag: panel for tag, panel in PANELS.items() if any(tag in each for each in curves)}
+    shown = {tag: panel for tag, panel in PANELS.items() if any(tag in p.curves for p in phases)}
     for i, (tag, (label, factor)) in enumerate(shown.items()):
         axes = figure.add_subplot(1, len(shown), i + 1)
-        before = 0
-        for number, (length, each) in enumerate(zip(lengths, curves, strict=True)):
-            if tag not in each:
-                continue
-            axes.plot(
-                [(before + step) / 1000 for step in each[tag].steps],
-                [factor * value for value in each[tag].values],
-                linestyle=LINES[number % len(LINES)],
-                marker=MARKERS[number % len(MARKERS)],
-                markersize=3,
-                color="black",
-                linewidth=1.2,
-                label=f"trained on rows of {length}",
-            )
-            before += each[tag].steps[-1]
+        before = 0.0  # seconds
+        for number, phase in enumerate(phases):
+            if tag in phase.curves:
+                steps, values = phase.curves[tag]
+                axes.plot(
+                    [(before + phase.run.seconds * step / steps[-1]) / 3600 for step in steps],
+                    [factor * value for value in values],
+                    linestyle=LINES[number % len(LINES)],
+                    marker=MARKERS[number % len(MARKERS)],
+                    markersize=3,
+                    color="black",
+                    linewidth=1.0,
+                    label=f"{phase.reference}, rows of {phase.length}",
+                )
+            before += phase.run.seconds
         if tag in CHANCE:
             axes.axhline(CHANCE[tag], color="0.5", linewidth=0.8)
             across = axes.get_yaxis_transform()  # x: from 0 to 1 across the panel
             axes.text(
                 0.98, CHANCE[tag], "chance", ha="right", va="bottom", fontsize=8, transform=across
             )
-        axes.set_xlabel("updates, thousands")
+        axes.set_xlabel("hours of training")
         axes.set_title(label, fontsize=10)
         axes.grid(color="0.85", linewidth=0.5)
         if i == 0:
-            axes.legend(fontsize=8, frameon=False)
+            figure.legend(
+                *axes.get_legend_handles_labels(),
+                loc="outside lower center", ncols=LEGEND_COLUMNS, fontsize=8, frameon=False,
+            )  # fmt: skip
     temporary = f"{path}.{secrets.token_hex(4)}.partial"
     canvas.print_png(temporary, metadata={"Software": None})  # the same bytes for the same curves
     os.replace(temporary, path)

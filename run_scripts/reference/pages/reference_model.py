@@ -1,4 +1,4 @@
-"""Describes a reference run: what its stages took, held-out text, tasks."""
+"""Describes a reference run: what its stages took, its tasks."""
 
 import re
 from typing import NamedTuple
@@ -14,7 +14,6 @@ from run_scripts.reference.pages.tables import (
     question_sentences,
     run_lines,
     score_text,
-    shown_sample,
 )
 from run_scripts.reference.stages import BEGINNINGS
 from run_scripts.tools.glue_plan import find_task
@@ -38,11 +37,6 @@ SHOWN_SCORES = {
     "export": ("megabytes",),
 }
 
-HELD_OUT_SCORES = (
-    "masked_lm_loss", "masked_lm_accuracy", "bits_per_character", "sentence_order_accuracy",
-    "next_sentence_accuracy",
-)  # fmt: skip
-
 
 def stage_runs(results, reference):
     """The runs of a reference run that are no tasks: a dict name of the stage -> `Run`."""
@@ -53,7 +47,7 @@ def stage_runs(results, reference):
 
 
 def cost_lines(results, reference, wording):
-    """A table of the stages, and their sum."""
+    """A table of the stages with their sum, folded away."""
     runs = stage_runs(results, reference)
     letters = machine_letters(results.runs)
     rows = []
@@ -78,24 +72,10 @@ def cost_lines(results, reference, wording):
         time=duration(sum(run.seconds for run in runs.values()), wording),
         cpu=duration(sum(run.cpu_seconds for run in runs.values()), wording),
     )
-    title = wording.cost_title.format(name=reference)
-    return [f"## {title}", "", *markdown_table(wording.cost_header, rows), "", total, ""]
-
-
-def held_out_lines(results, reference, wording):
-    """A table of the measures on held-out text, a row for each length of rows."""
-    runs = stage_runs(results, reference)
-    measured = {name.partition("/")[2]: runs[name] for name in runs if name.startswith("heldout/")}
-    if not measured:
-        return []
-    scores = [s for s in HELD_OUT_SCORES if any(s in run.scores for run in measured.values())]
-    rows = []
-    for length, run in measured.items():
-        texts = [score_text(score, shown_sample(score, [run]), wording) for score in scores]
-        rows.append([length, *texts, number(run.scores["examples"])])
-    header = [label(name, wording) for name in ("row_length", *scores, "examples")]
-    title = wording.held_out_title.format(name=reference)
-    return [f"## {title}", "", *markdown_table(header, rows), "", wording.held_out_note, ""]
+    return [
+        "<details>", f"<summary>{wording.cost_title.format(name=reference)}</summary>", "",
+        *markdown_table(wording.cost_header, rows), "", total, "", "</details>", "",
+    ]  # fmt: skip
 
 
 class TaskRow(NamedTuple):

@@ -11,12 +11,15 @@ class Wording(NamedTuple):
     empty: str
     machines: str
     reading: str
+    phases_title: str
+    phases_note: str
+    phases_header: tuple  # run, rows, updates, time, time of the processor, memory, machine, seed
+    stages_title: str
     cost_title: str
     cost_header: tuple  # stage, result, time, time of the processor, memory, machine, seed, code
     total: str
     held_out_title: str
     held_out_note: str
-    curves_title: str
     curves_alt: str  # what the picture shows, for those who cannot see it
     curves_note: str
     tasks_title: str
@@ -58,20 +61,32 @@ ENGLISH = Wording(
         "estimate. The seeds are those of fine-tuning; each model was pre-trained once unless a "
         "table says otherwise. Accuracy, F1 and correlations are in percent."
     ),
-    cost_title="{name}: what each stage took",
+    phases_title="Pre-training",
+    phases_note="In the order in which they were made.",
+    phases_header=(
+        "run",
+        "rows of",
+        "updates",
+        "time",
+        "CPU time",
+        "memory",
+        "machine",
+        "seed",
+    ),  # fmt: skip
+    stages_title="What each stage took",
+    cost_title="{name}",
     cost_header=("stage", "result", "time", "CPU time", "memory", "machine", "seed", "code"),
     total="Together: {time}, {cpu} of CPU time.",
-    held_out_title="{name}: held-out text",
+    held_out_title="Held-out text",
     held_out_note=(
         "Bits per character: the loss on masked words, divided by the characters that they have. "
         "Sentence order: whether two segments are in their order; guessing gets 50."
     ),
-    curves_title="{name}: curves of pre-training",
-    curves_alt="Loss and accuracies on held-out text over the updates, a line for each phase",
+    curves_alt="Loss and accuracies on held-out text over hours of training, a line for each phase",
     curves_note=(
-        "Held-out text on the way. Rows of the training: {lengths} pieces; each length is a phase, "
-        "one after the other. The rows of the evaluation are those of `--eval_input_file` in the "
-        "commands below."
+        "Held-out text during training. The evaluation rows are those of `--eval_input_file` in "
+        "the commands below. Their length differs between the phases, so a line need not begin "
+        "where the one before it ends."
     ),
     tasks_title="{name}: Korean tasks",
     tasks_header=("task", "measured on", "reference model", "random weights"),
@@ -102,6 +117,7 @@ ENGLISH = Wording(
         "sentence_order_accuracy": "sentence-order accuracy",
         "next_sentence_accuracy": "next-sentence accuracy",
         "bits_per_character": "bits per character",
+        "run": "run",
         "examples": "examples",
         "megabytes": "MB",
         "pieces": "pieces",
@@ -137,20 +153,32 @@ KOREAN = Wording(
         "적지 않은 한 사전 학습은 모델마다 한 번만 했습니다. 정확도, F1, 상관계수의 단위는 "
         "퍼센트입니다."
     ),
-    cost_title="{name}: 단계별 비용",
+    phases_title="사전 학습",
+    phases_note="실행한 순서대로 적었습니다.",
+    phases_header=(
+        "실행",
+        "행 길이",
+        "업데이트 수",
+        "시간",
+        "CPU 시간",
+        "메모리",
+        "컴퓨터",
+        "시드",
+    ),
+    stages_title="단계별 비용",
+    cost_title="{name}",
     cost_header=("단계", "결과", "시간", "CPU 시간", "메모리", "컴퓨터", "시드", "코드"),
     total="모두 합해 {time}(CPU 시간 {cpu}).",
-    held_out_title="{name}: 따로 떼어 둔 텍스트",
+    held_out_title="따로 떼어 둔 텍스트",
     held_out_note=(
         "문자당 비트는 가려진 단어의 손실을 그 단어들의 글자 수로 나눈 값입니다. 문장 순서는 두 "
         "구간이 원래 순서인지 맞히는 문제로, 찍으면 50입니다."
     ),
-    curves_title="{name}: 사전 학습 곡선",
-    curves_alt="업데이트 횟수에 따라 따로 떼어 둔 텍스트에서 잰 손실과 정확도, 단계마다 선 하나",
+    curves_alt="학습 시간에 따라 따로 떼어 둔 텍스트에서 잰 손실과 정확도, 학습 구간마다 선 하나",
     curves_note=(
-        "학습 도중에 따로 떼어 둔 텍스트로 잰 값입니다. 학습한 행의 길이는 {lengths}토큰이고, "
-        "길이가 여럿이면 한 단계씩 차례로 이어집니다. 평가한 행의 길이는 아래 명령의 "
-        "`--eval_input_file`에 있습니다."
+        "학습 도중에 따로 떼어 둔 텍스트로 잰 값입니다. 평가한 행은 아래 명령의 "
+        "`--eval_input_file`에 있습니다. 행의 길이가 실행마다 달라서, 선이 앞 선이 끝난 자리에서 "
+        "시작하지 않을 수도 있습니다."
     ),
     tasks_title="{name}: 한국어 과제",
     tasks_header=("과제", "점수", "기준 모델", "무작위 가중치"),
@@ -193,6 +221,7 @@ KOREAN = Wording(
         "sentence_order_accuracy": "문장 순서 정확도",
         "next_sentence_accuracy": "다음 문장 정확도",
         "bits_per_character": "문자당 비트",
+        "run": "실행",
         "examples": "예제 수",
         "megabytes": "MB",
         "pieces": "서브워드 수",

@@ -1,0 +1,91 @@
+"""Describes pre-training: what each phase took, its curves, held-out text."""
+
+import re
+from typing import NamedTuple
+
+from run_scripts.reference.ledger import Run
+from run_scripts.reference.pages.tables import (
+    duration,
+    label,
+    machine_letters,
+    markdown_table,
+    number,
+    score_text,
+    shown_sample,
+)
+
+PHASE_NAME = re.compile(r"([^/]+)/pretraining/(\d+)")
+HELD_OUT_NAME = re.compile(r"([^/]+)/heldout/(\d+)")
+
+HELD_OUT_SCORES = (
+    "masked_lm_loss", "masked_lm_accuracy", "bits_per_character", "sentence_order_accuracy",
+    "next_sentence_accuracy",
+)  # fmt: skip
+
+# The curves of all phases, as the pages name the file.
+PICTURE = "results/pretraining.png"
+
+
+class Phase(NamedTuple):
+    """Pre-training on rows of one length."""
+
+    reference: str  # the name of the reference run
+    length: int  # of the rows, in pieces
+    run: Run
+    curves: dict  # tag -> `Curve`; empty where none were kept
+
+
+def phases(results):
+    """The `Phase`s of all reference runs in the ledger's order."""
+    found = ((PHASE_NAME.fullmatch(name), name, run) for name, run in results.runs.items())
+    return [
+        Phase(match[1], int(match[2]), run, results.curves.get(name, {}))
+        for match, name, run in found
+        if match
+    ]
+
+
+def phase_lines(results, wording):
+    """A table of the phases with their sum, and the picture of their curves."""
+    measured = phases(results)
+    if not measured:
+        return []
+    letters = machine_letters(results.runs)
+    rows = [
+        [
+            phase.reference,
+            phase.length,
+            number(phase.run.scores["global_step"]),
+            duration(phase.run.seconds, wording),
+            duration(phase.run.cpu_seconds, wording),
+            f"{phase.run.memory_gib:.2f} GiB",
+            letters[phase.run.machine],
+            wording.none if phase.run.seed is None else phase.run.seed,
+        ]
+        for phase in measured
+    ]
+    total = wording.total.format(
+        time=duration(sum(phase.run.seconds for phase in measured), wording),
+        cpu=duration(sum(phase.run.cpu_seconds for phase in measured), wording),
+    )
+    table = markdown_table(wording.phases_header, rows)
+    lines = [f"## {wording.phases_title}", "", wording.phases_note, "", *table, "", total, ""]
+    if any(phase.curves for phase in measured):
+        lines += [f"![{wording.curves_alt}]({PICTURE})", "", wording.curves_note, ""]
+    return lines
+
+
+def held_out_lines(results, wording):
+    """A table of the measures on held-out text, a row for each run and length of rows."""
+    found = {HELD_OUT_NAME.fullmatch(name): run for name, run in results.runs.items()}
+    measured = [(match[1], match[2], run) for match, run in found.items() if match]
+    if not measured:
+        return []
+    scores = [s for s in HELD_OUT_SCORES if any(s in run.scores for *_, run in measured)]
+    rows = []
+    for reference, length, run in measured:
+        texts = [score_text(score, shown_sample(score, [run]), wording) for score in scores]
+        rows.append([reference, length, *texts, number(run.scores["examples"])])
+    header = [label(name, wording) for name in ("run", "row_length", *scores, "examples")]
+    table = markdown_table(header, rows)
+    return [f"## {wording.held_out_title}", "", *table, "", wording.held_out_note, ""]
