@@ -18,7 +18,7 @@ step() { printf '\n== %s\n' "$1"; }
 step "1/7 the model that comes with the project fills in masked words"
 # On the CPU: for a few sentences a GPU takes longer to start than it saves.
 "$PYTHON" -m run_scripts.tools.fill_masks --device=cpu --guesses=3 \
-  --text='바다를 보고 싶었[MASK].|어제 친구를 만나[MASK] 밥을 먹었다.|우리[MASK] 버스를 타고 집에 갔다.'
+  --text='배우들의 [MASK]가 훌륭하다.|그는 서울대학교를 [MASK]하였다.|우리[MASK] 버스를 타고 집에 갔다.'
 
 # Where TensorFlow cannot use the machine's GPU, the CPU, with the reason.
 DEVICE="$("$PYTHON" -c '

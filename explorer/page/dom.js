@@ -25,7 +25,7 @@ function fill(made, properties, children) {
 
 export function percent(share) {
   const value = 100 * share;
-  return `${value.toFixed(value < 10 ? 1 : 0)} %`;
+  return `${value.toFixed(value < 10 ? 1 : 0)}%`;
 }
 
 /** A table of bars: rows of {label, value, shown, chosen, onclick}; values from 0 to 1. */

@@ -292,14 +292,17 @@ def _export(work):
 
 
 def _tasks(work):
-    """A stage for each task with data, for each beginning, for each seed."""
+    """A stage for each seed, for each task with data, for each beginning.
+
+    The seeds come one after the other: whoever stops early has every task, with fewer of them.
+    """
     flags = work.flags
     found = find_tasks(flags.tasks_dir) if flags.tasks_dir else {}
     return [
         _task(work, beginning, name, task, seed)
+        for seed in range(1, flags.seeds + 1)
         for name, task in found.items()
         for beginning in BEGINNINGS
-        for seed in range(1, flags.seeds + 1)
     ]
 
 

@@ -66,7 +66,7 @@ def bars(browser, panel):
 
 
 def percent(share):
-    return f"{100 * share:.{1 if 100 * share < 10 else 0}f} %"
+    return f"{100 * share:.{1 if 100 * share < 10 else 0}f}%"
 
 
 def open_tab(browser, name):

@@ -20,7 +20,7 @@ TEXT = "the book is red"
 
 def test_without_an_argument_the_reference_model():
     model = load_model()
-    assert model.loaded.folder == REFERENCE_MODEL and model.max_length == 64
+    assert model.loaded.folder == REFERENCE_MODEL and model.max_length == 512
     assert "bert, pretraining" in repr(model)
     assert load_model(f"{REFERENCE_MODEL}/model.safetensors").loaded.folder == REFERENCE_MODEL
 

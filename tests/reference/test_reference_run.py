@@ -98,8 +98,8 @@ MINI_STAGES = (
     "text", "vocabulary", "records/64", "records/128", "records/512", "records/heldout-64",
     "records/heldout-128", "records/heldout-512", "trial/64", "trial/128", "trial/512",
     "pretraining/64", "positions/128", "pretraining/128", "positions/512", "pretraining/512",
-    "heldout/64", "heldout/128", "heldout/512", "export", "model/nsmc/seed1", "model/nsmc/seed2",
-    "random_weights/nsmc/seed1", "random_weights/nsmc/seed2",
+    "heldout/64", "heldout/128", "heldout/512", "export", "model/nsmc/seed1",
+    "random_weights/nsmc/seed1", "model/nsmc/seed2", "random_weights/nsmc/seed2",
 )  # fmt: skip
 
 
