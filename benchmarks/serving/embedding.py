@@ -11,7 +11,7 @@ process may use; their vectors must be equal within 1e-4.
     by_length       transformers as fast as it goes: texts sorted by length, batches of 32, SDPA
                     attention, inference_mode
     in_order        the same as its pages show it: batches of 32 in the order of the texts
-    sentence        sentence-transformers' encode, if it is installed
+    sentence        the encode of sentence-transformers, from 6.0 on, if it is installed
 
 --sizes=reference is the model that comes with this project, whose tokenizer is Python on both
 sides; other sizes have random weights and a vocabulary that transformers reads with its compiled
@@ -228,10 +228,12 @@ def load_by_length(folder):
 
 def load_sentence_transformers(folder):
     """sentence-transformers, which sorts by length by itself."""
-    from sentence_transformers import SentenceTransformer, models
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
 
-    encoder = models.Transformer(folder, max_seq_length=MAX_LENGTH)
-    pooling = models.Pooling(encoder.get_word_embedding_dimension(), "mean")
+    trusted = {"trust_remote_code": True}  # the reference model's tokenizer is Python
+    encoder = Transformer(folder, max_seq_length=MAX_LENGTH, processor_kwargs=trusted)
+    pooling = Pooling(encoder.get_embedding_dimension(), "mean")
     model = SentenceTransformer(modules=[encoder, pooling], device="cpu")
     return functools.partial(model.encode, batch_size=BATCH_SIZE)
 

@@ -62,7 +62,10 @@ ENGLISH = Wording(
         "table says otherwise. Accuracy, F1 and correlations are in percent."
     ),
     phases_title="Pre-training",
-    phases_note="In the order in which they were made.",
+    phases_note=(
+        "In the order in which they were made. Where a run went on from the weights of another, "
+        "`--init_checkpoint` in its command below names them."
+    ),
     phases_header=(
         "run",
         "rows of",
@@ -154,7 +157,10 @@ KOREAN = Wording(
         "퍼센트입니다."
     ),
     phases_title="사전 학습",
-    phases_note="실행한 순서대로 적었습니다.",
+    phases_note=(
+        "실행한 순서대로 적었습니다. 다른 실행의 가중치에서 이어 학습했다면 아래 명령의 "
+        "`--init_checkpoint`에 나옵니다."
+    ),
     phases_header=(
         "실행",
         "행 길이",
