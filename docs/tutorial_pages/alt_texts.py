@@ -16,10 +16,10 @@ ALT_TEXTS = {
         "en": "Learning rate over the updates: up from 0 in the warm-up, then straight down to 0",
     },
     "03_pretraining-3": {
-        "ko": "업데이트 횟수에 따라 떼어 둔 글에서 잰 마스크 언어 모델의 정확도와 문장 순서 정확도,"
-        " 찍을 때의 값을 나타낸 점선",
-        "en": "Accuracy on held-out text over the updates: masked pieces, and order of sentences "
-        "with a dashed line for guessing",
+        "ko": "학습 시간에 따라 떼어 둔 글에서 잰 마스크 언어 모델의 정확도와 문장 순서 정확도. "
+        "단계마다 선 하나, 찍을 때의 값은 점선",
+        "en": "Accuracy on held-out text over hours of training, a line for each phase: masked "
+        "pieces, and order of sentences with a dashed line for guessing",
     },
     "04_reviews-1": {
         "ko": "모델이 답에 준 확률(가로)과 실제로 맞은 비율(세로), 비교할 대각선, 리뷰의 개수",

@@ -125,6 +125,11 @@ def test_stages(fake, capsys):
         assert flags_of(adapted)["max_position_embeddings"] == "512"
     assert third["eval_input_file"] == "out/records/heldout_512.tfrecord"
     assert third["input_file"] == "out/records/train_512.tfrecord"
+    masks = [
+        flags_of(runs[f"reference/records/heldout-{n}"])["max_predictions_per_seq"]
+        for n in (64, 128, 512)
+    ]
+    assert masks == ["10", "19", "77"]  # 15 % of each row, so that they are equally hard
     model, random = (runs[f"reference/{n}/nsmc/seed2"] for n in ("model", "random_weights"))
     assert flags_of(model)["model_dir"] == "out/pretraining/512"
     assert "model_dir" not in flags_of(random) and "init_checkpoint" not in flags_of(random)

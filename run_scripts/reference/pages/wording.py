@@ -83,13 +83,15 @@ ENGLISH = Wording(
     held_out_title="Held-out text",
     held_out_note=(
         "Bits per character: the loss on masked words, divided by the characters that they have. "
-        "Sentence order: whether two segments are in their order; guessing gets 50."
+        "Sentence order: whether two segments are in their order; guessing gets 50, the same "
+        "answer always a little more where the labels are uneven."
     ),
     curves_alt="Loss and accuracies on held-out text over hours of training, a line for each phase",
     curves_note=(
         "Held-out text during training. The evaluation rows are those of `--eval_input_file` in "
-        "the commands below. Their length differs between the phases, so a line need not begin "
-        "where the one before it ends."
+        "the commands below. Lines that were evaluated on rows of different lengths cannot be "
+        "compared. Where the length is the same, a line can still begin above or below the end of "
+        "the one before it: new positions have to be learned, and the learning rate rises again."
     ),
     tasks_title="{name}: Korean tasks",
     tasks_header=("task", "measured on", "reference model", "random weights"),
@@ -177,14 +179,16 @@ KOREAN = Wording(
     total="모두 합해 {time}(CPU 시간 {cpu}).",
     held_out_title="따로 떼어 둔 텍스트",
     held_out_note=(
-        "문자당 비트는 가려진 단어의 손실을 그 단어들의 글자 수로 나눈 값입니다. 문장 순서는 두 "
-        "구간이 원래 순서인지 맞히는 문제로, 찍으면 50입니다."
+        "글자당 비트는 가린 단어의 손실을 그 단어들의 글자 수로 나눈 값입니다. 문장 순서는 두 "
+        "세그먼트가 원래 순서인지 맞히는 문제입니다. 찍으면 50이고, 늘 같은 답만 해도 레이블의 "
+        "비율에 따라 조금 더 나올 수 있습니다."
     ),
-    curves_alt="학습 시간에 따라 따로 떼어 둔 텍스트에서 잰 손실과 정확도, 학습 구간마다 선 하나",
+    curves_alt="학습 시간에 따라 따로 떼어 둔 텍스트에서 잰 손실과 정확도. 단계마다 선 하나",
     curves_note=(
         "학습 도중에 따로 떼어 둔 텍스트로 잰 값입니다. 평가한 행은 아래 명령의 "
-        "`--eval_input_file`에 있습니다. 행의 길이가 실행마다 달라서, 선이 앞 선이 끝난 자리에서 "
-        "시작하지 않을 수도 있습니다."
+        "`--eval_input_file`에 있습니다. 평가한 행의 길이가 다른 선끼리는 비교할 수 없습니다. "
+        "길이가 같아도 새 위치를 배우고 학습률이 다시 올라가므로, 선이 앞 선이 끝난 자리에서 "
+        "시작하지 않을 수 있습니다."
     ),
     tasks_title="{name}: 한국어 과제",
     tasks_header=("과제", "점수", "기준 모델", "무작위 가중치"),
@@ -226,7 +230,7 @@ KOREAN = Wording(
         "masked_lm_accuracy": "MLM 정확도",
         "sentence_order_accuracy": "문장 순서 정확도",
         "next_sentence_accuracy": "다음 문장 정확도",
-        "bits_per_character": "문자당 비트",
+        "bits_per_character": "글자당 비트",
         "run": "실행",
         "examples": "예제 수",
         "megabytes": "MB",
@@ -243,10 +247,10 @@ KOREAN = Wording(
         "trained_positions": "그중 학습한 위치",
         "row_length": "행 길이",
         "pieces per word": "단어당 서브워드 수",
-        "bits per character": "문자당 비트",
-        "bits per character, all pieces at once": "문자당 비트(한꺼번에 예측)",
+        "bits per character": "글자당 비트",
+        "bits per character, all pieces at once": "글자당 비트(한꺼번에 예측)",
         "seconds per update": "업데이트당 초",
-        "masked words, held-out text": "가려진 단어(떼어 둔 텍스트)",
+        "masked words, held-out text": "가린 단어(떼어 둔 텍스트)",
         "random or next sentence": "다음 문장 여부(NSP)",
         "order of sentences": "문장 순서(SOP)",
         "characters": "문자 n-gram",
