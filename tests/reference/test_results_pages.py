@@ -2,6 +2,7 @@
 
 import json
 import math
+from pathlib import Path
 
 import pytest
 from paths import ROOT
@@ -233,6 +234,21 @@ def test_pictures(tmp_path):
     assert "each phase](results/pretraining.png)" in page and "![](" not in page
     write_pages(path, str(tmp_path))
     assert picture.read_bytes() == content
+
+
+def test_a_phase_without_curves_takes_its_time(tmp_path):
+    """The one after it stands at the hours when it was trained, not at 0."""
+    pytest.importorskip("matplotlib", reason="the curves are drawn with it")
+    pictures = []
+    for folder, first in (("both", True), ("second", False)):
+        path = Path(write_ledger(tmp_path / folder))
+        Path(curves_path(str(path), "reference/pretraining/64")).unlink()
+        if not first:
+            lines = path.read_text().splitlines(keepends=True)
+            path.write_text("".join(line for line in lines if "pretraining/64" not in line))
+        write_pages(str(path), str(tmp_path / folder))
+        pictures.append((tmp_path / folder / "results" / "pretraining.png").read_bytes())
+    assert pictures[0] != pictures[1]
 
 
 def test_pages_of_a_missing_ledger(tmp_path, capsys):

@@ -64,9 +64,9 @@ def write_pages(ledger, output_dir):
     """
     results = read_everything(ledger)
     make_writable(os.path.join(output_dir, "results"), "--output_dir must be writable")
-    with_curves = [phase for phase in phases(results) if phase.curves]
-    if with_curves:
-        draw_curves(with_curves, os.path.join(output_dir, PICTURE))
+    measured = phases(results)
+    if any(phase.curves for phase in measured):
+        draw_curves(measured, os.path.join(output_dir, PICTURE))
     for name, wording in PAGES.items():
         with atomic_write(os.path.join(output_dir, name)) as file:
             file.write(render(results, wording).encode("utf-8"))

@@ -32,7 +32,7 @@ def draw_curves(phases, path):
     """Writes a picture of the held-out curves of several phases, one after the other in time.
 
     Args:
-        phases: `Phase`s that have curves.
+        phases: `Phase`s; one without curves leaves its time free.
         path: of a PNG file.
 
     Raises:

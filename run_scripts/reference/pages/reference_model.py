@@ -73,7 +73,7 @@ def cost_lines(results, reference, wording):
         cpu=duration(sum(run.cpu_seconds for run in runs.values()), wording),
     )
     return [
-        "<details>", f"<summary>{wording.cost_title.format(name=reference)}</summary>", "",
+        "<details>", f"<summary>{reference}</summary>", "",
         *markdown_table(wording.cost_header, rows), "", total, "", "</details>", "",
     ]  # fmt: skip
 

@@ -15,7 +15,6 @@ class Wording(NamedTuple):
     phases_note: str
     phases_header: tuple  # run, rows, updates, time, time of the processor, memory, machine, seed
     stages_title: str
-    cost_title: str
     cost_header: tuple  # stage, result, time, time of the processor, memory, machine, seed, code
     total: str
     held_out_title: str
@@ -77,7 +76,6 @@ ENGLISH = Wording(
         "seed",
     ),  # fmt: skip
     stages_title="What each stage took",
-    cost_title="{name}",
     cost_header=("stage", "result", "time", "CPU time", "memory", "machine", "seed", "code"),
     total="Together: {time}, {cpu} of CPU time.",
     held_out_title="Held-out text",
@@ -174,7 +172,6 @@ KOREAN = Wording(
         "시드",
     ),
     stages_title="단계별 비용",
-    cost_title="{name}",
     cost_header=("단계", "결과", "시간", "CPU 시간", "메모리", "컴퓨터", "시드", "코드"),
     total="모두 합해 {time}(CPU 시간 {cpu}).",
     held_out_title="따로 떼어 둔 텍스트",
