@@ -251,6 +251,16 @@ def test_a_phase_without_curves_takes_its_time(tmp_path):
     assert pictures[0] != pictures[1]
 
 
+def test_a_model_that_was_only_measured_is_shown(tmp_path):
+    """As --hours=0 does: no pre-training, but held-out text, stages, commands."""
+    path = tmp_path / "results" / "runs.jsonl"
+    append_run(path, make_run("given/heldout/64", {"masked_lm_accuracy": 0.4, "examples": 12.0}))
+    append_run(path, make_run("given/model/nsmc/seed1", {"eval_accuracy": 0.875}))
+    text = render(read_everything(str(path)), ENGLISH)
+    assert ENGLISH.tasks_title.format(name="given") in text
+    assert "<summary>given</summary>" in text and "# given/heldout/64" in text
+
+
 def test_pages_of_a_missing_ledger(tmp_path, capsys):
     assert pages_program.main(["pages", f"--ledger={tmp_path}/none"]) == 1
     assert "--ledger must name a file" in capsys.readouterr().err

@@ -10,7 +10,13 @@ from run_scripts.reference.curves import curves_path, read_curves
 from run_scripts.reference.ledger import read_runs
 from run_scripts.reference.pages import reference_model
 from run_scripts.reference.pages.plots import draw_curves
-from run_scripts.reference.pages.pretraining import PICTURE, held_out_lines, phase_lines, phases
+from run_scripts.reference.pages.pretraining import (
+    PICTURE,
+    held_out_lines,
+    held_out_measures,
+    phase_lines,
+    phases,
+)
 from run_scripts.reference.pages.questions import QUESTIONS_FILE, read_questions
 from run_scripts.reference.pages.tables import (
     group_by_seed,
@@ -35,8 +41,9 @@ class Results(NamedTuple):
 
     @property
     def references(self):
-        """The names of the reference runs."""
-        return list(dict.fromkeys(phase.reference for phase in phases(self)))
+        """The names of the reference runs; one without pre-training only measures a model."""
+        measured = [*phases(self), *held_out_measures(self)]
+        return list(dict.fromkeys(each.reference for each in measured))
 
 
 def check_plots():

@@ -26,6 +26,14 @@ HELD_OUT_SCORES = (
 PICTURE = "results/pretraining.png"
 
 
+class HeldOut(NamedTuple):
+    """A measure on held-out text, in rows of one length."""
+
+    reference: str  # the name of the reference run
+    length: int  # of the rows, in pieces
+    run: Run
+
+
 class Phase(NamedTuple):
     """Pre-training on rows of one length."""
 
@@ -43,6 +51,12 @@ def phases(results):
         for match, name, run in found
         if match
     ]
+
+
+def held_out_measures(results):
+    """The `HeldOut`s of all reference runs in the ledger's order."""
+    found = ((HELD_OUT_NAME.fullmatch(name), run) for name, run in results.runs.items())
+    return [HeldOut(match[1], int(match[2]), run) for match, run in found if match]
 
 
 def phase_lines(results, wording):
@@ -77,8 +91,7 @@ def phase_lines(results, wording):
 
 def held_out_lines(results, wording):
     """A table of the measures on held-out text, a row for each run and length of rows."""
-    found = {HELD_OUT_NAME.fullmatch(name): run for name, run in results.runs.items()}
-    measured = [(match[1], match[2], run) for match, run in found.items() if match]
+    measured = held_out_measures(results)
     if not measured:
         return []
     scores = [s for s in HELD_OUT_SCORES if any(s in run.scores for *_, run in measured)]

@@ -89,7 +89,10 @@ ENGLISH = Wording(
         "Held-out text during training. The evaluation rows are those of `--eval_input_file` in "
         "the commands below. Lines that were evaluated on rows of different lengths cannot be "
         "compared. Where the length is the same, a line can still begin above or below the end of "
-        "the one before it: new positions have to be learned, and the learning rate rises again."
+        "the one before it: new positions have to be learned, and the learning rate rises again. Nor "
+        "can lines be compared with the table below where rows have fewer masks: at most 20, the "
+        "default of `--max_predictions_per_seq`, are a twentieth of a row of 512, an easier task "
+        "than the 15 % of the table."
     ),
     tasks_title="{name}: Korean tasks",
     tasks_header=("task", "measured on", "reference model", "random weights"),
@@ -185,7 +188,9 @@ KOREAN = Wording(
         "학습 도중에 따로 떼어 둔 텍스트로 잰 값입니다. 평가한 행은 아래 명령의 "
         "`--eval_input_file`에 있습니다. 평가한 행의 길이가 다른 선끼리는 비교할 수 없습니다. "
         "길이가 같아도 새 위치를 배우고 학습률이 다시 올라가므로, 선이 앞 선이 끝난 자리에서 "
-        "시작하지 않을 수 있습니다."
+        "시작하지 않을 수 있습니다. 마스크 수가 다르면 아래 표와도 비교할 수 없습니다. "
+        "`--max_predictions_per_seq`의 기본값인 20개는 길이 512인 행의 5 %뿐이어서, 15 %를 가린 "
+        "아래 표보다 쉽습니다."
     ),
     tasks_title="{name}: 한국어 과제",
     tasks_header=("과제", "점수", "기준 모델", "무작위 가중치"),
