@@ -89,10 +89,10 @@ ENGLISH = Wording(
         "Held-out text during training. The evaluation rows are those of `--eval_input_file` in "
         "the commands below. Lines that were evaluated on rows of different lengths cannot be "
         "compared. Where the length is the same, a line can still begin above or below the end of "
-        "the one before it: new positions have to be learned, and the learning rate rises again. Nor "
-        "can lines be compared with the table below where rows have fewer masks: at most 20, the "
-        "default of `--max_predictions_per_seq`, are a twentieth of a row of 512, an easier task "
-        "than the 15 % of the table."
+        "the one before it: new positions have to be learned, and the learning rate rises again. "
+        "Nor can lines be compared with the table below where rows have fewer masks: at most 20, "
+        "the default of `--max_predictions_per_seq`, are a twentieth of a row of 512, an easier "
+        "task than the 15 % of the table."
     ),
     tasks_title="{name}: Korean tasks",
     tasks_header=("task", "measured on", "reference model", "random weights"),
