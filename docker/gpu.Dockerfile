@@ -2,8 +2,12 @@
 # clone of the repository:
 #
 #   docker build -f docker/gpu.Dockerfile -t korean-bert-gpu .
-#   docker run --rm --gpus=all -v "$PWD:/work" --user "$(id -u):$(id -g)" korean-bert-gpu \
+#   docker run --rm --gpus=all --shm-size=1g --ulimit memlock=-1 \
+#     -v "$PWD:/work" --user "$(id -u):$(id -g)" korean-bert-gpu \
 #     korean-bert-check-devices --report=report.json
+#
+# NCCL shares memory between the GPUs in /dev/shm, of which Docker gives 64 MB unless asked. Several
+# machines: add --network=host -e TF_CONFIG.
 #
 # CUDA comes from the package index, as everything but the base image does. No image has been built
 # on the project's own machines, which run no containers.

@@ -50,7 +50,9 @@ def inputs_of(values):
     """(flag, path) of all that a command reads."""
     for field in dataclasses.fields(values):
         value = getattr(values, field.name)
-        if value and (field.metadata["is_input"] or field.name in QUESTION_FILES):
+        is_relative = field.name in QUESTION_FILES and getattr(values, "data_dir", None)
+        is_input = field.metadata["is_input"] or field.name in QUESTION_FILES
+        if value and is_input and not is_relative:
             yield from ((field.name, part) for part in value.split(","))
 
 

@@ -109,12 +109,21 @@ def bring_klue_ner(path):
         write(path / f"klue-ner-v1.1_{split}.tsv", header + sentences)
 
 
+# The folder of a benchmark of questions -> its files, as they are published.
+QUESTION_FILES = {
+    "korquad": ("KorQuAD_v1.0_train.json", "KorQuAD_v1.0_dev.json"),
+    "squad": ("train-v1.1.json", "dev-v1.1.json"),
+}
+
+
 def bring_questions(path):
     answers = [{"text": "서울", "answer_start": 8}]
     qas = [{"id": f"q{i}", "question": "어디에 살았나?", "answers": answers} for i in range(8)]
     paragraphs = [{"context": "나는 어릴 때 서울에서 살았다.", "qas": qas}]
     data = [{"title": "글", "paragraphs": paragraphs}]
-    write(path, json.dumps({"version": "1", "data": data}, ensure_ascii=False))
+    text = json.dumps({"version": "1", "data": data}, ensure_ascii=False)
+    for name in QUESTION_FILES[path.name]:
+        write(path / name, text)
 
 
 def bring_model(path):
@@ -150,8 +159,8 @@ OWN = {
     "sample_tasks/nsmc": lambda path: shutil.copytree(ROOT / "sample_tasks" / "nsmc", path),
     "reference_model": lambda path: shutil.copytree(ROOT / "reference_model", path),
     "data/klue-ner-v1.1": bring_klue_ner,
-    "data/KorQuAD_v1.0_train.json": bring_questions,
-    "data/KorQuAD_v1.0_dev.json": bring_questions,
+    "data/korquad": bring_questions,
+    "data/squad": bring_questions,
     "data/korean": lambda path: bring_nsmc(path / "nsmc"),
     "uncased_L-12_H-768_A-12": bring_model,
     "data/glue": bring_glue,
