@@ -3,6 +3,7 @@
 What is not recorded is left out: nothing here is guessed.
 """
 
+import collections
 import json
 
 from bert_tf.checkpoint_files import step_of
@@ -66,10 +67,16 @@ def loading_lines(name, tokenizer):
 
 def stage_tables(loaded):
     """Pairs of a heading and a dict, of how the model was trained, the earliest stage first."""
-    for stage in read_stages(loaded.folder):
-        for part, what in (("corpus", "corpus"), ("settings", "settings")):
+    stages = read_stages(loaded.folder)
+    total = collections.Counter(str(stage.get("program")) for stage in stages)
+    seen = collections.Counter()
+    for stage in stages:
+        program = str(stage.get("program"))
+        seen[program] += 1
+        number = f", {seen[program]} of {total[program]}" if total[program] > 1 else ""
+        for part in ("corpus", "settings"):
             if isinstance(stage.get(part), dict):
-                yield f"{str(stage.get('program')).capitalize()}: {what}", known(stage[part])
+                yield f"{program.capitalize()}{number}: {part}", known(stage[part])
 
 
 def tables(loaded):

@@ -290,9 +290,10 @@ def test_the_card_of_a_pre_trained_model(tmp_path):
     text = card(folder, tmp_path / "out")
     assert "pipeline_tag: fill-mask" in text and "# ALBERT, pre-trained on masked words" in text
     assert (
-        "## Pre-training: corpus\n\n| | |\n|---|---|\n| documents | 7 |\n| text | a\\|b c |" in text
+        "## Pre-training, 1 of 2: corpus\n\n| | |\n|---|---|\n| documents | 7 |\n| text | a\\|b c |"
+        in text
     )
-    assert text.count("## Pre-training: corpus") == 1
+    assert text.count(": corpus") == 1 and "## Pre-training, 2 of 2: settings" in text
     first, second = (
         text.index(part) for part in ("| learning_rate | 0.0001 |", "| optimizer | lamb")
     )
