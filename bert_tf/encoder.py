@@ -3,13 +3,12 @@
 Shapes: B batch, T tokens, N heads, H hidden, S sequences of a packed row, P positions.
 """
 
-import functools
 from typing import NamedTuple
 
 import keras
 from keras import ops
 
-from bert_tf.layers import call_block, gather_positions, gelu
+from bert_tf.layers import call_block, gather_positions
 
 
 class EncoderInputs(NamedTuple):
@@ -88,39 +87,6 @@ class InnerOutputs(NamedTuple):
     # ALBERT after the projection); then that of every block, the last one's the encoder's output.
     hidden_states: list
     attentions: list  # L arrays [B, N, T, T]: each query's probabilities over the keys; or empty
-
-
-# Activation -> the same in a form that TensorFlow fuses with the product before it.
-FUSED_ACTIVATIONS = {gelu: functools.partial(ops.gelu, approximate=True)}
-
-
-def infer_block(block, x, bias, positions=None, training=None):
-    """A block's output without dropout, in fewer operations than `call_block`.
-
-    All tokens are one matrix here, so that TensorFlow on a CPU makes bias and activation part of
-    the matrix product (BERT of 4 x 256, 600 reviews, one core: 0.67 s instead of 0.87 s). Equal but
-    for roundings; what is not for this, another precision or `positions`, is left to `call_block`.
-    """
-    if positions is not None or block.compute_dtype != "float32":
-        return call_block(block, x, bias, positions, training=False)
-    attention, (batch, length, width) = block.attention, ops.shape(x)
-    flat = ops.reshape(x, (-1, width))  # [B * T, H]
-
-    heads_shape = (batch, length, attention.num_heads, attention.head_size)
-
-    def heads(projection):
-        y = ops.reshape(projection(flat), heads_shape)  # [B, T, N, D]
-        return ops.transpose(y, (0, 2, 1, 3))  # [B, N, T, D]
-
-    projections = (attention.query, attention.key, attention.value)
-    context = attention.attention_function(*map(heads, projections), bias)  # [B, N, T, D]
-    context = ops.reshape(ops.transpose(context, (0, 2, 1, 3)), (-1, width))  # [B * T, H]
-    h = block.attention_layer_norm(block.attention_output(context), flat)  # [B * T, H]
-    inner = block.intermediate
-    y = ops.add(ops.matmul(h, inner.kernel), inner.bias)  # [B * T, I]
-    y = FUSED_ACTIVATIONS.get(inner.activation, inner.activation)(y)
-    h = block.output_layer_norm(block.output_dense(y), h)  # [B * T, H]
-    return ops.reshape(h, ops.shape(x))  # [B, T, H]
 
 
 def run_inside(encoder, inputs, return_probabilities=False, call_block=call_block):

@@ -28,7 +28,7 @@ from model_formats.saved_model.signatures import longest_row
 
 POOLINGS = ("mean", "cls", "max")
 
-# Texts that are computed together: as extract_features.
+# Texts that `predict` computes together.
 BATCH_SIZE = 32
 
 
@@ -78,7 +78,7 @@ class Model:
         """L: how many blocks a text passes."""
         return self.loaded.config.num_block_calls
 
-    def embed(self, texts, pooling="mean", layers=-1, *, batch_size=BATCH_SIZE, max_length=None):
+    def embed(self, texts, pooling="mean", layers=-1, *, batch_size=None, max_length=None):
         """Turns texts into vectors; texts of about equal length share a batch.
 
         Args:
@@ -87,7 +87,7 @@ class Model:
                 of [CLS].
             layers: a layer, or several, as papers count them: 0 is the embedding output, 1 the
                 first layer, -1 the last.
-            batch_size: how many texts are computed together.
+            batch_size: how many texts are computed together; None: as many as make 2,048 pieces.
             max_length: the most pieces of a text; what is longer loses its end. None: those that
                 the model was trained on. With more there is a warning, once for a model, where a
                 text has positions that were not trained.

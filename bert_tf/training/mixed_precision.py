@@ -74,10 +74,15 @@ def _multiplies_bfloat16():
         problem = "a GPU older than Ampere"
     else:
         # Of TensorFlow's kernels, only oneDNN's use those instructions.
-        onednn = os.environ.get("TF_ENABLE_ONEDNN_OPTS", "1").lower() not in ("0", "false")
-        fast = onednn and bool(_cpu_flags() & set(BFLOAT16_FLAGS))
-        problem = "a CPU without them" if onednn else "TF_ENABLE_ONEDNN_OPTS=0, which hides them"
+        fast = uses_onednn() and bool(_cpu_flags() & set(BFLOAT16_FLAGS))
+        hidden = "TF_ENABLE_ONEDNN_OPTS=0, which hides them"
+        problem = "a CPU without them" if uses_onednn() else hidden
     return fast, problem
+
+
+def uses_onednn():
+    """Whether TensorFlow has been left its kernels of oneDNN, where it has them."""
+    return os.environ.get("TF_ENABLE_ONEDNN_OPTS", "1").lower() not in ("0", "false")
 
 
 def _cpu_flags():

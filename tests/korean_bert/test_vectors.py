@@ -168,6 +168,27 @@ def test_several_batches_at_once(folders, monkeypatch):
     assert not threads()
 
 
+def test_batches_are_filled_up_to_a_number_of_pieces(folders, monkeypatch):
+    """Short texts share larger batches, without padding beyond the number; a long one is alone."""
+    model, _ = folders["bert"]
+    texts = ["가"] * 9 + ["나는 학교에 갔다."] * 2
+    expected = np.stack([model.embed(text) for text in texts])
+    batches, pad = [], features.pad_rows
+
+    def noted(rows, length, pad_id):
+        batches.append((len(rows), length))
+        return pad(rows, length, pad_id)
+
+    monkeypatch.setattr(features, "pad_rows", noted)
+    np.testing.assert_allclose(model.embed(texts), expected, atol=1e-5, rtol=0)
+    assert len(batches) == 1 and batches.pop()[0] == len(texts)
+    short, long = (len(model.tokenizer.encode(text)) + 2 for text in (texts[0], texts[-1]))
+    monkeypatch.setattr(features, "PIECES_OF_BATCH", 4 * short)
+    np.testing.assert_allclose(model.embed(texts), expected, atol=1e-5, rtol=0)
+    assert 2 * long > 4 * short >= long
+    assert batches == [(1, long), (1, long), (4, short), (4, short), (1, short)]
+
+
 def test_an_error_in_a_thread(folders, monkeypatch):
     model, _ = folders["bert"]
     expected = model.embed(MANY)

@@ -1,12 +1,17 @@
 """Hidden states and probabilities of attention, against transformers and the plain model."""
 
+import types
+
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 from paths import TEST_DATA
 from tiny_models import random_batch, tensors, tiny_model
 
-from bert_tf.encoder import infer_block, run_inside
+from bert_tf.encoder import run_inside
+from bert_tf.layers import LayerNorm
+from finetuning.inference_block import has_one_layer_norm, infer_block, one_layer_norm
 from model_formats.load_folder import load_folder
 
 FOLDERS = sorted((TEST_DATA / "transformers").glob("*/inside.npz"))
@@ -59,10 +64,13 @@ def test_nothing_changes_where_they_are_not_asked_for(kind):
     ]
 
 
+@pytest.mark.parametrize("onednn", ("1", "0"))
 @pytest.mark.parametrize("activation", ("gelu", "gelu_erf", "relu", "linear"))
 @pytest.mark.parametrize("kind", ("bert", "albert"))
-def test_blocks_for_their_output_alone(kind, activation):
+@pytest.mark.usefixtures("optimized_graphs")
+def test_blocks_for_their_output_alone(kind, activation, onednn, monkeypatch):
     """In a graph, where TensorFlow fuses operations; it does not with `call_block`."""
+    monkeypatch.setenv("TF_ENABLE_ONEDNN_OPTS", onednn)
     model = tiny_model(kind, hidden_act=activation, initializer_range=0.4).encoder
     batch = tensors(random_batch(0))
     expected = run_inside(model, batch).hidden_states
@@ -70,6 +78,49 @@ def test_blocks_for_their_output_alone(kind, activation):
     for state, other in zip(run(batch).hidden_states, expected, strict=True):
         np.testing.assert_allclose(state, other, atol=2e-5, rtol=0)
     assert np.std(expected[-1]) > 0.5
+
+
+def random_layer_norm(rows, width):
+    """A `LayerNorm` with random weights, and the two arrays that it is to add and normalise."""
+    random = np.random.default_rng(0)
+    layer = LayerNorm(keras.DTypePolicy("float32"))
+    layer.build((None, width))
+    layer.gamma.assign(random.normal(1, 0.5, width))
+    layer.beta.assign(random.normal(0, 0.5, width))
+    return layer, *random.normal(0.3, 2, (2, rows, width)).astype(np.float32)
+
+
+@pytest.mark.usefixtures("optimized_graphs")
+def test_layer_norm_in_one_operation():
+    """Against float64, in a row of nearly equal values too, where epsilon counts."""
+    layer, x, residual = random_layer_norm(7, 48)
+    x[3], residual[3] = 1e-6 * x[3], 0
+    total = x.astype(np.float64) + residual
+    deviation = np.sqrt(total.var(axis=1, keepdims=True) + layer.epsilon)
+    expected = (total - total.mean(axis=1, keepdims=True)) / deviation
+    expected = expected * layer.gamma.numpy() + layer.beta.numpy()
+    run = tf.function(lambda *inputs: one_layer_norm(layer, *inputs))
+    np.testing.assert_allclose(run(x, residual), expected, atol=1e-5, rtol=0)
+    np.testing.assert_allclose(layer(x, residual), expected, atol=1e-5, rtol=0)
+    assert np.abs(expected[3]).max() > 0.1
+
+
+@pytest.mark.skipif(not has_one_layer_norm(), reason="this TensorFlow has no such operation")
+@pytest.mark.usefixtures("optimized_graphs")
+def test_tensorflow_recognizes_layer_norm():
+    """What runs, after TensorFlow has rewritten the graph, is oneDNN's operation."""
+    layer, x, residual = random_layer_norm(7, 48)
+    weights = layer.gamma.numpy(), layer.beta.numpy()
+    options = tf.compat.v1.RunOptions(output_partition_graphs=True)
+    metadata = tf.compat.v1.RunMetadata()
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        gamma, beta = map(tf.constant, weights)
+        constant = types.SimpleNamespace(gamma=gamma, beta=beta, epsilon=layer.epsilon)
+        a, b = (tf.compat.v1.placeholder(tf.float32, (None, 48)) for _ in range(2))
+        found = tf.identity(one_layer_norm(constant, a, b))
+        session.run(found, {a: x, b: residual}, options=options, run_metadata=metadata)
+    (graph,) = metadata.partition_graphs
+    assert "_MklLayerNorm" in {node.op for node in graph.node}
 
 
 def test_another_attention_function_need_not_return_them():

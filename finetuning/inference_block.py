@@ -1,0 +1,86 @@
+"""Computes an encoder's block without dropout, in operations that TensorFlow fuses on a CPU.
+
+Shapes: B batch, T tokens, N heads, D head size, H hidden, I intermediate.
+"""
+
+import functools
+import platform
+
+import tensorflow as tf
+from keras import ops
+
+from bert_tf.layers import call_block, gelu
+from bert_tf.training.mixed_precision import uses_onednn
+
+# Activation -> the same in a form that TensorFlow fuses with the product before it.
+FUSED_ACTIVATIONS = {gelu: functools.partial(ops.gelu, approximate=True)}
+
+
+def infer_block(block, x, bias, positions=None, training=None):
+    """A block's output without dropout, in fewer operations than `call_block`.
+
+    All tokens are one matrix here, so that TensorFlow on a CPU makes bias and activation part of
+    the matrix product (BERT of 4 x 256, 600 reviews, one core: 0.67 s instead of 0.87 s). Equal but
+    for roundings; what is not for this, another precision or `positions`, is left to `call_block`.
+    """
+    if positions is not None or block.compute_dtype != "float32":
+        return call_block(block, x, bias, positions, training=False)
+    attention, (batch, length, width) = block.attention, ops.shape(x)
+    normalize = one_layer_norm if has_one_layer_norm() else _call_layer_norm
+    flat = ops.reshape(x, (-1, width))  # [B * T, H]
+
+    heads_shape = (batch, length, attention.num_heads, attention.head_size)
+
+    def heads(projection):
+        y = ops.reshape(projection(flat), heads_shape)  # [B, T, N, D]
+        return ops.transpose(y, (0, 2, 1, 3))  # [B, N, T, D]
+
+    projections = (attention.query, attention.key, attention.value)
+    context = attention.attention_function(*map(heads, projections), bias)  # [B, N, T, D]
+    context = ops.reshape(ops.transpose(context, (0, 2, 1, 3)), (-1, width))  # [B * T, H]
+    h = normalize(block.attention_layer_norm, block.attention_output(context), flat)  # [B * T, H]
+    inner = block.intermediate
+    y = ops.add(ops.matmul(h, inner.kernel), inner.bias)  # [B * T, I]
+    y = FUSED_ACTIVATIONS.get(inner.activation, inner.activation)(y)
+    h = normalize(block.output_layer_norm, block.output_dense(y), h)  # [B * T, H]
+    return ops.reshape(h, ops.shape(x))  # [B, T, H]
+
+
+def has_one_layer_norm():
+    """Whether TensorFlow makes one operation of `one_layer_norm`: with oneDNN, without a GPU.
+
+    Elsewhere its steps stay steps, slower than those of `LayerNorm`, and on a GPU the one operation
+    would be missing.
+    """
+    return (
+        platform.machine() in ("x86_64", "AMD64")
+        and uses_onednn()
+        and not tf.config.list_logical_devices("GPU")
+    )
+
+
+def one_layer_norm(layer, x, residual):
+    """A `bert_tf.layers.LayerNorm` of the sum of [R, H] and [R, H], as one pass over it.
+
+    A batch normalization whose channels are the rows. TensorFlow recognizes these very operations
+    as layer normalization (FindMklLayerNorm, tensorflow/core/grappler/optimizers/remapper.cc) and
+    has oneDNN do it: 2,048 rows of 256 take 0.2 ms on one core instead of 1.2 ms.
+    """
+    x = tf.add(x, residual)  # [R, H]
+    count = tf.shape(x)[0]
+    normalized, *_ = tf.raw_ops.FusedBatchNormV3(
+        x=tf.reshape(x, tf.stack([1, count, x.shape[1], 1])),  # [1, R, H, 1]
+        scale=tf.fill([count], 1.0),
+        offset=tf.fill([count], 0.0),
+        mean=tf.constant([], tf.float32),
+        variance=tf.constant([], tf.float32),
+        epsilon=layer.epsilon,
+        data_format="NCHW",
+        is_training=True,
+    )
+    gamma, beta = map(ops.convert_to_tensor, (layer.gamma, layer.beta))  # [H]
+    return tf.reshape(normalized, tf.shape(x)) * gamma + beta  # [R, H]
+
+
+def _call_layer_norm(layer, x, residual):
+    return layer(x, residual)
