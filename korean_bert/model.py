@@ -9,7 +9,7 @@ import numpy as np
 
 from bert_common.errors import InputError
 from bert_tf.encoder import run_inside
-from finetuning.features import extract, pooled_layers
+from finetuning.features.extraction import extract, pooled_layers
 from finetuning.inputs import SHORTEST, encode_pairs
 from korean_bert.errors import TooManyPiecesError
 from korean_bert.guesses import guess_words

@@ -5,7 +5,7 @@ Shapes: V pieces of the vocabulary, E embedding.
 
 import numpy as np
 
-from finetuning.features import word_vectors
+from finetuning.features.extraction import word_vectors
 from korean_bert.results import Neighbour
 from tokenization.vocabulary import is_special
 

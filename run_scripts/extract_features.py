@@ -10,7 +10,7 @@ from bert_common.atomic_write import atomic_write
 from bert_common.errors import InputError
 from bert_common.folders import make_writable
 from bert_common.progress import with_progress
-from finetuning.feature_files import write_arrays, write_json_lines, write_projector
+from finetuning.features.files import write_arrays, write_json_lines, write_projector
 from finetuning.inputs import SHORTEST, encode_pair, read_pairs
 from model_formats.folder_tokenizer import check_table
 from model_formats.model_folder import warn_of_untrained_positions
@@ -126,7 +126,7 @@ def extract_features(values):
     longest = max(len(row.ids) for row in rows)
     warn_of_untrained_positions(values.init_checkpoint, longest, "the longest line")
     encoder = open_encoder(values, model_type, config)
-    from finetuning.features import extract
+    from finetuning.features.extraction import extract
 
     arrays = is_of_arrays(values)
     pooling = values.pooling or "mean" if arrays else "none"
@@ -164,7 +164,7 @@ def extract_words(values, encoder, tokenizer, lines):
 
     The .npz file has "features" [N, E] and, of a vocabulary, "input_ids" [N].
     """
-    from finetuning.features import word_vectors
+    from finetuning.features.extraction import word_vectors
 
     if lines is None:
         ids = sorted(tokenizer.inv_vocab)

@@ -245,7 +245,7 @@ LIGHT = (
     "run_scripts.tools.glue_plan",
     "run_scripts.tools.glue_table",
     "run_scripts.reference.program",
-    "finetuning.feature_files",
+    "finetuning.features.files",
     "finetuning.inputs",
     "finetuning.metrics",
     "finetuning.ner.labels",

@@ -9,7 +9,7 @@ from model_folders import PIECES, write_folder
 from tensorboard.plugins.projector import projector_plugin
 
 from bert_tf.checkpoint import google_variables
-from finetuning.feature_files import PROJECTOR_FILE, write_projector
+from finetuning.features.files import PROJECTOR_FILE, write_projector
 from run_scripts.extract_features import main
 
 LINES = ["나는 학교에 갔다.", "the books ||| is red", "", "학교"]

@@ -12,7 +12,7 @@ from model_folders import write_folder
 
 from bert_common.errors import InputError
 from bert_tf.checkpoint import google_variables
-from finetuning import features
+from finetuning.features import extraction as features
 from finetuning.inputs import encode_pairs
 from korean_bert import load_model
 from korean_bert.model import as_pairs

@@ -11,7 +11,7 @@ from tiny_models import random_batch, tensors, tiny_model
 
 from bert_tf.encoder import run_inside
 from bert_tf.layers import LayerNorm
-from finetuning.inference_block import has_one_layer_norm, infer_block, one_layer_norm
+from finetuning.features.inference_block import has_one_layer_norm, infer_block, one_layer_norm
 from model_formats.load_folder import load_folder
 
 FOLDERS = sorted((TEST_DATA / "transformers").glob("*/inside.npz"))

@@ -27,7 +27,7 @@ def no_work(monkeypatch):
         "run_scripts.session.train",
         "finetuning.prediction.Predictor.__call__",
         "bert_tf.checkpoint.write_arrays",
-        "finetuning.features.extract",
+        "finetuning.features.extraction.extract",
         "bert_tf.summaries.mask_predictions.best_guesses",
         "explorer.server.serve",
     ):

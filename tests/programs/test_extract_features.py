@@ -9,8 +9,8 @@ import pytest
 from tiny_models import SIZES, tiny_model
 
 from bert_tf.checkpoint import google_variables, save_google_checkpoint, write_arrays
-from finetuning import features
-from finetuning.feature_files import json_line
+from finetuning.features import extraction as features
+from finetuning.features.files import json_line
 from finetuning.inputs import encode_pair, read_pairs
 from run_scripts.extract_features import ExtractFeaturesFlags, main
 from run_scripts.flags.parser import parse

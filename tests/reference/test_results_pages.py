@@ -190,8 +190,8 @@ def test_page(tmp_path):
     assert "Together: 1 h 33 min, 3 h 6 min of CPU time." in text
     assert "python run_classifier.py --output_dir=output/reference/text" in text
     assert "# reference/model/nsmc, seeds 1, 2" in text
-    assert "- `reference/model/nsmc`, seeds 1, 2: 2 min, 1.25 GiB, A" in text
-    assert "- `choices/q/ours/nsmc`, seeds 1, 2, 3: 3 min, 1.25 GiB, A" in text
+    assert "- `reference/model/nsmc`, seeds 1, 2: 2 min (4 min of CPU time), 1.25 GiB, A" in text
+    assert "- `choices/q/ours/nsmc`, seeds 1, 2, 3: 3 min (6 min of CPU time), 1.25 GiB, A" in text
 
 
 def test_sentences_say_what_the_numbers_allow(tmp_path):

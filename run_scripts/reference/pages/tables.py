@@ -117,7 +117,7 @@ def question_sentences(question, runs, wording):
             )
         )
     if single:
-        sentences.append(wording.one_seed.format(tasks=wording.list_comma.join(single)))
+        sentences.append(wording.one_seed.format(tasks="; ".join(single)))
     return [f"- {sentence}" for sentence in sentences]
 
 
@@ -140,19 +140,21 @@ def group_by_seed(names):
 
 
 def run_lines(question, runs, wording):
-    """The runs of a question, folded away: name, seeds, time, memory, machine."""
+    """The runs of a question, folded away: name, seeds, time, CPU time, memory, machine."""
     letters = machine_letters(runs)
     names = dict.fromkeys(name for cell in question.cells for name in cell.runs)
     measured = [name for name in names if name in runs]
-    lines = ["<details>", f"<summary>{wording.runs_title}</summary>", ""]
+    lines = ["<details>", f"<summary>{wording.runs_title}</summary>", "", wording.runs_note, ""]
     for group, members in group_by_seed(measured).items():
         of_group = [runs[name] for name in members]
         seeds = wording.list_comma.join(filter(None, (without_seed(n)[1] for n in members)))
         time = duration(sum(run.seconds for run in of_group), wording)
+        cpu = duration(sum(run.cpu_seconds for run in of_group), wording)
+        cost = wording.cost.format(time=time, cpu=cpu)
         memory = max(run.memory_gib for run in of_group)
         on = "".join(sorted({letters[run.machine] for run in of_group}))
         shown = f"{wording.list_comma}{wording.seeds.format(seeds=seeds)}" if seeds else ""
-        lines.append(f"- `{group}`{shown}: {time}, {memory:.2f} GiB, {on}")
+        lines.append(f"- `{group}`{shown}: {cost}, {memory:.2f} GiB, {on}")
     return [*lines, "", "</details>", ""]
 
 

@@ -32,6 +32,8 @@ class Wording(NamedTuple):
     best_of_all: str
     one_seed: str
     runs_title: str
+    runs_note: str
+    cost: str  # time and CPU time
     commands_title: str
     commands_note: str
     seeds: str
@@ -105,6 +107,11 @@ ENGLISH = Wording(
     best_of_all="{task}: best is {best}; cannot be told apart from it: {equal}.",
     one_seed="{tasks}: one run each, so no spread and no order.",
     runs_title="Runs",
+    runs_note=(
+        "Time, CPU time, memory and machine. Where the time is several times the CPU time, the run "
+        "was paused or shared its cores."
+    ),
+    cost="{time} ({cpu} of CPU time)",
     commands_title="Commands",
     commands_note=(
         "As typed in the project's folder. `results/runs.jsonl` has the command of every other run "
@@ -206,6 +213,11 @@ KOREAN = Wording(
     best_of_all="{task}: {best}의 점수가 가장 좋지만, {equal}도 이와 차이가 있다고 할 수 없습니다.",
     one_seed="{tasks}: 한 번씩만 실행해서 편차를 알 수 없으므로 순위를 매기지 않습니다.",
     runs_title="실행",
+    runs_note=(
+        "시간, CPU 시간, 메모리, 기계의 순서입니다. 시간이 CPU 시간의 몇 배라면 실행을 잠시 "
+        "멈추었거나 다른 작업과 코어를 나누어 쓴 것입니다."
+    ),
+    cost="{time}(CPU 시간 {cpu})",
     commands_title="명령",
     commands_note=(
         "프로젝트 폴더에서 입력하는 그대로입니다. 나머지 실행의 명령은 `results/runs.jsonl`에서 "

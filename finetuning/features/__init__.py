@@ -1,0 +1,1 @@
+"""Features: the vectors of an encoder's layers for texts; open extraction first."""
