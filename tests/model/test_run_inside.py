@@ -1,5 +1,6 @@
 """Hidden states and probabilities of attention, against transformers and the plain model."""
 
+import platform
 import types
 
 import keras
@@ -103,6 +104,21 @@ def test_layer_norm_in_one_operation():
     np.testing.assert_allclose(run(x, residual), expected, atol=1e-5, rtol=0)
     np.testing.assert_allclose(layer(x, residual), expected, atol=1e-5, rtol=0)
     assert np.abs(expected[3]).max() > 0.1
+
+
+def test_where_tensorflow_has_that_operation(monkeypatch):
+    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
+    monkeypatch.delenv("TF_ENABLE_ONEDNN_OPTS", raising=False)
+    assert has_one_layer_norm()
+    for gpus in ([], ["one"]):
+        monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind, gpus=gpus: gpus)
+        assert has_one_layer_norm() == (not gpus)
+    monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: [])
+    monkeypatch.setenv("TF_ENABLE_ONEDNN_OPTS", "0")
+    assert not has_one_layer_norm()
+    monkeypatch.delenv("TF_ENABLE_ONEDNN_OPTS")
+    monkeypatch.setattr(platform, "machine", lambda: "arm64")
+    assert not has_one_layer_norm()
 
 
 @pytest.mark.skipif(not has_one_layer_norm(), reason="this TensorFlow has no such operation")
