@@ -14,9 +14,9 @@ class Task(NamedTuple):
     also: tuple = ()  # further tasks that the same model is measured on: (name, score)
 
 
-# As benchmarks/vocabulary.py, whose models are as small. Nothing was tuned for a variant, and the
-# last checkpoint is measured, so that no part with known results chooses anything. Products in
-# bfloat16, as in pre-training.
+# As benchmarks/vocabulary.py, whose models are as small, but for the warm-up. Nothing was tuned for a
+# variant, and the last checkpoint is measured, so that no part with known results chooses anything.
+# Products in bfloat16, as in pre-training.
 RECIPE = {
     "do_train": "true",
     "do_eval": "true",
@@ -24,6 +24,11 @@ RECIPE = {
     "eval_batch_size": 64,
     "learning_rate": 5e-4,
     "num_train_epochs": 3,
+    # Half of all updates: Adam without bias correction begins with updates of six times the rate,
+    # and small tasks have few. With a tenth, the usual one, models of both kinds of vocabulary lost
+    # what they had learned: no entity of KLUE-NER was found, inference was guessed (33.3 %). With a
+    # half one of them had a macro F1 of 0.61 and, at 3e-4, an accuracy of 39.5 %.
+    "warmup_proportion": 0.5,
     "max_seq_length": 128,
     "save_checkpoints_steps": 1000,
     "keep_checkpoint_max": 1,

@@ -29,6 +29,11 @@ def embedding(load):
     return load("embedding")
 
 
+@pytest.fixture
+def similarity(load):
+    return load("similarity")
+
+
 def run(program, flags):
     """What a run prints."""
     command = [sys.executable, str(FOLDER / program), *flags.split()]
@@ -95,3 +100,52 @@ def test_run_of_embed(tmp_path):
     flags = f"--sizes=tiny --texts={path} --count=30 --rounds=1 --contenders=embed"
     output = run("embedding.py", flags)
     assert re.search(r"\| tiny \| 30 \| [0-9.]+ \(0%\) \| 0.0e\+00 \|", output)
+
+
+def test_cosines(similarity):
+    first, second = np.array([[3.0, 4.0], [1.0, 0.0], [0.0, 0.0]]), np.array([[4.0, 3.0]] * 3)
+    assert similarity.cosines(first, second) == pytest.approx([0.96, 0.8, 0.0])
+
+
+HEADINGS = "genre\tfilename\tyear\tid\tscore\tsentence1\tsentence2"
+# Label, two texts: the labels are in the order of the words that both have.
+RATED = (
+    ("5.0", "강아지가 공원에서 뛴다", "강아지가 공원에서 뛴다"),
+    ("3.5", "아이가 공원에서 논다", "아이가 바다에서 논다"),
+    ("1.5", "비가 많이 온다", "어제는 비가 왔다"),
+    ("0.0", "고기를 굽는 남자", "노래를 부르며 춤춘다"),
+)
+
+
+class AngleModel:
+    """Its vectors of a pair's texts have an angle of 90 degrees, less 10 for each point."""
+
+    def embed(self, texts, pooling, layer):
+        assert (pooling, layer) == ("mean", -1)
+        firsts = [first for _, first, _ in RATED]
+        if texts == firsts:
+            return np.array([[1.0, 0.0]] * len(texts))
+        angles = np.radians([90 - 10 * float(label) for label, _, _ in RATED])
+        return np.stack([np.cos(angles), np.sin(angles)], axis=1)
+
+
+def test_similarity(similarity, tmp_path, monkeypatch, capsys):
+    lines = [f"a\tb\t2012\t{i}\t" + "\t".join(pair) for i, pair in enumerate(RATED)]
+    for split in ("dev", "test"):
+        text = "\n".join([HEADINGS, *lines, ""])
+        (tmp_path / f"sts-{split}.tsv").write_text(text, encoding="utf-8")
+    monkeypatch.setattr(similarity, "load_model", lambda folder: AngleModel())
+    monkeypatch.setattr(sys, "argv", ["similarity.py", f"--data_dir={tmp_path}"])
+    similarity.main()
+    dev, counted, test, _ = capsys.readouterr().out.strip().splitlines()[2:]
+    # The cosines, sines of 10 degrees for each point, are 0.766, 0.574, 0.259, 0.
+    assert dev == "| dev | embed, mean, layer -1 | 0.998 | 1.000 |"
+    assert test == dev.replace("dev", "test")
+    assert counted.startswith("| dev | TF-IDF of characters |") and counted.endswith("| 1.000 |")
+
+
+def test_similarity_without_data(similarity, tmp_path, monkeypatch):
+    monkeypatch.setattr(similarity, "load_model", lambda folder: AngleModel())
+    monkeypatch.setattr(sys, "argv", ["similarity.py", f"--data_dir={tmp_path}"])
+    with pytest.raises(SystemExit, match="^error: .*sts-dev.tsv"):
+        similarity.main()
