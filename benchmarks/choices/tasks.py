@@ -14,9 +14,9 @@ class Task(NamedTuple):
     also: tuple = ()  # further tasks that the same model is measured on: (name, score)
 
 
-# As benchmarks/vocabulary.py, whose models are as small, but for the warm-up. Nothing was tuned for a
-# variant, and the last checkpoint is measured, so that no part with known results chooses anything.
-# Products in bfloat16, as in pre-training.
+# As benchmarks/vocabulary.py, whose models are as small, but for the warm-up. Nothing was tuned for
+# a variant, and the last checkpoint is measured, so that no part with known results chooses
+# anything. Products in bfloat16, as in pre-training.
 RECIPE = {
     "do_train": "true",
     "do_eval": "true",

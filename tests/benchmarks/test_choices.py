@@ -17,7 +17,7 @@ from choices.run import select
 
 from bert_common.errors import InputError
 from run_scripts.reference.ledger import Machine, Run, append_run, read_runs
-from run_scripts.reference.pages.tables import question_table
+from run_scripts.reference.pages.tables import question_samples, question_table
 from run_scripts.reference.pages.wording import ENGLISH
 
 TWO = {
@@ -152,6 +152,8 @@ def test_the_tables(tmp_path):
         for seed, score in enumerate(scores, 1):
             run = run_with(f"choices/one/{name}/3i4k/seed{seed}", 1.0, {"eval_accuracy": score})
             append_run(ledger, run)
-    one, two = (question_table(q, read_runs(ledger), ENGLISH) for q in make_questions(plan, TWO))
-    assert one[2:] == ["| a | 51.00 ± 1.41 |", "| b | 71.00 ± 1.41 |"]
-    assert two[2:] == ["| c | 51.00 ± 1.41 |"]  # c is a
+    runs, (one, two) = read_runs(ledger), make_questions(plan, TWO)
+    table = question_table(one, runs, ENGLISH)
+    assert table[2:] == ["| a | 51.00 ± 1.41 |", "| b | 71.00 ± 1.41 |"]
+    assert question_samples(two, runs)["c", "3i4k"] == question_samples(one, runs)["a", "3i4k"]
+    assert question_table(two, runs, ENGLISH) == []  # nothing to compare c with

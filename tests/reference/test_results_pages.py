@@ -112,6 +112,15 @@ QUESTION = Question(
         cells("usual", "nsmc", "eval_accuracy", 3),
         cells("small", "nsmc", "eval_accuracy", 3),
         cells("ours", "bits", "bits", 1),
+        cells("usual", "bits", "bits", 1),
+        # Nothing to compare: on one task a single variant is measured, on the other both are the
+        # same run.
+        cells("ours", "half", "bits", 1),
+        cells("usual", "half", "bits", 1),
+        *(
+            Cell(variant=name, task="same", score="bits", runs=("choices/q/ours/bits/seed1",))
+            for name in ("ours", "usual")
+        ),
         cells("missing", "nsmc", "eval_accuracy", 3),
     ),
 )
@@ -138,6 +147,8 @@ def write_ledger(folder):
     ]
     runs += [
         make_run("choices/q/ours/bits/seed1", {"bits": 2.5}),
+        make_run("choices/q/usual/bits/seed1", {"bits": 2.75}),
+        make_run("choices/q/ours/half/seed1", {"bits": 2.5}),
         make_run("reference/text", {"documents": 117, "megabytes": 0.1}),
         make_run("reference/trial/64", {"seconds_per_update": 0.25}),
         make_run("reference/pretraining/64", {"global_step": 1000.0}, TWO, 3600.0),
@@ -171,6 +182,7 @@ def test_page(tmp_path):
     rows = rows_of(text)
     assert ["variant", "nsmc", "bits"] in rows
     assert ["ours", "86.20 ± 0.20", "2.5"] in rows
+    assert ["usual", "86.25 ± 0.10", "2.75"] in rows
     assert ["small", "80.00 ± 0.00", "–"] in rows
     assert "missing" not in text
     assert "### Which vocabulary" in text

@@ -14,6 +14,7 @@ from run_scripts.reference.pages.tables import (
     question_sentences,
     run_lines,
     score_text,
+    shown_sample,
 )
 from run_scripts.reference.stages import BEGINNINGS
 from run_scripts.tools.glue_plan import find_task
@@ -137,18 +138,19 @@ def task_lines(results, reference, linear, wording):
     if not task_table:
         return []
     found = question_samples(question, results.runs)
-    beside = question_samples(linear, results.runs) if linear else {}
+    linear_runs = {(cell.variant, cell.task): cell.runs for cell in linear.cells} if linear else {}
     variants = linear.variants if linear else ()
     rows = []
     for row in task_table:
         texts = [score_text(*found[beginning, row.name], wording) for beginning in BEGINNINGS]
         for variant in variants:
-            score, other = beside.get((variant, row.task), ("", None))
-            same = score.endswith(f"_{row.metric}")
-            texts.append(score_text(score, other if same else None, wording))
+            names = linear_runs.get((variant, row.task), ())
+            score = f"{row.split}_{row.metric}"  # of linear.py's results
+            measured = [results.runs[name] for name in names if name in results.runs]
+            texts.append(score_text(score, shown_sample(score, measured), wording))
         rows.append([row.task, f"{row.split} {row.metric}", *texts])
-    names = [wording.linear.format(features=label(variant, wording)) for variant in variants]
-    table = markdown_table([*wording.tasks_header, *names], rows)
+    headings = [wording.linear.format(features=label(variant, wording)) for variant in variants]
+    table = markdown_table([*wording.tasks_header, *headings], rows)
     sentences = question_sentences(question, results.runs, wording)
     title = wording.tasks_title.format(name=reference)
     lines = [f"## {title}", "", *table, "", wording.tasks_note, "", *sentences, ""]

@@ -78,11 +78,26 @@ def question_samples(question, runs):
     return found
 
 
+def compared_tasks(question, runs):
+    """The tasks of a question on which two variants, by runs of their own, have been measured."""
+    measured = {}  # task -> the names of each variant's measured runs
+    for cell in question.cells:
+        names = tuple(name for name in cell.runs if cell.score in scores_of(name, runs))
+        if names:
+            measured.setdefault(cell.task, set()).add(names)
+    return [task for task in question.tasks if len(measured.get(task, ())) > 1]
+
+
+def scores_of(name, runs):
+    """The scores of a run; none if it has not been made."""
+    return runs[name].scores if name in runs else {}
+
+
 def question_table(question, runs, wording):
-    """The lines of a question's table; none if no run of it has been measured."""
+    """The lines of a question's table; none while there is nothing to compare."""
     found = question_samples(question, runs)
-    measured = {place: each for place, each in found.items() if each[1]}
-    tasks = [task for task in question.tasks if any(place[1] == task for place in measured)]
+    tasks = compared_tasks(question, runs)
+    measured = {place: each for place, each in found.items() if each[1] and place[1] in tasks}
     variants = [name for name in question.variants if any(place[0] == name for place in measured)]
     if not tasks:
         return []
@@ -96,11 +111,9 @@ def question_table(question, runs, wording):
 def question_sentences(question, runs, wording):
     """What the scores of a question allow to say, a sentence for each task, as list items."""
     found, sentences, single = question_samples(question, runs), [], []
-    for task in question.tasks:
+    for task in compared_tasks(question, runs):
         places = {v: found[v, task] for v in question.variants if (v, task) in found}
         samples = {variant: each for variant, (_, each) in places.items() if each}
-        if not samples:
-            continue
         ranking = rank(samples, next(iter(places.values()))[0])
         if ranking is None:
             single.append(label(task, wording))

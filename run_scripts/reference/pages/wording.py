@@ -98,7 +98,8 @@ ENGLISH = Wording(
     ),
     tasks_title="{name}: Korean tasks",
     tasks_header=("task", "measured on", "reference model", "random weights"),
-    tasks_note="Both columns have the same network, vocabulary and fine-tuning.",
+    tasks_note="The reference model and random weights have the same network, vocabulary and "
+    "fine-tuning.",
     linear="linear, {features}",
     questions_title="What pays",
     variant="variant",
@@ -201,7 +202,8 @@ KOREAN = Wording(
     ),
     tasks_title="{name}: 한국어 과제",
     tasks_header=("과제", "점수", "기준 모델", "무작위 가중치"),
-    tasks_note="두 열은 신경망, 어휘, 미세 조정 설정이 모두 같고 시작 가중치만 다릅니다.",
+    tasks_note="기준 모델과 무작위 가중치는 신경망, 어휘, 미세 조정 설정이 모두 같고 시작 가중치만 "
+    "다릅니다.",
     linear="선형 모델, {features}",
     questions_title="무엇이 효과가 있는가",
     variant="설정",
