@@ -127,7 +127,7 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
     )
     cached_dir: str = flag(None, "Has no effect here: examples are encoded in seconds.")
     albert_hub_module_handle: str = flag(
-        None, "Refused: give the module's checkpoint as --init_checkpoint."
+        None, "Refused: download and unpack the module, and give its folder as --model_dir."
     )
 
 
@@ -135,9 +135,8 @@ def refuse_hub_handle(values):
     """Refuses --albert_hub_module_handle, which names a configuration too in Google's programs."""
     if values.albert_hub_module_handle:
         raise InputError(
-            "--albert_hub_module_handle must not be given: a hub module's weights are the "
-            "checkpoint in its folder variables, for --init_checkpoint. Received: "
-            f"{values.albert_hub_module_handle}"
+            "--albert_hub_module_handle must not be given: download and unpack the module, and "
+            f"give its folder as --model_dir. Received: {values.albert_hub_module_handle}"
         )
 
 

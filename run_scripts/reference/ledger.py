@@ -36,7 +36,8 @@ class Machine:
     def __str__(self):
         memory = "" if self.memory_gib is None else f", {self.memory_gib:.0f} GiB"
         gpus = "".join(f", {self.gpus.count(name)} x {name}" for name in dict.fromkeys(self.gpus))
-        return f"{self.processor}, {self.cores} cores{memory}{gpus}"
+        cores = "1 core" if self.cores == 1 else f"{self.cores} cores"
+        return f"{self.processor}, {cores}{memory}{gpus}"
 
 
 def this_machine():

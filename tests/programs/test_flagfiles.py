@@ -148,10 +148,10 @@ SETTINGS = {
     },
     **{
         (task, "small"): (
-            3e-4,
+            {"klue-ner": 5e-4}.get(task, 3e-4),
             64,
-            {"klue-nli": 5}.get(task, 3),
-            0.1,
+            {"klue-nli": 5, "klue-ner": 6}.get(task, 3),
+            {"klue-ner": 0.5}.get(task, 0.1),
             {"klue-ner": 510, "klue-re": 256}.get(task, 128),
         )
         for task in BENCHMARKS["korean"]
@@ -192,7 +192,7 @@ def test_fine_tuning(task, kind, monkeypatch):
         assert training_steps(values, 10) == (steps, warmup)
     else:
         assert (values.num_train_epochs, values.warmup_proportion) == (steps, warmup)
-        assert training_steps(values, 100 * batch) == (steps * 100, steps * 10)
+        assert training_steps(values, 100 * batch) == (steps * 100, steps * 100 * warmup)
 
 
 # Of the READMEs' commands: batch, learning rate, epochs or updates, length, SQuAD 2.0.

@@ -58,6 +58,11 @@ def run_program(tmp_path, name="a/b", dies_at="-", **options):
     )
 
 
+def test_a_machine_as_text():
+    assert str(Machine("CPU", 1, None)) == "CPU, 1 core"
+    assert str(Machine("CPU", 2, 7.6, ("A", "A", "B"))) == "CPU, 2 cores, 8 GiB, 2 x A, 1 x B"
+
+
 def test_what_is_written_is_read_again(tmp_path):
     path = tmp_path / "new" / "runs.jsonl"
     other = dataclasses.replace(RUN, name="한국어/seed2", code=None, seed=None)

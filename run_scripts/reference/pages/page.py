@@ -86,7 +86,7 @@ def render(results, wording):
         results: `Results`.
         wording: a `Wording`.
     """
-    lines = [f"# {wording.title}", "", wording.introduction, ""]
+    lines = [f"# {wording.title}", "", wording.navigation, "", wording.introduction, ""]
     if not results.runs:
         return "\n".join([*lines, wording.empty, ""])
     lines += [wording.reading, "", *machine_lines(results.runs, wording)]

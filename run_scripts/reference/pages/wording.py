@@ -7,6 +7,7 @@ class Wording(NamedTuple):
     """The texts of one language; braces are filled in by the page."""
 
     title: str
+    navigation: str  # links to the page in the other language and to the README
     introduction: str
     empty: str
     machines: str
@@ -44,8 +45,30 @@ class Wording(NamedTuple):
     labels: dict  # another name in the ledger -> how the page says it; others stay as they are
 
 
+# A vocabulary of benchmarks/choices: its learner and its size -> how the pages say it.
+SIZES = (8_000, 16_000, 32_000)
+VOCABULARIES_ENGLISH = {
+    f"{learner}-{size}": f"{text}, {size:,}"
+    for size in SIZES
+    for learner, text in (
+        ("usual", "usual WordPiece"),
+        ("kiwi", "ours with kiwipiepy"),
+        ("plain", "ours without an analyser"),
+    )
+}
+VOCABULARIES_KOREAN = {
+    f"{learner}-{size}": f"{text}, {size:,}개"
+    for size in SIZES
+    for learner, text in (
+        ("usual", "일반적인 WordPiece"),
+        ("kiwi", "이 프로젝트, kiwipiepy 사용"),
+        ("plain", "이 프로젝트, 분석기 없음"),
+    )
+}
+
 ENGLISH = Wording(
     title="Results",
+    navigation="[한국어](results.ko.md) · [README](../README.md)",
     introduction=(
         "Every number on this page comes from [`results/runs.jsonl`](results/runs.jsonl). It has a "
         "line for each run that was measured: command, machine, seed, time, memory, scores. "
@@ -82,7 +105,8 @@ ENGLISH = Wording(
     total="Together: {time}, {cpu} of CPU time.",
     held_out_title="Held-out text",
     held_out_note=(
-        "Bits per character: the loss on masked words, divided by the characters that they have. "
+        "Bits per character: the summed loss on masked words, in bits, divided by the characters "
+        "that they have. "
         "Sentence order: whether two segments are in their order; guessing gets 50, the same "
         "answer always a little more where the labels are uneven."
     ),
@@ -115,8 +139,9 @@ ENGLISH = Wording(
     cost="{time} ({cpu} of CPU time)",
     commands_title="Commands",
     commands_note=(
-        "As typed in the project's folder. `results/runs.jsonl` has the command of every other run "
-        "under its name."
+        "As they were typed in the project's folder. `output/NAME` holds the model that the run of "
+        "that name made, and `reference_model` is what it was at that time. `results/runs.jsonl` "
+        "has the command of every other run under its name."
     ),
     seeds="seeds {seeds}",
     none="–",
@@ -146,11 +171,17 @@ ENGLISH = Wording(
         "positions": "positions",
         "trained_positions": "of them trained",
         "row_length": "row length",
+        "klue-ner": "klue-ner (F1 of entities)",
+        "korsts": "korsts (Pearson)",
+        "klue-sts": "klue-sts (Pearson)",
+        "korquad": "korquad (F1)",
+        **VOCABULARIES_ENGLISH,
     },
 )
 
 KOREAN = Wording(
     title="결과",
+    navigation="[English](results.md) · [README](../README.ko.md)",
     introduction=(
         "이 문서의 모든 수치는 [`results/runs.jsonl`](results/runs.jsonl)에서 나왔습니다. 이 "
         "파일에는 측정한 실행이 한 줄에 하나씩 들어 있으며, 명령, 컴퓨터, 시드, 시간, 메모리, "
@@ -164,7 +195,7 @@ KOREAN = Wording(
         "시드를 여러 개 쓴 실행은 평균 ± 표준편차(실행 한 번의 표준편차)로 적었습니다. 두 평균의 "
         "차이가 그 차이의 표준오차의 두 배보다 작으면 우열을 가릴 수 없다고 봅니다. 시드가 "
         "적으면 표준오차 자체도 대략적인 추정값입니다. 시드는 미세 조정의 시드이고, 표에 따로 "
-        "적지 않은 한 사전 학습은 모델마다 한 번만 했습니다. 정확도, F1, 상관계수의 단위는 "
+        "적지 않은 한 사전 학습은 모델마다 한 번만 했습니다. 정확도, F1, 상관 계수의 단위는 "
         "퍼센트입니다."
     ),
     phases_title="사전 학습",
@@ -187,7 +218,8 @@ KOREAN = Wording(
     total="모두 합해 {time}(CPU 시간 {cpu}).",
     held_out_title="따로 떼어 둔 텍스트",
     held_out_note=(
-        "글자당 비트는 가린 단어의 손실을 그 단어들의 글자 수로 나눈 값입니다. 문장 순서는 두 "
+        "글자당 비트는 가린 단어의 손실을 모두 더해 비트로 바꾼 다음 그 단어들의 글자 수로 나눈 "
+        "값입니다. 문장 순서는 두 "
         "세그먼트가 원래 순서인지 맞히는 문제입니다. 찍으면 50이고, 늘 같은 답만 해도 레이블의 "
         "비율에 따라 조금 더 나올 수 있습니다."
     ),
@@ -197,15 +229,15 @@ KOREAN = Wording(
         "`--eval_input_file`에 있습니다. 평가한 행의 길이가 다른 선끼리는 비교할 수 없습니다. "
         "길이가 같아도 새 위치를 배우고 학습률이 다시 올라가므로, 선이 앞 선이 끝난 자리에서 "
         "시작하지 않을 수 있습니다. 마스크 수가 다르면 아래 표와도 비교할 수 없습니다. "
-        "`--max_predictions_per_seq`의 기본값인 20개는 길이 512인 행의 5 %뿐이어서, 15 %를 가린 "
+        "`--max_predictions_per_seq`의 기본값인 20개는 길이 512인 행의 5%뿐이어서, 15%를 가린 "
         "아래 표보다 쉽습니다."
     ),
     tasks_title="{name}: 한국어 과제",
-    tasks_header=("과제", "점수", "기준 모델", "무작위 가중치"),
-    tasks_note="기준 모델과 무작위 가중치는 신경망, 어휘, 미세 조정 설정이 모두 같고 시작 가중치만 "
-    "다릅니다.",
+    tasks_header=("과제", "점수", "`reference_model`", "무작위 가중치"),
+    tasks_note="`reference_model`과 무작위 가중치는 신경망, 어휘, 미세 조정 설정이 모두 같고 시작 "
+    "가중치만 다릅니다.",
     linear="선형 모델, {features}",
-    questions_title="무엇이 효과가 있는가",
+    questions_title="설정 비교",
     variant="설정",
     best=(
         "{task}: {best}의 점수가 가장 좋습니다. {equal}도 이와 차이가 있다고 할 수 없고, "
@@ -213,17 +245,18 @@ KOREAN = Wording(
     ),
     best_alone="{task}: {best}의 점수가 가장 좋고, {worse}의 점수는 이보다 나쁩니다.",
     best_of_all="{task}: {best}의 점수가 가장 좋지만, {equal}도 이와 차이가 있다고 할 수 없습니다.",
-    one_seed="{tasks}: 한 번씩만 실행해서 편차를 알 수 없으므로 순위를 매기지 않습니다.",
+    one_seed="{tasks}: 한 번씩만 잰 값이므로 순위를 매기지 않습니다.",
     runs_title="실행",
     runs_note=(
-        "시간, CPU 시간, 메모리, 기계의 순서입니다. 시간이 CPU 시간의 몇 배라면 실행을 잠시 "
+        "시간, CPU 시간, 메모리, 컴퓨터의 순서입니다. 시간이 CPU 시간의 몇 배라면 실행을 잠시 "
         "멈추었거나 다른 작업과 코어를 나누어 쓴 것입니다."
     ),
     cost="{time}(CPU 시간 {cpu})",
     commands_title="명령",
     commands_note=(
-        "프로젝트 폴더에서 입력하는 그대로입니다. 나머지 실행의 명령은 `results/runs.jsonl`에서 "
-        "실행 이름으로 찾을 수 있습니다."
+        "프로젝트 폴더에서 실행할 때 입력한 명령입니다. `output/이름`에는 그 이름의 실행이 만든 "
+        "모델이 있고, `reference_model`은 그때의 것입니다. 나머지 실행의 명령은 "
+        "`results/runs.jsonl`에서 실행 이름으로 찾을 수 있습니다."
     ),
     seeds="시드 {seeds}",
     none="–",
@@ -240,7 +273,7 @@ KOREAN = Wording(
         "export": "내보내기",
     },
     labels={
-        "model": "기준 모델",
+        "model": "`reference_model`",
         "random_weights": "무작위 가중치",
         "masked_lm_loss": "MLM 손실",
         "masked_lm_accuracy": "MLM 정확도",
@@ -271,6 +304,11 @@ KOREAN = Wording(
         "order of sentences": "문장 순서(SOP)",
         "characters": "문자 n-gram",
         "words": "단어 n-gram",
+        "klue-ner": "klue-ner(개체명 F1)",
+        "korsts": "korsts(피어슨)",
+        "klue-sts": "klue-sts(피어슨)",
+        "korquad": "korquad(F1)",
+        **VOCABULARIES_KOREAN,
     },
 )
 
