@@ -99,6 +99,13 @@ def bring_nsmc(path):
         write(path / f"ratings_{split}.txt", "id\tdocument\tlabel\n" + "".join(rows))
 
 
+def bring_korsts(path):
+    head = "genre\tfilename\tyear\tid\tscore\tsentence1\tsentence2\n"
+    rows = "".join(f"a\tb\t2012\t{i}\t{i % 6}.0\t비가 온다\t눈이 온다\n" for i in range(16))
+    for split in ("train", "dev", "test"):
+        write(path / f"sts-{split}.tsv", head + rows)
+
+
 def bring_orders(path):
     rows = (("배송이 빨라요", "good"), ("금방 고장 났습니다", "bad")) * 8
     text = "".join(json.dumps({"text": text, "label": label}) + "\n" for text, label in rows)
@@ -161,6 +168,7 @@ OWN = {
     "heldout/*.txt": bring_held_out,
     "sentences.txt": lambda path: write(path, "바다를 보고 싶었다.\n비가 온다. ||| 우산을 썼다.\n"),
     "data/nsmc": bring_nsmc,
+    "data/KorSTS": bring_korsts,
     "data/orders": bring_orders,
     "sample_tasks/nsmc": lambda path: shutil.copytree(ROOT / "sample_tasks" / "nsmc", path),
     "reference_model": lambda path: shutil.copytree(ROOT / "reference_model", path),
