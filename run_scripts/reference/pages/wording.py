@@ -173,7 +173,7 @@ ENGLISH = Wording(
         "row_length": "row length",
         "klue-ner": "klue-ner (F1 of entities)",
         "korsts": "korsts (Pearson)",
-        "klue-sts": "klue-sts (Pearson)",
+        "klue-sts": "klue-sts (trained on KorSTS, Pearson)",
         "korquad": "korquad (F1)",
         **VOCABULARIES_ENGLISH,
     },
@@ -243,7 +243,7 @@ KOREAN = Wording(
         "{task}: {best}의 점수가 가장 좋습니다. {equal}도 이와 차이가 있다고 할 수 없고, "
         "{worse}의 점수는 이보다 나쁩니다."
     ),
-    best_alone="{task}: {best}의 점수가 가장 좋고, {worse}의 점수는 이보다 나쁩니다.",
+    best_alone="{task}: {best}의 점수가 가장 높고, {worse}의 점수는 이보다 낮습니다.",
     best_of_all="{task}: {best}의 점수가 가장 좋지만, {equal}도 이와 차이가 있다고 할 수 없습니다.",
     one_seed="{tasks}: 한 번씩만 잰 값이므로 순위를 매기지 않습니다.",
     runs_title="실행",
@@ -255,7 +255,7 @@ KOREAN = Wording(
     commands_title="명령",
     commands_note=(
         "프로젝트 폴더에서 실행할 때 입력한 명령입니다. `output/이름`에는 그 이름의 실행이 만든 "
-        "모델이 있고, `reference_model`은 그때의 것입니다. 나머지 실행의 명령은 "
+        "모델이 있고, `reference_model`은 그때의 모델입니다. 나머지 실행의 명령은 "
         "`results/runs.jsonl`에서 실행 이름으로 찾을 수 있습니다."
     ),
     seeds="시드 {seeds}",
@@ -306,7 +306,7 @@ KOREAN = Wording(
         "words": "단어 n-gram",
         "klue-ner": "klue-ner(개체명 F1)",
         "korsts": "korsts(피어슨)",
-        "klue-sts": "klue-sts(피어슨)",
+        "klue-sts": "klue-sts(KorSTS로 학습, 피어슨)",
         "korquad": "korquad(F1)",
         **VOCABULARIES_KOREAN,
     },
