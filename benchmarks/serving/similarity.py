@@ -23,6 +23,7 @@ from finetuning.metrics import imported, score
 from finetuning.readers import read_split
 from korean_bert import load_model
 from korean_bert.model import POOLINGS
+from run_scripts.flags.finetune import measured_splits
 
 TASKS = tuple(name for name, row in DATASETS.items() if "pearson" in row.metrics and not row.labels)
 METRICS = ("pearson", "spearman")
@@ -37,21 +38,29 @@ def main():
     parser.add_argument("--poolings", type=one_of(*POOLINGS), default=["mean"])
     parser.add_argument("--layers", type=whole_numbers, default=[-1], help="0: the embeddings")
     arguments = parser.parse_args()
+    dataset = DATASETS[arguments.task_name]
     try:
-        print_table(["split", "vectors", *METRICS], rows(arguments))
+        examples = {
+            split: read_split(dataset, split, arguments.data_dir)[0]
+            for split in measured_splits(dataset)
+        }
+        model = load_model(arguments.model_dir)
+        print_table(["split", "vectors", *METRICS], rows(examples, model, arguments))
     except InputError as error:
         sys.exit(f"error: {error}")
 
 
-def rows(arguments):
-    """Yields the rows of the table."""
-    dataset, model = DATASETS[arguments.task_name], load_model(arguments.model_dir)
-    for split, labelled in dataset.splits.items():
-        if not labelled or split == "train":
-            continue
-        examples, _ = read_split(dataset, split, arguments.data_dir)
-        labels = np.array([example.label for example in examples])  # [N]
-        texts = [example.text for example in examples], [example.second for example in examples]
+def rows(examples, model, arguments):
+    """Yields the rows of the table.
+
+    Args:
+        examples: a dict: the name of a split -> its labelled pairs.
+        model: embeds texts.
+        arguments: the command line.
+    """
+    for split, pairs in examples.items():
+        labels = np.array([pair.label for pair in pairs])  # [N]
+        texts = [pair.text for pair in pairs], [pair.second for pair in pairs]
         for name, vectors in vectors_of(model, texts, arguments):
             values = score(METRICS, labels, cosines(*vectors))
             yield split, name, *(f"{values[metric]:.3f}" for metric in METRICS)

@@ -10,7 +10,6 @@ import tensorflow as tf
 from keras import ops
 
 from bert_tf.layers import call_block, gelu
-from bert_tf.training.mixed_precision import uses_onednn
 
 # Activation -> the same in a form that TensorFlow fuses with the product before it.
 FUSED_ACTIVATIONS = {gelu: functools.partial(ops.gelu, approximate=True)}
@@ -52,11 +51,22 @@ def has_one_layer_norm():
     Elsewhere its steps stay steps, slower than those of `LayerNorm`, and on a GPU the one operation
     would be missing.
     """
-    return (
-        platform.machine() in ("x86_64", "AMD64")
-        and uses_onednn()
-        and not tf.config.list_logical_devices("GPU")
-    )
+    on_x86 = platform.machine() in ("x86_64", "AMD64")
+    return on_x86 and onednn_is_on() and not tf.config.list_logical_devices("GPU")
+
+
+def onednn_is_on():
+    """Whether TensorFlow uses its kernels of oneDNN.
+
+    TF_ENABLE_ONEDNN_OPTS decides; without it TensorFlow does, by the instructions that the CPU has.
+    Only its own function, which is not public, knows. Where it is gone the answer is no: slower,
+    and right.
+    """
+    try:
+        from tensorflow.python.util import _pywrap_util_port
+    except ImportError:
+        return False
+    return _pywrap_util_port.IsMklEnabled()
 
 
 def one_layer_norm(layer, x, residual):

@@ -145,7 +145,8 @@ def test_similarity(similarity, tmp_path, monkeypatch, capsys):
 
 
 def test_similarity_without_data(similarity, tmp_path, monkeypatch):
-    monkeypatch.setattr(similarity, "load_model", lambda folder: AngleModel())
+    """Noticed before the model is loaded."""
+    monkeypatch.setattr(similarity, "load_model", None)
     monkeypatch.setattr(sys, "argv", ["similarity.py", f"--data_dir={tmp_path}"])
     with pytest.raises(SystemExit, match="^error: .*sts-dev.tsv"):
         similarity.main()

@@ -1,16 +1,22 @@
 """The fused block of inference: equal to the plain block, its layer norm to float64."""
 
+import os
 import platform
+import subprocess
+import sys
 import types
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from paths import ROOT
+from tensorflow.python.framework import test_util
 from tiny_models import random_batch, tensors, tiny_model
 
 from bert_tf.encoder import run_inside
 from bert_tf.layers import LayerNorm
+from finetuning.features import inference_block
 from finetuning.features.inference_block import has_one_layer_norm, infer_block, one_layer_norm
 
 
@@ -56,22 +62,45 @@ def test_layer_norm_in_one_operation():
 
 
 def test_where_tensorflow_has_that_operation(monkeypatch):
-    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
-    monkeypatch.delenv("TF_ENABLE_ONEDNN_OPTS", raising=False)
-    assert has_one_layer_norm()
-    for gpus in ([], ["one"]):
-        monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind, gpus=gpus: gpus)
-        assert has_one_layer_norm() == (not gpus)
-    monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: [])
-    monkeypatch.setenv("TF_ENABLE_ONEDNN_OPTS", "0")
-    assert not has_one_layer_norm()
-    monkeypatch.delenv("TF_ENABLE_ONEDNN_OPTS")
-    monkeypatch.setattr(platform, "machine", lambda: "arm64")
-    assert not has_one_layer_norm()
+    """With oneDNN on an x86 processor, without a GPU."""
+    for processor, onednn, gpus, expected in (
+        ("x86_64", True, [], True),
+        ("AMD64", True, [], True),
+        ("x86_64", False, [], False),
+        ("x86_64", True, ["one"], False),
+        ("arm64", True, [], False),
+    ):
+        monkeypatch.setattr(platform, "machine", lambda answer=processor: answer)
+        monkeypatch.setattr(inference_block, "onednn_is_on", lambda answer=onednn: answer)
+        monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind, answer=gpus: answer)
+        assert has_one_layer_norm() == expected
 
 
-# What the code itself says of the machine must not decide whether this test runs.
-@pytest.mark.skipif(platform.machine() != "x86_64", reason="TensorFlow has it on x86-64 alone")
+def onednn_of_process(**environment):
+    """What TensorFlow itself and `onednn_is_on` say in a new process."""
+    program = (
+        "from tensorflow.python.framework import test_util\n"
+        "from finetuning.features.inference_block import onednn_is_on\n"
+        "print(test_util.IsMklEnabled(), onednn_is_on())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.split()
+
+
+def test_onednn_is_asked_of_tensorflow():
+    assert onednn_of_process(TF_ENABLE_ONEDNN_OPTS="0") == ["False", "False"]
+    on = str(platform.machine() in ("x86_64", "AMD64"))
+    assert onednn_of_process(TF_ENABLE_ONEDNN_OPTS="1") == [on, on]
+
+
+# What this module says of the machine must not decide whether this test runs.
+@pytest.mark.skipif(not test_util.IsMklEnabled(), reason="TensorFlow has it with oneDNN alone")
 @pytest.mark.usefixtures("optimized_graphs")
 def test_tensorflow_recognizes_layer_norm():
     """What runs, after TensorFlow has rewritten the graph, is oneDNN's operation."""

@@ -1,25 +1,9 @@
 """Tests of repeated runs: which are picked, what is shown of them."""
 
+from measured_runs import make_run
+
 from run_scripts.reference import again
-from run_scripts.reference.ledger import Machine, Run, append_run
-
-ONE = Machine("CPU one", 2, 7.6)
-
-
-def make_run(name, scores, seconds=60.0, command=None):
-    return Run(
-        name=name,
-        command=command or f"python run_classifier.py --output_dir=output/{name}",
-        machine=ONE,
-        seed=1,
-        seconds=seconds,
-        cpu_seconds=2 * seconds,
-        memory_gib=1.25,
-        scores=scores,
-        date="2026-01-31",
-        code="0123456789ab",
-    )
-
+from run_scripts.reference.ledger import append_run
 
 PROGRAM = """
 import pathlib, sys

@@ -5,11 +5,12 @@ import math
 from pathlib import Path
 
 import pytest
+from measured_runs import make_run
 from paths import ROOT
 
 from bert_common.errors import InputError
 from run_scripts.reference.curves import Curve, curves_path, read_curves, write_curves
-from run_scripts.reference.ledger import Machine, Run, append_run
+from run_scripts.reference.ledger import Machine, append_run
 from run_scripts.reference.pages import __main__ as pages_program
 from run_scripts.reference.pages.page import read_everything, render, write_pages
 from run_scripts.reference.pages.questions import (
@@ -24,23 +25,7 @@ from run_scripts.reference.pages.statistics import is_told_apart, rank, sample
 from run_scripts.reference.pages.tables import duration, number, score_text, shown_sample
 from run_scripts.reference.pages.wording import ENGLISH, KOREAN, PAGES
 
-ONE = Machine("CPU one", 2, 7.6)
 TWO = Machine("CPU two", 16, 128.0, ("H100", "H100"))
-
-
-def make_run(name, scores, machine=ONE, seconds=60.0, command=None):
-    return Run(
-        name=name,
-        command=command or f"python run_classifier.py --output_dir=output/{name}",
-        machine=machine,
-        seed=1,
-        seconds=seconds,
-        cpu_seconds=2 * seconds,
-        memory_gib=1.25,
-        scores=scores,
-        date="2026-01-31",
-        code="0123456789ab",
-    )
 
 
 def test_sample():

@@ -45,26 +45,18 @@ class Wording(NamedTuple):
     labels: dict  # another name in the ledger -> how the page says it; others stay as they are
 
 
-# A vocabulary of benchmarks/choices: its learner and its size -> how the pages say it.
-SIZES = (8_000, 16_000, 32_000)
-VOCABULARIES_ENGLISH = {
-    f"{learner}-{size}": f"{text}, {size:,}"
-    for size in SIZES
-    for learner, text in (
-        ("usual", "usual WordPiece"),
-        ("kiwi", "ours with kiwipiepy"),
-        ("plain", "ours without an analyser"),
-    )
-}
-VOCABULARIES_KOREAN = {
-    f"{learner}-{size}": f"{text}, {size:,}개"
-    for size in SIZES
-    for learner, text in (
-        ("usual", "일반적인 WordPiece"),
-        ("kiwi", "이 프로젝트, kiwipiepy 사용"),
-        ("plain", "이 프로젝트, 분석기 없음"),
-    )
-}
+def vocabularies(**forms):
+    """A dict: the name of a vocabulary of benchmarks/choices -> how the pages say it.
+
+    Args:
+        forms: the name of the learner -> the text, `{:,}` for the number of pieces.
+    """
+    return {
+        f"{learner}-{size}": form.format(size)
+        for size in (8_000, 16_000, 32_000)
+        for learner, form in forms.items()
+    }
+
 
 ENGLISH = Wording(
     title="Results",
@@ -175,7 +167,11 @@ ENGLISH = Wording(
         "korsts": "korsts (Pearson)",
         "klue-sts": "klue-sts (trained on KorSTS, Pearson)",
         "korquad": "korquad (F1)",
-        **VOCABULARIES_ENGLISH,
+        **vocabularies(
+            usual="usual WordPiece, {:,}",
+            kiwi="ours with kiwipiepy, {:,}",
+            plain="ours without an analyser, {:,}",
+        ),
     },
 )
 
@@ -308,7 +304,11 @@ KOREAN = Wording(
         "korsts": "korsts(피어슨)",
         "klue-sts": "klue-sts(KorSTS로 학습, 피어슨)",
         "korquad": "korquad(F1)",
-        **VOCABULARIES_KOREAN,
+        **vocabularies(
+            usual="일반적인 WordPiece, {:,}개",
+            kiwi="이 프로젝트, kiwipiepy 사용, {:,}개",
+            plain="이 프로젝트, 분석기 없음, {:,}개",
+        ),
     },
 )
 
