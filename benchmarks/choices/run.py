@@ -137,6 +137,13 @@ def make_again(piece, runs, work_dir):
 
 
 def _run(piece, runs, ledger, work_dir):
+    trials = {runs[need.name].machine: need.name for need in piece.needs if need.kind == "trial"}
+    if len(trials) > 1:
+        raise InputError(
+            "updates must be timed on one machine, or their times cannot be compared. Received: "
+            + ", ".join(f"{name} on {machine}" for machine, name in trials.items())
+            + f"; remove one of them from {ledger} to measure it again"
+        )
     scores = {need.name: runs[need.name].scores for need in piece.needs}
     measure(
         piece.name,

@@ -2,14 +2,17 @@
 
     python -m run_scripts.reference.again --count=5 --seed=1
 
-A run is repeated in a new folder, with what its command reads still there: the vocabulary, the
-records, the pre-trained weights of the runs before it. The ledger is not changed.
+A run is repeated in a new folder. What its command reads must still be there: the task's data, the
+vocabulary, the records, the pre-trained weights of the runs before it; runs for which it is not are
+not picked. The ledger is not changed.
 """
 
 import dataclasses
 import functools
+import glob
 import os
 import random
+import re
 import shlex
 import sys
 
@@ -19,6 +22,8 @@ from run_scripts.flags.limits import MAX_SEED
 from run_scripts.flags.parser import run_program
 from run_scripts.reference.ledger import LEDGER, read_runs, this_machine
 from run_scripts.reference.measure import measure, read_scores
+from run_scripts.reference.pages.statistics import sample
+from run_scripts.reference.pages.tables import without_seed
 from run_scripts.tools.glue_table import print_rows
 
 OUTPUT_FLAG = "--output_dir="
@@ -49,10 +54,11 @@ def main(argv=None):
 
 def run_again(flags):
     """Repeats the picked runs, then prints a table for each."""
-    runs = pick(read_runs(flags.ledger), flags)
+    runs = read_runs(flags.ledger)
+    picked = pick(runs, flags)
     repeated_ledger = os.path.join(flags.output_dir, "runs.jsonl")
-    for number, run in enumerate(runs, 1):
-        print(f"\n== {number} of {len(runs)}: {run.name}", flush=True)
+    for number, run in enumerate(picked, 1):
+        print(f"\n== {number} of {len(picked)}: {run.name}", flush=True)
         folder = os.path.join(flags.output_dir, run.name)
         new = measure(
             run.name,
@@ -63,7 +69,7 @@ def run_again(flags):
             seed=run.seed,
         )
         print()
-        print_rows(comparison(run, new))
+        print_rows(comparison(run, new, with_other_seeds(run, runs)))
         if run.machine != this_machine():
             print(f"measured on {run.machine}; repeated on {this_machine()}")
 
@@ -80,21 +86,29 @@ def pick(runs, flags):
             picked.
     """
     if flags.names:
-        for name in flags.names.split(","):
-            if name not in runs or not can_be_repeated(runs[name]):
-                raise InputError(
-                    "--names must be of runs in the ledger that write results into --output_dir. "
-                    f"Received: {name}"
-                )
-        return [runs[name] for name in flags.names.split(",")]
+        return [named_run(runs, name) for name in flags.names.split(",")]
     most = flags.longest_hours * 3600
     possible = [run for run in runs.values() if run.seconds <= most and can_be_repeated(run)]
-    if len(possible) < flags.count:
+    here = [run for run in possible if not missing_inputs(run)]
+    print(f"{len(here)} of {len(possible)} runs can be repeated here; the others lack an input")
+    if len(here) < flags.count:
         raise InputError(
-            f"--count must be at most the runs of --longest_hours={flags.longest_hours:g}. "
-            f"Received: --count={flags.count}, {len(possible)} runs in {flags.ledger}"
+            f"--count must be at most the runs of --longest_hours={flags.longest_hours:g} that can "
+            f"be repeated here. Received: --count={flags.count}, {len(here)} runs in {flags.ledger}"
         )
-    return random.Random(flags.seed).sample(possible, flags.count)
+    return random.Random(flags.seed).sample(here, flags.count)
+
+
+def named_run(runs, name):
+    """The run of a name; an `InputError` says why it cannot be repeated."""
+    if name not in runs or not can_be_repeated(runs[name]):
+        raise InputError(
+            "--names must be of runs in the ledger that write results into --output_dir. "
+            f"Received: {name}"
+        )
+    if missing := missing_inputs(runs[name]):
+        raise InputError(f"what {name} reads must be there. Received: no {missing[0]}")
+    return runs[name]
 
 
 def can_be_repeated(run):
@@ -104,22 +118,44 @@ def can_be_repeated(run):
     return writes and any(word.removesuffix(".py") in MEASURING for word in words)
 
 
+def missing_inputs(run):
+    """The files and folders that a run's command reads and that are not there, a list."""
+    words = [word for word in shlex.split(run.command) if not word.startswith(OUTPUT_FLAG)]
+    values = [word.partition("=")[2] for word in words if word.startswith("--")]
+    # Several paths, parts of a model, patterns; the beginning of a checkpoint's name.
+    paths = [path for value in values for path in re.split("[,:]", value) if "/" in path]
+    return [path for path in paths if not glob.glob(path) and not glob.glob(f"{path}.*")]
+
+
 def redirected(command, folder):
     """A command, as a list, whose program writes into another folder."""
     words = shlex.split(command)
     return [f"{OUTPUT_FLAG}{folder}" if w.startswith(OUTPUT_FLAG) else w for w in words]
 
 
-def comparison(old, new):
-    """The rows of a table of two runs: scores, seconds, memory."""
-    rows = [("", "ledger", "again", "difference")]
+def with_other_seeds(run, runs):
+    """The runs of a ledger that differ from one in their seeds alone, itself included."""
+    group, _ = without_seed(run.name)
+    return [each for name, each in runs.items() if without_seed(name)[0] == group]
+
+
+def comparison(old, new, seeds):
+    """The rows of a table of two runs: scores, seconds, memory.
+
+    Args:
+        old, new: the `Run`s.
+        seeds: those that `with_other_seeds` finds, whose standard deviations stand beside.
+    """
+    rows = [("", "ledger", "again", "difference", "deviation of seeds")]
     pairs = {name: (score, new.scores.get(name)) for name, score in old.scores.items()}
     pairs["seconds"] = old.seconds, new.seconds
     pairs["memory, GiB"] = old.memory_gib, new.memory_gib
     for name, values in pairs.items():
         shown = ["–" if value is None else f"{value:.6g}" for value in values]
         difference = "" if None in values else f"{values[1] - values[0]:+.3g}"
-        rows.append((name, *shown, difference))
+        found = sample([run.scores.get(name) for run in seeds])
+        spread = "" if found is None or found.deviation is None else f"{found.deviation:.2g}"
+        rows.append((name, *shown, difference, spread))
     return rows
 
 

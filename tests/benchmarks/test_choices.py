@@ -1,13 +1,16 @@
 """The benchmark of choices: its plan, what variants share, its tables."""
 
 import sys
+from pathlib import Path
 
 import pytest
+from measured_runs import make_run
 from paths import ROOT
 
 # After the project's packages: benchmarks/tokenization.py must not hide one of them.
 sys.path.append(str(ROOT / "benchmarks"))
 
+from choices import run
 from choices.estimates import Estimates
 from choices.pieces import equal_passes, equal_time
 from choices.plan import Inputs, Plan
@@ -19,6 +22,8 @@ from bert_common.errors import InputError
 from run_scripts.reference.ledger import Machine, Run, append_run, read_runs
 from run_scripts.reference.pages.tables import question_samples, question_table
 from run_scripts.reference.pages.wording import ENGLISH
+
+OTHER_MACHINE = Machine("CPU two", 2, 7.6)
 
 TWO = {
     "one": Question(
@@ -105,6 +110,23 @@ def test_equal_passes_and_equal_time():
         "num_train_steps": 300,
         "num_warmup_steps": 30,
     }
+
+
+def test_equal_time_needs_one_machine(tmp_path, monkeypatch):
+    """Trials that another machine has timed say nothing of this one's."""
+    monkeypatch.setattr(run, "measure", lambda name, command, read, **options: command)
+    google = {"recipe": QUESTIONS["recipe"]}
+    plan = Plan(google, inputs(tmp_path), linear=False)
+    (piece,) = (p for p in plan.pieces.values() if p.name.endswith("google/pretraining"))
+    scores = {"records": 1000, "seconds_per_update": 0.5}
+    runs = {need.name: make_run(need.name, scores) for need in piece.needs}
+    for need in piece.needs:
+        Path(need.folder).mkdir(parents=True)
+    run.run_piece(piece, runs, tmp_path / "runs.jsonl", str(tmp_path))
+    trial = next(need.name for need in piece.needs if need.kind == "trial")
+    runs[trial] = make_run(trial, scores, OTHER_MACHINE)
+    with pytest.raises(InputError, match="timed on one machine"):
+        run.run_piece(piece, runs, tmp_path / "runs.jsonl", str(tmp_path))
 
 
 def test_the_table_of_questions_is_sound():

@@ -20,21 +20,40 @@ def test_runs_are_repeated(tmp_path, capsys, monkeypatch):
     ledger = tmp_path / "runs.jsonl"
     for i in range(4):
         append_run(ledger, make_run(f"a/seed{i}", {"eval_accuracy": 0.625, "other": None}))
-    append_run(ledger, make_run("slow", {"eval_accuracy": 0.5}, seconds=9000.0))
+    slow = {"eval_accuracy": 0.725, "other": None}
+    append_run(ledger, make_run("a/seed4", slow, seconds=9000.0))
+    lost = "python run_classifier.py --init_checkpoint=gone/model --output_dir=o"
+    append_run(ledger, make_run("lost", {"eval_accuracy": 0.5}, command=lost))
     append_run(ledger, make_run("text", {"words": 1}, command="python x.py --output_dir=o"))
     before = ledger.read_bytes()
     given = ["again", f"--ledger={ledger}", f"--output_dir={tmp_path}/again"]
     assert again.main([*given, "--count=3"]) == 0
     shown = capsys.readouterr().out
-    assert shown.count("| eval_accuracy | 0.625  | 0.5   | -0.125     |") == 3
+    # The deviation of four times 0.625 and once 0.725.
+    assert shown.count("| eval_accuracy | 0.625  | 0.5   | -0.125     | 0.045 ") == 3
+    assert shown.startswith("4 of 5 runs can be repeated here")
     assert "other" in shown and "measured on CPU one" in shown
     folders = sorted(path.name for path in (tmp_path / "again" / "a").iterdir())
     assert len(folders) == 3 and ledger.read_bytes() == before
     assert again.main([*given, "--count=5"]) == 1
     assert "--count=5, 4 runs in" in capsys.readouterr().err
-    for name in ("text", "none"):
+    for name, received in (("text", "text"), ("none", "none"), ("lost", "no gone/model")):
         assert again.main([*given, f"--names={name}"]) == 1
-        assert f"Received: {name}" in capsys.readouterr().err
+        assert f"Received: {received}" in capsys.readouterr().err
+
+
+def test_inputs(tmp_path, monkeypatch):
+    """Folders, patterns, the beginning of a checkpoint's name, parts of a model."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data").mkdir()
+    for name in ("a-1.tfrecord", "model.ckpt-7.index", "vocabulary"):
+        (tmp_path / "data" / name).touch()
+    command = "python x.py --a=data/*.tfrecord --b=data/model.ckpt-7 --rate=0.5 --output_dir=new/o"
+    assert again.missing_inputs(make_run("a", {}, command=command)) == []
+    more = " --models=one:data/vocabulary:data/weights,two:data/none --c=data/*.gz"
+    assert again.missing_inputs(make_run("a", {}, command=command + more)) == [
+        "data/weights", "data/none", "data/*.gz",
+    ]  # fmt: skip
 
 
 def test_the_seed_chooses_the_runs():

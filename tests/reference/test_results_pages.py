@@ -5,7 +5,7 @@ import math
 from pathlib import Path
 
 import pytest
-from measured_runs import make_run
+from measured_runs import ONE, make_run
 from paths import ROOT
 
 from bert_common.errors import InputError
@@ -22,7 +22,13 @@ from run_scripts.reference.pages.questions import (
 )
 from run_scripts.reference.pages.reference_model import SHOWN_SCORES
 from run_scripts.reference.pages.statistics import is_told_apart, rank, sample
-from run_scripts.reference.pages.tables import duration, number, score_text, shown_sample
+from run_scripts.reference.pages.tables import (
+    compared_tasks,
+    duration,
+    number,
+    score_text,
+    shown_sample,
+)
 from run_scripts.reference.pages.wording import ENGLISH, KOREAN, PAGES
 
 TWO = Machine("CPU two", 16, 128.0, ("H100", "H100"))
@@ -195,6 +201,22 @@ def test_sentences_say_what_the_numbers_allow(tmp_path):
     # 86.20 ± 0.20 and 86.25 ± 0.10 are alike; 80.00 is not.
     assert "- nsmc: best is usual; cannot be told apart from it: ours; worse: small." in text
     assert "- bits: one run each, so no spread and no order." in text
+
+
+@pytest.mark.parametrize("other", (ONE, TWO))
+def test_times_of_different_machines_are_not_compared(other):
+    places = {"a": ONE, "b": other}
+    runs = {
+        name: make_run(name, {"seconds_per_update": 0.5, "eval_accuracy": 0.5}, machine)
+        for name, machine in places.items()
+    }
+    cells = tuple(
+        Cell(variant=name, task=task, score=score, runs=(name,))
+        for name in runs
+        for task, score in (("nsmc", "eval_accuracy"), ("time", "seconds_per_update"))
+    )
+    question = Question(name="q", title="q", title_ko="q", cells=cells)
+    assert compared_tasks(question, runs) == ["nsmc", "time"][: 1 + (other == ONE)]
 
 
 def test_korean_page_has_the_same_numbers(tmp_path):

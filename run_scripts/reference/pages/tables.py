@@ -79,13 +79,23 @@ def question_samples(question, runs):
 
 
 def compared_tasks(question, runs):
-    """The tasks of a question on which two variants, by runs of their own, have been measured."""
+    """The tasks of a question on which two variants, by runs of their own, have been measured.
+
+    Times of different machines are not compared.
+    """
     measured = {}  # task -> the names of each variant's measured runs
+    machines = {}  # task whose score is a time -> those that it was measured on
     for cell in question.cells:
         names = tuple(name for name in cell.runs if cell.score in scores_of(name, runs))
         if names:
             measured.setdefault(cell.task, set()).add(names)
-    return [task for task in question.tasks if len(measured.get(task, ())) > 1]
+        if cell.score.startswith("seconds"):
+            machines.setdefault(cell.task, set()).update(runs[name].machine for name in names)
+    return [
+        task
+        for task in question.tasks
+        if len(measured.get(task, ())) > 1 and len(machines.get(task, ())) <= 1
+    ]
 
 
 def scores_of(name, runs):

@@ -65,8 +65,9 @@ ENGLISH = Wording(
         "Every number on this page comes from [`results/runs.jsonl`](results/runs.jsonl). It has a "
         "line for each run that was measured: command, machine, seed, time, memory, scores. "
         "`python -m run_scripts.reference.pages` writes the page from that file. "
-        "`python -m run_scripts.reference.again --count=5 --seed=1` picks five runs at random, "
-        "runs them again and prints the old and the new numbers side by side."
+        "`python -m run_scripts.reference.again --count=5 --seed=1` picks five runs at random "
+        "among those whose inputs are there, runs them again and prints the old and the new "
+        "numbers side by side."
     ),
     empty="No run has been measured yet: `results/runs.jsonl` is empty.",
     machines="Machines",
@@ -182,8 +183,9 @@ KOREAN = Wording(
         "이 문서의 모든 수치는 [`results/runs.jsonl`](results/runs.jsonl)에서 나왔습니다. 이 "
         "파일에는 측정한 실행이 한 줄에 하나씩 들어 있으며, 명령, 컴퓨터, 시드, 시간, 메모리, "
         "점수가 적혀 있습니다. 문서는 `python -m run_scripts.reference.pages`가 이 파일로 "
-        "만듭니다. `python -m run_scripts.reference.again --count=5 --seed=1`은 실행 다섯 개를 "
-        "무작위로 골라 다시 돌리고, 이전 수치와 새 수치를 나란히 보여 줍니다."
+        "만듭니다. `python -m run_scripts.reference.again --count=5 --seed=1`은 입력 파일이 남아 "
+        "있는 실행 가운데 다섯 개를 무작위로 골라 다시 돌리고, 이전 수치와 새 수치를 나란히 보여 "
+        "줍니다."
     ),
     empty="아직 측정한 실행이 없습니다. `results/runs.jsonl`이 비어 있습니다.",
     machines="컴퓨터",
