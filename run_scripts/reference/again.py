@@ -107,7 +107,7 @@ def named_run(runs, name):
             f"Received: {name}"
         )
     if missing := missing_inputs(runs[name]):
-        raise InputError(f"what {name} reads must be there. Received: no {missing[0]}")
+        raise InputError(f"what {name} reads must be in this folder. Received: no {missing[0]}")
     return runs[name]
 
 
