@@ -7,7 +7,8 @@
 #     [--size=mini] [--hours=6] [--tasks_dir=data] [--docs_dir=docs] [--output_dir=output/reference]
 #
 # --begin_with=MODEL goes on from a model's weights, --lengths=128,512 runs some of the phases alone:
-# a training of several days, each of which starts from the weights of the day before.
+# a training of several days, each of which starts from the weights of the day before and has a --name
+# and an --output_dir of its own.
 #
 # Without flags: a quarter of an hour on the sample corpus. --help lists all flags. Started again with
 # the same flags, it goes on where it stopped. Where the machine has GPUs, they are used.

@@ -1,13 +1,14 @@
 """Measures which choices of a pre-training pay, at equal passes over equal text.
 
-    python benchmarks/choices --wiki=wiki.txt --held_out=other.txt \\
-        --reviews=nsmc/ratings_train.txt --tasks_dir=tasks --work_dir=output/choices
+    python benchmarks/choices --wiki=data/kowiki/kowiki_24MB.txt \\
+        --held_out=data/kowiki/kowiki_2MB.txt --reviews=data/nsmc/ratings_train.txt --tasks_dir=data
 
-The questions and their variants are in questions.py, the tasks in tasks.py. Everything is run by
-the project's programs, and each run is a line of --ledger; what several variants share is run once.
-Stopped or killed, the same command continues. --plan prints what would be run, with hours; --report
-the tables of what is measured. Run it in the project's folder. Needs the extras bench, finetune and
-korean.
+This is how the project's own results, docs/results.md, were made, with
+--ledger=docs/results/runs.jsonl; a ledger keeps to one text and one amount of work. The questions
+and their variants are in questions.py, the tasks in tasks.py. Everything is run by the project's
+programs, and each run is a line of --ledger; what several variants share is run once. Stopped or
+killed, the same command continues. --plan prints what would be run, with hours; --report the tables
+of what is measured. Run it in the project's folder. Needs the extras bench, finetune and korean.
 """
 
 import sys
@@ -23,7 +24,7 @@ from choices.plan import Inputs, Plan
 from choices.questions import QUESTIONS
 from choices.report import make_questions
 from choices.run import run_pieces, select
-from run_scripts.reference.ledger import LEDGER, read_runs
+from run_scripts.reference.ledger import read_runs
 from run_scripts.reference.pages.questions import QUESTIONS_FILE, write_questions
 from run_scripts.reference.pages.tables import question_sentences, question_table
 from run_scripts.reference.pages.wording import ENGLISH
@@ -44,17 +45,19 @@ def parse(arguments=None):
     parser.add_argument("--reviews", help="NSMC's ratings_train.txt: text to learn from, too")
     parser.add_argument("--tasks_dir", help="the tasks' folders, as they are published")
     parser.add_argument("--work_dir", default="output/choices")
-    parser.add_argument("--ledger", default=str(LEDGER), help="the file of measured runs")
+    parser.add_argument("--ledger", help="the measured runs (default: runs.jsonl in --work_dir)")
     parser.add_argument("--questions", type=names, help="some of them; linear: linear models")
     parser.add_argument("--variants", type=names)
     parser.add_argument("--tasks", type=names, help="also pretraining, bits and others of --plan")
     parser.add_argument("--seeds", type=whole_numbers, default=[1, 2, 3], help="of fine-tuning")
-    parser.add_argument("--passes", type=float, default=3.0, help="over the text")
-    parser.add_argument("--updates", type=int, default=5_000, help="of pre-training")
-    parser.add_argument("--scale", type=float, default=1.0, help="of the epochs of fine-tuning")
+    parser.add_argument("--passes", type=float, default=2.0, help="over the text")
+    parser.add_argument("--updates", type=int, default=3_300, help="of pre-training")
+    parser.add_argument("--scale", type=float, default=0.5, help="of the epochs of fine-tuning")
     parser.add_argument("--plan", action="store_true", help="print the pieces, run nothing")
     parser.add_argument("--report", action="store_true", help="print the tables, run nothing")
-    return parser.parse_args(arguments)
+    found = parser.parse_args(arguments)
+    found.ledger = found.ledger or str(Path(found.work_dir) / "runs.jsonl")
+    return found
 
 
 def make_plan(arguments, questions=None):

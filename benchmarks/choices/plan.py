@@ -162,13 +162,17 @@ class Plan:
         return {CONFIG_FLAGS[variant.model_type]: path}
 
     def _pretraining(self, name, variant):
-        """The pre-training of a variant, equal to the baseline in passes or in time."""
+        """The pre-training of a variant, equal to the baseline in passes, rows or time."""
         passes, updates = self.inputs.passes, self.inputs.updates
         records, held_out = self._records(name, variant), self._records(name, variant, True)
         flags = self._pretraining_flags(variant, records)
         needs, computed = (records, held_out), functools.partial(
             equal_passes, records.name, records.flags.get("dupe_factor", 1), passes, updates
         )  # fmt: skip
+        if variant.equal == "rows":
+            first = self._records(name, BASELINE)
+            needs += (first,)
+            computed = functools.partial(equal_passes, first.name, 1, passes, updates)
         if variant.equal == "time":
             first = self._records(name, BASELINE)
             trials = [self._trial(name, v, r) for v, r in ((BASELINE, first), (variant, records))]
@@ -266,15 +270,13 @@ class Plan:
         )
 
     def _add_objectives(self, question_name, question):
-        """Measures each model with a sentence objective on the records of the other one."""
-        labelled = {
-            name: variant
-            for name, variant in question.variants.items()
-            if variant.records["objective"] != "none"
-        }
-        for name, variant in labelled.items():
-            for other_name, other in labelled.items():
-                if other_name == name:
+        """Measures each model on the records of the other ones.
+
+        That of no sentence objective can only be measured on its own.
+        """
+        for name, variant in question.variants.items():
+            for other_name, other in question.variants.items():
+                if other_name == name or variant.records["objective"] == "none":
                     continue
                 where = f"{question_name}/{name}"
                 trained = self._pretraining(f"choices/{where}", variant)

@@ -24,7 +24,8 @@ class Variant:
     seed: int = 1  # of pre-training; fine-tuning has seeds of its own
     is_pretrained: bool = True  # else fine-tuning starts from random weights
     # "passes": as many passes over the text as the baseline, in as many updates, so that an update
-    # sees as much text whatever the pieces; "time": as long as the baseline, with its batch in
+    # sees as much text whatever the pieces; "rows": the baseline's batch and updates, where records
+    # repeat text, as random next segments do; "time": as long as the baseline, with its batch in
     # rows, whatever text that is.
     equal: str = "passes"
 
@@ -105,7 +106,9 @@ class Question:
     # Groups of variants for each of which bits per character are measured on the same masked spans.
     bits: tuple = ()
     masks_equally: bool = False  # whether all predict the same masked pieces of held-out text
-    compares_objectives: bool = False  # whether each model is measured on the others' records
+    # Whether each model is measured on the other objective's records, and all of them on the same
+    # records without any.
+    compares_objectives: bool = False
 
 
 def _vocabularies():
@@ -129,9 +132,12 @@ QUESTIONS = {
     "sentence": Question(
         "The sentence objective: next sentence, sentence order, none",
         "문장 과제: 다음 문장 예측(NSP), 문장 순서 예측(SOP), 없음",
-        {name: Variant(records={"objective": name}) for name in ("nsp", "sop", "none")},
+        {
+            "nsp": Variant(records={"objective": "nsp"}, equal="rows"),
+            "sop": Variant(records={"objective": "sop"}),
+            "none": Variant(records={"objective": "none"}, equal="rows"),
+        },
         SHORT_TASKS,
-        masks_equally=True,
         compares_objectives=True,
     ),
     "masking": Question(

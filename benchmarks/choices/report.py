@@ -11,7 +11,12 @@ COLUMNS = (
     ("seconds per update", "pretraining", "seconds_per_update"),
 )
 MASKED_WORDS = ("masked words, held-out text", "pretraining", "masked_lm_accuracy")
-PAIRS = {"nsp": "random or next sentence", "sop": "order of sentences"}
+# The records of each objective: the column, the score. Words are masked alike in those of none.
+OBJECTIVES = (
+    ("none", "masked words, held-out text", "masked_lm_accuracy"),
+    ("nsp", "random or next sentence", "sentence_accuracy"),
+    ("sop", "order of sentences", "sentence_accuracy"),
+)
 
 LINEAR_TITLES = ("Linear models on TF-IDF features", "TF-IDF 특징을 쓰는 선형 모델")
 
@@ -39,10 +44,10 @@ def make_questions(plan, questions):
             columns = (*COLUMNS, MASKED_WORDS) if question.masks_equally else COLUMNS
             for column, task, score in columns:
                 cells += cell(name, variant, task, column, score.format(variant=variant))
-            for objective, column in PAIRS.items() if question.compares_objectives else ():
+            for objective, column, score in OBJECTIVES if question.compares_objectives else ():
                 own = row.records["objective"] == objective
                 task = "pretraining" if own else f"on-{objective}"
-                cells += cell(name, variant, task, column, "sentence_accuracy")
+                cells += cell(name, variant, task, column, score)
             for task in question.tasks:
                 for column, score in ((task, TASKS[task].score), *TASKS[task].also):
                     cells += cell(name, variant, task, column, score)

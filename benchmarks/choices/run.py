@@ -107,13 +107,17 @@ def run_piece(piece, runs, ledger, work_dir):
     Raises:
         InputError: the program failed, or the ledger has the piece by another command.
     """
+    os.makedirs(work_dir, exist_ok=True)
     if piece.name not in runs:
         for need in piece.needs:
             make_again(need, runs, work_dir)
-        os.makedirs(piece.folder, exist_ok=True)
-    os.makedirs(work_dir, exist_ok=True)
     with locked(f"{piece.folder}.lock", wait=True):
+        is_new = piece.name not in read_runs(ledger)
+        if is_new:
+            begin(piece)
         _run(piece, runs, ledger, work_dir)
+        if is_new:
+            unfinished(piece).unlink()
 
 
 def make_again(piece, runs, work_dir):
@@ -121,19 +125,35 @@ def make_again(piece, runs, work_dir):
 
     The ledger, which outlives the folders of a machine, stays as it is.
     """
-    own_ledger = f"{piece.folder}.again"  # as long as the folder is not whole
-    if os.path.isdir(piece.folder) and not os.path.exists(own_ledger):
+    if is_whole(piece):
         return
     for need in piece.needs:
         make_again(need, runs, work_dir)
     with locked(f"{piece.folder}.lock", wait=True):
-        if os.path.isdir(piece.folder) and not os.path.exists(own_ledger):
+        if is_whole(piece):
             return
         print(f"{piece.folder} is gone, made again: {piece.name}", flush=True)
-        Path(own_ledger).touch()
-        os.makedirs(piece.folder, exist_ok=True)
+        begin(piece)
+        own_ledger = f"{piece.folder}.again"
         _run(piece, runs, own_ledger, work_dir)
+        unfinished(piece).unlink()
         os.remove(own_ledger)
+
+
+def unfinished(piece):
+    """A file that is there as long as what is in the piece's folder is not all."""
+    return Path(f"{piece.folder}.unfinished")
+
+
+def begin(piece):
+    """Makes the folder of a piece, with the mark that it is not whole."""
+    os.makedirs(piece.folder, exist_ok=True)
+    unfinished(piece).touch()
+
+
+def is_whole(piece):
+    """Whether the folder of a piece holds all that its program writes."""
+    return os.path.isdir(piece.folder) and not unfinished(piece).exists()
 
 
 def _run(piece, runs, ledger, work_dir):

@@ -3,10 +3,12 @@
     python -m run_scripts.reference.again --count=5 --seed=1
 
 A run is repeated in a new folder. What its command reads must still be there: the task's data, the
-vocabulary, the records, the pre-trained weights of the runs before it; runs for which it is not are
-not picked. The ledger is not changed.
+vocabulary, the records, the pre-trained weights of the runs before it. Runs for which it is not, or
+whose inputs several runs have written one after the other, are not picked. The ledger is not
+changed.
 """
 
+import collections
 import dataclasses
 import functools
 import glob
@@ -27,6 +29,7 @@ from run_scripts.reference.pages.tables import without_seed
 from run_scripts.tools.glue_table import print_rows
 
 OUTPUT_FLAG = "--output_dir="
+OUTPUT_FLAGS = ("output_dir", "output_file")
 
 # The programs that write eval_results.txt: files without .py, modules.
 MEASURING = (
@@ -89,7 +92,7 @@ def pick(runs, flags):
         return [named_run(runs, name) for name in flags.names.split(",")]
     most = flags.longest_hours * 3600
     possible = [run for run in runs.values() if run.seconds <= most and can_be_repeated(run)]
-    here = [run for run in possible if not missing_inputs(run)]
+    here = [run for run in possible if not missing_inputs(run) and not replaced_inputs(run, runs)]
     print(f"{len(here)} of {len(possible)} runs can be repeated here; the others lack an input")
     if len(here) < flags.count:
         raise InputError(
@@ -100,7 +103,10 @@ def pick(runs, flags):
 
 
 def named_run(runs, name):
-    """The run of a name; an `InputError` says why it cannot be repeated."""
+    """The run of a name; an `InputError` says why it cannot be repeated.
+
+    Inputs that several runs have written are its user's concern.
+    """
     if name not in runs or not can_be_repeated(runs[name]):
         raise InputError(
             "--names must be of runs in the ledger that write results into --output_dir. "
@@ -115,16 +121,38 @@ def can_be_repeated(run):
     """Whether a run's numbers are those that its program writes into eval_results.txt."""
     words = shlex.split(run.command)
     writes = sum(word.startswith(OUTPUT_FLAG) for word in words) == 1
-    return writes and any(word.removesuffix(".py") in MEASURING for word in words)
+    is_trial = any(part.startswith("trial") for part in run.name.split("/"))  # of speed alone
+    return writes and not is_trial and any(w.removesuffix(".py") in MEASURING for w in words)
 
 
 def missing_inputs(run):
     """The files and folders that a run's command reads and that are not there, a list."""
-    words = [word for word in shlex.split(run.command) if not word.startswith(OUTPUT_FLAG)]
-    values = [word.partition("=")[2] for word in words if word.startswith("--")]
-    # Several paths, parts of a model, patterns; the beginning of a checkpoint's name.
-    paths = [path for value in values for path in re.split("[,:]", value) if "/" in path]
-    return [path for path in paths if not glob.glob(path) and not glob.glob(f"{path}.*")]
+    # Of a checkpoint the command has the beginning of its files' names.
+    return [path for path in inputs_of(run) if not glob.glob(path) and not glob.glob(f"{path}.*")]
+
+
+def replaced_inputs(run, runs):
+    """The inputs of a run that more than one run of the ledger has written, a list."""
+    written = collections.Counter(path for each in runs.values() for path in outputs_of(each))
+    return [path for path in inputs_of(run) if written[path] > 1]
+
+
+def inputs_of(run):
+    """The files and folders in a run's command that it does not write, a list."""
+    values = [value for name, value in flags_of(run) if name not in OUTPUT_FLAGS]
+    # A value may be several paths, or the parts of a model.
+    return [path for value in values for path in re.split("[,:]", value) if "/" in path]
+
+
+def outputs_of(run):
+    """The files and folders that a run's command writes, a list."""
+    return [value for name, value in flags_of(run) if name in OUTPUT_FLAGS]
+
+
+def flags_of(run):
+    """The flags of a run's command, a list of names and values."""
+    words = [word for word in shlex.split(run.command) if word.startswith("--")]
+    return [tuple(word.removeprefix("--").split("=", 1)) for word in words if "=" in word]
 
 
 def redirected(command, folder):

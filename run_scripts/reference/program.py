@@ -5,7 +5,9 @@ import glob
 import os
 import re
 import shutil
+from pathlib import Path
 
+from bert_common.atomic_write import atomic_write
 from bert_common.errors import InputError
 from bert_common.file_lock import locked
 from bert_common.folders import make_writable
@@ -97,8 +99,8 @@ class ReferenceFlags(DeviceFlags):
     )
     name: str = flag(
         "reference",
-        "The first part of the runs' names in the ledger; another one for every other run of this "
-        "program with the same --docs_dir.",
+        "The first part of the runs' names in the ledger; another one, with another --output_dir, "
+        "for every other run of this program with the same --docs_dir.",
     )
 
 
@@ -119,6 +121,7 @@ def run_reference(given):
         if holder:
             raise InputError(f"--output_dir must be used by one run. Received: in use by {holder}")
         stages = make_stages(flags)
+        keep_to_one_name(flags)
         note_tasks(flags)
         run_stages(stages, flags, ledger_of(flags))
         write_pages(ledger_of(flags), flags.docs_dir)
@@ -158,6 +161,23 @@ def check_phases(flags):
         )
     if not flags.hours and not flags.begin_with:
         raise InputError("--hours=0 needs a model to measure, --begin_with. Received: none")
+
+
+def keep_to_one_name(flags):
+    """Refuses the folder of a run with another name: its weights would pass for this one's.
+
+    Raises:
+        InputError: the folder is that of another run.
+    """
+    path = Path(flags.output_dir) / "name.txt"
+    name = path.read_text(encoding="utf-8").strip() if path.exists() else flags.name
+    if name != flags.name:
+        raise InputError(
+            f"--output_dir must be a new folder for another --name. Received: {flags.output_dir}, "
+            f"the folder of --name={name}, with --name={flags.name}"
+        )
+    with atomic_write(str(path)) as file:
+        file.write(f"{name}\n".encode())
 
 
 def note_tasks(flags):

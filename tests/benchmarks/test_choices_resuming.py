@@ -150,6 +150,28 @@ def test_folders_that_are_gone_are_made_again(project):
     assert output.count("is gone, made again") == 4
 
 
+def test_what_another_machine_has_finished_is_not_whole_here(project):
+    """Killed within a training whose run then comes with the other machine's ledger."""
+    folder, start = project
+    ledger, flags = folder / "runs.jsonl", ("--variants=seed-1", "--seeds=1")
+    finish(start(*flags))
+    everything = ledger.read_text()
+    shutil.rmtree(folder / "work")
+    ledger.unlink()
+    (folder / "wait-for-run_pretraining.py").touch()
+    done = len(calls(folder))
+    process = start(*flags)
+    wait_for_call(folder, "run_pretraining.py", after=done)
+    process.kill()
+    process.communicate(timeout=60)
+    os.remove(folder / "wait-for-run_pretraining.py")
+    ledger.write_text(everything)
+    done = len(calls(folder))
+    finish(start("--variants=seed-1"))
+    programs = [call["program"] for call in calls(folder)][done:]
+    assert programs == ["run_pretraining.py", "run_ner.py"]
+
+
 def test_two_processes_share_the_work(project):
     folder, start = project
     for process in [start("--variants=seed-1"), start("--variants=seed-1,seed-2")]:

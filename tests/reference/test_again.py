@@ -1,7 +1,9 @@
 """Tests of repeated runs: which are picked, what is shown of them."""
 
+import pytest
 from measured_runs import make_run
 
+from bert_common.errors import InputError
 from run_scripts.reference import again
 from run_scripts.reference.ledger import append_run
 
@@ -24,6 +26,7 @@ def test_runs_are_repeated(tmp_path, capsys, monkeypatch):
     append_run(ledger, make_run("a/seed4", slow, seconds=9000.0))
     lost = "python run_classifier.py --init_checkpoint=gone/model --output_dir=o"
     append_run(ledger, make_run("lost", {"eval_accuracy": 0.5}, command=lost))
+    append_run(ledger, make_run("a/trial/1", {"seconds_per_update": 0.5}))
     append_run(ledger, make_run("text", {"words": 1}, command="python x.py --output_dir=o"))
     before = ledger.read_bytes()
     given = ["again", f"--ledger={ledger}", f"--output_dir={tmp_path}/again"]
@@ -63,6 +66,25 @@ def test_the_seed_chooses_the_runs():
         for seed in (1, 1, 2)
     ]
     assert chosen[0] == chosen[1] != chosen[2]
+
+
+def test_runs_with_replaced_inputs_are_not_picked(tmp_path, monkeypatch):
+    """The second training has written into the folder of the first."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "out" / "model").mkdir(parents=True)
+    train, measure = "python run_pretraining.py --", "python run_classifier.py --init_checkpoint="
+    commands = {
+        "first/train": f"{train}output_dir=out/model",
+        "first/measure": f"{measure}out/model --output_dir=out/1",
+        "other": "python run_classifier.py --output_dir=out/2",
+    }
+    runs = {name: make_run(name, {"x": 1}, command=text) for name, text in commands.items()}
+    flags = again.AgainFlags(count=3)
+    assert len(again.pick(runs, flags)) == 3
+    runs["second/train"] = make_run("second/train", {"x": 1}, command=commands["first/train"])
+    assert {run.name for run in again.pick(runs, flags)} == {*runs} - {"first/measure"}
+    with pytest.raises(InputError, match="Received: --count=4, 3 runs in"):
+        again.pick(runs, again.AgainFlags(count=4))
 
 
 def test_redirected():

@@ -18,7 +18,13 @@ from bert_common.errors import InputError
 from run_scripts.reference import curves, measure
 from run_scripts.reference.ledger import read_runs
 from run_scripts.reference.pages.reference_model import SHOWN_SCORES
-from run_scripts.reference.program import ReferenceFlags, main, resolve, run_stages
+from run_scripts.reference.program import (
+    ReferenceFlags,
+    keep_to_one_name,
+    main,
+    resolve,
+    run_stages,
+)
 from run_scripts.reference.stages import BEGINNINGS, make_stages
 
 # Stands for every program: writes what the next stages read of its results, and notes its command.
@@ -255,6 +261,17 @@ def test_bad_flags(case, tmp_path, monkeypatch, capsys):
     assert main(["reference", *given, f"--output_dir={tmp_path}"]) == 1
     error = capsys.readouterr().err
     assert message in error and error.count("\n") == 1
+
+
+def test_a_folder_is_of_one_name(tmp_path, monkeypatch, capsys):
+    """Another run's weights there would be measured as those of this one."""
+    monkeypatch.chdir(ROOT)
+    first = ReferenceFlags(name="first", output_dir=str(tmp_path))
+    keep_to_one_name(first)
+    keep_to_one_name(first)
+    assert main(["reference", "--name=second", f"--output_dir={tmp_path}"]) == 1
+    error = capsys.readouterr().err
+    assert "the folder of --name=first, with --name=second" in error and error.count("\n") == 1
 
 
 def test_another_folder_than_the_projects(tmp_path, monkeypatch, capsys):

@@ -1,6 +1,7 @@
 """Puts the pages of results together from a ledger."""
 
 import os
+from pathlib import Path
 from typing import NamedTuple
 
 from bert_common.atomic_write import atomic_write
@@ -38,6 +39,7 @@ class Results(NamedTuple):
     runs: dict  # name -> `Run`
     questions: list  # of `Question`
     curves: dict  # name of a run -> its curves, a dict tag -> `Curve`
+    notes: dict  # a language's file of notes -> its text
 
     @property
     def references(self):
@@ -53,10 +55,15 @@ def check_plots():
 
 def read_everything(ledger):
     """Reads a ledger with the files beside it: the `Results`."""
-    runs = read_runs(ledger)
-    questions = read_questions(os.path.join(os.path.dirname(ledger), QUESTIONS_FILE))
+    runs, folder = read_runs(ledger), Path(ledger).parent
     curves = {name: read_curves(curves_path(ledger, name)) for name in runs}
-    return Results(runs, questions, {name: each for name, each in curves.items() if each})
+    files = [folder / wording.notes_file for wording in PAGES.values()]
+    return Results(
+        runs,
+        read_questions(folder / QUESTIONS_FILE),
+        {name: each for name, each in curves.items() if each},
+        {file.name: file.read_text(encoding="utf-8") for file in files if file.exists()},
+    )
 
 
 def write_pages(ledger, output_dir):
@@ -90,6 +97,8 @@ def render(results, wording):
     if not results.runs:
         return "\n".join([*lines, wording.empty, ""])
     lines += [wording.reading, "", *machine_lines(results.runs, wording)]
+    if notes := results.notes.get(wording.notes_file):
+        lines += [f"## {wording.notes_title}", "", notes.strip(), ""]
     lines += phase_lines(results, wording)
     lines += held_out_lines(results, wording)
     linear = next((q for q in results.questions if q.name == LINEAR), None)

@@ -1,15 +1,15 @@
 """Compares the scores of runs that differ in their seeds."""
 
-import math
 import statistics
 from typing import NamedTuple
+
+from finetuning.metrics import imported
 
 # Parts of a score's name; of all others a higher one is better.
 LOWER_IS_BETTER = ("loss", "bits", "seconds")
 
-# Differences smaller than this many standard errors are not told from chance: about one in twenty
-# would be as large without any cause, if the spread were known; a few seeds only estimate it.
-STANDARD_ERRORS = 2
+# Of variants that are all equal, any two are called different in one of so many comparisons.
+SIGNIFICANCE = 1 / 20
 
 
 class Sample(NamedTuple):
@@ -17,12 +17,7 @@ class Sample(NamedTuple):
 
     mean: float
     deviation: float | None  # of a single score, from n - 1 degrees of freedom; None for one seed
-    count: int
-
-    @property
-    def error(self):
-        """The standard error of the mean; None for one seed."""
-        return None if self.deviation is None else self.deviation / math.sqrt(self.count)
+    scores: tuple
 
 
 def sample(scores):
@@ -30,7 +25,7 @@ def sample(scores):
     if not scores or None in scores:
         return None
     deviation = statistics.stdev(scores) if len(scores) > 1 else None
-    return Sample(statistics.fmean(scores), deviation, len(scores))
+    return Sample(statistics.fmean(scores), deviation, tuple(scores))
 
 
 def lower_is_better(score):
@@ -38,12 +33,18 @@ def lower_is_better(score):
     return any(part in score for part in LOWER_IS_BETTER)
 
 
-def is_told_apart(one, other):
-    """Whether two `Sample`s differ by at least `STANDARD_ERRORS`; None if one has a single seed."""
-    if one.error is None or other.error is None:
-        return None
-    difference = abs(one.mean - other.mean)
-    return 0 < difference >= STANDARD_ERRORS * math.hypot(one.error, other.error)
+def chances(samples):
+    """How likely such a difference is between variants that are equal, for all pairs: [V, V].
+
+    Tukey's honestly significant difference, with Kramer's extension to unequal counts: the spread
+    of the seeds is taken as the same for all variants, and the number of pairs is accounted for.
+
+    Args:
+        samples: V `Sample`s of at least two scores each.
+    """
+    if not any(each.deviation for each in samples):  # no spread at all: nothing to divide by
+        return [[float(one.mean == other.mean) for other in samples] for one in samples]
+    return imported("scipy.stats").tukey_hsd(*(each.scores for each in samples)).pvalue
 
 
 class Ranking(NamedTuple):
@@ -59,15 +60,16 @@ def rank(samples, score):
 
     Nothing can be said of fewer than two variants with several seeds each.
     """
-    samples = {name: each for name, each in samples.items() if each and each.error is not None}
+    samples = {name: each for name, each in samples.items() if each and len(each.scores) > 1}
     if len(samples) < 2:
         return None
     sign = -1 if lower_is_better(score) else 1
-    best = max(samples, key=lambda name: sign * samples[name].mean)
-    others = [name for name in samples if name != best]
-    apart = {name: is_told_apart(samples[best], samples[name]) for name in others}
+    names = list(samples)
+    best = max(names, key=lambda name: sign * samples[name].mean)
+    of_best = chances(list(samples.values()))[names.index(best)]
+    others = [(name, chance) for name, chance in zip(names, of_best, strict=True) if name != best]
     return Ranking(
         best,
-        tuple(name for name in others if not apart[name]),
-        tuple(name for name in others if apart[name]),
+        tuple(name for name, chance in others if chance >= SIGNIFICANCE),
+        tuple(name for name, chance in others if chance < SIGNIFICANCE),
     )

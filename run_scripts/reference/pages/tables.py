@@ -78,6 +78,20 @@ def question_samples(question, runs):
     return found
 
 
+def baselines(question, runs):
+    """What a trivial prediction scores: a dict task -> `Sample`, for tasks whose runs have it.
+
+    The programs write it as baseline_METRIC beside eval_METRIC.
+    """
+    found = {}
+    for cell in question.cells:
+        score = re.sub("^eval_", "baseline_", cell.score)
+        measured = [runs[name] for name in cell.runs if score in scores_of(name, runs)]
+        if measured and score != cell.score:
+            found.setdefault(cell.task, shown_sample(score, measured[:1]))
+    return found
+
+
 def compared_tasks(question, runs):
     """The tasks of a question on which two variants, by runs of their own, have been measured.
 
@@ -115,18 +129,26 @@ def question_table(question, runs, wording):
     for variant in variants:
         texts = [score_text(*found.get((variant, task), ("", None)), wording) for task in tasks]
         rows.append([label(variant, wording), *texts])
+    trivial = baselines(question, runs)
+    if any(task in trivial for task in tasks):
+        texts = [score_text("share", trivial.get(task), wording) for task in tasks]
+        rows.append([wording.trivial, *texts])
     return markdown_table([wording.variant, *(label(task, wording) for task in tasks)], rows)
 
 
 def question_sentences(question, runs, wording):
     """What the scores of a question allow to say, a sentence for each task, as list items."""
     found, sentences, single = question_samples(question, runs), [], []
+    trivial = baselines(question, runs)
     for task in compared_tasks(question, runs):
         places = {v: found[v, task] for v in question.variants if (v, task) in found}
         samples = {variant: each for variant, (_, each) in places.items() if each}
         ranking = rank(samples, next(iter(places.values()))[0])
         if ranking is None:
             single.append(label(task, wording))
+            continue
+        if task in trivial and samples[ranking.best].mean <= trivial[task].mean:
+            sentences.append(wording.nothing_learned.format(task=label(task, wording)))
             continue
         form = wording.best if ranking.not_told_apart and ranking.worse else wording.best_alone
         if not ranking.worse:

@@ -8,6 +8,8 @@ class Wording(NamedTuple):
 
     title: str
     navigation: str  # links to the page in the other language and to the README
+    notes_file: str  # beside the ledger, if there is one: what else its numbers need
+    notes_title: str
     introduction: str
     empty: str
     machines: str
@@ -28,6 +30,8 @@ class Wording(NamedTuple):
     linear: str  # the heading of a column with linear models
     questions_title: str
     variant: str  # the heading of a question's first column
+    trivial: str  # the heading of a row: the same answer for every example
+    nothing_learned: str
     best: str
     best_alone: str
     best_of_all: str
@@ -61,6 +65,8 @@ def vocabularies(**forms):
 ENGLISH = Wording(
     title="Results",
     navigation="[한국어](results.ko.md) · [README](../README.md)",
+    notes_file="notes.md",
+    notes_title="Notes",
     introduction=(
         "Every number on this page comes from [`results/runs.jsonl`](results/runs.jsonl). It has a "
         "line for each run that was measured: command, machine, seed, time, memory, scores. "
@@ -73,10 +79,11 @@ ENGLISH = Wording(
     machines="Machines",
     reading=(
         "Where a run was made with several seeds, a number is the mean ± the standard deviation of "
-        "one run. Two means that differ by less than twice the standard error of their difference "
-        "cannot be told apart, and are called so. With few seeds that error itself is a rough "
-        "estimate. The seeds are those of fine-tuning; each model was pre-trained once unless a "
-        "table says otherwise. Accuracy, F1 and correlations are in percent."
+        "one run. Means that differ by less than Tukey's honestly significant difference at 5 %, "
+        "which allows for the number of variants in the table, cannot be told apart, and are "
+        "called so. The seeds are those of fine-tuning; each model was pre-trained once unless a "
+        "table says otherwise, so that the seed of pre-training has its part in every difference. "
+        "Accuracy, F1 and correlations are in percent."
     ),
     phases_title="Pre-training",
     phases_note=(
@@ -100,8 +107,8 @@ ENGLISH = Wording(
     held_out_note=(
         "Bits per character: the summed loss on masked words, in bits, divided by the characters "
         "that they have. "
-        "Sentence order: whether two segments are in their order; guessing gets 50, the same "
-        "answer always a little more where the labels are uneven."
+        "Sentence order: whether two segments are in their order; guessing gets 50, always "
+        "giving the same answer slightly more where the labels are uneven."
     ),
     curves_alt="Loss and accuracies on held-out text over hours of training, a line for each phase",
     curves_note=(
@@ -120,6 +127,8 @@ ENGLISH = Wording(
     linear="linear, {features}",
     questions_title="What pays",
     variant="variant",
+    trivial="the trivial answer",
+    nothing_learned="{task}: none is better than the trivial answer, so there is no order.",
     best="{task}: best is {best}; cannot be told apart from it: {equal}; worse: {worse}.",
     best_alone="{task}: best is {best}; worse: {worse}.",
     best_of_all="{task}: best is {best}; cannot be told apart from it: {equal}.",
@@ -179,6 +188,8 @@ ENGLISH = Wording(
 KOREAN = Wording(
     title="결과",
     navigation="[English](results.md) · [README](../README.ko.md)",
+    notes_file="notes.ko.md",
+    notes_title="참고",
     introduction=(
         "이 문서의 모든 수치는 [`results/runs.jsonl`](results/runs.jsonl)에서 나왔습니다. 이 "
         "파일에는 측정한 실행이 한 줄에 하나씩 들어 있으며, 명령, 컴퓨터, 시드, 시간, 메모리, "
@@ -191,10 +202,10 @@ KOREAN = Wording(
     machines="컴퓨터",
     reading=(
         "시드를 여러 개 쓴 실행은 평균 ± 표준편차(실행 한 번의 표준편차)로 적었습니다. 두 평균의 "
-        "차이가 그 차이의 표준오차의 두 배보다 작으면 우열을 가릴 수 없다고 봅니다. 시드가 "
-        "적으면 표준오차 자체도 대략적인 추정값입니다. 시드는 미세 조정의 시드이고, 표에 따로 "
-        "적지 않은 한 사전 학습은 모델마다 한 번만 했습니다. 정확도, F1, 상관 계수의 단위는 "
-        "퍼센트입니다."
+        "차이가 Tukey의 HSD(유의 수준 5%, 표에 있는 설정의 수를 반영)보다 작으면 우열을 가릴 수 "
+        "없다고 봅니다. 시드는 미세 조정의 시드이고, 표에 따로 적지 않은 한 사전 학습은 모델마다 "
+        "한 번만 했으므로 모든 차이에는 사전 학습 시드의 영향도 섞여 있습니다. 정확도, F1, 상관 "
+        "계수의 단위는 퍼센트입니다."
     ),
     phases_title="사전 학습",
     phases_note=(
@@ -231,17 +242,19 @@ KOREAN = Wording(
         "아래 표보다 쉽습니다."
     ),
     tasks_title="{name}: 한국어 과제",
-    tasks_header=("과제", "점수", "`reference_model`", "무작위 가중치"),
+    tasks_header=("과제", "측정 데이터와 지표", "`reference_model`", "무작위 가중치"),
     tasks_note="`reference_model`과 무작위 가중치는 신경망, 어휘, 미세 조정 설정이 모두 같고 시작 "
     "가중치만 다릅니다.",
     linear="선형 모델, {features}",
     questions_title="설정 비교",
     variant="설정",
+    trivial="언제나 같은 답",
+    nothing_learned="{task}: 언제나 같은 답보다 나은 설정이 없으므로 순위를 매기지 않습니다.",
     best=(
         "{task}: {best}의 점수가 가장 좋습니다. {equal}도 이와 차이가 있다고 할 수 없고, "
         "{worse}의 점수는 이보다 나쁩니다."
     ),
-    best_alone="{task}: {best}의 점수가 가장 높고, {worse}의 점수는 이보다 낮습니다.",
+    best_alone="{task}: {best}의 점수가 가장 좋고, {worse}의 점수는 이보다 나쁩니다.",
     best_of_all="{task}: {best}의 점수가 가장 좋지만, {equal}도 이와 차이가 있다고 할 수 없습니다.",
     one_seed="{tasks}: 한 번씩만 잰 값이므로 순위를 매기지 않습니다.",
     runs_title="실행",

@@ -1,0 +1,91 @@
+"""Tests of what the pages of results say of variants: differences, trivial answers, times."""
+
+import math
+
+import pytest
+from measured_runs import ONE, make_run
+
+from run_scripts.reference.ledger import Machine
+from run_scripts.reference.pages.questions import Cell, Question
+from run_scripts.reference.pages.statistics import SIGNIFICANCE, chances, rank, sample
+from run_scripts.reference.pages.tables import (
+    compared_tasks,
+    question_sentences,
+    question_table,
+)
+from run_scripts.reference.pages.wording import ENGLISH
+
+
+def test_sample():
+    """The deviation of 1, 2, 4 with n - 1: sqrt((16 + 1 + 25) / 9 / 2), worked out by hand."""
+    found = sample([1.0, 2.0, 4.0])
+    assert found.mean == pytest.approx(7 / 3) and found.scores == (1.0, 2.0, 4.0)
+    assert found.deviation == pytest.approx(math.sqrt(42 / 18))
+    assert sample([3.0]).deviation is None
+    assert sample([]) is None and sample([1.0, None]) is None
+
+
+# Variants -> the quantile of the studentized range for 5 %, of printed tables: 4 seeds each leave 3
+# degrees of freedom a variant. For two variants it is sqrt(2) times Student's t, 2.447.
+STUDENTIZED_RANGE = {2: 3.46, 3: 3.95, 5: 4.37}
+
+
+@pytest.mark.parametrize("count", STUDENTIZED_RANGE)
+def test_told_apart(count):
+    """All have a deviation of 1 and 4 seeds, so that the mean's standard error is 1/2."""
+    values = [-(0.75**0.5), -(0.75**0.5), 0.75**0.5, 0.75**0.5]
+    assert sample(values).deviation == pytest.approx(1)
+    limit = STUDENTIZED_RANGE[count] / 2
+    for difference, apart in ((limit - 0.01, False), (limit + 0.01, True)):
+        samples = [sample(values)] * (count - 1)
+        found = chances([*samples, sample([value + difference for value in values])])
+        assert found[0][-1] == pytest.approx(found[-1][0])
+        assert (found[0][-1] < SIGNIFICANCE) == apart
+
+
+def test_scores_without_spread():
+    one, same, other = sample([1.0, 1.0]), sample([1.0, 1.0]), sample([2.0, 2.0])
+    assert chances([one, same, other]) == [[1, 1, 0], [1, 1, 0], [0, 0, 1]]
+
+
+def test_ranking():
+    samples = {"a": sample([0.8, 0.81]), "b": sample([0.9, 0.91]), "c": sample([0.9, 0.908])}
+    assert rank(samples, "eval_accuracy") == ("b", ("c",), ("a",))
+    assert rank(samples, "masked_lm_loss") == ("a", (), ("b", "c"))
+    assert rank({**samples, "d": sample([0.99]), "e": None}, "eval_f1").best == "b"
+    assert rank({"a": samples["a"], "d": sample([0.99])}, "eval_f1") is None
+
+
+@pytest.mark.parametrize("trivial", (0.5, 0.9))
+def test_scores_that_a_trivial_answer_has(trivial):
+    values = {"a": (0.6, 0.61), "b": (0.7, 0.71)}
+    runs = {
+        f"{variant}{i}": make_run("x", {"eval_f1": value, "baseline_f1": trivial})
+        for variant, pair in values.items()
+        for i, value in enumerate(pair)
+    }
+    cells = tuple(
+        Cell(variant=variant, task="korquad", score="eval_f1", runs=(f"{variant}0", f"{variant}1"))
+        for variant in values
+    )
+    question = Question(name="q", title="q", title_ko="q", cells=cells)
+    rows = question_table(question, runs, ENGLISH)
+    assert rows[-1] == f"| the trivial answer | {100 * trivial:.2f} |"
+    (sentence,) = question_sentences(question, runs, ENGLISH)
+    assert ("no order" in sentence) == (trivial > 0.7) == ("best is" not in sentence)
+
+
+@pytest.mark.parametrize("other", (ONE, Machine("CPU two", 16, 128.0)))
+def test_times_of_different_machines_are_not_compared(other):
+    places = {"a": ONE, "b": other}
+    runs = {
+        name: make_run(name, {"seconds_per_update": 0.5, "eval_accuracy": 0.5}, machine)
+        for name, machine in places.items()
+    }
+    cells = tuple(
+        Cell(variant=name, task=task, score=score, runs=(name,))
+        for name in runs
+        for task, score in (("nsmc", "eval_accuracy"), ("time", "seconds_per_update"))
+    )
+    question = Question(name="q", title="q", title_ko="q", cells=cells)
+    assert compared_tasks(question, runs) == ["nsmc", "time"][: 1 + (other == ONE)]
