@@ -14,9 +14,9 @@ class Task(NamedTuple):
     also: tuple = ()  # further tasks that the same model is measured on: (name, score)
 
 
-# As benchmarks/vocabulary.py, whose models are as small, but for the warm-up. Nothing was tuned for
-# a variant, and the last checkpoint is measured, so that no part with known results chooses
-# anything. Products in bfloat16, as in pre-training.
+# As benchmarks/vocabulary.py, whose models are as small, but for the warm-up. The last checkpoint
+# is measured, so that no part with known results chooses one. Products in bfloat16, as in
+# pre-training.
 RECIPE = {
     "do_train": "true",
     "do_eval": "true",
@@ -27,7 +27,7 @@ RECIPE = {
     # Half of all updates: Adam without bias correction begins with updates of six times the rate,
     # and small tasks have few. With a tenth, the usual one, models with kiwi-16000 and usual-16000
     # lost what they had learned: no entity of KLUE-NER was found, inference was guessed (33.3 %).
-    # Tried with kiwi-16000 on the dev parts; with usual-16000 it then helped as much.
+    # Tried with kiwi-16000 on the dev parts, then taken for all; usual-16000 gained as much.
     "warmup_proportion": 0.5,
     "max_seq_length": 128,
     "save_checkpoints_steps": 1000,

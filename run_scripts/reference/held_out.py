@@ -4,9 +4,9 @@
       --input_file=output/heldout.tfrecord --output_dir=output/heldout
 
 It is run_pretraining --do_eval on all records, and one number more: the loss of the masked pieces,
-in bits, divided by the characters that these pieces have (an [UNK] has one). Unlike the loss itself
-it does not grow with the pieces, so that it compares vocabularies if whole words are masked. Spaces
-are not counted, and the number of the masked pieces, which the model sees, costs nothing.
+in bits, divided by the characters that these pieces have (an [UNK] has one). Spaces are not
+counted, and the number of the masked pieces, which the model sees, costs nothing, so only models
+with the same vocabulary compare; benchmarks/choices/bits.py compares vocabularies.
 """
 
 import dataclasses

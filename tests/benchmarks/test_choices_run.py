@@ -77,7 +77,6 @@ def test_a_tiny_run_that_is_killed_on_the_way(tmp_path):
     assert runs[f"{start}/records"].scores["records"] > 50
     assert 0 < runs[f"{start}/pretraining"].scores["masked_lm_loss"] < 10
     assert {"eval_pearson", "test_pearson"} <= set(runs[f"{start}/korsts/seed1"].scores)
-    assert {"eval_f1", "eval_exact_match"} <= set(runs[f"{start}/korquad/seed1"].scores)
-    assert "| plain-8000 |" in done.stdout
+    assert {"eval_f1", "eval_exact"} <= set(runs[f"{start}/korquad/seed1"].scores)
     questions = json.loads((tmp_path / "questions.json").read_text())
     assert [question["name"] for question in questions][0] == "vocabulary"
