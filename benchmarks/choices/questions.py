@@ -109,6 +109,7 @@ class Question:
     # Whether each model is measured on the other objective's records, and all of them on the same
     # records without any.
     compares_objectives: bool = False
+    is_ranked: bool = True  # whether one of the variants may be called the best
 
 
 def _vocabularies():
@@ -187,5 +188,6 @@ QUESTIONS = {
         },
         SHORT_TASKS,
         masks_equally=True,
+        is_ranked=False,
     ),
 }

@@ -51,8 +51,15 @@ def make_questions(plan, questions):
             for task in question.tasks:
                 for column, score in ((task, TASKS[task].score), *TASKS[task].also):
                     cells += cell(name, variant, task, column, score)
-        titles = {"title": question.title, "title_ko": question.title_ko}
-        made.append(Question(name=name, **titles, cells=tuple(cells)))
+        made.append(
+            Question(
+                name=name,
+                title=question.title,
+                title_ko=question.title_ko,
+                cells=tuple(cells),
+                is_ranked=question.is_ranked,
+            )
+        )
     cells = [
         found
         for features in LINEAR_FEATURES

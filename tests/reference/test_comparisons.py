@@ -1,5 +1,6 @@
 """Tests of what the pages of results say of variants: differences, trivial answers, times."""
 
+import dataclasses
 import math
 
 import pytest
@@ -72,6 +73,7 @@ def test_scores_that_a_trivial_answer_has(trivial):
     rows = question_table(question, runs, ENGLISH)
     assert rows[-1] == f"| the trivial answer | {100 * trivial:.2f} |"
     (sentence,) = question_sentences(question, runs, ENGLISH)
+    assert question_sentences(dataclasses.replace(question, is_ranked=False), runs, ENGLISH) == []
     assert ("no order" in sentence) == (trivial > 0.7) == ("best is" not in sentence)
 
 

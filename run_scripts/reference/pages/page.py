@@ -127,7 +127,8 @@ def question_lines(results, wording):
             continue
         title = question.title_ko if wording is PAGES["results.ko.md"] else question.title
         lines += [f"### {title}", "", *table, ""]
-        lines += [*question_sentences(question, results.runs, wording), ""]
+        if sentences := question_sentences(question, results.runs, wording):
+            lines += [*sentences, ""]
         lines += run_lines(question, results.runs, wording)
     return [f"## {wording.questions_title}", "", *lines] if lines else []
 

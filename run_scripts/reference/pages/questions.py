@@ -34,6 +34,7 @@ class Question:
     title: str  # for docs/results.md
     title_ko: str  # for docs/results.ko.md
     cells: tuple[Cell, ...]
+    is_ranked: bool = True  # whether its variants are choices, of which one may be the best
 
     @property
     def variants(self):

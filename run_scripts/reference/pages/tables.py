@@ -138,6 +138,8 @@ def question_table(question, runs, wording):
 
 def question_sentences(question, runs, wording):
     """What the scores of a question allow to say, a sentence for each task, as list items."""
+    if not question.is_ranked:
+        return []
     found, sentences, single = question_samples(question, runs), [], []
     trivial = baselines(question, runs)
     for task in compared_tasks(question, runs):
