@@ -30,7 +30,7 @@ def cut_nsmc(tasks_dir, folder):
     train, test = (
         find_file(f"ratings_{split}.txt", tasks_dir, "nsmc") for split in ("train", "test")
     )
-    lines = Path(train).read_text(encoding="utf-8").split("\n")[: REVIEWS + 1]
+    lines = Path(train).read_text(encoding="utf-8").rstrip("\n").split("\n")[: REVIEWS + 1]
     with atomic_write(str(folder / "ratings_train.txt")) as file:
         file.write("".join(f"{line}\n" for line in lines).encode())
     shutil.copyfile(test, folder / "ratings_test.txt")

@@ -8,7 +8,7 @@ from finetuning.metrics import imported
 # Parts of a score's name; of all others a higher one is better.
 LOWER_IS_BETTER = ("loss", "bits", "seconds")
 
-# Of variants that are all equal, any two are called different in one of so many comparisons.
+# Of twenty tables whose variants are all equal, one calls some two of them different.
 SIGNIFICANCE = 1 / 20
 
 

@@ -30,7 +30,7 @@ class Wording(NamedTuple):
     linear: str  # the heading of a column with linear models
     questions_title: str
     variant: str  # the heading of a question's first column
-    trivial: str  # the heading of a row: the same answer for every example
+    trivial: str  # the heading of a row: an answer that needs no model
     nothing_learned: str
     best: str
     best_alone: str
@@ -248,8 +248,8 @@ KOREAN = Wording(
     linear="선형 모델, {features}",
     questions_title="설정 비교",
     variant="설정",
-    trivial="언제나 같은 답",
-    nothing_learned="{task}: 언제나 같은 답보다 나은 설정이 없으므로 순위를 매기지 않습니다.",
+    trivial="단순한 답",
+    nothing_learned="{task}: 단순한 답보다 나은 설정이 없으므로 순위를 매기지 않습니다.",
     best=(
         "{task}: {best}의 점수가 가장 좋습니다. {equal}도 이와 차이가 있다고 할 수 없고, "
         "{worse}의 점수는 이보다 나쁩니다."
