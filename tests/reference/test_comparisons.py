@@ -91,3 +91,16 @@ def test_times_of_different_machines_are_not_compared(other):
     )
     question = Question(name="q", title="q", title_ko="q", cells=cells)
     assert compared_tasks(question, runs) == ["nsmc", "time"][: 1 + (other == ONE)]
+
+
+def test_one_run_may_measure_all_variants():
+    """The speed of the same run is no comparison, its bits of each model are."""
+    runs = {"both": make_run("both", {"a_bits": 2.5, "b_bits": 2.75, "seconds": 1.0})}
+    cells = tuple(
+        Cell(variant=variant, task=task, score=score, runs=("both",))
+        for variant in ("a", "b")
+        for task, score in (("bits", f"{variant}_bits"), ("time", "seconds"))
+    )
+    question = Question(name="q", title="q", title_ko="q", cells=cells)
+    assert compared_tasks(question, runs) == ["bits"]
+    assert question_table(question, runs, ENGLISH)[2:] == ["| a | 2.5 |", "| b | 2.75 |"]

@@ -93,16 +93,17 @@ def baselines(question, runs):
 
 
 def compared_tasks(question, runs):
-    """The tasks of a question on which two variants, by runs of their own, have been measured.
+    """The tasks of a question on which two variants have been measured.
 
-    Times of different machines are not compared.
+    By runs of their own, or by scores of their own of the same run. Times of different machines are
+    not compared.
     """
-    measured = {}  # task -> the names of each variant's measured runs
+    measured = {}  # task -> each variant's score and the names of its measured runs
     machines = {}  # task whose score is a time -> those that it was measured on
     for cell in question.cells:
         names = tuple(name for name in cell.runs if cell.score in scores_of(name, runs))
         if names:
-            measured.setdefault(cell.task, set()).add(names)
+            measured.setdefault(cell.task, set()).add((cell.score, names))
         if cell.score.startswith("seconds"):
             machines.setdefault(cell.task, set()).update(runs[name].machine for name in names)
     return [
