@@ -178,9 +178,9 @@ ENGLISH = Wording(
         "klue-sts": "klue-sts (trained on KorSTS, Pearson)",
         "korquad": "korquad (F1)",
         **vocabularies(
-            usual="usual WordPiece, {:,}",
-            kiwi="ours with kiwipiepy, {:,}",
-            plain="ours without an analyser, {:,}",
+            usual="usual WordPiece ({:,})",
+            kiwi="ours with kiwipiepy ({:,})",
+            plain="ours without an analyser ({:,})",
         ),
     },
 )
@@ -320,9 +320,9 @@ KOREAN = Wording(
         "klue-sts": "klue-sts(KorSTS로 학습, 피어슨)",
         "korquad": "korquad(F1)",
         **vocabularies(
-            usual="일반적인 WordPiece, {:,}개",
-            kiwi="이 프로젝트, kiwipiepy 사용, {:,}개",
-            plain="이 프로젝트, 분석기 없음, {:,}개",
+            usual="일반적인 WordPiece({:,}개)",
+            kiwi="kiwipiepy로 학습한 어휘({:,}개)",
+            plain="분석기 없이 학습한 어휘({:,}개)",
         ),
     },
 )
