@@ -170,7 +170,8 @@ def keep_to_one_name(flags):
         InputError: the folder is that of another run.
     """
     path = Path(flags.output_dir) / "name.txt"
-    name = path.read_text(encoding="utf-8").strip() if path.exists() else flags.name
+    known = path.read_text(encoding="utf-8", errors="replace").strip() if path.exists() else None
+    name = known or flags.name  # an empty file says nothing
     if name != flags.name:
         raise InputError(
             f"--output_dir must be a new folder for another --name. Received: {flags.output_dir}, "

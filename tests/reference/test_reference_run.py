@@ -267,11 +267,15 @@ def test_a_folder_is_of_one_name(tmp_path, monkeypatch, capsys):
     """Another run's weights there would be measured as those of this one."""
     monkeypatch.chdir(ROOT)
     first = ReferenceFlags(name="first", output_dir=str(tmp_path))
+    (tmp_path / "name.txt").touch()  # as an interrupted copy may leave it
     keep_to_one_name(first)
     keep_to_one_name(first)
     assert main(["reference", "--name=second", f"--output_dir={tmp_path}"]) == 1
     error = capsys.readouterr().err
     assert "the folder of --name=first, with --name=second" in error and error.count("\n") == 1
+    (tmp_path / "name.txt").write_bytes(b"\xff")
+    with pytest.raises(InputError, match="with --name=first"):
+        keep_to_one_name(first)
 
 
 def test_another_folder_than_the_projects(tmp_path, monkeypatch, capsys):

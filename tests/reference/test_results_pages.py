@@ -188,6 +188,9 @@ def test_notes(tmp_path):
     (tmp_path / "results" / "notes.md").write_text("- One half of a task.\n")
     assert "\n## Notes\n\n- One half of a task.\n\n## " in render(read_everything(path), ENGLISH)
     assert "One half" not in render(read_everything(path), KOREAN)
+    (tmp_path / "results" / "notes.ko.md").write_bytes(b"\xff")
+    with pytest.raises(InputError, match=r"notes\.ko\.md must be UTF-8"):
+        read_everything(path)
 
 
 def test_an_empty_ledger_says_so(tmp_path):

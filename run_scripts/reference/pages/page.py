@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bert_common.atomic_write import atomic_write
+from bert_common.errors import InputError
 from bert_common.folders import make_writable
 from finetuning.metrics import imported
 from run_scripts.reference.curves import curves_path, read_curves
@@ -62,8 +63,16 @@ def read_everything(ledger):
         runs,
         read_questions(folder / QUESTIONS_FILE),
         {name: each for name, each in curves.items() if each},
-        {file.name: file.read_text(encoding="utf-8") for file in files if file.exists()},
+        {file.name: read_notes(file) for file in files if file.exists()},
     )
+
+
+def read_notes(path):
+    """The text of a file of notes; an `InputError` if it is not UTF-8."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} must be UTF-8. Received: {error.reason}") from None
 
 
 def write_pages(ledger, output_dir):
