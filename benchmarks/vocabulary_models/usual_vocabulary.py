@@ -5,7 +5,8 @@
 It uses `BertWordPieceTokenizer` of the package tokenizers (a dependency of transformers) with its
 defaults, except for what is usual for Korean: cased, since its lower-casing decomposes Hangul, and
 an alphabet of 6,000 characters instead of 1,000, with which every word with a rarer syllable would
-be [UNK]. The folder that it writes can be given as `--tokenizer_dir`.
+be [UNK]. Vocabularies of less than 16,000 pieces get fewer characters, since most need two pieces,
+one for the beginning of a word. The folder that it writes can be given as `--tokenizer_dir`.
 """
 
 import argparse
@@ -19,7 +20,16 @@ from run_scripts.flags.paths import expand_globs
 from tokenization import FullTokenizer, InputError, save_tokenizer
 
 ALPHABET = 6000  # at most so many of the text's most frequent characters
-TRAINER = {"min_frequency": 2, "limit_alphabet": ALPHABET, "wordpieces_prefix": "##"}
+TRAINER = {"min_frequency": 2, "wordpieces_prefix": "##"}
+
+
+def trainer_options(vocab_size):
+    """The options of `BertWordPieceTokenizer.train`, as keyword arguments.
+
+    With two pieces for each, characters take at most three quarters of the vocabulary: the trainer
+    makes pieces of all of them first, and of 8,000 they would leave nothing.
+    """
+    return {**TRAINER, "limit_alphabet": min(ALPHABET, vocab_size * 3 // 8)}
 
 
 def learn(files, output_dir, vocab_size):
@@ -37,7 +47,12 @@ def learn(files, output_dir, vocab_size):
             "the package tokenizers must be installed. Received: no such package"
         ) from None
     theirs = BertWordPieceTokenizer(lowercase=False, strip_accents=False)
-    theirs.train(list(files), vocab_size=vocab_size, show_progress=sys.stderr.isatty(), **TRAINER)
+    theirs.train(
+        list(files),
+        vocab_size=vocab_size,
+        show_progress=sys.stderr.isatty(),
+        **trainer_options(vocab_size),
+    )
     output_dir = Path(output_dir)
     output_dir.mkdir(parents=True, exist_ok=True)
     theirs.save_model(str(output_dir))  # vocab.txt
@@ -58,7 +73,8 @@ def main():
         tokenizer = learn(files, arguments.output_dir, arguments.vocab_size)
     except (InputError, OSError) as error:
         sys.exit(f"error: {error}")
-    print(json.dumps({"pieces": tokenizer.vocab_size, **TRAINER}))
+    options = trainer_options(arguments.vocab_size)
+    print(json.dumps({"pieces": tokenizer.vocab_size, **options}))
 
 
 if __name__ == "__main__":

@@ -23,6 +23,18 @@ def made_text(seed, documents):
     return "\n\n".join("\n".join(sentence() for _ in range(4)) for _ in range(documents))
 
 
+def test_characters_leave_room_for_longer_pieces(tmp_path):
+    pytest.importorskip("tokenizers", reason="the package tokenizers is not installed")
+    from vocabulary_models import usual_vocabulary
+
+    syllables = [chr(0xAC00 + i) for i in range(100)]
+    words = [first + second for first in syllables for second in syllables]
+    (tmp_path / "text").write_text("나라에서 " * 1000 + " ".join(words * 2), encoding="utf-8")
+    usual = usual_vocabulary.learn([str(tmp_path / "text")], tmp_path / "usual", 160)
+    assert usual.vocab_size == 160
+    assert usual.tokenize("나라에서") == ["나라에서"]
+
+
 @pytest.mark.slow
 def test_a_whole_run(tmp_path, monkeypatch, capsys):
     pytest.importorskip("tokenizers", reason="the package tokenizers is not installed")
