@@ -17,6 +17,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.input.data_order import continue_order, number_of_boundaries
+from bert_tf.input.dataset_options import set_options
 from bert_tf.input.length_buckets import BUCKET, WINDOW
 
 # The lengths of batches are multiples of this.
@@ -108,7 +109,7 @@ class Examples:
 
             steps = tf.data.Dataset.counter(start=start_step)
             batches = steps.map(load, num_parallel_calls=2, deterministic=True).unbatch()
-            return batches.prefetch(tf.data.AUTOTUNE).apply(
+            return set_options(batches.prefetch(tf.data.AUTOTUNE)).apply(
                 tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY)
             )
 

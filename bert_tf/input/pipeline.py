@@ -14,6 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_common.cores import available_cores
+from bert_tf.input.dataset_options import set_options
 from bert_tf.input.length_buckets import BUCKET
 from bert_tf.input.record_checks import add_derived_features, feature_limits
 from create_pretraining_data.instances.dynamic_masking import draw_masks
@@ -98,12 +99,8 @@ def _replica_batches(positioned_records, record_format, config, batch_size, draw
         .unbatch()
         .prefetch(tf.data.AUTOTUNE)
     )
-    if processes:
-        # Threads of their own wait for the processes, not those of the training step.
-        options = tf.data.Options()
-        options.threading.private_threadpool_size = available_cores() + processes.count
-        dataset = dataset.with_options(options)
-    return dataset
+    # Threads of their own wait for the processes, not those of the training step.
+    return set_options(dataset, available_cores() + processes.count if processes else None)
 
 
 def _parser(record_format, config, drawing):

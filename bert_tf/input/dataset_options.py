@@ -1,0 +1,22 @@
+"""Sets the options of tf.data that every input shares."""
+
+import tensorflow as tf
+
+
+def set_options(dataset, private_threads=None):
+    """The dataset without tf.data's tuner, and if wanted with threads of its own.
+
+    The tuner's thread sleeps for up to a minute at a time, and whoever lets go of an iterator
+    waits for its end: each program would be idle for so long after its last step. It would choose
+    the number of threads for maps; without it they take as many as there are cores. Prefetching
+    with `tf.data.AUTOTUNE` has a tuner of its own, which stays.
+
+    Args:
+        dataset: a `tf.data.Dataset`.
+        private_threads: the number of threads of its own; None for those that all operations share.
+    """
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    if private_threads is not None:
+        options.threading.private_threadpool_size = private_threads
+    return dataset.with_options(options)
