@@ -16,8 +16,12 @@ PRECISIONS = (*POLICIES, "auto")
 # The first generation of NVIDIA GPUs that multiplies bfloat16 (Ampere).
 BFLOAT16_CAPABILITY = (8, 0)
 
-# Linux's names of the CPU instructions that do.
-BFLOAT16_FLAGS = ("avx512_bf16", "amx_bf16")
+# Linux's names of the CPU instructions that do, and of the vendor whose CPUs are slower with those
+# of AVX-512 than in float32: on an Intel Emerald Rapids whose AMX is hidden, oneDNN multiplies
+# bfloat16 at 77 GFLOP/s a core, float32 at 153, and an update of a small model takes 1.4 times as
+# long.
+AMX, AVX512 = "amx_bf16", "avx512_bf16"
+SLOW_AVX512_VENDOR = "GenuineIntel"
 
 # The gradient is scaled up so that its small numbers are not rounded to 0, and the scale is halved
 # whenever the gradient overflows: float16 holds nothing above 65,504.
@@ -41,20 +45,20 @@ SUGGESTION = (
 def choose_precision(name):
     """The precision, a key of `POLICIES`, that one of `PRECISIONS` stands for.
 
-    None is float32. "auto" is bfloat16 if the hardware multiplies it; "bfloat16" warns if it does
-    not. Then a GPU emulates it, and on a CPU TensorFlow's own kernels truncate sums to bfloat16,
-    which the hardware's instructions round: twice the error, towards zero, and slower than float32.
+    None is float32. "auto" is bfloat16 if the hardware multiplies it faster than float32;
+    "bfloat16" warns if it does not. Without instructions for it a GPU emulates it, and on a CPU
+    TensorFlow's own kernels truncate sums to bfloat16, which the hardware's instructions round:
+    twice the error, towards zero, and slower than float32.
     """
     if name in (None, "float32", "float16"):
         return name or "float32"
-    fast, problem = _multiplies_bfloat16()
+    problem = _problem_of_bfloat16()
     if name == "auto":
-        return "bfloat16" if fast else "float32"
-    if not fast:
+        return "float32" if problem else "bfloat16"
+    if problem:
         warnings.warn(
-            "--precision=bfloat16 is slow and less exact without bfloat16 instructions. Found: "
-            f"{problem}; it needs less memory, but --precision=float32 is the better choice where "
-            "memory allows",
+            f"--precision=bfloat16 is {problem}; it needs less memory, but --precision=float32 is "
+            "the better choice where memory allows",
             stacklevel=2,
         )
     return name
@@ -62,22 +66,26 @@ def choose_precision(name):
 
 def suggestion(name):
     """A line for the user who named no precision where bfloat16 would be faster, or None."""
-    return SUGGESTION if name is None and _multiplies_bfloat16()[0] else None
+    return SUGGESTION if name is None and not _problem_of_bfloat16() else None
 
 
-def _multiplies_bfloat16():
-    """Whether the hardware has instructions for bfloat16, and what it is if not."""
+def _problem_of_bfloat16():
+    """What is wrong with bfloat16 on this hardware; None where it is faster than float32."""
     gpus = tf.config.list_physical_devices("GPU")
     if gpus:
         details = [tf.config.experimental.get_device_details(gpu) for gpu in gpus]
-        fast = all(d.get("compute_capability", (0, 0)) >= BFLOAT16_CAPABILITY for d in details)
-        problem = "a GPU older than Ampere"
-    else:
-        # Of TensorFlow's kernels, only oneDNN's use those instructions.
-        fast = uses_onednn() and bool(_cpu_flags() & set(BFLOAT16_FLAGS))
-        hidden = "TF_ENABLE_ONEDNN_OPTS=0, which hides them"
-        problem = "a CPU without them" if uses_onednn() else hidden
-    return fast, problem
+        if all(d.get("compute_capability", (0, 0)) >= BFLOAT16_CAPABILITY for d in details):
+            return None
+        return "slow and less exact on a GPU older than Ampere, which has no instructions for it"
+    # Of TensorFlow's kernels, only oneDNN's use those of a CPU.
+    if not uses_onednn():
+        return "slow and less exact with TF_ENABLE_ONEDNN_OPTS=0, which hides the instructions"
+    vendor, flags = _cpu()
+    if AMX in flags or (AVX512 in flags and vendor != SLOW_AVX512_VENDOR):
+        return None
+    if AVX512 in flags:
+        return "slower than float32 on Intel's CPUs without AMX"
+    return "slow and less exact on a CPU that has no instructions for it"
 
 
 def uses_onednn():
@@ -85,14 +93,15 @@ def uses_onednn():
     return os.environ.get("TF_ENABLE_ONEDNN_OPTS", "1").lower() not in ("0", "false")
 
 
-def _cpu_flags():
-    """The flags of this machine's CPU, as Linux lists them; empty on other systems."""
+def _cpu():
+    """The vendor and the flags of this machine's first CPU, as Linux names them; else "", {}."""
     try:
         with open("/proc/cpuinfo", encoding="ascii", errors="replace") as file:
-            lines = [line for line in file if line.startswith("flags")]
+            lines = [line.partition(":") for line in file.read().split("\n\n")[0].split("\n")]
     except OSError:
-        return set()
-    return set(lines[0].split(":")[1].split()) if lines else set()
+        return "", set()
+    found = {name.strip(): value.strip() for name, _, value in lines}
+    return found.get("vendor_id", ""), set(found.get("flags", "").split())
 
 
 class LossScale:

@@ -1,5 +1,6 @@
 """Reduced precision: what stays in float32, the loss scale of float16, training in bfloat16."""
 
+import io
 import json
 import warnings
 
@@ -242,15 +243,20 @@ def test_choice_of_precision(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "flags, onednn, expected, found",
+    "vendor, flags, onednn, expected, found",
     (
-        ({"fma", "avx512_bf16"}, "1", "bfloat16", None),
-        ({"fma", "avx2"}, "1", "float32", "a CPU without them"),
-        ({"fma", "amx_bf16"}, "0", "float32", "TF_ENABLE_ONEDNN_OPTS=0"),
+        ("AuthenticAMD", {"fma", "avx512_bf16"}, "1", "bfloat16", None),
+        ("GenuineIntel", {"fma", "avx512_bf16", "amx_bf16"}, "1", "bfloat16", None),
+        ("GenuineIntel", {"fma", "avx512_bf16"}, "1", "float32", "Intel's CPUs without AMX"),
+        ("GenuineIntel", {"fma", "avx2"}, "1", "float32", "a CPU that has no instructions"),
+        ("", set(), "1", "float32", "a CPU that has no instructions"),
+        ("GenuineIntel", {"fma", "amx_bf16"}, "0", "float32", "TF_ENABLE_ONEDNN_OPTS=0"),
     ),
 )
-def test_bfloat16_is_for_cpus_that_round_it(monkeypatch, flags, onednn, expected, found):
-    monkeypatch.setattr(precision, "_cpu_flags", lambda: flags)
+def test_bfloat16_is_for_cpus_that_multiply_it_faster(
+    monkeypatch, vendor, flags, onednn, expected, found
+):
+    monkeypatch.setattr(precision, "_cpu", lambda: (vendor, flags))
     monkeypatch.setenv("TF_ENABLE_ONEDNN_OPTS", onednn)
     assert choose_precision("auto") == expected
     with warnings.catch_warnings(record=True) as caught:
@@ -260,10 +266,20 @@ def test_bfloat16_is_for_cpus_that_round_it(monkeypatch, flags, onednn, expected
     assert len(messages) == bool(found) and all(found in message for message in messages)
 
 
+def test_the_cpu_is_read_as_linux_names_it(monkeypatch):
+    text = (
+        "vendor_id\t: AuthenticAMD\nflags\t\t: fma avx512_bf16\nbogomips\t: 4.2\n\nflags\t: other\n"
+    )
+    monkeypatch.setattr("builtins.open", lambda *_, **__: io.StringIO(text))
+    assert precision._cpu() == ("AuthenticAMD", {"fma", "avx512_bf16"})
+    monkeypatch.setattr("builtins.open", lambda *_, **__: io.StringIO("Processor : ARM\n"))
+    assert precision._cpu() == ("", set())
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("how", (None, "float32"))
 def test_a_run_that_named_no_precision_is_told_of_bfloat16(tmp_path, monkeypatch, capsys, how):
-    monkeypatch.setattr(precision, "_cpu_flags", lambda: {"amx_bf16"})
+    monkeypatch.setattr(precision, "_cpu", lambda: ("GenuineIntel", {"amx_bf16"}))
     job = PretrainingJob(tmp_path)
     assert job.run(num_train_steps=1, precision=how) == 0
     out = capsys.readouterr().out
