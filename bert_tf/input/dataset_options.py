@@ -8,7 +8,7 @@ def set_options(dataset, private_threads=None):
 
     The tuner's thread sleeps for up to a minute at a time, and whoever lets go of an iterator
     waits for its end: each program would be idle for so long after its last step. It would choose
-    the number of threads for maps; without it they take as many as there are cores. Prefetching
+    the number of threads for maps; without it that follows from the number of cores. Prefetching
     with `tf.data.AUTOTUNE` has a tuner of its own, which stays.
 
     Args:
