@@ -20,7 +20,7 @@ BFLOAT16_CAPABILITY = (8, 0)
 # of AVX-512 than in float32: on an Intel Emerald Rapids whose AMX is hidden, oneDNN multiplies
 # bfloat16 at 77 GFLOP/s a core, float32 at 153, and an update of a small model takes 1.4 times as
 # long.
-AMX, AVX512 = "amx_bf16", "avx512_bf16"
+BFLOAT16_FLAGS = AVX512, AMX = "avx512_bf16", "amx_bf16"
 SLOW_AVX512_VENDOR = "GenuineIntel"
 
 # The gradient is scaled up so that its small numbers are not rounded to 0, and the scale is halved

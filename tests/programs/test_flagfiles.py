@@ -148,10 +148,10 @@ SETTINGS = {
     },
     **{
         (task, "small"): (
-            {"klue-ner": 5e-4}.get(task, 3e-4),
+            {"klue-ner": 5e-4, "klue-nli": 5e-4}.get(task, 3e-4),
             64,
-            {"klue-nli": 5, "klue-ner": 6}.get(task, 3),
-            {"klue-ner": 0.5}.get(task, 0.1),
+            {"klue-nli": 8, "klue-ner": 6}.get(task, 3),
+            {"klue-ner": 0.5, "klue-nli": 0.5}.get(task, 0.1),
             {"klue-ner": 510, "klue-re": 256}.get(task, 128),
         )
         for task in BENCHMARKS["korean"]
