@@ -53,6 +53,12 @@ def parse(arguments=None):
     parser.add_argument("--passes", type=float, default=2.0, help="over the text")
     parser.add_argument("--updates", type=int, default=3_300, help="of pre-training")
     parser.add_argument("--scale", type=float, default=0.5, help="of the epochs of fine-tuning")
+    parser.add_argument(
+        "--precision",
+        choices=("bfloat16", "float32"),
+        default="bfloat16",
+        help="of the products of models that are trained from now on: what the ledger has stays",
+    )
     parser.add_argument("--plan", action="store_true", help="print the pieces, run nothing")
     parser.add_argument("--report", action="store_true", help="print the tables, run nothing")
     found = parser.parse_args(arguments)

@@ -34,6 +34,7 @@ class Inputs(NamedTuple):
     updates: int  # of pre-training
     seeds: tuple  # of fine-tuning
     scale: float  # of the epochs of fine-tuning
+    precision: str  # of the products of models that are trained from now on
 
 
 class Plan:
@@ -95,6 +96,8 @@ class Plan:
             return self.pieces[same]
         folder = str(Path(self.inputs.work_dir) / f"{readable}-{digest}")
         flags = {**flags, output: str(Path(folder) / file)}
+        if "precision" in flags:  # not in the digest: the machine decides which one is fast
+            flags["precision"] = self.inputs.precision
         defaults = {
             "computed": lambda scores: {}, "read": results.read_results, "size": 1.0, "seed": None,
             "leaves": (),

@@ -73,7 +73,7 @@ ALBERT = {
 
 # As benchmarks/vocabulary.py. In a short trial the loss was 7.30 after 193 updates of 32 rows; with
 # AdamW at 1e-3 it was 7.67 after 231.
-# Products in bfloat16, as those of the reference model.
+# Products in bfloat16, as those of the reference model, unless --precision says otherwise.
 PRETRAINING = {"optimizer": "lamb", "learning_rate": 1e-2, "precision": "bfloat16"}
 
 # Data of google-research/bert: sequences apart, next sentences, single pieces, static masks, here

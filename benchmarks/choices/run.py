@@ -1,6 +1,7 @@
 """Runs the pieces that are missing in the ledger, one after the other."""
 
 import os
+import shlex
 import shutil
 from pathlib import Path
 
@@ -167,7 +168,7 @@ def _run(piece, runs, ledger, work_dir):
     scores = {need.name: runs[need.name].scores for need in piece.needs}
     measure(
         piece.name,
-        piece.command(scores),
+        _command(piece, scores, runs.get(piece.name)),
         lambda: piece.read(piece.folder),
         ledger=ledger,
         work_dir=work_dir,
@@ -176,3 +177,10 @@ def _run(piece, runs, ledger, work_dir):
     for pattern in piece.leaves:
         for path in Path(piece.folder).glob(pattern):
             shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def _command(piece, scores, run):
+    """The command of a piece, in the precision of its `Run` if the ledger has one."""
+    command, name = piece.command(scores), "--precision="
+    recorded = [flag for flag in shlex.split(run.command) if flag.startswith(name)] if run else []
+    return [recorded[0] if recorded and flag.startswith(name) else flag for flag in command]

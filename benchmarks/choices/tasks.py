@@ -15,7 +15,7 @@ class Task(NamedTuple):
 
 
 # As benchmarks/vocabulary.py, whose models are as small, but for the warm-up. The last checkpoint
-# is measured, so that no part with known results chooses one. Products in bfloat16, as in
+# is measured, so that no part with known results chooses one. Products as in
 # pre-training.
 RECIPE = {
     "do_train": "true",
