@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bert_common.cores import available_cores
+from bert_common.cpu import available_cores
 from bert_common.errors import InputError
 from bert_common.folders import read_bytes
 from bert_common.process_pool import start_workers

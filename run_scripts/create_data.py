@@ -7,7 +7,7 @@ import time
 import warnings
 
 from bert_common.atomic_write import remove_partial_files
-from bert_common.cores import available_cores
+from bert_common.cpu import available_cores
 from bert_common.errors import InputError
 from bert_common.folders import make_writable
 from bert_common.process_pool import start_workers

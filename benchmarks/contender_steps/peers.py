@@ -2,7 +2,7 @@
 
 import time
 
-from bert_common.cores import available_cores
+from bert_common.cpu import available_cores
 from contender_steps.shared import CLIP, DECAY, RATE, policy, task_config, timed
 
 

@@ -19,7 +19,7 @@ sys.path.append(str(Path(__file__).parents[1]))
 from common import argument_parser, median_and_spread, print_table, whole_numbers
 from mask_speed import VOCAB_SIZE, dynamic_format, random_records
 
-from bert_common.cores import available_cores
+from bert_common.cpu import available_cores
 from bert_tf.config import BertConfig
 from create_pretraining_data.instances.dynamic_masking import draw_masks
 from create_pretraining_data.instances.mask_processes import MaskProcesses

@@ -199,7 +199,7 @@ def load_transformers(folder):
     import torch
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-    from bert_common.cores import available_cores
+    from bert_common.cpu import available_cores
 
     torch.set_num_threads(available_cores())
     tokenizer = AutoTokenizer.from_pretrained(folder)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from bert_common.cores import available_cores
+from bert_common.cpu import available_cores
 from bert_tf.input.dataset_options import set_options
 from bert_tf.input.length_buckets import BUCKET
 from bert_tf.input.record_checks import add_derived_features, feature_limits

@@ -9,6 +9,8 @@ import warnings
 
 import tensorflow as tf
 
+from bert_common.cpu import AMX, AVX512, this_cpu
+
 # Precision -> the name of its Keras policy.
 POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16", "float16": "mixed_float16"}
 PRECISIONS = (*POLICIES, "auto")
@@ -16,11 +18,9 @@ PRECISIONS = (*POLICIES, "auto")
 # The first generation of NVIDIA GPUs that multiplies bfloat16 (Ampere).
 BFLOAT16_CAPABILITY = (8, 0)
 
-# Linux's names of the CPU instructions that do, and of the vendor whose CPUs are slower with those
-# of AVX-512 than in float32: on an Intel Emerald Rapids whose AMX is hidden, oneDNN multiplies
-# bfloat16 at 77 GFLOP/s a core, float32 at 153, and an update of a small model takes 1.4 times as
-# long.
-BFLOAT16_FLAGS = AVX512, AMX = "avx512_bf16", "amx_bf16"
+# Linux's name of the vendor whose CPUs are slower with AVX-512's instructions for bfloat16 than in
+# float32: on an Intel Emerald Rapids whose AMX is hidden, oneDNN multiplies bfloat16 at 77 GFLOP/s
+# a core, float32 at 153, and an update of a small model takes 1.4 times as long.
 SLOW_AVX512_VENDOR = "GenuineIntel"
 
 # The gradient is scaled up so that its small numbers are not rounded to 0, and the scale is halved
@@ -80,10 +80,10 @@ def _problem_of_bfloat16():
     # Of TensorFlow's kernels, only oneDNN's use those of a CPU.
     if not uses_onednn():
         return "slow and less exact with TF_ENABLE_ONEDNN_OPTS=0, which hides the instructions"
-    vendor, flags = _cpu()
-    if AMX in flags or (AVX512 in flags and vendor != SLOW_AVX512_VENDOR):
+    cpu = this_cpu()
+    if AMX in cpu.flags or (AVX512 in cpu.flags and cpu.vendor != SLOW_AVX512_VENDOR):
         return None
-    if AVX512 in flags:
+    if AVX512 in cpu.flags:
         return "slower than float32 on Intel's CPUs without AMX"
     return "slow and less exact on a CPU that has no instructions for it"
 
@@ -91,17 +91,6 @@ def _problem_of_bfloat16():
 def uses_onednn():
     """Whether TensorFlow has been left its kernels of oneDNN, where it has them."""
     return os.environ.get("TF_ENABLE_ONEDNN_OPTS", "1").lower() not in ("0", "false")
-
-
-def _cpu():
-    """The vendor and the flags of this machine's first CPU, as Linux names them; else "", {}."""
-    try:
-        with open("/proc/cpuinfo", encoding="ascii", errors="replace") as file:
-            lines = [line.partition(":") for line in file.read().split("\n\n")[0].split("\n")]
-    except OSError:
-        return "", set()
-    found = {name.strip(): value.strip() for name, _, value in lines}
-    return found.get("vendor_id", ""), set(found.get("flags", "").split())
 
 
 class LossScale:

@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 
-from bert_common.cores import available_cores
+from bert_common.cpu import available_cores
 from bert_common.errors import InputError
 from bert_common.stop_signals import block_signals
 from create_pretraining_data.instances.dynamic_masking import draw_masks

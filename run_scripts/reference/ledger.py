@@ -14,10 +14,10 @@ import re
 from pathlib import Path
 
 from bert_common.atomic_write import atomic_write
-from bert_common.cores import available_cores
+from bert_common.cpu import BFLOAT16_FLAGS, available_cores, this_cpu
 from bert_common.errors import InputError
 from bert_common.json_text import read_json
-from run_scripts.tools.check_devices.machine import cpu_info, memory_gib
+from run_scripts.tools.check_devices.machine import memory_gib
 from run_scripts.tools.check_devices.nvidia_smi import describe_gpus
 
 # The project's own runs, those of docs/results.md.
@@ -32,22 +32,28 @@ class Machine:
     cores: int  # that the run may use
     memory_gib: float | None  # None: the system does not tell
     gpus: tuple[str, ...] = ()  # their names; those that the environment hides count too
+    # The processor's instructions that multiply bfloat16, as Linux names them; None: not noted.
+    bfloat16: tuple[str, ...] | None = None
 
     def __str__(self):
         memory = "" if self.memory_gib is None else f", {self.memory_gib:.0f} GiB"
         gpus = "".join(f", {self.gpus.count(name)} x {name}" for name in dict.fromkeys(self.gpus))
         cores = "1 core" if self.cores == 1 else f"{self.cores} cores"
-        return f"{self.processor}, {cores}{memory}{gpus}"
+        instructions = ""
+        if self.bfloat16 is not None:
+            instructions = f" ({', '.join(self.bfloat16) or 'no bfloat16'})"
+        return f"{self.processor}{instructions}, {cores}{memory}{gpus}"
 
 
 def this_machine():
     """The `Machine` that this process runs on."""
-    memory = memory_gib()
+    memory, cpu = memory_gib(), this_cpu()
     return Machine(
-        processor=cpu_info()[0],
+        processor=cpu.name,
         cores=available_cores(),
         memory_gib=None if memory is None else round(memory, 1),
         gpus=tuple(gpu["name"] for gpu in describe_gpus()["gpus"] or ()),
+        bfloat16=tuple(flag for flag in BFLOAT16_FLAGS if flag in cpu.flags),
     )
 
 
@@ -164,8 +170,12 @@ def _parse(line, where):
     if not isinstance(values["scores"], dict):
         raise InputError(f"{where} scores must be an object. Received: {values['scores']!r}")
     try:
-        machine = Machine(**{**values["machine"], "gpus": tuple(values["machine"]["gpus"])})
-        return Run(**{**values, "machine": machine})
+        lists = ("gpus", "bfloat16")  # tuples in a `Machine`
+        machine = {
+            name: tuple(value) if name in lists and value is not None else value
+            for name, value in values["machine"].items()
+        }
+        return Run(**{**values, "machine": Machine(**machine)})
     except TypeError:
         raise InputError(f"{where} must hold a run. Received: {line.strip():.200}") from None
 

@@ -36,7 +36,7 @@ TWO = {
 def inputs(work_dir="work", **changes):
     values = dict.fromkeys(("wiki", "held_out", "reviews", "tasks_dir"), "x")
     values |= {"work_dir": str(work_dir), "passes": 2.0, "updates": 100, "seeds": (1, 2)}
-    return Inputs(**{**values, "scale": 1.0, **changes})
+    return Inputs(**{**values, "scale": 1.0, "precision": "bfloat16", **changes})
 
 
 def names(pieces):
@@ -91,6 +91,20 @@ def test_another_number_of_passes_is_another_pretraining():
     assert {some[folder].name for folder in shared} == {
         name for name in names(some.values()) if "pretraining" not in name and "3i4k" not in name
     }
+
+
+def test_precision_is_the_machines_matter():
+    """Whatever it is, a piece is the same, and an evaluation has none."""
+    bfloat16, float32 = [
+        list(Plan(TWO, inputs(precision=precision), linear=False).pieces.values())
+        for precision in ("bfloat16", "float32")
+    ]
+    assert [piece.folder for piece in bfloat16] == [piece.folder for piece in float32]
+    for one, other in zip(bfloat16, float32, strict=True):
+        assert one.flags | {"precision": 0} == other.flags | {"precision": 0}
+        trains = "pretraining" in one.name or "seed" in one.name
+        assert one.flags.get("precision") == ("bfloat16" if trains else None)
+        assert other.flags.get("precision") == ("float32" if trains else None)
 
 
 def test_equal_passes_and_equal_time():

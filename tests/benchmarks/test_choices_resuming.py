@@ -203,6 +203,24 @@ def test_what_the_programs_are_told(project):
     assert not (folder / tasks[0]["output_dir"] / "model.ckpt-1.index").exists()
 
 
+def test_another_precision_is_that_of_new_models(project):
+    folder, start = project
+    finish(start("--seeds=1", "--variants=seed-1"))
+    ledger = folder / "runs.jsonl"
+    before, done = ledger.read_text(), len(calls(folder))
+    shutil.rmtree(folder / "work")
+    finish(start("--variants=seed-1", "--precision=float32"))
+    told = [(call["program"], call.get("precision")) for call in calls(folder)[done:]]
+    # What is made again is made as it was.
+    assert [each for each in told if each[1]] == [
+        ("run_pretraining.py", "bfloat16"), ("run_ner.py", "float32"),
+    ]  # fmt: skip
+    assert ledger.read_text().startswith(before)
+    assert len(read_runs(ledger)) == len(before.splitlines()) + 1
+    finish(start("--variants=seed-1", "--precision=bfloat16"))
+    assert len(calls(folder)) == done + len(told)
+
+
 def test_a_failure_stops_only_what_needs_it(project):
     folder, start = project
     (folder / "fail-create_pretraining_data.py").touch()

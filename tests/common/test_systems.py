@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from paths import ROOT
 
-from bert_common import cores
+from bert_common import cpu
 from bert_common.errors import InputError
 from bert_common.startup import begin
 from finetuning import inputs
@@ -22,16 +22,16 @@ SAMPLE = ROOT / "tests" / "data" / "sample_tokenizer"
 
 
 def test_cores_where_the_system_does_not_tell_which_are_left(monkeypatch):
-    assert cores.available_cores() == len(os.sched_getaffinity(0))
+    assert cpu.available_cores() == len(os.sched_getaffinity(0))
     monkeypatch.delattr(os, "sched_getaffinity")  # macOS
-    assert cores.available_cores() == os.cpu_count()
+    assert cpu.available_cores() == os.cpu_count()
     monkeypatch.setattr(os, "cpu_count", lambda: None)
-    assert cores.available_cores() == 1
+    assert cpu.available_cores() == 1
 
 
 def test_only_cores_asks_what_linux_alone_knows():
     asking = [path.name for path in SOURCES if "os.sched_" in path.read_text(encoding="utf-8")]
-    assert asking == ["cores.py"]
+    assert asking == ["cpu.py"]
 
 
 @pytest.fixture

@@ -61,11 +61,14 @@ def run_program(tmp_path, name="a/b", dies_at="-", **options):
 def test_a_machine_as_text():
     assert str(Machine("CPU", 1, None)) == "CPU, 1 core"
     assert str(Machine("CPU", 2, 7.6, ("A", "A", "B"))) == "CPU, 2 cores, 8 GiB, 2 x A, 1 x B"
+    assert str(Machine("CPU", 1, None, bfloat16=("amx_bf16",))) == "CPU (amx_bf16), 1 core"
+    assert str(Machine("CPU", 1, None, bfloat16=())) == "CPU (no bfloat16), 1 core"
 
 
 def test_what_is_written_is_read_again(tmp_path):
     path = tmp_path / "new" / "runs.jsonl"
-    other = dataclasses.replace(RUN, name="한국어/seed2", code=None, seed=None)
+    machine = dataclasses.replace(RUN.machine, bfloat16=("avx512_bf16", "amx_bf16"))
+    other = dataclasses.replace(RUN, name="한국어/seed2", code=None, seed=None, machine=machine)
     append_run(path, RUN)
     append_run(path, other)
     assert list(read_runs(path).values()) == [RUN, other]

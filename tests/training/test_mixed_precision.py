@@ -1,6 +1,5 @@
 """Reduced precision: what stays in float32, the loss scale of float16, training in bfloat16."""
 
-import io
 import json
 import warnings
 
@@ -22,6 +21,7 @@ from tiny_models import (
     training_state,
 )
 
+from bert_common.cpu import CPU
 from bert_tf import layers
 from bert_tf.input.training_records import TrainingRecords
 from bert_tf.pretraining import example_losses, loss_sums
@@ -256,7 +256,7 @@ def test_choice_of_precision(monkeypatch):
 def test_bfloat16_is_for_cpus_that_multiply_it_faster(
     monkeypatch, vendor, flags, onednn, expected, found
 ):
-    monkeypatch.setattr(precision, "_cpu", lambda: (vendor, flags))
+    monkeypatch.setattr(precision, "this_cpu", lambda: CPU("a CPU", vendor, frozenset(flags)))
     monkeypatch.setenv("TF_ENABLE_ONEDNN_OPTS", onednn)
     assert choose_precision("auto") == expected
     with warnings.catch_warnings(record=True) as caught:
@@ -266,20 +266,10 @@ def test_bfloat16_is_for_cpus_that_multiply_it_faster(
     assert len(messages) == bool(found) and all(found in message for message in messages)
 
 
-def test_the_cpu_is_read_as_linux_names_it(monkeypatch):
-    text = (
-        "vendor_id\t: AuthenticAMD\nflags\t\t: fma avx512_bf16\nbogomips\t: 4.2\n\nflags\t: other\n"
-    )
-    monkeypatch.setattr("builtins.open", lambda *_, **__: io.StringIO(text))
-    assert precision._cpu() == ("AuthenticAMD", {"fma", "avx512_bf16"})
-    monkeypatch.setattr("builtins.open", lambda *_, **__: io.StringIO("Processor : ARM\n"))
-    assert precision._cpu() == ("", set())
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("how", (None, "float32"))
 def test_a_run_that_named_no_precision_is_told_of_bfloat16(tmp_path, monkeypatch, capsys, how):
-    monkeypatch.setattr(precision, "_cpu", lambda: ("GenuineIntel", {"amx_bf16"}))
+    monkeypatch.setattr(precision, "this_cpu", lambda: CPU("", "", frozenset({"amx_bf16"})))
     job = PretrainingJob(tmp_path)
     assert job.run(num_train_steps=1, precision=how) == 0
     out = capsys.readouterr().out

@@ -3,9 +3,8 @@
 import ctypes
 import os
 import platform
-import re
-from pathlib import Path
 
+from bert_common.cpu import BFLOAT16_FLAGS, this_cpu
 from bert_common.import_tensorflow import import_tensorflow
 from run_scripts.tools.check_devices.nvidia_smi import describe_gpus
 
@@ -31,11 +30,9 @@ def describe_machine():
     tf = import_tensorflow()
     import keras
 
-    from bert_tf.training.mixed_precision import BFLOAT16_FLAGS
-
     build = tf.sysconfig.get_build_info()
     names = ("cuda_version", "cudnn_version", "cuda_compute_capabilities")
-    name, flags = cpu_info()
+    cpu = this_cpu()
     smi = describe_gpus()
     return {
         "python": platform.python_version(),
@@ -43,10 +40,10 @@ def describe_machine():
         "tensorflow": tf.__version__,
         "keras": keras.__version__,
         "built_for": {key: build[key] for key in names if key in build} or None,
-        "cpu": name,
+        "cpu": cpu.name,
         "threads": os.cpu_count(),
         "memory_gib": memory_gib(),
-        "bfloat16_instructions": [flag for flag in BFLOAT16_FLAGS if flag in flags],
+        "bfloat16_instructions": [flag for flag in BFLOAT16_FLAGS if flag in cpu.flags],
         "gpus": [describe_gpu(tf, gpu) for gpu in tf.config.list_physical_devices("GPU")],
         "nvidia_smi": smi,
         "libraries": describe_libraries(),
@@ -86,18 +83,6 @@ def library_version(library, name):
     number = ctypes.c_int()
     status = getattr(library, function)(ctypes.byref(number))
     return number.value if status == 0 else None
-
-
-def cpu_info():
-    """The name of the CPU and its instructions, as Linux lists them: a string, a set."""
-    try:
-        text = Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace")
-    except OSError:
-        text = ""
-    name = re.search(r"^model name\s*: (.*)", text, re.MULTILINE)
-    flags = re.search(r"^flags\s*: (.*)", text, re.MULTILINE)
-    fallback = platform.processor() or platform.machine()
-    return name[1] if name else fallback, set(flags[1].split()) if flags else set()
 
 
 def memory_gib():

@@ -1,0 +1,43 @@
+"""Tells what this machine's CPU is, and how many of its cores this process may use."""
+
+import os
+import platform
+from pathlib import Path
+from typing import NamedTuple
+
+# Linux's names of the instructions that multiply bfloat16, of AVX-512 and of AMX.
+BFLOAT16_FLAGS = AVX512, AMX = "avx512_bf16", "amx_bf16"
+
+
+class CPU(NamedTuple):
+    """A CPU: its name, and "" and no flags where the system does not tell the other two."""
+
+    name: str
+    vendor: str
+    flags: frozenset  # the names of its instructions and features
+
+
+def available_cores() -> int:
+    """The number of cores this process may run on; all cores where the system does not say."""
+    if hasattr(os, "sched_getaffinity"):  # Linux only
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def this_cpu(path="/proc/cpuinfo"):
+    """The first `CPU` of this machine.
+
+    Args:
+        path: a file in the format of Linux's proc_cpuinfo(5).
+    """
+    try:
+        text = Path(path).read_text(encoding="ascii", errors="replace")
+    except OSError:
+        text = ""
+    lines = [line.partition(":") for line in text.split("\n\n")[0].split("\n")]
+    found = {name.strip(): value.strip() for name, _, value in lines}
+    return CPU(
+        found.get("model name") or platform.processor() or platform.machine(),
+        found.get("vendor_id", ""),
+        frozenset(found.get("flags", "").split()),
+    )
