@@ -85,6 +85,10 @@ class BuildVocabFlags:
     text: str = flag(None, "Sentences for --compare, separated by |. Without it: a few examples.")
 
 
+# From so little text, models gained nothing by more pieces than these, and found entities worse;
+# more text was not measured (docs/tokenizers.md, "Whether it helps a model").
+ENOUGH_PIECES, MEASURED_BYTES = 16_000, 37_000_000
+
 LEARNING_FLAGS = ("input_file", "output_dir")
 
 # With particles, a contraction, a compound, chat, digits and Latin letters, a rare syllable.
@@ -125,6 +129,12 @@ def build_vocab(flags):
     learned = learn_vocabulary(open_texts(files, flags.input_format), settings)
     write_vocabulary(learned, flags.output_dir)
     print(summary(learned.report, time.monotonic() - started))
+    if has_too_many_pieces(learned.report):
+        print(
+            f"note: with up to {MEASURED_BYTES / 1e6:.0f} MB of text, models were no better for "
+            f"more than {ENOUGH_PIECES:,} pieces: consider --vocab_size={ENOUGH_PIECES} "
+            "(docs/tokenizers.md)"
+        )
     print(f"written: {flags.output_dir}")
 
 
@@ -184,6 +194,12 @@ def summary(report, seconds):
         f"{seconds:.0f} s",
     ]
     return ", ".join(parts)
+
+
+def has_too_many_pieces(report):
+    """Whether fewer pieces are known to be as good for the text that a report describes."""
+    pieces, text = report["vocabulary"]["lines"], report["text"]
+    return pieces > ENOUGH_PIECES and text["bytes"] <= MEASURED_BYTES
 
 
 def compare(flags):

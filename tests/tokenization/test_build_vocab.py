@@ -10,6 +10,7 @@ import pytest
 from paths import ROOT
 
 from create_pretraining_data.engine.plain_lines import open_texts
+from run_scripts import build_vocab
 from run_scripts.build_vocab import SENTENCES, BuildVocabFlags, main
 from tokenization import load_tokenizer
 
@@ -70,6 +71,21 @@ def test_text_that_is_not_utf8_is_counted_or_refused(tmp_path, capsys):
 def test_says_when_the_text_has_fewer_pieces(corpus, tmp_path, capsys):
     assert learn(corpus, tmp_path / "out", "--vocab_size=30000") == 0
     assert "(of 30,000: the text has no more)" in capsys.readouterr().out
+
+
+def test_says_when_fewer_pieces_would_do(corpus, tmp_path, capsys, monkeypatch):
+    advice = "consider --vocab_size=16000 (docs/tokenizers.md)"
+    for pieces, size, expected in (
+        (32_000, 37_000_000, True), (16_001, 1_000_000, True),
+        (16_000, 1_000_000, False), (32_000, 37_000_001, False),
+    ):  # fmt: skip
+        report = {"vocabulary": {"lines": pieces}, "text": {"bytes": size}}
+        assert build_vocab.has_too_many_pieces(report) == expected
+    assert learn(corpus, tmp_path / "out") == 0
+    assert advice not in capsys.readouterr().out
+    monkeypatch.setattr(build_vocab, "has_too_many_pieces", lambda report: True)
+    assert learn(corpus, tmp_path / "out") == 0
+    assert advice in capsys.readouterr().out
 
 
 def test_learns_from_what_records_are_made_of(corpus, tmp_path):
