@@ -143,8 +143,9 @@ def make_settings(flags):
     from tokenization.vocab_learning.learn import LearningSettings
 
     analyser = flags.analyser
-    # With either, models win or draw against the usual WordPiece on every task (docs/results.md,
-    # What pays); with kiwipiepy pieces follow morphemes more closely (docs/tokenizers.md).
+    # With either, models win or draw against the usual WordPiece on every task, with up to
+    # `ENOUGH_PIECES` (docs/results.md, What pays); with kiwipiepy pieces follow morphemes more
+    # closely (docs/tokenizers.md).
     if analyser is None:
         is_installed = importlib.util.find_spec("kiwipiepy") is not None
         analyser = "kiwi" if is_installed else "none"
