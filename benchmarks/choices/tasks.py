@@ -15,8 +15,7 @@ class Task(NamedTuple):
 
 
 # As benchmarks/vocabulary.py, whose models are as small, but for the warm-up. The last checkpoint
-# is measured, so that no part with known results chooses one. Products as in
-# pre-training.
+# is measured, so that no part with known results chooses one. Products as in pre-training.
 RECIPE = {
     "do_train": "true",
     "do_eval": "true",
