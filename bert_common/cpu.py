@@ -1,4 +1,4 @@
-"""Tells what this machine's CPU is, and how many of its cores this process may use."""
+"""Describes the CPU that this process runs on."""
 
 import os
 import platform
@@ -15,6 +15,10 @@ class CPU(NamedTuple):
     name: str
     vendor: str
     flags: frozenset  # the names of its instructions and features
+
+    def bfloat16_flags(self):
+        """Those of its instructions that multiply bfloat16: a tuple of names."""
+        return tuple(flag for flag in BFLOAT16_FLAGS if flag in self.flags)
 
 
 def available_cores() -> int:

@@ -14,7 +14,7 @@ import re
 from pathlib import Path
 
 from bert_common.atomic_write import atomic_write
-from bert_common.cpu import BFLOAT16_FLAGS, available_cores, this_cpu
+from bert_common.cpu import available_cores, this_cpu
 from bert_common.errors import InputError
 from bert_common.json_text import read_json
 from run_scripts.tools.check_devices.machine import memory_gib
@@ -53,7 +53,7 @@ def this_machine():
         cores=available_cores(),
         memory_gib=None if memory is None else round(memory, 1),
         gpus=tuple(gpu["name"] for gpu in describe_gpus()["gpus"] or ()),
-        bfloat16=tuple(flag for flag in BFLOAT16_FLAGS if flag in cpu.flags),
+        bfloat16=cpu.bfloat16_flags(),
     )
 
 

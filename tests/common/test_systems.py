@@ -29,7 +29,7 @@ def test_cores_where_the_system_does_not_tell_which_are_left(monkeypatch):
     assert cpu.available_cores() == 1
 
 
-def test_only_cores_asks_what_linux_alone_knows():
+def test_one_file_asks_what_linux_alone_knows():
     asking = [path.name for path in SOURCES if "os.sched_" in path.read_text(encoding="utf-8")]
     assert asking == ["cpu.py"]
 

@@ -4,7 +4,7 @@ import ctypes
 import os
 import platform
 
-from bert_common.cpu import BFLOAT16_FLAGS, this_cpu
+from bert_common.cpu import this_cpu
 from bert_common.import_tensorflow import import_tensorflow
 from run_scripts.tools.check_devices.nvidia_smi import describe_gpus
 
@@ -43,7 +43,7 @@ def describe_machine():
         "cpu": cpu.name,
         "threads": os.cpu_count(),
         "memory_gib": memory_gib(),
-        "bfloat16_instructions": [flag for flag in BFLOAT16_FLAGS if flag in cpu.flags],
+        "bfloat16_instructions": list(cpu.bfloat16_flags()),
         "gpus": [describe_gpu(tf, gpu) for gpu in tf.config.list_physical_devices("GPU")],
         "nvidia_smi": smi,
         "libraries": describe_libraries(),
