@@ -85,8 +85,8 @@ class BuildVocabFlags:
     text: str = flag(None, "Sentences for --compare, separated by |. Without it: a few examples.")
 
 
-# From so little text, models gained nothing by more pieces than these, and found entities worse;
-# more text was not measured (docs/tokenizers.md, "Whether it helps a model").
+# From so little text, models gained nothing by more pieces than these; more text was not measured
+# (docs/tokenizers.md, "Whether it helps a model").
 ENOUGH_PIECES, MEASURED_BYTES = 16_000, 37_000_000
 
 LEARNING_FLAGS = ("input_file", "output_dir")
@@ -143,8 +143,8 @@ def make_settings(flags):
     from tokenization.vocab_learning.learn import LearningSettings
 
     analyser = flags.analyser
-    # With either, models win or draw against the usual WordPiece on every task, with up to
-    # `ENOUGH_PIECES` (docs/results.md, What pays); with kiwipiepy pieces follow morphemes more
+    # With either, models win or draw against the usual WordPiece on every task, and neither is
+    # ahead of the other (docs/results.md, What pays); with kiwipiepy pieces follow morphemes more
     # closely (docs/tokenizers.md).
     if analyser is None:
         is_installed = importlib.util.find_spec("kiwipiepy") is not None

@@ -26,7 +26,11 @@ from choices.report import make_questions
 from choices.run import run_pieces, select
 from run_scripts.reference.ledger import read_runs
 from run_scripts.reference.pages.questions import QUESTIONS_FILE, write_questions
-from run_scripts.reference.pages.tables import question_sentences, question_table
+from run_scripts.reference.pages.tables import (
+    least_differences,
+    question_sentences,
+    question_table,
+)
 from run_scripts.reference.pages.wording import ENGLISH
 
 INPUTS = ("wiki", "held_out", "reviews", "tasks_dir")
@@ -110,11 +114,12 @@ def main(arguments=None, questions=None):
 
 def show_tables(tables, runs):
     """Prints what is measured of each question, as the pages of results do."""
+    least = least_differences(tables, runs)
     for table in tables:
         lines = question_table(table, runs, ENGLISH)
         if lines:
             print("\n".join([f"## {table.title}", "", *lines, ""]))
-            print("\n".join([*question_sentences(table, runs, ENGLISH), ""]))
+            print("\n".join([*question_sentences(table, runs, ENGLISH, least), ""]))
 
 
 def show_plan(plan, pieces, runs):

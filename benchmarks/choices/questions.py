@@ -38,6 +38,8 @@ VOCABULARIES = {
     "plain": ("build_vocab.py", "--analyser=none", "--most_megabytes=1024"),
 }
 
+SIZES = (8000, 16000, 32000)  # of vocabularies, in pieces
+
 LENGTH = 128
 
 RECORDS = {
@@ -95,6 +97,9 @@ STATIC = {"masking": "static", "dupe_factor": 1}
 NGRAMS, PIECES = {"ngram": 3}, {"do_whole_word_mask": "false"}
 
 
+PRETRAINING_SEEDS = (1, 2, 3)  # of the spread
+
+
 @dataclasses.dataclass(frozen=True)
 class Question:
     """What is compared, and on what."""
@@ -109,13 +114,15 @@ class Question:
     # Whether each model is measured on the other objective's records, and all of them on the same
     # records without any.
     compares_objectives: bool = False
-    is_ranked: bool = True  # whether one of the variants may be called the best
+    replicates: tuple = ()  # variants that differ in the seed of pre-training alone
+    # Ways -> their variants, one for each setting; they are compared setting by setting.
+    paired: dict = dataclasses.field(default_factory=dict)
 
 
 def _vocabularies():
     return {
         f"{learner}-{size}": Variant(vocabulary=f"{learner}-{size}")
-        for size in (8000, 16000, 32000)
+        for size in SIZES
         for learner in VOCABULARIES
     }
 
@@ -126,9 +133,8 @@ QUESTIONS = {
         "어휘: 일반적인 WordPiece, 형태소 분석기(kiwipiepy)로 학습한 어휘, 분석기 없이 학습한 어휘",
         _vocabularies(),
         VOCABULARY_TASKS,
-        bits=tuple(
-            tuple(f"{learner}-{size}" for learner in VOCABULARIES) for size in (8000, 16000, 32000)
-        ),
+        bits=tuple(tuple(f"{learner}-{size}" for learner in VOCABULARIES) for size in SIZES),
+        paired={learner: tuple(f"{learner}-{size}" for size in SIZES) for learner in VOCABULARIES},
     ),
     "sentence": Question(
         "The sentence objective: next sentence, sentence order, none",
@@ -183,11 +189,11 @@ QUESTIONS = {
         "The spread: the same pre-training with other seeds, and none",
         "편차: 시드만 바꾼 사전 학습, 그리고 사전 학습 없음",
         {
-            **{f"seed-{seed}": Variant(seed=seed) for seed in (1, 2, 3)},
+            **{f"seed-{seed}": Variant(seed=seed) for seed in PRETRAINING_SEEDS},
             "random-weights": Variant(is_pretrained=False),
         },
         ("nsmc", *SHORT_TASKS),  # NSMC whole: some vocabularies differ by little there
         masks_equally=True,
-        is_ranked=False,
+        replicates=tuple(f"seed-{seed}" for seed in PRETRAINING_SEEDS),
     ),
 }

@@ -57,7 +57,8 @@ def make_questions(plan, questions):
                 title=question.title,
                 title_ko=question.title_ko,
                 cells=tuple(cells),
-                is_ranked=question.is_ranked,
+                replicates=question.replicates,
+                paired=question.paired,
             )
         )
     cells = [

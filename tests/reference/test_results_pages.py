@@ -1,5 +1,6 @@
 """Tests of the pages of results: statistics, tables, sentences, freshness."""
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -64,17 +65,17 @@ QUESTION = Question(
     title_ko="어떤 어휘",
     cells=(
         cells("ours", "nsmc", "eval_accuracy", 3),
-        cells("usual", "nsmc", "eval_accuracy", 3),
+        cells("common", "nsmc", "eval_accuracy", 3),
         cells("small", "nsmc", "eval_accuracy", 3),
         cells("ours", "bits", "bits", 1),
-        cells("usual", "bits", "bits", 1),
+        cells("common", "bits", "bits", 1),
         # Nothing to compare: on one task a single variant is measured, on the other both are the
         # same run.
         cells("ours", "half", "bits", 1),
-        cells("usual", "half", "bits", 1),
+        cells("common", "half", "bits", 1),
         *(
             Cell(variant=name, task="same", score="bits", runs=("choices/q/ours/bits/seed1",))
-            for name in ("ours", "usual")
+            for name in ("ours", "common")
         ),
         cells("missing", "nsmc", "eval_accuracy", 3),
     ),
@@ -92,7 +93,7 @@ def write_ledger(folder):
     path = folder / "results" / "runs.jsonl"
     accuracies = {
         "ours": (0.86, 0.862, 0.864),
-        "usual": (0.8625, 0.8635, 0.8615),
+        "common": (0.8625, 0.8635, 0.8615),
         "small": (0.8,) * 3,
     }
     runs = [
@@ -102,7 +103,7 @@ def write_ledger(folder):
     ]
     runs += [
         make_run("choices/q/ours/bits/seed1", {"bits": 2.5}),
-        make_run("choices/q/usual/bits/seed1", {"bits": 2.75}),
+        make_run("choices/q/common/bits/seed1", {"bits": 2.75}),
         make_run("choices/q/ours/half/seed1", {"bits": 2.5}),
         make_run("reference/text", {"documents": 117, "megabytes": 0.1}),
         make_run("reference/trial/64", {"seconds_per_update": 0.25}),
@@ -137,7 +138,7 @@ def test_page(tmp_path):
     rows = rows_of(text)
     assert ["variant", "nsmc", "bits"] in rows
     assert ["ours", "86.20 ± 0.20", "2.5"] in rows
-    assert ["usual", "86.25 ± 0.10", "2.75"] in rows
+    assert ["common", "86.25 ± 0.10", "2.75"] in rows
     assert ["small", "80.00 ± 0.00", "–"] in rows
     assert "missing" not in text
     assert "### Which vocabulary" in text
@@ -164,7 +165,7 @@ def test_page(tmp_path):
 def test_sentences_say_what_the_numbers_allow(tmp_path):
     text = render(read_everything(write_ledger(tmp_path)), ENGLISH)
     # 86.20 ± 0.20 and 86.25 ± 0.10 are alike; 80.00 is not.
-    assert "- nsmc: best is usual; cannot be told apart from it: ours; worse: small." in text
+    assert "- nsmc: best is common; cannot be told apart from it: ours; worse: small." in text
     assert "- bits: one run each, so no spread and no order." in text
 
 
@@ -255,8 +256,10 @@ def test_the_projects_pages_are_fresh(name):
 def test_questions_round_trip(tmp_path):
     path = tmp_path / QUESTIONS_FILE
     assert read_questions(path) == []
-    write_questions(path, [QUESTION, LINEAR])
-    assert read_questions(path) == [QUESTION, LINEAR]
+    names = ("ours", "common")
+    other = dataclasses.replace(QUESTION, replicates=names, paired={"one": names, "other": names})
+    write_questions(path, [other, LINEAR])
+    assert read_questions(path) == [other, LINEAR]
     values = json.loads(path.read_text())
     values[0]["cells"][0]["colour"] = "red"
     path.write_text(json.dumps(values))

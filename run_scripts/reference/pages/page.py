@@ -11,6 +11,7 @@ from finetuning.metrics import imported
 from run_scripts.reference.curves import curves_path, read_curves
 from run_scripts.reference.ledger import read_runs
 from run_scripts.reference.pages import reference_model
+from run_scripts.reference.pages.paired import paired_lines
 from run_scripts.reference.pages.plots import draw_curves
 from run_scripts.reference.pages.pretraining import (
     PICTURE,
@@ -22,6 +23,7 @@ from run_scripts.reference.pages.pretraining import (
 from run_scripts.reference.pages.questions import QUESTIONS_FILE, read_questions
 from run_scripts.reference.pages.tables import (
     group_by_seed,
+    least_differences,
     machine_letters,
     question_sentences,
     question_table,
@@ -129,15 +131,16 @@ def machine_lines(runs, wording):
 
 def question_lines(results, wording):
     """A table for each question, with what may be said of it, and the names of its runs."""
-    lines = []
+    lines, least = [], least_differences(results.questions, results.runs)
     for question in results.questions:
         table = question_table(question, results.runs, wording)
         if not table:
             continue
         title = question.title_ko if wording is PAGES["results.ko.md"] else question.title
         lines += [f"### {title}", "", *table, ""]
-        if sentences := question_sentences(question, results.runs, wording):
+        if sentences := question_sentences(question, results.runs, wording, least):
             lines += [*sentences, ""]
+        lines += paired_lines(question, results.runs, wording)
         lines += run_lines(question, results.runs, wording)
     return [f"## {wording.questions_title}", "", *lines] if lines else []
 

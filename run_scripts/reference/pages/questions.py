@@ -34,7 +34,12 @@ class Question:
     title: str  # for docs/results.md
     title_ko: str  # for docs/results.ko.md
     cells: tuple[Cell, ...]
-    is_ranked: bool = True  # whether its variants are choices, of which one may be the best
+    # Variants that differ in the seed of pre-training alone. A question with such variants shows
+    # how much that seed changes, and ranks nothing.
+    replicates: tuple[str, ...] = ()
+    # Ways of doing something -> their variants, one for each setting that all of them were tried
+    # in; the others are compared with the first.
+    paired: dict[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
 
     @property
     def variants(self):
@@ -71,4 +76,6 @@ def _question(values, where):
     for cell in values["cells"]:
         check_keys(cell, Cell, f"{where} cell")
     cells = (Cell(**{**cell, "runs": tuple(cell["runs"])}) for cell in values["cells"])
-    return Question(**{**values, "cells": tuple(cells)})
+    paired = {way: tuple(variants) for way, variants in values.get("paired", {}).items()}
+    replicates = tuple(values.get("replicates", ()))
+    return Question(**{**values, "cells": tuple(cells), "replicates": replicates, "paired": paired})

@@ -8,7 +8,7 @@ from finetuning.metrics import imported
 # Parts of a score's name; of all others a higher one is better.
 LOWER_IS_BETTER = ("loss", "bits", "seconds")
 
-# Of twenty tables whose variants are all equal, one calls some two of them different.
+# Of twenty columns whose variants are all equal, one calls some two of them different.
 SIGNIFICANCE = 1 / 20
 
 
@@ -47,18 +47,37 @@ def chances(samples):
     return imported("scipy.stats").tukey_hsd(*(each.scores for each in samples)).pvalue
 
 
+def least_difference(replicates):
+    """The smallest difference of two models that their seeds of pre-training do not explain.
+
+    Student's t for the difference of two models, each pre-trained once, whose variance is known
+    from the replicates alone.
+
+    Args:
+        replicates: the `Sample` of at least two models that differ in that seed alone.
+    """
+    freedom = len(replicates.scores) - 1
+    quantile = imported("scipy.stats").t.ppf(1 - SIGNIFICANCE / 2, freedom)
+    return float(quantile) * 2**0.5 * replicates.deviation
+
+
 class Ranking(NamedTuple):
     """What can be said of the variants of a question on one task."""
 
     best: str
-    not_told_apart: tuple  # variants whose difference to the best may be chance
+    not_told_apart: tuple  # variants whose difference from the best may be chance
     worse: tuple  # those whose difference is more than that
 
 
-def rank(samples, score):
-    """The `Ranking` of samples, a dict variant -> `Sample`; None where nothing can be said.
+def rank(samples, score, least=0.0):
+    """The `Ranking` of variants; None where nothing can be said.
 
     Nothing can be said of fewer than two variants with several seeds each.
+
+    Args:
+        samples: a dict variant -> `Sample`.
+        score: its name.
+        least: the smallest difference that counts, as `least_difference` finds it.
     """
     samples = {name: each for name, each in samples.items() if each and len(each.scores) > 1}
     if len(samples) < 2:
@@ -67,9 +86,9 @@ def rank(samples, score):
     names = list(samples)
     best = max(names, key=lambda name: sign * samples[name].mean)
     of_best = chances(list(samples.values()))[names.index(best)]
-    others = [(name, chance) for name, chance in zip(names, of_best, strict=True) if name != best]
-    return Ranking(
-        best,
-        tuple(name for name, chance in others if chance >= SIGNIFICANCE),
-        tuple(name for name, chance in others if chance < SIGNIFICANCE),
+    worse = tuple(
+        name
+        for name, chance in zip(names, of_best, strict=True)
+        if chance < SIGNIFICANCE and abs(samples[best].mean - samples[name].mean) >= least
     )
+    return Ranking(best, tuple(name for name in names if name not in (best, *worse)), worse)

@@ -3,7 +3,7 @@
 import re
 
 from bert_common.errors import InputError
-from run_scripts.reference.pages.statistics import rank, sample
+from run_scripts.reference.pages.statistics import least_difference, rank, sample
 
 # Parts of the names of scores that are shares, shown in percent.
 IN_PERCENT = (
@@ -137,16 +137,24 @@ def question_table(question, runs, wording):
     return markdown_table([wording.variant, *(label(task, wording) for task in tasks)], rows)
 
 
-def question_sentences(question, runs, wording):
-    """What the scores of a question allow to say, a sentence for each task, as list items."""
-    if not question.is_ranked:
-        return []
+def question_sentences(question, runs, wording, least=None):
+    """What the scores of a question allow to say, a sentence for each task, as list items.
+
+    Args:
+        question: a `Question`.
+        runs: name -> `Run`.
+        wording: a `Wording`.
+        least: what `least_differences` returns, for models of the size that it is of.
+    """
+    if question.replicates:
+        return _spread_sentences(question, runs, wording)
+    least = least or {}
     found, sentences, single = question_samples(question, runs), [], []
     trivial = baselines(question, runs)
     for task in compared_tasks(question, runs):
         places = {v: found[v, task] for v in question.variants if (v, task) in found}
         samples = {variant: each for variant, (_, each) in places.items() if each}
-        ranking = rank(samples, next(iter(places.values()))[0])
+        ranking = rank(samples, next(iter(places.values()))[0], least.get(task, 0.0))
         if ranking is None:
             single.append(label(task, wording))
             continue
@@ -167,6 +175,45 @@ def question_sentences(question, runs, wording):
     if single:
         sentences.append(wording.one_seed.format(tasks="; ".join(single)))
     return [f"- {sentence}" for sentence in sentences]
+
+
+def _spread_sentences(question, runs, wording):
+    """How much the seed of pre-training changes, a sentence for each task, as list items."""
+    return [
+        "- "
+        + wording.spread.format(
+            task=label(task, wording),
+            count=len(models.scores),
+            models=score_text(score, models, wording),
+            least=score_text(score, sample([least_difference(models)]), wording),
+        )
+        for task, (score, models) in _replicates(question, runs).items()
+    ]
+
+
+def least_differences(questions, runs):
+    """Differences that two models need, so that it is not their seed: a dict task -> difference.
+
+    Args:
+        questions: a list of `Question`; those that have `replicates` say it.
+        runs: name -> `Run`.
+    """
+    return {
+        task: least_difference(models)
+        for question in questions
+        for task, (_, models) in _replicates(question, runs).items()
+    }
+
+
+def _replicates(question, runs):
+    """The means of models that differ in the seed of pre-training: task -> (score, `Sample`)."""
+    places, found = question_samples(question, runs), {}
+    for task in compared_tasks(question, runs) if question.replicates else ():
+        measured = [places[v, task] for v in question.replicates if (v, task) in places]
+        score, means = measured[0][0], [each.mean for _, each in measured if each]
+        if len(means) > 1 and not score.startswith("seconds"):
+            found[task] = (score, sample(means))
+    return found
 
 
 def _listed(names, wording):

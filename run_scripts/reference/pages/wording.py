@@ -36,6 +36,9 @@ class Wording(NamedTuple):
     best_alone: str
     best_of_all: str
     one_seed: str
+    spread: str
+    difference: str  # the heading of the first column of differences
+    paired: str
     runs_title: str
     runs_note: str
     cost: str  # time and CPU time
@@ -79,11 +82,11 @@ ENGLISH = Wording(
     machines="Machines",
     reading=(
         "Where a run was made with several seeds, a number is the mean ± the standard deviation of "
-        "one run. Means that differ by less than Tukey's honestly significant difference at 5 %, "
-        "which allows for the number of variants in the table, cannot be told apart, and are "
-        "called so. The seeds are those of fine-tuning; each model was pre-trained once unless a "
-        "table says otherwise, so that the seed of pre-training has its part in every difference. "
-        "Accuracy, F1 and correlations are in percent."
+        "one run. The seeds are those of fine-tuning; each model was pre-trained once unless a "
+        "table says otherwise. Two means cannot be told apart if they differ by less than Tukey's "
+        "honestly significant difference at 5 %, which allows for the number of variants in the "
+        "table, or by less than the seed of pre-training may change, where that was measured (see "
+        "the spread, below). Accuracy, F1 and correlations are in percent."
     ),
     phases_title="Pre-training",
     phases_note=(
@@ -133,6 +136,17 @@ ENGLISH = Wording(
     best_alone="{task}: best is {best}; worse: {worse}.",
     best_of_all="{task}: best is {best}; cannot be told apart from it: {equal}.",
     one_seed="{tasks}: one run each, so no spread and no order.",
+    spread=(
+        "{task}: {count} models that differ only in the seed of pre-training have {models}. A "
+        "difference of less than {least} between two models, each pre-trained once, may be due to "
+        "that seed alone (Student's t, 5 %)."
+    ),
+    difference="difference",
+    paired=(
+        "The differences from {first} of the same size: their mean ± their standard deviation over "
+        "the sizes, and p of a paired t test. Each of these models was pre-trained on its own, so "
+        "the seed of pre-training counts here too."
+    ),
     runs_title="Runs",
     runs_note=(
         "Time, CPU time, memory and machine. Where the time is several times the CPU time, the run "
@@ -177,6 +191,9 @@ ENGLISH = Wording(
         "korsts": "korsts (Pearson)",
         "klue-sts": "klue-sts (trained on KorSTS, Pearson)",
         "korquad": "korquad (F1)",
+        "usual": "usual WordPiece",
+        "kiwi": "ours with kiwipiepy",
+        "plain": "ours without an analyser",
         **vocabularies(
             usual="usual WordPiece ({:,})",
             kiwi="ours with kiwipiepy ({:,})",
@@ -201,11 +218,11 @@ KOREAN = Wording(
     empty="아직 측정한 실행이 없습니다. `results/runs.jsonl`이 비어 있습니다.",
     machines="컴퓨터",
     reading=(
-        "시드를 여러 개 쓴 실행은 평균 ± 표준편차(실행 한 번의 표준편차)로 적었습니다. 두 평균의 "
-        "차이가 Tukey의 HSD(유의 수준 5%, 표에 있는 설정의 수를 반영)보다 작으면 우열을 가릴 수 "
-        "없다고 봅니다. 시드는 미세 조정의 시드이고, 표에 따로 적지 않은 한 사전 학습은 모델마다 "
-        "한 번만 했으므로 모든 차이에는 사전 학습 시드의 영향도 섞여 있습니다. 정확도, F1, 상관 "
-        "계수의 단위는 퍼센트입니다."
+        "시드를 여러 개 쓴 실행은 평균 ± 표준편차(실행 한 번의 표준편차)로 적었습니다. 시드는 미세 "
+        "조정의 시드이고, 표에 따로 적지 않은 한 사전 학습은 모델마다 한 번만 했습니다. 두 평균의 "
+        "차이가 Tukey의 HSD(유의 수준 5%, 표에 있는 설정의 수를 반영)보다 작거나, 아래의 편차에서 "
+        "잰 사전 학습 시드의 영향보다 작으면 우열을 가릴 수 없다고 봅니다. 정확도, F1, 상관 계수의 "
+        "단위는 퍼센트입니다."
     ),
     phases_title="사전 학습",
     phases_note=(
@@ -257,6 +274,16 @@ KOREAN = Wording(
     best_alone="{task}: {best}의 점수가 가장 좋고, {worse}의 점수는 이보다 나쁩니다.",
     best_of_all="{task}: {best}의 점수가 가장 좋지만, {equal}도 이와 차이가 있다고 할 수 없습니다.",
     one_seed="{tasks}: 한 번씩만 잰 값이므로 순위를 매기지 않습니다.",
+    spread=(
+        "{task}: 사전 학습 시드만 다른 모델 {count}개의 점수는 {models}입니다. 한 번씩 사전 학습한 "
+        "두 모델의 차이가 {least}보다 작으면 시드만으로도 생길 수 있는 차이입니다(t 검정, 유의 "
+        "수준 5%)."
+    ),
+    difference="차이",
+    paired=(
+        "크기가 같은 {first}와의 차이를 모든 크기에서 평균한 값 ± 표준편차와 대응표본 t 검정의 "
+        "p값입니다. 모델마다 따로 사전 학습했으므로 사전 학습 시드의 영향까지 들어 있습니다."
+    ),
     runs_title="실행",
     runs_note=(
         "시간, CPU 시간, 메모리, 컴퓨터의 순서입니다. 시간이 CPU 시간의 몇 배라면 실행을 잠시 "
@@ -319,6 +346,9 @@ KOREAN = Wording(
         "korsts": "korsts(피어슨)",
         "klue-sts": "klue-sts(KorSTS로 학습, 피어슨)",
         "korquad": "korquad(F1)",
+        "usual": "일반적인 WordPiece",
+        "kiwi": "kiwipiepy로 학습한 어휘",
+        "plain": "분석기 없이 학습한 어휘",
         **vocabularies(
             usual="일반적인 WordPiece({:,}개)",
             kiwi="kiwipiepy로 학습한 어휘({:,}개)",
