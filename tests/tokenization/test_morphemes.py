@@ -11,6 +11,7 @@ from paths import ROOT
 from tokenization import InputError
 from tokenization.vocab_learning.endings import mark_by_endings, read_words
 from tokenization.vocab_learning.morphemes import check_limits, mark_places, mark_with_kiwi
+from tokenization.vocab_learning.pieces import choose_pieces
 
 CORPUS = ROOT / "sample_corpus" / "train.txt"
 Token = namedtuple("Token", "form tag start len")
@@ -128,3 +129,21 @@ def test_digits_and_letters_are_parts_of_their_own():
     assert marks["2019년에"][3] == "1" and len(marks["2019년에"]) == 5
     assert marks["GPU로"] == "~~1"
     assert (marks["abc"], marks["가"]) == ("~~", "")
+
+
+@pytest.mark.parametrize("analyser", ("kiwi", "none"))
+def test_chat_is_learned_as_pieces(analyser):
+    """Runs of jamo, of other letters and of a symbol are whole; jamo end where syllables do."""
+    words = ["ㅋㅋㅋ", "ㅠㅠ", "꿀잼ㅋㅋ", "café", "москва", "♥♥♥", "ok♥ㅎㅎ"]
+    if analyser == "kiwi":
+        pytest.importorskip("kiwipiepy")
+        marked = dict(pair for words in mark_with_kiwi([" ".join(words)], 1) for pair in words)
+    else:
+        marked = dict(mark_by_endings(Counter(words)).keys())
+    assert "1" not in marked["ㅋㅋㅋ"] + marked["ㅠㅠ"]
+    assert marked["꿀잼ㅋㅋ"][1] == "1" and marked["꿀잼ㅋㅋ"][2] != "1"
+    if analyser == "none":
+        assert (marked["café"], marked["москва"], marked["♥♥♥"]) == ("~~~", "~~~~~", "~~")
+        assert marked["ok♥ㅎㅎ"] == "~11~"
+    pieces = choose_pieces({("ㅋㅋㅋ", marked["ㅋㅋㅋ"]): 10}, 10, [])
+    assert pieces == ["ㅋㅋㅋ"]

@@ -95,7 +95,11 @@ STEM_WITH_TAIL = 0.05
 # words.
 STEM_OF_A_COMPOUND, SHORTEST_COMPOUND = 5, 4
 
-PART = re.compile("[\uac00-\ud7a3]+|[0-9]+|[A-Za-z]+|.", re.DOTALL)
+# Runs of Hangul syllables, digits, jamo (ㅋㅋㅋ, ㅠㅠ), other letters; of the same symbol.
+PART = re.compile(
+    r"[\uac00-\ud7a3]+|\d+|[\u3131-\u318e]+|(?:(?![\uac00-\ud7a3\u3131-\u318e])[^\W\d_])+|(.)\1*",
+    re.DOTALL,
+)
 HANGUL = re.compile("[\uac00-\ud7a3]+")
 
 
@@ -120,15 +124,15 @@ def mark_by_endings(words: Counter) -> Counter:
             elif part in cuts:
                 marks += _marks_of_cut(cuts[part], counts)
             else:
-                marks += FREE * (len(part) - 1)  # digits or Latin letters
+                marks += FREE * (len(part) - 1)  # no Hangul syllables: a piece may be any part
             marks += BOUNDARY
         marked[word, marks[:-1]] += words[word]
     return marked
 
 
 def _parts(word):
-    """Splits a word into runs of Hangul, digits, Latin letters: (run, whether it is all tail)."""
-    parts = PART.findall(word)
+    """Splits a word into the runs of `PART`: (run, whether it is all tail)."""
+    parts = [match[0] for match in PART.finditer(word)]
     return [
         (part, i > 0 and bool(HANGUL.fullmatch(part)) and bool(_tails(part, NOUN)))
         for i, part in enumerate(parts)

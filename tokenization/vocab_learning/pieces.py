@@ -193,6 +193,8 @@ def piece_worths(
 
     Returns:
         The worth of each piece with which any word is cut, or would be; negative if it does harm.
+        Where a word repeats itself (ㅋㅋㅋㅋ), a piece counts at each of its places as if it were
+        absent there alone.
     """
     initial_worths, continuing_worths = defaultdict(float), defaultdict(float)
     pieces = [*initial, *continuing, *absent_initial, *absent_continuing]
