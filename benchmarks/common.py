@@ -88,6 +88,18 @@ def one_of(*choices):
     return parse
 
 
+def positive(kind):
+    """An argparse type: a number of this kind, int or float, above 0."""
+
+    def parse(text):
+        if not 0 < (number := kind(text)) < float("inf"):
+            raise ValueError
+        return number
+
+    parse.__name__ = f"{kind.__name__} above 0"
+    return parse
+
+
 def whole_numbers(text):
     """An argparse type: integers separated by commas."""
     return [int(number) for number in text.split(",")]

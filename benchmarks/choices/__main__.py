@@ -7,8 +7,9 @@ This is how the project's own results, docs/results.md, were made, with
 --ledger=docs/results/runs.jsonl; a ledger keeps to one text and one amount of work. The questions
 and their variants are in questions.py, the tasks in tasks.py. Everything is run by the project's
 programs, and each run is a line of --ledger; what several variants share is run once. Stopped or
-killed, the same command continues. --plan prints what would be run, with hours; --report the tables
-of what is measured. Run it in the project's folder. Needs the extras bench, finetune and korean.
+killed, the same command continues. --plan prints what would be run, with hours; --report prints
+the tables of what is measured and writes questions.json beside the ledger, as a run does. Run it in
+the project's folder. Needs the extras bench, finetune and korean.
 """
 
 import sys
@@ -16,7 +17,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from common import argument_parser, print_table, whole_numbers
+from common import argument_parser, positive, print_table, whole_numbers
 
 from bert_common.errors import InputError
 from choices.estimates import Estimates
@@ -30,6 +31,7 @@ from run_scripts.reference.pages.tables import (
     least_differences,
     question_sentences,
     question_table,
+    without_seed,
 )
 from run_scripts.reference.pages.wording import ENGLISH
 
@@ -54,9 +56,11 @@ def parse(arguments=None):
     parser.add_argument("--variants", type=names)
     parser.add_argument("--tasks", type=names, help="also pretraining, bits and others of --plan")
     parser.add_argument("--seeds", type=whole_numbers, default=[1, 2, 3], help="of fine-tuning")
-    parser.add_argument("--passes", type=float, default=2.0, help="over the text")
-    parser.add_argument("--updates", type=int, default=3_300, help="of pre-training")
-    parser.add_argument("--scale", type=float, default=0.5, help="of the epochs of fine-tuning")
+    parser.add_argument("--passes", type=positive(float), default=2.0, help="over the text")
+    parser.add_argument("--updates", type=positive(int), default=3_300, help="of pre-training")
+    parser.add_argument(
+        "--scale", type=positive(float), default=0.5, help="of the epochs of fine-tuning"
+    )
     parser.add_argument(
         "--precision",
         choices=("bfloat16", "float32"),
@@ -64,13 +68,13 @@ def parse(arguments=None):
         help="of the products of models that are trained from now on: what the ledger has stays",
     )
     parser.add_argument("--plan", action="store_true", help="print the pieces, run nothing")
-    parser.add_argument("--report", action="store_true", help="print the tables, run nothing")
+    parser.add_argument("--report", action="store_true", help="write the tables' file, run nothing")
     found = parser.parse_args(arguments)
     found.ledger = found.ledger or str(Path(found.work_dir) / "runs.jsonl")
     return found
 
 
-def make_plan(arguments, questions=None):
+def make_plan(arguments):
     """The `Plan` of the command line."""
     missing = [name for name in INPUTS if not getattr(arguments, name)]
     if missing:
@@ -78,29 +82,29 @@ def make_plan(arguments, questions=None):
     if not Path("run_pretraining.py").exists():
         raise InputError("the present folder must be the project's. Received: " + str(Path.cwd()))
     inputs = Inputs(**{name: getattr(arguments, name) for name in Inputs._fields})
-    return Plan(questions or QUESTIONS, inputs._replace(seeds=tuple(inputs.seeds)))
+    return Plan(QUESTIONS, inputs._replace(seeds=tuple(dict.fromkeys(inputs.seeds))))
 
 
-def main(arguments=None, questions=None):
+def main(arguments=None):
     """The program; returns the exit status.
 
     Args:
         arguments: the command line, where it is not `sys.argv`.
-        questions: instead of `QUESTIONS`.
     """
     arguments = parse(arguments)
     try:
-        plan = make_plan(arguments, questions)
+        plan = make_plan(arguments)
         pieces = select(plan, arguments.questions, arguments.variants, arguments.tasks)
         if arguments.plan:
             show_plan(plan, pieces, read_runs(arguments.ledger))
             return 0
         if not arguments.report:
             failed = run_pieces(plan, pieces, arguments.ledger)
-        tables = make_questions(plan, questions or QUESTIONS)
+        runs = read_runs(arguments.ledger)
+        tables = make_questions(with_seeds_of(runs, plan), QUESTIONS)
         write_questions(Path(arguments.ledger).parent / QUESTIONS_FILE, tables)
-        show_tables(tables, read_runs(arguments.ledger))
-    except InputError as error:
+        show_tables(tables, runs)
+    except (InputError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt as stop:
@@ -110,6 +114,12 @@ def main(arguments=None, questions=None):
         print(f"error: {len(failed)} pieces failed: {', '.join(failed)}", file=sys.stderr)
         return 1
     return 0
+
+
+def with_seeds_of(runs, plan):
+    """The plan with all seeds of fine-tuning that have been measured: tables show all of them."""
+    measured = {int(seed) for seed in map(lambda name: without_seed(name)[1], runs) if seed}
+    return Plan(QUESTIONS, plan.inputs._replace(seeds=(*sorted({*plan.inputs.seeds, *measured}),)))
 
 
 def show_tables(tables, runs):

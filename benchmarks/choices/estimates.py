@@ -36,6 +36,14 @@ SECONDS = {
 }
 
 
+def first_estimate(kind):
+    """The seconds of a piece of this kind and of size 1, by `SECONDS`."""
+    for beginning, seconds in SECONDS.items():
+        if kind.startswith(beginning):
+            return seconds
+    raise LookupError(f"SECONDS must have a beginning of each kind. Received: {kind}")
+
+
 class Estimates:
     """The seconds of pieces.
 
@@ -55,8 +63,7 @@ class Estimates:
         """The measured seconds of a piece, or about as many as it will take."""
         if piece.name in self.runs:
             return self.runs[piece.name].seconds
-        guess = next(value for kind, value in SECONDS.items() if piece.kind.startswith(kind))
-        return piece.size * self.of_kind.get(piece.kind, guess)
+        return piece.size * (self.of_kind.get(piece.kind) or first_estimate(piece.kind))
 
     def hours(self, pieces):
         """The hours of several pieces."""

@@ -190,6 +190,11 @@ def main():
     """The program."""
     arguments = parse()
     try:
+        if bool(arguments.other_task) != bool(arguments.other_data_dir):
+            raise InputError(
+                "--other_task and --other_data_dir must be given together. Received: "
+                f"--other_task={arguments.other_task}, --other_data_dir={arguments.other_data_dir}"
+            )
         results = evaluate(arguments)
         write_results(arguments.output_dir, results)
     except (InputError, OSError) as error:

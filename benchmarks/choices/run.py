@@ -1,5 +1,6 @@
 """Runs the pieces that are missing in the ledger, one after the other."""
 
+import contextlib
 import os
 import shlex
 import shutil
@@ -8,9 +9,11 @@ from pathlib import Path
 from bert_common.atomic_write import write_json
 from bert_common.errors import InputError
 from bert_common.file_lock import locked
+from bert_common.folders import make_writable
 from choices.estimates import Estimates
 from run_scripts.reference.ledger import read_runs
 from run_scripts.reference.measure import measure
+from run_scripts.reference.pages.tables import without_seed
 
 
 def select(plan, questions=None, variants=None, tasks=None):
@@ -70,11 +73,12 @@ def run_pieces(plan, pieces, ledger):
     Raises:
         KeyboardInterrupt: stopped; the same call goes on.
     """
+    work_dir, failed = plan.inputs.work_dir, []
+    make_writable(work_dir, "--work_dir must be a folder that can be written to")
     for path, sizes in plan.configs.items():
         os.makedirs(os.path.dirname(path), exist_ok=True)
         if not os.path.exists(path):
             write_json(path, sizes)
-    work_dir, failed = plan.inputs.work_dir, []
     for number, piece in enumerate(pieces, 1):
         runs = read_runs(ledger)
         blocked = [need.name for need in piece.needs if need.name in failed]
@@ -108,23 +112,25 @@ def run_piece(piece, runs, ledger, work_dir):
     Raises:
         InputError: the program failed, or the ledger has the piece by another command.
     """
-    os.makedirs(work_dir, exist_ok=True)
     if piece.name not in runs:
         for need in piece.needs:
             make_again(need, runs, work_dir)
     with locked(f"{piece.folder}.lock", wait=True):
-        is_new = piece.name not in read_runs(ledger)
-        if is_new:
-            begin(piece)
-        _run(piece, runs, ledger, work_dir)
-        if is_new:
-            unfinished(piece).unlink()
+        if piece.name in read_runs(ledger):
+            _run(piece, runs, ledger, work_dir)
+        else:
+            with being_made(piece, ledger):
+                _run(piece, runs, ledger, work_dir)
 
 
 def make_again(piece, runs, work_dir):
     """Makes the folder of a piece that the ledger has, if it is gone, and those that this needs.
 
-    The ledger, which outlives the folders of a machine, stays as it is.
+    The ledger, which outlives the folders of a machine, stays as it is. What differs from it is
+    printed, as another machine may learn a slightly different vocabulary.
+
+    Raises:
+        InputError: the program failed, or it is the text that differs.
     """
     if is_whole(piece):
         return
@@ -134,22 +140,44 @@ def make_again(piece, runs, work_dir):
         if is_whole(piece):
             return
         print(f"{piece.folder} is gone, made again: {piece.name}", flush=True)
-        begin(piece)
-        own_ledger = f"{piece.folder}.again"
-        _run(piece, runs, own_ledger, work_dir)
-        unfinished(piece).unlink()
-        os.remove(own_ledger)
+        own_ledger = Path(f"{piece.folder}.again")
+        if not os.path.isdir(piece.folder):
+            own_ledger.unlink(missing_ok=True)  # of a folder that was made, then removed
+        with being_made(piece, own_ledger):
+            _run(piece, runs, own_ledger, work_dir)
+            made = read_runs(own_ledger)[piece.name]
+            if different := _differences(runs[piece.name].scores, made.scores):
+                if piece.kind == "text":
+                    own_ledger.unlink()  # so that the folder stays marked
+                    raise InputError(f"the text must be the ledger's. Received: {different}")
+                print(f"note: {piece.name} differs from the ledger: {different}", flush=True)
+        own_ledger.unlink()
+
+
+def _differences(scores, made):
+    """Says which scores are not those that were made again; times always differ."""
+    return ", ".join(
+        f"{name} {made.get(name)} instead of {score}"
+        for name, score in scores.items()
+        if not name.startswith("seconds") and made.get(name) != score
+    )
+
+
+@contextlib.contextmanager
+def being_made(piece, ledger):
+    """Marks the folder of a piece as not whole, until the ledger has the piece."""
+    os.makedirs(piece.folder, exist_ok=True)
+    unfinished(piece).touch()
+    try:
+        yield
+    finally:  # also where the program was stopped just as it ended
+        if piece.name in read_runs(ledger):
+            unfinished(piece).unlink(missing_ok=True)
 
 
 def unfinished(piece):
     """A file that is there as long as what is in the piece's folder is not all."""
     return Path(f"{piece.folder}.unfinished")
-
-
-def begin(piece):
-    """Makes the folder of a piece, with the mark that it is not whole."""
-    os.makedirs(piece.folder, exist_ok=True)
-    unfinished(piece).touch()
 
 
 def is_whole(piece):
@@ -158,17 +186,12 @@ def is_whole(piece):
 
 
 def _run(piece, runs, ledger, work_dir):
-    trials = {runs[need.name].machine: need.name for need in piece.needs if need.kind == "trial"}
-    if len(trials) > 1:
-        raise InputError(
-            "updates must be timed on one machine, or their times cannot be compared. Received: "
-            + ", ".join(f"{name} on {machine}" for machine, name in trials.items())
-            + f"; remove one of them from {ledger} to measure it again"
-        )
     scores = {need.name: runs[need.name].scores for need in piece.needs}
+    command = _command(piece, scores, runs)
+    _check_trials(piece, command, runs, ledger)
     measure(
         piece.name,
-        _command(piece, scores, runs.get(piece.name)),
+        command,
         lambda: piece.read(piece.folder),
         ledger=ledger,
         work_dir=work_dir,
@@ -179,8 +202,35 @@ def _run(piece, runs, ledger, work_dir):
             shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
-def _command(piece, scores, run):
-    """The command of a piece, in the precision of its `Run` if the ledger has one."""
-    command, name = piece.command(scores), "--precision="
-    recorded = [flag for flag in shlex.split(run.command) if flag.startswith(name)] if run else []
-    return [recorded[0] if recorded and flag.startswith(name) else flag for flag in command]
+def _command(piece, scores, runs):
+    """The command of a piece, in the precision that the ledger has it in, or another seed of it."""
+    command, group = piece.command(scores), without_seed(piece.name)[0]
+    alike = [runs[piece.name]] if piece.name in runs else []
+    alike += [run for name, run in runs.items() if without_seed(name)[0] == group]
+    recorded = [flag for run in alike[:1] for flag in _precision(shlex.split(run.command))]
+    return [recorded[0] if recorded and flag in _precision(command) else flag for flag in command]
+
+
+def _precision(command):
+    """The flag of precision in a command, a list of at most one."""
+    return [flag for flag in command if flag.startswith("--precision=")]
+
+
+def _check_trials(piece, command, runs, ledger):
+    """Checks that a piece's updates were timed alike: on one machine, in the piece's precision."""
+    trials = [need.name for need in piece.needs if need.kind == "trial"]
+    machines = {runs[name].machine: name for name in trials}
+    if len(machines) > 1:
+        raise InputError(
+            "updates must be timed on one machine, or their times cannot be compared. Received: "
+            + ", ".join(f"{name} on {machine}" for machine, name in machines.items())
+            + f"; remove one of them from {ledger} to measure it again"
+        )
+    for name in trials:
+        timed = _precision(shlex.split(runs[name].command))
+        if timed != _precision(command):
+            raise InputError(
+                f"updates must be timed in the precision of {piece.name}, "
+                f"{' '.join(_precision(command))}. Received: {name} with {' '.join(timed)}; remove "
+                f"it from {ledger} to measure it again"
+            )

@@ -17,6 +17,7 @@ import random
 import re
 import shlex
 import sys
+from pathlib import Path
 
 from bert_common.errors import InputError
 from run_scripts.flags.declaration import flag
@@ -132,9 +133,16 @@ def missing_inputs(run):
 
 
 def replaced_inputs(run, runs):
-    """The inputs of a run that more than one run of the ledger has written, a list."""
+    """The inputs of a run that more than one run of the ledger has written, a list.
+
+    What lies in a folder that several have written counts too.
+    """
     written = collections.Counter(path for each in runs.values() for path in outputs_of(each))
-    return [path for path in inputs_of(run) if written[path] > 1]
+    return [
+        path
+        for path in inputs_of(run)
+        if any(written[str(place)] > 1 for place in (path, *Path(path).parents))
+    ]
 
 
 def inputs_of(run):

@@ -108,11 +108,12 @@ def read_runs(path=LEDGER):
     if not os.path.exists(path):
         return {}
     runs = {}
-    with open(path, encoding="utf-8") as file:
+    with open(path, "rb") as file:
         for number, line in enumerate(file, 1):
-            run = _parse(line, f"{path}, line {number},")
+            where = f"{path}, line {number},"
+            run = _parse(line, where)
             if run.name in runs:
-                raise InputError(f"{path} must name each run once. Received: {run.name} twice")
+                raise InputError(f"{where} must be of a new run. Received: {run.name} twice")
             runs[run.name] = run
     return runs
 
@@ -146,6 +147,8 @@ def append_run(path, run):
         if run.name in read_runs(path):
             raise InputError(f"{path} must name each run once. Received: {run.name} twice")
         earlier = path.read_bytes() if path.exists() else b""
+        if earlier and not earlier.endswith(b"\n"):  # as some editors leave a file
+            earlier += b"\n"
         line = json.dumps(dataclasses.asdict(run), ensure_ascii=False, allow_nan=False)
         with atomic_write(str(path)) as file:
             file.write(earlier + f"{line}\n".encode())
@@ -163,8 +166,12 @@ def _locked_folder(folder):
 
 
 def _parse(line, where):
-    """The `Run` of a line; `where` names the file and the line."""
-    values = read_json(line, where)
+    """The `Run` of a line, bytes; `where` names the file and the line."""
+    try:
+        text = line.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{where} must be UTF-8. Received: {error.reason}") from None
+    values = read_json(text, where)
     check_keys(values, Run, where)
     check_keys(values["machine"], Machine, f"{where} machine")
     if not isinstance(values["scores"], dict):
@@ -177,7 +184,9 @@ def _parse(line, where):
         }
         return Run(**{**values, "machine": Machine(**machine)})
     except TypeError:
-        raise InputError(f"{where} must hold a run. Received: {line.strip():.200}") from None
+        raise InputError(f"{where} must hold a run. Received: {text.strip():.200}") from None
+    except InputError as error:
+        raise InputError(f"{where} {error}") from None
 
 
 def check_keys(values, record, where):

@@ -42,17 +42,18 @@ class Cost:
     """What a run has cost so far, over all its starts; a file of this keeps it."""
 
     command: str
+    code: str | None = None  # of the first start, as `Run.code`; "+" too if a later one differs
     seconds: float = 0.0
     cpu_seconds: float = 0.0
     memory_gib: float = 0.0
 
     def plus(self, seconds, cpu_seconds=0.0, memory_gib=0.0):
         """The cost with that of one more start."""
-        return Cost(
-            self.command,
-            self.seconds + seconds,
-            self.cpu_seconds + cpu_seconds,
-            max(self.memory_gib, memory_gib),
+        return dataclasses.replace(
+            self,
+            seconds=self.seconds + seconds,
+            cpu_seconds=self.cpu_seconds + cpu_seconds,
+            memory_gib=max(self.memory_gib, memory_gib),
         )
 
 
@@ -88,7 +89,8 @@ def measure(name, arguments, read_scores, *, ledger, work_dir, seed=None, enviro
     make_writable(work_dir, "the folder of a measured run must be writable")
     path = os.path.join(work_dir, f"{name.replace('/', '+')}.cost.json")
     with _signals_kept() as received, _orphans_adopted():
-        cost, status = _run_child(arguments, _read_cost(path, command), path, environment, received)
+        earlier = _read_cost(path, command, code_version())
+        cost, status = _run_child(arguments, earlier, path, environment, received)
     scores = {} if status else read_scores()
     if status and not received:
         raise InputError(f"{command} must end with exit status 0. Received: {status}")
@@ -104,7 +106,7 @@ def measure(name, arguments, read_scores, *, ledger, work_dir, seed=None, enviro
         memory_gib=round(cost.memory_gib, 3),
         scores=scores,
         date=datetime.datetime.now(datetime.UTC).date().isoformat(),
-        code=code_version(),
+        code=cost.code,
     )
     append_run(ledger, run)
     os.remove(path)
@@ -122,13 +124,24 @@ def _score(value):
     return value if abs(value) < float("inf") else None  # NaN fails the comparison too
 
 
-def _read_cost(path, command):
-    """The `Cost` of the earlier starts of a run: none without a file, or for another command."""
+def _read_cost(path, command, code):
+    """The `Cost` of the earlier starts of a run: none without a file, or for another command.
+
+    Args:
+        path: the file.
+        command: the run's.
+        code: the version of the start that is to come.
+    """
     if not os.path.exists(path):
-        return Cost(command)
+        return Cost(command, code)
     values = read_json(Path(path).read_text(encoding="utf-8"), path)
     check_keys(values, Cost, path)
-    return Cost(**values) if values["command"] == command else Cost(command)
+    if values["command"] != command:
+        return Cost(command, code)
+    first = values["code"]
+    if code != first and first and not first.endswith("+"):
+        values["code"] = f"{first}+"
+    return Cost(**values)
 
 
 def _run_child(arguments, earlier, path, environment, received):
@@ -160,7 +173,8 @@ def _run_child(arguments, earlier, path, environment, received):
     passed_on, peak = 0, 0.0
     while True:
         for number in received[passed_on:]:
-            child.send_signal(number)
+            # Not send_signal, which would notice that the child has ended, and take its costs away.
+            os.kill(child.pid, number)
             passed_on += 1
         peak = max(peak, _present_peak_gib(child.pid))
         process, status, usage = os.wait4(child.pid, os.WNOHANG)

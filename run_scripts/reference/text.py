@@ -89,16 +89,18 @@ def divide_text(flags):
     train_path, held_out_path = (os.path.join(flags.output_dir, n) for n in (TRAIN, HELD_OUT))
     counts = dict.fromkeys(COUNTED, 0)
     with atomic_write(train_path) as train, atomic_write(held_out_path) as kept:
-        known = set()
+        known, trained = set(), set()  # held-out documents; hashes of those to train on
         for document in documents(held_out):
             known.add(document)
             counts["held_out_documents"] += write_document(kept, document)
         for number, document in enumerate(documents(corpus), 1):
             if document in known or any(map(measured.share_text_with, document)):
                 counts["left_out_documents"] += 1
-            elif not held_out and number % HELD_OUT_EVERY == 0:
+            elif not held_out and number % HELD_OUT_EVERY == 0 and hash(document) not in trained:
+                known.add(document)
                 counts["held_out_documents"] += write_document(kept, document)
             else:
+                trained.add(hash(document))
                 counts["documents"] += write_document(train, document)
         for _ in range(flags.repeat_reviews if reviews else 0):
             for review in read_reviews(reviews):
@@ -106,12 +108,12 @@ def divide_text(flags):
                     counts["left_out_reviews"] += 1
                 else:
                     counts["reviews"] += write_document(train, (review,))
-    if not (counts["documents"] and counts["held_out_documents"]):
-        raise InputError(
-            "there must be a document to train on and one to hold out "
-            f"(--held_out names a text, else every {HELD_OUT_EVERY}th document is held out). "
-            f"Received: {counts['documents']} and {counts['held_out_documents']}"
-        )
+        if not (counts["documents"] and counts["held_out_documents"]):  # nothing is replaced then
+            raise InputError(
+                "there must be a document to train on and one to hold out "
+                f"(--held_out names a text, else every {HELD_OUT_EVERY}th document is held out). "
+                f"Received: {counts['documents']} and {counts['held_out_documents']}"
+            )
     sizes = (os.path.getsize(train_path), os.path.getsize(held_out_path))
     write_json(
         os.path.join(flags.output_dir, REPORT),
@@ -171,7 +173,7 @@ def read_lines(path):
         for number, line in enumerate(plain, 1):
             bar.update(raw.tell() - bar.n)
             try:
-                yield line.decode("utf-8").strip()
+                yield line.decode("utf-8-sig" if number == 1 else "utf-8").strip()
             except UnicodeDecodeError as error:
                 raise InputError(
                     f"{path}, line {number}, must be UTF-8. Received: {error.reason}"

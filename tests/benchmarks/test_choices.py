@@ -11,7 +11,7 @@ from paths import ROOT
 sys.path.append(str(ROOT / "benchmarks"))
 
 from choices import run
-from choices.estimates import Estimates
+from choices.estimates import Estimates, first_estimate
 from choices.pieces import equal_passes, equal_time
 from choices.plan import Inputs, Plan
 from choices.questions import QUESTIONS, Question, Variant
@@ -126,20 +126,24 @@ def test_equal_passes_and_equal_time():
     }
 
 
-def test_equal_time_needs_one_machine(tmp_path, monkeypatch):
-    """Trials that another machine has timed say nothing of this one's."""
+def test_equal_time_needs_one_machine_and_precision(tmp_path, monkeypatch):
+    """Trials that another machine or precision has timed say nothing of this one's."""
     monkeypatch.setattr(run, "measure", lambda name, command, read, **options: command)
     google = {"recipe": QUESTIONS["recipe"]}
     plan = Plan(google, inputs(tmp_path), linear=False)
     (piece,) = (p for p in plan.pieces.values() if p.name.endswith("google/pretraining"))
     scores = {"records": 1000, "seconds_per_update": 0.5}
-    runs = {need.name: make_run(need.name, scores) for need in piece.needs}
+    command = "python run_pretraining.py --precision=bfloat16"
+    runs = {need.name: make_run(need.name, scores, command=command) for need in piece.needs}
     for need in piece.needs:
         Path(need.folder).mkdir(parents=True)
     run.run_piece(piece, runs, tmp_path / "runs.jsonl", str(tmp_path))
     trial = next(need.name for need in piece.needs if need.kind == "trial")
-    runs[trial] = make_run(trial, scores, OTHER_MACHINE)
+    runs[trial] = make_run(trial, scores, OTHER_MACHINE, command=command)
     with pytest.raises(InputError, match="timed on one machine"):
+        run.run_piece(piece, runs, tmp_path / "runs.jsonl", str(tmp_path))
+    runs[trial] = make_run(trial, scores, command=command.replace("bfloat16", "float32"))
+    with pytest.raises(InputError, match="bfloat16. Received: .*trial.* with --precision=float32"):
         run.run_piece(piece, runs, tmp_path / "runs.jsonl", str(tmp_path))
 
 
@@ -153,6 +157,7 @@ def test_the_table_of_questions_is_sound():
     for piece in plan.pieces.values():
         assert {need.folder for need in piece.needs} <= done
         done.add(piece.folder)
+    assert all(first_estimate(piece.kind) > 0 for piece in plan.pieces.values())
     assert Estimates(plan.pieces.values(), {}).hours(plan.pieces.values()) > 1
     google = next(p for p in plan.pieces.values() if p.name == "choices/recipe/google/pretraining")
     # The time of an update is measured for both, one directly after the other.

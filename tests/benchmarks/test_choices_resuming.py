@@ -54,6 +54,30 @@ PROGRAMS = (
 )  # fmt: skip
 
 
+# In the benchmark: it is stopped while the third program, which learns a vocabulary, ends.
+STOPPED_AT_THE_END = """
+import os, signal, sys
+if any(argument.endswith("choices") for argument in sys.orig_argv):
+    wait, found = os.wait4, []
+    def wait4(*arguments):
+        process, *others = wait(*arguments)
+        if process > 0:
+            found.append(process)
+            if len(found) == 3:
+                os.kill(os.getpid(), signal.SIGTERM)
+        return process, *others
+    os.wait4 = wait4
+"""
+
+
+def stop_at_the_end(folder):
+    """Has the next benchmark stopped by `STOPPED_AT_THE_END`, until the returned file is gone."""
+    path = folder / "site" / "sitecustomize.py"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(STOPPED_AT_THE_END)
+    return path
+
+
 @pytest.fixture
 def project(tmp_path):
     """A folder with fake programs, and a function that starts the benchmark in it."""
@@ -68,7 +92,7 @@ def project(tmp_path):
         "--reviews=r", "--tasks_dir=t", "--work_dir=work", "--ledger=runs.jsonl", "--seeds=1,2",
         "--questions=spread", "--variants=seed-1,seed-2", "--tasks=klue-ner",
     ]  # fmt: skip
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}/site:{ROOT}"}
 
     def start(*flags):
         return subprocess.Popen(
@@ -211,14 +235,68 @@ def test_another_precision_is_that_of_new_models(project):
     shutil.rmtree(folder / "work")
     finish(start("--variants=seed-1", "--precision=float32"))
     told = [(call["program"], call.get("precision")) for call in calls(folder)[done:]]
-    # What is made again is made as it was.
+    # What is made again is made as it was, and a new seed as the others.
     assert [each for each in told if each[1]] == [
-        ("run_pretraining.py", "bfloat16"), ("run_ner.py", "float32"),
+        ("run_pretraining.py", "bfloat16"), ("run_ner.py", "bfloat16"),
     ]  # fmt: skip
     assert ledger.read_text().startswith(before)
     assert len(read_runs(ledger)) == len(before.splitlines()) + 1
-    finish(start("--variants=seed-1", "--precision=bfloat16"))
-    assert len(calls(folder)) == done + len(told)
+    finish(start("--seeds=1", "--variants=seed-2", "--precision=float32"))
+    told = [(call["program"], call.get("precision")) for call in calls(folder)[done + len(told) :]]
+    assert told == [("run_pretraining.py", "float32"), ("run_ner.py", "float32")]
+
+
+def test_what_differs_from_the_ledger_is_said(project):
+    """A text that is not the ledger's ends it; a vocabulary is noted."""
+    folder, start = project
+    flags = ("--variants=seed-1", "--seeds=1")
+    finish(start(*flags))
+    ledger = folder / "runs.jsonl"
+    right = ledger.read_text()
+    shutil.rmtree(folder / "work")
+    ledger.write_text(right.replace('"documents": 3', '"documents": 4'))
+    for _ in range(2):
+        output, _ = finish(start("--variants=seed-1"), 1)
+        assert "text must be the ledger's. Received: documents 3 instead of 4" in output
+    assert "run_ner.py" not in [call["program"] for call in calls(folder)[7:]]
+    ledger.write_text(right.replace('"records": 640', '"records": 641'))
+    output, _ = finish(start("--variants=seed-1"))
+    assert output.count("differs from the ledger: records 640 instead of 641") == 2
+
+
+def test_a_stop_as_a_program_ends_leaves_its_folder_whole(project):
+    """The piece is in the ledger, so nothing is made again."""
+    folder, start = project
+    stopping = stop_at_the_end(folder)
+    flags = ("--variants=seed-1", "--seeds=1")
+    process = start(*flags)
+    process.communicate(timeout=60)
+    assert process.returncode == 130
+    stopping.unlink()
+    done = [call["program"] for call in calls(folder)]
+    assert done == ALL[:3]
+    assert len(read_runs(folder / "runs.jsonl")) == 3
+    finish(start(*flags))
+    assert [call["program"] for call in calls(folder)] == ALL[:7]
+
+
+def test_a_folder_that_was_made_again_and_removed_is_made_again(project):
+    folder, start = project
+    flags = ("--variants=seed-1", "--seeds=1")
+    finish(start(*flags))
+    shutil.rmtree(folder / "work")
+    stopping = stop_at_the_end(folder)
+    process = start("--variants=seed-1")
+    process.communicate(timeout=60)
+    assert process.returncode == 130
+    stopping.unlink()
+    done = len(calls(folder))
+    for path in (folder / "work").iterdir():  # to free the disk; ledgers and locks are small
+        if path.is_dir():
+            shutil.rmtree(path)
+    finish(start("--variants=seed-1"))
+    programs = [call["program"] for call in calls(folder)[done:]]
+    assert sorted(programs) == sorted(ALL[:7])
 
 
 def test_a_failure_stops_only_what_needs_it(project):
@@ -246,7 +324,20 @@ def test_bad_input_is_one_line(project):
     for flags, message in (
         (["--wiki="], "--wiki must be given"),
         (["--variants=x"], "--variants must be of"),
+        (["--work_dir=w"], "--work_dir must be a folder"),
     ):
+        (folder / "w").touch()
         _, error = finish(start(*flags), 1)
         assert error.startswith("error: ") and message in error and error.count("\n") == 1
+    for flag in ("--updates=0", "--passes=-1", "--scale=inf"):
+        _, error = finish(start(flag), 2)
+        assert "above 0 value: " in error
     assert not calls(folder)
+
+
+def test_the_tables_have_every_seed_that_was_measured(project):
+    folder, start = project
+    finish(start("--variants=seed-1"))
+    finish(start("--report", "--seeds=1,1"))
+    text = (folder / "questions.json").read_text()
+    assert "klue-ner/seed2" in text and "klue-ner/seed3" not in text

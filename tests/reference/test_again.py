@@ -76,13 +76,15 @@ def test_runs_with_replaced_inputs_are_not_picked(tmp_path, monkeypatch):
     commands = {
         "first/train": f"{train}output_dir=out/model",
         "first/measure": f"{measure}out/model --output_dir=out/1",
+        "inside/measure": f"{measure}out/model/model.ckpt-1 --output_dir=out/3",
         "other": "python run_classifier.py --output_dir=out/2",
     }
+    (tmp_path / "out" / "model" / "model.ckpt-1").touch()
     runs = {name: make_run(name, {"x": 1}, command=text) for name, text in commands.items()}
-    flags = again.AgainFlags(count=3)
-    assert len(again.pick(runs, flags)) == 3
+    assert len(again.pick(runs, again.AgainFlags(count=4))) == 4
     runs["second/train"] = make_run("second/train", {"x": 1}, command=commands["first/train"])
-    assert {run.name for run in again.pick(runs, flags)} == {*runs} - {"first/measure"}
+    picked = again.pick(runs, again.AgainFlags(count=3))
+    assert {run.name for run in picked} == {"first/train", "second/train", "other"}
     with pytest.raises(InputError, match="Received: --count=4, 3 runs in"):
         again.pick(runs, again.AgainFlags(count=4))
 

@@ -110,9 +110,9 @@ BAD_LINES = {
     "a score in words": (changed(scores={"a": "good"}), "scores .* must be numbers.*a='good'"),
     "a list of scores": (changed(scores=[1]), r"scores must be an object. Received: \[1\]"),
     "negative seconds": (changed(seconds=-1), "at least 0. Received"),
-    "a name with a space": (changed(name="a b"), "parts without spaces"),
+    "a name with a space": (changed(name="a b"), "line 1, a run's name must be parts"),
     "no text as its name": (changed(name=1), "line 1, must hold a run"),
-    "a name twice": (f"{changed()}\n{changed()}", "each run once"),
+    "a name twice": (f"{changed()}\n{changed()}", "line 2, must be of a new run"),
 }
 
 
@@ -123,6 +123,20 @@ def test_damaged_ledger_is_refused(case, tmp_path):
     path.write_text(f"{text}\n", encoding="utf-8")
     with pytest.raises(InputError, match=message):
         read_runs(path)
+
+
+def test_a_ledger_that_is_not_utf8_is_refused(tmp_path):
+    path = tmp_path / "runs.jsonl"
+    path.write_bytes(f"{changed()}\n".encode() + b"\xff\n")
+    with pytest.raises(InputError, match="line 2, must be UTF-8"):
+        read_runs(path)
+
+
+def test_a_missing_last_newline_damages_nothing(tmp_path):
+    path = tmp_path / "runs.jsonl"
+    path.write_text(changed(name="a"))
+    append_run(path, RUN)
+    assert list(read_runs(path)) == ["a", RUN.name]
 
 
 def test_a_name_stands_for_one_command(tmp_path):
@@ -188,8 +202,8 @@ def test_workers_of_a_fork_server_count(tmp_path):
 
 
 def test_cost_of_several_starts():
-    cost = measure_module.Cost("a", 1.0, 2.0, 3.0)
-    assert cost.plus(10.0, 20.0, 2.5) == measure_module.Cost("a", 11.0, 22.0, 3.0)
+    cost = measure_module.Cost("a", "1", 1.0, 2.0, 3.0)
+    assert cost.plus(10.0, 20.0, 2.5) == measure_module.Cost("a", "1", 11.0, 22.0, 3.0)
     assert cost.plus(10.0, 20.0, 3.5).memory_gib == 3.5
 
 
@@ -252,6 +266,22 @@ def test_signals_are_passed_on_to_the_program(tmp_path):
     assert json.loads((tmp_path / "a.cost.json").read_text())["seconds"] > 0.2
 
 
+def test_a_program_that_ended_before_its_signal_is_still_waited_for(tmp_path):
+    """As if all processes were told to stop: this one learns of it once the program has ended."""
+    slow = STOPPED.replace("measure.SAVE", "measure.POLL_INTERVAL = 1.5\nmeasure.SAVE")
+    parent = subprocess.Popen(
+        [sys.executable, "-c", slow, str(tmp_path)], stderr=subprocess.PIPE, text=True
+    )
+    wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text())
+    child = int((tmp_path / "pid").read_text())
+    time.sleep(0.2)  # the parent sleeps for POLL_INTERVAL
+    os.kill(child, signal.SIGTERM)
+    wait_until(lambda: not is_alive(child))
+    parent.send_signal(signal.SIGTERM)
+    _, errors = parent.communicate(timeout=30)
+    assert "KeyboardInterrupt: a was stopped" in errors and "ChildProcessError" not in errors
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux alone tells a process of its parent")
 def test_a_killed_measurement_ends_the_program_and_keeps_its_seconds(tmp_path):
     parent, child = start_stopped(tmp_path)
@@ -263,7 +293,17 @@ def test_a_killed_measurement_ends_the_program_and_keeps_its_seconds(tmp_path):
 
 def test_cost_of_another_command_does_not_count(tmp_path):
     path = tmp_path / "a.cost.json"
-    cost = measure_module.Cost("one", 5.0, 6.0, 7.0)
+    cost = measure_module.Cost("one", "1", 5.0, 6.0, 7.0)
     path.write_text(json.dumps(dataclasses.asdict(cost)))
-    assert measure_module._read_cost(str(path), "one") == cost
-    assert measure_module._read_cost(str(path), "other") == measure_module.Cost("other")
+    assert measure_module._read_cost(str(path), "one", "1") == cost
+    assert measure_module._read_cost(str(path), "other", "2") == measure_module.Cost("other", "2")
+
+
+def test_the_code_of_a_run_is_that_of_its_start(tmp_path, monkeypatch):
+    """With "+" where a later start had another; what is committed meanwhile does not count."""
+    versions = iter(("first", "second", "third"))
+    monkeypatch.setattr(measure_module, "code_version", lambda: next(versions))
+    with pytest.raises(InputError, match="exit status 0"):
+        run_program(tmp_path, dies_at="x")
+    assert run_program(tmp_path, dies_at="x").code == "first+"
+    assert run_program(tmp_path, name="b").code == "third"

@@ -54,6 +54,33 @@ def test_every_hundredth_document_is_held_out(tmp_path):
     assert (report["documents"], report["reviews"]) == (248, 2)
 
 
+def test_what_is_held_out_is_not_trained_on(tmp_path):
+    """Where a document repeats, before or after its hundredth place; a byte-order mark is none."""
+    lines = [f"{i}" for i in range(1, 301)]
+    lines[99] = lines[249] = "later"  # held out; left out
+    lines[10] = lines[199] = "earlier"  # trained on; not held out
+    text = "".join(f"{line}\n\n" for line in lines)
+    (tmp_path / "a.txt").write_text(text, encoding="utf-8-sig")
+    reviews = "id\tdocument\tlabel\n1\t재밌다\t1\n"
+    (tmp_path / "reviews.txt").write_text(reviews, encoding="utf-8-sig")
+    train, held_out, report = divide(
+        tmp_path, corpus=f"{tmp_path}/a.txt", reviews=f"{tmp_path}/reviews.txt"
+    )
+    assert held_out == "later\n\n300\n\n"
+    assert train.startswith("1\n\n2\n") and train.endswith("299\n\n재밌다\n\n")
+    assert "later" not in train and train.count("earlier") == 2
+    assert report["left_out_documents"] == 1
+
+
+def test_a_run_without_text_replaces_nothing(tmp_path):
+    (tmp_path / "a.txt").write_text("".join(f"{i}\n\n" for i in range(1, 101)))
+    before = divide(tmp_path, corpus=f"{tmp_path}/a.txt")
+    (tmp_path / "a.txt").write_text("1\n")
+    assert divide(tmp_path, corpus=f"{tmp_path}/a.txt") == 1
+    assert (tmp_path / "out" / "train.txt").read_text() == before[0]
+    assert (tmp_path / "out" / "heldout.txt").read_text() == before[1]
+
+
 def test_text_of_dev_and_test_parts_is_left_out(tmp_path):
     """Sentences of reviews, questions and tagged text, whatever the spaces; not what is short."""
     review = "배우들의 연기가 훌륭하고 음악도 아름다워서 두 번이나 다시 본 영화"

@@ -76,6 +76,6 @@ def _question(values, where):
     for cell in values["cells"]:
         check_keys(cell, Cell, f"{where} cell")
     cells = (Cell(**{**cell, "runs": tuple(cell["runs"])}) for cell in values["cells"])
-    paired = {way: tuple(variants) for way, variants in values.get("paired", {}).items()}
-    replicates = tuple(values.get("replicates", ()))
+    paired = {way: tuple(variants) for way, variants in values["paired"].items()}
+    replicates = tuple(values["replicates"])
     return Question(**{**values, "cells": tuple(cells), "replicates": replicates, "paired": paired})
