@@ -26,6 +26,7 @@ from choices.questions import QUESTIONS
 from choices.report import make_questions
 from choices.run import run_pieces, select
 from run_scripts.reference.ledger import read_runs
+from run_scripts.reference.pages.english import ENGLISH
 from run_scripts.reference.pages.questions import QUESTIONS_FILE, write_questions
 from run_scripts.reference.pages.tables import (
     least_differences,
@@ -33,7 +34,6 @@ from run_scripts.reference.pages.tables import (
     question_table,
     without_seed,
 )
-from run_scripts.reference.pages.wording import ENGLISH
 
 INPUTS = ("wiki", "held_out", "reviews", "tasks_dir")
 

@@ -10,10 +10,10 @@ COLUMNS = (
     ("bits per character, all pieces at once", "bits", "{variant}_bits_at_once"),
     ("seconds per update", "pretraining", "seconds_per_update"),
 )
-MASKED_WORDS = ("masked words, held-out text", "pretraining", "masked_lm_accuracy")
+MASKED_WORDS = ("masked-LM accuracy, held-out text", "pretraining", "masked_lm_accuracy")
 # The records of each objective: the column, the score. Words are masked alike in those of none.
 OBJECTIVES = (
-    ("none", "masked words, held-out text", "masked_lm_accuracy"),
+    ("none", "masked-LM accuracy, held-out text", "masked_lm_accuracy"),
     ("nsp", "random or next sentence", "sentence_accuracy"),
     ("sop", "order of sentences", "sentence_accuracy"),
 )

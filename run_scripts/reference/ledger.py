@@ -113,7 +113,7 @@ def read_runs(path=LEDGER):
             where = f"{path}, line {number},"
             run = _parse(line, where)
             if run.name in runs:
-                raise InputError(f"{where} must be of a new run. Received: {run.name} twice")
+                raise InputError(f"{where} must name each run once. Received: {run.name} twice")
             runs[run.name] = run
     return runs
 

@@ -20,8 +20,8 @@ from choices.run import select
 
 from bert_common.errors import InputError
 from run_scripts.reference.ledger import Machine, Run, append_run, read_runs
+from run_scripts.reference.pages.english import ENGLISH
 from run_scripts.reference.pages.tables import question_samples, question_table
-from run_scripts.reference.pages.wording import ENGLISH
 
 OTHER_MACHINE = Machine("CPU two", 2, 7.6)
 

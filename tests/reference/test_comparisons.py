@@ -7,6 +7,7 @@ import pytest
 from measured_runs import ONE, make_run
 
 from run_scripts.reference.ledger import Machine
+from run_scripts.reference.pages.english import ENGLISH
 from run_scripts.reference.pages.paired import paired_lines
 from run_scripts.reference.pages.questions import Cell, Question
 from run_scripts.reference.pages.statistics import (
@@ -22,7 +23,6 @@ from run_scripts.reference.pages.tables import (
     question_sentences,
     question_table,
 )
-from run_scripts.reference.pages.wording import ENGLISH
 
 
 def test_sample():
@@ -136,6 +136,7 @@ def test_differences_setting_by_setting():
     assert header == "| difference | nsmc | text | two |"
     assert f"| new | +2.00 ± 1.00 (p = {p:.2g}) | +0.020 ± 0.010 (p = {p:.2g}) | +0.025 ±" in new
     assert same == "| same | +0.00 ± 0.00 | +0.000 ± 0.000 | +0.000 ± 0.000 |"
+    assert question_sentences(question, runs, ENGLISH) == []  # this comparison is the stronger one
     assert paired_lines(dataclasses.replace(question, paired={}), runs, ENGLISH) == []
     assert paired_lines(question, {"old0": runs["old0"], "new0": runs["new0"]}, ENGLISH) == []
 

@@ -112,7 +112,7 @@ BAD_LINES = {
     "negative seconds": (changed(seconds=-1), "at least 0. Received"),
     "a name with a space": (changed(name="a b"), "line 1, a run's name must be parts"),
     "no text as its name": (changed(name=1), "line 1, must hold a run"),
-    "a name twice": (f"{changed()}\n{changed()}", "line 2, must be of a new run"),
+    "a name twice": (f"{changed()}\n{changed()}", "line 2, must name each run once"),
 }
 
 

@@ -12,7 +12,9 @@ from bert_common.errors import InputError
 from run_scripts.reference.curves import Curve, curves_path, read_curves, write_curves
 from run_scripts.reference.ledger import Machine, append_run
 from run_scripts.reference.pages import __main__ as pages_program
-from run_scripts.reference.pages.page import read_everything, render, write_pages
+from run_scripts.reference.pages.english import ENGLISH
+from run_scripts.reference.pages.korean import KOREAN
+from run_scripts.reference.pages.page import PAGES, read_everything, render, write_pages
 from run_scripts.reference.pages.questions import (
     QUESTIONS_FILE,
     Cell,
@@ -27,7 +29,6 @@ from run_scripts.reference.pages.tables import (
     score_text,
     shown_sample,
 )
-from run_scripts.reference.pages.wording import ENGLISH, KOREAN, PAGES
 
 TWO = Machine("CPU two", 16, 128.0, ("H100", "H100"))
 

@@ -11,6 +11,8 @@ from finetuning.metrics import imported
 from run_scripts.reference.curves import curves_path, read_curves
 from run_scripts.reference.ledger import read_runs
 from run_scripts.reference.pages import reference_model
+from run_scripts.reference.pages.english import ENGLISH
+from run_scripts.reference.pages.korean import KOREAN
 from run_scripts.reference.pages.paired import paired_lines
 from run_scripts.reference.pages.plots import draw_curves
 from run_scripts.reference.pages.pretraining import (
@@ -30,7 +32,9 @@ from run_scripts.reference.pages.tables import (
     run_lines,
     without_seed,
 )
-from run_scripts.reference.pages.wording import PAGES
+
+# The page's file -> its language.
+PAGES = {"results.md": ENGLISH, "results.ko.md": KOREAN}
 
 # The question whose variants stand beside the reference model on its tasks.
 LINEAR = "linear"

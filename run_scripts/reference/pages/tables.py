@@ -151,6 +151,7 @@ def question_sentences(question, runs, wording, least=None):
     least = least or {}
     found, sentences, single = question_samples(question, runs), [], []
     trivial = baselines(question, runs)
+    is_ranked = not question.paired  # a comparison setting by setting is the stronger one
     for task in compared_tasks(question, runs):
         places = {v: found[v, task] for v in question.variants if (v, task) in found}
         samples = {variant: each for variant, (_, each) in places.items() if each}
@@ -160,6 +161,8 @@ def question_sentences(question, runs, wording, least=None):
             continue
         if task in trivial and samples[ranking.best].mean <= trivial[task].mean:
             sentences.append(wording.nothing_learned.format(task=label(task, wording)))
+            continue
+        if not is_ranked:
             continue
         form = wording.best if ranking.not_told_apart and ranking.worse else wording.best_alone
         if not ranking.worse:
@@ -172,7 +175,7 @@ def question_sentences(question, runs, wording, least=None):
                 worse=_listed(ranking.worse, wording),
             )
         )
-    if single:
+    if single and is_ranked:
         sentences.append(wording.one_seed.format(tasks="; ".join(single)))
     return [f"- {sentence}" for sentence in sentences]
 
