@@ -94,7 +94,7 @@ def test_spread_of_pretraining():
     seeds = ("seed-1", "seed-2", "seed-3", "seed-4")
     question = Question(name="q", title="q", title_ko="q", cells=cells, replicates=seeds)
     (sentence,) = question_sentences(question, runs, ENGLISH)
-    assert sentence.startswith("- nsmc: 3 models that")
+    assert sentence.startswith("- nsmc: 3 models with")
     assert "have 81.00 ± 1.00" in sentence and "less than 6.08" in sentence  # 4.303 * sqrt(2)
     alone = {name: run for name, run in runs.items() if name[:6] not in ("seed-2", "seed-3")}
     assert question_sentences(question, alone, ENGLISH) == []

@@ -74,7 +74,7 @@ ENGLISH = Wording(
     best_of_all="{task}: best is {best}; cannot be told apart from it: {equal}.",
     one_seed="{tasks}: one run each, so no spread and no order.",
     spread=(
-        "{task}: {count} models that differ only in the seed of pre-training have {models}. A "
+        "{task}: {count} models with different seeds of pre-training have {models}. A "
         "difference of less than {least} between two models, each pre-trained once, may be due to "
         "that seed alone (Student's t, 5 %)."
     ),
