@@ -129,7 +129,7 @@ def can_be_repeated(run):
 def missing_inputs(run):
     """The files and folders that a run's command reads and that are not there, a list."""
     # Of a checkpoint the command has the beginning of its files' names.
-    return [path for path in inputs_of(run) if not glob.glob(path) and not glob.glob(f"{path}.*")]
+    return [p for p in inputs_of(run) if not glob.glob(p) and not os.path.exists(f"{p}.index")]
 
 
 def replaced_inputs(run, runs):

@@ -49,7 +49,8 @@ def test_inputs(tmp_path, monkeypatch):
     """Folders, patterns, the beginning of a checkpoint's name, parts of a model."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "data").mkdir()
-    for name in ("a-1.tfrecord", "model.ckpt-7.index", "vocabulary"):
+    # The lock of a folder that is gone is not that folder.
+    for name in ("a-1.tfrecord", "model.ckpt-7.index", "vocabulary", "weights.lock"):
         (tmp_path / "data" / name).touch()
     command = "python x.py --a=data/*.tfrecord --b=data/model.ckpt-7 --rate=0.5 --output_dir=new/o"
     assert again.missing_inputs(make_run("a", {}, command=command)) == []
