@@ -118,8 +118,9 @@ def main(arguments=None):
 
 def with_seeds_of(runs, plan):
     """The plan with all seeds of fine-tuning that have been measured: tables show all of them."""
-    measured = {int(seed) for seed in map(lambda name: without_seed(name)[1], runs) if seed}
-    return Plan(QUESTIONS, plan.inputs._replace(seeds=(*sorted({*plan.inputs.seeds, *measured}),)))
+    measured = {int(seed) for _, seed in map(without_seed, runs) if seed}
+    seeds = tuple(sorted({*plan.inputs.seeds, *measured}))
+    return Plan(QUESTIONS, plan.inputs._replace(seeds=seeds))
 
 
 def show_tables(tables, runs):

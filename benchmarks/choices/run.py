@@ -144,8 +144,7 @@ def make_again(piece, runs, work_dir):
         if not os.path.isdir(piece.folder):
             own_ledger.unlink(missing_ok=True)  # of a folder that was made, then removed
         with being_made(piece, own_ledger):
-            _run(piece, runs, own_ledger, work_dir)
-            made = read_runs(own_ledger)[piece.name]
+            made = _run(piece, runs, own_ledger, work_dir)
             if different := _differences(runs[piece.name].scores, made.scores):
                 if piece.kind == "text":
                     own_ledger.unlink()  # so that the folder stays marked
@@ -189,7 +188,7 @@ def _run(piece, runs, ledger, work_dir):
     scores = {need.name: runs[need.name].scores for need in piece.needs}
     command = _command(piece, scores, runs)
     _check_trials(piece, command, runs, ledger)
-    measure(
+    run = measure(
         piece.name,
         command,
         lambda: piece.read(piece.folder),
@@ -200,14 +199,15 @@ def _run(piece, runs, ledger, work_dir):
     for pattern in piece.leaves:
         for path in Path(piece.folder).glob(pattern):
             shutil.rmtree(path) if path.is_dir() else path.unlink()
+    return run
 
 
 def _command(piece, scores, runs):
     """The command of a piece, in the precision that the ledger has it in, or another seed of it."""
     command, group = piece.command(scores), without_seed(piece.name)[0]
-    alike = [runs[piece.name]] if piece.name in runs else []
-    alike += [run for name, run in runs.items() if without_seed(name)[0] == group]
-    recorded = [flag for run in alike[:1] for flag in _precision(shlex.split(run.command))]
+    others = (run for name, run in runs.items() if without_seed(name)[0] == group)
+    alike = runs.get(piece.name) or next(others, None)
+    recorded = _precision(shlex.split(alike.command)) if alike else []
     return [recorded[0] if recorded and flag in _precision(command) else flag for flag in command]
 
 

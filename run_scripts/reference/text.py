@@ -89,7 +89,7 @@ def divide_text(flags):
     train_path, held_out_path = (os.path.join(flags.output_dir, n) for n in (TRAIN, HELD_OUT))
     counts = dict.fromkeys(COUNTED, 0)
     with atomic_write(train_path) as train, atomic_write(held_out_path) as kept:
-        known, trained = set(), set()  # held-out documents; hashes of those to train on
+        known, trained = set(), set()  # held-out documents; of the many others, hashes
         for document in documents(held_out):
             known.add(document)
             counts["held_out_documents"] += write_document(kept, document)

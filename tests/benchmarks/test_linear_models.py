@@ -86,4 +86,7 @@ def test_scores_of_pairs_and_another_task(tmp_path):
 def test_bad_input(tmp_path):
     done = run("--task_name=nsmc", f"--data_dir={tmp_path}", f"--output_dir={tmp_path / 'o'}")
     assert done.returncode == 1 and done.stderr.startswith("error: the task needs a file")
+    half = ("--task_name=korsts", "--other_task=klue-sts", f"--data_dir={tmp_path}")
+    done = run(*half, f"--output_dir={tmp_path / 'o'}")
+    assert done.returncode == 1 and "--other_data_dir must be given together" in done.stderr
     assert not (tmp_path / "o").exists()

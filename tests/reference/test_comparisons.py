@@ -105,6 +105,8 @@ def test_spread_of_pretraining():
         (sentence, _) = question_sentences(ranked, runs, ENGLISH, {"nsmc": limit})
         assert sentence.startswith("- nsmc: best is seed-3; cannot be told apart from it: seed-1, ")
         assert ("worse: random-weights" in sentence) == is_worse
+    in_settings = dataclasses.replace(ranked, paired={"a": ("seed-1",), "b": ("seed-2",)})
+    assert question_sentences(in_settings, runs, ENGLISH) == []
 
 
 def test_differences_setting_by_setting():
@@ -136,7 +138,7 @@ def test_differences_setting_by_setting():
     assert header == "| difference | nsmc | text | two |"
     assert f"| new | +2.00 ± 1.00 (p = {p:.2g}) | +0.020 ± 0.010 (p = {p:.2g}) | +0.025 ±" in new
     assert same == "| same | +0.00 ± 0.00 | +0.000 ± 0.000 | +0.000 ± 0.000 |"
-    assert question_sentences(question, runs, ENGLISH) == []  # this comparison is the stronger one
+    assert question_sentences(question, runs, ENGLISH) == []
     assert paired_lines(dataclasses.replace(question, paired={}), runs, ENGLISH) == []
     assert paired_lines(question, {"old0": runs["old0"], "new0": runs["new0"]}, ENGLISH) == []
 

@@ -81,8 +81,8 @@ ENGLISH = Wording(
     difference="difference",
     paired=(
         "The differences from {first} of the same size: their mean ± their standard deviation over "
-        "the sizes, and p of a paired t test. Each of these models was pre-trained on its own, so "
-        "the seed of pre-training counts here too."
+        "the sizes, and p of a paired t test, not corrected for the number of columns. Each of "
+        "these models was pre-trained on its own, so the seed of pre-training counts here too."
     ),
     runs_title="Runs",
     runs_note=(

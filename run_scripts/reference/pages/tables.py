@@ -151,33 +151,31 @@ def question_sentences(question, runs, wording, least=None):
     least = least or {}
     found, sentences, single = question_samples(question, runs), [], []
     trivial = baselines(question, runs)
-    is_ranked = not question.paired  # a comparison setting by setting is the stronger one
     for task in compared_tasks(question, runs):
         places = {v: found[v, task] for v in question.variants if (v, task) in found}
         samples = {variant: each for variant, (_, each) in places.items() if each}
         ranking = rank(samples, next(iter(places.values()))[0], least.get(task, 0.0))
         if ranking is None:
             single.append(label(task, wording))
-            continue
-        if task in trivial and samples[ranking.best].mean <= trivial[task].mean:
+        elif task in trivial and samples[ranking.best].mean <= trivial[task].mean:
             sentences.append(wording.nothing_learned.format(task=label(task, wording)))
-            continue
-        if not is_ranked:
-            continue
-        form = wording.best if ranking.not_told_apart and ranking.worse else wording.best_alone
-        if not ranking.worse:
-            form = wording.best_of_all
-        sentences.append(
-            form.format(
-                task=label(task, wording),
-                best=label(ranking.best, wording),
-                equal=_listed(ranking.not_told_apart, wording),
-                worse=_listed(ranking.worse, wording),
-            )
-        )
-    if single and is_ranked:
+        elif not question.paired:  # a comparison setting by setting is the stronger one
+            sentences.append(_ranking_sentence(task, ranking, wording))
+    if single and not question.paired:
         sentences.append(wording.one_seed.format(tasks="; ".join(single)))
     return [f"- {sentence}" for sentence in sentences]
+
+
+def _ranking_sentence(task, ranking, wording):
+    form = wording.best if ranking.not_told_apart and ranking.worse else wording.best_alone
+    if not ranking.worse:
+        form = wording.best_of_all
+    return form.format(
+        task=label(task, wording),
+        best=label(ranking.best, wording),
+        equal=_listed(ranking.not_told_apart, wording),
+        worse=_listed(ranking.worse, wording),
+    )
 
 
 def _spread_sentences(question, runs, wording):

@@ -36,9 +36,9 @@ class Wording(NamedTuple):
     best_alone: str
     best_of_all: str
     one_seed: str
-    spread: str
+    spread: str  # how much the seed of pre-training changes
     difference: str  # the heading of the first column of differences
-    paired: str
+    paired: str  # what the table of differences shows
     runs_title: str
     runs_note: str
     cost: str  # time and CPU time
