@@ -9,6 +9,7 @@ import json
 from bert_tf.checkpoint_files import step_of
 from bert_tf.training.evaluation import as_shown, read_results
 from model_formats.huggingface.architectures import class_name
+from model_formats.huggingface.config import to_huggingface
 from model_formats.huggingface.tokenizer_files import needs_own_code
 from model_formats.model_folder import POSITIONS_KEY
 from model_formats.training_record import read_stages
@@ -85,7 +86,9 @@ def tables(loaded):
     positions = (
         {} if loaded.trained_positions is None else {POSITIONS_KEY: loaded.trained_positions}
     )
-    yield "Network", loaded.config.to_dict() | positions
+    # The activation's name is that of config.json beside the card: transformers' "gelu" is another.
+    activation = to_huggingface(loaded.config)["hidden_act"]
+    yield "Network", loaded.config.to_dict() | {"hidden_act": activation} | positions
     yield "Evaluation", evaluation(loaded)
 
 

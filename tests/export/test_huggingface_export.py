@@ -241,6 +241,7 @@ def test_the_card_says_what_the_folder_records(tmp_path):
     assert "BertForSequenceClassification.from_pretrained" in plain
     assert "AutoTokenizer.from_pretrained(folder)\n```" in plain
     assert "| labels | 나쁨,보통,좋음 |" in plain and "| trained_positions | 16 |" in plain
+    assert "| hidden_act | gelu_new |" in plain  # as config.json beside it, not our "gelu"
     assert "## Evaluation" not in plain and "## Corpus" not in plain and "None" not in plain
     # Results of another step are not this checkpoint's.
     results = "eval_accuracy = 0.875\nexamples = 40\nglobal_step = {}\n"
