@@ -39,6 +39,11 @@ class Piece:
         return ["python", *self.program, *(f"--{name}={flags[name]}" for name in flags)]
 
 
+def no_flags(scores):
+    """The further flags of a piece whose flags are all known: none."""
+    return {}
+
+
 def equal_passes(records, dupe_factor, passes, updates, scores):
     """The flags of `updates` updates that together pass over the text `passes` times.
 

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from choices import results
-from choices.pieces import Piece, Use, baseline_batch, equal_passes, equal_time
+from choices.pieces import Piece, Use, baseline_batch, equal_passes, equal_time, no_flags
 from choices.questions import LENGTH, MODEL, PRETRAINING, RECORDS, VOCABULARIES, Variant
 from choices.tasks import LINEAR_FEATURES, LINEAR_TASKS, RECIPE, TASKS
+from run_scripts.reference.measure import read_scores
+from run_scripts.reference.scores import read_text, read_vocabulary
 
 BASELINE = Variant()
 CONFIG_FLAGS = {"bert": "bert_config_file", "albert": "albert_config_file"}
@@ -58,7 +60,7 @@ class Plan:
                 "reviews": inputs.reviews,
                 "tasks_dir": inputs.tasks_dir,  # whose dev and test parts are left out
             },
-            read=results.read_text,
+            read=read_text,
         )
         self.tasks = self._add(
             "choices/tasks",
@@ -76,33 +78,46 @@ class Plan:
         if linear:
             self._add_linear()
 
-    def _add(self, name, kind, program, flags, needs=(), **more):
+    def _add(
+        self,
+        name,
+        kind,
+        program,
+        flags,
+        needs=(),
+        *,
+        output=("output_dir", ""),
+        recipe=None,
+        computed=no_flags,
+        read=read_scores,
+        size=1.0,
+        seed=None,
+        leaves=(),
+    ):
         """Adds a piece, or finds the one that does the same.
 
         Args:
             name: in the ledger, if the piece is new.
-            kind, program, needs: as in `Piece`.
-            flags: those that are known; --output_dir is added, or as `more["output"]` names it.
-            more: computed, read, size, seed, leaves of `Piece`; recipe: what determines the
-                computed flags; output: the flag that names the folder or a file in it.
+            kind, program, needs, computed, read, size, seed, leaves: as in `Piece`.
+            flags: those that are known, without the one for the output.
+            output: the flag for the output, and a file in the piece's folder; "" for the folder.
+            recipe: what determines the computed flags.
         """
-        output, file = more.pop("output", ("output_dir", ""))
-        recipe = [*program, flags, more.pop("recipe", None), [need.folder for need in needs]]
-        text = json.dumps(recipe, sort_keys=True, ensure_ascii=False)
+        parts = [*program, flags, recipe, [need.folder for need in needs]]
+        text = json.dumps(parts, sort_keys=True, ensure_ascii=False)
         digest = hashlib.sha256(text.encode()).hexdigest()[:10]
         readable = re.sub(r"^choices/", "", name).replace("/", "-")
         same = next((p for p in self.pieces if p.endswith(f"-{digest}")), None)
         if same:
             return self.pieces[same]
         folder = str(Path(self.inputs.work_dir) / f"{readable}-{digest}")
-        flags = {**flags, output: str(Path(folder) / file)}
+        output_flag, file = output
+        flags = {**flags, output_flag: str(Path(folder) / file)}
         if "precision" in flags:  # not in the digest: the machine decides which one is fast
             flags["precision"] = self.inputs.precision
-        defaults = {
-            "computed": lambda scores: {}, "read": results.read_results, "size": 1.0, "seed": None,
-            "leaves": (),
-        }  # fmt: skip
-        piece = Piece(name, kind, folder, program, flags, tuple(needs), **{**defaults, **more})
+        piece = Piece(
+            name, kind, folder, program, flags, tuple(needs), computed, read, size, seed, leaves
+        )
         self.pieces[folder] = piece
         return piece
 
@@ -131,7 +146,7 @@ class Plan:
             VOCABULARIES[learner],
             {"input_file": f"{self.text.folder}/train.txt", "vocab_size": size},
             (self.text,),
-            read=results.read_vocabulary,
+            read=read_vocabulary,
         )
 
     def _records(self, name, variant, held_out=False):

@@ -6,19 +6,13 @@ from bert_common.atomic_write import atomic_write
 from bert_tf.checkpoint_files import latest_checkpoint, step_of
 from run_scripts.reference import scores
 from run_scripts.reference.curves import seconds_per_update
-from run_scripts.reference.measure import read_scores as read_results
-from run_scripts.reference.scores import read_text, read_vocabulary
+from run_scripts.reference.measure import read_scores
 
 # On a shared machine most updates are slowed down, so a fast one says how long one takes.
 FAST_QUANTILE = 0.1
 
 # One of these, by the model's type or the records.
 SENTENCE_ACCURACIES = ("next_sentence_accuracy", "sentence_order_accuracy")
-
-__all__ = [
-    "read_pretraining", "read_records", "read_results", "read_text", "read_trial",
-    "read_vocabulary", "write_results",
-]  # fmt: skip
 
 
 def write_results(folder, results):
@@ -40,7 +34,7 @@ def read_pretraining(folder):
 
     The accuracy on pairs of sentences, of either objective, is "sentence_accuracy" too.
     """
-    found = read_results(folder)
+    found = read_scores(folder)
     for name in SENTENCE_ACCURACIES:
         if name in found:
             found["sentence_accuracy"] = found[name]
