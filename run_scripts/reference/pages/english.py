@@ -57,7 +57,7 @@ ENGLISH = Wording(
         "compared. Where the length is the same, a line can still begin above or below the end of "
         "the one before it: new positions have to be learned, and the learning rate rises again. "
         "Nor can lines be compared with the table below where rows have fewer masks: at most 20, "
-        "the default of `--max_predictions_per_seq`, are a twentieth of a row of 512, an easier "
+        "the default of `--max_predictions_per_seq`, are 4 % of a row of 512, an easier "
         "task than the 15 % of the table."
     ),
     tasks_title="{name}: Korean tasks",
