@@ -3,6 +3,8 @@
 import dataclasses
 from typing import NamedTuple
 
+from run_scripts.reference.measure import read_scores
+
 
 class Use(NamedTuple):
     """A place where a piece's result is needed."""
@@ -10,6 +12,11 @@ class Use(NamedTuple):
     question: str
     variant: str
     task: str
+
+
+def no_flags(scores):
+    """The further flags of a piece whose flags are all known: none."""
+    return {}
 
 
 @dataclasses.dataclass(eq=False)
@@ -22,11 +29,13 @@ class Piece:
     program: tuple  # with its fixed flags
     flags: dict
     needs: tuple  # of `Piece`: what must be there before
-    computed: object  # a function: the ledger's scores, a dict name -> scores -> further flags
-    read: object  # a function: the folder -> a dict of scores, {} if the program has not ended
-    size: float  # of the work, relative to its kind's
-    seed: int | None
-    leaves: tuple  # globs in the folder: what is removed once the piece is done
+    # A function: the ledger's scores, a dict name -> scores -> further flags.
+    computed: object = no_flags
+    # A function: the folder -> a dict of scores, {} if the program has not ended.
+    read: object = read_scores
+    size: float = 1.0  # of the work, relative to its kind's
+    seed: int | None = None
+    leaves: tuple = ()  # globs in the folder: what is removed once the piece is done
     uses: list = dataclasses.field(default_factory=list)
 
     def command(self, scores):
@@ -37,11 +46,6 @@ class Piece:
         """
         flags = {**self.flags, **self.computed(scores)}
         return ["python", *self.program, *(f"--{name}={flags[name]}" for name in flags)]
-
-
-def no_flags(scores):
-    """The further flags of a piece whose flags are all known: none."""
-    return {}
 
 
 def equal_passes(records, dupe_factor, passes, updates, scores):

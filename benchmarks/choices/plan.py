@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from choices import results
-from choices.pieces import Piece, Use, baseline_batch, equal_passes, equal_time, no_flags
+from choices.pieces import Piece, Use, baseline_batch, equal_passes, equal_time
 from choices.questions import LENGTH, MODEL, PRETRAINING, RECORDS, VOCABULARIES, Variant
 from choices.tasks import LINEAR_FEATURES, LINEAR_TASKS, RECIPE, TASKS
-from run_scripts.reference.measure import read_scores
 from run_scripts.reference.scores import read_text, read_vocabulary
 
 BASELINE = Variant()
@@ -88,20 +87,17 @@ class Plan:
         *,
         output=("output_dir", ""),
         recipe=None,
-        computed=no_flags,
-        read=read_scores,
-        size=1.0,
-        seed=None,
-        leaves=(),
+        **more,
     ):
         """Adds a piece, or finds the one that does the same.
 
         Args:
             name: in the ledger, if the piece is new.
-            kind, program, needs, computed, read, size, seed, leaves: as in `Piece`.
+            kind, program, needs: as in `Piece`.
             flags: those that are known, without the one for the output.
             output: the flag for the output, and a file in the piece's folder; "" for the folder.
             recipe: what determines the computed flags.
+            more: the fields of `Piece` that have defaults.
         """
         parts = [*program, flags, recipe, [need.folder for need in needs]]
         text = json.dumps(parts, sort_keys=True, ensure_ascii=False)
@@ -115,9 +111,7 @@ class Plan:
         flags = {**flags, output_flag: str(Path(folder) / file)}
         if "precision" in flags:  # not in the digest: the machine decides which one is fast
             flags["precision"] = self.inputs.precision
-        piece = Piece(
-            name, kind, folder, program, flags, tuple(needs), computed, read, size, seed, leaves
-        )
+        piece = Piece(name, kind, folder, program, flags, tuple(needs), **more)
         self.pieces[folder] = piece
         return piece
 
