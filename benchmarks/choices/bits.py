@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from common import ENVIRONMENT, argument_parser
+from common import ENVIRONMENT, argument_parser, positive
 
 os.environ.update(ENVIRONMENT)  # before TensorFlow is imported
 
@@ -130,8 +130,10 @@ def main():
     parser = argument_parser(__doc__)
     parser.add_argument("--models", required=True)
     parser.add_argument("--held_out", required=True)
-    parser.add_argument("--characters", type=int, default=100, help="the most in a passage")
-    parser.add_argument("--passages", type=int, default=2000, help="to measure on")
+    parser.add_argument(
+        "--characters", type=positive(int), default=100, help="the most in a passage"
+    )
+    parser.add_argument("--passages", type=positive(int), default=2000, help="to measure on")
     parser.add_argument("--output_dir", required=True)
     arguments = parser.parse_args()
     try:

@@ -21,7 +21,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from common import argument_parser
+from common import argument_parser, positive
 
 from bert_common.errors import InputError
 from choices.results import write_results
@@ -179,7 +179,9 @@ def parse(arguments=None):
     parser.add_argument("--task_name", choices=known, required=True)
     parser.add_argument("--data_dir", required=True)
     parser.add_argument("--features", choices=LONGEST, default="characters")
-    parser.add_argument("--longest_ngram", type=int, help="instead of the one that is chosen")
+    parser.add_argument(
+        "--longest_ngram", type=positive(int), help="instead of the one that is chosen"
+    )
     parser.add_argument("--other_task", choices=known, help="to be scored by the same model")
     parser.add_argument("--other_data_dir")
     parser.add_argument("--output_dir", required=True)

@@ -11,6 +11,7 @@ from choices import results
 from choices.pieces import Piece, Use, baseline_batch, equal_passes, equal_time
 from choices.questions import LENGTH, MODEL, PRETRAINING, RECORDS, VOCABULARIES, Variant
 from choices.tasks import LINEAR_FEATURES, LINEAR_TASKS, RECIPE, TASKS
+from run_scripts.reference.held_out import ALL_BATCHES
 from run_scripts.reference.scores import read_text, read_vocabulary
 
 BASELINE = Variant()
@@ -18,9 +19,6 @@ CONFIG_FLAGS = {"bert": "bert_config_file", "albert": "albert_config_file"}
 
 # Updates of the trial that measures how long one takes; the first ones compile.
 TRIAL_UPDATES = 60
-
-# Larger than any number of held-out batches: all are measured.
-ALL_BATCHES = 1_000_000
 
 
 class Inputs(NamedTuple):

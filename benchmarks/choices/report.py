@@ -11,9 +11,10 @@ COLUMNS = (
     ("seconds per update", "pretraining", "seconds_per_update"),
 )
 MASKED_WORDS = ("masked-LM accuracy, held-out text", "pretraining", "masked_lm_accuracy")
-# The records of each objective: the column, the score. Words are masked alike in those of none.
+# The records of each objective: the column, the score. Those of none hold the same masked words for
+# all models, but only the model of none was trained on such rows.
 OBJECTIVES = (
-    ("none", "masked-LM accuracy, held-out text", "masked_lm_accuracy"),
+    ("none", "masked-LM accuracy, rows without pairs", "masked_lm_accuracy"),
     ("nsp", "random or next sentence", "sentence_accuracy"),
     ("sop", "order of sentences", "sentence_accuracy"),
 )

@@ -11,7 +11,7 @@ from bert_common.errors import InputError
 from bert_common.file_lock import locked
 from bert_common.folders import make_writable
 from choices.estimates import Estimates
-from run_scripts.reference.ledger import read_runs
+from run_scripts.reference.ledger import keep_to_one_ledger, read_runs
 from run_scripts.reference.measure import measure
 from run_scripts.reference.pages.tables import without_seed
 
@@ -71,10 +71,12 @@ def run_pieces(plan, pieces, ledger):
         The names of the pieces that failed or were left out.
 
     Raises:
+        InputError: the folder of work is that of another ledger.
         KeyboardInterrupt: stopped; the same call goes on.
     """
     work_dir, failed = plan.inputs.work_dir, []
     make_writable(work_dir, "--work_dir must be a folder that can be written to")
+    keep_to_one_ledger(work_dir, ledger)
     for path, sizes in plan.configs.items():
         os.makedirs(os.path.dirname(path), exist_ok=True)
         if not os.path.exists(path):

@@ -23,7 +23,7 @@ from bert_common.errors import InputError
 from run_scripts.flags.declaration import flag
 from run_scripts.flags.limits import MAX_SEED
 from run_scripts.flags.parser import run_program
-from run_scripts.reference.ledger import LEDGER, read_runs, this_machine
+from run_scripts.reference.ledger import LEDGER, read_runs
 from run_scripts.reference.measure import measure, read_scores
 from run_scripts.reference.pages.statistics import sample
 from run_scripts.reference.pages.tables import without_seed
@@ -62,6 +62,7 @@ def run_again(flags):
     picked = pick(runs, flags)
     repeated_ledger = os.path.join(flags.output_dir, "runs.jsonl")
     for number, run in enumerate(picked, 1):
+        repeated = run.name in read_runs(repeated_ledger)
         print(f"\n== {number} of {len(picked)}: {run.name}", flush=True)
         folder = os.path.join(flags.output_dir, run.name)
         new = measure(
@@ -74,8 +75,10 @@ def run_again(flags):
         )
         print()
         print_rows(comparison(run, new, with_other_seeds(run, runs)))
-        if run.machine != this_machine():
-            print(f"measured on {run.machine}; repeated on {this_machine()}")
+        if repeated:
+            print(f"not run again: repeated on {new.date}, code {new.code}, in {repeated_ledger}")
+        if run.machine != new.machine:
+            print(f"measured on {run.machine}; repeated on {new.machine}")
 
 
 def pick(runs, flags):
@@ -149,7 +152,8 @@ def inputs_of(run):
     """The files and folders in a run's command that it does not write, a list."""
     values = [value for name, value in flags_of(run) if name not in OUTPUT_FLAGS]
     # A value may be several paths, or the parts of a model.
-    return [path for value in values for path in re.split("[,:]", value) if "/" in path]
+    paths = [path for value in values for path in re.split("[,:]", value)]
+    return [path for path in paths if "/" in path or os.path.exists(path)]
 
 
 def outputs_of(run):

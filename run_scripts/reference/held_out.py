@@ -22,6 +22,7 @@ from run_scripts.flags.limits import LARGEST_BATCH
 from run_scripts.flags.parser import run_program
 from run_scripts.flags.paths import expand_globs
 from tokenization import load_tokenizer
+from tokenization.comparison import open_vocabulary
 
 # Larger than any number of batches: all are measured.
 ALL_BATCHES = 1_000_000
@@ -67,7 +68,8 @@ def measure_held_out(flags):
     from bert_tf.training.evaluation import read_results, write_results
 
     results = read_results(flags.output_dir)
-    pieces, characters = count_masked(files, tokenizer)
+    lengths = characters_of(tokenizer, open_vocabulary(folder).plain)
+    pieces, characters = count_masked(files, lengths)
     loss = results["masked_lm_loss"]
     results["bits_per_character"] = bits_per_character(loss, pieces, characters)
     path = write_results(flags.output_dir, results)
@@ -85,8 +87,12 @@ def bits_per_character(loss, pieces, characters):
     return loss * pieces / characters / math.log(2)
 
 
-def count_masked(files, tokenizer):
+def count_masked(files, lengths):
     """Counts the masked pieces of record files, and the characters of these pieces.
+
+    Args:
+        files: paths.
+        lengths: what `characters_of` returns.
 
     Raises:
         InputError: the records have no stored masks.
@@ -101,7 +107,6 @@ def count_masked(files, tokenizer):
             "the records must hold masks (--masking=static of create_pretraining_data.py). "
             f"Received: {files[0]}, whose masks are drawn while training"
         )
-    lengths = characters_of(tokenizer)
     spec = parsing_spec(record_format)
     pieces = characters = 0
     for batch in open_records(files).batch(1024):
@@ -114,14 +119,18 @@ def count_masked(files, tokenizer):
     return pieces, characters
 
 
-def characters_of(tokenizer):
-    """The number of characters of each piece, a dict id -> number; 1 for special tokens."""
+def characters_of(tokenizer, plain):
+    """The number of characters of each piece, a dict id -> number; 1 for special tokens.
+
+    Args:
+        tokenizer: a tokenizer.
+        plain: `OpenedVocabulary.plain` of its vocabulary.
+    """
     special = {
         tokenizer.pad_id, tokenizer.unk_id, tokenizer.cls_id, tokenizer.sep_id, tokenizer.mask_id,
     }  # fmt: skip
-    prefix = "##"
     return {
-        number: 1 if number in special else len(piece.removeprefix(prefix))
+        number: 1 if number in special else len(plain(piece))
         for piece, number in tokenizer.vocab.items()
     }
 

@@ -63,7 +63,7 @@ class Run:
 
     name: str  # parts separated by "/", for example "nsmc/reference/seed1"; one run has it
     command: str  # as it is typed in the project's folder
-    machine: Machine
+    machine: Machine  # of its last start
     seed: int | None  # None: nothing in it is random
     seconds: float  # from start to end; of all its parts, if it was stopped and started again
     cpu_seconds: float  # of all its processes, user and system
@@ -131,6 +131,31 @@ def find_run(path, name, command):
             f"{name} for: {run.command}. Received: {command}"
         )
     return run
+
+
+def keep_to_one_ledger(folder, ledger):
+    """Refuses the work folder of another ledger: what is finished there would seem to cost nothing.
+
+    Raises:
+        InputError: the folder's runs are in another ledger.
+    """
+    own = os.path.relpath(ledger, folder)
+    known = first_value(Path(folder) / "ledger.txt", own)
+    if known != own:
+        raise InputError(
+            "the work of another ledger must be in a new folder. Received: "
+            f"{ledger} for {folder}, whose runs are in {os.path.join(folder, known)}"
+        )
+
+
+def first_value(path, value):
+    """What a file says, a line that is kept; `value`, which is written, if it says nothing."""
+    path = Path(path)
+    if path.exists():
+        value = path.read_text(encoding="utf-8", errors="replace").strip() or value
+    with atomic_write(str(path)) as file:
+        file.write(f"{value}\n".encode())
+    return value
 
 
 def append_run(path, run):

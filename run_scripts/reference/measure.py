@@ -57,7 +57,7 @@ class Cost:
         )
 
 
-def measure(name, arguments, read_scores, *, ledger, work_dir, seed=None, environment=None):
+def measure(name, arguments, read_scores, *, ledger, work_dir, seed=None):
     """Runs a program and appends its `Run` to a ledger; does nothing if the ledger has it.
 
     Stopped or killed and called again, it runs the program again, which must resume by itself; the
@@ -74,13 +74,13 @@ def measure(name, arguments, read_scores, *, ledger, work_dir, seed=None, enviro
         ledger: the file of runs.
         work_dir: the folder for the file that keeps what unfinished runs have cost.
         seed: of the run, if it has one.
-        environment: variables to add to those of this process, a dict.
 
     Returns:
         The `Run`.
 
     Raises:
-        InputError: the program failed, or the name stands for another command in the ledger.
+        InputError: the program failed, or the name stands for another command in the ledger or in
+            the cost of an unfinished run.
         KeyboardInterrupt: this process or the program was stopped; the same call goes on.
     """
     command = shlex.join(arguments)
@@ -90,7 +90,7 @@ def measure(name, arguments, read_scores, *, ledger, work_dir, seed=None, enviro
     path = os.path.join(work_dir, f"{name.replace('/', '+')}.cost.json")
     with _signals_kept() as received, _orphans_adopted():
         earlier = _read_cost(path, command, code_version())
-        cost, status = _run_child(arguments, earlier, path, environment, received)
+        cost, status = _run_child(arguments, earlier, path, received)
     scores = {} if status else read_scores()
     if status and not received:
         raise InputError(f"{command} must end with exit status 0. Received: {status}")
@@ -125,30 +125,36 @@ def _score(value):
 
 
 def _read_cost(path, command, code):
-    """The `Cost` of the earlier starts of a run: none without a file, or for another command.
+    """The `Cost` of the earlier starts of a run: none without a file.
 
     Args:
         path: the file.
         command: the run's.
         code: the version of the start that is to come.
+
+    Raises:
+        InputError: the earlier starts had another command, whose checkpoints this one would resume.
     """
     if not os.path.exists(path):
         return Cost(command, code)
     values = read_json(Path(path).read_text(encoding="utf-8"), path)
     check_keys(values, Cost, path)
     if values["command"] != command:
-        return Cost(command, code)
+        raise InputError(
+            "an unfinished run must be finished by its own command (or remove what it wrote, and "
+            f"{path}): {values['command']}. Received: {command}"
+        )
     first = values["code"]
     if code != first and first and not first.endswith("+"):
         values["code"] = f"{first}+"
     return Cost(**values)
 
 
-def _run_child(arguments, earlier, path, environment, received):
+def _run_child(arguments, earlier, path, received):
     """Runs a command to its end, and writes its cost to a file on the way.
 
     Args:
-        arguments, environment: as for `measure`.
+        arguments: as for `measure`.
         earlier: the `Cost` of the starts before this one.
         path: the file.
         received: a list that grows by each signal to pass on.
@@ -163,7 +169,6 @@ def _run_child(arguments, earlier, path, environment, received):
         # program that is saving its work.
         child = subprocess.Popen(
             program,
-            env={**os.environ, **(environment or {})},
             stdin=subprocess.DEVNULL,
             process_group=0,
             preexec_fn=_end_with_parent,

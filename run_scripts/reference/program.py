@@ -7,7 +7,6 @@ import re
 import shutil
 from pathlib import Path
 
-from bert_common.atomic_write import atomic_write
 from bert_common.errors import InputError
 from bert_common.file_lock import locked
 from bert_common.folders import make_writable
@@ -19,7 +18,7 @@ from run_scripts.flags.parser import run_program
 from run_scripts.flags.paths import expand_globs
 from run_scripts.flags.training import ascending_numbers
 from run_scripts.reference.curves import curves_path, held_out_curves, write_curves
-from run_scripts.reference.ledger import read_runs
+from run_scripts.reference.ledger import first_value, keep_to_one_ledger, read_runs
 from run_scripts.reference.measure import measure
 from run_scripts.reference.pages.page import check_plots, write_pages
 from run_scripts.reference.sizes import SIZES
@@ -122,6 +121,7 @@ def run_reference(given):
             raise InputError(f"--output_dir must be used by one run. Received: in use by {holder}")
         stages = make_stages(flags)
         keep_to_one_name(flags)
+        keep_to_one_ledger(flags.output_dir, ledger_of(flags))
         note_tasks(flags)
         run_stages(stages, flags, ledger_of(flags))
         write_pages(ledger_of(flags), flags.docs_dir)
@@ -169,16 +169,12 @@ def keep_to_one_name(flags):
     Raises:
         InputError: the folder is that of another run.
     """
-    path = Path(flags.output_dir) / "name.txt"
-    known = path.read_text(encoding="utf-8", errors="replace").strip() if path.exists() else None
-    name = known or flags.name  # an empty file says nothing
+    name = first_value(Path(flags.output_dir) / "name.txt", flags.name)
     if name != flags.name:
         raise InputError(
             f"--output_dir must be a new folder for another --name. Received: {flags.output_dir}, "
             f"the folder of --name={name}, with --name={flags.name}"
         )
-    with atomic_write(str(path)) as file:
-        file.write(f"{name}\n".encode())
 
 
 def note_tasks(flags):

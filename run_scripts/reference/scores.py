@@ -1,6 +1,7 @@
 """Reads what the programs of the reference run have found, in their folders."""
 
 import os
+import zlib
 from pathlib import Path
 
 from bert_common.json_text import read_json
@@ -21,11 +22,12 @@ def read_text(folder):
 
 
 def read_vocabulary(folder):
-    """The number of pieces of a vocabulary; {} before it is written."""
+    """The number of pieces of a vocabulary and its checksum; {} before it is written."""
     path = Path(folder) / "vocab.txt"
     if not (Path(folder) / "tokenizer_config.json").exists():  # written after it
         return {}
-    return {"pieces": path.read_bytes().count(b"\n")}
+    content = path.read_bytes()
+    return {"pieces": content.count(b"\n"), "crc32": zlib.crc32(content)}
 
 
 def read_records(path):

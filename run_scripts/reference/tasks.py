@@ -9,8 +9,9 @@ from finetuning.question_answering.data import read_questions
 from finetuning.readers import read_split
 from run_scripts.tools.glue_plan import BENCHMARKS, find_task
 
-# Characters, without spaces, that two texts have in common only if one was copied. Half a sentence
-# of Wikipedia; most reviews are longer too. Shorter texts, such as "재미있어요", are everybody's.
+# Characters, without spaces, that two texts have in common only if one was copied: half a sentence
+# of Wikipedia. Shorter texts, as half of the reviews of NSMC, may be everybody's, such as
+# "재미있어요", and are never taken for copies.
 WINDOW = 24
 
 

@@ -4,8 +4,8 @@
       --output_dir=output/text
 
 Writes train.txt, heldout.txt and report.json. Text is one sentence a line, a blank line between
-documents; a review is a document. With --tasks_dir no text of a task's dev or test part is trained
-on: a document of which a line shares a passage with one of them is left out.
+documents; a review is a document. With --tasks_dir a document is left out if a line of it shares a
+passage of 24 letters (`tasks.WINDOW`) with the dev or test part of a task; shorter lines are kept.
 """
 
 import contextlib

@@ -4,11 +4,13 @@ import collections
 import itertools
 import math
 import random
+import types
 import unicodedata
 
 import numpy as np
 import pytest
 import vocabulary
+from choices import bits as choices_bits
 from tiny_models import SIZES, tiny_model
 from vocabulary_models import contest, measures
 from vocabulary_models import text as vocabulary_text
@@ -239,6 +241,27 @@ def test_bits_by_frequency_by_hand():
     assert measures.frequency_bits(counts, [1, 3], 3) == pytest.approx(
         -math.log2(6 / 10) - math.log2(1 / 10)
     )
+
+
+def test_bits_of_a_model_by_hand(monkeypatch):
+    """Every prediction costs a bit, the number of a span's pieces another."""
+    config = types.SimpleNamespace(max_position_embeddings=16)
+
+    def loss_of(rows):
+        return sum(sum(row["masked_lm_weights"]) for row in rows) * math.log(2)
+
+    monkeypatch.setattr(choices_bits.BertConfig, "from_json_file", lambda path: config)
+    monkeypatch.setattr(choices_bits, "find_weights", lambda folder: folder)
+    monkeypatch.setattr(measures, "checkpoint_loss", lambda *_: loss_of)
+    example = Example(["abcd", "efg"], [Span(0, 0, 4), Span(1, 0, 2)], ["mask", "mask"])
+    # Three pieces of six characters. A span of two pieces and one of one, each seen once before:
+    # one more of each, so 2 of 4.
+    model = choices_bits.Model("name", "config", "folder", "tokenizer")
+    found = choices_bits.bits_of(model, TWO, LIMIT, [example], [example])
+    assert found == {
+        "bits_at_once": pytest.approx(3 / 6), "bits_in_turn": pytest.approx(3 / 6),
+        "bits_count": pytest.approx(2 / 6), "bits": pytest.approx(5 / 6),
+    }  # fmt: skip
 
 
 def test_shares_by_hand():

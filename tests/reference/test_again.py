@@ -38,6 +38,8 @@ def test_runs_are_repeated(tmp_path, capsys, monkeypatch):
     assert "other" in shown and "measured on CPU one" in shown
     folders = sorted(path.name for path in (tmp_path / "again" / "a").iterdir())
     assert len(folders) == 3 and ledger.read_bytes() == before
+    assert again.main([*given, "--count=3"]) == 0
+    assert capsys.readouterr().out.count("not run again: repeated on") == 3
     assert again.main([*given, "--count=5"]) == 1
     assert "--count=5, 4 runs in" in capsys.readouterr().err
     for name, received in (("text", "text"), ("none", "none"), ("lost", "no gone/model")):
@@ -58,6 +60,19 @@ def test_inputs(tmp_path, monkeypatch):
     assert again.missing_inputs(make_run("a", {}, command=command + more)) == [
         "data/weights", "data/none", "data/*.gz",
     ]  # fmt: skip
+
+
+def test_a_folder_in_the_project_is_an_input(tmp_path, monkeypatch):
+    """Without a slash, as reference_model; several runs have written it."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "model").mkdir()
+    commands = {
+        "a": "python x.py --output_dir=model",
+        "b": "python y.py --output_dir=model",
+        "c": "python run_ner.py --init_checkpoint=model --task_name=other --output_dir=o",
+    }
+    runs = {name: make_run(name, {}, command=command) for name, command in commands.items()}
+    assert again.inputs_of(runs["c"]) == again.replaced_inputs(runs["c"], runs) == ["model"]
 
 
 def test_the_seed_chooses_the_runs():

@@ -15,7 +15,15 @@ import pytest
 
 from bert_common.errors import InputError
 from run_scripts.reference import measure as measure_module
-from run_scripts.reference.ledger import Machine, Run, append_run, find_run, read_runs, this_machine
+from run_scripts.reference.ledger import (
+    Machine,
+    Run,
+    append_run,
+    find_run,
+    keep_to_one_ledger,
+    read_runs,
+    this_machine,
+)
 from run_scripts.reference.measure import measure, read_scores
 
 RUN = Run(
@@ -291,12 +299,30 @@ def test_a_killed_measurement_ends_the_program_and_keeps_its_seconds(tmp_path):
     assert json.loads((tmp_path / "a.cost.json").read_text())["seconds"] >= 0.2
 
 
-def test_cost_of_another_command_does_not_count(tmp_path):
+def test_a_folder_of_work_is_of_one_ledger(tmp_path):
+    """Otherwise what is finished there would be a run of some seconds in the other one."""
+    project, moved = tmp_path / "project", tmp_path / "moved"
+    work = project / "work"
+    work.mkdir(parents=True)
+    (work / "ledger.txt").touch()  # as an interrupted copy may leave it
+    keep_to_one_ledger(str(work), str(project / "runs.jsonl"))
+    keep_to_one_ledger(f"{work}/", str(work / ".." / "runs.jsonl"))
+    with pytest.raises(InputError, match="other.jsonl for .*, whose runs are in .*/runs.jsonl$"):
+        keep_to_one_ledger(str(work), str(project / "other.jsonl"))
+    project.rename(moved)
+    keep_to_one_ledger(str(moved / "work"), str(moved / "runs.jsonl"))
+
+
+def test_an_unfinished_run_is_of_one_command(tmp_path):
+    """Another one would go on from its checkpoints, and count its own time alone."""
     path = tmp_path / "a.cost.json"
     cost = measure_module.Cost("one", "1", 5.0, 6.0, 7.0)
     path.write_text(json.dumps(dataclasses.asdict(cost)))
     assert measure_module._read_cost(str(path), "one", "1") == cost
-    assert measure_module._read_cost(str(path), "other", "2") == measure_module.Cost("other", "2")
+    with pytest.raises(InputError, match=r"a.cost.json\): one. Received: other$"):
+        measure_module._read_cost(str(path), "other", "2")
+    missing = str(tmp_path / "b.cost.json")
+    assert measure_module._read_cost(missing, "other", "2") == measure_module.Cost("other", "2")
 
 
 def test_the_code_of_a_run_is_that_of_its_start(tmp_path, monkeypatch):

@@ -14,6 +14,7 @@ from run_scripts.reference import curves
 from run_scripts.reference.held_out import bits_per_character, characters_of
 from run_scripts.reference.sizes import FOLDER, SIZES
 from tokenization import load_tokenizer
+from tokenization.comparison import open_vocabulary
 
 
 @pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)
@@ -59,8 +60,9 @@ def test_curves_are_thinned_out(tmp_path):
 def test_bits_per_character():
     """Two pieces of three characters each cost 3 nats; 1.5 bits are one nat and a little."""
     assert bits_per_character(3.0, 2, 6) == pytest.approx(1 / np.log(2))
-    tokenizer = load_tokenizer(ROOT / "tests" / "data" / "sample_tokenizer")
-    lengths = characters_of(tokenizer)
+    folder = ROOT / "tests" / "data" / "sample_tokenizer"
+    tokenizer = load_tokenizer(folder)
+    lengths = characters_of(tokenizer, open_vocabulary(folder).plain)
     assert lengths[tokenizer.mask_id] == lengths[tokenizer.unk_id] == 1
     for piece, number in tokenizer.vocab.items():
         if piece.startswith("##"):

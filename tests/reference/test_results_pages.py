@@ -26,6 +26,7 @@ from run_scripts.reference.pages.reference_model import SHOWN_SCORES
 from run_scripts.reference.pages.tables import (
     duration,
     number,
+    question_sentences,
     score_text,
     shown_sample,
 )
@@ -167,7 +168,18 @@ def test_sentences_say_what_the_numbers_allow(tmp_path):
     text = render(read_everything(write_ledger(tmp_path)), ENGLISH)
     # 86.20 ± 0.20 and 86.25 ± 0.10 are alike; 80.00 is not.
     assert "- nsmc: best is common; cannot be told apart from it: ours; worse: small." in text
-    assert "- bits: one run each, so no spread and no order." in text
+    assert "- bits: fewer than two variants were run several times, so no order." in text
+
+
+def test_a_variant_that_was_run_once_is_named(tmp_path):
+    """Whatever its score, it has no place in the order."""
+    results = read_everything(write_ledger(tmp_path))
+    once = dataclasses.replace(
+        QUESTION, cells=(*QUESTION.cells, cells("once", "nsmc", "eval_accuracy", 1))
+    )
+    runs = {"choices/q/once/nsmc/seed1": make_run("x", {"eval_accuracy": 0.99}), **results.runs}
+    (sentence,) = (s for s in question_sentences(once, runs, ENGLISH) if "nsmc" in s)
+    assert sentence.endswith("worse: small. Not compared, one run alone: once.")
 
 
 def test_korean_page_has_the_same_numbers(tmp_path):
@@ -217,15 +229,13 @@ def test_pictures(tmp_path):
 
 
 def test_a_phase_without_curves_takes_its_time(tmp_path):
-    """The one after it stands at the hours when it was trained, not at 0."""
+    """The one after it stands at the hours when it was trained: the first one's time moves it."""
     pytest.importorskip("matplotlib", reason="the curves are drawn with it")
     pictures = []
-    for folder, first in (("both", True), ("second", False)):
+    for folder, seconds in (("hour", "3600.0"), ("day", "86400.0")):
         path = Path(write_ledger(tmp_path / folder))
         Path(curves_path(str(path), "reference/pretraining/64")).unlink()
-        if not first:
-            lines = path.read_text().splitlines(keepends=True)
-            path.write_text("".join(line for line in lines if "pretraining/64" not in line))
+        path.write_text(path.read_text().replace('"seconds": 3600.0', f'"seconds": {seconds}'))
         write_pages(str(path), str(tmp_path / folder))
         pictures.append((tmp_path / folder / "results" / "pretraining.png").read_bytes())
     assert pictures[0] != pictures[1]

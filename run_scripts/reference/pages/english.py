@@ -48,7 +48,8 @@ ENGLISH = Wording(
         "Bits per character: the summed loss on masked words, in bits, divided by the characters "
         "that they have. "
         "Sentence order: whether two segments are in their order; guessing gets 50, always "
-        "giving the same answer slightly more where the labels are uneven."
+        "giving the same answer slightly more where the labels are uneven. "
+        "Each run's weights are those of the best of about twenty evaluations on rows of this text."
     ),
     curves_alt="Loss and accuracies on held-out text over hours of training, a line for each phase",
     curves_note=(
@@ -72,7 +73,8 @@ ENGLISH = Wording(
     best="{task}: best is {best}; cannot be told apart from it: {equal}; worse: {worse}.",
     best_alone="{task}: best is {best}; worse: {worse}.",
     best_of_all="{task}: best is {best}; cannot be told apart from it: {equal}.",
-    one_seed="{tasks}: one run each, so no spread and no order.",
+    one_seed="{tasks}: fewer than two variants were run several times, so no order.",
+    single_runs="Not compared, one run alone: {variants}.",
     spread=(
         "{task}: {count} models with different seeds of pre-training have {models}. A "
         "difference of less than {least} between two models, each pre-trained once, may be due to "
@@ -118,7 +120,7 @@ ENGLISH = Wording(
         "reviews": "reviews with repeats",
         "held_out_documents": "held-out documents",
         "left_out_documents": "documents left out",
-        "left_out_reviews": "reviews left out",
+        "left_out_reviews": "reviews left out with repeats",
         "seconds_per_update": "seconds per update",
         "global_step": "updates",
         "positions": "positions",

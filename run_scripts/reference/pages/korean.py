@@ -47,7 +47,8 @@ KOREAN = Wording(
         "글자당 비트는 가린 단어의 손실을 모두 더해 비트로 바꾼 다음 그 단어들의 글자 수로 나눈 "
         "값입니다. 문장 순서는 두 "
         "세그먼트가 원래 순서인지 맞히는 문제입니다. 찍으면 50이고, 늘 같은 답만 해도 레이블의 "
-        "비율에 따라 조금 더 나올 수 있습니다."
+        "비율에 따라 조금 더 나올 수 있습니다. 각 모델의 가중치는 이 텍스트의 행으로 스무 번쯤 "
+        "평가한 것 가운데 가장 좋은 것입니다."
     ),
     curves_alt="학습 시간에 따라 따로 떼어 둔 텍스트에서 잰 손실과 정확도. 단계마다 선 하나",
     curves_note=(
@@ -73,7 +74,8 @@ KOREAN = Wording(
     ),
     best_alone="{task}: {best}의 점수가 가장 좋고, {worse}의 점수는 이보다 나쁩니다.",
     best_of_all="{task}: {best}의 점수가 가장 좋지만, {equal}도 이와 차이가 있다고 할 수 없습니다.",
-    one_seed="{tasks}: 한 번씩만 잰 값이므로 순위를 매기지 않습니다.",
+    one_seed="{tasks}: 여러 번 잰 모델이 둘보다 적으므로 순위를 매기지 않습니다.",
+    single_runs="한 번만 재서 비교하지 않은 것: {variants}.",
     spread=(
         "{task}: 사전 학습 시드가 다른 모델 {count}개의 점수는 {models}입니다. 한 번씩 사전 학습한 "
         "두 모델의 차이가 {least}보다 작으면 시드만으로도 생길 수 있는 차이입니다(t 검정, 유의 "
@@ -128,7 +130,7 @@ KOREAN = Wording(
         "reviews": "리뷰 수(되풀이 포함)",
         "held_out_documents": "떼어 둔 문서 수",
         "left_out_documents": "뺀 문서 수",
-        "left_out_reviews": "뺀 리뷰 수",
+        "left_out_reviews": "뺀 리뷰 수(반복 포함)",
         "seconds_per_update": "업데이트당 초",
         "global_step": "업데이트 수",
         "positions": "위치 수",
@@ -139,6 +141,7 @@ KOREAN = Wording(
         "bits per character, all pieces at once": "글자당 비트(한꺼번에 예측)",
         "seconds per update": "업데이트당 초",
         "masked-LM accuracy, held-out text": "MLM 정확도(떼어 둔 텍스트)",
+        "masked-LM accuracy, rows without pairs": "MLM 정확도(문장 쌍이 없는 행)",
         "random or next sentence": "다음 문장 여부(NSP)",
         "order of sentences": "문장 순서(SOP)",
         "characters": "문자 n-gram",

@@ -161,6 +161,10 @@ def question_sentences(question, runs, wording, least=None):
             sentences.append(wording.nothing_learned.format(task=label(task, wording)))
         elif not question.paired:  # a comparison setting by setting is the stronger one
             sentences.append(_ranking_sentence(task, ranking, wording))
+            single_runs = [name for name, each in samples.items() if len(each.scores) == 1]
+            if single_runs:
+                listed = _listed(single_runs, wording)
+                sentences[-1] += f" {wording.single_runs.format(variants=listed)}"
     if single and not question.paired:
         sentences.append(wording.one_seed.format(tasks="; ".join(single)))
     return [f"- {sentence}" for sentence in sentences]

@@ -35,7 +35,8 @@ class Wording(NamedTuple):
     best: str
     best_alone: str
     best_of_all: str
-    one_seed: str
+    one_seed: str  # no order of these tasks
+    single_runs: str  # variants that the order leaves out
     spread: str  # how much the seed of pre-training changes
     difference: str  # the heading of the first column of differences
     paired: str  # what the table of differences shows
