@@ -4,13 +4,13 @@ import collections
 import itertools
 import math
 import random
+import sys
 import types
 import unicodedata
 
 import numpy as np
 import pytest
 import vocabulary
-from choices import bits as choices_bits
 from tiny_models import SIZES, tiny_model
 from vocabulary_models import contest, measures
 from vocabulary_models import text as vocabulary_text
@@ -245,6 +245,10 @@ def test_bits_by_frequency_by_hand():
 
 def test_bits_of_a_model_by_hand(monkeypatch):
     """Every prediction costs a bit, the number of a span's pieces another."""
+    # Its folder before the project's, as the program has it, would be other tests' too.
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    from choices import bits as choices_bits
+
     config = types.SimpleNamespace(max_position_embeddings=16)
 
     def loss_of(rows):
