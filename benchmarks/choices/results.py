@@ -5,11 +5,8 @@ import os
 from bert_common.atomic_write import atomic_write
 from bert_tf.checkpoint_files import latest_checkpoint, step_of
 from run_scripts.reference import scores
-from run_scripts.reference.curves import seconds_per_update
+from run_scripts.reference.curves import FAST_QUANTILE, seconds_per_update
 from run_scripts.reference.measure import read_scores
-
-# On a shared machine most updates are slowed down, so a fast one says how long one takes.
-FAST_QUANTILE = 0.1
 
 # One of these, by the model's type or the records.
 SENTENCE_ACCURACIES = ("next_sentence_accuracy", "sentence_order_accuracy")

@@ -15,13 +15,13 @@ from bert_tf.config import BertConfig
 from create_pretraining_data.records.encoding import encode_record
 from create_pretraining_data.records.tfrecord import frame
 from run_scripts.pretrain import main as run_pretraining
+from run_scripts.reference.curves import FAST_QUANTILE, seconds_per_update
 from tokenization import load_tokenizer
 from vocabulary_models.measures import (
     checkpoint_loss,
     finetune,
     frequency_bits,
     measure_bits,
-    pretraining_seconds,
     review_arrays,
 )
 from vocabulary_models.text import (
@@ -181,7 +181,7 @@ class Contest:
         return {
             "bits_at_once": bits.at_once,
             "bits_in_turn": bits.in_turn,
-            "seconds": pretraining_seconds(folder, settings.batch),
+            "seconds": seconds_per_update(str(folder), FAST_QUANTILE),
         }
 
     def finetune(self, name, seed, pretrained):

@@ -9,7 +9,6 @@ from typing import NamedTuple
 import keras
 import numpy as np
 import tensorflow as tf
-from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from bert_common.progress import progress, with_progress
 from bert_tf import BertModel, PretrainingModel, WarmupPolynomialDecay, load_google_checkpoint
@@ -19,8 +18,6 @@ from bert_tf.optimization import CLIP_NORM, OPTIMIZERS
 from bert_tf.training.evaluation import EvaluationStep
 from bert_tf.training.xla import choose_compilation
 from vocabulary_models.text import masked_characters, row
-
-FAST_QUANTILE = 0.1  # of the times of steps: on a shared machine most steps are slowed down
 
 
 class Bits(NamedTuple):
@@ -89,15 +86,6 @@ def stack(rows):
         name: np.array([list(features[name]) for features in rows], kind)
         for name, kind in kinds.items()
     }
-
-
-def pretraining_seconds(folder, batch_size):
-    """The seconds per step, from the curves that training wrote."""
-    events = EventAccumulator(str(folder), size_guidance={"tensors": 0})
-    events.Reload()
-    points = events.Tensors("throughput/examples_per_second")
-    seconds = [batch_size / float(tf.make_ndarray(point.tensor_proto)) for point in points]
-    return float(np.quantile(seconds, FAST_QUANTILE))
 
 
 class Reviews(NamedTuple):
