@@ -62,7 +62,8 @@ def measure(name, arguments, read_scores, *, ledger, work_dir, seed=None):
 
     Stopped or killed and called again, it runs the program again, which must resume by itself; the
     costs of all starts are added up (a killed start counts up to the last full minute, without the
-    processor's time). What the program prints goes where this process prints.
+    processor's time; one that ends with an error within that minute not at all). What the program prints goes
+    where this process prints.
 
     Args:
         name: the run's, unique in the ledger.
@@ -93,6 +94,8 @@ def measure(name, arguments, read_scores, *, ledger, work_dir, seed=None):
         cost, status = _run_child(arguments, earlier, path, received)
     scores = {} if status else read_scores()
     if status and not received:
+        if status > 0 and cost.seconds < SAVE_INTERVAL:
+            os.remove(path)  # as after a wrong flag: the right command may take its place
         raise InputError(f"{command} must end with exit status 0. Received: {status}")
     if not scores:
         raise KeyboardInterrupt(f"{name} was stopped: the same command resumes from here")

@@ -1,0 +1,232 @@
+"""Tests of what a measured program costs: its starts, its workers, its signals."""
+
+import dataclasses
+import functools
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from bert_common.errors import InputError
+from run_scripts.reference import measure as measure_module
+from run_scripts.reference.ledger import (
+    this_machine,
+)
+from run_scripts.reference.measure import measure, read_scores
+
+# A program that works for 0.3 seconds of the processor, and can kill itself.
+PROGRAM = """
+import os, pathlib, signal, sys, time
+folder = pathlib.Path(sys.argv[1])
+(folder / "starts").open("a").write("x")
+held = bytearray(200 * 2**20)
+end = time.process_time() + 0.3
+while time.process_time() < end:
+    pass
+if (folder / "starts").read_text() in sys.argv[2].split(","):
+    os.kill(os.getpid(), signal.SIGKILL)
+(folder / "eval_results.txt").write_text("accuracy = 0.75\\nspearman = nan\\n")
+"""
+
+
+def run_program(tmp_path, name="a/b", dies_at="-", **options):
+    """Measures `PROGRAM`; `dies_at` lists the starts, "x", "xx", …, at which it kills itself."""
+    return measure(
+        name,
+        ["python", "-c", PROGRAM, str(tmp_path), dies_at],
+        functools.partial(read_scores, str(tmp_path)),
+        ledger=tmp_path / "docs" / "runs.jsonl",
+        work_dir=str(tmp_path / "work"),
+        **options,
+    )
+
+
+def test_a_run_is_measured_once(tmp_path):
+    run = run_program(tmp_path, seed=3)
+    assert run.scores == {"accuracy": 0.75, "spearman": None}
+    assert (run.name, run.seed, run.machine) == ("a/b", 3, this_machine())
+    assert run.command.startswith("python -c ")
+    assert run.seconds >= 0.3 and run.cpu_seconds >= 0.3
+    assert 0.19 < run.memory_gib < 0.4  # the 200 MiB, and Python
+    assert run_program(tmp_path, seed=3) == run
+    assert (tmp_path / "starts").read_text() == "x"
+    assert os.listdir(tmp_path / "work") == []
+    with pytest.raises(InputError, match="stand for one command"):
+        run_program(tmp_path, dies_at="xxx")
+
+
+def test_starts_of_a_killed_run_add_up(tmp_path):
+    for _ in range(2):
+        with pytest.raises(InputError, match="exit status 0. Received: -9"):
+            run_program(tmp_path, dies_at="x,xx")
+        assert not (tmp_path / "docs").exists()
+    run = run_program(tmp_path, dies_at="x,xx")
+    assert (tmp_path / "starts").read_text() == "xxx"
+    assert run.seconds >= 0.9 and run.cpu_seconds >= 0.9
+
+
+WORKERS = """
+import multiprocessing, os, time
+
+def burn(_):
+    memory = b"x" * 2**28
+    while time.process_time() < 0.5:
+        pass
+
+if __name__ == "__main__":
+    context = multiprocessing.get_context("forkserver")
+    with context.Pool(2) as pool:
+        pool.map(burn, range(2), 1)
+        pool.close()
+        pool.join()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="orphans are adopted on Linux alone")
+def test_workers_of_a_fork_server_count(tmp_path):
+    """The fork server has their costs, and ends after the program."""
+    program = tmp_path / "workers.py"
+    program.write_text(WORKERS)
+    run = measure(
+        "a/workers", ["python", str(program)], lambda: {"done": 1},
+        ledger=tmp_path / "runs.jsonl", work_dir=tmp_path / "work",
+    )  # fmt: skip
+    assert run.cpu_seconds >= 0.9 and 0.25 <= run.memory_gib < 0.5
+
+
+def test_cost_of_several_starts():
+    cost = measure_module.Cost("a", "1", 1.0, 2.0, 3.0)
+    assert cost.plus(10.0, 20.0, 2.5) == measure_module.Cost("a", "1", 11.0, 22.0, 3.0)
+    assert cost.plus(10.0, 20.0, 3.5).memory_gib == 3.5
+
+
+def test_failed_program_leaves_no_run(tmp_path):
+    options = {"ledger": tmp_path / "runs.jsonl", "work_dir": str(tmp_path)}
+    with pytest.raises(InputError, match="exit status 0. Received: 5"):
+        measure("a", ["python", "-c", "raise SystemExit(5)"], dict, **options)
+    with pytest.raises(InputError, match="nothing-of-this-name must start"):
+        measure("b", ["nothing-of-this-name"], dict, **options)
+    assert not (tmp_path / "runs.jsonl").exists()
+
+
+STOPPED = """
+import functools, sys
+from run_scripts.reference import measure
+measure.SAVE_INTERVAL = 0.2
+child = '''
+import os, signal, sys, time
+signal.signal(signal.SIGTERM, lambda *_: sys.exit("saved"))
+open(sys.argv[1] + "/pid", "w").write(str(os.getpid()))
+time.sleep(60)
+'''
+folder = sys.argv[1]
+measure.measure("a", ["python", "-c", child, folder], dict, ledger=folder + "/r", work_dir=folder)
+"""
+
+
+def start_stopped(tmp_path):
+    """Starts a process that measures a sleeping child; returns both, once the child runs."""
+    parent = subprocess.Popen(
+        [sys.executable, "-c", STOPPED, str(tmp_path)], stderr=subprocess.PIPE, text=True
+    )
+    wait_until(lambda: (tmp_path / "a.cost.json").exists() and (tmp_path / "pid").exists())
+    return parent, int((tmp_path / "pid").read_text())
+
+
+def wait_until(condition):
+    end = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def is_alive(process):
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    status = Path(f"/proc/{process}/stat")  # killed, but not waited for by anybody
+    return not (status.exists() and ") Z " in status.read_text())
+
+
+def test_signals_are_passed_on_to_the_program(tmp_path):
+    parent, child = start_stopped(tmp_path)
+    parent.send_signal(signal.SIGTERM)
+    _, errors = parent.communicate(timeout=30)
+    assert "saved" in errors and "KeyboardInterrupt: a was stopped" in errors
+    assert not is_alive(child)
+    assert not (tmp_path / "r").exists()
+    assert json.loads((tmp_path / "a.cost.json").read_text())["seconds"] > 0.2
+
+
+def test_a_program_that_ended_before_its_signal_is_still_waited_for(tmp_path):
+    """As if all processes were told to stop: this one learns of it once the program has ended."""
+    slow = STOPPED.replace("measure.SAVE", "measure.POLL_INTERVAL = 1.5\nmeasure.SAVE")
+    parent = subprocess.Popen(
+        [sys.executable, "-c", slow, str(tmp_path)], stderr=subprocess.PIPE, text=True
+    )
+    wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text())
+    child = int((tmp_path / "pid").read_text())
+    time.sleep(0.2)  # the parent sleeps for POLL_INTERVAL
+    os.kill(child, signal.SIGTERM)
+    wait_until(lambda: not is_alive(child))
+    parent.send_signal(signal.SIGTERM)
+    _, errors = parent.communicate(timeout=30)
+    assert "KeyboardInterrupt: a was stopped" in errors and "ChildProcessError" not in errors
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux alone tells a process of its parent")
+def test_a_killed_measurement_ends_the_program_and_keeps_its_seconds(tmp_path):
+    parent, child = start_stopped(tmp_path)
+    parent.kill()
+    parent.communicate(timeout=30)
+    wait_until(lambda: not is_alive(child))
+    assert json.loads((tmp_path / "a.cost.json").read_text())["seconds"] >= 0.2
+
+
+def test_an_unfinished_run_is_of_one_command(tmp_path):
+    """Another one would go on from its checkpoints, and count its own time alone."""
+    path = tmp_path / "a.cost.json"
+    cost = measure_module.Cost("one", "1", 5.0, 6.0, 7.0)
+    path.write_text(json.dumps(dataclasses.asdict(cost)))
+    assert measure_module._read_cost(str(path), "one", "1") == cost
+    with pytest.raises(InputError, match=r"a.cost.json\): one. Received: other$"):
+        measure_module._read_cost(str(path), "other", "2")
+    missing = str(tmp_path / "b.cost.json")
+    assert measure_module._read_cost(missing, "other", "2") == measure_module.Cost("other", "2")
+
+
+def test_a_wrong_flag_at_the_start_can_be_mended(tmp_path, monkeypatch):
+    """A program that refuses its flags has written nothing; after a while it may have."""
+
+    def start(program):
+        ledger, folder = tmp_path / "runs.jsonl", str(tmp_path)
+        return measure(
+            "a", ["python", "-c", program], lambda: {"b": 1}, ledger=ledger, work_dir=folder
+        )
+
+    with pytest.raises(InputError, match="exit status 0. Received: 1"):
+        start("import sys; sys.exit(1)")
+    assert not (tmp_path / "a.cost.json").exists()
+    monkeypatch.setattr(measure_module, "SAVE_INTERVAL", 0)
+    with pytest.raises(InputError, match="exit status 0. Received: 1"):
+        start("import sys; sys.exit(1)")
+    with pytest.raises(InputError, match="must be finished by its own command"):
+        start("")
+    (tmp_path / "a.cost.json").unlink()
+    assert start("").scores == {"b": 1}
+
+
+def test_the_code_of_a_run_is_that_of_its_start(tmp_path, monkeypatch):
+    """With "+" where a later start had another; what is committed meanwhile does not count."""
+    versions = iter(("first", "second", "third"))
+    monkeypatch.setattr(measure_module, "code_version", lambda: next(versions))
+    with pytest.raises(InputError, match="exit status 0"):
+        run_program(tmp_path, dies_at="x")
+    assert run_program(tmp_path, dies_at="x").code == "first+"
+    assert run_program(tmp_path, name="b").code == "third"
