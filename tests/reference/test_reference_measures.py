@@ -1,5 +1,7 @@
 """Tests of the reference model's sizes, curves, measures on held-out text."""
 
+import shutil
+
 import numpy as np
 import pytest
 from paths import ROOT
@@ -68,3 +70,15 @@ def test_bits_per_character():
         if piece.startswith("##"):
             assert lengths[number] == len(piece) - 2
     assert len(lengths) == tokenizer.vocab_size
+
+
+def test_the_space_before_a_sentencepiece_is_no_character(tmp_path):
+    model = ROOT / "tests" / "data" / "tokenization" / "spm_small.model"
+    shutil.copy(model, tmp_path / "spiece.model")
+    (tmp_path / "tokenizer_config.json").write_text('{"kind": "sentencepiece"}')
+    tokenizer = load_tokenizer(tmp_path)
+    lengths = characters_of(tokenizer, open_vocabulary(tmp_path).plain)
+    assert len(lengths) == tokenizer.vocab_size
+    marked = {piece: n for piece, n in tokenizer.vocab.items() if piece.startswith("\u2581")}
+    assert marked and all(lengths[n] == len(piece) - 1 for piece, n in marked.items())
+    assert lengths[tokenizer.cls_id] == lengths[tokenizer.unk_id] == 1
