@@ -32,6 +32,9 @@ from run_scripts.tools.glue_table import print_rows
 OUTPUT_FLAG = "--output_dir="
 OUTPUT_FLAGS = ("output_dir", "output_file")
 
+# Their values are folders, even those without a slash.
+FOLDER_FLAGS = ("model_dir", "init_checkpoint", "tokenizer_dir", "tasks_dir", "data_dir")
+
 # The programs that write eval_results.txt: files without .py, modules.
 MEASURING = (
     "run_pretraining", "run_classifier", "run_ner", "run_squad", "run_race",
@@ -150,10 +153,13 @@ def replaced_inputs(run, runs):
 
 def inputs_of(run):
     """The files and folders in a run's command that it does not write, a list."""
-    values = [value for name, value in flags_of(run) if name not in OUTPUT_FLAGS]
-    # A value may be several paths, or the parts of a model.
-    paths = [path for value in values for path in re.split("[,:]", value)]
-    return [path for path in paths if "/" in path or os.path.exists(path)]
+    return [
+        path
+        for name, value in flags_of(run)
+        if name not in OUTPUT_FLAGS
+        for path in re.split("[,:]", value)  # several paths, or the parts of a model
+        if name in FOLDER_FLAGS or "/" in path
+    ]
 
 
 def outputs_of(run):

@@ -140,7 +140,7 @@ def keep_to_one_ledger(folder, ledger):
         InputError: the folder's runs are in another ledger.
     """
     own = os.path.relpath(ledger, folder)
-    known = first_value(Path(folder) / "ledger.txt", own)
+    known = kept_line(Path(folder) / "ledger.txt", own)
     if known != own:
         raise InputError(
             "the work of another ledger must be in a new folder. Received: "
@@ -148,14 +148,14 @@ def keep_to_one_ledger(folder, ledger):
         )
 
 
-def first_value(path, value):
-    """What a file says, a line that is kept; `value`, which is written, if it says nothing."""
+def kept_line(path, value):
+    """The line that a file keeps; a missing or empty file is given `value`."""
     path = Path(path)
-    if path.exists():
-        value = path.read_text(encoding="utf-8", errors="replace").strip() or value
-    with atomic_write(str(path)) as file:
-        file.write(f"{value}\n".encode())
-    return value
+    kept = path.read_text(encoding="utf-8", errors="replace").strip() if path.exists() else ""
+    if not kept:
+        with atomic_write(str(path)) as file:
+            file.write(f"{value}\n".encode())
+    return kept or value
 
 
 def append_run(path, run):

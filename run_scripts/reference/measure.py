@@ -62,8 +62,8 @@ def measure(name, arguments, read_scores, *, ledger, work_dir, seed=None):
 
     Stopped or killed and called again, it runs the program again, which must resume by itself; the
     costs of all starts are added up (a killed start counts up to the last full minute, without the
-    processor's time; one that ends with an error within that minute not at all). What the program prints goes
-    where this process prints.
+    processor's time). Of a run that ends with an error in its first minute nothing is kept. What
+    the program prints goes where this process prints.
 
     Args:
         name: the run's, unique in the ledger.

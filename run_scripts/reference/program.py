@@ -18,7 +18,7 @@ from run_scripts.flags.parser import run_program
 from run_scripts.flags.paths import expand_globs
 from run_scripts.flags.training import ascending_numbers
 from run_scripts.reference.curves import curves_path, held_out_curves, write_curves
-from run_scripts.reference.ledger import first_value, keep_to_one_ledger, read_runs
+from run_scripts.reference.ledger import keep_to_one_ledger, kept_line, read_runs
 from run_scripts.reference.measure import measure
 from run_scripts.reference.pages.page import check_plots, write_pages
 from run_scripts.reference.sizes import SIZES
@@ -169,7 +169,7 @@ def keep_to_one_name(flags):
     Raises:
         InputError: the folder is that of another run.
     """
-    name = first_value(Path(flags.output_dir) / "name.txt", flags.name)
+    name = kept_line(Path(flags.output_dir) / "name.txt", flags.name)
     if name != flags.name:
         raise InputError(
             f"--output_dir must be a new folder for another --name. Received: {flags.output_dir}, "

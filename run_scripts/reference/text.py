@@ -4,8 +4,9 @@
       --output_dir=output/text
 
 Writes train.txt, heldout.txt and report.json. Text is one sentence a line, a blank line between
-documents; a review is a document. With --tasks_dir a document is left out if a line of it shares a
-passage of 24 letters (`tasks.WINDOW`) with the dev or test part of a task; shorter lines are kept.
+documents; a review is a document. With --tasks_dir a document is left out if a line of it, of at
+least 24 letters (`tasks.WINDOW`), is a part of a text of a task's dev or test part, or shares a
+passage of 48 letters with it; of shorter common passages some are found.
 """
 
 import contextlib

@@ -321,7 +321,10 @@ def test_the_plan_runs_nothing(project):
 
 def test_bad_input_is_one_line(project):
     folder, start = project
+    (folder / "work").mkdir()
+    (folder / "work" / "ledger.txt").write_text("other.jsonl")
     for flags, message in (
+        ([], "the work of another ledger must be in a new folder"),
         (["--wiki="], "--wiki must be given"),
         (["--variants=x"], "--variants must be of"),
         (["--work_dir=w"], "--work_dir must be a folder"),

@@ -73,6 +73,9 @@ def test_a_folder_in_the_project_is_an_input(tmp_path, monkeypatch):
     }
     runs = {name: make_run(name, {}, command=command) for name, command in commands.items()}
     assert again.inputs_of(runs["c"]) == again.replaced_inputs(runs["c"], runs) == ["model"]
+    assert again.missing_inputs(runs["c"]) == []
+    (tmp_path / "model").rmdir()
+    assert again.missing_inputs(runs["c"]) == ["model"]
 
 
 def test_the_seed_chooses_the_runs():

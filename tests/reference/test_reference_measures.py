@@ -14,6 +14,7 @@ from run_scripts.flags.pretrain import PretrainFlags, check_flags
 from run_scripts.flags.training import choose_model_type, read_config
 from run_scripts.reference import curves
 from run_scripts.reference.held_out import bits_per_character, characters_of
+from run_scripts.reference.scores import read_vocabulary
 from run_scripts.reference.sizes import FOLDER, SIZES
 from tokenization import load_tokenizer
 from tokenization.comparison import open_vocabulary
@@ -47,6 +48,14 @@ def test_flag_files_of_the_records(monkeypatch):
         values = parse(CreateDataFlags, ["x", *given])
         assert choose_objective(values).objective == "sop"
         assert (values.masking, values.packing) == (("dynamic", "static")[static], not static)
+
+
+def test_a_vocabulary_is_known_by_its_checksum(tmp_path):
+    (tmp_path / "vocab.txt").write_text("123456789\n")
+    assert read_vocabulary(str(tmp_path)) == {}  # not whole yet
+    (tmp_path / "tokenizer_config.json").touch()
+    # printf '123456789\n' | gzip -c | tail -c8 | od -An -N4 -tx4
+    assert read_vocabulary(str(tmp_path)) == {"pieces": 1, "crc32": 0xE0117757}
 
 
 def test_curves_are_thinned_out(tmp_path):

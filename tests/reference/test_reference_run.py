@@ -273,6 +273,9 @@ def test_a_folder_is_of_one_name(tmp_path, monkeypatch, capsys):
     assert main(["reference", "--name=second", f"--output_dir={tmp_path}"]) == 1
     error = capsys.readouterr().err
     assert "the folder of --name=first, with --name=second" in error and error.count("\n") == 1
+    (tmp_path / "ledger.txt").write_text("other.jsonl")
+    assert main(["reference", "--name=first", f"--output_dir={tmp_path}"]) == 1
+    assert "the work of another ledger" in capsys.readouterr().err
     (tmp_path / "name.txt").write_bytes(b"\xff")
     with pytest.raises(InputError, match="with --name=first"):
         keep_to_one_name(first)
