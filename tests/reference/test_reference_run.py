@@ -15,7 +15,7 @@ from reference_files import write_events, write_nsmc
 from safetensors.numpy import load_file
 
 from bert_common.errors import InputError
-from run_scripts.reference import curves, measure
+from run_scripts.reference import curves, measure, program
 from run_scripts.reference.ledger import read_runs
 from run_scripts.reference.pages.reference_model import SHOWN_SCORES
 from run_scripts.reference.program import (
@@ -273,6 +273,7 @@ def test_a_folder_is_of_one_name(tmp_path, monkeypatch, capsys):
     assert main(["reference", "--name=second", f"--output_dir={tmp_path}"]) == 1
     error = capsys.readouterr().err
     assert "the folder of --name=first, with --name=second" in error and error.count("\n") == 1
+    monkeypatch.setattr(program, "run_stages", lambda *_: pytest.fail("not refused"))
     (tmp_path / "ledger.txt").write_text("other.jsonl")
     assert main(["reference", "--name=first", f"--output_dir={tmp_path}"]) == 1
     assert "the work of another ledger" in capsys.readouterr().err
