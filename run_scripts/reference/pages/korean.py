@@ -74,7 +74,7 @@ KOREAN = Wording(
     ),
     best_alone="{task}: {best}의 점수가 가장 좋고, {worse}의 점수는 이보다 나쁩니다.",
     best_of_all="{task}: {best}의 점수가 가장 좋지만, {equal}도 이와 차이가 있다고 할 수 없습니다.",
-    one_seed="{tasks}: 여러 번 잰 모델이 둘보다 적으므로 순위를 매기지 않습니다.",
+    one_seed="{tasks}: 시드를 바꾸어 여러 번 잰 모델이 두 개가 안 되므로 순위를 매기지 않습니다.",
     single_runs="한 번만 재서 비교하지 않은 것: {variants}.",
     spread=(
         "{task}: 사전 학습 시드가 다른 모델 {count}개의 점수는 {models}입니다. 한 번씩 사전 학습한 "
@@ -127,7 +127,7 @@ KOREAN = Wording(
         "pieces": "서브워드 수",
         "records": "레코드 수",
         "documents": "문서 수",
-        "reviews": "리뷰 수(되풀이 포함)",
+        "reviews": "리뷰 수(반복 포함)",
         "held_out_documents": "떼어 둔 문서 수",
         "left_out_documents": "뺀 문서 수",
         "left_out_reviews": "뺀 리뷰 수(반복 포함)",
