@@ -181,6 +181,7 @@ def test_a_folder_that_is_another_training_s_now(job, whole, monkeypatch, capsys
     other = TrainingFolder(job.output)
 
     def begin_anew():
+        wait_for_checkpoint()
         shutil.rmtree(job.output)
         other.__enter__()
 
