@@ -184,7 +184,10 @@ def wrong_sizes(draw, old):
         value = draw.choice((0, -1, 1.5, "1", None, [], True, 2**31, 10**400, float("nan")))
         yield f"{name} of {str(value)[:9]}", json.dumps({**config, name: value}).encode(), True
     yield "an unknown key", json.dumps({**config, "nonsense": 1}).encode(), True
-    yield "a small table", json.dumps({**config, "vocab_size": 7}).encode(), True
+
+
+def small_table(draw, old):
+    yield "a small table", json.dumps({**json.loads(old), "vocab_size": 7}).encode(), True
 
 
 def wrong_pieces(draw, old):
@@ -261,7 +264,8 @@ def wrong_flags(draw, old):
 
 JSON = (lost, not_text, empty, broken_json)
 DAMAGE = {
-    "config": (*JSON, odd_json, wrong_sizes),
+    "config": (*JSON, odd_json, wrong_sizes, small_table),
+    "config alone": (*JSON, odd_json, wrong_sizes),  # no vocabulary to be smaller than
     "tokenizer": (*JSON, odd_json, wrong_switches),
     "json": (*JSON, odd_json),
     "questions": (*JSON, odd_json, odd_json, odd_json),

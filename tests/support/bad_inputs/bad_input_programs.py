@@ -302,7 +302,7 @@ PROGRAMS = {
         sizes.main,
         sizes.SizesFlags,
         {"config_file": "{}/model/bert_config.json", "lengths": "16"},
-        {"model/bert_config.json": "config", **FLAG_FILE},
+        {"model/bert_config.json": "config alone", **FLAG_FILE},
         {"lengths": ("x", "0", "1", "1,,2", "-1", "9" * 5000, "2,3,4,5,6")},
     ),
     "benchmark_table": Program(
