@@ -1,5 +1,6 @@
 """Real text from end to end, by the flag files: records, training, kill -9, resume, curves."""
 
+import json
 import subprocess
 import sys
 import time
@@ -30,10 +31,14 @@ def test_korean_wikipedia(kind, tmp_path):
         "--tokenizer_dir=", f"--vocab_file={VOCABULARY}", "--tokenizer=korean",
     ]  # fmt: skip
     print(subprocess.run(create, cwd=ROOT, check=True, capture_output=True, text=True).stdout)
+    config = json.loads((FLAGFILES / f"{kind}_mini.json").read_text())
+    config["vocab_size"] = VOCABULARY.read_text(encoding="utf-8").count("\n") + 1
+    (tmp_path / "config.json").write_text(json.dumps(config))
     train = [
         sys.executable, "run_pretraining.py",
         f"--flagfile={FLAGFILES}/{kind}_mini_pretrain.flags",
         f"--input_file={records}", f"--output_dir={output}", f"--vocab_file={VOCABULARY}",
+        f"--{kind}_config_file={tmp_path / 'config.json'}",
         "--num_train_steps=120", "--num_warmup_steps=20", "--save_checkpoints_steps=20",
         "--save_summary_steps=10", "--max_eval_steps=20",
     ]  # fmt: skip
