@@ -95,7 +95,10 @@ def test_the_programs_record_what_they_do(tmp_path):
     assert export_model.main(["export_model", *flags]) == 0
     card = (tmp_path / "out" / "README.md").read_text()
     sections = [line for line in card.splitlines() if line.startswith("## ")]
-    names = ("Pre-training: settings", "Fine-tuning: settings", "Task", "Network", "Evaluation")
+    names = (
+        "With transformers", "Pre-training: settings", "Fine-tuning: settings", "Task", "Network",
+        "Evaluation",
+    )  # fmt: skip
     assert sections == [f"## {name}" for name in names]
     assert "| learning_rate | 0.01 |" in card and "| train_step | 1 |" in card
     (accuracy,) = (line for line in card.splitlines() if line.startswith("| eval_accuracy |"))
