@@ -62,8 +62,8 @@ ENGLISH = Wording(
         "task than the 15 % of the table."
     ),
     tasks_title="{name}: Korean tasks",
-    tasks_header=("task", "measured on", "reference model", "random weights"),
-    tasks_note="The reference model and random weights have the same network, vocabulary and "
+    tasks_header=("task", "measured on", "this model", "random weights"),
+    tasks_note="This model and random weights have the same network, vocabulary and "
     "fine-tuning.",
     linear="linear, {features}",
     questions_title="What pays",

@@ -60,8 +60,8 @@ KOREAN = Wording(
         "아래 표보다 쉽습니다."
     ),
     tasks_title="{name}: 한국어 과제",
-    tasks_header=("과제", "측정 데이터와 지표", "`reference_model`", "무작위 가중치"),
-    tasks_note="`reference_model`과 무작위 가중치는 신경망, 어휘, 미세 조정 설정이 모두 같고 시작 "
+    tasks_header=("과제", "측정 데이터와 지표", "이 모델", "무작위 가중치"),
+    tasks_note="이 모델과 무작위 가중치는 신경망, 어휘, 미세 조정 설정이 모두 같고 시작 "
     "가중치만 다릅니다.",
     linear="선형 모델, {features}",
     questions_title="설정 비교",

@@ -25,7 +25,7 @@ class Wording(NamedTuple):
     curves_alt: str  # what the picture shows, for those who cannot see it
     curves_note: str
     tasks_title: str
-    tasks_header: tuple  # task, score, the reference model, random weights
+    tasks_header: tuple  # task, score, the model, random weights
     tasks_note: str
     linear: str  # the heading of a column with linear models
     questions_title: str
