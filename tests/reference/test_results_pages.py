@@ -146,6 +146,7 @@ def test_page(tmp_path):
     assert "### Which vocabulary" in text
     assert ["nsmc", "test accuracy", "88.00 ± 0.71", "83.50 ± 0.71", "81.90"] in rows
     assert "- nsmc, accuracy: best is the reference model; worse: random weights." in text
+    assert ENGLISH.tasks_note in text
     assert "- A: CPU one, 2 cores, 8 GiB" in text
     assert "- B: CPU two, 16 cores, 128 GiB, 2 x H100" in text
     assert next(r for r in rows if "rows of" in r)[:3] == ["run", "rows of", "updates"]
@@ -249,6 +250,17 @@ def test_a_model_that_was_only_measured_is_shown(tmp_path):
     text = render(read_everything(str(path)), ENGLISH)
     assert ENGLISH.tasks_title.format(name="given") in text
     assert "<summary>given</summary>" in text and "# given/heldout/64" in text
+    assert ENGLISH.tasks_note not in text and "\n\n\n" not in text  # no random weights beside it
+
+
+def test_a_model_that_was_only_fine_tuned_is_shown(tmp_path):
+    path = tmp_path / "results" / "runs.jsonl"
+    append_run(path, make_run("tuned/model/nsmc/seed1", {"eval_accuracy": 0.875}))
+    append_run(path, make_run("choices/model/small/pretraining", {"masked_lm_accuracy": 0.4}))
+    text = render(read_everything(str(path)), ENGLISH)
+    assert ["nsmc", "test accuracy", "87.50", "–"] in rows_of(text)
+    assert "# tuned/model/nsmc, seeds 1" in text and "<summary>tuned</summary>" not in text
+    assert ENGLISH.tasks_title.format(name="choices") not in text
 
 
 def test_pages_of_a_missing_ledger(tmp_path, capsys):

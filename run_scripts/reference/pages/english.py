@@ -63,8 +63,7 @@ ENGLISH = Wording(
     ),
     tasks_title="{name}: Korean tasks",
     tasks_header=("task", "measured on", "this model", "random weights"),
-    tasks_note="This model and random weights have the same network, vocabulary and "
-    "fine-tuning.",
+    tasks_note="This model and random weights have the same network, vocabulary and fine-tuning.",
     linear="linear, {features}",
     questions_title="What pays",
     variant="variant",

@@ -51,8 +51,9 @@ class Results(NamedTuple):
     @property
     def references(self):
         """The names of the reference runs; one without pre-training only measures a model."""
-        measured = [*phases(self), *held_out_measures(self)]
-        return list(dict.fromkeys(each.reference for each in measured))
+        measured = [each.reference for each in [*phases(self), *held_out_measures(self)]]
+        tasks = filter(None, map(reference_model.TASK_RUN.fullmatch, self.runs))
+        return list(dict.fromkeys([*measured, *(match[1] for match in tasks)]))
 
 
 def check_plots():

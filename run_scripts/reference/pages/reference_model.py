@@ -38,6 +38,9 @@ SHOWN_SCORES = {
     "export": ("megabytes",),
 }
 
+# The name of a run on a task: the reference run, a beginning, the task, the seed.
+TASK_RUN = re.compile(rf"([^/]+)/({'|'.join(BEGINNINGS)})/([^/]+)/seed\d+")
+
 
 def stage_runs(results, reference):
     """The runs of a reference run that are no tasks: a dict name of the stage -> `Run`."""
@@ -48,8 +51,10 @@ def stage_runs(results, reference):
 
 
 def cost_lines(results, reference, wording):
-    """A table of the stages with their sum, folded away."""
+    """A table of the stages with their sum, folded away; nothing where there are only tasks."""
     runs = stage_runs(results, reference)
+    if not runs:
+        return []
     letters = machine_letters(results.runs)
     rows = []
     for name, run in runs.items():
@@ -108,11 +113,10 @@ def task_question(results, reference):
     Returns:
         A `Question` whose variants are the `BEGINNINGS`, and its `TaskRow`s.
     """
-    pattern = re.compile(rf"{re.escape(reference)}/({'|'.join(BEGINNINGS)})/([^/]+)/seed\d+")
     found = {}
     for name in results.runs:
-        if match := pattern.fullmatch(name):
-            found.setdefault(match[2], {}).setdefault(match[1], []).append(name)
+        if (match := TASK_RUN.fullmatch(name)) and match[1] == reference:
+            found.setdefault(match[3], {}).setdefault(match[2], []).append(name)
     rows = [row for task in found for row in task_rows(task)]
     cells = [
         Cell(
@@ -153,5 +157,9 @@ def task_lines(results, reference, linear, wording):
     table = markdown_table([*wording.tasks_header, *headings], rows)
     sentences = question_sentences(question, results.runs, wording)
     title = wording.tasks_title.format(name=reference)
-    lines = [f"## {title}", "", *table, "", wording.tasks_note, "", *sentences, ""]
+    lines = [f"## {title}", "", *table, ""]
+    if {cell.variant for cell in question.cells if cell.runs} == set(BEGINNINGS):
+        lines += [wording.tasks_note, ""]
+    if sentences:
+        lines += [*sentences, ""]
     return [*lines, *run_lines(question, results.runs, wording)]
