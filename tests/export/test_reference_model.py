@@ -112,7 +112,9 @@ TRANSFORMERS = """
 import json, re, sys
 path, text = sys.argv[1:]
 card = open(f"{path}/README.md", encoding="utf-8").read()
-exec(re.search("```python\\n(.*?)```", card, re.S)[1].replace("path/of/this/folder", path))
+blocks = re.findall("```python\\n(.*?)```", card, re.S)
+(block,) = (block for block in blocks if "path/of/this/folder" in block)
+exec(block.replace("path/of/this/folder", path))
 inputs = tokenizer(text, return_tensors="pt")
 logits = model(**inputs)[0].detach().numpy()
 print(json.dumps([inputs["input_ids"].tolist(), str(logits.dtype), logits.tolist()]))
