@@ -50,7 +50,7 @@ class Results(NamedTuple):
 
     @property
     def references(self):
-        """The names of the reference runs; one without pre-training only measures a model."""
+        """The names of the reference runs; some only measure a model, or fine-tune it."""
         measured = [each.reference for each in [*phases(self), *held_out_measures(self)]]
         tasks = filter(None, map(reference_model.TASK_RUN.fullmatch, self.runs))
         return list(dict.fromkeys([*measured, *(match[1] for match in tasks)]))
