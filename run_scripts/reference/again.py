@@ -39,6 +39,7 @@ FOLDER_FLAGS = ("model_dir", "init_checkpoint", "tokenizer_dir", "tasks_dir", "d
 MEASURING = (
     "run_pretraining", "run_classifier", "run_ner", "run_squad", "run_race",
     "run_scripts.reference.held_out", "benchmarks/choices/linear", "benchmarks/choices/bits",
+    "benchmarks/choices/order",
 )  # fmt: skip
 
 

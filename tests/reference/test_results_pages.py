@@ -112,6 +112,7 @@ def write_ledger(folder):
         make_run("reference/pretraining/64", {"global_step": 1000.0}, TWO, 3600.0),
         make_run("reference/pretraining/128", {"global_step": 500.0}, TWO, 1800.0),
         make_run("reference/heldout/128", {"masked_lm_accuracy": 0.4, "examples": 12.0}),
+        make_run("reference/order/128", {"examples": 12.0, "rule_accuracy_others": 0.655}),
         make_run("reference/model/nsmc/seed1", {"eval_accuracy": 0.875}),
         make_run("reference/model/nsmc/seed2", {"eval_accuracy": 0.885}),
         make_run("reference/random_weights/nsmc/seed1", {"eval_accuracy": 0.83}),
@@ -146,6 +147,7 @@ def test_page(tmp_path):
     assert "### Which vocabulary" in text
     assert ["nsmc", "test accuracy", "88.00 ± 0.71", "83.50 ± 0.71", "81.90"] in rows
     assert "- nsmc, accuracy: best is the reference model; worse: random weights." in text
+    assert ["reference", "128", "12", *6 * ["–"], "65.50"] in rows  # sentence order
     assert ENGLISH.tasks_note in text
     assert "- A: CPU one, 2 cores, 8 GiB" in text
     assert "- B: CPU two, 16 cores, 128 GiB, 2 x H100" in text
@@ -158,7 +160,7 @@ def test_page(tmp_path):
         "pre-training 64", "updates 1,000", "1 h 0 min", "2 h 0 min", "1.25 GiB", "B", "1",
         "0123456789ab",
     ]  # fmt: skip
-    assert "Together: 1 h 33 min, 3 h 6 min of CPU time." in text
+    assert "Together: 1 h 34 min, 3 h 8 min of CPU time." in text
     assert "python run_classifier.py --output_dir=output/reference/text" in text
     assert "# reference/model/nsmc, seeds 1, 2" in text
     assert "- `reference/model/nsmc`, seeds 1, 2: 2 min (4 min of CPU time), 1.25 GiB, A" in text
@@ -187,7 +189,7 @@ def test_korean_page_has_the_same_numbers(tmp_path):
     results = read_everything(write_ledger(tmp_path))
     english, korean = (render(results, wording) for wording in (ENGLISH, KOREAN))
     assert "### 어떤 어휘" in korean and "Which vocabulary" not in korean
-    assert "1시간 33분" in korean
+    assert "1시간 34분" in korean
     digits = [
         [[c for c in row if c.replace(".", "").replace(" ± ", "").isdigit()] for row in rows_of(t)]
         for t in (english, korean)

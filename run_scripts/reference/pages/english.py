@@ -51,6 +51,27 @@ ENGLISH = Wording(
         "giving the same answer slightly more where the labels are uneven. "
         "Each run's weights are those of the best of about twenty evaluations on rows of this text."
     ),
+    order_title="Where the order is told",
+    order_header=(
+        "run",
+        "row length",
+        "examples",
+        "with a beginning",
+        "model: all",
+        "with a beginning",
+        "others",
+        "rule: all",
+        "with a beginning",
+        "others",
+    ),  # fmt: skip
+    order_note=(
+        "Sentence-order accuracy on the rows in which one of the two segments begins a document, "
+        "and on the others. The rule has no training: it says that the segments are in their order "
+        "if the end of the first has more pieces in common with the start of the second than the "
+        "end of the second has with the start of the first, weighted by how rare they are. The "
+        "model and the rule see the same rows, masked pieces included "
+        "(`benchmarks/choices/order.py`)."
+    ),
     curves_alt="Loss and accuracies on held-out text over hours of training, a line for each phase",
     curves_note=(
         "Held-out text during training. The evaluation rows are those of `--eval_input_file` in "
@@ -101,7 +122,11 @@ ENGLISH = Wording(
     none="–",
     list_comma=", ",
     units=("{} s", "{} min", "{} h {} min"),
-    stages={"heldout": "held-out text", "pretraining": "pre-training"},
+    stages={
+        "heldout": "held-out text",
+        "order": "sentence order",
+        "pretraining": "pre-training",
+    },
     labels={
         "model": "the reference model",
         "random_weights": "random weights",

@@ -19,6 +19,7 @@ from run_scripts.reference.pages.pretraining import (
     PICTURE,
     held_out_lines,
     held_out_measures,
+    order_lines,
     phase_lines,
     phases,
 )
@@ -117,6 +118,7 @@ def render(results, wording):
         lines += [f"## {wording.notes_title}", "", notes.strip(), ""]
     lines += phase_lines(results, wording)
     lines += held_out_lines(results, wording)
+    lines += order_lines(results, wording)
     linear = next((q for q in results.questions if q.name == LINEAR), None)
     for reference in results.references:
         lines += reference_model.task_lines(results, reference, linear, wording)

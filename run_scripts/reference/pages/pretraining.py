@@ -1,4 +1,4 @@
-"""Describes pre-training: what each phase took, its curves, held-out text."""
+"""Describes pre-training: what each phase took, its curves, held-out text, sentence order."""
 
 import re
 from typing import NamedTuple
@@ -16,10 +16,18 @@ from run_scripts.reference.pages.tables import (
 
 PHASE_NAME = re.compile(r"([^/]+)/pretraining/(\d+)")
 HELD_OUT_NAME = re.compile(r"([^/]+)/heldout/(\d+)")
+ORDER_NAME = re.compile(r"([^/]+)/order/(\d+)")
 
 HELD_OUT_SCORES = (
     "masked_lm_loss", "masked_lm_accuracy", "bits_per_character", "sentence_order_accuracy",
     "next_sentence_accuracy",
+)  # fmt: skip
+
+# Of benchmarks/choices/order.py.
+ORDER_SCORES = (
+    "examples", "beginning_share",
+    "model_accuracy_all", "model_accuracy_beginning", "model_accuracy_others",
+    "rule_accuracy_all", "rule_accuracy_beginning", "rule_accuracy_others",
 )  # fmt: skip
 
 # The curves of all phases, as the pages name the file.
@@ -102,3 +110,18 @@ def held_out_lines(results, wording):
     header = [label(name, wording) for name in ("run", "row_length", *scores, "examples")]
     table = markdown_table(header, rows)
     return [f"## {wording.held_out_title}", "", *table, "", wording.held_out_note, ""]
+
+
+def order_lines(results, wording):
+    """A table of where models tell the order of two segments, a row for each."""
+    found = ((ORDER_NAME.fullmatch(name), run) for name, run in results.runs.items())
+    rows = [
+        [match[1], match[2]]
+        + [score_text(score, shown_sample(score, [run]), wording) for score in ORDER_SCORES]
+        for match, run in found
+        if match
+    ]
+    if not rows:
+        return []
+    table = markdown_table(wording.order_header, rows)
+    return [f"## {wording.order_title}", "", *table, "", wording.order_note, ""]

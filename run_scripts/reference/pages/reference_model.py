@@ -35,6 +35,7 @@ SHOWN_SCORES = {
     "positions": ("positions", "trained_positions"),
     "pretraining": ("global_step", "seconds_per_update"),
     "heldout": ("examples",),
+    "order": ("examples",),
     "export": ("megabytes",),
 }
 

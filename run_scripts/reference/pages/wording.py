@@ -22,6 +22,9 @@ class Wording(NamedTuple):
     total: str
     held_out_title: str
     held_out_note: str
+    order_title: str
+    order_header: tuple  # run, row length, examples, beginnings, the model's scores, the rule's
+    order_note: str
     curves_alt: str  # what the picture shows, for those who cannot see it
     curves_note: str
     tasks_title: str
