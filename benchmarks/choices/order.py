@@ -1,18 +1,19 @@
-"""Measures where a model tells the order of two segments, beside a rule without any training.
+"""Measures on which rows a model can tell the order of two segments, next to an untrained rule.
 
     python benchmarks/choices/order.py --model_dir=output/model --held_out=output/heldout.txt \\
         --input_file=output/heldout_512.tfrecord --output_dir=work/order
 
 The records are those of create_pretraining_data.py --objective=sop --masking=static
---packing=false, made from the text. Where one of a row's segments is the beginning of a document,
-words alone tell the order ("... is a city in ..."); elsewhere it has to be read from what the
-segments say. So the rows are measured as two groups. The rule counts the pieces that the end of the
-first segment shares with the start of the second, and takes away those that the end of the second
-shares with the start of the first: what is told one after the other has words in common. A rare
-piece counts more, by the logarithm of how few rows have it. Where both are equal, half of the rows
-count as right. The model and the rule see the same rows, masked pieces included. Writes
-eval_results.txt: WHO_accuracy_ROWS, the share of right answers, of the "model" and the "rule", on
-"all" rows, on those with a "beginning" and on the "others".
+--packing=false, made from the text. Where a segment starts in the first sentence of a document, its
+wording alone gives the order away ("... is a city in ..."); elsewhere the content has to. So the
+two kinds of rows are measured separately. The rule counts the pieces shared by the end of the first
+segment and the start of the second, and subtracts those shared by the end of the second and the
+start of the first, each as long as half of the shorter segment: neighbouring passages have words in
+common. A piece is weighted by the logarithm
+of its inverse row frequency (IDF). A tie counts as half right. The model and the rule see the same
+rows, with the same pieces masked. Writes eval_results.txt: WHO_accuracy_ROWS, the share of right
+answers, of the "model" and the "rule", on "all" rows, on those with a "beginning" and on the
+"others".
 """
 
 import collections
@@ -34,111 +35,116 @@ from bert_common.errors import InputError
 from bert_common.import_tensorflow import import_tensorflow
 from bert_common.progress import with_progress
 from choices.results import write_results
-from create_pretraining_data.records.metadata import tokenizer_beside
+from create_pretraining_data.records.metadata import described_objective, tokenizer_beside
+from run_scripts.reference.text import documents
 from tokenization import load_tokenizer
 
 BATCH = 64
 
-# Pieces of a segment's start and end that the rule compares; of 15, 30, 60 and 120 the best where
-# no segment begins a document.
-WINDOW = 60
-
-# Pieces that identify the beginning of a document.
-FIRST_PIECES = 6
+# Pieces that identify a place in the first sentence of a document.
+IDENTIFYING = 10
 
 
 class Row(NamedTuple):
     """A row of two segments, as the model sees it."""
 
     features: dict  # name -> [T], the inputs of the encoder
-    segments: tuple  # the pieces of the first and the second segment: two lists of ids
-    starts: tuple  # the first pieces of both, before masking: two tuples of ids
-    swapped: bool  # whether the second came first in the text
+    segments: tuple  # both segments without special tokens, as masked: two lists of ids
+    starts: tuple  # the first `IDENTIFYING` pieces of both before masking: two tuples of ids
+    swapped: bool  # whether the second segment comes first in the text
 
 
-def read_rows(path, special):
-    """Reads ordinary records with masks.
+def check_kind(path, record_format):
+    """Raises an InputError unless these are ordinary records of sentence order with masks."""
+    objective = described_objective(path)
+    kind = "ordinary records with masks"
+    if record_format.packed_sequences:
+        kind = "packed records"
+    elif record_format.masking:
+        kind = "records without masks"
+    if objective != "sop" or not kind.startswith("ordinary"):
+        raise InputError(
+            "--input_file must hold records of create_pretraining_data.py --objective=sop "
+            f"--masking=static --packing=false. Received: {path}, {kind}, objective {objective}"
+        )
+
+
+def read_rows(path, record_format, special):
+    """Reads the `Row`s of ordinary records with masks.
 
     Args:
         path: of the records.
-        special: the ids of special tokens, which the segments of a `Row` are without.
-
-    Raises:
-        InputError: the records are of another kind.
+        record_format: their `RecordFormat`.
+        special: the ids of special tokens, which `Row.segments` are without.
     """
     import tensorflow as tf
 
-    from create_pretraining_data.records.reader import open_records, parsing_spec, read_format
+    from create_pretraining_data.records.reader import open_records, parsing_spec
 
-    form = read_format(path)
-    if form.masking or form.packed_sequences or not form.sentence_label:
-        raise InputError(
-            "--input_file must hold records of create_pretraining_data.py --objective=sop "
-            f"--masking=static --packing=false. Received: {path}, {form}"
-        )
-    rows = []
-    for record in open_records(path).map(
-        lambda line: tf.io.parse_single_example(line, parsing_spec(form))
-    ):
-        fields = {name: value.numpy() for name, value in record.items()}
-        rows.append(_row(fields, special))
-    return rows
+    spec = parsing_spec(record_format)
+    parsed = open_records(path).map(lambda record: tf.io.parse_single_example(record, spec))
+    return [_row(fields, special) for fields in parsed.as_numpy_iterator()]
 
 
 def _row(fields, special):
     names = ("input_ids", "input_mask", "segment_ids")
     features = {name: fields[name].astype(np.int32) for name in names}
-    ids, whole = features["input_ids"], features["input_ids"].copy()
+    ids, unmasked = features["input_ids"], features["input_ids"].copy()
     count = int(fields["masked_lm_weights"].sum())
-    whole[fields["masked_lm_positions"][:count]] = fields["masked_lm_ids"][:count]
+    unmasked[fields["masked_lm_positions"][:count]] = fields["masked_lm_ids"][:count]
     length = int(features["input_mask"].sum())
     second = length - int(features["segment_ids"].sum())
     places = slice(1, second - 1), slice(second, length - 1)  # without [CLS] and [SEP]
     return Row(
         features,
-        tuple([int(i) for i in ids[place] if int(i) not in special] for place in places),
-        tuple(tuple(map(int, whole[place][:FIRST_PIECES])) for place in places),
+        tuple([piece for piece in ids[place].tolist() if piece not in special] for place in places),
+        tuple(tuple(unmasked[place][:IDENTIFYING].tolist()) for place in places),
         bool(fields["next_sentence_labels"][0]),
     )
 
 
-def first_pieces(path, tokenizer):
-    """The first pieces of every document of a text, a set of tuples of ids."""
-    with open(path, encoding="utf-8") as file:
-        documents = file.read().split("\n\n")
-    lines = [document.strip().split("\n")[0] for document in documents if document.strip()]
-    ids = (tokenizer.convert_tokens_to_ids(tokenizer.tokenize(line)) for line in lines)
-    return {tuple(of_line[:FIRST_PIECES]) for of_line in ids}
+def beginnings_of(path, tokenizer):
+    """The runs of `IDENTIFYING` pieces that start in the first sentence of a document.
+
+    Not the first pieces alone: where a pair is too long, its segments lose pieces at the front too.
+
+    Returns:
+        A set of tuples of ids.
+    """
+    found = set()
+    for sentences in documents([path]):
+        ids, first = [], None
+        for sentence in sentences:
+            ids += tokenizer.convert_tokens_to_ids(tokenizer.tokenize(sentence))
+            first = len(ids) if first is None else first
+            if len(ids) >= first + IDENTIFYING:
+                break
+        found.update(tuple(ids[start : start + IDENTIFYING]) for start in range(first))
+    return found
 
 
-def rule_scores(rows, window=WINDOW):
-    """What the rule says of each row, [N]: above 0 for "in order", below for "swapped"."""
+def rule_scores(rows):
+    """The rule's score of each row, [N]: above 0 for "in order", below 0 for "swapped"."""
     holders = collections.Counter()
     for row in rows:
         holders.update({piece for segment in row.segments for piece in segment})
 
-    def shared(end, start):
-        both = {*end[-window:]} & {*start[:window]}
+    def shared(ending, beginning):
+        half = (min(len(ending), len(beginning)) + 1) // 2
+        both = {*ending[-half:]} & {*beginning[:half]}
         return sum(math.log(len(rows) / holders[piece]) for piece in sorted(both))
 
     return np.array([shared(a, b) - shared(b, a) for a, b in (row.segments for row in rows)])
 
 
-def model_scores(rows, folder):
-    """What a pre-trained model says of each row, [N], as `rule_scores`.
+def model_scores(rows, network):
+    """The model's score of each row, [N], with the sign of `rule_scores`.
 
-    Raises:
-        InputError: the folder has no pre-trained model.
+    Args:
+        rows: `Row`s.
+        network: a `PretrainingModel`.
     """
-    import korean_bert
-
     tf = import_tensorflow()
-    network = korean_bert.load_model(folder).loaded.model
-    if not hasattr(network, "next_sentence"):
-        raise InputError(
-            "--model_dir must have the head for pairs of a pre-trained model. "
-            f"Received: {folder} without"
-        )
 
     @tf.function
     def logits(features):
@@ -156,8 +162,35 @@ def model_scores(rows, folder):
     return np.concatenate(scores)
 
 
+def load_pretrained(folder, fingerprint):
+    """The `LoadedModel` of a folder.
+
+    Args:
+        folder: of a pre-trained model.
+        fingerprint: of the records' tokenizer.
+
+    Raises:
+        InputError: it has no head for sentence pairs, or another tokenizer.
+    """
+    import korean_bert
+
+    model = korean_bert.load_model(folder)
+    loaded = model.loaded
+    if loaded.task != "pretraining" or loaded.lacks("cls/seq_relationship/"):
+        raise InputError(
+            "--model_dir must hold a pre-trained model with its head for sentence pairs. "
+            f"Received: {loaded.source} ({loaded.task})"
+        )
+    if model.tokenizer.fingerprint() != fingerprint:
+        raise InputError(
+            "--model_dir must have the tokenizer of the records. "
+            f"Received: {loaded.source} with another"
+        )
+    return loaded
+
+
 def accuracy(scores, swapped):
-    """The share of right answers; an undecided one counts as half."""
+    """The share of right answers; a tie counts as half."""
     return float(np.mean(np.where(scores == 0, 0.5, (scores < 0) == swapped)))
 
 
@@ -166,7 +199,7 @@ def compare(rows, beginnings, model):
 
     Args:
         rows: `Row`s.
-        beginnings: what `first_pieces` returns.
+        beginnings: what `beginnings_of` returns.
         model: what `model_scores` returns.
     """
     swapped = np.array([row.swapped for row in rows])
@@ -181,6 +214,32 @@ def compare(rows, beginnings, model):
     return results
 
 
+def measure(model_dir, path, held_out):
+    """The results for a model, records and the text that they were made from."""
+    import_tensorflow()
+    from bert_tf.input.record_checks import check_records
+    from create_pretraining_data.records.reader import read_format
+
+    record_format = read_format(path)
+    check_kind(path, record_format)
+    folder = tokenizer_beside(path)
+    if folder is None:
+        raise InputError(f"a tokenizer must lie beside the records. Received: none at {path}")
+    tokenizer = load_tokenizer(folder)
+    loaded = load_pretrained(model_dir, tokenizer.fingerprint())
+    length, predictions = record_format.max_seq_length, record_format.max_predictions_per_seq
+    if length > loaded.config.max_position_embeddings:
+        raise InputError(
+            f"rows must fit into the model's {loaded.config.max_position_embeddings} positions. "
+            f"Received: {path}, rows of {length}"
+        )
+    check_records([path], length, predictions, loaded.config)
+    special = {tokenizer.pad_id, tokenizer.unk_id, tokenizer.mask_id}
+    rows = read_rows(path, record_format, special)
+    beginnings = beginnings_of(held_out, tokenizer)
+    return compare(rows, beginnings, model_scores(rows, loaded.model))
+
+
 def main():
     """Writes eval_results.txt, and prints it."""
     parser = argument_parser(__doc__)
@@ -190,18 +249,8 @@ def main():
     parser.add_argument("--output_dir", required=True)
     arguments = parser.parse_args()
     try:
-        folder = tokenizer_beside(arguments.input_file)
-        if folder is None:
-            raise InputError(
-                f"a tokenizer must lie beside the records. Received: none at {arguments.input_file}"
-            )
-        tokenizer = load_tokenizer(folder)
-        import_tensorflow()
-        special = {tokenizer.pad_id, tokenizer.unk_id, tokenizer.mask_id}
-        rows = read_rows(arguments.input_file, special)
-        beginnings = first_pieces(arguments.held_out, tokenizer)
-        model = model_scores(rows, arguments.model_dir)
-        write_results(arguments.output_dir, compare(rows, beginnings, model))
+        results = measure(arguments.model_dir, arguments.input_file, arguments.held_out)
+        write_results(arguments.output_dir, results)
     except (InputError, OSError) as error:
         sys.exit(f"error: {error}")
 

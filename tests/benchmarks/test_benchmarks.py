@@ -238,9 +238,11 @@ def test_contenders_run(kind, model, precision):
 
 
 @EACH_ONCE
-@pytest.mark.parametrize("kind, module", (("kerashub", "keras_hub"), ("transformers",) * 2))
+@pytest.mark.parametrize(
+    "kind, module", (("kerashub", "keras_hub"), ("transformers", "transformers"))
+)
 def test_peers_run(kind, module, model, precision):
-    # In a process, as in a benchmark: torch's Triton crashes where TensorFlow is loaded.
+    # Each in its own process, as in a benchmark: torch's Triton crashes beside TensorFlow.
     pytest.importorskip(module)
     with contextlib.closing(
         common.Contender(kind, tiny_task(model, precision=precision))

@@ -1,18 +1,22 @@
-"""Where a model tells the order of two segments, and the rule beside it."""
+"""On which rows a model can tell the order of two segments, and the rule beside it."""
 
 import math
 import os
+import shutil
 import subprocess
 import sys
 
 import numpy as np
 import pytest
 from paths import ROOT
+from safetensors.numpy import load_file, save_file
 
 from bert_tf.training.evaluation import read_results
+from create_pretraining_data.records.reader import read_format
+from tokenization import load_tokenizer
 
 sys.path.append(str(ROOT / "benchmarks"))  # after the project's packages
-from choices.order import Row, accuracy, compare, first_pieces, rule_scores
+from choices.order import Row, accuracy, beginnings_of, compare, read_rows, rule_scores
 
 PROGRAM = ROOT / "benchmarks" / "choices" / "order.py"
 TEXT = ROOT / "sample_corpus" / "heldout.txt"
@@ -20,7 +24,7 @@ MODEL = ROOT / "reference_model"
 
 
 def row(first, second, *, swapped=False):
-    return Row({}, (first, second), (tuple(first[:6]), tuple(second[:6])), swapped)
+    return Row({}, (first, second), (tuple(first[:10]), tuple(second[:10])), swapped)
 
 
 def test_the_rule():
@@ -31,12 +35,12 @@ def test_the_rule():
         row([1, 2], [3, 4]),  # nothing
         row([1, 8], [8, 1]),  # 8 where they meet, but 1, which all rows have, where they would
     ]
-    wanted = [math.log(4), -math.log(4), 0]  # 9 and 7 are pieces of one row alone
-    np.testing.assert_allclose(rule_scores(rows, window=2), [*wanted, 0])
-    assert rule_scores(rows, window=1)[3] == pytest.approx(math.log(4 / 2))
+    wanted = [math.log(4), -math.log(4), 0, math.log(4 / 2)]
+    np.testing.assert_allclose(rule_scores(rows), wanted)
+    assert rule_scores([row([1, 5, 2], [2, 5, 1]), row([9], [9])])[0] == 0  # 5 is in both halves
 
 
-def test_accuracy_counts_undecided_rows_as_half():
+def test_accuracy_counts_ties_as_half():
     swapped = np.array([False, True, False, True])
     assert accuracy(np.array([2.0, -1.0, -3.0, 0.0]), swapped) == (1 + 1 + 0 + 0.5) / 4
 
@@ -50,21 +54,65 @@ def test_rows_with_a_beginning_are_a_group():
     assert results["rule_accuracy_all"] == 0.5  # nothing is shared
 
 
+class Letters:
+    """A tokenizer whose pieces are letters."""
+
+    def tokenize(self, text):
+        return list(text)
+
+    def convert_tokens_to_ids(self, tokens):
+        return [ord(token) for token in tokens]
+
+
+def test_beginnings_of_documents(tmp_path):
+    path = tmp_path / "text.txt"
+    path.write_text("abc\ndefghijklmnop\nqrs\n  \n\nABCDEFGHIJKLMN\nO\n", encoding="utf-8")
+    wanted = ["abcdefghij", "bcdefghijk", "cdefghijkl", "ABCDEFGHIJ", "BCDEFGHIJK", "FGHIJKLMNO"]
+    found = {"".join(map(chr, ids)) for ids in beginnings_of(str(path), Letters())}
+    assert found.issuperset(wanted)
+    assert not found & {"defghijklm", "efghijklmn"}  # these start in the second sentence
+    assert len(found) == 3 + 14
+
+
 def run(program, *flags):
     command = [sys.executable, str(ROOT / program), *map(str, flags)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     return subprocess.run(command, capture_output=True, text=True, env=environment)
 
 
-@pytest.fixture(scope="module")
-def records(tmp_path_factory):
-    path = tmp_path_factory.mktemp("order") / "heldout.tfrecord"
+def make_records(path, *flags):
     done = run(
         "create_pretraining_data.py", f"--input_file={TEXT}", f"--tokenizer_dir={MODEL}",
-        f"--output_file={path}", "--objective=sop", "--max_seq_length=64", "--dupe_factor=2",
+        f"--output_file={path}", "--max_seq_length=64", "--dupe_factor=2", *flags,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return path
+
+
+@pytest.fixture(scope="module")
+def records(tmp_path_factory):
+    return make_records(tmp_path_factory.mktemp("order") / "sop.tfrecord", "--objective=sop")
+
+
+def test_rows_are_pieces_of_the_text(records):
+    tokenizer = load_tokenizer(MODEL)
+    texts = TEXT.read_text(encoding="utf-8").strip().split("\n\n")
+    documents = [
+        [piece for line in text.split("\n") for piece in tokenizer.tokenize(line)] for text in texts
+    ]
+    ids = [" ".join(map(str, tokenizer.convert_tokens_to_ids(pieces))) for pieces in documents]
+    special = {tokenizer.pad_id, tokenizer.unk_id, tokenizer.mask_id}
+    rows = read_rows(str(records), read_format(str(records)), special)
+    assert {each.swapped for each in rows} == {False, True}
+    for each in rows:
+        assert not special & {piece for segment in each.segments for piece in segment}
+        starts = [f" {' '.join(map(str, start))} " for start in each.starts]
+        if each.swapped:
+            starts.reverse()
+        # Both are in one document, one after the other.
+        found = [f" {text} " for text in ids if all(start in f" {text} " for start in starts)]
+        assert found
+        assert any(text.find(starts[0]) < text.rfind(starts[1]) for text in found)
 
 
 @pytest.mark.slow
@@ -81,39 +129,51 @@ def test_the_model_is_as_right_as_its_evaluation_says(records, tmp_path):
     assert done.returncode == 0, done.stderr
     results = read_results(tmp_path / "order")
     assert results["examples"] == wanted["examples"] > 20
-    assert results["model_accuracy_all"] == pytest.approx(
-        wanted["sentence_order_accuracy"], abs=1e-6
-    )
+    accuracy_of_all = pytest.approx(wanted["sentence_order_accuracy"], abs=1e-6)
+    assert results["model_accuracy_all"] == accuracy_of_all
     share, parts = results["beginning_share"], ("beginning", "others")
     assert 0.05 < share < 0.9
     together = sum(
         weight * results[f"model_accuracy_{part}"]
         for weight, part in zip((share, 1 - share), parts, strict=True)
     )
-    assert results["model_accuracy_all"] == pytest.approx(together, abs=1e-6)
+    assert together == accuracy_of_all
 
 
-def test_what_is_refused(records, tmp_path):
+def error_of(done):
+    assert done.returncode == 1 and "Traceback" not in done.stderr, done.stderr
+    return done.stderr.splitlines()[-1]
+
+
+def test_other_records_are_refused(records, tmp_path):
     flags = f"--held_out={TEXT}", f"--output_dir={tmp_path}", f"--model_dir={MODEL}"
     done = run(PROGRAM, *flags, f"--input_file={tmp_path / 'none.tfrecord'}")
-    assert done.returncode == 1 and done.stderr.splitlines()[-1].startswith("error: ")
-    packed = tmp_path / "packed.tfrecord"
-    run(
-        "create_pretraining_data.py", f"--input_file={TEXT}", f"--tokenizer_dir={MODEL}",
-        f"--output_file={packed}", "--objective=sop", "--max_seq_length=64", "--packing",
-    )  # fmt: skip
-    done = run(PROGRAM, *flags, f"--input_file={packed}")
-    assert done.returncode == 1
-    assert "error: --input_file must hold records of" in done.stderr
-    assert "Traceback" not in done.stderr
+    assert error_of(done).endswith("must exist. Received: no such file")
+    for name, made, said in (
+        ("packed", ("--objective=sop", "--packing"), "packed records, objective sop"),
+        ("nsp", ("--objective=nsp",), "ordinary records with masks, objective nsp"),
+    ):
+        other = make_records(tmp_path / f"{name}.tfrecord", *made)
+        error = error_of(run(PROGRAM, *flags, f"--input_file={other}"))
+        assert error.startswith("error: --input_file must hold records of")
+        assert error.endswith(said)
 
 
-def test_first_pieces_of_documents(tmp_path):
-    from tokenization import load_tokenizer
-
-    tokenizer = load_tokenizer(MODEL)
-    path = tmp_path / "text.txt"
-    path.write_text("서울은 도시이다.\n그곳에 산다.\n\n\n부산은 항구이다.\n", encoding="utf-8")
-    ids = [tokenizer.convert_tokens_to_ids(tokenizer.tokenize(line)) for line in
-           ("서울은 도시이다.", "부산은 항구이다.")]  # fmt: skip
-    assert first_pieces(path, tokenizer) == {tuple(of_line[:6]) for of_line in ids}
+@pytest.mark.slow
+def test_other_models_are_refused(records, tmp_path):
+    flags = f"--held_out={TEXT}", f"--output_dir={tmp_path / 'o'}", f"--input_file={records}"
+    headless = tmp_path / "headless"
+    shutil.copytree(MODEL, headless)
+    weights = load_file(headless / "model.safetensors")
+    kept = {name: values for name, values in weights.items() if "seq_relationship" not in name}
+    assert len(kept) == len(weights) - 2
+    save_file(kept, headless / "model.safetensors")
+    error = error_of(run(PROGRAM, *flags, f"--model_dir={headless}"))
+    assert error.startswith("error: --model_dir must hold a pre-trained model with its head")
+    other = tmp_path / "other"
+    shutil.copytree(MODEL, other)
+    pieces = (other / "vocab.txt").read_text(encoding="utf-8").split("\n")
+    pieces[5000], pieces[5001] = pieces[5001], pieces[5000]
+    (other / "vocab.txt").write_text("\n".join(pieces), encoding="utf-8")
+    error = error_of(run(PROGRAM, *flags, f"--model_dir={other}"))
+    assert error.startswith("error: --model_dir must have the tokenizer of the records")

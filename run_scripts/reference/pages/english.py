@@ -51,26 +51,26 @@ ENGLISH = Wording(
         "giving the same answer slightly more where the labels are uneven. "
         "Each run's weights are those of the best of about twenty evaluations on rows of this text."
     ),
-    order_title="Where the order is told",
+    order_title="Sentence order by kind of row",
     order_header=(
         "run",
         "row length",
         "examples",
-        "with a beginning",
+        "share with a beginning",
         "model: all",
-        "with a beginning",
-        "others",
+        "model: with a beginning",
+        "model: others",
         "rule: all",
-        "with a beginning",
-        "others",
-    ),  # fmt: skip
+        "rule: with a beginning",
+        "rule: others",
+    ),
     order_note=(
-        "Sentence-order accuracy on the rows in which one of the two segments begins a document, "
-        "and on the others. The rule has no training: it says that the segments are in their order "
-        "if the end of the first has more pieces in common with the start of the second than the "
-        "end of the second has with the start of the first, weighted by how rare they are. The "
-        "model and the rule see the same rows, masked pieces included "
-        "(`benchmarks/choices/order.py`)."
+        "Sentence-order accuracy, separately for rows in which a segment starts in the first "
+        "sentence of a document and for the others; guessing gets 50. The rule is not trained: it "
+        'answers "in order" if the end of the first segment shares more pieces with the start of '
+        "the second than the end of the second shares with the start of the first. Rarer pieces "
+        "count more, and a tie counts as half right. The model and the rule see the same rows, "
+        "with the same pieces masked (`benchmarks/choices/order.py`)."
     ),
     curves_alt="Loss and accuracies on held-out text over hours of training, a line for each phase",
     curves_note=(
