@@ -15,8 +15,11 @@ from bert_tf.training.evaluation import read_results
 from create_pretraining_data.records.reader import read_format
 from tokenization import load_tokenizer
 
-sys.path.append(str(ROOT / "benchmarks"))  # after the project's packages
+PATH = [*sys.path]
 from choices.order import Row, accuracy, beginnings_of, compare, read_rows, rule_scores
+
+# It puts benchmarks/ first, whose tokenization.py would hide the package from worker processes.
+sys.path[:] = PATH
 
 PROGRAM = ROOT / "benchmarks" / "choices" / "order.py"
 TEXT = ROOT / "sample_corpus" / "heldout.txt"
