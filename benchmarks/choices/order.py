@@ -25,7 +25,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+# Not first: a test imports this file, and benchmarks/tokenization.py must not hide the package from
+# its worker processes.
+sys.path.append(str(Path(__file__).parents[1]))
 
 from common import ENVIRONMENT, argument_parser
 

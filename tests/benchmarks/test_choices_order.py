@@ -8,18 +8,13 @@ import sys
 
 import numpy as np
 import pytest
+from choices.order import Row, accuracy, beginnings_of, compare, read_rows, rule_scores
 from paths import ROOT
 from safetensors.numpy import load_file, save_file
 
 from bert_tf.training.evaluation import read_results
 from create_pretraining_data.records.reader import read_format
 from tokenization import load_tokenizer
-
-PATH = [*sys.path]
-from choices.order import Row, accuracy, beginnings_of, compare, read_rows, rule_scores
-
-# It puts benchmarks/ first, whose tokenization.py would hide the package from worker processes.
-sys.path[:] = PATH
 
 PROGRAM = ROOT / "benchmarks" / "choices" / "order.py"
 TEXT = ROOT / "sample_corpus" / "heldout.txt"
