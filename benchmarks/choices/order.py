@@ -9,11 +9,10 @@ wording alone gives the order away ("... is a city in ..."); elsewhere the conte
 two kinds of rows are measured separately. The rule counts the pieces shared by the end of the first
 segment and the start of the second, and subtracts those shared by the end of the second and the
 start of the first, each as long as half of the shorter segment: neighbouring passages have words in
-common. A piece is weighted by the logarithm
-of its inverse row frequency (IDF). A tie counts as half right. The model and the rule see the same
-rows, with the same pieces masked. Writes eval_results.txt: WHO_accuracy_ROWS, the share of right
-answers, of the "model" and the "rule", on "all" rows, on those with a "beginning" and on the
-"others".
+common. A piece is weighted by the logarithm of its inverse row frequency (IDF). A tie counts as
+half right. The model and the rule see the same rows, with the same pieces masked. Writes
+eval_results.txt: WHO_accuracy_ROWS, the share of right answers, of the "model" and the "rule", on
+"all" rows, on those with a "beginning" and on the "others".
 """
 
 import collections
@@ -34,6 +33,7 @@ from common import ENVIRONMENT, argument_parser
 os.environ.update(ENVIRONMENT)  # before TensorFlow is imported
 
 from bert_common.errors import InputError
+from bert_common.folders import make_writable
 from bert_common.import_tensorflow import import_tensorflow
 from bert_common.progress import with_progress
 from choices.results import write_results
@@ -59,15 +59,13 @@ class Row(NamedTuple):
 def check_kind(path, record_format):
     """Raises an InputError unless these are ordinary records of sentence order with masks."""
     objective = described_objective(path)
-    kind = "ordinary records with masks"
-    if record_format.packed_sequences:
-        kind = "packed records"
-    elif record_format.masking:
-        kind = "records without masks"
-    if objective != "sop" or not kind.startswith("ordinary"):
+    packed, unmasked = record_format.packed_sequences > 0, record_format.masking is not None
+    if objective != "sop" or packed or unmasked:
+        masking = "dynamic" if unmasked else "static"
         raise InputError(
             "--input_file must hold records of create_pretraining_data.py --objective=sop "
-            f"--masking=static --packing=false. Received: {path}, {kind}, objective {objective}"
+            f"--masking=static --packing=false. Received: {path}, --objective={objective} "
+            f"--masking={masking} --packing={str(packed).lower()}"
         )
 
 
@@ -236,9 +234,9 @@ def measure(model_dir, path, held_out):
             f"Received: {path}, rows of {length}"
         )
     check_records([path], length, predictions, loaded.config)
+    beginnings = beginnings_of(held_out, tokenizer)
     special = {tokenizer.pad_id, tokenizer.unk_id, tokenizer.mask_id}
     rows = read_rows(path, record_format, special)
-    beginnings = beginnings_of(held_out, tokenizer)
     return compare(rows, beginnings, model_scores(rows, loaded.model))
 
 
@@ -251,6 +249,7 @@ def main():
     parser.add_argument("--output_dir", required=True)
     arguments = parser.parse_args()
     try:
+        make_writable(arguments.output_dir, "--output_dir must be a directory that can be written")
         results = measure(arguments.model_dir, arguments.input_file, arguments.held_out)
         write_results(arguments.output_dir, results)
     except (InputError, OSError) as error:

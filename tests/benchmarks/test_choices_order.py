@@ -148,13 +148,26 @@ def test_other_records_are_refused(records, tmp_path):
     done = run(PROGRAM, *flags, f"--input_file={tmp_path / 'none.tfrecord'}")
     assert error_of(done).endswith("must exist. Received: no such file")
     for name, made, said in (
-        ("packed", ("--objective=sop", "--packing"), "packed records, objective sop"),
-        ("nsp", ("--objective=nsp",), "ordinary records with masks, objective nsp"),
+        ("packed", ("--objective=sop", "--packing"), "sop --masking=static --packing=true"),
+        (
+            "unmasked",
+            ("--objective=sop", "--masking=dynamic"),
+            "sop --masking=dynamic --packing=false",
+        ),
+        ("nsp", ("--objective=nsp",), "nsp --masking=static --packing=false"),
     ):
         other = make_records(tmp_path / f"{name}.tfrecord", *made)
         error = error_of(run(PROGRAM, *flags, f"--input_file={other}"))
         assert error.startswith("error: --input_file must hold records of")
         assert error.endswith(said)
+    done = run(PROGRAM, *flags[1:], f"--held_out={tmp_path / 'none'}", f"--input_file={records}")
+    assert str(tmp_path / "none") in error_of(done)
+    truncated = tmp_path / "truncated.tfrecord"
+    shutil.copy(f"{records.with_suffix('')}.json", truncated.with_suffix(".json"))
+    shutil.copytree(f"{records.with_suffix('')}.tokenizer", truncated.with_suffix(".tokenizer"))
+    truncated.write_bytes(records.read_bytes()[:-100])
+    done = run(PROGRAM, *flags, f"--input_file={truncated}")
+    assert str(truncated) in error_of(done)
 
 
 @pytest.mark.slow
