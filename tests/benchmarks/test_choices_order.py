@@ -100,10 +100,13 @@ def test_rows_are_pieces_of_the_text(records):
     ]
     ids = [" ".join(map(str, tokenizer.convert_tokens_to_ids(pieces))) for pieces in documents]
     special = {tokenizer.pad_id, tokenizer.unk_id, tokenizer.mask_id}
+    frame = {tokenizer.cls_id, tokenizer.sep_id}
     rows = read_rows(str(records), read_format(str(records)), special)
     assert {each.swapped for each in rows} == {False, True}
     for each in rows:
-        assert not special & {piece for segment in each.segments for piece in segment}
+        ids_of_row = each.features["input_ids"].tolist()
+        kept = [piece for piece in ids_of_row if piece not in special | frame]
+        assert [piece for segment in each.segments for piece in segment] == kept
         starts = [f" {' '.join(map(str, start))} " for start in each.starts]
         if each.swapped:
             starts.reverse()
