@@ -19,11 +19,6 @@ class TaskEvaluator:
     boundaries: tuple  # the lengths that batches may have
     outputs: dict | None = None  # the model's, in the last evaluation
 
-    @property
-    def best_by(self):
-        """The result that chooses the best checkpoint, as `DownstreamTask.best_by`."""
-        return self.task.best_by
-
     def run(self):
         """Computes the metrics as "eval_NAME", with "loss" if the task has one, and "examples"."""
         self.outputs = self.predictor(self.examples, self.batch_size, self.boundaries)
@@ -31,6 +26,13 @@ class TaskEvaluator:
         named = {f"eval_{name}": value for name, value in results.items()}
         loss = {"loss": results["loss"]} if "loss" in results else {}
         return {**named, **loss, "examples": len(self.examples.lengths)}
+
+    def score(self, results):
+        """The result that chooses the best checkpoint, `DownstreamTask.best_by`; negated if lower
+        is better.
+        """
+        name, higher_is_better = self.task.best_by
+        return results[name] if higher_is_better else -results[name]
 
     def illustrations(self):
         """The plots and texts of the last evaluation."""

@@ -1,6 +1,7 @@
 """Evaluates a pre-training model on held-out records."""
 
 import functools
+import math
 import os
 
 import keras
@@ -12,7 +13,6 @@ from bert_tf.input.pipeline import distribute_evaluation, evaluation_dataset
 from bert_tf.input.record_checks import explain_failure
 from bert_tf.summaries.mask_predictions import guesses_as_markdown
 from bert_tf.summaries.reporter import NO_ILLUSTRATIONS, Illustrations
-from bert_tf.summaries.scalars import SMALLEST_WEIGHT
 from bert_tf.training.distribution import is_chief
 from bert_tf.training.interruptions.out_of_memory import explain_out_of_memory
 from bert_tf.training.replicas import all_reduce, feature_specs, graph, local_values, zeros
@@ -128,11 +128,10 @@ class RecordsEvaluator:
             )
         self.records = min(sum(map(count_records, files)), batch_size * max_batches)
 
-    @property
-    def best_by(self):
-        """The first loss; a lower one is better."""
-        objective = self.objective
-        return f"{objective.reported_name(next(iter(objective.losses)))}_loss", False
+    def score(self, results):
+        """Minus the first loss that the results have; of records without masked words, not that."""
+        names = (f"{self.objective.reported_name(name)}_loss" for name in self.objective.losses)
+        return next((-results[name] for name in names if name in results), -math.inf)
 
     def run(self):
         """Runs over the records once.
@@ -141,7 +140,8 @@ class RecordsEvaluator:
             A dict like that of google-research/bert's estimator: "loss", NAME_loss and
             NAME_accuracy of each loss, for example "masked_lm_loss", and "examples", the number
             of sentence pairs (of records, if they have no sentence labels). Unlike there, every
-            record counts once, and the loss is the mean over all predictions.
+            record counts once, the loss is the mean over all predictions, and a loss of which the
+            records have no predictions is left out.
 
         Raises:
             InputError: a damaged record, or out of memory.
@@ -178,10 +178,10 @@ class RecordsEvaluator:
     def _results(self, total):
         objective, results = self.objective, {}
         for name in objective.losses:
-            if f"{name}_weight" not in total:
+            weight = total.get(f"{name}_weight", 0.0)
+            if not weight:
                 continue
             reported = objective.reported_name(name)
-            weight = max(total[f"{name}_weight"], SMALLEST_WEIGHT)
             if f"{name}_correct" in total:
                 results[f"{reported}_accuracy"] = total[f"{name}_correct"] / weight
             results[f"{reported}_loss"] = total[f"{name}_loss"] / weight

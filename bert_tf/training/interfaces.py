@@ -29,17 +29,13 @@ class TrainingData(Protocol):
 
 
 class HeldOutEvaluator(Protocol):
-    """Evaluates the model on held-out examples.
-
-    Attributes:
-        best_by: the name of the result that chooses the best checkpoint, and whether a higher
-            value is better.
-    """
-
-    best_by: tuple[str, bool]
+    """Evaluates the model on held-out examples."""
 
     def run(self) -> dict[str, float]:
         """Evaluates once; returns the results by name."""
+
+    def score(self, results: dict[str, float]) -> float:
+        """How good the results of `run` are: the checkpoint of the highest score is the best."""
 
     def illustrations(self) -> Illustrations:
         """Texts and images for TensorBoard, of the last evaluation."""

@@ -104,7 +104,7 @@ def train(
         best = None
         if evaluator:
             best_folder = os.path.join(config.output_dir, BEST_FOLDER)
-            best = BestCheckpoint(best_folder, *evaluator.best_by, state.step, chief)
+            best = BestCheckpoint(best_folder, evaluator.score, state.step, chief)
         training = _Training(
             state=state,
             config=config,

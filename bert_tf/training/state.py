@@ -154,8 +154,7 @@ class BestCheckpoint:
 
     Args:
         folder: the folder; results from before a resume count.
-        metric: the name of the result that decides.
-        higher_is_better: whether a higher value is better.
+        score: a function of an evaluation's results, `HeldOutEvaluator.score`; the highest is kept.
         start_step: updates made before; results of later steps do not count, as they will be
             repeated, or belong to another run.
         writes: whether this worker writes.
@@ -164,25 +163,24 @@ class BestCheckpoint:
         step: the step of the best weights; 0 before the first evaluation.
     """
 
-    def __init__(self, folder, metric, higher_is_better, start_step, writes):
+    def __init__(self, folder, score, start_step, writes):
         self.folder = folder
-        self.metric = metric
-        self.sign = 1 if higher_is_better else -1
+        self.score = score
         self.writes = writes
         best = read_results(folder)
         if best.get("global_step", 0) > start_step:
             best = {}
-        self.score = self.sign * best.get(metric, -self.sign * math.inf)
+        self.highest = score(best) if best else -math.inf
         self.step = int(best.get("global_step", 0))
         if writes:
             remove_unfinished(folder)
 
     def save_if_better(self, state, results):
         """Saves the weights if they are better than the best ones so far."""
-        score = self.sign * results[self.metric]
-        if not score > self.score:
+        score = self.score(results)
+        if not score > self.highest:
             return
-        self.score, self.step = score, state.step
+        self.highest, self.step = score, state.step
         if not self.writes:
             return
         os.makedirs(self.folder, exist_ok=True)

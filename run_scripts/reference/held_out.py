@@ -68,6 +68,8 @@ def measure_held_out(flags):
     from bert_tf.training.evaluation import read_results, write_results
 
     results = read_results(flags.output_dir)
+    if "masked_lm_loss" not in results:
+        raise InputError(f"--input_file must hold masked words. Received: none in {files[0]}")
     lengths = characters_of(tokenizer, open_vocabulary(folder).plain)
     pieces, characters = count_masked(files, lengths)
     loss = results["masked_lm_loss"]
