@@ -1,0 +1,191 @@
+"""Makes rows whose order shows in their subjects: a first lesson before that of natural text.
+
+    python benchmarks/sentence_order/splice.py --input_file=work/text.txt --boundary=middle \\
+        --tokenizer_dir=reference_model --max_seq_length=128 --rows=100000 --random_seed=1 \\
+        --output_file=work/middle_128.tfrecord
+
+Where neighbouring passages belong together, their words show it, but weakly: from such text a small
+model that starts without this ability does not learn sentence order. Here it is clear. A row is
+made of passages x, y and z of three documents. The segments are the first half of the row, x and
+the beginning of y, and the second, the end of y and z; half of the rows have them swapped
+(label 1). In order, the passages beside the boundary are of one document; swapped, those at the
+ends of the row are. Each passage is as long in one segment as the other one there. With
+--boundary=middle all segments are equally long, so that the passages have fixed places: this is
+learned first. With --boundary=anywhere the first segment has 20 to 80 % of the row. The records are
+those of create_pretraining_data.py --objective=sop --packing=false --masking=static without masked
+words (--masked_lm_prob=0), for run_pretraining.py.
+"""
+
+import dataclasses
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+
+# Not first: a test imports this file, and benchmarks/tokenization.py must not hide the package from
+# its worker processes.
+sys.path.append(str(Path(__file__).parents[1]))
+
+from common import argument_parser
+
+from bert_common.atomic_write import atomic_write
+from bert_common.errors import InputError
+from bert_common.folders import make_writable
+from bert_common.progress import with_progress
+from create_pretraining_data.records.encoding import encode_records
+from create_pretraining_data.records.metadata import KIND, write_sidecars
+from create_pretraining_data.records.record_format import RecordFormat
+from create_pretraining_data.records.tfrecord import frame
+from run_scripts.reference.text import documents
+from tokenization import load_tokenizer
+
+# Rows that are encoded together.
+PART = 1000
+
+# As many as records of `reference_mini_512.flags` without masked words have, all unused.
+PREDICTIONS = 8
+
+# The smallest share of a segment in a row, if the boundary is anywhere.
+SMALLEST_SHARE = 0.2
+
+# [CLS], and a [SEP] after each segment.
+SPECIAL = 3
+
+
+class Passages:
+    """Draws passages of documents.
+
+    Args:
+        path: a text file, documents separated by empty lines.
+        tokenizer: its tokenizer.
+        shortest: pieces that a document must have.
+        limit: documents to read.
+        rng: a NumPy generator.
+
+    Raises:
+        InputError: fewer than three documents are long enough.
+    """
+
+    def __init__(self, path, tokenizer, shortest, limit, rng):
+        self.rng = rng
+        self.documents = []
+        for number, sentences in enumerate(documents([path])):
+            if number == limit:
+                break
+            pieces = [piece for each in sentences for piece in tokenizer.tokenize(each)]
+            if len(pieces) >= shortest:
+                self.documents.append(np.array(tokenizer.convert_tokens_to_ids(pieces), np.int32))
+        if len(self.documents) < 3:
+            raise InputError(
+                f"--input_file must hold three documents of {shortest} pieces. "
+                f"Received: {path}, with {len(self.documents)}"
+            )
+
+    def draw(self, lengths):
+        """Draws a passage of each length, from different documents."""
+        chosen = self.rng.choice(len(self.documents), len(lengths), replace=False)
+        passages = []
+        for index, length in zip(chosen, lengths, strict=True):
+            document = self.documents[index]
+            start = self.rng.integers(len(document) - length + 1)
+            passages.append(document[start : start + length])
+        return passages
+
+
+def splice(passages, room, middle):
+    """Draws the segments of a row, as they are in order: two arrays of ids, `room` together.
+
+    Args:
+        passages: `Passages`.
+        room: pieces of a row, an even number.
+        middle: whether the segments are equally long.
+    """
+    least = room // 2 if middle else round(room * SMALLEST_SHARE)
+    first = int(passages.rng.integers(least, room - least + 1))
+    second = room - first
+    end, beginning = first // 2, second // 2  # of y
+    x, y, z = passages.draw([first - end, end + beginning, second - beginning])
+    return np.concatenate([x, y[:end]]), np.concatenate([y[end:], z])
+
+
+def features(segments, label, record_format, tokenizer):
+    """The features of a record with the segments in this order, a dict name -> array."""
+    length, places = record_format.max_seq_length, record_format.max_predictions_per_seq
+    first, second = segments
+    ids = [tokenizer.cls_id, *first, tokenizer.sep_id, *second, tokenizer.sep_id]
+    used, start = len(ids), len(first) + 2
+    position = np.arange(length)
+    return {
+        "input_ids": np.pad(np.array(ids, np.int32), (0, length - used)),
+        "input_mask": (position < used).astype(np.int32),
+        "segment_ids": ((position >= start) & (position < used)).astype(np.int32),
+        "masked_lm_positions": np.zeros(places, np.int32),
+        "masked_lm_ids": np.zeros(places, np.int32),
+        "masked_lm_weights": np.zeros(places, np.float32),
+        "next_sentence_labels": np.array([label], np.int32),
+    }
+
+
+def write_rows(arguments):
+    """Writes the records, and their description beside them.
+
+    Raises:
+        InputError: the text has too few long documents.
+    """
+    tokenizer = load_tokenizer(arguments.tokenizer_dir)
+    rng = np.random.default_rng(arguments.random_seed)
+    # Even, so that equal halves show nothing by their lengths.
+    room = (arguments.max_seq_length - SPECIAL) // 2 * 2
+    passages = Passages(arguments.input_file, tokenizer, room, arguments.documents, rng)
+    record_format = RecordFormat(
+        arguments.max_seq_length, PREDICTIONS, sentence_label=True, token_boundary=False
+    )
+    middle, path = arguments.boundary == "middle", arguments.output_file
+    with atomic_write(path) as file:
+        starts = range(0, arguments.rows, PART)
+        for start in with_progress(starts, "splicing", "thousands of rows"):
+            rows = []
+            for _ in range(start, min(start + PART, arguments.rows)):
+                segments, label = splice(passages, room, middle), int(rng.integers(2))
+                ordered = segments[::-1] if label else segments
+                rows.append(features(ordered, label, record_format, tokenizer))
+            stacked = {name: np.stack([row[name] for row in rows]) for name in rows[0]}
+            file.writelines(map(frame, encode_records(stacked, record_format)))
+    size = os.path.getsize(path)
+    description = {
+        "kind": KIND,
+        "record_format": dataclasses.asdict(record_format),
+        "settings": {"--objective": "sop", **{f"--{k}": v for k, v in vars(arguments).items()}},
+        "tokenizer": {"fingerprint": tokenizer.fingerprint(), "vocab_size": tokenizer.vocab_size},
+        "shards": [{"file": os.path.basename(path), "records": arguments.rows, "size": size}],
+    }
+    write_sidecars([path], description, tokenizer)
+    print(f"{arguments.rows:,} rows of {len(passages.documents):,} documents: {path}")
+
+
+def main():
+    """Writes the records."""
+    parser = argument_parser(__doc__)
+    parser.add_argument("--input_file", required=True, help="a text, as for records")
+    parser.add_argument("--tokenizer_dir", required=True)
+    parser.add_argument("--max_seq_length", type=int, required=True)
+    parser.add_argument("--boundary", choices=("middle", "anywhere"), required=True)
+    parser.add_argument("--rows", type=int, required=True)
+    parser.add_argument("--documents", type=int, default=20_000, help="of the text, to be read")
+    parser.add_argument("--random_seed", type=int, default=1)
+    parser.add_argument("--output_file", required=True)
+    arguments = parser.parse_args()
+    for name, least in (("max_seq_length", 16), ("rows", 1), ("documents", 3)):
+        if getattr(arguments, name) < least:
+            parser.error(f"--{name} must be at least {least}")
+    folder = os.path.dirname(os.path.abspath(arguments.output_file))
+    try:
+        make_writable(folder, "--output_file must be in a directory that can be written")
+        write_rows(arguments)
+    except (InputError, OSError) as error:
+        sys.exit(f"error: {error}")
+
+
+if __name__ == "__main__":
+    main()
