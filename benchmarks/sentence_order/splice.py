@@ -9,7 +9,9 @@ model that starts without this ability does not learn sentence order. Here it is
 made of passages x, y and z of three documents. The segments are the first half of the row, x and
 the beginning of y, and the second, the end of y and z; half of the rows have them swapped
 (label 1). In order, the passages beside the boundary are of one document; swapped, those at the
-ends of the row are. Each passage is as long in one segment as the other one there. With
+ends of the row are. Each passage is as long in one segment as the other one there. Segments begin
+and end with whole sentences, as in natural text: cut within a sentence, they would show their order
+by its grammar, and a model would learn nothing else. With
 --boundary=middle all segments are equally long, so that the passages have fixed places: this is
 learned first. With --boundary=anywhere the first segment has 20 to 80 % of the row. The records are
 those of create_pretraining_data.py --objective=sop --packing=false --masking=static without masked
@@ -20,6 +22,7 @@ import dataclasses
 import os
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -40,6 +43,9 @@ from create_pretraining_data.records.tfrecord import frame
 from run_scripts.reference.text import documents
 from tokenization import load_tokenizer
 
+# Documents that are drawn for a row before the text is refused: few have no place for a passage.
+MOST_DRAWS = 10_000
+
 # Rows that are encoded together.
 PART = 1000
 
@@ -51,6 +57,13 @@ SMALLEST_SHARE = 0.2
 
 # [CLS], and a [SEP] after each segment.
 SPECIAL = 3
+
+
+class Document(NamedTuple):
+    """The pieces of a document, and where its sentences end."""
+
+    ids: np.ndarray  # [N] int32
+    ends: np.ndarray  # the number of pieces up to the end of each sentence, rising
 
 
 class Passages:
@@ -69,28 +82,51 @@ class Passages:
 
     def __init__(self, path, tokenizer, shortest, limit, rng):
         self.rng = rng
-        self.documents = []
+        self.documents = []  # `Document`s
         for number, sentences in enumerate(documents([path])):
             if number == limit:
                 break
-            pieces = [piece for each in sentences for piece in tokenizer.tokenize(each)]
-            if len(pieces) >= shortest:
-                self.documents.append(np.array(tokenizer.convert_tokens_to_ids(pieces), np.int32))
+            ids = [tokenizer.convert_tokens_to_ids(tokenizer.tokenize(each)) for each in sentences]
+            ends = np.cumsum([len(sentence) for sentence in ids])
+            if ends[-1] >= shortest:
+                self.documents.append(Document(np.concatenate(ids).astype(np.int32), ends))
         if len(self.documents) < 3:
             raise InputError(
                 f"--input_file must hold three documents of {shortest} pieces. "
                 f"Received: {path}, with {len(self.documents)}"
             )
 
-    def draw(self, lengths):
-        """Draws a passage of each length, from different documents."""
-        chosen = self.rng.choice(len(self.documents), len(lengths), replace=False)
-        passages = []
-        for index, length in zip(chosen, lengths, strict=True):
-            document = self.documents[index]
-            start = self.rng.integers(len(document) - length + 1)
-            passages.append(document[start : start + length])
-        return passages
+    def draw(self, *lengths):
+        """Draws passages around places between sentences, each from another document.
+
+        Args:
+            lengths: for each passage (pieces before the place, pieces after it). The beginning and
+                the end of a document are places too.
+
+        Returns:
+            A list of pairs of arrays: the pieces before and after the place.
+
+        Raises:
+            InputError: no document has such a place.
+        """
+        passages, used = [], set()
+        for _ in range(MOST_DRAWS):
+            if len(passages) == len(lengths):
+                return passages
+            before, after = lengths[len(passages)]
+            index = int(self.rng.integers(len(self.documents)))
+            ids, ends = self.documents[index]
+            places = np.concatenate([[0], ends])
+            places = places[(places >= before) & (places <= len(ids) - after)]
+            if index in used or not places.size:
+                continue
+            used.add(index)
+            place = self.rng.choice(places)
+            passages.append((ids[place - before : place], ids[place : place + after]))
+        raise InputError(
+            f"--input_file must hold documents with a sentence that ends after {before} pieces or "
+            f"more, {after} or more before the end of the document. Received: none was found"
+        )
 
 
 def splice(passages, room, middle):
@@ -105,8 +141,9 @@ def splice(passages, room, middle):
     first = int(passages.rng.integers(least, room - least + 1))
     second = room - first
     end, beginning = first // 2, second // 2  # of y
-    x, y, z = passages.draw([first - end, end + beginning, second - beginning])
-    return np.concatenate([x, y[:end]]), np.concatenate([y[end:], z])
+    lengths = (0, first - end), (end, beginning), (second - beginning, 0)
+    (_, x), (y_end, y_beginning), (z, _) = passages.draw(*lengths)
+    return np.concatenate([x, y_end]), np.concatenate([y_beginning, z])
 
 
 def features(segments, label, record_format, tokenizer):

@@ -63,20 +63,24 @@ def segments_of(row, tokenizer):
     return ids[1 : start - 1].tolist(), ids[start : ROOM + 2].tolist()
 
 
-def holders(ids, texts):
-    """The documents in which these pieces are a run."""
-    run_of_ids = f" {' '.join(map(str, ids))} "
-    return {number for number, text in enumerate(texts) if run_of_ids in text}
+def documents_with(ids, offset, documents):
+    """The documents with these pieces in a run, a sentence starting or ending at the offset."""
+    found = set()
+    for number, (pieces, places) in enumerate(documents):
+        starts = (place - offset for place in places if place >= offset)
+        if any(pieces[start : start + len(ids)] == ids for start in starts):
+            found.add(number)
+    return found
 
 
 def test_passages_beside_the_boundary_are_of_one_document(records):
     boundary, path = records
     tokenizer = load_tokenizer(MODEL)
-    documents = TEXT.read_text(encoding="utf-8").strip().split("\n\n")
-    texts = []
-    for document in documents:
-        pieces = [piece for line in document.split("\n") for piece in tokenizer.tokenize(line)]
-        texts.append(f" {' '.join(map(str, tokenizer.convert_tokens_to_ids(pieces)))} ")
+    documents = []  # ids, and where sentences start and end
+    for text in TEXT.read_text(encoding="utf-8").strip().split("\n\n"):
+        sentences = [tokenizer.tokenize(line) for line in text.split("\n")]
+        ids = tokenizer.convert_tokens_to_ids([piece for each in sentences for piece in each])
+        documents.append((ids, [0, *np.cumsum([len(each) for each in sentences])]))
     rows = rows_of(path)
     labels = [int(row["next_sentence_labels"][0]) for row in rows]
     assert len(rows) == ROWS
@@ -90,10 +94,11 @@ def test_passages_beside_the_boundary_are_of_one_document(records):
         end, beginning = len(before) // 2, len(after) // 2
         y = [*before[-end:], *after[:beginning]]
         x, z = before[:-end], after[beginning:]
-        assert holders(y, texts)
+        of_x = documents_with(x, 0, documents)
+        of_y = documents_with(y, end, documents)
+        of_z = documents_with(z, len(z), documents)
         # A passage as short as three pieces may be in several documents.
-        assert any(len({a, b, c}) == 3 for a in holders(x, texts) for b in holders(y, texts)
-                   for c in holders(z, texts))  # fmt: skip
+        assert any(len({a, b, c}) == 3 for a in of_x for b in of_y for c in of_z)
     if boundary == "middle":
         assert set(firsts) == {ROOM // 2}
     else:
@@ -134,4 +139,7 @@ def test_refusals(tmp_path):
     assert done.returncode == 1 and "none.txt" in done.stderr and "Traceback" not in done.stderr
     done = run(f"--input_file={TEXT}", "--max_seq_length=8", *flags)
     assert done.returncode == 2 and "--max_seq_length must be at least 16" in done.stderr
+    text.write_text(f"{'가 ' * 70}\n\n{'나 ' * 70}\n\n{'다 ' * 70}\n", encoding="utf-8")
+    done = run(f"--input_file={text}", "--max_seq_length=64", *flags)
+    assert done.returncode == 1 and "a sentence that ends after 15 pieces" in done.stderr
     assert not list(tmp_path.glob("a.*"))

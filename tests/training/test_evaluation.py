@@ -3,27 +3,17 @@
 import dataclasses
 import html
 import re
-import types
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from record_files import (
-    FORMAT,
-    PACKED,
-    features,
-    flip_a_byte,
-    make_files,
-    padded,
-    write_records,
-)
+from record_files import FORMAT, PACKED, flip_a_byte, make_files, padded
 from tensorboard import plugin_util
 from tiny_models import tiny_model, two_devices
 
 from bert_common.errors import InputError
 from bert_tf import pretraining
-from bert_tf.checkpoint_files import list_checkpoints
 from bert_tf.summaries.mask_predictions import best_guesses, guesses_as_markdown
 from bert_tf.training.evaluation import (
     RecordsEvaluator,
@@ -32,7 +22,6 @@ from bert_tf.training.evaluation import (
     read_results,
     write_results,
 )
-from bert_tf.training.state import BestCheckpoint
 from tokenization import KoreanTokenizer
 from tokenization.base import TokenizerInterface
 
@@ -122,31 +111,6 @@ def test_packed_rows_count_their_sequences(tmp_path):
     sequences = sum(record["segment_index"].max() for record in records)
     assert 20 < sequences < 60
     assert evaluator.run()["examples"] == sequences
-
-
-def test_without_masked_words_the_pairs_choose_the_best_checkpoint(tmp_path):
-    """A loss of nothing is no 0, which every later evaluation would have to beat."""
-    rng = np.random.default_rng(0)
-    nothing = {"masked_lm_weights": [0.0] * FORMAT.max_predictions_per_seq}
-    rows = [{**features(rng, number), **nothing} for number in range(20)]
-    write_records(tmp_path / "part", rows, FORMAT)
-    evaluator = make_evaluator([str(tmp_path / "part")])
-    model, pairs = evaluator.model, SENTENCE["bert"]
-    best = BestCheckpoint(str(tmp_path / "best"), evaluator.score, start_step=0, writes=True)
-    losses = {}
-    # Labels 0 and 1 alternate: the less a logit is preferred, the lower the loss.
-    for step, bias in ((1, 3.0), (2, 0.0), (3, 1.0)):
-        model.next_sentence.output_bias.assign([bias, 0.0])
-        results = evaluator.run()
-        assert set(results) == {"loss", f"{pairs}_loss", f"{pairs}_accuracy", "examples"}
-        losses[step] = results[f"{pairs}_loss"]
-        best.save_if_better(types.SimpleNamespace(model=model, step=step), results)
-    assert losses[2] < losses[3] < losses[1]
-    assert best.step == 2 and list_checkpoints(tmp_path / "best") == [2]
-    resumed = BestCheckpoint(str(tmp_path / "best"), evaluator.score, start_step=3, writes=True)
-    assert resumed.step == 2
-    resumed.save_if_better(types.SimpleNamespace(model=model, step=4), results)  # those of step 3
-    assert resumed.step == 2
 
 
 @pytest.mark.parametrize(

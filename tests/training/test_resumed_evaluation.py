@@ -4,14 +4,20 @@ import itertools
 import os
 import signal
 import time
+import types
 
+import keras
+import numpy as np
 import pytest
+import tensorflow as tf
 from programs import DROPOUT, NO_DROPOUT, RUN, PretrainingJob, arrays, assert_same, curves, results
-from record_files import make_files
+from record_files import FORMAT, features, make_files, write_records
+from tiny_models import tiny_model
 
 from bert_tf.checkpoint_files import list_checkpoints
 from bert_tf.training import loop as training
 from bert_tf.training.evaluation import RecordsEvaluator
+from bert_tf.training.state import BestCheckpoint
 
 
 @pytest.fixture
@@ -191,3 +197,32 @@ def test_the_best_checkpoint_survives_a_resume(job, monkeypatch):
     again |= {"eval_input_file": held_out, "output_dir": job.folder / "again", "xla": "off"}
     assert job.run(**again) == 0
     assert results(job.folder / "again")["masked_lm_loss"] == pytest.approx(loss)
+
+
+def test_without_masked_words_the_pairs_choose_the_best_checkpoint(tmp_path):
+    """A loss of nothing is no 0, which every later evaluation would have to beat."""
+    rng = np.random.default_rng(0)
+    nothing = {"masked_lm_weights": [0.0] * FORMAT.max_predictions_per_seq}
+    rows = [{**features(rng, number), **nothing} for number in range(20)]
+    write_records(tmp_path / "part", rows, FORMAT)
+    keras.utils.set_random_seed(0)
+    model, pairs = tiny_model("bert", num_hidden_layers=1), "next_sentence"
+    evaluator = RecordsEvaluator(
+        model, tf.distribute.get_strategy(), [str(tmp_path / "part")], FORMAT,
+        batch_size=8, max_batches=100,
+    )  # fmt: skip
+    best = BestCheckpoint(str(tmp_path / "best"), evaluator.score, start_step=0, writes=True)
+    losses = {}
+    # Labels 0 and 1 alternate: the less a logit is preferred, the lower the loss.
+    for step, bias in ((1, 3.0), (2, 0.0), (3, 1.0)):
+        model.next_sentence.output_bias.assign([bias, 0.0])
+        results = evaluator.run()
+        assert set(results) == {"loss", f"{pairs}_loss", f"{pairs}_accuracy", "examples"}
+        losses[step] = results[f"{pairs}_loss"]
+        best.save_if_better(types.SimpleNamespace(model=model, step=step), results)
+    assert losses[2] < losses[3] < losses[1]
+    assert best.step == 2 and list_checkpoints(tmp_path / "best") == [2]
+    resumed = BestCheckpoint(str(tmp_path / "best"), evaluator.score, start_step=3, writes=True)
+    assert resumed.step == 2
+    resumed.save_if_better(types.SimpleNamespace(model=model, step=4), results)  # those of step 3
+    assert resumed.step == 2
