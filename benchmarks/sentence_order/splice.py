@@ -6,16 +6,15 @@
 
 Where neighbouring passages belong together, their words show it, but weakly: from such text a small
 model that starts without this ability does not learn sentence order. Here it is clear. A row is
-made of passages x, y and z of three documents. The segments are the first half of the row, x and
-the beginning of y, and the second, the end of y and z; half of the rows have them swapped
-(label 1). In order, the passages beside the boundary are of one document; swapped, those at the
-ends of the row are. Each passage is as long in one segment as the other one there. Segments begin
-and end with whole sentences, as in natural text: cut within a sentence, they would show their order
-by its grammar, and a model would learn nothing else. With
---boundary=middle all segments are equally long, so that the passages have fixed places: this is
-learned first. With --boundary=anywhere the first segment has 20 to 80 % of the row. The records are
-those of create_pretraining_data.py --objective=sop --packing=false --masking=static without masked
-words (--masked_lm_prob=0), for run_pretraining.py.
+made of passages x, y and z of three documents. One segment is x and the beginning of y, the other
+the end of y and z; half of the rows have them swapped (label 1). In order, the passages beside the
+boundary are of one document; swapped, those at the ends of the row are. The two passages of a
+segment are equally long. A segment begins where a sentence begins, and ends where one ends, as in
+natural text: cut within a sentence, its grammar could show the order. With --boundary=middle all
+segments are equally long, so that the passages have fixed places: this is learned first. With
+--boundary=anywhere the first segment has 20 to 80 % of the row. The records are those of
+create_pretraining_data.py --objective=sop --packing=false --masking=static without masked words
+(--masked_lm_prob=0), for run_pretraining.py.
 """
 
 import dataclasses

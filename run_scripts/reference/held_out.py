@@ -68,8 +68,6 @@ def measure_held_out(flags):
     from bert_tf.training.evaluation import read_results, write_results
 
     results = read_results(flags.output_dir)
-    if "masked_lm_loss" not in results:
-        raise InputError(f"--input_file must hold masked words. Received: none in {files[0]}")
     lengths = characters_of(tokenizer, open_vocabulary(folder).plain)
     pieces, characters = count_masked(files, lengths)
     loss = results["masked_lm_loss"]
@@ -97,7 +95,7 @@ def count_masked(files, lengths):
         lengths: what `characters_of` returns.
 
     Raises:
-        InputError: the records have no stored masks.
+        InputError: the records have no stored masks, or no masked words.
     """
     import tensorflow as tf
 
@@ -118,6 +116,8 @@ def count_masked(files, lengths):
         masked = ids[weights > 0]
         pieces += len(masked)
         characters += sum(lengths[piece] for piece in masked.tolist())
+    if not pieces:
+        raise InputError(f"--input_file must hold masked words. Received: none in {files[0]}")
     return pieces, characters
 
 

@@ -5,15 +5,17 @@ import shutil
 import numpy as np
 import pytest
 from paths import ROOT
+from record_files import DYNAMIC, FORMAT, features, make_files, write_records
 from reference_files import write_events
 
+from bert_common.errors import InputError
 from run_scripts.create_data import CreateDataFlags, choose_objective
 from run_scripts.flags.declaration import resolve_model_defaults
 from run_scripts.flags.parser import parse
 from run_scripts.flags.pretrain import PretrainFlags, check_flags
 from run_scripts.flags.training import choose_model_type, read_config
 from run_scripts.reference import curves
-from run_scripts.reference.held_out import bits_per_character, characters_of
+from run_scripts.reference.held_out import bits_per_character, characters_of, count_masked
 from run_scripts.reference.scores import read_vocabulary
 from run_scripts.reference.sizes import FOLDER, SIZES
 from tokenization import load_tokenizer
@@ -91,3 +93,19 @@ def test_the_space_before_a_sentencepiece_is_no_character(tmp_path):
     marked = {piece: n for piece, n in tokenizer.vocab.items() if piece.startswith("\u2581")}
     assert marked and all(lengths[n] == len(piece) - 1 for piece, n in marked.items())
     assert lengths[tokenizer.cls_id] == lengths[tokenizer.unk_id] == 1
+
+
+def test_masked_pieces_are_counted_and_must_be_there(tmp_path):
+    rng = np.random.default_rng(0)
+    lengths = {piece: piece % 3 for piece in range(60)}
+    rows = [features(rng, number) for number in range(5)]
+    masked = [piece for row in rows for piece in row["masked_lm_ids"][:3]]  # the fourth weighs 0
+    write_records(tmp_path / "usual", rows, FORMAT)
+    wanted = 15, sum(piece % 3 for piece in masked)
+    assert count_masked([str(tmp_path / "usual")], lengths) == wanted
+    nothing = [{**row, "masked_lm_weights": [0.0] * 4} for row in rows]
+    write_records(tmp_path / "nothing", nothing, FORMAT)
+    with pytest.raises(InputError, match=r"must hold masked words\. Received: none in .*nothing"):
+        count_masked([str(tmp_path / "nothing")], lengths)
+    with pytest.raises(InputError, match=r"must hold masks .*, whose masks are drawn"):
+        count_masked(make_files(tmp_path, (2,), DYNAMIC), lengths)
