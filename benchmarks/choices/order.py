@@ -15,8 +15,6 @@ eval_results.txt: WHO_accuracy_ROWS, the share of right answers, of the "model" 
 "all" rows, on those with a "beginning" and on the "others".
 """
 
-import collections
-import math
 import os
 import sys
 from pathlib import Path
@@ -32,12 +30,15 @@ from common import ENVIRONMENT, argument_parser
 
 os.environ.update(ENVIRONMENT)  # before TensorFlow is imported
 
+from sentence_order.rows import check_kind, segment_places, unmasked_ids
+from sentence_order.rule import OverlapRule
+
 from bert_common.errors import InputError
 from bert_common.folders import make_writable
 from bert_common.import_tensorflow import import_tensorflow
 from bert_common.progress import with_progress
 from choices.results import write_results
-from create_pretraining_data.records.metadata import described_objective, tokenizer_beside
+from create_pretraining_data.records.metadata import tokenizer_beside
 from run_scripts.reference.text import documents
 from tokenization import load_tokenizer
 
@@ -54,19 +55,6 @@ class Row(NamedTuple):
     segments: tuple  # both segments without special tokens, as masked: two lists of ids
     starts: tuple  # the first `IDENTIFYING` pieces of both before masking: two tuples of ids
     swapped: bool  # whether the second segment comes first in the text
-
-
-def check_kind(path, record_format):
-    """Raises an InputError unless these are ordinary records of sentence order with masks."""
-    objective = described_objective(path)
-    packed, unmasked = record_format.packed_sequences > 0, record_format.masking is not None
-    if objective != "sop" or packed or unmasked:
-        masking = "dynamic" if unmasked else "static"
-        raise InputError(
-            "--input_file must hold records of create_pretraining_data.py --objective=sop "
-            f"--masking=static --packing=false. Received: {path}, --objective={objective} "
-            f"--masking={masking} --packing={str(packed).lower()}"
-        )
 
 
 def read_rows(path, record_format, special):
@@ -89,12 +77,7 @@ def read_rows(path, record_format, special):
 def _row(fields, special):
     names = ("input_ids", "input_mask", "segment_ids")
     features = {name: fields[name].astype(np.int32) for name in names}
-    ids, unmasked = features["input_ids"], features["input_ids"].copy()
-    count = int(fields["masked_lm_weights"].sum())
-    unmasked[fields["masked_lm_positions"][:count]] = fields["masked_lm_ids"][:count]
-    length = int(features["input_mask"].sum())
-    second = length - int(features["segment_ids"].sum())
-    places = slice(1, second - 1), slice(second, length - 1)  # without [CLS] and [SEP]
+    ids, unmasked, places = features["input_ids"], unmasked_ids(fields), segment_places(features)
     return Row(
         features,
         tuple([piece for piece in ids[place].tolist() if piece not in special] for place in places),
@@ -125,16 +108,8 @@ def beginnings_of(path, tokenizer):
 
 def rule_scores(rows):
     """The rule's score of each row, [N]: above 0 for "in order", below 0 for "swapped"."""
-    holders = collections.Counter()
-    for row in rows:
-        holders.update({piece for segment in row.segments for piece in segment})
-
-    def shared(ending, beginning):
-        half = (min(len(ending), len(beginning)) + 1) // 2
-        both = {*ending[-half:]} & {*beginning[:half]}
-        return sum(math.log(len(rows) / holders[piece]) for piece in sorted(both))
-
-    return np.array([shared(a, b) - shared(b, a) for a, b in (row.segments for row in rows)])
+    rule = OverlapRule([row.segments for row in rows])
+    return np.array([rule.score(*row.segments) for row in rows])
 
 
 def model_scores(rows, network):
@@ -221,7 +196,7 @@ def measure(model_dir, path, held_out):
     from create_pretraining_data.records.reader import read_format
 
     record_format = read_format(path)
-    check_kind(path, record_format)
+    check_kind("--input_file", path, record_format)
     folder = tokenizer_beside(path)
     if folder is None:
         raise InputError(f"a tokenizer must lie beside the records. Received: none at {path}")

@@ -17,7 +17,6 @@ create_pretraining_data.py --objective=sop --packing=false --masking=static with
 (--masked_lm_prob=0), for run_pretraining.py.
 """
 
-import dataclasses
 import os
 import sys
 from pathlib import Path
@@ -36,10 +35,10 @@ from bert_common.errors import InputError
 from bert_common.folders import make_writable
 from bert_common.progress import with_progress
 from create_pretraining_data.records.encoding import encode_records
-from create_pretraining_data.records.metadata import KIND, write_sidecars
 from create_pretraining_data.records.record_format import RecordFormat
 from create_pretraining_data.records.tfrecord import frame
 from run_scripts.reference.text import documents
+from sentence_order.rows import write_description
 from tokenization import load_tokenizer
 
 # Documents that are drawn for a row before the text is refused: few have no place for a passage.
@@ -48,11 +47,11 @@ MOST_DRAWS = 10_000
 # Rows that are encoded together.
 PART = 1000
 
-# As many as records of `reference_mini_512.flags` without masked words have, all unused.
-PREDICTIONS = 8
-
 # The smallest share of a segment in a row, if the boundary is anywhere.
 SMALLEST_SHARE = 0.2
+
+# The least values of flags.
+LEAST = {"max_seq_length": 16, "max_predictions_per_seq": 1, "rows": 1, "documents": 3}
 
 # [CLS], and a [SEP] after each segment.
 SPECIAL = 3
@@ -175,7 +174,10 @@ def write_rows(arguments):
     room = (arguments.max_seq_length - SPECIAL) // 2 * 2
     passages = Passages(arguments.input_file, tokenizer, room, arguments.documents, rng)
     record_format = RecordFormat(
-        arguments.max_seq_length, PREDICTIONS, sentence_label=True, token_boundary=False
+        arguments.max_seq_length,
+        arguments.max_predictions_per_seq,
+        sentence_label=True,
+        token_boundary=False,
     )
     middle, path = arguments.boundary == "middle", arguments.output_file
     with atomic_write(path) as file:
@@ -188,15 +190,7 @@ def write_rows(arguments):
                 rows.append(features(ordered, label, record_format, tokenizer))
             stacked = {name: np.stack([row[name] for row in rows]) for name in rows[0]}
             file.writelines(map(frame, encode_records(stacked, record_format)))
-    size = os.path.getsize(path)
-    description = {
-        "kind": KIND,
-        "record_format": dataclasses.asdict(record_format),
-        "settings": {"--objective": "sop", **{f"--{k}": v for k, v in vars(arguments).items()}},
-        "tokenizer": {"fingerprint": tokenizer.fingerprint(), "vocab_size": tokenizer.vocab_size},
-        "shards": [{"file": os.path.basename(path), "records": arguments.rows, "size": size}],
-    }
-    write_sidecars([path], description, tokenizer)
+    write_description(path, arguments, record_format, tokenizer)
     print(f"{arguments.rows:,} rows of {len(passages.documents):,} documents: {path}")
 
 
@@ -206,13 +200,16 @@ def main():
     parser.add_argument("--input_file", required=True, help="a text, as for records")
     parser.add_argument("--tokenizer_dir", required=True)
     parser.add_argument("--max_seq_length", type=int, required=True)
+    parser.add_argument(
+        "--max_predictions_per_seq", type=int, default=8, help="places for predictions, all unused"
+    )
     parser.add_argument("--boundary", choices=("middle", "anywhere"), required=True)
     parser.add_argument("--rows", type=int, required=True)
     parser.add_argument("--documents", type=int, default=20_000, help="of the text, to be read")
     parser.add_argument("--random_seed", type=int, default=1)
     parser.add_argument("--output_file", required=True)
     arguments = parser.parse_args()
-    for name, least in (("max_seq_length", 16), ("rows", 1), ("documents", 3)):
+    for name, least in LEAST.items():
         if getattr(arguments, name) < least:
             parser.error(f"--{name} must be at least {least}")
     folder = os.path.dirname(os.path.abspath(arguments.output_file))
