@@ -44,8 +44,10 @@ def main():
     if not os.path.isdir(arguments.folder):
         sys.exit(f"error: DIR must be a folder that export or prepare wrote: {arguments.folder}")
     if arguments.command == "train":
-        from gpu_step.train import train
+        from gpu_step.train import train, train_by_lessons
 
+        if arguments.text:
+            return train_by_lessons(arguments.folder, arguments)
         return train(
             arguments.folder,
             arguments.train_steps,
@@ -118,7 +120,12 @@ def _parser():
     train.add_argument("--train_steps", type=int, help="updates in all")
     train.add_argument("--batches", help="another file than DIR/batches.npz")
     train.add_argument("--save_seconds", type=float, default=60.0)
-    train.add_argument("--seed", type=int, default=0, help="of new weights")
+    train.add_argument("--seed", type=int, default=0, help="of new weights, and of --text's rows")
+    train.add_argument("--text", help="instead of batches: draw rows from this, of lesson_text.py")
+    train.add_argument("--lessons", help="a file of what --text's rows are, see lessons.py")
+    train.add_argument("--freeze", help="weights that stay as they are, separated by commas")
+    train.add_argument("--processes", type=int, default=12, help="that draw --text's rows")
+    train.add_argument("--eval_every", type=int, default=500, help="updates, with --text")
     return parser
 
 

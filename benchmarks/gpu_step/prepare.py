@@ -153,7 +153,7 @@ def _prepare(arguments, job, session, records):
     path = os.path.join(arguments.folder, BATCHES_FILE)
     write_arrays(path, {**arrays, "first_step": np.int64(first)}, compress=True)
     if first or job.flags.init_checkpoint:
-        write_arrays(os.path.join(arguments.folder, STATE_FILE), _state_arrays(state))
+        write_arrays(os.path.join(arguments.folder, STATE_FILE), _small(_state_arrays(state)))
     sizes = {n: os.path.getsize(os.path.join(arguments.folder, n)) for n in _files(arguments)}
     for name, size in sizes.items():
         print(f"{name}: {size / 1e6:.2f} MB")
@@ -166,6 +166,23 @@ def _prepare(arguments, job, session, records):
 
 def _files(arguments):
     return sorted(name for name in os.listdir(arguments.folder) if not name.startswith("."))
+
+
+def _small(arrays):
+    """The same numbers in fewer bytes: no slots of zeros, which is what they begin with."""
+    kept = {
+        name: values
+        for name, values in arrays.items()
+        if not name.startswith("slots/") or values.any()
+    }
+    return {name: _half(values) for name, values in kept.items()}
+
+
+def _half(values):
+    """The same numbers in float16 if it holds them; others as they are."""
+    with np.errstate(over="ignore"):
+        half = values.astype(np.float16)
+    return half if values.dtype == np.float32 and np.array_equal(half, values) else values
 
 
 def job_schedule(state):

@@ -16,7 +16,10 @@ from gpu_step.state import (
     write_arrays,
 )
 
-CURVES = ("loss", "masked_lm_loss", "masked_lm_accuracy", "gradient_norm", "skipped")
+CURVES = (
+    "loss", "masked_lm_loss", "masked_lm_accuracy", "next_sentence_accuracy", "gradient_norm",
+    "skipped",
+)  # fmt: skip
 
 
 class Batches:
@@ -47,9 +50,10 @@ class Training:
         folder: the folder that `export_step` wrote.
         device: a `jax.Device`.
         state: the arrays that training starts from, see `state`.
+        frozen: names of weights that no update changes, without "weights/".
     """
 
-    def __init__(self, folder, device, state):
+    def __init__(self, folder, device, state, frozen=()):
         self.description = read_description(folder)
         self.gradients = Program(folder, "gradients", device)
         self.update = Program(folder, "update", device)
@@ -58,24 +62,49 @@ class Training:
             **self.update.put(state),
             **self.gradients.put({**state, **constants}),
         }
+        self.kept = {f"weights/{name}" for name in frozen}
+        if unknown := self.kept - set(self.values):
+            raise SystemExit(f"error: the model must have the frozen weights. Received: {unknown}")
 
-    def step(self, batch, rate):
+    def step(self, batch, rate, factors=None):
         """One update, which is still being computed when this returns; returns its metrics.
 
         Args:
             batch: the features, "batch/NAME" -> array.
             rate: the learning rate.
+            factors: the name of a loss -> what it is multiplied by; None: 1 for each.
         """
-        return self.step_on_device(self.gradients.put({**batch, **self.denominators(batch)}), rate)
+        denominators = self.denominators(batch)
+        for name, factor in (factors or {}).items():
+            denominators[f"denominators/{name}"] /= np.float32(factor)
+        return self.step_on_device(self.gradients.put({**batch, **denominators}), rate)
 
     def step_on_device(self, batch, rate):
         """As `step`, with features and denominators that are on the device already."""
         values = {**self.values, **batch}
         values |= self.gradients(values)
         new = self.update({**values, **self.update.put({"learning_rate": rate})})
-        self.values |= {name: value for name, value in new.items() if name in self.values}
+        changed = self.values.keys() - self.kept
+        self.values |= {name: value for name, value in new.items() if name in changed}
         sums = {name: value for name, value in values.items() if name.startswith("sums/")}
         return {**sums, **{n: v for n, v in new.items() if n.startswith("metrics/")}}
+
+    def accuracies(self, batches):
+        """The shares of masked words and of sentence labels that are right, without an update.
+
+        Args:
+            batches: features on the device, a list of dicts.
+        """
+        found = [self.gradients({**self.values, **batch}) for batch in batches]
+        totals = {
+            name: sum(float(sums[f"sums/{name}"]) for sums in found)
+            for name in ("masked_lm_correct", "masked_lm_weight",
+                         "next_sentence_correct", "next_sentence_weight")
+        }  # fmt: skip
+        return tuple(
+            totals[f"{name}_correct"] / totals[f"{name}_weight"]
+            for name in ("masked_lm", "next_sentence")
+        )
 
     def denominators(self, batch):
         """What the sums of the losses are divided by: the sums of weights, plus epsilon."""
@@ -96,7 +125,7 @@ class Training:
 
 
 def train(folder, train_steps, batches=None, save_seconds=60.0, seed=0):
-    """Trains to `train_steps` updates; resumes from the folder's state.npz.
+    """Trains to `train_steps` updates on a file of batches; resumes from the folder's state.npz.
 
     Args:
         folder: what `prepare` wrote; its state.npz is replaced as training goes on.
@@ -105,45 +134,137 @@ def train(folder, train_steps, batches=None, save_seconds=60.0, seed=0):
         save_seconds: between two writings of state.npz.
         seed: of new weights, where there is no state.npz.
     """
-    path = os.path.join(folder, STATE_FILE)
     if not os.path.exists(batches or _batches_of(folder)):
         raise SystemExit(f"error: there is no file {batches or _batches_of(folder)}")
-    description, batches = read_description(folder), Batches(batches or _batches_of(folder))
-    resumed = os.path.exists(path)
-    state = read_state(path) if resumed else new_state(description, seed)
+    batches = Batches(batches or _batches_of(folder))
+    state = _initial_state(folder, seed)
     step = int(state["iterations"])
-    train_steps = train_steps or batches.first_step + batches.count
     if step < batches.first_step:
         raise SystemExit(
             "error: the batches must begin at the state's count of updates or before. Received: "
             f"batches from {batches.first_step}, a state at {step}"
         )
-    device = jax.devices()[0]
-    print(f"{'resuming' if resumed else 'new weights'} at update {step} of {train_steps}, "
-          f"{batches.count} batches of {description['batch']} x {description['length']}, "
-          f"{device.device_kind}; compiling", flush=True)  # fmt: skip
-    training = Training(folder, device, state)
-    curves = {name: list(state.get(f"curves/{name}", ())) for name in CURVES}
-    pending, start, first, saved = [], time.perf_counter(), step, time.perf_counter()
-    while step < train_steps:
-        rate = learning_rate(description["schedule"], step)
-        pending.append(training.step(batches.of_step(step), rate))
-        step += 1
-        due = time.perf_counter() - saved > save_seconds
-        if len(pending) == 10 or due or step == train_steps:  # the host runs ahead by as many
-            _append(curves, pending)
-            pending = []
-        if due or step == train_steps:
-            rate = (step - first) / (time.perf_counter() - start)
-            recent = {name: np.mean(values[-100:]) for name, values in curves.items()}
-            print(f"update {step}: loss {recent['loss']:.4f}, masked words "
-                  f"{recent['masked_lm_accuracy']:.4f} right (mean of the last 100), "
-                  f"{rate * description['batch']:.4g} rows/s", flush=True)  # fmt: skip
-            numbers = {f"curves/{name}": np.array(v, np.float32) for name, v in curves.items()}
-            write_arrays(path, {**training.state(), **numbers})
-            saved = time.perf_counter()
-    if peak := peak_memory(device):
-        print(f"peak memory {peak / 2**30:.2f} GiB")
+    training = _start(folder, state, f"{batches.count} batches")
+    run = Run(folder, training, state, save_seconds)
+    run.to(train_steps or batches.first_step + batches.count, batches)
+
+
+def train_by_lessons(folder, arguments):
+    """Trains by lessons on rows that are drawn from a text; resumes from the folder's state.npz.
+
+    Args:
+        folder: what `prepare` wrote; its state.npz is replaced as training goes on.
+        arguments: text, lessons, freeze, processes, eval_every, train_steps, save_seconds, seed;
+            see the command line.
+    """
+    from gpu_step.lesson_batches import LessonBatches
+
+    description, state = read_description(folder), _initial_state(folder, arguments.seed)
+    batches = LessonBatches(
+        arguments.text, arguments.lessons, description, arguments.seed, int(state["iterations"]),
+        arguments.processes,
+    )  # fmt: skip
+    try:
+        frozen = arguments.freeze.split(",") if arguments.freeze else ()
+        training = _start(folder, state, f"lessons of {batches.count} updates", frozen)
+        run = Run(folder, training, state, arguments.save_seconds)
+        run.measure_every(arguments.eval_every, batches.held_out)
+        run.to(arguments.train_steps or batches.count, batches)
+    finally:
+        batches.close()
+
+
+def _initial_state(folder, seed):
+    path = os.path.join(folder, STATE_FILE)
+    return read_state(path) if os.path.exists(path) else new_state(read_description(folder), seed)
+
+
+def _start(folder, state, source, frozen=()):
+    """Compiles the programs: a `Training`."""
+    description, device = read_description(folder), jax.devices()[0]
+    if slots := [row for row in description["programs"]["update"]["arguments"]
+                 if row["name"].startswith("slots/") and row["name"] not in state]:  # fmt: skip
+        state = {**state, **{row["name"]: np.zeros(row["shape"], row["dtype"]) for row in slots}}
+    print(f"update {int(state['iterations'])}, {source} of {description['batch']} x "
+          f"{description['length']}, {device.device_kind}; compiling", flush=True)  # fmt: skip
+    return Training(folder, device, state, frozen)
+
+
+class Run:
+    """Makes updates, prints and saves what they give.
+
+    Args:
+        folder: where state.npz is written.
+        training: a `Training`.
+        state: what it started from.
+        save_seconds: between two writings of state.npz.
+    """
+
+    def __init__(self, folder, training, state, save_seconds):
+        self.path, self.training = os.path.join(folder, STATE_FILE), training
+        self.step, self.save_seconds = int(state["iterations"]), save_seconds
+        self.curves = {name: list(state.get(f"curves/{name}", ())) for name in CURVES}
+        self.measure_at, self.held_out = None, {}
+
+    def measure_every(self, updates, held_out):
+        """Measures on batches after every so many updates.
+
+        Args:
+            updates: how many.
+            held_out: a name -> a list of features, NumPy arrays.
+        """
+        put, training = self.training.gradients.put, self.training
+        self.measure_at = updates
+        self.held_out = {
+            name: [put({**batch, **training.denominators(batch)}) for batch in batches]
+            for name, batches in held_out.items()
+        }
+
+    def to(self, train_steps, batches):
+        """Makes updates until there are `train_steps`.
+
+        Args:
+            train_steps: updates in all.
+            batches: a source of batches, with of_step.
+        """
+        schedule, pending = self.training.description["schedule"], []
+        start, first, saved = time.perf_counter(), self.step, time.perf_counter()
+        while self.step < train_steps:
+            rate, factors = learning_rate(schedule, self.step), None
+            if hasattr(batches, "lesson"):
+                lesson = batches.lesson(self.step)
+                rate, factors = rate * np.float32(lesson.rate), {"masked_lm": lesson.masked_lm}
+            pending.append(self.training.step(batches.of_step(self.step), rate, factors))
+            self.step += 1
+            last = self.step == train_steps
+            due = last or time.perf_counter() - saved > self.save_seconds
+            measure = self.measure_at and (last or self.step % self.measure_at == 0)
+            if len(pending) == 10 or due or measure:  # the host runs ahead by as many
+                _append(self.curves, pending)
+                pending = []
+            if due or measure:
+                self._print((self.step - first) / (time.perf_counter() - start))
+            if measure:
+                self._measure()
+            if due:
+                numbers = {f"curves/{n}": np.array(v, np.float32) for n, v in self.curves.items()}
+                write_arrays(self.path, {**self.training.state(), **numbers})
+                saved = time.perf_counter()
+        if peak := peak_memory(self.training.gradients.device):
+            print(f"peak memory {peak / 2**30:.2f} GiB")
+
+    def _print(self, rate):
+        recent = {name: np.mean(values[-100:]) for name, values in self.curves.items() if values}
+        print(f"update {self.step}: loss {recent['loss']:.4f}, masked words "
+              f"{recent['masked_lm_accuracy']:.4f} right, sentence labels "
+              f"{recent['next_sentence_accuracy']:.4f} (mean of the last 100), "
+              f"{rate * self.training.description['batch']:.4g} rows/s", flush=True)  # fmt: skip
+
+    def _measure(self):
+        for name, batches in self.held_out.items():
+            words, labels = self.training.accuracies(batches)
+            print(f"  held out, {name}: masked words {words:.4f} right, sentence labels "
+                  f"{labels:.4f}", flush=True)  # fmt: skip
 
 
 def _batches_of(folder):
@@ -157,5 +278,7 @@ def _append(curves, metrics):
         weight = max(row["masked_lm_weight"], 1.0)
         row["masked_lm_loss"] /= weight
         row["masked_lm_accuracy"] = row["masked_lm_correct"] / weight
+        labels = max(row.get("next_sentence_weight", 0.0), 1.0)
+        row["next_sentence_accuracy"] = row.get("next_sentence_correct", 0.0) / labels
         for name, values in curves.items():
             values.append(row[name])

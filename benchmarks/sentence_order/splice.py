@@ -17,10 +17,10 @@ create_pretraining_data.py --objective=sop --packing=false --masking=static with
 (--masked_lm_prob=0), for run_pretraining.py.
 """
 
+import itertools
 import os
 import sys
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
@@ -38,17 +38,12 @@ from create_pretraining_data.records.encoding import encode_records
 from create_pretraining_data.records.record_format import RecordFormat
 from create_pretraining_data.records.tfrecord import frame
 from run_scripts.reference.text import documents
+from sentence_order.passages import Document, Passages, splice
 from sentence_order.rows import write_description
 from tokenization import load_tokenizer
 
-# Documents that are drawn for a row before the text is refused: few have no place for a passage.
-MOST_DRAWS = 10_000
-
 # Rows that are encoded together.
 PART = 1000
-
-# The smallest share of a segment in a row, if the boundary is anywhere.
-SMALLEST_SHARE = 0.2
 
 # The least values of flags.
 LEAST = {"max_seq_length": 16, "max_predictions_per_seq": 1, "rows": 1, "documents": 3}
@@ -57,91 +52,30 @@ LEAST = {"max_seq_length": 16, "max_predictions_per_seq": 1, "rows": 1, "documen
 SPECIAL = 3
 
 
-class Document(NamedTuple):
-    """The pieces of a document, and where its sentences end."""
-
-    ids: np.ndarray  # [N] int32
-    ends: np.ndarray  # the number of pieces up to the end of each sentence, rising
-
-
-class Passages:
-    """Draws passages of documents.
+def read_documents(path, tokenizer, shortest, limit):
+    """Reads the documents of a text that have `shortest` pieces, a list of `Document`.
 
     Args:
         path: a text file, documents separated by empty lines.
         tokenizer: its tokenizer.
         shortest: pieces that a document must have.
         limit: documents to read.
-        rng: a NumPy generator.
 
     Raises:
         InputError: fewer than three documents are long enough.
     """
-
-    def __init__(self, path, tokenizer, shortest, limit, rng):
-        self.rng = rng
-        self.documents = []  # `Document`s
-        for number, sentences in enumerate(documents([path])):
-            if number == limit:
-                break
-            ids = [tokenizer.convert_tokens_to_ids(tokenizer.tokenize(each)) for each in sentences]
-            ends = np.cumsum([len(sentence) for sentence in ids])
-            if ends[-1] >= shortest:
-                self.documents.append(Document(np.concatenate(ids).astype(np.int32), ends))
-        if len(self.documents) < 3:
-            raise InputError(
-                f"--input_file must hold three documents of {shortest} pieces. "
-                f"Received: {path}, with {len(self.documents)}"
-            )
-
-    def draw(self, *lengths):
-        """Draws passages around places between sentences, each from another document.
-
-        Args:
-            lengths: for each passage (pieces before the place, pieces after it). The beginning and
-                the end of a document are places too.
-
-        Returns:
-            A list of pairs of arrays: the pieces before and after the place.
-
-        Raises:
-            InputError: no document has such a place.
-        """
-        passages, used = [], set()
-        for _ in range(MOST_DRAWS):
-            if len(passages) == len(lengths):
-                return passages
-            before, after = lengths[len(passages)]
-            index = int(self.rng.integers(len(self.documents)))
-            ids, ends = self.documents[index]
-            places = np.concatenate([[0], ends])
-            places = places[(places >= before) & (places <= len(ids) - after)]
-            if index in used or not places.size:
-                continue
-            used.add(index)
-            place = self.rng.choice(places)
-            passages.append((ids[place - before : place], ids[place : place + after]))
+    found = []
+    for sentences in itertools.islice(documents([path]), limit):
+        ids = [tokenizer.convert_tokens_to_ids(tokenizer.tokenize(each)) for each in sentences]
+        ends = np.cumsum([len(sentence) for sentence in ids])
+        if ends[-1] >= shortest:
+            found.append(Document(np.concatenate(ids).astype(np.int32), ends))
+    if len(found) < 3:
         raise InputError(
-            f"--input_file must hold documents with a sentence that ends after {before} pieces or "
-            f"more, {after} or more before the end of the document. Received: none was found"
+            f"--input_file must hold three documents of {shortest} pieces. "
+            f"Received: {path}, with {len(found)}"
         )
-
-
-def splice(passages, room, middle):
-    """Draws the segments of a row, as they are in order: two arrays of ids, `room` together.
-
-    Args:
-        passages: `Passages`.
-        room: pieces of a row, an even number.
-        middle: whether the segments are equally long.
-    """
-    least = room // 2 if middle else round(room * SMALLEST_SHARE)
-    first = int(passages.rng.integers(least, room - least + 1))
-    second = room - first
-    end, beginning = first // 2, second // 2  # of y
-    lengths = (0, first - end), (end, beginning), (second - beginning, 0)
-    (_, x), (y_end, y_beginning), (z, _) = passages.draw(*lengths)
-    return np.concatenate([x, y_end]), np.concatenate([y_beginning, z])
+    return found
 
 
 def features(segments, label, record_format, tokenizer):
@@ -172,7 +106,8 @@ def write_rows(arguments):
     rng = np.random.default_rng(arguments.random_seed)
     # Even, so that equal halves show nothing by their lengths.
     room = (arguments.max_seq_length - SPECIAL) // 2 * 2
-    passages = Passages(arguments.input_file, tokenizer, room, arguments.documents, rng)
+    found = read_documents(arguments.input_file, tokenizer, room, arguments.documents)
+    passages = Passages(found, rng)
     record_format = RecordFormat(
         arguments.max_seq_length,
         arguments.max_predictions_per_seq,
@@ -191,7 +126,7 @@ def write_rows(arguments):
             stacked = {name: np.stack([row[name] for row in rows]) for name in rows[0]}
             file.writelines(map(frame, encode_records(stacked, record_format)))
     write_description(path, arguments, record_format, tokenizer)
-    print(f"{arguments.rows:,} rows of {len(passages.documents):,} documents: {path}")
+    print(f"{arguments.rows:,} rows of {len(found):,} documents: {path}")
 
 
 def main():

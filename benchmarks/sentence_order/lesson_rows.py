@@ -1,0 +1,200 @@
+"""Draws the rows of lessons from a tokenized text, with NumPy alone.
+
+Shapes: N sequences, R rows, T positions.
+"""
+
+import random
+
+import numpy as np
+
+from bert_common.errors import InputError
+from create_pretraining_data.instances.counter_based_random import derive_keys
+from create_pretraining_data.instances.features import make_features
+from create_pretraining_data.instances.masking import mask_sequences, prediction_counts
+from create_pretraining_data.instances.packing import lay_out, pack
+from create_pretraining_data.instances.pairs import LengthBalance, PairRules, make_pairs
+from create_pretraining_data.instances.sequences import Sequences, assemble, lengths_and_borders
+from create_pretraining_data.instances.text import TokenizedText
+from create_pretraining_data.records.record_format import MaskingRules, RecordFormat
+from sentence_order.passages import Document, Passages, splice
+
+# As create_pretraining_data's --short_seq_prob and --masked_lm_prob.
+SHORT_SEQUENCES, MASKED = 0.1, 0.15
+
+# Sequences that are masked at a time; their arrays stay in the processor's cache.
+PART = 512
+
+# More than this share of a block's pieces is drawn, as some rows are not quite full.
+SURPLUS = 1.03
+
+# A block has fewer sequences; so keys of different blocks differ.
+MOST_SEQUENCES = 1 << 20
+
+
+class LessonRows:
+    """Draws rows of `length` positions.
+
+    Args:
+        content: a `TextFile`.
+        length: positions of a row.
+        predictions: places for predictions in a row.
+        slots: places for sequences in a row.
+        vocab_size: of the model.
+        seed: with a block's number it determines the block.
+    """
+
+    def __init__(self, content, length, predictions, slots, vocab_size, seed):
+        self.text, self.seed, self.special = content.train, seed, content.special
+        self.clear = content.clear.astype(np.int64)
+        counts = np.diff(self.text.documents)
+        single = counts == 1
+        self.documents = {"single": np.flatnonzero(single), "natural": np.flatnonzero(~single)}
+        mask_id = content.special["mask_id"]
+        self.masking = MaskingRules(
+            MASKED, predictions, True, 1, False, False, mask_id, vocab_size
+        )  # fmt: skip
+        self.format = RecordFormat(length, predictions, True, False, slots)
+        self._pieces = np.arange(len(self.text.ids))
+        self._passages = {}  # the pieces of a row -> the documents that are long enough
+
+    def block(self, number, lesson, rows):
+        """Draws `rows` rows.
+
+        Args:
+            number: of the block, from 0 on.
+            lesson: a `Lesson`.
+            rows: how many.
+
+        Returns:
+            A dict from feature name to an array [R, values of the feature], those of packed records
+            with masks.
+        """
+        rng = random.Random(f"{self.seed} {number}")
+        needed = SURPLUS * rows * self.format.max_seq_length
+        while True:
+            parts = [
+                self._sequences(kind, needed * share, lesson, rng)
+                for kind, share in lesson.shares.items()
+                if share
+            ]
+            sequences = Sequences(*map(np.concatenate, zip(*(p for p, _ in parts), strict=True)))
+            weights = np.concatenate([np.full(len(p.lengths), w, np.float32) for p, w in parts])
+            features = self._rows(sequences, weights, number, rng)
+            if len(features["input_ids"]) >= rows:
+                return {name: values[:rows] for name, values in features.items()}
+            needed *= SURPLUS
+
+    def held_out(self, text, beginning, rows):
+        """Rows of one natural pair each, of a text to measure on, the same every time.
+
+        Args:
+            text: a `TokenizedText`.
+            beginning: whether a segment starts where a document starts, or none does.
+            rows: how many.
+        """
+        rng, balance = random.Random(0), LengthBalance()
+        starts, pairs = {text.sentence_bounds(i)[0] for i in range(text.num_documents)}, []
+        while len(pairs) < rows:
+            for index in range(text.num_documents):
+                for pair in make_pairs(text, index, self._rules("sop"), balance, rng):
+                    begins = pair.first_start in starts or pair.second_start in starts
+                    pairs += [pair] if begins == beginning else []
+        sequences = assemble(text, np.array(pairs[:rows], np.int64), self._rules("sop"))
+        order = np.arange(rows)
+        layout = lay_out(order, sequences.lengths)
+        masked = mask_sequences(sequences, self.masking, derive_keys(np.uint64(0), order))
+        return make_features(sequences, masked, layout, self.format)
+
+    def _rules(self, objective, length=None):
+        cls_id, sep_id = self.special["cls_id"], self.special["sep_id"]
+        length = length or self.format.max_seq_length
+        return PairRules(objective, length, SHORT_SEQUENCES, cls_id, sep_id)
+
+    def _sequences(self, kind, pieces, lesson, rng):
+        """Draws `Sequences` of a kind, and the weight of their labels."""
+        if kind in ("middle", "anywhere"):
+            text, pairs = self._spliced(kind == "middle", pieces, lesson.length, rng)
+        elif kind == "clear":
+            text, pairs = self.text, self._clear(pieces, rng)
+        else:
+            text, pairs = self.text, self._pairs(kind, pieces, lesson.length, rng)
+        return assemble(text, pairs, self._rules("sop")), float(kind != "single")
+
+    def _pairs(self, kind, pieces, length, rng):
+        """Draws pairs of random documents with so many pieces, int64 [N, 5]."""
+        rules = self._rules("nsp", length) if kind == "next" else self._rules("sop")
+        documents, balance = self.documents["single" if kind == "single" else "natural"], None
+        balance, text, pairs = LengthBalance(), self.text, []
+        if kind == "next":  # random segments of documents that are no single sentences
+            text = text._replace(documents=text.documents[: int(documents[-1]) + 2])
+        while pieces > 0:
+            index = int(documents[rng.randrange(len(documents))])
+            new = make_pairs(text, index, rules, balance, rng)
+            pairs += new
+            pieces -= sum(int(lengths_and_borders(np.array([p]))[0][0]) for p in new)
+        return np.array(pairs, np.int64).reshape(-1, 5)
+
+    def _clear(self, pieces, rng):
+        """Draws clear pairs with so many pieces; each as often as the others, give or take one."""
+        if not len(self.clear):
+            raise InputError("the text must have clear rows for a lesson of them. Received: none")
+        lengths, _ = lengths_and_borders(self.clear)
+        order = np.random.RandomState(rng.getrandbits(32))
+        passes = int(pieces // lengths.sum()) + 1
+        drawn = np.concatenate([order.permutation(len(lengths)) for _ in range(passes)])
+        return self.clear[drawn[: np.searchsorted(np.cumsum(lengths[drawn]), pieces) + 1]]
+
+    def _spliced(self, middle, pieces, length, rng):
+        """Draws rows of three documents: a text of their own, and its pairs."""
+        room = (length - 3) // 2 * 2
+        generator = np.random.default_rng(rng.getrandbits(64))
+        passages = Passages(self._documents(room), generator)
+        positions, pairs, end = [], [], 0
+        for _ in range(max(1, round(pieces / length))):
+            segments = splice(passages, room, middle)
+            bounds = end, end + len(segments[0]), end + room
+            label = int(generator.integers(2))
+            ranges = [*bounds[1:], *bounds[:2]] if label else [*bounds[:2], *bounds[1:]]
+            pairs.append([*ranges, label])
+            positions += segments
+            end += room
+        source = np.concatenate(positions)
+        text = TokenizedText(self.text.ids[source], self.text.word_starts[source], [], [0])
+        return text, np.array(pairs, np.int64)
+
+    def _documents(self, shortest):
+        """The documents with `shortest` pieces, as places in the text."""
+        if shortest not in self._passages:
+            found = []
+            for index in self.documents["natural"]:
+                bounds = np.array(self.text.sentence_bounds(index))
+                if bounds[-1] - bounds[0] >= shortest:
+                    places = self._pieces[bounds[0] : bounds[-1]]
+                    found.append(Document(places, bounds[1:] - bounds[0]))
+            self._passages[shortest] = found
+        return self._passages[shortest]
+
+    def _rows(self, sequences, weights, number, rng):
+        """Packs and masks sequences: the features of their rows, in random order."""
+        form, lengths = self.format, sequences.lengths
+        predictions = prediction_counts(lengths, self.masking)
+        rows = pack(
+            lengths, predictions, form.max_seq_length, form.max_predictions_per_seq,
+            form.packed_sequences,
+        )  # fmt: skip
+        order = np.random.RandomState(rng.getrandbits(32))
+        rows = order.permutation(rows.max() + 1)[rows]
+        by_row, ends = np.argsort(rows, kind="stable"), np.cumsum(np.bincount(rows))
+        keys = derive_keys(np.uint64(self.seed), number * MOST_SEQUENCES + np.arange(len(rows)))
+        parts, first = [], 0
+        while first < len(rows):  # as many complete rows as hold at most PART sequences
+            last = ends[np.searchsorted(ends, first + PART, side="right") - 1]
+            part, first = by_row[first:last], last
+            some = Sequences(*(values[part] for values in sequences))
+            layout = lay_out(rows[part], some.lengths)
+            masked = mask_sequences(some, self.masking, keys[part])
+            features = make_features(some, masked, layout, form)
+            labelled = np.zeros((layout.num_rows, form.packed_sequences), np.float32)
+            labelled[layout.rows, layout.slots] = weights[part]
+            parts.append({**features, "next_sentence_weights": labelled})
+        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}

@@ -1,0 +1,108 @@
+"""Tokenizes texts for lessons, and finds the rows whose words show their order.
+
+    python benchmarks/sentence_order/lesson_text.py --input_file=work/train.txt \\
+        --held_out=work/heldout.txt --tokenizer_dir=reference_model --least_score=11 \\
+        --output_file=work/text.npz.xz
+
+The result is what `benchmarks/gpu_step train --text` draws its rows from. Clear rows are natural
+pairs for which the untrained rule of rule.py is right and sure: its score is --least_score or more.
+"""
+
+import os
+import random
+import sys
+from pathlib import Path
+
+import numpy as np
+
+# Not first: benchmarks/tokenization.py must not hide the package.
+sys.path.append(str(Path(__file__).parents[1]))
+
+from common import argument_parser
+
+from bert_common.errors import InputError
+from bert_common.folders import make_writable
+from bert_common.progress import with_progress
+from create_pretraining_data.instances.pairs import LengthBalance, PairRules, make_pairs
+from create_pretraining_data.instances.text import concatenate, tokenize_documents
+from run_scripts.reference.text import documents
+from sentence_order.rule import OverlapRule
+from sentence_order.text_file import SPECIAL, TextFile, write_text
+from tokenization import load_tokenizer
+
+# Documents that are tokenized between two updates of the progress.
+PART = 1000
+
+
+def tokenize(path, tokenizer):
+    """Tokenizes a text file; returns a `TokenizedText`."""
+    found = list(documents([path]))
+    parts = [found[start : start + PART] for start in range(0, len(found), PART)]
+    texts = [
+        tokenize_documents(part, tokenizer)
+        for part in with_progress(parts, "tokenizing", "thousands of documents")
+    ]
+    while len(texts) > 1:  # in pairs: the work grows with the logarithm of their number
+        texts = [concatenate(*texts[i : i + 2]) if i + 1 < len(texts) else texts[i]
+                 for i in range(0, len(texts), 2)]  # fmt: skip
+    return texts[0]
+
+
+def clear_pairs(text, tokenizer, arguments):
+    """The natural pairs that are clear, int64 [N, 5]; half of them swapped, as drawn."""
+    rules = PairRules("sop", arguments.max_seq_length, 0.0, tokenizer.cls_id, tokenizer.sep_id)
+    rng, balance = random.Random(arguments.random_seed), LengthBalance()
+    pairs = []
+    for _ in range(arguments.passes):
+        for index in range(text.num_documents):
+            if text.documents[index + 1] - text.documents[index] > 1:
+                pairs += make_pairs(text, index, rules, balance, rng)
+    pairs = [p for p in pairs if p[1] - p[0] + p[3] - p[2] >= arguments.shortest]
+    ids = text.ids.copy()
+    segments = [
+        [ids[a:b][ids[a:b] != tokenizer.unk_id], ids[c:d][ids[c:d] != tokenizer.unk_id]]
+        for a, b, c, d, _ in pairs
+    ]
+    ordered = [s[::-1] if pair.label else s for s, pair in zip(segments, pairs, strict=True)]
+    rule, scores = OverlapRule(ordered), []
+    parts = [ordered[start : start + PART] for start in range(0, len(ordered), PART)]
+    for part in with_progress(parts, "scoring", "thousands of rows"):
+        scores += [rule.score(*pair) for pair in part]
+    scores, found = np.array(scores), np.array(pairs, np.int64)
+    right = np.mean(np.where(scores == 0, 0.5, scores > 0))
+    kept = found[scores >= arguments.least_score]
+    print(f"{len(scores):,} natural rows, {len(kept):,} clear; the rule is right in {right:.1%}")
+    return kept
+
+
+def main():
+    """Writes the file."""
+    parser = argument_parser(__doc__)
+    parser.add_argument("--input_file", required=True, help="a text to train on")
+    parser.add_argument("--held_out", required=True, help="a text to measure on")
+    parser.add_argument("--tokenizer_dir", required=True)
+    parser.add_argument("--max_seq_length", type=int, default=512)
+    parser.add_argument("--least_score", type=float, required=True, help="of a clear row")
+    parser.add_argument("--shortest", type=int, default=300, help="pieces of a clear row")
+    parser.add_argument("--passes", type=int, default=2, help="over the documents, for clear rows")
+    parser.add_argument("--random_seed", type=int, default=1)
+    parser.add_argument("--output_file", required=True)
+    arguments = parser.parse_args()
+    folder = os.path.dirname(os.path.abspath(arguments.output_file))
+    try:
+        make_writable(folder, "--output_file must be in a directory that can be written")
+        tokenizer = load_tokenizer(arguments.tokenizer_dir)
+        train, held_out = (
+            tokenize(path, tokenizer) for path in (arguments.input_file, arguments.held_out)
+        )
+        special = {name: getattr(tokenizer, name) for name in SPECIAL}
+        clear = clear_pairs(train, tokenizer, arguments)
+        write_text(arguments.output_file, TextFile(train, held_out, clear, special))
+    except (InputError, OSError) as error:
+        sys.exit(f"error: {error}")
+    size = os.path.getsize(arguments.output_file) / 1e6
+    print(f"{len(train.ids):,} pieces, {size:.1f} MB: {arguments.output_file}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,79 @@
+"""Lessons: what the rows of a training are made of, one lesson after another, in a JSON file."""
+
+import dataclasses
+import json
+from typing import NamedTuple
+
+from bert_common.errors import InputError
+
+# The kinds of sequences of which a lesson has shares.
+KINDS = {
+    "natural": "pairs of documents with two sentences or more, labelled by their order",
+    "single": "documents of one sentence, for their masked words alone: they have no order",
+    "clear": "natural pairs in which neighbouring passages share many words",
+    "next": "pairs of which the second segment is random in half of the cases, labelled 1",
+    "middle": "segments of three documents, with the boundary in the middle (splice.py)",
+    "anywhere": "the same with the boundary anywhere",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Lesson:
+    """A part of a training."""
+
+    updates: int
+    shares: dict  # of the pieces: a name of KINDS -> its share; the shares add up to 1
+    length: int = 512  # the most pieces of a sequence of the kinds next, middle and anywhere
+    rate: float = 1.0  # the factor of the learning rate
+    masked_lm: float = 1.0  # the factor of the masked-LM loss
+
+    def __post_init__(self):
+        unknown, total = set(self.shares) - set(KINDS), sum(self.shares.values())
+        if unknown or min(self.shares.values(), default=0) < 0 or abs(total - 1) > 1e-6:
+            raise InputError(
+                f"the shares of a lesson must be 0 or more of {', '.join(KINDS)}, and add up to 1. "
+                f"Received: {self.shares}"
+            )
+        if self.updates < 1 or self.length < 16:
+            raise InputError(
+                "a lesson must have updates of 1 or more and a length of 16 or more. "
+                f"Received: {self.updates} and {self.length}"
+            )
+
+
+class Lessons(NamedTuple):
+    """The lessons of a training, in their order."""
+
+    lessons: list
+
+    @property
+    def updates(self):
+        """The updates of all lessons."""
+        return sum(lesson.updates for lesson in self.lessons)
+
+    def of_step(self, step):
+        """The lesson of the update that follows `step` updates; after the end, the last one."""
+        for lesson in self.lessons:
+            step -= lesson.updates
+            if step < 0:
+                return lesson
+        return self.lessons[-1]
+
+
+def read_lessons(path):
+    """Reads `Lessons` from a file: a list of objects with the fields of `Lesson`.
+
+    Raises:
+        InputError: it is not such a list.
+    """
+    with open(path, encoding="utf-8") as file:
+        try:
+            rows = json.load(file)
+            if not isinstance(rows, list) or not rows:
+                raise TypeError("no list of lessons")
+            return Lessons([Lesson(**row) for row in rows])
+        except (ValueError, TypeError, AttributeError) as error:
+            raise InputError(
+                f"{path} must be a JSON list of lessons, each with the fields "
+                f"{', '.join(f.name for f in dataclasses.fields(Lesson))}. Received: {error}"
+            ) from None
