@@ -46,7 +46,10 @@ from tokenization import load_tokenizer
 PART = 1000
 
 # The least values of flags.
-LEAST = {"max_seq_length": 16, "max_predictions_per_seq": 1, "rows": 1, "documents": 3}
+LEAST = {"max_seq_length": 16, "rows": 1, "documents": 3}
+
+# Places for predictions in a record, all unused.
+PREDICTIONS = 8
 
 # [CLS], and a [SEP] after each segment.
 SPECIAL = 3
@@ -110,7 +113,7 @@ def write_rows(arguments):
     passages = Passages(found, rng)
     record_format = RecordFormat(
         arguments.max_seq_length,
-        arguments.max_predictions_per_seq,
+        PREDICTIONS,
         sentence_label=True,
         token_boundary=False,
     )
@@ -135,9 +138,6 @@ def main():
     parser.add_argument("--input_file", required=True, help="a text, as for records")
     parser.add_argument("--tokenizer_dir", required=True)
     parser.add_argument("--max_seq_length", type=int, required=True)
-    parser.add_argument(
-        "--max_predictions_per_seq", type=int, default=8, help="places for predictions, all unused"
-    )
     parser.add_argument("--boundary", choices=("middle", "anywhere"), required=True)
     parser.add_argument("--rows", type=int, required=True)
     parser.add_argument("--documents", type=int, default=20_000, help="of the text, to be read")

@@ -66,14 +66,16 @@ class Run:
     machine: Machine  # of its last start
     seed: int | None  # None: nothing in it is random
     seconds: float  # from start to end; of all its parts, if it was stopped and started again
-    cpu_seconds: float  # of all its processes, user and system
-    memory_gib: float  # the most that one of its processes held
+    # Of all its processes, user and system; None, as for the memory, where nobody counted it.
+    cpu_seconds: float | None
+    memory_gib: float | None  # the most that one of its processes held
     scores: dict  # name -> number; None where a score is not defined, such as 0/0
     date: str  # of the end, UTC: 2026-01-31
     code: str | None  # the git commit, with "+" where files had changed; None outside a checkout
 
     def __post_init__(self):
-        numbers = [self.seconds, self.cpu_seconds, self.memory_gib]
+        noted = [n for n in (self.cpu_seconds, self.memory_gib) if n is not None]
+        numbers = [self.seconds, *noted]
         if not re.fullmatch(r"[^\s/]+(/[^\s/]+)*", self.name):
             raise InputError(
                 "a run's name must be parts without spaces, separated by /. Received: "

@@ -219,7 +219,8 @@ def run_stages(stages, flags, ledger):
         found[stage.name] = run.scores
         finish(stage, curves_path(ledger, name))
         when = f"done on {run.date}, " if done else ""
-        print(f"{when}{format_duration(run.seconds)}, {run.memory_gib:.2f} GiB", flush=True)
+        memory = "" if run.memory_gib is None else f", {run.memory_gib:.2f} GiB"
+        print(f"{when}{format_duration(run.seconds)}{memory}", flush=True)
 
 
 def finish(stage, path):

@@ -5,11 +5,13 @@ from typing import NamedTuple
 
 from run_scripts.reference.ledger import Run
 from run_scripts.reference.pages.tables import (
+    cpu_time,
     duration,
     label,
     machine_letters,
     markdown_table,
     number,
+    peak_memory,
     score_text,
     shown_sample,
 )
@@ -79,8 +81,8 @@ def phase_lines(results, wording):
             phase.length,
             number(phase.run.scores["global_step"]),
             duration(phase.run.seconds, wording),
-            duration(phase.run.cpu_seconds, wording),
-            f"{phase.run.memory_gib:.2f} GiB",
+            cpu_time([phase.run], wording),
+            peak_memory([phase.run], wording),
             letters[phase.run.machine],
             wording.none if phase.run.seed is None else phase.run.seed,
         ]
@@ -88,7 +90,7 @@ def phase_lines(results, wording):
     ]
     total = wording.total.format(
         time=duration(sum(phase.run.seconds for phase in measured), wording),
-        cpu=duration(sum(phase.run.cpu_seconds for phase in measured), wording),
+        cpu=cpu_time([phase.run for phase in measured], wording),
     )
     table = markdown_table(wording.phases_header, rows)
     lines = [f"## {wording.phases_title}", "", wording.phases_note, "", *table, "", total, ""]

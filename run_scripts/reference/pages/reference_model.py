@@ -5,11 +5,13 @@ from typing import NamedTuple
 
 from run_scripts.reference.pages.questions import Cell, Question
 from run_scripts.reference.pages.tables import (
+    cpu_time,
     duration,
     label,
     machine_letters,
     markdown_table,
     number,
+    peak_memory,
     question_samples,
     question_sentences,
     run_lines,
@@ -69,15 +71,15 @@ def cost_lines(results, reference, wording):
             f"{wording.stages.get(stage, stage)} {detail}".strip(),
             shown,
             duration(run.seconds, wording),
-            duration(run.cpu_seconds, wording),
-            f"{run.memory_gib:.2f} GiB",
+            cpu_time([run], wording),
+            peak_memory([run], wording),
             letters[run.machine],
             wording.none if run.seed is None else run.seed,
             run.code or wording.none,
         ])  # fmt: skip
     total = wording.total.format(
         time=duration(sum(run.seconds for run in runs.values()), wording),
-        cpu=duration(sum(run.cpu_seconds for run in runs.values()), wording),
+        cpu=cpu_time(runs.values(), wording),
     )
     return [
         "<details>", f"<summary>{reference}</summary>", "",

@@ -64,6 +64,18 @@ def duration(seconds, wording):
     return in_minutes.format(minutes) if minutes < 60 else in_hours.format(*divmod(minutes, 60))
 
 
+def cpu_time(runs, wording):
+    """The processors' time of runs, of those that have it noted; "–" without any."""
+    noted = [run.cpu_seconds for run in runs if run.cpu_seconds is not None]
+    return duration(sum(noted), wording) if noted else wording.none
+
+
+def peak_memory(runs, wording):
+    """The most memory that one of the runs held; "–" where none has it noted."""
+    noted = [run.memory_gib for run in runs if run.memory_gib is not None]
+    return f"{max(noted):.2f} GiB" if noted else wording.none
+
+
 def label(name, wording):
     """How the page says a name of the ledger."""
     return wording.labels.get(name, name)
@@ -249,12 +261,11 @@ def run_lines(question, runs, wording):
         of_group = [runs[name] for name in members]
         seeds = wording.list_comma.join(filter(None, (without_seed(n)[1] for n in members)))
         time = duration(sum(run.seconds for run in of_group), wording)
-        cpu = duration(sum(run.cpu_seconds for run in of_group), wording)
-        cost = wording.cost.format(time=time, cpu=cpu)
-        memory = max(run.memory_gib for run in of_group)
+        cost = wording.cost.format(time=time, cpu=cpu_time(of_group, wording))
+        memory = peak_memory(of_group, wording)
         on = "".join(sorted({letters[run.machine] for run in of_group}))
         shown = f"{wording.list_comma}{wording.seeds.format(seeds=seeds)}" if seeds else ""
-        lines.append(f"- `{group}`{shown}: {cost}, {memory:.2f} GiB, {on}")
+        lines.append(f"- `{group}`{shown}: {cost}, {memory}, {on}")
     return [*lines, "", "</details>", ""]
 
 

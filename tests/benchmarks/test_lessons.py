@@ -1,0 +1,288 @@
+"""The rows of lessons: what they are made of, drawn from a file of a tokenized text."""
+
+import dataclasses
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from paths import ROOT
+from sentence_order.lesson_rows import LessonRows
+from sentence_order.lesson_text import clear_pairs, tokenize
+from sentence_order.lessons import KINDS, Lesson, Lessons, read_lessons
+from sentence_order.rule import OverlapRule
+from sentence_order.text_file import SPECIAL, TextFile, read_text, write_text
+
+from bert_common.errors import InputError
+from create_pretraining_data.instances.text import TokenizedText, tokenize_documents
+from run_scripts.reference.text import documents
+from tokenization import load_tokenizer
+
+TEXT = ROOT / "sample_corpus" / "heldout.txt"
+MODEL = ROOT / "reference_model"
+LENGTH, PREDICTIONS, SLOTS, ROWS, SEED = 64, 16, 4, 60, 5
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return load_tokenizer(MODEL)
+
+
+@pytest.fixture(scope="module")
+def content(tokenizer):
+    """Documents of the sample text, and ten of one sentence each."""
+    found = list(documents([TEXT]))
+    train = tokenize_documents([*found, *((line,) for line in found[0][:10])], tokenizer)
+    special = {name: getattr(tokenizer, name) for name in SPECIAL}
+    pairs = np.array([[0, 20, 20, 40, 0], [30, 50, 10, 30, 1]])
+    return TextFile(train, tokenize_documents(found, tokenizer), pairs, special)
+
+
+@pytest.fixture(scope="module")
+def rows(content):
+    return LessonRows(content, LENGTH, PREDICTIONS, SLOTS, 16000, SEED)
+
+
+def block_of(rows, shares, number=0, **fields):
+    return rows.block(number, Lesson(1, shares, **fields), ROWS)
+
+
+def sequences_of(features):
+    """The sequences of rows: (segments without masks, label, weight of the label)."""
+    found = []
+    for row in range(len(features["input_ids"])):
+        fields = {name: values[row] for name, values in features.items()}
+        ids, count = fields["input_ids"].copy(), int(fields["masked_lm_weights"].sum())
+        ids[fields["masked_lm_positions"][:count]] = fields["masked_lm_ids"][:count]
+        for slot in range(fields["segment_index"].max()):
+            inside = fields["segment_index"] == slot + 1
+            own, second = ids[inside], fields["segment_ids"][inside].astype(bool)
+            segments = own[~second][1:-1], own[second][:-1]
+            label, weight = (
+                fields[f"next_sentence_{name}"][slot] for name in ("labels", "weights")
+            )
+            found.append((segments, label, weight))
+    return found
+
+
+def place_of(segment, text):
+    """Where a segment is in a text, a list of the first pieces."""
+    windows = np.lib.stride_tricks.sliding_window_view(text.ids, len(segment))
+    return np.flatnonzero((windows == segment).all(axis=1)).tolist()
+
+
+def document_of(text, piece):
+    starts = [text.sentences[first] for first in text.documents]
+    return int(np.searchsorted(starts, piece, side="right")) - 1
+
+
+def test_file_keeps_a_text(tmp_path, content):
+    write_text(str(tmp_path / "text"), content)
+    found = read_text(str(tmp_path / "text"))
+    for name in ("train", "held_out"):
+        for part, expected in getattr(content, name)._asdict().items():
+            np.testing.assert_array_equal(getattr(getattr(found, name), part), expected)
+    np.testing.assert_array_equal(found.clear, content.clear)
+    assert found.special == content.special
+
+
+def test_ids_that_leave_no_bit_for_the_start_of_a_word_are_refused(tmp_path, content):
+    large = TokenizedText(np.array([1 << 15]), np.array([True]), [0, 1], [0, 1])
+    with pytest.raises(ValueError, match="32768"):
+        write_text(str(tmp_path / "text"), content._replace(train=large))
+    assert not list(tmp_path.iterdir())
+
+
+def test_program_writes_the_text_and_its_clear_rows(tmp_path, tokenizer):
+    path = tmp_path / "text.npz.xz"
+    done = subprocess.run(
+        [sys.executable, "benchmarks/sentence_order/lesson_text.py", f"--input_file={TEXT}",
+         f"--held_out={TEXT}", f"--tokenizer_dir={MODEL}", "--least_score=2", "--shortest=60",
+         "--max_seq_length=96", f"--output_file={path}"],
+        cwd=ROOT, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found, expected = read_text(path), tokenize(TEXT, tokenizer)
+    np.testing.assert_array_equal(found.train.ids, expected.ids)
+    assert found.train.documents == expected.documents
+    assert found.special == {name: getattr(tokenizer, name) for name in SPECIAL}
+    assert len(found.clear) and set(found.clear[:, 4].tolist()) == {0, 1}
+
+
+def test_clear_rows_are_those_in_which_the_rule_is_sure(tokenizer):
+    @dataclasses.dataclass
+    class Flags:
+        max_seq_length: int = 96
+        least_score: float = -1e9
+        shortest: int = 60
+        passes: int = 1
+        random_seed: int = 1
+
+    text = tokenize(TEXT, tokenizer)
+    every = clear_pairs(text, tokenizer, Flags())
+    ordered = [
+        [text.ids[a:b], text.ids[c:d]][:: -1 if label else 1] for a, b, c, d, label in every
+    ]
+    known = [[s[s != tokenizer.unk_id] for s in pair] for pair in ordered]
+    rule = OverlapRule(known)
+    scores = np.array([rule.score(*pair) for pair in known])
+    kept = clear_pairs(text, tokenizer, Flags(least_score=2.0))
+    assert 0 < len(kept) < len(every)
+    np.testing.assert_array_equal(kept, every[scores >= 2.0])
+
+
+def test_missing_text_is_refused_in_one_line(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "benchmarks/sentence_order/lesson_text.py", f"--input_file={tmp_path}/no",
+         f"--held_out={TEXT}", f"--tokenizer_dir={MODEL}", "--least_score=2",
+         f"--output_file={tmp_path}/text"],
+        cwd=ROOT, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 1 and done.stderr.startswith("error: ")
+    assert len(done.stderr.splitlines()) == 1 and not list(tmp_path.iterdir())
+
+
+def test_natural_segments_are_in_their_order_unless_swapped(content, rows):
+    text = content.train
+    for (first, second), label, weight in sequences_of(block_of(rows, {"natural": 1.0})):
+        earlier, later = (second, first) if label else (first, second)
+        ends = {start + len(earlier) for start in place_of(earlier, text)}
+        starts = place_of(later, text)
+        gaps = [start - end for start in starts for end in ends if start >= end]
+        assert gaps and min(gaps) < LENGTH  # truncation leaves a gap
+        assert weight == 1
+        sizes = np.diff(text.documents)
+        assert any(sizes[document_of(text, start)] > 1 for start in starts)
+
+
+def test_labels_are_fair_coins(rows):
+    for kind in ("natural", "next", "anywhere"):
+        found = [
+            label
+            for number in range(4)
+            for _, label, _ in sequences_of(block_of(rows, {kind: 1.0}, number, length=48))
+        ]
+        deviation = 0.5 / np.sqrt(len(found))
+        assert abs(np.mean(found) - 0.5) < 5 * deviation, kind
+
+
+def test_single_sentences_have_masks_but_no_order(content, rows):
+    features = block_of(rows, {"single": 1.0})
+    assert not features["next_sentence_weights"].any()
+    assert features["masked_lm_weights"].sum(axis=1).min() > 0
+    sizes = np.diff(content.train.documents)
+    for (first, _), _, _ in sequences_of(features):
+        assert any(
+            sizes[document_of(content.train, start)] == 1
+            for start in place_of(first, content.train)
+        )
+
+
+@pytest.mark.parametrize("kind", ["middle", "anywhere"])
+def test_spliced_rows_are_of_three_documents(content, rows, kind):
+    text, room = content.train, 48 - 4  # an even number, without [CLS] and two [SEP]
+    sizes = []
+    for segments, label, weight in sequences_of(block_of(rows, {kind: 1.0}, length=48)):
+        first, second = segments[::-1] if label else segments
+        assert len(first) + len(second) == room and weight == 1
+        half, rest = len(first) - len(first) // 2, len(second) // 2
+        parts = first[:half], np.concatenate([first[half:], second[:rest]]), second[rest:]
+        origins = [
+            {document_of(text, start) for start in place_of(part, text)} for part in parts
+        ]
+        assert all(origins)
+        assert any(len({a, b, c}) == 3 for a in origins[0] for b in origins[1] for c in origins[2])
+        sizes.append(len(first))
+    assert (set(sizes) == {room // 2}) == (kind == "middle")
+
+
+def test_random_next_sentences_are_labelled(content, rows):
+    for (first, second), label, _ in sequences_of(block_of(rows, {"next": 1.0}, length=48)):
+        ends = {start + len(first) for start in place_of(first, content.train)}
+        follows = any(0 <= s - e < 48 for s in place_of(second, content.train) for e in ends)
+        assert follows or label
+
+
+def test_clear_rows_are_those_of_the_file(content, rows):
+    expected = {
+        tuple(content.train.ids[np.r_[a:b, c:d]].tolist()) for a, b, c, d, _ in content.clear
+    }
+    found = sequences_of(block_of(rows, {"clear": 1.0}))
+    assert {(*first.tolist(), *second.tolist()) for (first, second), _, _ in found} == expected
+
+
+def test_rows_are_full_masked_and_of_the_shares(rows):
+    features = block_of(rows, {"natural": 0.5, "single": 0.25, "anywhere": 0.25}, length=LENGTH)
+    assert {name: values.shape for name, values in features.items()} == {
+        **{name: (ROWS, LENGTH) for name in
+           ("input_ids", "input_mask", "segment_ids", "segment_index", "position_ids")},
+        **{f"masked_lm_{name}": (ROWS, PREDICTIONS) for name in ("positions", "ids", "weights")},
+        **{name: (ROWS, SLOTS) for name in
+           ("sequence_starts", "next_sentence_labels", "next_sentence_weights")},
+    }  # fmt: skip
+    masked = features["masked_lm_weights"].sum() / features["input_mask"].sum()
+    assert 0.13 < masked < 0.17
+    found = sequences_of(features)
+    pieces = [sum(map(len, segments)) + 3 for segments, _, _ in found]
+    single = sum(n for n, (_, _, weight) in zip(pieces, found, strict=True) if not weight)
+    assert abs(single / sum(pieces) - 0.25) < 0.1
+
+
+def test_a_block_depends_on_seed_and_number_alone(content, rows):
+    shares = dict.fromkeys(KINDS, 1 / len(KINDS))
+    one = block_of(rows, shares, 3, length=48)
+    again = LessonRows(content, LENGTH, PREDICTIONS, SLOTS, 16000, SEED)
+    other = LessonRows(content, LENGTH, PREDICTIONS, SLOTS, 16000, SEED + 1)
+    for name, values in block_of(again, shares, 3, length=48).items():
+        np.testing.assert_array_equal(values, one[name])
+    for different in (block_of(again, shares, 4, length=48), block_of(other, shares, 3, length=48)):
+        assert (different["input_ids"] != one["input_ids"]).any()
+
+
+@pytest.mark.parametrize("beginning", [True, False])
+def test_held_out_rows_begin_a_document_or_not(content, rows, beginning):
+    features, text = rows.held_out(content.held_out, beginning, 40), content.held_out
+    starts = {text.sentences[first] for first in text.documents[:-1]}
+    found = sequences_of(features)
+    assert len(found) == 40 and {label for _, label, _ in found} == {0, 1}
+    for segments, _, _ in found:
+        assert any(starts & set(place_of(s, text)) for s in segments) == beginning
+
+
+def test_lessons_follow_each_other(tmp_path):
+    path = tmp_path / "lessons.json"
+    rows = [
+        {"updates": 2, "shares": {"next": 1.0}, "length": 128, "masked_lm": 0.1, "rate": 0.6},
+        {"updates": 3, "shares": {"natural": 0.9, "single": 0.1}},
+    ]
+    path.write_text(json.dumps(rows))
+    lessons = read_lessons(path)
+    assert lessons == Lessons([Lesson(**row) for row in rows]) and lessons.updates == 5
+    assert [lessons.lessons.index(lessons.of_step(step)) for step in range(7)] == [0] * 2 + [1] * 5
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{", "[]", "{}", "[1]", '[{"updates": 1}]',
+        '[{"updates": 1, "shares": {"natural": 1}, "speed": 1}]',
+        '[{"updates": 1, "shares": {"natural": 0.5}}]',
+        '[{"updates": 1, "shares": {"natural": 0.5, "reviews": 0.5}}]',
+        '[{"updates": 1, "shares": {"natural": 2, "single": -1}}]',
+        '[{"updates": 0, "shares": {"natural": 1}}]',
+        '[{"updates": 1, "shares": {"natural": 1}, "length": 8}]',
+    ],
+)  # fmt: skip
+def test_lessons_that_are_none_are_refused(tmp_path, text):
+    path = tmp_path / "lessons.json"
+    path.write_text(text)
+    with pytest.raises(InputError, match="must"):
+        read_lessons(path)
+
+
+def test_a_lesson_of_clear_rows_needs_some(content):
+    without = content._replace(clear=content.clear[:0])
+    rows = LessonRows(without, LENGTH, PREDICTIONS, SLOTS, 16000, SEED)
+    with pytest.raises(InputError, match="clear"):
+        block_of(rows, {"clear": 1.0})
