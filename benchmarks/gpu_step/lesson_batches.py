@@ -5,7 +5,6 @@ import threading
 from typing import NamedTuple
 
 import numpy as np
-
 from sentence_order.lesson_rows import LessonRows
 from sentence_order.lessons import Lesson, read_lessons
 from sentence_order.text_file import read_text

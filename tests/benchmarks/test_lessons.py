@@ -121,9 +121,7 @@ def test_clear_rows_are_those_in_which_the_rule_is_sure(tokenizer):
 
     text = tokenize(TEXT, tokenizer)
     every = clear_pairs(text, tokenizer, Flags())
-    ordered = [
-        [text.ids[a:b], text.ids[c:d]][:: -1 if label else 1] for a, b, c, d, label in every
-    ]
+    ordered = [[text.ids[a:b], text.ids[c:d]][:: -1 if label else 1] for a, b, c, d, label in every]
     known = [[s[s != tokenizer.unk_id] for s in pair] for pair in ordered]
     rule = OverlapRule(known)
     scores = np.array([rule.score(*pair) for pair in known])
@@ -188,9 +186,7 @@ def test_spliced_rows_are_of_three_documents(content, rows, kind):
         assert len(first) + len(second) == room and weight == 1
         half, rest = len(first) - len(first) // 2, len(second) // 2
         parts = first[:half], np.concatenate([first[half:], second[:rest]]), second[rest:]
-        origins = [
-            {document_of(text, start) for start in place_of(part, text)} for part in parts
-        ]
+        origins = [{document_of(text, start) for start in place_of(part, text)} for part in parts]
         assert all(origins)
         assert any(len({a, b, c}) == 3 for a in origins[0] for b in origins[1] for c in origins[2])
         sizes.append(len(first))

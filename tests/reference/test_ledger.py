@@ -42,9 +42,11 @@ def test_what_is_written_is_read_again(tmp_path):
     path = tmp_path / "new" / "runs.jsonl"
     machine = dataclasses.replace(RUN.machine, bfloat16=("avx512_bf16", "amx_bf16"))
     other = dataclasses.replace(RUN, name="한국어/seed2", code=None, seed=None, machine=machine)
-    append_run(path, RUN)
-    append_run(path, other)
-    assert list(read_runs(path).values()) == [RUN, other]
+    unknown = dataclasses.replace(RUN, name="lent", cpu_seconds=None, memory_gib=None)
+    runs = [RUN, other, unknown]
+    for run in runs:
+        append_run(path, run)
+    assert list(read_runs(path).values()) == runs
     assert os.listdir(path.parent) == ["runs.jsonl"]
     assert "한국어" in path.read_text(encoding="utf-8")
     assert read_runs(tmp_path / "missing") == {}

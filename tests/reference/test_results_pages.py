@@ -218,17 +218,45 @@ def test_an_empty_ledger_says_so(tmp_path):
         assert wording.empty in text and "|" not in text
 
 
-def test_pictures(tmp_path):
+GPUS = '["H100", "H100"]'  # of TWO, in a ledger
+
+
+@pytest.mark.parametrize(
+    ("gpus", "files"),
+    [(True, ["pretraining_gpu.png"]), (False, ["pretraining.png"]),
+     (None, ["pretraining.png", "pretraining_gpu.png"])],
+    ids=["on GPUs", "on CPUs", "on both"],
+)  # fmt: skip
+def test_pictures(tmp_path, gpus, files):
+    """Hours of a CPU and minutes of a GPU have a picture each."""
     pytest.importorskip("matplotlib", reason="the curves are drawn with it")
-    path = write_ledger(tmp_path)
+    path = Path(write_ledger(tmp_path))
+    if not gpus:  # None: the first of two phases
+        path.write_text(path.read_text().replace(GPUS, "[]", -1 if gpus is False else 1))
     assert pages_program.main(["pages", f"--ledger={path}"]) == 0
-    picture = tmp_path / "results" / "pretraining.png"
-    content = picture.read_bytes()
-    assert content.startswith(b"\x89PNG") and 5_000 < len(content) < 60_000
+    pictures = sorted((tmp_path / "results").glob("*.png"))
+    assert [picture.name for picture in pictures] == files
+    contents = [picture.read_bytes() for picture in pictures]
     page = (tmp_path / "results.md").read_text(encoding="utf-8")
-    assert "each phase](results/pretraining.png)" in page and "![](" not in page
-    write_pages(path, str(tmp_path))
-    assert picture.read_bytes() == content
+    for name, content in zip(files, contents, strict=True):
+        assert content.startswith(b"\x89PNG") and 5_000 < len(content) < 60_000
+        assert f"](results/{name})" in page
+    assert "![](" not in page and page.count(".png)") == len(files)
+    write_pages(str(path), str(tmp_path))
+    assert [picture.read_bytes() for picture in pictures] == contents
+
+
+def test_costs_that_nobody_noted_are_dashes(tmp_path):
+    """Those of the other runs are added up."""
+    path = write_ledger(tmp_path)
+    known = make_run("x", {"global_step": 4.0}, TWO, 60.0)
+    unknown = {"cpu_seconds": None, "memory_gib": None}
+    append_run(path, dataclasses.replace(known, name="lent/pretraining/64", **unknown))
+    append_run(path, dataclasses.replace(known, name="lent/model/nsmc/seed1", **unknown))
+    text = render(read_everything(path), ENGLISH)
+    assert ["lent", "64", "4", "1 min", "–", "–"] in [row[:6] for row in rows_of(text)]
+    assert "Together: 1 h 31 min, 3 h 0 min of CPU time." in text
+    assert "`lent/model/nsmc`, seeds 1: 1 min (– of CPU time), –, B" in text
 
 
 def test_a_phase_without_curves_takes_its_time(tmp_path):
@@ -240,7 +268,7 @@ def test_a_phase_without_curves_takes_its_time(tmp_path):
         Path(curves_path(str(path), "reference/pretraining/64")).unlink()
         path.write_text(path.read_text().replace('"seconds": 3600.0', f'"seconds": {seconds}'))
         write_pages(str(path), str(tmp_path / folder))
-        pictures.append((tmp_path / folder / "results" / "pretraining.png").read_bytes())
+        pictures.append((tmp_path / folder / "results" / "pretraining_gpu.png").read_bytes())
     assert pictures[0] != pictures[1]
 
 

@@ -73,6 +73,7 @@ ENGLISH = Wording(
         "with the same pieces masked (`benchmarks/choices/order.py`)."
     ),
     curves_alt="Loss and accuracies on held-out text over hours of training, a line for each phase",
+    curves_alt_gpu="The same on a GPU, over minutes of training",
     curves_note=(
         "Held-out text during training. The evaluation rows are those of `--eval_input_file` in "
         "the commands below. Lines that were evaluated on rows of different lengths cannot be "

@@ -71,6 +71,7 @@ KOREAN = Wording(
         "모델과 규칙은 똑같이 마스킹한 같은 행을 봅니다(`benchmarks/choices/order.py`)."
     ),
     curves_alt="학습 시간에 따라 따로 떼어 둔 텍스트에서 잰 손실과 정확도. 단계마다 선 하나",
+    curves_alt_gpu="GPU에서 학습한 시간(분)에 따라 잰 같은 값",
     curves_note=(
         "학습 도중에 따로 떼어 둔 텍스트로 잰 값입니다. 평가한 행은 아래 명령의 "
         "`--eval_input_file`에 있습니다. 평가한 행의 길이가 다른 선끼리는 비교할 수 없습니다. "

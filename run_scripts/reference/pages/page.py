@@ -16,12 +16,13 @@ from run_scripts.reference.pages.korean import KOREAN
 from run_scripts.reference.pages.paired import paired_lines
 from run_scripts.reference.pages.plots import draw_curves
 from run_scripts.reference.pages.pretraining import (
-    PICTURE,
+    PICTURES,
     held_out_lines,
     held_out_measures,
     order_lines,
     phase_lines,
     phases,
+    shown_phases,
 )
 from run_scripts.reference.pages.questions import QUESTIONS_FILE, read_questions
 from run_scripts.reference.pages.tables import (
@@ -96,8 +97,10 @@ def write_pages(ledger, output_dir):
     results = read_everything(ledger)
     make_writable(os.path.join(output_dir, "results"), "--output_dir must be writable")
     measured = phases(results)
-    if any(phase.curves for phase in measured):
-        draw_curves(measured, os.path.join(output_dir, PICTURE))
+    for picture in PICTURES:
+        if shown := shown_phases(measured, picture):
+            path = os.path.join(output_dir, picture.file)
+            draw_curves(shown, path, picture.unit, picture.seconds)
     for name, wording in PAGES.items():
         with atomic_write(os.path.join(output_dir, name)) as file:
             file.write(render(results, wording).encode("utf-8"))

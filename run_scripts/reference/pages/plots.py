@@ -28,12 +28,14 @@ WIDTH, HEIGHT, DPI = 9.0, 3.4, 110  # inches, dots an inch: about 40 kB
 LEGEND_COLUMNS = 3
 
 
-def draw_curves(phases, path):
+def draw_curves(phases, path, unit, unit_seconds):
     """Writes a picture of the held-out curves of several phases, one after the other in time.
 
     Args:
         phases: `Phase`s; one without curves leaves its time free.
         path: of a PNG file.
+        unit: of the time, as the axes name it.
+        unit_seconds: the seconds in it.
 
     Raises:
         InputError: matplotlib is not installed.
@@ -47,8 +49,9 @@ def draw_curves(phases, path):
         for number, phase in enumerate(phases):
             if tag in phase.curves:
                 steps, values = phase.curves[tag]
+                duration = phase.run.seconds / steps[-1]
                 axes.plot(
-                    [(before + phase.run.seconds * step / steps[-1]) / 3600 for step in steps],
+                    [(before + duration * step) / unit_seconds for step in steps],
                     [factor * value for value in values],
                     linestyle=LINES[number % len(LINES)],
                     marker=MARKERS[number % len(MARKERS)],
@@ -64,7 +67,7 @@ def draw_curves(phases, path):
             axes.text(
                 0.98, CHANCE[tag], "chance", ha="right", va="bottom", fontsize=8, transform=across
             )
-        axes.set_xlabel("hours of training")
+        axes.set_xlabel(f"{unit} of training")
         axes.set_title(label, fontsize=10)
         axes.grid(color="0.85", linewidth=0.5)
         if i == 0:

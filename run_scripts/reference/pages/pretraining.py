@@ -32,8 +32,20 @@ ORDER_SCORES = (
     "rule_accuracy_all", "rule_accuracy_beginning", "rule_accuracy_others",
 )  # fmt: skip
 
-# The curves of all phases, as the pages name the file.
-PICTURE = "results/pretraining.png"
+
+class Picture(NamedTuple):
+    """The curves of some phases."""
+
+    file: str  # as the pages name it
+    on_gpu: bool  # whether it shows the phases on GPUs, or the others: their times differ too much
+    unit: str  # of the time
+    seconds: float  # in that unit
+
+
+PICTURES = (
+    Picture("results/pretraining.png", False, "hours", 3600.0),
+    Picture("results/pretraining_gpu.png", True, "minutes", 60.0),
+)
 
 
 class HeldOut(NamedTuple):
@@ -94,9 +106,17 @@ def phase_lines(results, wording):
     )
     table = markdown_table(wording.phases_header, rows)
     lines = [f"## {wording.phases_title}", "", wording.phases_note, "", *table, "", total, ""]
-    if any(phase.curves for phase in measured):
-        lines += [f"![{wording.curves_alt}]({PICTURE})", "", wording.curves_note, ""]
-    return lines
+    shown = [picture for picture in PICTURES if shown_phases(measured, picture)]
+    for picture in shown:
+        alt = wording.curves_alt_gpu if picture.on_gpu else wording.curves_alt
+        lines += [f"![{alt}]({picture.file})", ""]
+    return [*lines, wording.curves_note, ""] if shown else lines
+
+
+def shown_phases(phases, picture):
+    """The `Phase`s of a `Picture`; none where none has curves."""
+    found = [phase for phase in phases if bool(phase.run.machine.gpus) == picture.on_gpu]
+    return found if any(phase.curves for phase in found) else []
 
 
 def held_out_lines(results, wording):

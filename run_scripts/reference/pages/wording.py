@@ -26,6 +26,7 @@ class Wording(NamedTuple):
     order_header: tuple  # run, row length, examples, beginnings, the model's scores, the rule's
     order_note: str
     curves_alt: str  # what the picture shows, for those who cannot see it
+    curves_alt_gpu: str  # the same of the phases on GPUs
     curves_note: str
     tasks_title: str
     tasks_header: tuple  # task, score, the model, random weights

@@ -1,0 +1,139 @@
+"""Training by lessons under JAX: it resumes, leaves frozen weights alone, weighs its losses."""
+
+import json
+import shutil
+from types import SimpleNamespace
+
+import keras
+import numpy as np
+import pytest
+from gpu_step.export import export_step
+from gpu_step.lesson_batches import BLOCK
+from gpu_step.state import read_state
+from paths import ROOT
+from sentence_order.lesson_rows import LessonRows
+from sentence_order.lessons import Lesson
+from sentence_order.text_file import TextFile, write_text
+from tiny_models import make_optimizer, tiny_model
+
+from bert_tf.training.state import TrainingState
+from bert_tf.training.step import StepConfig
+from create_pretraining_data.instances.text import TokenizedText, tokenize_documents
+from run_scripts.reference.text import documents
+from tokenization import load_tokenizer
+
+pytest.importorskip("jax", reason="pip install jax")
+
+LENGTH, PREDICTIONS, SLOTS, ROWS, VOCABULARY = 64, 16, 4, 4, 60
+FROZEN = "bert/embeddings/word_embeddings"
+UPDATES = BLOCK + 2, 3
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """The exported step of a tiny model, a text whose ids it has, lessons."""
+    path = tmp_path_factory.mktemp("lessons")
+    tokenizer = load_tokenizer(ROOT / "reference_model")
+    text = tokenize_documents(documents([ROOT / "sample_corpus" / "heldout.txt"]), tokenizer)
+    text = TokenizedText(5 + text.ids % (VOCABULARY - 5), *text[1:])
+    special = {"cls_id": 1, "sep_id": 2, "mask_id": 3}
+    content = TextFile(text, text, np.array([[0, 20, 20, 40, 0]]), special)
+    write_text(str(path / "text"), content)
+    shares = {"natural": 0.5, "clear": 0.5}
+    lessons = [
+        {"updates": UPDATES[0], "shares": {"anywhere": 1}, "length": 48, "masked_lm": 0.1},
+        {"updates": UPDATES[1], "shares": shares, "rate": 0.5},
+    ]
+    (path / "lessons.json").write_text(json.dumps(lessons))
+    keras.utils.set_random_seed(3)
+    model = tiny_model("bert", max_position_embeddings=LENGTH)
+    state = TrainingState(model, make_optimizer("adamw", model, sum(UPDATES)))
+    rows = LessonRows(content, LENGTH, PREDICTIONS, SLOTS, VOCABULARY, 0)
+    batch = rows.block(0, Lesson(1, shares), ROWS)
+    batch = {
+        name: values.astype(np.float32 if name.endswith("weights") else np.int32)
+        for name, values in batch.items()
+    }
+    schedule = state.optimizer._learning_rate.get_config()
+    details = {"model": "bert", "precision": "float32", "schedule": schedule}
+    export_step(str(path / "run"), state, StepConfig(), batch, details)
+    return path
+
+
+def train(folder, run, **changed):
+    from gpu_step.train import train_by_lessons
+
+    arguments = dict(
+        text=str(folder / "text"), lessons=str(folder / "lessons.json"), freeze=FROZEN,
+        processes=2, eval_every=5, train_steps=None, save_seconds=60.0, seed=1,
+    )  # fmt: skip
+    train_by_lessons(str(run), SimpleNamespace(**{**arguments, **changed}))
+    return read_state(run / "state.npz")
+
+
+@pytest.fixture(scope="module")
+def whole(folder, tmp_path_factory):
+    run = tmp_path_factory.mktemp("whole") / "run"
+    shutil.copytree(folder / "run", run)
+    return train(folder, run)
+
+
+@pytest.mark.slow
+def test_it_goes_on_where_it_was(folder, whole, tmp_path, capfd):
+    run = tmp_path / "run"
+    shutil.copytree(folder / "run", run)
+    train(folder, run, train_steps=BLOCK + 1)  # in the middle of a block
+    found = train(folder, run)
+    printed = capfd.readouterr().out
+    assert f"update {BLOCK + 1}, lessons of {sum(UPDATES)} updates" in printed
+    assert "held out, beginnings: masked words" in printed and "held out, others" in printed
+    assert found["iterations"] == sum(UPDATES) and found.keys() == whole.keys()
+    for name, values in whole.items():
+        np.testing.assert_allclose(found[name], values, rtol=1e-5, atol=1e-7, err_msg=name)
+
+
+@pytest.mark.slow
+def test_frozen_weights_stay(folder, whole):
+    from gpu_step.state import new_state
+
+    start = new_state(json.loads((folder / "run" / "program.json").read_text()), seed=1)
+    for name, values in start.items():
+        if name.startswith("weights/"):
+            same = np.array_equal(values, whole[name])
+            assert same == (name == f"weights/{FROZEN}"), name
+
+
+@pytest.mark.slow
+def test_a_factor_weighs_the_loss_of_masked_words(folder):
+    import jax
+    from gpu_step.lesson_batches import LessonBatches
+    from gpu_step.runtime import read_description
+    from gpu_step.state import new_state
+    from gpu_step.train import Training
+
+    run, description = str(folder / "run"), read_description(str(folder / "run"))
+    paths = str(folder / "text"), str(folder / "lessons.json")
+    batches = LessonBatches(*paths, description, 1, 0, 1)
+    try:
+        batch = batches.of_step(0)
+    finally:
+        batches.close()
+    losses = []
+    for factor in (1.0, 0.1):
+        training = Training(run, jax.devices()[0], new_state(description, 1))
+        found = training.step(batch, 1e-3, {"masked_lm": factor})
+        parts = [
+            float(found[f"sums/{name}_loss"]) / float(found[f"sums/{name}_weight"])
+            for name in ("masked_lm", "next_sentence")
+        ]
+        losses.append(float(found["metrics/loss"]))
+        assert losses[-1] == pytest.approx(factor * parts[0] + parts[1], rel=1e-4)
+    assert losses[0] > losses[1] + 1
+
+
+@pytest.mark.slow
+def test_unknown_frozen_weights_are_refused(folder, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(folder / "run", run)
+    with pytest.raises(SystemExit, match="frozen"):
+        train(folder, run, freeze="bert/embeddings")
