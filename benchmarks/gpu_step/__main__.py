@@ -12,6 +12,9 @@ On a machine with JAX and NumPy, where this folder and DIR are all that is neede
     python benchmarks/gpu_step sizes DIR --target=here
     python benchmarks/gpu_step run DIR                               times, beside torch's
     python benchmarks/gpu_step train DIR --train_steps=500           resumes if it was killed
+    python benchmarks/gpu_step train DIR --text=FILE --lessons=FILE  draws its rows from a text
+
+The last one also needs bert_common/ and create_pretraining_data/.
 
 `sizes --target=h100` compiles for an H100 without one: it needs `pip install "jax[cuda12]"`.
 `run` also writes its numbers to DIR/results.jsonl.
@@ -34,7 +37,9 @@ MODELS = ("bert_base", "bert_large", "albert_base", "albert_xlarge")
 def main():
     """Parses the command line and does what the command says."""
     own, others = _split(sys.argv[1:])
-    arguments = _parser().parse_args(own)
+    parser = _parser()
+    arguments = parser.parse_args(own)
+    _check(parser, arguments)
     if arguments.command in ("export", "prepare", "finish"):
         from gpu_step import prepare
 
@@ -44,10 +49,10 @@ def main():
     if not os.path.isdir(arguments.folder):
         sys.exit(f"error: DIR must be a folder that export or prepare wrote: {arguments.folder}")
     if arguments.command == "train":
-        from gpu_step.train import train, train_by_lessons
+        from gpu_step.train import train
 
         if arguments.text:
-            return train_by_lessons(arguments.folder, arguments)
+            return _train_by_lessons(arguments)
         return train(
             arguments.folder,
             arguments.train_steps,
@@ -67,6 +72,31 @@ def main():
         return report.print_sizes(arguments.folder, arguments.target)
     contenders = arguments.by.split(",")
     return report.run_all(arguments.folder, arguments.rounds, contenders, arguments.timeout)
+
+
+def _train_by_lessons(arguments):
+    from bert_common.errors import InputError
+    from gpu_step.train import train_by_lessons
+
+    try:
+        return train_by_lessons(arguments.folder, arguments)
+    except (InputError, OSError) as error:
+        sys.exit(f"error: {error}")
+
+
+def _check(parser, arguments):
+    """Refuses flags of train that do not go together."""
+    if arguments.command != "train":
+        return
+    if bool(arguments.text) != bool(arguments.lessons):
+        parser.error("--text and --lessons must be given together")
+    if arguments.text and arguments.batches:
+        parser.error("--text must be without --batches")
+    if arguments.freeze and not arguments.text:
+        parser.error("--freeze must be with --text")
+    for name, least in (("processes", 1), ("eval_every", 1), ("seed", 0)):
+        if getattr(arguments, name) < least:
+            parser.error(f"--{name} must be at least {least}")
 
 
 def _time(arguments):

@@ -63,8 +63,6 @@ class Training:
             **self.gradients.put({**state, **constants}),
         }
         self.kept = {f"weights/{name}" for name in frozen}
-        if unknown := self.kept - set(self.values):
-            raise SystemExit(f"error: the model must have the frozen weights. Received: {unknown}")
 
     def step(self, batch, rate, factors=None):
         """One update, which is still being computed when this returns; returns its metrics.
@@ -93,7 +91,8 @@ class Training:
         """The shares of masked words and of sentence labels that are right, without an update.
 
         Args:
-            batches: features on the device, a list of dicts.
+            batches: features and denominators on the device, a list of dicts. With dropout in the
+                program, it is on here too.
         """
         found = [self.gradients({**self.values, **batch}) for batch in batches]
         totals = {
@@ -160,16 +159,26 @@ def train_by_lessons(folder, arguments):
     from gpu_step.lesson_batches import LessonBatches
 
     description, state = read_description(folder), _initial_state(folder, arguments.seed)
+    frozen = arguments.freeze.split(",") if arguments.freeze else []
+    if unknown := [name for name in frozen if f"weights/{name}" not in state]:
+        raise SystemExit(
+            f"error: --freeze must name weights of the model. Received: {', '.join(unknown)}"
+        )
     batches = LessonBatches(
         arguments.text, arguments.lessons, description, arguments.seed, int(state["iterations"]),
         arguments.processes,
     )  # fmt: skip
+    train_steps = arguments.train_steps or batches.count
     try:
-        frozen = arguments.freeze.split(",") if arguments.freeze else ()
+        if train_steps > batches.count:
+            raise SystemExit(
+                f"error: --train_steps must be at most the lessons' updates, {batches.count}. "
+                f"Received: {train_steps}"
+            )
         training = _start(folder, state, f"lessons of {batches.count} updates", frozen)
         run = Run(folder, training, state, arguments.save_seconds)
         run.measure_every(arguments.eval_every, batches.held_out)
-        run.to(arguments.train_steps or batches.count, batches)
+        run.to(train_steps, batches)
     finally:
         batches.close()
 
@@ -182,10 +191,12 @@ def _initial_state(folder, seed):
 def _start(folder, state, source, frozen=()):
     """Compiles the programs: a `Training`."""
     description, device = read_description(folder), jax.devices()[0]
+    found = os.path.exists(os.path.join(folder, STATE_FILE))
     if slots := [row for row in description["programs"]["update"]["arguments"]
                  if row["name"].startswith("slots/") and row["name"] not in state]:  # fmt: skip
         state = {**state, **{row["name"]: np.zeros(row["shape"], row["dtype"]) for row in slots}}
-    print(f"update {int(state['iterations'])}, {source} of {description['batch']} x "
+    print(f"{'the weights of ' + STATE_FILE if found else 'new weights'}, "
+          f"update {int(state['iterations'])}, {source} of {description['batch']} x "
           f"{description['length']}, {device.device_kind}; compiling", flush=True)  # fmt: skip
     return Training(folder, device, state, frozen)
 

@@ -3,6 +3,7 @@
 Shapes: N sequences, R rows, T positions.
 """
 
+import itertools
 import random
 
 import numpy as np
@@ -16,6 +17,7 @@ from create_pretraining_data.instances.pairs import LengthBalance, PairRules, ma
 from create_pretraining_data.instances.sequences import Sequences, assemble, lengths_and_borders
 from create_pretraining_data.instances.text import TokenizedText
 from create_pretraining_data.records.record_format import MaskingRules, RecordFormat
+from sentence_order.lessons import KINDS
 from sentence_order.passages import Document, Passages, splice
 
 # As create_pretraining_data's --short_seq_prob and --masked_lm_prob.
@@ -29,6 +31,15 @@ SURPLUS = 1.03
 
 # A block has fewer sequences; so keys of different blocks differ.
 MOST_SEQUENCES = 1 << 20
+
+# [CLS], and a [SEP] after each segment.
+SPECIAL_PIECES = 3
+
+# The kinds of three documents.
+SPLICED = ("middle", "anywhere")
+
+# Passes over a text to measure on, without a row of a kind, after which it has none.
+FRUITLESS = 10
 
 
 class LessonRows:
@@ -49,13 +60,43 @@ class LessonRows:
         counts = np.diff(self.text.documents)
         single = counts == 1
         self.documents = {"single": np.flatnonzero(single), "natural": np.flatnonzero(~single)}
-        mask_id = content.special["mask_id"]
         self.masking = MaskingRules(
-            MASKED, predictions, True, 1, False, False, mask_id, vocab_size
-        )  # fmt: skip
+            masked_lm_prob=MASKED,
+            max_predictions_per_seq=predictions,
+            do_whole_word_mask=True,
+            ngram=1,
+            favor_shorter_ngram=False,
+            do_permutation=False,
+            mask_id=content.special["mask_id"],
+            vocab_size=vocab_size,
+        )
         self.format = RecordFormat(length, predictions, True, False, slots)
         self._pieces = np.arange(len(self.text.ids))
         self._passages = {}  # the pieces of a row -> the documents that are long enough
+
+    def check(self, lessons):
+        """Raises an InputError unless rows of every one of the `Lessons` can be drawn."""
+        for number, lesson in enumerate(lessons.lessons, 1):
+            for kinds, found, least, most, of_what in self._needs(lesson):
+                if not least <= found <= most and any(lesson.shares.get(kind) for kind in kinds):
+                    bound = f"at least {least}" if found < least else f"at most {most}"
+                    raise InputError(
+                        f"lesson {number} must have {of_what}: {bound}. Received: {found}"
+                    )
+
+    def _needs(self, lesson):
+        """Kinds, a number that rows of one of them need, its bounds, what it is of."""
+        row, drawn, room = self.format.max_seq_length, ("next", *SPLICED), _room(lesson)
+        longest, any_number = lengths_and_borders(self.clear)[0].max(initial=0), len(self.text.ids)
+        natural, single = (len(self.documents[kind]) for kind in ("natural", "single"))
+        return (
+            (drawn, lesson.length, 1, row, "a length of the rows' pieces"),
+            (("clear",), len(self.clear), 1, any_number, "a text with clear rows"),
+            (("clear",), longest, 1, row, "clear rows of the rows' pieces"),
+            (("natural", "next"), natural, 1, any_number, f"documents, {KINDS['natural']}"),
+            (("single",), single, 1, any_number, "documents of one sentence"),
+            (SPLICED, len(self._documents(room)), 3, any_number, f"documents of {room} pieces"),
+        )
 
     def block(self, number, lesson, rows):
         """Draws `rows` rows.
@@ -94,7 +135,15 @@ class LessonRows:
         """
         rng, balance = random.Random(0), LengthBalance()
         starts, pairs = {text.sentence_bounds(i)[0] for i in range(text.num_documents)}, []
-        while len(pairs) < rows:
+        for number in itertools.count():
+            if len(pairs) >= rows:
+                break
+            if number == FRUITLESS and not pairs:
+                where = "with" if beginning else "without"
+                raise InputError(
+                    f"the text to measure on must have rows {where} the beginning of a document. "
+                    f"Received: none in {number} passes"
+                )
             for index in range(text.num_documents):
                 for pair in make_pairs(text, index, self._rules("sop"), balance, rng):
                     begins = pair.first_start in starts or pair.second_start in starts
@@ -112,8 +161,8 @@ class LessonRows:
 
     def _sequences(self, kind, pieces, lesson, rng):
         """Draws `Sequences` of a kind, and the weight of their labels."""
-        if kind in ("middle", "anywhere"):
-            text, pairs = self._spliced(kind == "middle", pieces, lesson.length, rng)
+        if kind in SPLICED:
+            text, pairs = self._spliced(kind == "middle", pieces, _room(lesson), rng)
         elif kind == "clear":
             text, pairs = self.text, self._clear(pieces, rng)
         else:
@@ -123,9 +172,9 @@ class LessonRows:
     def _pairs(self, kind, pieces, length, rng):
         """Draws pairs of random documents with so many pieces, int64 [N, 5]."""
         rules = self._rules("nsp", length) if kind == "next" else self._rules("sop")
-        documents, balance = self.documents["single" if kind == "single" else "natural"], None
+        documents = self.documents["single" if kind == "single" else "natural"]
         balance, text, pairs = LengthBalance(), self.text, []
-        if kind == "next":  # random segments of documents that are no single sentences
+        if kind == "next":  # the random segments are not of the reviews that follow the articles
             text = text._replace(documents=text.documents[: int(documents[-1]) + 2])
         while pieces > 0:
             index = int(documents[rng.randrange(len(documents))])
@@ -136,21 +185,18 @@ class LessonRows:
 
     def _clear(self, pieces, rng):
         """Draws clear pairs with so many pieces; each as often as the others, give or take one."""
-        if not len(self.clear):
-            raise InputError("the text must have clear rows for a lesson of them. Received: none")
         lengths, _ = lengths_and_borders(self.clear)
         order = np.random.RandomState(rng.getrandbits(32))
         passes = int(pieces // lengths.sum()) + 1
         drawn = np.concatenate([order.permutation(len(lengths)) for _ in range(passes)])
         return self.clear[drawn[: np.searchsorted(np.cumsum(lengths[drawn]), pieces) + 1]]
 
-    def _spliced(self, middle, pieces, length, rng):
+    def _spliced(self, middle, pieces, room, rng):
         """Draws rows of three documents: a text of their own, and its pairs."""
-        room = (length - 3) // 2 * 2
         generator = np.random.default_rng(rng.getrandbits(64))
         passages = Passages(self._documents(room), generator)
         positions, pairs, end = [], [], 0
-        for _ in range(max(1, round(pieces / length))):
+        for _ in range(max(1, round(pieces / (room + SPECIAL_PIECES)))):
             segments = splice(passages, room, middle)
             bounds = end, end + len(segments[0]), end + room
             label = int(generator.integers(2))
@@ -198,3 +244,8 @@ class LessonRows:
             labelled[layout.rows, layout.slots] = weights[part]
             parts.append({**features, "next_sentence_weights": labelled})
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def _room(lesson):
+    """The pieces of both segments of a spliced row: an even number, so that halves are equal."""
+    return (lesson.length - SPECIAL_PIECES) // 2 * 2

@@ -16,6 +16,9 @@ KINDS = {
     "anywhere": "the same with the boundary anywhere",
 }
 
+# The least values of whole numbers; a length below leaves no room for passages.
+LEAST = {"updates": 1, "length": 16}
+
 
 @dataclasses.dataclass(frozen=True)
 class Lesson:
@@ -28,16 +31,19 @@ class Lesson:
     masked_lm: float = 1.0  # the factor of the masked-LM loss
 
     def __post_init__(self):
+        for name in ("updates", "length", "rate", "masked_lm"):
+            value = getattr(self, name)
+            kinds = (int,) if name in ("updates", "length") else (int, float)
+            if type(value) not in kinds or not value >= LEAST.get(name, 0) or value == 0:
+                least = f"{LEAST[name]} or more" if name in LEAST else "above 0"
+                raise InputError(
+                    f"{name} of a lesson must be a number, {least}. Received: {value!r}"
+                )
         unknown, total = set(self.shares) - set(KINDS), sum(self.shares.values())
         if unknown or min(self.shares.values(), default=0) < 0 or abs(total - 1) > 1e-6:
             raise InputError(
                 f"the shares of a lesson must be 0 or more of {', '.join(KINDS)}, and add up to 1. "
                 f"Received: {self.shares}"
-            )
-        if self.updates < 1 or self.length < 16:
-            raise InputError(
-                "a lesson must have updates of 1 or more and a length of 16 or more. "
-                f"Received: {self.updates} and {self.length}"
             )
 
 
@@ -52,12 +58,12 @@ class Lessons(NamedTuple):
         return sum(lesson.updates for lesson in self.lessons)
 
     def of_step(self, step):
-        """The lesson of the update that follows `step` updates; after the end, the last one."""
+        """The lesson of the update that follows `step` updates, fewer than `updates`."""
         for lesson in self.lessons:
             step -= lesson.updates
             if step < 0:
                 return lesson
-        return self.lessons[-1]
+        raise ValueError(f"a step must be below {self.updates}. Received: {self.updates + step}")
 
 
 def read_lessons(path):
@@ -72,6 +78,8 @@ def read_lessons(path):
             if not isinstance(rows, list) or not rows:
                 raise TypeError("no list of lessons")
             return Lessons([Lesson(**row) for row in rows])
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from None
         except (ValueError, TypeError, AttributeError) as error:
             raise InputError(
                 f"{path} must be a JSON list of lessons, each with the fields "

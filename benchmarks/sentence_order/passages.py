@@ -59,8 +59,8 @@ class Passages:
             place = self.rng.choice(places)
             passages.append((ids[place - before : place], ids[place : place + after]))
         raise InputError(
-            f"the text must hold documents with a sentence that ends after {before} pieces or "
-            f"more, {after} or more before the end of the document. Received: none was found"
+            f"the text must hold three documents, each with a sentence that ends after {before} "
+            f"pieces or more, {after} or more before the document does. Received: {len(passages)}"
         )
 
 

@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import keras
@@ -85,7 +87,7 @@ def test_it_goes_on_where_it_was(folder, whole, tmp_path, capfd):
     train(folder, run, train_steps=BLOCK + 1)  # in the middle of a block
     found = train(folder, run)
     printed = capfd.readouterr().out
-    assert f"update {BLOCK + 1}, lessons of {sum(UPDATES)} updates" in printed
+    assert f"the weights of state.npz, update {BLOCK + 1}, lessons of {sum(UPDATES)}" in printed
     assert "held out, beginnings: masked words" in printed and "held out, others" in printed
     assert found["iterations"] == sum(UPDATES) and found.keys() == whole.keys()
     for name, values in whole.items():
@@ -131,9 +133,30 @@ def test_a_factor_weighs_the_loss_of_masked_words(folder):
     assert losses[0] > losses[1] + 1
 
 
+PROGRAM = [sys.executable, "benchmarks/gpu_step", "train"]
+
+
 @pytest.mark.slow
-def test_unknown_frozen_weights_are_refused(folder, tmp_path):
-    run = tmp_path / "run"
-    shutil.copytree(folder / "run", run)
-    with pytest.raises(SystemExit, match="frozen"):
-        train(folder, run, freeze="bert/embeddings")
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--text={0}/text"], "--text and --lessons must be given together"),
+        (["--freeze=x"], "--freeze must be with --text"),
+        (["--text={0}/text", "--lessons={0}/lessons.json", "--processes=0"], "--processes must be"),
+        (["--text={0}/text", "--lessons={0}/lessons.json", "--batches=x"], "without --batches"),
+        (["--text={0}/text", "--lessons={0}/none"], "No such file"),
+        (["--text={0}/none", "--lessons={0}/lessons.json"], "No such file"),
+        (["--text={0}/lessons.json", "--lessons={0}/lessons.json"], "a file of lesson_text.py"),
+        (["--text={0}/text", "--lessons={0}/text"], "a JSON list of lessons"),
+        (["--text={0}/text", "--lessons={0}/lessons.json", "--freeze=bert"], "must name weights"),
+        (["--text={0}/text", "--lessons={0}/lessons.json", "--train_steps=99"], "at most the less"),
+    ],
+)  # fmt: skip
+def test_wrong_flags_are_refused_before_anything_is_compiled(folder, flags, message):
+    flags = [flag.format(folder) for flag in flags]
+    done = subprocess.run(
+        [*PROGRAM, str(folder / "run"), *flags], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode in (1, 2) and message in done.stderr
+    assert "Traceback" not in done.stderr and "compiling" not in done.stdout
+    assert not (folder / "run" / "state.npz").exists()

@@ -130,6 +130,19 @@ def test_clear_rows_are_those_in_which_the_rule_is_sure(tokenizer):
     np.testing.assert_array_equal(kept, every[scores >= 2.0])
 
 
+def test_drawing_rows_needs_neither_tensorflow_nor_a_tokenizer():
+    """They are drawn on a machine that has NumPy and two of the project's folders."""
+    code = (
+        "import sys; sys.path[:0] = ['.', 'benchmarks']; import sentence_order.lesson_rows, "
+        "sentence_order.lessons, sentence_order.text_file; "
+        "print({n.split('.')[0] for n in sys.modules} & {'tensorflow', 'keras', 'absl', 'tqdm', "
+        "'tokenization', 'bert_tf', 'run_scripts', 'google_crc32c'})"
+    )
+    run = [sys.executable, "-c", code]
+    done = subprocess.run(run, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
+
+
 def test_missing_text_is_refused_in_one_line(tmp_path):
     done = subprocess.run(
         [sys.executable, "benchmarks/sentence_order/lesson_text.py", f"--input_file={tmp_path}/no",
@@ -217,6 +230,7 @@ def test_rows_are_full_masked_and_of_the_shares(rows):
         **{name: (ROWS, SLOTS) for name in
            ("sequence_starts", "next_sentence_labels", "next_sentence_weights")},
     }  # fmt: skip
+    assert features["input_mask"].mean() > 0.7  # four slots; the text's single sentences are short
     masked = features["masked_lm_weights"].sum() / features["input_mask"].sum()
     assert 0.13 < masked < 0.17
     found = sequences_of(features)
@@ -255,7 +269,14 @@ def test_lessons_follow_each_other(tmp_path):
     path.write_text(json.dumps(rows))
     lessons = read_lessons(path)
     assert lessons == Lessons([Lesson(**row) for row in rows]) and lessons.updates == 5
-    assert [lessons.lessons.index(lessons.of_step(step)) for step in range(7)] == [0] * 2 + [1] * 5
+    assert [lessons.lessons.index(lessons.of_step(step)) for step in range(5)] == [0] * 2 + [1] * 3
+    with pytest.raises(ValueError, match="below 5"):
+        lessons.of_step(5)
+
+
+def test_the_lessons_of_the_reference_model():
+    lessons = read_lessons(ROOT / "benchmarks" / "sentence_order" / "reference_7.json")
+    assert lessons.updates == 14_000
 
 
 @pytest.mark.parametrize(
@@ -267,18 +288,58 @@ def test_lessons_follow_each_other(tmp_path):
         '[{"updates": 1, "shares": {"natural": 0.5, "reviews": 0.5}}]',
         '[{"updates": 1, "shares": {"natural": 2, "single": -1}}]',
         '[{"updates": 0, "shares": {"natural": 1}}]',
+        '[{"updates": 2.5, "shares": {"natural": 1}}]',
         '[{"updates": 1, "shares": {"natural": 1}, "length": 8}]',
+        '[{"updates": 1, "shares": {"natural": 1}, "rate": "fast"}]',
+        '[{"updates": 1, "shares": {"natural": 1}, "masked_lm": 0}]',
     ],
 )  # fmt: skip
 def test_lessons_that_are_none_are_refused(tmp_path, text):
     path = tmp_path / "lessons.json"
     path.write_text(text)
-    with pytest.raises(InputError, match="must"):
+    with pytest.raises(InputError, match="must") as caught:
         read_lessons(path)
+    assert str(path) in str(caught.value) and str(caught.value).count("Received") == 1
 
 
-def test_a_lesson_of_clear_rows_needs_some(content):
-    without = content._replace(clear=content.clear[:0])
-    rows = LessonRows(without, LENGTH, PREDICTIONS, SLOTS, 16000, SEED)
-    with pytest.raises(InputError, match="clear"):
-        block_of(rows, {"clear": 1.0})
+def only(text, documents):
+    """Some documents of a text."""
+    first, last = text.documents[documents.start], text.documents[documents.stop]
+    start, end = text.sentences[first], text.sentences[last]
+    return TokenizedText(
+        text.ids[start:end],
+        text.word_starts[start:end],
+        [bound - start for bound in text.sentences[first : last + 1]],
+        [bound - first for bound in text.documents[documents.start : documents.stop + 1]],
+    )
+
+
+def test_lessons_whose_rows_cannot_be_drawn_are_refused_beforehand(content):
+    text = content.train
+    natural = range(text.num_documents - 10)
+    single = range(text.num_documents - 10, text.num_documents)
+    long_pair = np.array([[0, 40, 40, 80, 0]])
+    cases = (
+        ({"clear": 1.0}, 48, {"clear": content.clear[:0]}, "clear rows: at least 1"),
+        ({"clear": 1.0}, 48, {"clear": long_pair}, "rows' pieces: at most 64. Received: 83"),
+        ({"natural": 1.0}, 48, {"train": only(text, single)}, "natural pairs|documents, pairs"),
+        ({"next": 1.0}, 48, {"train": only(text, single)}, "documents, pairs"),
+        ({"single": 1.0}, 48, {"train": only(text, natural)}, "documents of one sentence"),
+        ({"next": 1.0}, 65, {}, "at most 64. Received: 65"),
+        ({"anywhere": 1.0}, 65, {}, "at most 64. Received: 65"),
+        ({"middle": 1.0}, 48, {"train": only(text, range(2))}, "of 44 pieces: at least 3"),
+    )
+    for shares, length, changed, message in cases:
+        rows = LessonRows(content._replace(**changed), LENGTH, PREDICTIONS, SLOTS, 16000, SEED)
+        fine = Lesson(1, {"natural": 0.5, "single": 0.5})
+        with pytest.raises(InputError, match=message):
+            rows.check(Lessons([Lesson(1, shares, length=length), fine]))
+    every = Lesson(1, dict.fromkeys(KINDS, 1 / len(KINDS)), length=48)
+    LessonRows(content, LENGTH, PREDICTIONS, SLOTS, 16000, SEED).check(Lessons([every]))
+
+
+def test_a_text_without_rows_to_measure_on_is_refused(content, rows):
+    last = content.train.num_documents - 1
+    single = only(content.train, range(last, last + 1))
+    with pytest.raises(InputError, match="without the beginning"):
+        rows.held_out(single, False, 4)

@@ -49,7 +49,8 @@ ENGLISH = Wording(
         "that they have. "
         "Sentence order: whether two segments are in their order; guessing gets 50, always "
         "giving the same answer slightly more where the labels are uneven. "
-        "Each run's weights are those of the best of about twenty evaluations on rows of this text."
+        "The weights of `reference-1` to `-6` are those of the best of about twenty evaluations "
+        "on rows of this text."
     ),
     order_title="Sentence order by kind of row",
     order_header=(
@@ -73,12 +74,13 @@ ENGLISH = Wording(
         "with the same pieces masked (`benchmarks/choices/order.py`)."
     ),
     curves_alt="Loss and accuracies on held-out text over hours of training, a line for each phase",
-    curves_alt_gpu="The same on a GPU, over minutes of training",
+    curves_alt_gpu="Accuracies on held-out text over minutes of training on a GPU",
     curves_note=(
         "Held-out text during training. The evaluation rows are those of `--eval_input_file` in "
-        "the commands below. Lines that were evaluated on rows of different lengths cannot be "
-        "compared. Where the length is the same, a line can still begin above or below the end of "
-        "the one before it: new positions have to be learned, and the learning rate rises again. "
+        "the commands below, where they have it. Lines that were evaluated on rows of different "
+        "lengths cannot be compared. Where the length is the same, a line can still begin above or "
+        "below the end of the one before it: new positions have to be learned, and the learning "
+        "rate rises again. "
         "Nor can lines be compared with the table below where rows have fewer masks: at most 20, "
         "the default of `--max_predictions_per_seq`, are 4 % of a row of 512, an easier "
         "task than the 15 % of the table."
