@@ -1,1 +1,1 @@
-"""Makes lessons in sentence order for a model that does not learn it from natural text alone."""
+"""Rows that teach and measure the order of sentences; open lessons first, then lesson_rows."""

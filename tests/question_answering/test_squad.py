@@ -157,16 +157,24 @@ def test_hard_questions(trained):
 
 
 def test_google_s_way_to_cut_answers(trained, capsys):
-    """Lower-casing takes Hangul apart, so Google's program finds no place in the word."""
-    questions = number_questions(1, 9)
-    (paragraph,) = questions["data"][0]["paragraphs"]
-    number = paragraph["qas"][0]["answers"][0]["text"]
-    paragraph["context"] = paragraph["context"].replace(number, f"{number},한")
-    path = write_questions(trained / "hangul.json", questions)
-    found = []
-    for flags in ([], ["--google_answers"]):
-        assert run(trained, f"--predict_file={path}", "--do_predict", *flags) == 0
-        found.append((written(trained)["9-0"], results(trained / "output")["eval_exact"]))
+    """Lower-casing takes Hangul apart, so Google's program finds no place in the word.
+
+    A network so small does not find the number beside an unknown word in every text, and in which
+    ones depends on the processor: the first text that it answers is taken.
+    """
+    for seed in range(9, 19):
+        questions = number_questions(1, seed)
+        (paragraph,) = questions["data"][0]["paragraphs"]
+        number = paragraph["qas"][0]["answers"][0]["text"]
+        paragraph["context"] = paragraph["context"].replace(number, f"{number},한")
+        path = write_questions(trained / "hangul.json", questions)
+        found = []
+        for flags in ([], ["--google_answers"]):
+            assert run(trained, f"--predict_file={path}", "--do_predict", *flags) == 0
+            (answer,) = written(trained).values()
+            found.append((answer, results(trained / "output")["eval_exact"]))
+        if found[0] == (number, 100):
+            break
     assert found == [(number, 100), (f"{number},한", 0)]
     flags = ["--google_answers", "--start_n_top=2"]
     (trained / "beams").mkdir()
