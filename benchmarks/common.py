@@ -20,6 +20,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from albert_tf.config import AlbertConfig
+from bert_common.errors import InputError
+from bert_common.folders import make_writable
 from bert_tf.config import BertConfig
 
 ROOT = Path(__file__).parents[1]
@@ -73,6 +75,26 @@ def argument_parser(description):
     """A parser whose --help shows the description as it is written."""
     formatter = argparse.RawDescriptionHelpFormatter
     return argparse.ArgumentParser(description=description, formatter_class=formatter)
+
+
+def write_file(parser, least, write):
+    """Runs a program that writes --output_file; ends it with one line where an input is wrong.
+
+    Args:
+        parser: its `argparse.ArgumentParser`.
+        least: the name of a flag -> its least value.
+        write: what writes the file, a function of the parsed flags.
+    """
+    arguments = parser.parse_args()
+    for name, value in least.items():
+        if getattr(arguments, name) < value:
+            parser.error(f"--{name} must be at least {value}")
+    folder = os.path.dirname(os.path.abspath(arguments.output_file))
+    try:
+        make_writable(folder, "--output_file must be in a directory that can be written")
+        write(arguments)
+    except (InputError, OSError) as error:
+        sys.exit(f"error: {error}")
 
 
 def one_of(*choices):

@@ -4,6 +4,7 @@ import concurrent.futures
 import itertools
 import lzma
 import multiprocessing
+import zipfile
 from concurrent.futures.process import BrokenProcessPool
 from typing import NamedTuple
 
@@ -61,10 +62,10 @@ class LessonBatches:
                 "the step must be exported for records of --objective=sop --packing=true. "
                 f"Received: a step without {', '.join(missing)}"
             )
-        self.lessons = read_lessons(lessons_path)
+        lessons = read_lessons(lessons_path)
         try:
             content = read_text(text_path)
-        except (lzma.LZMAError, ValueError, KeyError, EOFError) as error:
+        except (lzma.LZMAError, zipfile.BadZipFile, ValueError, KeyError, EOFError) as error:
             raise InputError(
                 f"{text_path} must be a file of lesson_text.py. Received: {error}"
             ) from None
@@ -73,29 +74,31 @@ class LessonBatches:
             shapes[f"batch/{name}"][1] for name in ("masked_lm_ids", "sequence_starts")
         )
         vocab_size = description["config"]["vocab_size"]
+        largest = max(text.ids.max(initial=0) for text in (content.train, content.held_out))
+        if largest >= vocab_size:
+            raise InputError(
+                f"the ids of {text_path} must be below the model's vocab_size, {vocab_size}: it "
+                f"was made with another vocabulary. Received: {largest}"
+            )
         _rows = LessonRows(content, length, predictions, slots, vocab_size, seed)
-        _rows.check(self.lessons)
+        _rows.check(lessons)
         self.held_out = {
             name: _split(_rows.held_out(content.held_out, beginning, n * self.rows), self.rows)
             for name, (beginning, n) in HELD_OUT.items()
         }
-        self.count = self.lessons.updates
+        self.count = sum(lesson.updates for lesson in lessons)
         self._pool = concurrent.futures.ProcessPoolExecutor(
             processes, multiprocessing.get_context("fork")
         )
         self._tasks = (
             (number, block, self.rows)
-            for number, block in enumerate(_blocks(self.lessons))
+            for number, block in enumerate(_blocks(lessons))
             if block.end > step
         )
         # Twice as many as processes: while one block is trained on, others are drawn.
         first = itertools.islice(self._tasks, 2 * processes)
         self._drawn = [self._pool.submit(_draw, task) for task in first]
         self._block, self._batches = Block(0, 0, None), []
-
-    def lesson(self, step):
-        """The `Lesson` of the update that follows `step` updates."""
-        return self.lessons.of_step(step)
 
     def of_step(self, step):
         """The features of the batch that follows `step` updates, fewer than `count`.
@@ -118,15 +121,20 @@ class LessonBatches:
             ]
         return self._batches[step - self._block.first]
 
+    def factors(self):
+        """Of the batch that `of_step` returned last, as `train.Batches.factors`."""
+        lesson = self._block.lesson
+        return lesson.rate, {"masked_lm": lesson.masked_lm}
+
     def close(self):
         """Ends the processes."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _blocks(lessons):
-    """Divides the updates of `Lessons` into a list of `Block`."""
+    """Divides the updates of a list of `Lesson` into a list of `Block`."""
     blocks, end = [], 0
-    for lesson in lessons.lessons:
+    for lesson in lessons:
         first, end = end, end + lesson.updates
         blocks += [Block(at, min(at + BLOCK, end), lesson) for at in range(first, end, BLOCK)]
     return blocks

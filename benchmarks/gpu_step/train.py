@@ -1,7 +1,8 @@
-"""Trains with the exported programs on a file of batches."""
+"""Trains with the exported programs."""
 
 import os
 import time
+import types
 
 import jax
 import numpy as np
@@ -42,6 +43,10 @@ class Batches:
             index = np.random.default_rng(again).permutation(self.count)[index]
         return {f"batch/{name}": value[index] for name, value in self.features.items()}
 
+    def factors(self):
+        """What the learning rate is multiplied by, and each loss, a dict by name."""
+        return 1.0, {}
+
 
 class Training:
     """The step as both programs make it; the arrays stay on the device.
@@ -64,16 +69,16 @@ class Training:
         }
         self.kept = {f"weights/{name}" for name in frozen}
 
-    def step(self, batch, rate, factors=None):
+    def step(self, batch, rate, factors=types.MappingProxyType({})):
         """One update, which is still being computed when this returns; returns its metrics.
 
         Args:
             batch: the features, "batch/NAME" -> array.
             rate: the learning rate.
-            factors: the name of a loss -> what it is multiplied by; None: 1 for each.
+            factors: the name of a loss -> what it is multiplied by, if not 1.
         """
         denominators = self.denominators(batch)
-        for name, factor in (factors or {}).items():
+        for name, factor in factors.items():
             denominators[f"denominators/{name}"] /= np.float32(factor)
         return self.step_on_device(self.gradients.put({**batch, **denominators}), rate)
 
@@ -236,16 +241,15 @@ class Run:
 
         Args:
             train_steps: updates in all.
-            batches: a source of batches, with of_step.
+            batches: `Batches`, or `LessonBatches`.
         """
         schedule, pending = self.training.description["schedule"], []
         start, first, saved = time.perf_counter(), self.step, time.perf_counter()
         while self.step < train_steps:
-            rate, factors = learning_rate(schedule, self.step), None
-            if hasattr(batches, "lesson"):
-                lesson = batches.lesson(self.step)
-                rate, factors = rate * np.float32(lesson.rate), {"masked_lm": lesson.masked_lm}
-            pending.append(self.training.step(batches.of_step(self.step), rate, factors))
+            batch = batches.of_step(self.step)
+            of_rate, of_losses = batches.factors()
+            rate = learning_rate(schedule, self.step) * np.float32(of_rate)
+            pending.append(self.training.step(batch, rate, of_losses))
             self.step += 1
             last = self.step == train_steps
             due = last or time.perf_counter() - saved > self.save_seconds

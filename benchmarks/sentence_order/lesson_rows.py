@@ -1,6 +1,6 @@
 """Draws the rows of lessons from a tokenized text, with NumPy alone.
 
-Shapes: N sequences, R rows, T positions.
+Shapes: N sequences, R rows, T positions, S slots for sequences in a row.
 """
 
 import itertools
@@ -18,7 +18,7 @@ from create_pretraining_data.instances.sequences import Sequences, assemble, len
 from create_pretraining_data.instances.text import TokenizedText
 from create_pretraining_data.records.record_format import MaskingRules, RecordFormat
 from sentence_order.lessons import KINDS
-from sentence_order.passages import Document, Passages, splice
+from sentence_order.passages import SPECIAL_PIECES, Document, Passages, room_of, splice
 
 # As create_pretraining_data's --short_seq_prob and --masked_lm_prob.
 SHORT_SEQUENCES, MASKED = 0.1, 0.15
@@ -31,9 +31,6 @@ SURPLUS = 1.03
 
 # A block has fewer sequences; so keys of different blocks differ.
 MOST_SEQUENCES = 1 << 20
-
-# [CLS], and a [SEP] after each segment.
-SPECIAL_PIECES = 3
 
 # The kinds of three documents.
 SPLICED = ("middle", "anywhere")
@@ -75,8 +72,8 @@ class LessonRows:
         self._passages = {}  # the pieces of a row -> the documents that are long enough
 
     def check(self, lessons):
-        """Raises an InputError unless rows of every one of the `Lessons` can be drawn."""
-        for number, lesson in enumerate(lessons.lessons, 1):
+        """Raises an InputError unless rows of every `Lesson` of a list can be drawn."""
+        for number, lesson in enumerate(lessons, 1):
             for kinds, found, least, most, of_what in self._needs(lesson):
                 if not least <= found <= most and any(lesson.shares.get(kind) for kind in kinds):
                     bound = f"at least {least}" if found < least else f"at most {most}"
@@ -86,7 +83,7 @@ class LessonRows:
 
     def _needs(self, lesson):
         """Kinds, a number that rows of one of them need, its bounds, what it is of."""
-        row, drawn, room = self.format.max_seq_length, ("next", *SPLICED), _room(lesson)
+        row, drawn, room = self.format.max_seq_length, ("next", *SPLICED), room_of(lesson.length)
         longest, any_number = lengths_and_borders(self.clear)[0].max(initial=0), len(self.text.ids)
         natural, single = (len(self.documents[kind]) for kind in ("natural", "single"))
         return (
@@ -119,7 +116,9 @@ class LessonRows:
                 if share
             ]
             sequences = Sequences(*map(np.concatenate, zip(*(p for p, _ in parts), strict=True)))
-            weights = np.concatenate([np.full(len(p.lengths), w, np.float32) for p, w in parts])
+            weights = np.concatenate(
+                [np.full(len(part.lengths), weight, np.float32) for part, weight in parts]
+            )  # [N]
             features = self._rows(sequences, weights, number, rng)
             if len(features["input_ids"]) >= rows:
                 return {name: values[:rows] for name, values in features.items()}
@@ -162,7 +161,7 @@ class LessonRows:
     def _sequences(self, kind, pieces, lesson, rng):
         """Draws `Sequences` of a kind, and the weight of their labels."""
         if kind in SPLICED:
-            text, pairs = self._spliced(kind == "middle", pieces, _room(lesson), rng)
+            text, pairs = self._spliced(kind == "middle", pieces, room_of(lesson.length), rng)
         elif kind == "clear":
             text, pairs = self.text, self._clear(pieces, rng)
         else:
@@ -181,7 +180,7 @@ class LessonRows:
             new = make_pairs(text, index, rules, balance, rng)
             pairs += new
             pieces -= sum(int(lengths_and_borders(np.array([p]))[0][0]) for p in new)
-        return np.array(pairs, np.int64).reshape(-1, 5)
+        return np.array(pairs, np.int64).reshape(-1, 5)  # [N, 5]
 
     def _clear(self, pieces, rng):
         """Draws clear pairs with so many pieces; each as often as the others, give or take one."""
@@ -189,6 +188,7 @@ class LessonRows:
         order = np.random.RandomState(rng.getrandbits(32))
         passes = int(pieces // lengths.sum()) + 1
         drawn = np.concatenate([order.permutation(len(lengths)) for _ in range(passes)])
+        # [N, 5]
         return self.clear[drawn[: np.searchsorted(np.cumsum(lengths[drawn]), pieces) + 1]]
 
     def _spliced(self, middle, pieces, room, rng):
@@ -206,7 +206,7 @@ class LessonRows:
             end += room
         source = np.concatenate(positions)
         text = TokenizedText(self.text.ids[source], self.text.word_starts[source], [], [0])
-        return text, np.array(pairs, np.int64)
+        return text, np.array(pairs, np.int64)  # [N, 5]
 
     def _documents(self, shortest):
         """The documents with `shortest` pieces, as places in the text."""
@@ -231,7 +231,8 @@ class LessonRows:
         order = np.random.RandomState(rng.getrandbits(32))
         rows = order.permutation(rows.max() + 1)[rows]
         by_row, ends = np.argsort(rows, kind="stable"), np.cumsum(np.bincount(rows))
-        keys = derive_keys(np.uint64(self.seed), number * MOST_SEQUENCES + np.arange(len(rows)))
+        numbers = number * MOST_SEQUENCES + np.arange(len(rows))  # [N]
+        keys = derive_keys(np.uint64(self.seed), numbers)
         parts, first = [], 0
         while first < len(rows):  # as many complete rows as hold at most PART sequences
             last = ends[np.searchsorted(ends, first + PART, side="right") - 1]
@@ -241,11 +242,6 @@ class LessonRows:
             masked = mask_sequences(some, self.masking, keys[part])
             features = make_features(some, masked, layout, form)
             labelled = np.zeros((layout.num_rows, form.packed_sequences), np.float32)
-            labelled[layout.rows, layout.slots] = weights[part]
+            labelled[layout.rows, layout.slots] = weights[part]  # [R, S]
             parts.append({**features, "next_sentence_weights": labelled})
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-
-
-def _room(lesson):
-    """The pieces of both segments of a spliced row: an even number, so that halves are equal."""
-    return (lesson.length - SPECIAL_PIECES) // 2 * 2

@@ -1,4 +1,4 @@
-"""Tokenizes texts for lessons, and finds the rows whose words show their order.
+"""Makes the tokenized text from which lessons draw their rows.
 
     python benchmarks/sentence_order/lesson_text.py --input_file=work/train.txt \\
         --held_out=work/heldout.txt --tokenizer_dir=reference_model --least_score=11 \\
@@ -19,19 +19,18 @@ import numpy as np
 # Not first: benchmarks/tokenization.py must not hide the package.
 sys.path.append(str(Path(__file__).parents[1]))
 
-from common import argument_parser
+from common import argument_parser, write_file
 
 from bert_common.errors import InputError
-from bert_common.folders import make_writable
 from bert_common.progress import with_progress
 from create_pretraining_data.instances.pairs import LengthBalance, PairRules, make_pairs
-from create_pretraining_data.instances.text import concatenate, tokenize_documents
+from create_pretraining_data.instances.text import tokenize_documents
 from run_scripts.reference.text import documents
 from sentence_order.rule import OverlapRule
 from sentence_order.text_file import SPECIAL, WORD_START, TextFile, write_text
 from tokenization import load_tokenizer
 
-# Documents that are tokenized between two updates of the progress.
+# Rows whose scores are computed between two updates of the progress.
 PART = 1000
 
 # The least values of flags.
@@ -43,15 +42,7 @@ def tokenize(path, tokenizer):
     found = list(documents([path]))
     if not found:
         raise InputError(f"a text must have documents. Received: none in {path}")
-    parts = [found[start : start + PART] for start in range(0, len(found), PART)]
-    texts = [
-        tokenize_documents(part, tokenizer)
-        for part in with_progress(parts, "tokenizing", "thousands of documents")
-    ]
-    while len(texts) > 1:  # in pairs: the work grows with the logarithm of their number
-        texts = [concatenate(*texts[i : i + 2]) if i + 1 < len(texts) else texts[i]
-                 for i in range(0, len(texts), 2)]  # fmt: skip
-    return texts[0]
+    return tokenize_documents(with_progress(found, "tokenizing", "documents"), tokenizer)
 
 
 def clear_pairs(text, tokenizer, arguments):
@@ -78,6 +69,28 @@ def clear_pairs(text, tokenizer, arguments):
     return kept
 
 
+def write(arguments):
+    """Writes the file.
+
+    Raises:
+        InputError: a text without documents, or a vocabulary that is too large.
+    """
+    tokenizer = load_tokenizer(arguments.tokenizer_dir)
+    if tokenizer.vocab_size > WORD_START:
+        raise InputError(
+            f"the tokenizer must have at most {WORD_START:,} pieces. "
+            f"Received: {tokenizer.vocab_size:,}"
+        )
+    train, held_out = (
+        tokenize(path, tokenizer) for path in (arguments.input_file, arguments.held_out)
+    )
+    special = {name: getattr(tokenizer, name) for name in SPECIAL}
+    clear = clear_pairs(train, tokenizer, arguments)
+    write_text(arguments.output_file, TextFile(train, held_out, clear, special))
+    size = os.path.getsize(arguments.output_file) / 1e6
+    print(f"{len(train.ids):,} pieces, {size:.1f} MB: {arguments.output_file}")
+
+
 def main():
     """Writes the file."""
     parser = argument_parser(__doc__)
@@ -90,29 +103,7 @@ def main():
     parser.add_argument("--passes", type=int, default=2, help="over the documents, for clear rows")
     parser.add_argument("--random_seed", type=int, default=1)
     parser.add_argument("--output_file", required=True)
-    arguments = parser.parse_args()
-    for name, least in LEAST.items():
-        if getattr(arguments, name) < least:
-            parser.error(f"--{name} must be at least {least}")
-    folder = os.path.dirname(os.path.abspath(arguments.output_file))
-    try:
-        make_writable(folder, "--output_file must be in a directory that can be written")
-        tokenizer = load_tokenizer(arguments.tokenizer_dir)
-        if tokenizer.vocab_size > WORD_START:
-            raise InputError(
-                f"the tokenizer must have at most {WORD_START:,} pieces. "
-                f"Received: {tokenizer.vocab_size:,}"
-            )
-        train, held_out = (
-            tokenize(path, tokenizer) for path in (arguments.input_file, arguments.held_out)
-        )
-        special = {name: getattr(tokenizer, name) for name in SPECIAL}
-        clear = clear_pairs(train, tokenizer, arguments)
-        write_text(arguments.output_file, TextFile(train, held_out, clear, special))
-    except (InputError, OSError) as error:
-        sys.exit(f"error: {error}")
-    size = os.path.getsize(arguments.output_file) / 1e6
-    print(f"{len(train.ids):,} pieces, {size:.1f} MB: {arguments.output_file}")
+    write_file(parser, LEAST, write)
 
 
 if __name__ == "__main__":

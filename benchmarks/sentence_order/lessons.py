@@ -1,8 +1,7 @@
-"""Lessons: what the rows of a training are made of, one lesson after another, in a JSON file."""
+"""Declares lessons: the parts of a training, each with the kinds of its rows."""
 
 import dataclasses
 import json
-from typing import NamedTuple
 
 from bert_common.errors import InputError
 
@@ -47,27 +46,8 @@ class Lesson:
             )
 
 
-class Lessons(NamedTuple):
-    """The lessons of a training, in their order."""
-
-    lessons: list
-
-    @property
-    def updates(self):
-        """The updates of all lessons."""
-        return sum(lesson.updates for lesson in self.lessons)
-
-    def of_step(self, step):
-        """The lesson of the update that follows `step` updates, fewer than `updates`."""
-        for lesson in self.lessons:
-            step -= lesson.updates
-            if step < 0:
-                return lesson
-        raise ValueError(f"a step must be below {self.updates}. Received: {self.updates + step}")
-
-
 def read_lessons(path):
-    """Reads `Lessons` from a file: a list of objects with the fields of `Lesson`.
+    """Reads a file, a list of objects with the fields of `Lesson`: a list of `Lesson`.
 
     Raises:
         InputError: it is not such a list.
@@ -77,7 +57,7 @@ def read_lessons(path):
             rows = json.load(file)
             if not isinstance(rows, list) or not rows:
                 raise TypeError("no list of lessons")
-            return Lessons([Lesson(**row) for row in rows])
+            return [Lesson(**row) for row in rows]
         except InputError as error:
             raise InputError(f"{path}: {error}") from None
         except (ValueError, TypeError, AttributeError) as error:

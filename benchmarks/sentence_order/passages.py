@@ -1,4 +1,4 @@
-"""Draws passages of documents, and makes rows of them whose order shows in their subjects."""
+"""Draws rows of passages of three documents, whose subjects show the order of the segments."""
 
 from typing import NamedTuple
 
@@ -8,6 +8,9 @@ from bert_common.errors import InputError
 
 # Documents that are drawn for a row before the text is refused: few have no place for a passage.
 MOST_DRAWS = 10_000
+
+# [CLS], and a [SEP] after each segment.
+SPECIAL_PIECES = 3
 
 # The smallest share of a segment in a row, if the boundary is anywhere.
 SMALLEST_SHARE = 0.2
@@ -62,6 +65,11 @@ class Passages:
             f"the text must hold three documents, each with a sentence that ends after {before} "
             f"pieces or more, {after} or more before the document does. Received: {len(passages)}"
         )
+
+
+def room_of(length):
+    """The pieces of both segments in a row of `length`: even, so that halves are equally long."""
+    return (length - SPECIAL_PIECES) // 2 * 2
 
 
 def splice(passages, room, middle):

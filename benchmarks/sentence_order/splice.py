@@ -18,7 +18,6 @@ create_pretraining_data.py --objective=sop --packing=false --masking=static with
 """
 
 import itertools
-import os
 import sys
 from pathlib import Path
 
@@ -28,17 +27,16 @@ import numpy as np
 # its worker processes.
 sys.path.append(str(Path(__file__).parents[1]))
 
-from common import argument_parser
+from common import argument_parser, write_file
 
 from bert_common.atomic_write import atomic_write
 from bert_common.errors import InputError
-from bert_common.folders import make_writable
 from bert_common.progress import with_progress
 from create_pretraining_data.records.encoding import encode_records
 from create_pretraining_data.records.record_format import RecordFormat
 from create_pretraining_data.records.tfrecord import frame
 from run_scripts.reference.text import documents
-from sentence_order.passages import Document, Passages, splice
+from sentence_order.passages import Document, Passages, room_of, splice
 from sentence_order.rows import write_description
 from tokenization import load_tokenizer
 
@@ -50,9 +48,6 @@ LEAST = {"max_seq_length": 16, "rows": 1, "documents": 3}
 
 # Places for predictions in a record, all unused.
 PREDICTIONS = 8
-
-# [CLS], and a [SEP] after each segment.
-SPECIAL = 3
 
 
 def read_documents(path, tokenizer, shortest, limit):
@@ -107,8 +102,7 @@ def write_rows(arguments):
     """
     tokenizer = load_tokenizer(arguments.tokenizer_dir)
     rng = np.random.default_rng(arguments.random_seed)
-    # Even, so that equal halves show nothing by their lengths.
-    room = (arguments.max_seq_length - SPECIAL) // 2 * 2
+    room = room_of(arguments.max_seq_length)
     found = read_documents(arguments.input_file, tokenizer, room, arguments.documents)
     passages = Passages(found, rng)
     record_format = RecordFormat(
@@ -143,16 +137,7 @@ def main():
     parser.add_argument("--documents", type=int, default=20_000, help="of the text, to be read")
     parser.add_argument("--random_seed", type=int, default=1)
     parser.add_argument("--output_file", required=True)
-    arguments = parser.parse_args()
-    for name, least in LEAST.items():
-        if getattr(arguments, name) < least:
-            parser.error(f"--{name} must be at least {least}")
-    folder = os.path.dirname(os.path.abspath(arguments.output_file))
-    try:
-        make_writable(folder, "--output_file must be in a directory that can be written")
-        write_rows(arguments)
-    except (InputError, OSError) as error:
-        sys.exit(f"error: {error}")
+    write_file(parser, LEAST, write_rows)
 
 
 if __name__ == "__main__":

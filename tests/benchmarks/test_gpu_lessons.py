@@ -1,6 +1,7 @@
 """Training by lessons under JAX: it resumes, leaves frozen weights alone, weighs its losses."""
 
 import json
+import lzma
 import shutil
 import subprocess
 import sys
@@ -15,9 +16,10 @@ from gpu_step.state import read_state
 from paths import ROOT
 from sentence_order.lesson_rows import LessonRows
 from sentence_order.lessons import Lesson
-from sentence_order.text_file import TextFile, write_text
+from sentence_order.text_file import TextFile, read_text, write_text
 from tiny_models import make_optimizer, tiny_model
 
+from bert_common.errors import InputError
 from bert_tf.training.state import TrainingState
 from bert_tf.training.step import StepConfig
 from create_pretraining_data.instances.text import TokenizedText, tokenize_documents
@@ -120,6 +122,7 @@ def test_a_factor_weighs_the_loss_of_masked_words(folder):
         batch = batches.of_step(0)
     finally:
         batches.close()
+    assert batches.factors() == (1.0, {"masked_lm": 0.1})  # those of the first lesson
     losses = []
     for factor in (1.0, 0.1):
         training = Training(run, jax.devices()[0], new_state(description, 1))
@@ -134,6 +137,35 @@ def test_a_factor_weighs_the_loss_of_masked_words(folder):
 
 
 PROGRAM = [sys.executable, "benchmarks/gpu_step", "train"]
+
+
+def refuse(folder, text, program=None):
+    """The message about a text."""
+    from gpu_step.lesson_batches import LessonBatches
+    from gpu_step.runtime import read_description
+
+    description = program or read_description(str(folder / "run"))
+    with pytest.raises(InputError) as caught:
+        LessonBatches(str(text), str(folder / "lessons.json"), description, 1, 0, 1)
+    return str(caught.value)
+
+
+@pytest.mark.slow
+def test_damaged_and_foreign_texts_are_refused(folder, tmp_path):
+    content, damaged = (folder / "text").read_bytes(), tmp_path / "damaged"
+    for wrong in (b"", content[: len(content) // 2], lzma.compress(b"PK\3\4no archive")):
+        damaged.write_bytes(wrong)
+        assert "must be a file of lesson_text.py" in refuse(folder, damaged)
+    kept = read_text(folder / "text")
+    large = kept.train.ids.copy()
+    large[7] = VOCABULARY
+    write_text(str(damaged), kept._replace(train=kept.train._replace(ids=large)))
+    message = refuse(folder, damaged)
+    assert f"vocab_size, {VOCABULARY}" in message and f"Received: {VOCABULARY}" in message
+    description = json.loads((folder / "run" / "program.json").read_text())
+    arguments = description["programs"]["gradients"]["arguments"]
+    arguments[:] = [row for row in arguments if row["name"] != "batch/sequence_starts"]
+    assert "--packing=true" in refuse(folder, folder / "text", description)
 
 
 @pytest.mark.slow

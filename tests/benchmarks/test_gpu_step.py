@@ -176,6 +176,22 @@ def test_a_state_that_cannot_be_written_leaves_the_old_one(tmp_path, monkeypatch
     assert [file.name for file in tmp_path.iterdir()] == ["state.npz"]
 
 
+def test_a_prepared_state_is_small_and_loses_nothing():
+    arrays = {
+        "weights/half": np.array([0.5, -2.0], np.float32),
+        "weights/full": np.array([0.1, 1e6], np.float32),
+        "slots/half/adam_m": np.zeros(2, np.float32),
+        "slots/full/adam_m": np.array([0.0, 0.1], np.float32),
+        "iterations": np.int64(70000),
+    }
+    small = prepare._small(arrays)
+    assert set(small) == set(arrays) - {"slots/half/adam_m"}
+    kinds = {name: values.dtype.name for name, values in small.items()}
+    assert kinds["weights/half"] == "float16" and kinds["weights/full"] == "float32"
+    for name, values in small.items():
+        np.testing.assert_array_equal(values, arrays[name])
+
+
 def test_learning_rate_is_the_schedules():
     for power, warmup, start in ((1.0, 0, 0), (1.0, 30, 0), (2.0, 30, 10)):
         schedule = WarmupPolynomialDecay(3e-4, 100, warmup, power, start)

@@ -10,7 +10,7 @@ import pytest
 from paths import ROOT
 from sentence_order.lesson_rows import LessonRows
 from sentence_order.lesson_text import clear_pairs, tokenize
-from sentence_order.lessons import KINDS, Lesson, Lessons, read_lessons
+from sentence_order.lessons import KINDS, Lesson, read_lessons
 from sentence_order.rule import OverlapRule
 from sentence_order.text_file import SPECIAL, TextFile, read_text, write_text
 
@@ -103,7 +103,7 @@ def test_program_writes_the_text_and_its_clear_rows(tmp_path, tokenizer):
         cwd=ROOT, capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    found, expected = read_text(path), tokenize(TEXT, tokenizer)
+    found, expected = read_text(path), tokenize_documents(documents([TEXT]), tokenizer)
     np.testing.assert_array_equal(found.train.ids, expected.ids)
     assert found.train.documents == expected.documents
     assert found.special == {name: getattr(tokenizer, name) for name in SPECIAL}
@@ -260,23 +260,21 @@ def test_held_out_rows_begin_a_document_or_not(content, rows, beginning):
         assert any(starts & set(place_of(s, text)) for s in segments) == beginning
 
 
-def test_lessons_follow_each_other(tmp_path):
+def test_lessons_are_read(tmp_path):
     path = tmp_path / "lessons.json"
     rows = [
         {"updates": 2, "shares": {"next": 1.0}, "length": 128, "masked_lm": 0.1, "rate": 0.6},
         {"updates": 3, "shares": {"natural": 0.9, "single": 0.1}},
     ]
     path.write_text(json.dumps(rows))
-    lessons = read_lessons(path)
-    assert lessons == Lessons([Lesson(**row) for row in rows]) and lessons.updates == 5
-    assert [lessons.lessons.index(lessons.of_step(step)) for step in range(5)] == [0] * 2 + [1] * 3
-    with pytest.raises(ValueError, match="below 5"):
-        lessons.of_step(5)
+    first, second = read_lessons(path)
+    assert dataclasses.astuple(first) == (2, {"next": 1.0}, 128, 0.6, 0.1)
+    assert dataclasses.astuple(second) == (3, {"natural": 0.9, "single": 0.1}, 512, 1.0, 1.0)
 
 
 def test_the_lessons_of_the_reference_model():
     lessons = read_lessons(ROOT / "benchmarks" / "sentence_order" / "reference_7.json")
-    assert lessons.updates == 14_000
+    assert sum(lesson.updates for lesson in lessons) == 14_000
 
 
 @pytest.mark.parametrize(
@@ -333,9 +331,9 @@ def test_lessons_whose_rows_cannot_be_drawn_are_refused_beforehand(content):
         rows = LessonRows(content._replace(**changed), LENGTH, PREDICTIONS, SLOTS, 16000, SEED)
         fine = Lesson(1, {"natural": 0.5, "single": 0.5})
         with pytest.raises(InputError, match=message):
-            rows.check(Lessons([Lesson(1, shares, length=length), fine]))
+            rows.check([Lesson(1, shares, length=length), fine])
     every = Lesson(1, dict.fromkeys(KINDS, 1 / len(KINDS)), length=48)
-    LessonRows(content, LENGTH, PREDICTIONS, SLOTS, 16000, SEED).check(Lessons([every]))
+    LessonRows(content, LENGTH, PREDICTIONS, SLOTS, 16000, SEED).check([every])
 
 
 def test_a_text_without_rows_to_measure_on_is_refused(content, rows):
