@@ -83,12 +83,26 @@ def test_clear_rows_are_those_in_which_the_rule_is_sure(tokenizer):
     np.testing.assert_array_equal(kept, every[scores >= 2.0])
 
 
-def test_missing_text_is_refused_in_one_line(tmp_path):
+@pytest.mark.parametrize(
+    ("flags", "status", "message"),
+    [
+        ({"input_file": "missing"}, 1, "error: "),
+        # Before the text is read, which takes minutes.
+        ({"output_file": "file/text", "input_file": "missing"}, 1, "error: --output_file must"),
+        ({"passes": "0"}, 2, "--passes must be at least 1"),
+    ],
+)
+def test_refusals_take_one_line(tmp_path, flags, status, message):
+    (tmp_path / "file").touch()
+    given = {
+        "input_file": TEXT, "held_out": TEXT, "tokenizer_dir": MODEL, "least_score": 2,
+        "output_file": "text", **flags,
+    }  # fmt: skip
     done = subprocess.run(
-        [sys.executable, "benchmarks/sentence_order/lesson_text.py", f"--input_file={tmp_path}/no",
-         f"--held_out={TEXT}", f"--tokenizer_dir={MODEL}", "--least_score=2",
-         f"--output_file={tmp_path}/text"],
-        cwd=ROOT, capture_output=True, text=True,
+        [sys.executable, ROOT / "benchmarks" / "sentence_order" / "lesson_text.py",
+         *(f"--{name}={value}" for name, value in given.items())],
+        cwd=tmp_path, capture_output=True, text=True,
     )  # fmt: skip
-    assert done.returncode == 1 and done.stderr.startswith("error: ")
-    assert len(done.stderr.splitlines()) == 1 and not list(tmp_path.iterdir())
+    assert done.returncode == status and message in done.stderr.splitlines()[-1]
+    assert status == 2 or len(done.stderr.splitlines()) == 1
+    assert [file.name for file in tmp_path.iterdir()] == ["file"]
