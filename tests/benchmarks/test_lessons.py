@@ -253,8 +253,9 @@ def test_lessons_are_read(tmp_path):
     assert dataclasses.astuple(second) == (3, {"natural": 0.9, "single": 0.1}, 512, 1.0, 1.0)
 
 
-def test_the_lessons_of_the_reference_model():
-    lessons = read_lessons(ROOT / "benchmarks" / "sentence_order" / "reference_7.json")
+@pytest.mark.parametrize("name", ["reference_7", "natural"])
+def test_the_lessons_of_the_measured_models(name):
+    lessons = read_lessons(ROOT / "benchmarks" / "sentence_order" / f"{name}.json")
     assert sum(lesson.updates for lesson in lessons) == 14_000
 
 

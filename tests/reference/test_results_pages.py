@@ -272,6 +272,22 @@ def test_a_phase_without_curves_takes_its_time(tmp_path):
     assert pictures[0] != pictures[1]
 
 
+def test_runs_on_gpus_start_at_zero(tmp_path):
+    """Those on CPUs follow each other: an earlier run of another name moves them."""
+    pytest.importorskip("matplotlib", reason="the curves are drawn with it")
+    pictures = []
+    for folder, seconds in (("hour", "3600.0"), ("day", "86400.0")):
+        path = Path(write_ledger(tmp_path / folder))
+        text = path.read_text().replace('"seconds": 3600.0', f'"seconds": {seconds}')
+        text = text.replace("reference/pretraining/64", "other/pretraining/64")
+        for gpus in (GPUS, "[]"):
+            path.write_text(text.replace(GPUS, gpus))
+            write_pages(str(path), str(tmp_path / folder))
+        pictures.append([p.read_bytes() for p in sorted(path.parent.glob("*.png"))])
+    (cpu, gpu), (cpu_moved, gpu_moved) = pictures
+    assert cpu != cpu_moved and gpu == gpu_moved
+
+
 def test_a_model_that_was_only_measured_is_shown(tmp_path):
     """As --hours=0 does: no pre-training, but held-out text, stages, commands."""
     path = tmp_path / "results" / "runs.jsonl"

@@ -100,7 +100,7 @@ def write_pages(ledger, output_dir):
     for picture in PICTURES:
         if shown := shown_phases(measured, picture):
             path = os.path.join(output_dir, picture.file)
-            draw_curves(shown, path, picture.unit, picture.seconds)
+            draw_curves(shown, path, picture)
     for name, wording in PAGES.items():
         with atomic_write(os.path.join(output_dir, name)) as file:
             file.write(render(results, wording).encode("utf-8"))

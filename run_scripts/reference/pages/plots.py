@@ -4,6 +4,7 @@ The phases differ in their lines, not only in their grey. Labels are English on 
 fonts that come with matplotlib have no Hangul.
 """
 
+import collections
 import os
 import secrets
 
@@ -28,14 +29,13 @@ WIDTH, HEIGHT, DPI = 9.0, 3.4, 110  # inches, dots an inch: about 40 kB
 LEGEND_COLUMNS = 3
 
 
-def draw_curves(phases, path, unit, unit_seconds):
-    """Writes a picture of the held-out curves of several phases, one after the other in time.
+def draw_curves(phases, path, picture):
+    """Writes a picture of the held-out curves of several phases, those of a run one after another.
 
     Args:
         phases: `Phase`s; one without curves leaves its time free.
         path: of a PNG file.
-        unit: of the time, as the axes name it.
-        unit_seconds: the seconds in it.
+        picture: the `Picture`.
 
     Raises:
         InputError: matplotlib is not installed.
@@ -45,13 +45,14 @@ def draw_curves(phases, path, unit, unit_seconds):
     shown = {tag: panel for tag, panel in PANELS.items() if any(tag in p.curves for p in phases)}
     for i, (tag, (label, factor)) in enumerate(shown.items()):
         axes = figure.add_subplot(1, len(shown), i + 1)
-        before = 0.0  # seconds
+        elapsed = collections.Counter()  # seconds
         for number, phase in enumerate(phases):
+            run = None if picture.in_turn else phase.reference
             if tag in phase.curves:
                 steps, values = phase.curves[tag]
                 duration = phase.run.seconds / steps[-1]
                 axes.plot(
-                    [(before + duration * step) / unit_seconds for step in steps],
+                    [(elapsed[run] + duration * step) / picture.seconds for step in steps],
                     [factor * value for value in values],
                     linestyle=LINES[number % len(LINES)],
                     marker=MARKERS[number % len(MARKERS)],
@@ -60,14 +61,14 @@ def draw_curves(phases, path, unit, unit_seconds):
                     linewidth=1.0,
                     label=f"{phase.reference}, rows of {phase.length}",
                 )
-            before += phase.run.seconds
+            elapsed[run] += phase.run.seconds
         if tag in CHANCE:
             axes.axhline(CHANCE[tag], color="0.5", linewidth=0.8)
             across = axes.get_yaxis_transform()  # x: from 0 to 1 across the panel
             axes.text(
                 0.98, CHANCE[tag], "chance", ha="right", va="bottom", fontsize=8, transform=across
             )
-        axes.set_xlabel(f"{unit} of training")
+        axes.set_xlabel(f"{picture.unit} of training")
         axes.set_title(label, fontsize=10)
         axes.grid(color="0.85", linewidth=0.5)
         if i == 0:
