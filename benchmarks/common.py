@@ -77,7 +77,7 @@ def argument_parser(description):
     return argparse.ArgumentParser(description=description, formatter_class=formatter)
 
 
-def write_file(parser, least, write):
+def run_writer(parser, least, write):
     """Runs a program that writes --output_file; ends it with one line where an input is wrong.
 
     Args:

@@ -26,6 +26,9 @@ HELD_OUT = {"beginnings": (True, 4), "others": (False, 10)}
 # A pre-training on the order of sentences that packs its rows has these.
 NEEDED = ("batch/sequence_starts", "batch/next_sentence_labels", "batch/next_sentence_weights")
 
+# What `read_text` raises where a file is damaged or no `TextFile`.
+UNREADABLE = (lzma.LZMAError, zipfile.BadZipFile, ValueError, KeyError, EOFError, TypeError)
+
 # Set before the processes are forked: they share the text's memory.
 _rows = None
 
@@ -65,7 +68,7 @@ class LessonBatches:
         lessons = read_lessons(lessons_path)
         try:
             content = read_text(text_path)
-        except (lzma.LZMAError, zipfile.BadZipFile, ValueError, KeyError, EOFError) as error:
+        except UNREADABLE as error:
             raise InputError(
                 f"{text_path} must be a file of lesson_text.py. Received: {error}"
             ) from None
@@ -74,7 +77,8 @@ class LessonBatches:
             shapes[f"batch/{name}"][1] for name in ("masked_lm_ids", "sequence_starts")
         )
         vocab_size = description["config"]["vocab_size"]
-        largest = max(text.ids.max(initial=0) for text in (content.train, content.held_out))
+        ids = (content.train.ids, content.held_out.ids, np.array([*content.special.values()]))
+        largest = max(values.max(initial=0) for values in ids)
         if largest >= vocab_size:
             raise InputError(
                 f"the ids of {text_path} must be below the model's vocab_size, {vocab_size}: it "

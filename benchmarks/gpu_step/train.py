@@ -2,7 +2,6 @@
 
 import os
 import time
-import types
 
 import jax
 import numpy as np
@@ -69,7 +68,7 @@ class Training:
         }
         self.kept = {f"weights/{name}" for name in frozen}
 
-    def step(self, batch, rate, factors=types.MappingProxyType({})):
+    def step(self, batch, rate, factors=None):
         """One update, which is still being computed when this returns; returns its metrics.
 
         Args:
@@ -78,7 +77,7 @@ class Training:
             factors: the name of a loss -> what it is multiplied by, if not 1.
         """
         denominators = self.denominators(batch)
-        for name, factor in factors.items():
+        for name, factor in (factors or {}).items():
             denominators[f"denominators/{name}"] /= np.float32(factor)
         return self.step_on_device(self.gradients.put({**batch, **denominators}), rate)
 

@@ -188,8 +188,8 @@ class LessonRows:
         order = np.random.RandomState(rng.getrandbits(32))
         passes = int(pieces // lengths.sum()) + 1
         drawn = np.concatenate([order.permutation(len(lengths)) for _ in range(passes)])
-        # [N, 5]
-        return self.clear[drawn[: np.searchsorted(np.cumsum(lengths[drawn]), pieces) + 1]]
+        drawn = drawn[: np.searchsorted(np.cumsum(lengths[drawn]), pieces) + 1]
+        return self.clear[drawn]  # [N, 5]
 
     def _spliced(self, middle, pieces, room, rng):
         """Draws rows of three documents: a text of their own, and its pairs."""
@@ -204,7 +204,7 @@ class LessonRows:
             pairs.append([*ranges, label])
             positions += segments
             end += room
-        source = np.concatenate(positions)
+        source = np.concatenate(positions)  # [pieces of the text]
         text = TokenizedText(self.text.ids[source], self.text.word_starts[source], [], [0])
         return text, np.array(pairs, np.int64)  # [N, 5]
 
@@ -241,7 +241,7 @@ class LessonRows:
             layout = lay_out(rows[part], some.lengths)
             masked = mask_sequences(some, self.masking, keys[part])
             features = make_features(some, masked, layout, form)
-            labelled = np.zeros((layout.num_rows, form.packed_sequences), np.float32)
-            labelled[layout.rows, layout.slots] = weights[part]  # [R, S]
+            labelled = np.zeros((layout.num_rows, form.packed_sequences), np.float32)  # [R, S]
+            labelled[layout.rows, layout.slots] = weights[part]
             parts.append({**features, "next_sentence_weights": labelled})
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}

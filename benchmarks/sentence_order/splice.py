@@ -27,7 +27,7 @@ import numpy as np
 # its worker processes.
 sys.path.append(str(Path(__file__).parents[1]))
 
-from common import argument_parser, write_file
+from common import argument_parser, run_writer
 
 from bert_common.atomic_write import atomic_write
 from bert_common.errors import InputError
@@ -137,7 +137,7 @@ def main():
     parser.add_argument("--documents", type=int, default=20_000, help="of the text, to be read")
     parser.add_argument("--random_seed", type=int, default=1)
     parser.add_argument("--output_file", required=True)
-    write_file(parser, LEAST, write_rows)
+    run_writer(parser, LEAST, write_rows)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Training by lessons under JAX: it resumes, leaves frozen weights alone, weighs its losses."""
 
+import io
 import json
 import lzma
 import shutil
@@ -153,15 +154,23 @@ def refuse(folder, text, program=None):
 @pytest.mark.slow
 def test_damaged_and_foreign_texts_are_refused(folder, tmp_path):
     content, damaged = (folder / "text").read_bytes(), tmp_path / "damaged"
-    for wrong in (b"", content[: len(content) // 2], lzma.compress(b"PK\3\4no archive")):
+    array = io.BytesIO()
+    np.save(array, np.arange(3))
+    others = (lzma.compress(other) for other in (b"PK\3\4no archive", array.getvalue()))
+    for wrong in (b"", content[: len(content) // 2], *others):
         damaged.write_bytes(wrong)
         assert "must be a file of lesson_text.py" in refuse(folder, damaged)
     kept = read_text(folder / "text")
     large = kept.train.ids.copy()
     large[7] = VOCABULARY
-    write_text(str(damaged), kept._replace(train=kept.train._replace(ids=large)))
-    message = refuse(folder, damaged)
-    assert f"vocab_size, {VOCABULARY}" in message and f"Received: {VOCABULARY}" in message
+    foreign = (
+        {"train": kept.train._replace(ids=large)},
+        {"special": {**kept.special, "mask_id": VOCABULARY}},
+    )
+    for changed in foreign:
+        write_text(str(damaged), kept._replace(**changed))
+        message = refuse(folder, damaged)
+        assert f"vocab_size, {VOCABULARY}" in message and f"Received: {VOCABULARY}" in message
     description = json.loads((folder / "run" / "program.json").read_text())
     arguments = description["programs"]["gradients"]["arguments"]
     arguments[:] = [row for row in arguments if row["name"] != "batch/sequence_starts"]

@@ -81,6 +81,7 @@ def test_clear_rows_are_those_in_which_the_rule_is_sure(tokenizer):
     kept = clear_pairs(text, tokenizer, Flags(least_score=2.0))
     assert 0 < len(kept) < len(every)
     np.testing.assert_array_equal(kept, every[scores >= 2.0])
+    assert clear_pairs(text, tokenizer, Flags(shortest=97)).shape == (0, 5)
 
 
 @pytest.mark.parametrize(

@@ -80,10 +80,10 @@ ENGLISH = Wording(
         "the commands below, where they have it. Lines that were evaluated on rows of different "
         "lengths cannot be compared. Where the length is the same, a line can still begin above or "
         "below the end of the one before it: new positions have to be learned, and the learning "
-        "rate rises again. On GPUs the time of each run starts at 0. "
+        "rate rises again. "
         "Nor can lines be compared with the table below where rows have fewer masks: at most 20, "
         "the default of `--max_predictions_per_seq`, are 4 % of a row of 512, an easier "
-        "task than the 15 % of the table."
+        "task than the 15 % of the table. In the picture of GPUs the time of each run starts at 0."
     ),
     tasks_title="{name}: Korean tasks",
     tasks_header=("task", "measured on", "this model", "random weights"),

@@ -30,7 +30,9 @@ LEGEND_COLUMNS = 3
 
 
 def draw_curves(phases, path, picture):
-    """Writes a picture of the held-out curves of several phases, those of a run one after another.
+    """Writes a picture of the held-out curves of several phases.
+
+    On GPUs the phases of a run follow each other; on CPUs those of all runs do.
 
     Args:
         phases: `Phase`s; one without curves leaves its time free.
@@ -45,9 +47,9 @@ def draw_curves(phases, path, picture):
     shown = {tag: panel for tag, panel in PANELS.items() if any(tag in p.curves for p in phases)}
     for i, (tag, (label, factor)) in enumerate(shown.items()):
         axes = figure.add_subplot(1, len(shown), i + 1)
-        elapsed = collections.Counter()  # seconds
+        elapsed = collections.defaultdict(float)  # seconds
         for number, phase in enumerate(phases):
-            run = None if picture.in_turn else phase.reference
+            run = phase.reference if picture.on_gpu else None
             if tag in phase.curves:
                 steps, values = phase.curves[tag]
                 duration = phase.run.seconds / steps[-1]

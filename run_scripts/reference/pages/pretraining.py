@@ -40,12 +40,11 @@ class Picture(NamedTuple):
     on_gpu: bool  # whether it shows the phases on GPUs, or the others: their times differ too much
     unit: str  # of the time
     seconds: float  # in that unit
-    in_turn: bool  # whether runs of different names follow each other, or each starts at 0
 
 
 PICTURES = (
-    Picture("results/pretraining.png", False, "hours", 3600.0, True),
-    Picture("results/pretraining_gpu.png", True, "minutes", 60.0, False),
+    Picture("results/pretraining.png", False, "hours", 3600.0),
+    Picture("results/pretraining_gpu.png", True, "minutes", 60.0),
 )
 
 
