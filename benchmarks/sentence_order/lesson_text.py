@@ -30,9 +30,6 @@ from sentence_order.rule import OverlapRule
 from sentence_order.text_file import SPECIAL, WORD_START, TextFile, write_text
 from tokenization import load_tokenizer
 
-# Rows whose scores are computed between two updates of the progress.
-PART = 1000
-
 # The least values of flags.
 LEAST = {"max_seq_length": 16, "shortest": 2, "passes": 1, "random_seed": 0}
 
@@ -58,11 +55,9 @@ def clear_pairs(text, tokenizer, arguments):
     known = text.ids != tokenizer.unk_id
     segments = [[text.ids[a:b][known[a:b]], text.ids[c:d][known[c:d]]] for a, b, c, d, _ in pairs]
     ordered = [s[::-1] if pair.label else s for s, pair in zip(segments, pairs, strict=True)]
-    rule, scores = OverlapRule(ordered), []
-    parts = [ordered[start : start + PART] for start in range(0, len(ordered), PART)]
-    for part in with_progress(parts, "scoring", "thousands of rows"):
-        scores += [rule.score(*pair) for pair in part]
-    scores, found = np.array(scores), np.array(pairs, np.int64).reshape(-1, 5)  # [N], [N, 5]
+    rule = OverlapRule(ordered)
+    scores = np.array([rule.score(*pair) for pair in with_progress(ordered, "scoring", "rows")])
+    found = np.array(pairs, np.int64).reshape(-1, 5)  # [N, 5]
     right = np.where(scores == 0, 0.5, scores > 0).sum() / max(len(scores), 1)
     kept = found[scores >= arguments.least_score]
     print(f"{len(scores):,} natural rows, {len(kept):,} clear; the rule is right in {right:.1%}")
