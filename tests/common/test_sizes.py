@@ -7,11 +7,11 @@ import re
 import pytest
 from paths import FILES, ROOT
 
-LINES_OF_A_FILE = 350
-LINES_OF_A_FUNCTION = 60  # its docstring not counted
+LINES_OF_A_FILE = 450
+LINES_OF_A_FUNCTION = 80  # its docstring not counted
 POSITIONAL_PARAMETERS = POSITIONAL_ARGUMENTS = 6  # beside self or cls
 # Only Python: the shell scripts in run_scripts are what users type, and are not counted.
-FILES_OF_A_FOLDER, FILES_OF_A_TEST_FOLDER = 14, 20
+FILES_OF_A_FOLDER, FILES_OF_A_TEST_FOLDER = 20, 28
 
 CODE = [path for path in FILES if path.parts[0] != "tests"]
 TESTS = [path for path in FILES if path.parts[0] == "tests"]
