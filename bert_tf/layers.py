@@ -41,8 +41,16 @@ _TWO_ROOT = 2.0 * math.sqrt(2.0 / math.pi)
 
 
 def gelu_erf(x):
-    """The exact form, x * (1 + erf(x / sqrt(2))) / 2, which transformers calls "gelu"."""
-    return ops.gelu(x, approximate=False)
+    """The exact form, x * (1 + erf(x / sqrt(2))) / 2, which transformers calls "gelu".
+
+    Keras writes it with erfc, which converters to ONNX lack. 16 bits are too few for 1 + erf: where
+    x is about -3 they would round all of it away.
+    """
+    exact = ops.cast(x, "float32") if keras.backend.standardize_dtype(x.dtype) in HALVES else x
+    return ops.cast(0.5 * exact * (1.0 + ops.erf(exact * math.sqrt(0.5))), x.dtype)
+
+
+HALVES = ("bfloat16", "float16")
 
 
 ACTIVATIONS = {

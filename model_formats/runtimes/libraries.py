@@ -1,5 +1,6 @@
-"""Imports the libraries of an export, which only those who want that export install."""
+"""Imports the libraries of an export, which are optional, and reports what they refuse."""
 
+import contextlib
 import importlib
 
 from bert_common.errors import InputError
@@ -25,3 +26,24 @@ def import_libraries(modules, extra):
             f"--format={extra} needs libraries that pip install -e '.[{extra}]' installs. "
             f"Received: {error}"
         ) from None
+
+
+@contextlib.contextmanager
+def report_refusals(library):
+    """Turns whatever a library raises into an `InputError` of one line.
+
+    Converters and checkers raise classes of their own, with messages of many lines.
+
+    Args:
+        library: its name, for the message.
+    """
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:
+        reason = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+        raise InputError(
+            f"{library} must be able to convert the model: another --format may. Received: "
+            f"{type(error).__name__}: {reason[:300]}"
+        ) from error

@@ -10,7 +10,7 @@ from bert_common.atomic_write import atomic_write
 from model_formats.runtimes.check import check_file
 from model_formats.runtimes.description import DESCRIPTION_FILE, describe, write_description
 from model_formats.runtimes.ids_graph import check_size, make_graph
-from model_formats.runtimes.libraries import import_libraries
+from model_formats.runtimes.libraries import import_libraries, report_refusals
 
 MODEL_FILE = "model.tflite"
 
@@ -42,12 +42,15 @@ def export(loaded, directory, precision):
     graph = make_graph(loaded, "int32")
     description = describe(loaded, graph, precision)
     path = os.path.join(directory, MODEL_FILE)
+    with report_refusals("TensorFlow's converter to LiteRT"):
+        converted = convert(loaded, graph, precision)
     with atomic_write(path) as file:
-        file.write(convert(loaded, graph, precision))
+        file.write(converted)
     # As files of TensorFlow Lite keep theirs: an archive after the model, which unzip opens.
     with zipfile.ZipFile(path, "a") as archive:
         archive.writestr(DESCRIPTION_FILE, json.dumps(description, ensure_ascii=False))
-    check_file(loaded, graph, open_file(path), precision)
+    with report_refusals("LiteRT"):
+        check_file(loaded, graph, open_file(path), precision)
     write_description(directory, description, loaded.tokenizer)
     return f'ai_edge_litert.interpreter.Interpreter("{{folder}}/{MODEL_FILE}")'
 

@@ -7,7 +7,7 @@ import numpy as np
 from model_formats.runtimes.check import check_file
 from model_formats.runtimes.description import describe, write_description
 from model_formats.runtimes.ids_graph import check_size, make_graph, make_graph_of_weights
-from model_formats.runtimes.libraries import import_libraries
+from model_formats.runtimes.libraries import import_libraries, report_refusals
 
 MODEL_FILE = "model.onnx"
 
@@ -40,25 +40,37 @@ def export(loaded, directory, precision):
     check_size(loaded)
     graph = make_graph(loaded, "int64")
     description = describe(loaded, graph, precision)
+    path = os.path.join(directory, MODEL_FILE)
+    with report_refusals("tf2onnx"):
+        proto = convert(tf2onnx, loaded, description)
+    with report_refusals("onnxruntime"):
+        if precision == "float16":
+            to_float16(proto.graph)
+        elif precision == "int8":
+            from model_formats.runtimes.onnx_int8 import quantize
+
+            table = loaded.model.encoder.embeddings.word_embeddings.path.replace("/", "_")
+            proto = quantize(proto, table, path)
+        properties = {
+            "task": loaded.task,
+            "precision": precision,
+            "labels": ",".join(loaded.labels),
+        }
+        onnx.helper.set_model_props(proto, properties)
+        onnx.save(proto, path)
+        onnx.checker.check_model(path, full_check=True)
+        check_file(loaded, graph, open_file(path), precision)
+    write_description(directory, description, loaded.tokenizer)
+    return f'onnxruntime.InferenceSession("{{folder}}/{MODEL_FILE}")'
+
+
+def convert(tf2onnx, loaded, description):
+    """The `ModelProto` of a model's graph in float32, with its weights and named axes."""
     of_weights, weights = make_graph_of_weights(loaded, "int64")
     proto, _ = tf2onnx.convert.from_function(of_weights, of_weights.input_signature, opset=OPSET)
     add_weights(proto.graph, weights)
     name_axes(proto.graph, description)
-    table = loaded.model.encoder.embeddings.word_embeddings.path.replace("/", "_")
-    path = os.path.join(directory, MODEL_FILE)
-    if precision == "float16":
-        to_float16(proto.graph)
-    elif precision == "int8":
-        from model_formats.runtimes.onnx_int8 import quantize
-
-        proto = quantize(proto, table, path)
-    properties = {"task": loaded.task, "precision": precision, "labels": ",".join(loaded.labels)}
-    onnx.helper.set_model_props(proto, properties)
-    onnx.save(proto, path)
-    onnx.checker.check_model(path, full_check=True)
-    check_file(loaded, graph, open_file(path), precision)
-    write_description(directory, description, loaded.tokenizer)
-    return f'onnxruntime.InferenceSession("{{folder}}/{MODEL_FILE}")'
+    return proto
 
 
 def open_file(path):

@@ -11,6 +11,7 @@ import tensorflow as tf
 from model_folders import write_folder
 
 from bert_common.errors import InputError
+from bert_tf.config import ACTIVATION_NAMES
 from model_formats.load_folder import load_folder
 from model_formats.runtimes import check, litert_model, onnx_model
 from model_formats.runtimes.check import check_file, largest_differences, sample_inputs
@@ -178,6 +179,54 @@ def test_files_compute_what_the_model_computes(tmp_path, form, kind, head):
             for name, value in found.items():
                 if precision == "float32" or not name.endswith("index"):
                     np.testing.assert_allclose(value, wanted[name], atol=bound, err_msg=name)
+
+
+def onnx_operators(loaded):
+    import tf2onnx
+
+    proto = onnx_model.convert(tf2onnx, loaded, describe(loaded, make_graph(loaded, "int64"), ""))
+    return {node.op_type for node in proto.graph.node}
+
+
+def test_the_exact_gelu_has_an_operator_in_onnx(tmp_path):
+    """transformers' default, so nearly every foreign BERT has it."""
+    need("onnx")
+    loaded = load(tmp_path, "bert", "spans", num_hidden_layers=1, hidden_act="gelu_erf")
+    assert "Erf" in onnx_operators(loaded)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("activation", ACTIVATION_NAMES)
+def test_every_activation_in_every_precision(tmp_path, form, activation):
+    need(form)
+    sizes = {"num_hidden_layers": 1, "hidden_act": activation, "initializer_range": 0.3}
+    loaded = load(tmp_path / "model", "bert", "pretraining", **sizes)
+    for precision, bound in {"float32": 1e-4, "float16": 2e-2}.items():
+        folder = tmp_path / precision
+        folder.mkdir()
+        FORMATS[form].export(loaded, folder, precision)
+        run = FORMATS[form].open_file(str(folder / FORMATS[form].MODEL_FILE))
+        inputs = sample_inputs(loaded, 2, 13, tf.as_dtype(DTYPES[form]), seed=1)
+        differences = largest_differences(run(inputs), outputs_of(loaded, inputs))
+        assert max(differences.values()) < bound
+    FORMATS[form].export(loaded, tmp_path, "int8")
+
+
+@pytest.mark.parametrize("raised", [ValueError("\nNo Op registered\nfor Erfc"), RuntimeError("")])
+def test_what_a_converter_refuses_is_one_line(tmp_path, monkeypatch, raised):
+    def refuse(*arguments):
+        raise raised
+
+    loaded = load(tmp_path, "bert", "spans", num_hidden_layers=1)
+    for form, name in (("litert", "LiteRT"), ("onnx", "tf2onnx")):
+        need(form)
+        monkeypatch.setattr(FORMATS[form], "convert", refuse)
+        with pytest.raises(
+            InputError, match=f"{name} must be able to convert .* Received: "
+        ) as error:
+            FORMATS[form].export(loaded, tmp_path, "float32")
+        assert "\n" not in str(error.value)
 
 
 SMALL = {"vocab_size": 6000, "hidden_size": 128, "intermediate_size": 512}
