@@ -1,6 +1,7 @@
 """Checks the folders, files and names that programs are given."""
 
 import os
+import stat
 import tempfile
 
 from bert_common.errors import InputError
@@ -42,3 +43,23 @@ def check_utf8(text, what):
         text.encode("utf-8")
     except UnicodeEncodeError:
         raise InputError(f"{what} must be UTF-8. Received: {text!r}") from None
+
+
+def kind_of_path(path: str | os.PathLike) -> str:
+    """What lies at a path, for messages: "a file", "a folder", "a pipe", …, "nothing there"."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError as error:
+        is_missing = isinstance(error, FileNotFoundError | NotADirectoryError)
+        return "nothing there" if is_missing else str(error.strerror)
+    return next((name for is_it, name in _KINDS if is_it(mode)), "another kind of file")
+
+
+_KINDS = (
+    (stat.S_ISREG, "a file"),
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISCHR, "a terminal or another device"),
+    (stat.S_ISBLK, "a disk"),
+    (stat.S_ISSOCK, "a socket"),
+)

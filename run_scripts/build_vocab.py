@@ -9,11 +9,13 @@ import warnings
 
 from bert_common.errors import InputError
 from bert_common.folders import make_writable
+from create_pretraining_data.engine.plain_text import TEXT_KEY
 from create_pretraining_data.engine.splitting import FORMATS
+from run_scripts.flags.corpora import find_texts
 from run_scripts.flags.declaration import flag
 from run_scripts.flags.limits import LARGEST_VOCABULARY, MOST_PROCESSES
 from run_scripts.flags.parser import run_program
-from run_scripts.flags.paths import expand_globs, split_list
+from run_scripts.flags.paths import split_list
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,12 +28,22 @@ class BuildVocabFlags:
     """
 
     input_file: str = flag(
-        None, "Text files (UTF-8), plain or gzip: paths or globs, comma-separated.", is_input=True
+        None,
+        "The text: paths, globs and folders, comma-separated. Plain text and JSON lines, also "
+        "compressed with gzip; Parquet files and what Hugging Face's datasets saved (the extra "
+        "parquet).",
+        is_input=True,
     )
     input_format: str = flag(
-        "text",
-        'text: any number of lines; jsonl: one object per line, whose "text" is used.',
+        None,
+        'text: any number of lines; jsonl: one object a line, whose "text" is used. Default: jsonl '
+        "for files named .jsonl, .ndjson or .json, text for others.",
         choices=FORMATS,
+    )
+    text_key: str = flag(
+        TEXT_KEY,
+        "The key of JSON objects, or the column of tables, that holds the text; meta.body is the "
+        "key body of an object under meta.",
     )
     output_dir: str = flag(None, "The folder to write to, for use as --tokenizer_dir.")
     vocab_size: int = flag(
@@ -117,7 +129,7 @@ def build_vocab(flags):
         raise InputError("--text requires --compare. Received: --text without --compare")
     started = time.monotonic()
     settings = make_settings(flags)
-    files = expand_globs(flags.input_file, "input_file")
+    files = find_texts(flags.input_file, "input_file")
 
     from create_pretraining_data.engine.plain_lines import open_texts
     from tokenization.vocab_learning.learn import learn_vocabulary, write_vocabulary
@@ -126,7 +138,7 @@ def build_vocab(flags):
         flags.output_dir, "--output_dir must be a folder that can be created and written to"
     )
     check_not_read(flags.output_dir, files)
-    learned = learn_vocabulary(open_texts(files, flags.input_format), settings)
+    learned = learn_vocabulary(open_texts(files, flags.input_format, flags.text_key), settings)
     write_vocabulary(learned, flags.output_dir)
     print(summary(learned.report, time.monotonic() - started))
     if has_too_many_pieces(learned.report):

@@ -38,7 +38,8 @@ from create_pretraining_data.records.metadata import (
     remove_sidecars,
     write_sidecars,
 )
-from run_scripts.create_data_plan import make_manifest, make_plan, make_settings
+from run_scripts.create_data_plan import make_manifest, make_plan, make_settings, recognise_all
+from run_scripts.flags.corpora import find_texts
 from run_scripts.flags.create_data import (
     MODEL_NAMES,
     CreateDataFlags,
@@ -50,7 +51,6 @@ from run_scripts.flags.create_data import (
     resolve_defaults,
 )
 from run_scripts.flags.parser import run_program
-from run_scripts.flags.paths import expand_globs
 from run_scripts.flags.tokenizer import check_tokenizer_flags, open_tokenizer
 from run_scripts.model_folder import fill_in_tokenizer
 
@@ -75,10 +75,11 @@ def create_data(flags):
         f"{defaults.reason}"
     )
     flags = resolve_flags(flags, defaults)
-    input_files = expand_globs(flags.input_file, "input_file")
+    input_files = find_texts(flags.input_file, "input_file")
     protected = list_files_read(flags, input_files)
     output_files = choose_output_files(flags.output_file, input_files, protected)
     check_names(output_files, protected)
+    sources = recognise_all(flags, input_files)
     tokenizer = open_tokenizer(flags)
     warn_of_few_predictions(flags)
     for directory in sorted({os.path.dirname(path) or "." for path in output_files}):
@@ -86,7 +87,7 @@ def create_data(flags):
             directory, "--output_file must lie in a folder that can be created and written to"
         )
     settings = make_settings(flags, defaults, tokenizer)
-    manifest = make_manifest(flags, defaults, tokenizer, input_files, output_files)
+    manifest = make_manifest(flags, defaults, tokenizer, sources, output_files)
     folder = work_folder_for(output_files)
     previous = read_manifest(folder)
     if previous is not None and are_up_to_date(output_files, previous):  # killed before removing it
@@ -103,7 +104,7 @@ def create_data(flags):
             )
         begin_or_resume(folder, manifest, may_clear=flags.num_tasks == 1)
         try:
-            plan = make_plan(flags, settings, input_files, output_files, folder)
+            plan = make_plan(flags, settings, sources, output_files, folder)
             statistics = run_passes(flags, plan, manifest, tokenizer)
         except InputError:
             # Nothing to resume; the next run will have another text or other flags.

@@ -8,13 +8,8 @@ from bert_common.atomic_write import write_json
 from bert_common.json_text import parse_json
 from bert_common.progress import format_bytes
 from create_pretraining_data.engine import splitting
-from create_pretraining_data.engine.splitting import (
-    LONGEST_SEARCH,
-    InputFile,
-    cut_into_chunks,
-    inflate,
-    is_gzip,
-)
+from create_pretraining_data.engine.plain_text import TEXT_KEY, recognise, write_plain
+from create_pretraining_data.engine.splitting import LONGEST_SEARCH, InputFile, cut_into_chunks
 from create_pretraining_data.engine.work_plan import WorkPlan, count_buckets, estimate_records_size
 from create_pretraining_data.instances.make_instances import VERSION, InstanceSettings
 from create_pretraining_data.instances.packing import MAX_SEQUENCES
@@ -26,7 +21,7 @@ from create_pretraining_data.records.record_format import MaskingRules, RecordFo
 NOT_IN_MANIFEST = (
     "input_file", "output_file", "vocab_file", "spm_model_file", "tokenizer", "tokenizer_dir",
     "do_lower_case", "random_next_sentence", "input_file_mode", "parallel", "num_workers",
-    "num_tasks", "task_index", "engine", "spark_master", "model_dir",
+    "num_tasks", "task_index", "engine", "spark_master", "model_dir", "text_key",
 )  # fmt: skip
 
 
@@ -67,12 +62,22 @@ def make_settings(flags, defaults, tokenizer):
     return InstanceSettings(pair_rules, masking_rules, record_format, flags.dupe_factor)
 
 
-def make_manifest(flags, defaults, tokenizer, input_files, output_files):
+def recognise_all(flags, input_files):
+    """Finds out what each input file holds: a list of `plain_text.Source`.
+
+    Raises:
+        InputError: a file cannot be read as text.
+    """
+    return [recognise(path, flags.input_format, flags.text_key) for path in input_files]
+
+
+def make_manifest(flags, defaults, tokenizer, sources, output_files):
     """Lists everything that determines the bytes of the record files.
 
     Args:
         flags, defaults, tokenizer: as for `make_settings`.
-        input_files, output_files: paths.
+        sources: a list of `plain_text.Source`.
+        output_files: paths.
 
     Returns:
         A flat dict; its keys appear in messages about differences.
@@ -80,14 +85,18 @@ def make_manifest(flags, defaults, tokenizer, input_files, output_files):
     deciding_flags = {
         f"--{name}": value for name, value in vars(flags).items() if name not in NOT_IN_MANIFEST
     }
+    formats = sorted({source.line_format for source in sources})
     inputs = {}
-    for path in input_files:
-        status = os.stat(path)
+    for source in sources:
+        status = os.stat(source.path)
         modified = datetime.datetime.fromtimestamp(status.st_mtime, datetime.UTC).isoformat()
-        inputs[f"input {os.path.abspath(path)}"] = f"{status.st_size} bytes of {modified}"
+        key = f"input {os.path.abspath(source.path)}"
+        inputs[key] = f"{status.st_size} bytes of {modified}"
     folder = os.path.dirname(os.path.abspath(output_files[0]))
     return {
         **deciding_flags,
+        "--input_format": ", ".join(formats),
+        **({"--text_key": flags.text_key} if flags.text_key != TEXT_KEY else {}),
         "--objective": defaults.objective,
         "defaults": defaults.model_type,
         "tokenizer": tokenizer.fingerprint(),
@@ -97,59 +106,76 @@ def make_manifest(flags, defaults, tokenizer, input_files, output_files):
         "version": VERSION,
         **inputs,
         # A list, as the order of files matters and that of a JSON object's keys does not.
-        "input files": [os.path.abspath(path) for path in input_files],
+        "input files": [os.path.abspath(source.path) for source in sources],
     }
 
 
-def inflate_once(path, plain):
-    """Decompresses a gzip file unless an earlier run did; a JSON file beside it has the size."""
+def unpack_once(source, plain):
+    """Writes the plain text of a source unless an earlier run did: an `InputFile`.
+
+    A JSON file beside the plain text has its size and how many rows of the source were left out.
+    """
     marker = f"{plain}.json"
     try:
         with open(marker, encoding="utf-8") as file:
-            is_done = parse_json(file.read())["size"] == os.path.getsize(plain)
+            done = parse_json(file.read())
+        is_done = done["size"] == os.path.getsize(plain)
     except (FileNotFoundError, ValueError, KeyError, TypeError):
         is_done = False
     if not is_done:
-        inflate(path, plain)
-        write_json(marker, {"size": os.path.getsize(plain)})
+        left_out = write_plain(source, plain)
+        done = {"size": os.path.getsize(plain), "left_out": left_out}
+        write_json(marker, done)
+    if done.get("left_out"):
+        print(f"{source.path}: rows without a text, left out: {done['left_out']:,}")
+    is_table = source.kind not in ("plain", "gzip")
+    key = TEXT_KEY if is_table else source.text_key
+    return InputFile(source.path, os.path.abspath(plain), done["size"], source.line_format, key)
 
 
-def make_plan(flags, settings, input_files, output_files, folder):
+# What parts documents, so that they are not cut.
+_REMEDIES = {
+    "text": "put a blank line between documents",
+    "jsonl": "put each document on a line, or in a row, of its own",
+}
+
+
+def make_plan(flags, settings, sources, output_files, folder):
     """Divides the work into chunks, buckets and shards: a `WorkPlan`.
 
     Args:
         flags: `CreateDataFlags`, resolved.
         settings: `InstanceSettings`.
-        input_files, output_files: paths.
-        folder: the work folder, into which gzip files are decompressed.
+        sources: a list of `plain_text.Source`.
+        output_files: paths.
+        folder: the work folder, into which everything but plain text is unpacked.
 
     Raises:
-        InputError: a gzip file is damaged.
+        InputError: an input file is damaged.
     """
-    sources = []
-    for number, path in enumerate(input_files):
-        plain = path
-        if is_gzip(path):
-            plain = os.path.join(folder, f"input-{number:05d}")
-            inflate_once(path, plain)
-        sources.append(InputFile(path, os.path.abspath(plain), os.path.getsize(plain)))
-    chunks, continued = cut_into_chunks(sources, flags.input_format)
+    inputs = []
+    for number, source in enumerate(sources):
+        path, line_format = source.path, source.line_format
+        if source.kind == "plain":
+            size = os.path.getsize(path)
+            inputs.append(
+                InputFile(path, os.path.abspath(path), size, line_format, source.text_key)
+            )
+        else:
+            inputs.append(unpack_once(source, os.path.join(folder, f"input-{number:05d}")))
+    chunks, continued = cut_into_chunks(inputs)
     if continued:
-        remedy = {
-            "text": "put a blank line between documents",
-            "jsonl": "put each document on its own line",
-        }
+        cut = {chunks[number][0].source.line_format for number in continued}
         warnings.warn(
             f"documents longer than {format_bytes(LONGEST_SEARCH)} are cut between two sentences, "
             f"lines longer than that between two words, at {len(continued):,} places: "
-            f"{remedy[flags.input_format]}",
+            f"{'; '.join(_REMEDIES[line_format] for line_format in sorted(cut))}",
             stacklevel=2,
         )
-    estimate = estimate_records_size(sum(source.size for source in sources), settings)
+    estimate = estimate_records_size(sum(file.size for file in inputs), settings)
     return WorkPlan(
         chunks=chunks,
         continued=continued,
-        input_format=flags.input_format,
         split_sentences=flags.split_sentences,
         settings=settings,
         seed=flags.random_seed,

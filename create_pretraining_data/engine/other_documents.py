@@ -33,7 +33,7 @@ def read_other_documents(plan, number):
     rng.shuffle(others)
     excerpts = []
     for other in others:
-        documents = read_chunk_text(plan.chunks[other], plan.input_format)
+        documents = read_chunk_text(plan.chunks[other])
         # The document's first chunk may hold others before it, its last chunk others after it.
         ends_with_it, begins_with_it = first <= other < last, first < other <= last
         documents = documents[begins_with_it : len(documents) - ends_with_it]

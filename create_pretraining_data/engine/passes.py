@@ -23,7 +23,7 @@ from create_pretraining_data.instances.sentences import split_documents
 
 def make_chunk_file(plan, tokenizer, number):
     """Creates the file of one chunk and returns its `ChunkSummary`; a task of pass 1."""
-    documents = read_chunk_text(plan.chunks[number], plan.input_format)
+    documents = read_chunk_text(plan.chunks[number])
     if plan.split_sentences:
         documents = split_documents(documents)
     seed = derive_seed("chunk", plan.seed, number)

@@ -1,62 +1,59 @@
-"""Reads input text of any format line by line, for learning a vocabulary from it."""
+"""Reads input text of any kind line by line, for learning a vocabulary from it."""
 
-import contextlib
 import functools
-import gzip
 import io
 import os
 
 from bert_common.progress import progress
-from create_pretraining_data.engine.splitting import document_text, is_gzip, report_damaged_gzip
+from create_pretraining_data.engine.plain_text import TEXT_KEY, open_plain, recognise
+from create_pretraining_data.engine.splitting import document_text
 from tokenization.vocab_learning.text_sample import TextFile, decode_line, split_lines
 
 
-def open_texts(paths, input_format):
+def open_texts(paths, input_format=None, text_key=TEXT_KEY):
     """Opens input files as a list of `TextFile`, for `tokenization.vocab_learning.learn`.
 
     Files that are not plain text are read once to measure the text in them.
 
     Args:
-        paths: the files, compressed with gzip or not.
-        input_format: one of `splitting.FORMATS`.
+        paths: the files.
+        input_format, text_key: as for `plain_text.recognise`.
 
     Raises:
-        InputError: a gzip file is damaged, or a line is not a document.
+        InputError: a file is damaged, or a line is not a document.
     """
-    sizes = {
-        path: os.path.getsize(path)
-        for path in paths
-        if input_format == "text" and not is_gzip(path)
-    }
-    unmeasured = [path for path in paths if path not in sizes]
-    with progress("measuring the text", sum(map(os.path.getsize, unmeasured)), "B") as bar:
-        for path in unmeasured:
-            before, sizes[path] = bar.n, 0
-            with _contents(path) as (file, plain):
-                for line in _lines(plain, path, input_format):
-                    sizes[path] += len(line)
-                    bar.update(before + file.tell() - bar.n)
-    return [TextFile(p, sizes[p], functools.partial(_read_lines, p, input_format)) for p in paths]
+    sources = [recognise(path, input_format, text_key) for path in paths]
+    unmeasured = [source for source in sources if not _is_measured(source)]
+    sizes = {source: os.path.getsize(source.path) for source in sources if _is_measured(source)}
+    total = sum(os.path.getsize(source.path) for source in unmeasured)
+    with progress("measuring the text", total, "B") as bar:
+        for source in unmeasured:
+            before, sizes[source] = bar.n, 0
+            with open_plain(source) as opened:
+                for line in _lines(opened.file, source):
+                    sizes[source] += len(line)
+                    bar.update(before + opened.position() - bar.n)
+                if count := opened.left_out():
+                    print(f"{source.path}: rows without a text, left out: {count:,}")
+    return [TextFile(s.path, sizes[s], functools.partial(_read_lines, s)) for s in sources]
 
 
-def _read_lines(path, input_format):
-    with _contents(path) as (_, plain):
-        yield from _lines(plain, path, input_format)
+def _is_measured(source):
+    return source.kind == "plain" and source.line_format == "text"
 
 
-@contextlib.contextmanager
-def _contents(path):
-    """Opens a file; yields it and its decompressed contents."""
-    with report_damaged_gzip(path), open(path, "rb") as file:
-        yield file, gzip.GzipFile(fileobj=file) if is_gzip(path) else file
+def _read_lines(source):
+    with open_plain(source) as opened:
+        yield from _lines(opened.file, source)
 
 
-def _lines(plain, path, input_format):
-    if input_format == "text":
+def _lines(plain, source):
+    if source.line_format == "text":
         yield from split_lines(plain)
         return
     for number, line in enumerate(plain, start=1):
-        text = decode_line(line, path, number)
+        text = decode_line(line, source.path, number)
         if text:
-            text = document_text(text, lambda n=number: f"{path}, line {n}")
+            place = functools.partial("{}, line {}".format, source.path, number)
+            text = document_text(text, source.text_key, place)
             yield from split_lines(io.BytesIO(text.encode("utf-8") + b"\n"))

@@ -5,18 +5,12 @@ with "text", a document with one sentence a line.
 """
 
 import bisect
-import contextlib
-import gzip
 import itertools
-import os
 import re
-import zlib
 from typing import NamedTuple
 
-from bert_common.atomic_write import atomic_write
 from bert_common.errors import InputError
 from bert_common.json_text import parse_json
-from bert_common.progress import progress
 
 # The size of a chunk, without the rest of its last document. Large enough for some hundred
 # documents, from which random next sentences are drawn (an encyclopedia's article has a few
@@ -32,9 +26,6 @@ LONGEST_JSON = 100_000_000
 
 FORMATS = ("text", "jsonl")
 
-# The first bytes of a gzip file. No UTF-8 text begins with them.
-_GZIP_MAGIC = b"\x1f\x8b"
-
 
 class InputFile(NamedTuple):
     """An input file, as text."""
@@ -42,6 +33,8 @@ class InputFile(NamedTuple):
     name: str  # as given by the user, for messages
     path: str  # the file with its plain text
     size: int  # in bytes, of the plain text
+    line_format: str = "text"  # one of `FORMATS`
+    text_key: str = "text"  # of JSON lines
 
 
 class TextRange(NamedTuple):
@@ -60,42 +53,7 @@ class TextRange(NamedTuple):
         return (self.end - self.start) // self.pieces
 
 
-def is_gzip(path):
-    """Whether a file is compressed with gzip, by its first bytes."""
-    with open(path, "rb") as file:
-        return file.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
-
-
-@contextlib.contextmanager
-def report_damaged_gzip(path):
-    """Turns the errors of reading a damaged gzip file into an InputError that names the file."""
-    try:
-        yield
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise InputError(f"{path} must be a complete gzip file. Received: {error}") from None
-
-
-def inflate(path, target):
-    """Decompresses a gzip file; the target is written atomically.
-
-    Raises:
-        InputError: the file is damaged, or the target cannot be written.
-    """
-    with (
-        atomic_write(target) as plain,
-        report_damaged_gzip(path),
-        open(path, "rb") as compressed,
-        progress(f"inflating {os.path.basename(path)}", os.path.getsize(path), "B") as bar,
-    ):
-        contents = gzip.GzipFile(fileobj=compressed)
-        while block := contents.read(1 << 20):
-            plain.write(block)
-            bar.update(compressed.tell() - bar.n)
-        plain.flush()
-        os.fsync(plain.fileno())  # a resumed run relies on it, even after a power failure
-
-
-def cut_into_chunks(sources, input_format):
+def cut_into_chunks(sources):
     """Cuts all files, in their order, into equal chunks of about `CHUNK_BYTES`.
 
     A chunk may hold several small files; the end of a file ends a document. The chunks depend on
@@ -103,7 +61,6 @@ def cut_into_chunks(sources, input_format):
 
     Args:
         sources: a list of `InputFile`.
-        input_format: one of `FORMATS`.
 
     Returns:
         The chunks, each a list of `TextRange`, and the numbers of those that begin inside a
@@ -122,7 +79,7 @@ def cut_into_chunks(sources, input_format):
             continue  # inside a long document, whose end was found before
         index = bisect.bisect_right(ends, target)
         begin = ends[index] - sources[index].size
-        offset, is_inside = _document_end(sources[index], target - begin, input_format)
+        offset, is_inside = _document_end(sources[index], target - begin)
         if begin + offset > cuts[-1]:
             cuts.append(begin + offset)
             inside.update(cuts[-1:] if is_inside else ())
@@ -139,26 +96,26 @@ def cut_into_chunks(sources, input_format):
                 ranges.append(TextRange(sources[index], start - begin, stop - begin))
             start, index = stop, index + 1
         # Only a line longer than LONGEST_SEARCH makes a range so long; it is the chunk's last line.
-        if input_format == "jsonl" and ranges[-1].size > LONGEST_SEARCH + CHUNK_BYTES:
-            *ranges, long = ranges
+        *ranges, long = ranges
+        if long.source.line_format == "jsonl" and long.size > LONGEST_SEARCH + CHUNK_BYTES:
             _check_length(long)
             pieces = -(-long.size // CHUNK_BYTES)
             parts = [long._replace(piece=piece, pieces=pieces) for piece in range(pieces)]
             continued.update(range(len(chunks) + 1, len(chunks) + pieces))
             chunks += [[*ranges, parts[0]], *([part] for part in parts[1:])]
         else:
-            chunks.append(ranges)
+            chunks.append([*ranges, long])
     return chunks, continued
 
 
-def _document_end(source, offset, input_format):
+def _document_end(source, offset):
     """Finds the first end of a document after an offset, and whether it had to be cut there."""
     if offset == 0:
         return 0, False
     with open(source.path, "rb") as file:
         file.seek(offset - 1)
         # To the end of this line, which may be at the offset itself.
-        if input_format == "jsonl":
+        if source.line_format == "jsonl":
             while (block := file.readline(1 << 20)) and not block.endswith(b"\n"):
                 pass
             return file.tell(), False
@@ -193,8 +150,8 @@ def _check_length(part):
     )
 
 
-def read_chunk_text(ranges, input_format):
-    """Reads the documents of one chunk, a list of `TextRange` in one of the `FORMATS`.
+def read_chunk_text(ranges):
+    """Reads the documents of one chunk, a list of `TextRange`.
 
     Returns:
         A list of documents, each a non-empty list of sentences, which are not empty.
@@ -205,7 +162,9 @@ def read_chunk_text(ranges, input_format):
     return [
         document
         for part in ranges
-        for document in _take_piece(part, _DOCUMENTS[input_format](part, _read_text(part)))
+        for document in _take_piece(
+            part, _DOCUMENTS[part.source.line_format](part, _read_text(part))
+        )
         if document
     ]
 
@@ -293,16 +252,19 @@ def _json_documents(part, text):
         if not line.strip():
             continue
         value = document_text(
-            line, lambda n=number: f"{part.source.name}, line {1 + _lines_before(part) + n}"
+            line,
+            part.source.text_key,
+            lambda n=number: f"{part.source.name}, line {1 + _lines_before(part) + n}",
         )
         yield [sentence for sentence in map(str.strip, value.split("\n")) if sentence]
 
 
-def document_text(line, place):
+def document_text(line, key, place):
     """Returns the text of a document from its line of JSON.
 
     Args:
         line: the line, a str.
+        key: where an object has the text; "a.b" is the key b of an object under a.
         place: a function without arguments that returns the file and line, for the message.
 
     Raises:
@@ -310,17 +272,29 @@ def document_text(line, place):
     """
     try:
         value = parse_json(line)
-        problem = type(value).__name__
     except ValueError as error:
         value, problem = None, str(error)
-    if isinstance(value, dict):
-        value = value.get("text")
-        problem = "none" if value is None else type(value).__name__
+    else:
+        problem = type(value).__name__
+        if isinstance(value, dict):
+            value, problem = _look_up(value, key)
     if not isinstance(value, str):
         raise InputError(
-            f'{place()}: a line must be a JSON object with "text", a string. Received: {problem}'
+            f'{place()}: a line must be a JSON object with "{key}", a string (--text_key names '
+            f"another). Received: {problem}"
         )
     return value
+
+
+def _look_up(value, key):
+    """The value under a key of a JSON object, None without it; and what there is instead."""
+    for name in [key] if key in value else key.split("."):
+        if not isinstance(value, dict):
+            return None, f"{type(value).__name__} before {name!r}"
+        if name not in value:
+            return None, f"none; the keys are {', '.join(map(repr, value))}" if value else "none"
+        value = value[name]
+    return value, "null" if value is None else type(value).__name__
 
 
 _DOCUMENTS = {"text": _text_documents, "jsonl": _json_documents}

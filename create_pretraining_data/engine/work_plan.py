@@ -30,7 +30,6 @@ class WorkPlan:
 
     chunks: list[list[TextRange]]  # for each chunk, its ranges of the input
     continued: set[int]  # the chunks that begin inside a document that had to be cut
-    input_format: str  # one of `splitting.FORMATS`
     split_sentences: bool  # whether lines are running text, to be split into sentences
     settings: InstanceSettings
     seed: int

@@ -6,6 +6,7 @@ import os
 from typing import NamedTuple
 
 from bert_common.errors import InputError
+from create_pretraining_data.engine.plain_text import TEXT_KEY
 from create_pretraining_data.engine.splitting import FORMATS
 from create_pretraining_data.engine.work_plan import COMPRESSIONS
 from create_pretraining_data.instances.packing import row_predictions
@@ -36,15 +37,23 @@ class CreateDataFlags(TokenizerFlags):
 
     input_file: str = flag(
         None,
-        "Text files, plain or gzip: paths or globs, comma-separated.",
+        "The text: paths, globs and folders, comma-separated. Plain text and JSON lines, also "
+        "compressed with gzip; Parquet files and what Hugging Face's datasets saved (the extra "
+        "parquet).",
         required=True,
         is_input=True,
     )
     input_format: str = flag(
-        "text",
+        None,
         "text: one sentence a line, a blank line between documents; jsonl: on each line an object "
-        'with "text", a document with one sentence a line.',
+        'with "text", a document with one sentence a line. Default: jsonl for files named .jsonl, '
+        ".ndjson or .json, text for others.",
         choices=FORMATS,
+    )
+    text_key: str = flag(
+        TEXT_KEY,
+        "The key of JSON objects, or the column of tables, that holds a document; meta.body is the "
+        "key body of an object under meta.",
     )
     split_sentences: bool = flag(
         False,

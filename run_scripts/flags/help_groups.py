@@ -18,7 +18,7 @@ GROUPS = {
         "corpus", "held_out", "reviews", "repeat_reviews", "tasks_dir", "docs_dir", "ledger",
         "benchmark", "task_name", "data_dir", "train_file", "predict_file",
         "train_articles", "predict_articles", "input_file",
-        "input_format", "split_sentences", "strict_utf8", "output_file", "output_dir",
+        "input_format", "text_key", "split_sentences", "strict_utf8", "output_file", "output_dir",
         "projector_dir",
         "compression", "corpus_gb", "compare", "text", "task_type", "text_column", "second_column",
         "label_column", "id_column", "labels", "metrics", "high_only", "middle_only", "vocab_size",

@@ -6,7 +6,7 @@ import os
 import re
 
 from bert_common.errors import InputError
-from bert_common.folders import check_utf8
+from bert_common.folders import check_utf8, kind_of_path
 from run_scripts.flags.help_groups import COMPATIBILITY, group_of
 
 # The flags that name files or folders.
@@ -57,22 +57,50 @@ def expand_globs(patterns, flag_name):
         flag_name: the flag that holds the patterns, for the error.
 
     Raises:
-        InputError: one of the patterns matches no file.
+        InputError: one of the patterns matches no file, or names a folder or a pipe.
     """
-    files = []
-    for pattern in [patterns] if os.path.isfile(patterns) else split_list(patterns):
-        if os.path.isfile(pattern):
-            matches = [pattern]
-        else:
-            matches = sorted(path for path in glob.glob(pattern) if os.path.isfile(path))
-        if not matches:
-            hint = r" (a comma in a name is written \,)" if "," in patterns else ""
-            raise InputError(
-                f"--{flag_name} must match a file{hint}. Received: {pattern!r}, no file"
-            )
-        for path in matches:
-            check_utf8(path, f"the name of a file of --{flag_name}")
-        files += matches
-    if not files:
-        raise InputError(f"--{flag_name} must name a file. Received: {patterns!r}")
+    files = match_paths(patterns, flag_name)
+    for path in files:
+        check_utf8(path, f"the name of a file of --{flag_name}")
     return files
+
+
+def match_paths(patterns, flag_name, folders=False):
+    """As `expand_globs`; with `folders` a part may also be a folder, or match nothing but folders.
+
+    Raises:
+        InputError: as `expand_globs`.
+    """
+    found = []
+    for pattern in [patterns] if os.path.exists(patterns) else split_list(patterns):
+        matches = [pattern] if os.path.exists(pattern) else sorted(glob.glob(pattern))
+        chosen = list(filter(os.path.isfile, matches))
+        if folders and not chosen:
+            chosen = list(filter(os.path.isdir, matches))
+        if not chosen:
+            raise InputError(_no_match(patterns, pattern, matches, flag_name))
+        found += map(_reopened, chosen)
+    if not found:
+        raise InputError(f"--{flag_name} must name a file. Received: {patterns!r}")
+    return found
+
+
+def _no_match(patterns, pattern, matches, flag_name):
+    """The message about a pattern without files; `matches` is what it matches instead."""
+    if any(map(os.path.isdir, matches)):
+        return (
+            f"--{flag_name} must name files, not their folder: {os.path.join(pattern, '*')} names "
+            f"all that are in it. Received: {pattern!r}, a folder"
+        )
+    if matches:
+        return (
+            f"--{flag_name} must name files, as they are read more than once: write this into a "
+            f"file first. Received: {pattern!r}, {kind_of_path(matches[0])}"
+        )
+    hint = r" (a comma in a name is written \,)" if "," in patterns else ""
+    return f"--{flag_name} must match a file{hint}. Received: {pattern!r}, no file"
+
+
+def _reopened(path):
+    """A path of its own for a file that the shell opened: /dev/stdin is another one in a worker."""
+    return os.path.realpath(path) if path.startswith("/dev/") else path

@@ -19,7 +19,7 @@ from bert_common.atomic_write import atomic_write, write_json
 from bert_common.errors import InputError
 from bert_common.folders import make_writable
 from bert_common.progress import progress
-from create_pretraining_data.engine.splitting import is_gzip, report_damaged_gzip
+from create_pretraining_data.engine.plain_text import is_gzip, report_damaged_gzip
 from run_scripts.flags.declaration import flag
 from run_scripts.flags.parser import run_program
 from run_scripts.flags.paths import expand_globs

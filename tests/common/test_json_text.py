@@ -97,8 +97,8 @@ def test_choices(tmp_path):
 
 def documents(path):
     """Of a small corpus of JSON lines."""
-    chunks, _ = cut_into_chunks([InputFile(str(path), str(path), path.stat().st_size)], "jsonl")
-    return [document for ranges in chunks for document in read_chunk_text(ranges, "jsonl")]
+    chunks, _ = cut_into_chunks([InputFile(str(path), str(path), path.stat().st_size, "jsonl")])
+    return [document for ranges in chunks for document in read_chunk_text(ranges)]
 
 
 def test_a_corpus(tmp_path):

@@ -12,11 +12,10 @@ from sequences import CodePoints
 
 from bert_common.errors import InputError
 from create_pretraining_data.engine import splitting
+from create_pretraining_data.engine.plain_text import is_gzip, recognise, write_plain
 from create_pretraining_data.engine.splitting import (
     InputFile,
     cut_into_chunks,
-    inflate,
-    is_gzip,
     read_chunk_text,
 )
 from create_pretraining_data.instances.layout_checks import find_layout_problems
@@ -32,9 +31,9 @@ def write(tmp_path, content, name="text.txt"):
 
 def chunks_of(files, input_format="text"):
     """The documents of each chunk."""
-    sources = [InputFile(path, path, os.path.getsize(path)) for path in files]
-    chunks, _ = cut_into_chunks(sources, input_format)
-    return [read_chunk_text(ranges, input_format) for ranges in chunks]
+    sources = [InputFile(path, path, os.path.getsize(path), input_format) for path in files]
+    chunks, _ = cut_into_chunks(sources)
+    return [read_chunk_text(ranges) for ranges in chunks]
 
 
 def texts(files, input_format="text"):
@@ -157,7 +156,7 @@ def test_a_document_without_an_end_is_cut_between_sentences(tmp_path, monkeypatc
     ]
     assert len(chunks) > 5
     sources = [InputFile(path, path, os.path.getsize(path))]
-    assert cut_into_chunks(sources, "text")[1] == set(range(1, len(chunks)))
+    assert cut_into_chunks(sources)[1] == set(range(1, len(chunks)))
 
 
 def test_a_line_of_8_megabytes_is_not_cut(tmp_path):
@@ -175,8 +174,8 @@ def test_a_line_without_an_end_is_cut_between_words(tmp_path, short_search):
     words = [f"낱말{number}" for number in range(5000)]
     path = write(tmp_path, "가\n\n" + "  ".join(words) + "\n\n나")
     size = os.path.getsize(path)
-    chunks, continued = cut_into_chunks([InputFile(path, path, size)], "text")
-    made = [read_chunk_text(ranges, "text") for ranges in chunks]
+    chunks, continued = cut_into_chunks([InputFile(path, path, size)])
+    made = [read_chunk_text(ranges) for ranges in chunks]
     sentences = [s for chunk in made for document in chunk for s in document]
     assert " ".join(" ".join(sentences).split()) == " ".join(["가", *words, "나"])
     assert max(len(sentence.encode()) for sentence in sentences) < 4000 + 1000 + 20
@@ -197,7 +196,7 @@ def test_the_memory_for_a_line_without_an_end_is_bounded(tmp_path, monkeypatch):
     monkeypatch.setattr(splitting, "LONGEST_SEARCH", 400_000)
     path = write(tmp_path, "가\n" + "나" * 4_000_000)
     tracemalloc.start()
-    cut_into_chunks([InputFile(path, path, os.path.getsize(path))], "text")
+    cut_into_chunks([InputFile(path, path, os.path.getsize(path))])
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert most < os.path.getsize(path) / 4
@@ -217,9 +216,9 @@ def test_a_long_json_document_is_cut(tmp_path, short_search, long):
     lines = [json.dumps({"text": document}, ensure_ascii=False) for document in documents]
     before = write(tmp_path, "\n".join(lines[:10]), "1.jsonl")
     path = write(tmp_path, "\n".join(lines[10:]), "2.jsonl")
-    sources = [InputFile(file, file, os.path.getsize(file)) for file in (before, path)]
-    chunks, continued = cut_into_chunks(sources, "jsonl")
-    made = [read_chunk_text(ranges, "jsonl") for ranges in chunks]
+    sources = [InputFile(file, file, os.path.getsize(file), "jsonl") for file in (before, path)]
+    chunks, continued = cut_into_chunks(sources)
+    made = [read_chunk_text(ranges) for ranges in chunks]
     found = [sentence for chunk in made for document in chunk for sentence in document]
     assert "".join(found).replace(" ", "") == "".join("".join(documents).split())
     for chunk in made:
@@ -274,10 +273,10 @@ def test_gzip_is_inflated(tmp_path):
     text = some_text(3).encode()
     path = write(tmp_path, gzip.compress(text[:999]) + gzip.compress(text[999:]), "a.gz")
     assert is_gzip(path) and not is_gzip(write(tmp_path, text))
-    inflate(path, str(tmp_path / "plain"))
+    write_plain(recognise(path), str(tmp_path / "plain"))
     assert (tmp_path / "plain").read_bytes() == text
     for damaged in (gzip.compress(text)[:-9], gzip.compress(text)[:-6] + b"abcdef"):
         path = write(tmp_path, damaged, "b.gz")
         with pytest.raises(InputError, match=r"b\.gz must be a complete gzip file"):
-            inflate(path, str(tmp_path / "other"))
+            write_plain(recognise(path), str(tmp_path / "other"))
     assert not list(tmp_path.glob("other*"))

@@ -1,0 +1,187 @@
+"""Reads the texts in a column of a Parquet or Arrow file, a few rows at a time."""
+
+import contextlib
+import os
+
+from bert_common.errors import InputError
+
+# The kinds of files, by their first bytes; no UTF-8 text begins with the third.
+_MAGIC = {b"PAR1": "Parquet", b"ARROW1": "Arrow file", b"\xff\xff\xff\xff": "Arrow stream"}
+
+# The end of an Arrow stream; without it, the file was cut off between two batches.
+_END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
+
+# The size of what is decoded at a time, in bytes and rows. Rows are limited too because a text that
+# repeats is stored once.
+_BATCH_BYTES, _BATCH_ROWS = 4_000_000, 256
+
+# The most bytes that Parquet's reader fetches at a time, of a column that may be far larger.
+_BUFFER_BYTES = 1 << 20
+
+
+def table_kind(head):
+    """The kind of table, by the first bytes of a file; None for other files."""
+    return next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), None)
+
+
+def read_column(path, kind, key):
+    """Yields the texts of a column.
+
+    Args:
+        path: the file.
+        kind: as from `table_kind`.
+        key: the column's name; "a.b" is the field b of a column a of structs.
+
+    Yields:
+        (text or None, share of the file that has been read), for each row.
+
+    Raises:
+        InputError: pyarrow is not installed, the file is damaged, it has no such column, or the
+            column holds no texts.
+    """
+    pa = _import_pyarrow(path, kind)
+    batches = _parquet_batches if kind == "Parquet" else _arrow_batches
+    row = 0
+    with _report_damage(path, kind, pa), contextlib.ExitStack() as stack:
+        for column, share in batches(pa, stack, path, kind, key):
+            for value in column:
+                row += 1
+                yield _as_text(value, path, row), share
+
+
+def check_column(path, kind, key):
+    """Checks that a file is a table with a column of texts, without reading it.
+
+    Raises:
+        InputError: as `read_column`.
+    """
+    for _ in read_column(path, kind, key):
+        return
+
+
+def _import_pyarrow(path, kind):
+    try:
+        import pyarrow
+        import pyarrow.compute
+        import pyarrow.parquet
+    except ImportError:
+        raise InputError(
+            f"{kind} files require pyarrow (pip install -e '.[parquet]'). "
+            f"Received: {path}, but pyarrow is not installed"
+        ) from None
+    return pyarrow
+
+
+@contextlib.contextmanager
+def _report_damage(path, kind, pa):
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        if isinstance(error, OSError) and error.errno:
+            raise
+        reason = str(error).strip().splitlines()[0]
+        raise InputError(f"{path} must be a complete {kind}. Received: {reason}") from None
+
+
+def _as_text(value, path, row):
+    try:
+        text = value.as_py()
+        return text.decode("utf-8") if isinstance(text, bytes) else text
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{path}, row {row}: the text must be UTF-8. Received: {error.reason}"
+        ) from None
+
+
+def _parquet_batches(pa, stack, path, kind, key):
+    # Without pre_buffer=False, whole columns of a group of rows would be fetched ahead.
+    file = stack.enter_context(
+        pa.parquet.ParquetFile(path, buffer_size=_BUFFER_BYTES, pre_buffer=False)
+    )
+    names = _find_column(pa, file.schema_arrow, path, key)
+    total, done = file.metadata.num_rows, 0
+    for number in range(file.metadata.num_row_groups):
+        group = file.metadata.row_group(number)
+        parts = map(group.column, range(group.num_columns))
+        size = sum(p.total_uncompressed_size for p in parts if p.path_in_schema == key)
+        rows = min(_BATCH_ROWS, max(1, _BATCH_BYTES * group.num_rows // max(1, size)))
+        for batch in file.iter_batches(rows, [number], [key], use_threads=False):
+            done += len(batch)
+            yield _column(pa, batch, names), done / total
+
+
+def _arrow_batches(pa, stack, path, kind, key):
+    source = stack.enter_context(pa.memory_map(path))
+    if kind == "Arrow stream":
+        source.seek(max(0, source.size() - len(_END_OF_STREAM)))
+        if source.read() != _END_OF_STREAM:
+            raise InputError(f"{path} must be a complete {kind}. Received: one without an end")
+        source.seek(0)
+        reader = pa.ipc.open_stream(source)
+    else:
+        reader = pa.ipc.open_file(source)
+    names = _find_column(pa, reader.schema, path, key)
+    field = reader.schema.get_field_index(names[0])
+    options = pa.ipc.IpcReadOptions(included_fields=[field], use_threads=False)
+    if kind == "Arrow stream":
+        source.seek(0)
+        batches = pa.ipc.open_stream(source, options=options)
+        places = ((batch, source.tell() / source.size()) for batch in batches)
+    else:
+        reader = pa.ipc.open_file(source, options=options)
+        count = reader.num_record_batches
+        places = ((reader.get_batch(n), (n + 1) / count) for n in range(count))
+    for batch, share in places:
+        yield _column(pa, batch, names), share
+
+
+def _column(pa, batch, names):
+    column = batch.column(batch.schema.get_field_index(names[0]))
+    for name in names[1:]:
+        column = pa.compute.struct_field(column, name)
+    return column
+
+
+def _find_column(pa, schema, path, key):
+    """The names that lead to a column of texts, from the outermost struct inwards."""
+    names = [key] if key in schema.names else key.split(".")
+    fields = schema
+    for name in names:
+        known = [field.name for field in fields]
+        if known.count(name) != 1:
+            found = "two columns of that name" if name in known else f"columns {', '.join(known)}"
+            raise InputError(
+                f"{path} must have a column {key!r} (--text_key names another). Received: {found}"
+            )
+        kind = next(field.type for field in fields if field.name == name)
+        fields = list(kind) if pa.types.is_struct(kind) else ()
+    value_kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    texts = ("string", "large_string", "string_view", "binary", "large_binary", "null")
+    if not any(getattr(pa.types, f"is_{name}")(value_kind) for name in texts):
+        raise InputError(
+            f"{path}, column {key!r}, must hold texts (--text_key names another). Received: {kind}"
+        )
+    return names
+
+
+def saved_dataset_files(folder, state):
+    """The Arrow files of a data set that Hugging Face's `datasets` saved, in their order.
+
+    Args:
+        folder: the folder that `save_to_disk` wrote.
+        state: the contents of its state.json.
+
+    Raises:
+        InputError: the state names no files, or one that is missing.
+    """
+    try:
+        files = [os.path.join(folder, item["filename"]) for item in state["_data_files"]]
+    except (KeyError, TypeError):
+        files = []
+    missing = [path for path in files if not os.path.isfile(path)]
+    if missing or not files:
+        raise InputError(
+            f"{os.path.join(folder, 'state.json')} must name the data set's files. Received: "
+            + (f"{missing[0]}, which is missing" if missing else "none")
+        )
+    return files

@@ -1,0 +1,154 @@
+"""Opens input files of every kind as plain text: gzip, Parquet, Arrow."""
+
+import contextlib
+import gzip
+import io
+import json
+import os
+import zlib
+from collections.abc import Callable
+from typing import BinaryIO, NamedTuple
+
+from bert_common.atomic_write import atomic_write
+from bert_common.errors import InputError
+from bert_common.progress import progress
+from create_pretraining_data.engine.columns import check_column, read_column, table_kind
+from create_pretraining_data.engine.splitting import LONGEST_JSON
+
+# The first bytes of a gzip file. No UTF-8 text begins with them.
+_GZIP_MAGIC = b"\x1f\x8b"
+
+# The ends of the names of files whose lines are JSON, compressed or not.
+_JSON_NAMES = (".jsonl", ".ndjson", ".json")
+
+TEXT_KEY = "text"
+
+
+class Source(NamedTuple):
+    """An input file, and how to read it."""
+
+    path: str
+    kind: str  # "plain", "gzip", or a kind of table, as `columns.table_kind` has them
+    line_format: str  # of its plain text: one of `splitting.FORMATS`
+    text_key: str  # the column, or the key of a JSON object, that holds the text
+
+
+class OpenedText(NamedTuple):
+    """The plain text of a source."""
+
+    file: BinaryIO  # its lines
+    position: Callable[[], int]  # how many bytes of the source have been read
+    left_out: Callable[[], int] = int  # how many rows without a text were left out so far
+
+
+def recognise(path, input_format=None, text_key=TEXT_KEY):
+    """Finds out what a file holds, by its first bytes and its name: a `Source`.
+
+    Args:
+        path: the file.
+        input_format: one of `splitting.FORMATS`; None to tell it by the name.
+        text_key: where rows and JSON objects have the text.
+
+    Raises:
+        InputError: a table cannot be read, or has no such column.
+    """
+    with open(path, "rb") as file:
+        head = file.read(8)
+    if kind := table_kind(head):
+        check_column(path, kind, text_key)
+        return Source(path, kind, "jsonl", text_key)
+    kind = "gzip" if head.startswith(_GZIP_MAGIC) else "plain"
+    if input_format is None:
+        name = path.lower().removesuffix(".gz")
+        input_format = "jsonl" if name.endswith(_JSON_NAMES) else "text"
+    return Source(path, kind, input_format, text_key)
+
+
+def is_gzip(path):
+    """Whether a file is compressed with gzip, by its first bytes."""
+    with open(path, "rb") as file:
+        return file.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
+
+
+@contextlib.contextmanager
+def report_damaged_gzip(path):
+    """Turns the errors of reading a damaged gzip file into an InputError that names the file."""
+    try:
+        yield
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise InputError(f"{path} must be a complete gzip file. Received: {error}") from None
+
+
+@contextlib.contextmanager
+def open_plain(source):
+    """Opens a source; yields its `OpenedText`. A table's rows are lines of JSON with "text".
+
+    Raises:
+        InputError: the file is damaged.
+    """
+    with contextlib.ExitStack() as stack:
+        if source.kind == "plain":
+            file = stack.enter_context(open(source.path, "rb"))
+            yield OpenedText(file, file.tell)
+        elif source.kind == "gzip":
+            stack.enter_context(report_damaged_gzip(source.path))
+            file = stack.enter_context(open(source.path, "rb"))
+            yield OpenedText(gzip.GzipFile(fileobj=file), file.tell)
+        else:
+            rows = _JsonRows(source)
+            yield OpenedText(io.BufferedReader(rows, 1 << 20), rows.position, lambda: rows.empty)
+
+
+class _JsonRows(io.RawIOBase):
+    """The rows of a table as lines of JSON; those without a text are left out."""
+
+    def __init__(self, source):
+        self.source, self.share, self.empty = source, 0.0, 0
+        self._size = os.path.getsize(source.path)
+        self._lines, self._rest = self._read_rows(), b""
+
+    def _read_rows(self):
+        path, kind, _, key = self.source
+        for row, (text, self.share) in enumerate(read_column(path, kind, key), start=1):
+            if text is None:
+                self.empty += 1
+                continue
+            line = json.dumps({TEXT_KEY: text}, ensure_ascii=False).encode() + b"\n"
+            if len(line) > LONGEST_JSON:
+                raise InputError(
+                    f"{path}, row {row}: a text must have at most {LONGEST_JSON // 10**6} MB. "
+                    f"Received: {len(line) // 10**6} MB"
+                )
+            yield line
+
+    def position(self):
+        return int(self.share * self._size)
+
+    def readable(self):
+        return True
+
+    def readinto(self, buffer):
+        self._rest = self._rest or next(self._lines, b"")
+        size = min(len(buffer), len(self._rest))
+        buffer[:size], self._rest = self._rest[:size], self._rest[size:]
+        return size
+
+
+def write_plain(source, target):
+    """Writes the plain text of a source, atomically; returns how many rows were left out.
+
+    Raises:
+        InputError: the file is damaged, or the target cannot be written.
+    """
+    path = source.path
+    with (
+        atomic_write(target) as plain,
+        open_plain(source) as opened,
+        progress(f"unpacking {os.path.basename(path)}", os.path.getsize(path), "B") as bar,
+    ):
+        while block := opened.file.read(1 << 20):
+            plain.write(block)
+            bar.update(opened.position() - bar.n)
+        plain.flush()
+        os.fsync(plain.fileno())  # a resumed run relies on it, even after a power failure
+        return opened.left_out()

@@ -1,0 +1,112 @@
+"""Finds the files of a corpus: paths, globs, folders of texts, data sets saved on disk."""
+
+import os
+
+from bert_common.errors import InputError
+from bert_common.folders import check_utf8
+from bert_common.json_text import parse_json
+from create_pretraining_data.engine.columns import saved_dataset_files
+from run_scripts.flags.paths import match_paths
+
+# What is read in a folder, by the ends of the names, the first three also compressed.
+_LINES = (".txt", ".jsonl", ".ndjson")
+TEXT_NAMES = (*_LINES, *(f"{end}.gz" for end in _LINES), ".parquet", ".arrow")
+
+# A folder with one of these holds a vocabulary or a model, whose vocab.txt is no text.
+_MODEL_FILES = ("tokenizer_config.json", "config.json", "bert_config.json", "albert_config.json")
+
+# How `datasets` describes what it saved: a data set, and a folder of several.
+_STATE, _SPLITS = "state.json", "dataset_dict.json"
+_TRAIN = "train"
+
+# How many names of files that are left out are shown.
+_SHOWN = 3
+
+
+def find_texts(patterns, flag_name):
+    """The files of text that a comma-separated list of paths, globs and folders names.
+
+    Of a folder, and the folders in it, these are the files named as in `TEXT_NAMES`, but no hidden
+    ones; of a data set that Hugging Face's `datasets` saved, its Arrow files; of one with splits,
+    those of train. What is taken from a folder is printed.
+
+    Args:
+        patterns: for example "a.txt,more/*.txt,folder".
+        flag_name: the flag that holds the patterns, for the error.
+
+    Raises:
+        InputError: a part of the list matches nothing, or is a pipe, or a folder without text.
+    """
+    files = []
+    for path in match_paths(patterns, flag_name, folders=True):
+        found = [path]
+        if os.path.isdir(path):
+            found, others = _texts_in(path)
+            if not found:
+                raise InputError(
+                    f"--{flag_name} must name files, or a folder with files that end in "
+                    f"{', '.join(TEXT_NAMES)}. Received: {path}, a folder without one"
+                )
+            print(_summary(path, found, others))
+        for name in found:
+            check_utf8(name, f"the name of a file of --{flag_name}")
+        files += found
+    return files
+
+
+def _texts_in(folder):
+    """The texts of a folder in sorted order, and the other files."""
+    names = sorted(name for name in os.listdir(folder) if not name.startswith("."))
+    if _SPLITS in names:
+        return _texts_in(_choose_split(folder))
+    if _STATE in names:
+        path = os.path.join(folder, _STATE)
+        return saved_dataset_files(folder, _read_json(path)), []
+    texts, others = [], []
+    for name in names:
+        path = os.path.join(folder, name)
+        if os.path.isdir(path):
+            if any(os.path.exists(os.path.join(path, model)) for model in _MODEL_FILES):
+                continue
+            more_texts, more_others = _texts_in(path)
+            texts += more_texts
+            others += more_others
+        elif os.path.isfile(path) and name.lower().endswith(TEXT_NAMES):
+            texts.append(path)
+        else:
+            others.append(path)
+    return texts, others
+
+
+def _choose_split(folder):
+    path = os.path.join(folder, _SPLITS)
+    content = _read_json(path)
+    splits = content.get("splits") if isinstance(content, dict) else None
+    if not isinstance(splits, list) or not all(isinstance(name, str) for name in splits):
+        raise InputError(f"{path} must have a list of splits. Received: {splits!r:.80}")
+    chosen = splits[0] if len(splits) == 1 else _TRAIN
+    if chosen not in splits:
+        raise InputError(
+            f"{folder} must have a split named {_TRAIN}; otherwise name the folder of one in it. "
+            f"Received: {', '.join(splits)}"
+        )
+    if len(splits) > 1:
+        print(f"{folder}: of the splits {', '.join(splits)}, {chosen} is read")
+    return os.path.join(folder, chosen)
+
+
+def _read_json(path):
+    try:
+        with open(path, encoding="utf-8") as file:
+            return parse_json(file.read())
+    except ValueError as error:
+        raise InputError(f"{path} must be JSON. Received: {error}") from None
+
+
+def _summary(folder, texts, others):
+    line = f"{folder}: {len(texts):,} file{'s' * (len(texts) != 1)} of text"
+    if not others:
+        return line
+    shown = ", ".join(os.path.relpath(path, folder) for path in others[:_SHOWN])
+    more = f", {len(others) - _SHOWN:,} more" if len(others) > _SHOWN else ""
+    return f"{line}; left out by their names: {shown}{more}"

@@ -1,0 +1,164 @@
+"""Parquet files and saved data sets give the same records and vocabulary as the same JSON lines."""
+
+import json
+import signal
+
+import pytest
+from create_data_runs import KILLS, SHARDS, arguments, contents, make_small, run, start
+
+pa = pytest.importorskip("pyarrow")
+
+from table_files import (  # noqa: E402
+    as_table,
+    save_dataset,
+    save_splits,
+    write_arrow_file,
+    write_arrow_stream,
+    write_parquet,
+)
+
+from create_pretraining_data.engine import plain_text  # noqa: E402
+from run_scripts.build_vocab import main as build_vocab  # noqa: E402
+from run_scripts.create_data import main  # noqa: E402
+from tokenization.vocab_learning import learn as learning  # noqa: E402
+
+pytestmark = pytest.mark.usefixtures("small")
+
+FORMS = {
+    "snappy": lambda path, table: write_parquet(path, table),
+    "zstd": lambda path, table: write_parquet(path, table, compression="zstd"),
+    "gzip": lambda path, table: write_parquet(path, table, compression="gzip"),
+    "no dictionary": lambda path, table: write_parquet(path, table, use_dictionary=False),
+    "stream": write_arrow_stream,
+    "lz4 stream": lambda path, table: write_arrow_stream(path, table, compression="lz4"),
+    "file": write_arrow_file,
+    "data set": save_dataset,
+    "splits": lambda path, table: save_splits(path, test=as_table(["뷁"] * 9), train=table),
+}
+
+
+@pytest.fixture(scope="module")
+def documents(corpus):
+    lines = (corpus / "text.jsonl").read_text().splitlines()
+    return [json.loads(line)["text"] for line in lines]
+
+
+@pytest.fixture(scope="module")
+def same(corpus, documents, tmp_path_factory):
+    """The same documents in every form, by its name; beside each what JSON lines become."""
+    folder = tmp_path_factory.mktemp("forms")
+    lines = [json.dumps({"text": text}, ensure_ascii=False) + "\n" for text in documents]
+    (folder / "lines.jsonl").write_text("".join(lines))
+    for name, write in FORMS.items():
+        write(folder / name, as_table(documents))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def expected(corpus, same, tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        make_small(patch)
+        path = same / "lines.jsonl"
+        return run(corpus, tmp_path_factory.mktemp("whole"), f"--input_file={path}").records
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_gives_the_bytes_of_json_lines(corpus, same, expected, tmp_path, form):
+    assert run(corpus, tmp_path, f"--input_file={same / form}").records == expected
+
+
+@pytest.mark.parametrize("form", ["snappy", "data set"])
+@pytest.mark.parametrize("workers", [2, 3])
+def test_for_every_number_of_workers(corpus, same, expected, tmp_path, form, workers):
+    flags = f"--input_file={same / form}", f"--num_workers={workers}"
+    assert run(corpus, tmp_path, *flags).records == expected
+
+
+UNPACKING = """
+from create_pretraining_data.engine import columns
+die_at(columns, "_as_text", 120)
+"""
+
+
+@pytest.mark.parametrize("form", ["snappy", "data set"])
+@pytest.mark.parametrize("moment", ["unpacking", "in pass 1", "in pass 2"])
+def test_killed_and_started_again(corpus, same, expected, tmp_path, form, moment):
+    flag = f"--input_file={same / form}"
+    preparation = {**KILLS, "unpacking": UNPACKING}[moment]
+    killed = start(corpus, tmp_path, flag, preparation=preparation)
+    _, errors = killed.communicate()
+    assert killed.returncode == -signal.SIGKILL, errors
+    assert run(corpus, tmp_path, flag).records == expected
+
+
+def test_what_is_unpacked_is_not_unpacked_again(corpus, same, expected, tmp_path, monkeypatch):
+    flag = f"--input_file={same / 'snappy'}"
+    start(corpus, tmp_path, flag, preparation=KILLS["in pass 1"]).communicate()
+    monkeypatch.setattr(plain_text, "read_column", lambda *_: pytest.fail("read again"))
+    assert run(corpus, tmp_path, flag).records == expected
+
+
+def test_several_tasks_share_the_work(corpus, same, expected, tmp_path, capsys):
+    flags = f"--input_file={same / 'data set'}", "--num_tasks=3"
+    for task in (2, 0, 1):
+        assert main(arguments(corpus, tmp_path, *flags, f"--task_index={task}")) == 0
+    assert contents(tmp_path).records == expected
+
+
+def test_what_is_up_to_date_is_not_made_again(corpus, same, tmp_path, capsys):
+    table = tmp_path / "a.parquet"
+    table.write_bytes((same / "snappy").read_bytes())
+    output = tmp_path / "out"
+    flag = f"--input_file={table}"
+    before = run(corpus, output, flag)
+    capsys.readouterr()
+    assert run(corpus, output, flag) == before
+    assert "up to date" in capsys.readouterr().out
+    write_parquet(table, as_table(["나 다\n라 마"] * 99))
+    assert run(corpus, output, flag) != before
+
+
+def test_text_and_tables_together(corpus, same, tmp_path):
+    """One document a line, a row, or between blank lines."""
+    files = ",".join([f"{corpus / 'text.txt'}", f"{same / 'stream'}", f"{same / 'lines.jsonl'}"])
+    (tmp_path / "mixed").mkdir()
+    made = run(corpus, tmp_path / "mixed", f"--input_file={files}")
+    described = json.loads(made.description)
+    assert described["settings"]["--input_format"] == "jsonl, text"
+    (tmp_path / "one").mkdir()
+    one = json.loads(run(corpus, tmp_path / "one").description)
+    assert described["documents"] == 3 * one["documents"] and len(made.records) == SHARDS
+
+
+def test_rows_without_a_text_are_left_out_and_counted(
+    corpus, same, expected, documents, tmp_path, capsys
+):
+    rows = [None, *documents[:50], None, *documents[50:], None]
+    path = tmp_path / "a.parquet"
+    write_parquet(path, as_table(rows))
+    output = tmp_path / "out"
+    assert run(corpus, output, f"--input_file={path}").records == expected
+    assert f"{path}: rows without a text, left out: 3" in capsys.readouterr().out
+
+
+def learn(path, folder, *flags):
+    given = [f"--input_file={path}", f"--output_dir={folder}", "--analyser=none"]
+    assert build_vocab(["build_vocab.py", *given, "--vocab_size=600", *flags]) == 0
+    return (folder / "vocab.txt").read_bytes()
+
+
+def test_vocabularies_are_the_same(same, documents, tmp_path):
+    text = tmp_path / "a.txt"
+    text.write_text("\n\n".join(documents))
+    made = {learn(same / form, tmp_path / form) for form in (*FORMS, "lines.jsonl")}
+    assert made == {learn(text, tmp_path / "text")}
+
+
+def test_a_sample_does_not_depend_on_the_form(same, documents, tmp_path, monkeypatch):
+    """--most_megabytes is of the text, whatever it is compressed to."""
+    read = learning.read_sample
+    monkeypatch.setattr(
+        learning, "read_sample", lambda texts, size, *rest: read(texts, size // 100, *rest)
+    )
+    made = {learn(same / form, tmp_path / form, "--most_megabytes=1") for form in FORMS}
+    assert made == {learn(same / "lines.jsonl", tmp_path / "lines", "--most_megabytes=1")}

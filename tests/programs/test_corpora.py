@@ -1,0 +1,161 @@
+"""What --input_file of a corpus may name: files, globs, folders, saved data sets."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from paths import ROOT
+
+from bert_common.errors import InputError
+from run_scripts.build_vocab import main as build_vocab
+from run_scripts.flags.corpora import find_texts
+from run_scripts.flags.paths import expand_globs
+
+
+def fill(folder, *names):
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("나는 학교에 갔다.\n")
+    return folder
+
+
+def found(folder, patterns):
+    return [os.path.relpath(path, folder) for path in find_texts(patterns, "input_file")]
+
+
+def test_a_folder_is_all_texts_in_it(tmp_path, capsys):
+    names = "b.txt", "a.jsonl", "c.TXT.gz", "more/z.ndjson", "more/deep/d.parquet", "e.arrow"
+    others = "README.md", "more/x.json", "t.tfrecord"
+    hidden = ".a.txt", ".git/b.txt", "vocab/vocab.txt", "vocab/tokenizer_config.json"
+    fill(tmp_path, *names, *others, *hidden, "model/vocab.txt", "model/bert_config.json")
+    assert found(tmp_path, str(tmp_path)) == [
+        "a.jsonl", "b.txt", "c.TXT.gz", "e.arrow", "more/deep/d.parquet", "more/z.ndjson",
+    ]  # fmt: skip
+    left_out = "README.md, more/x.json, t.tfrecord"
+    assert capsys.readouterr().out == (
+        f"{tmp_path}: 6 files of text; left out by their names: {left_out}\n"
+    )
+
+
+def test_globs_name_files_and_folders_where_there_is_no_file(tmp_path):
+    fill(tmp_path, "a.txt", "x/b.txt", "y/c.txt", "y/d.md")
+    assert found(tmp_path, f"{tmp_path}/*") == ["a.txt"]
+    assert found(tmp_path, f"{tmp_path}/[xy]") == ["x/b.txt", "y/c.txt"]
+    assert found(tmp_path, f"{tmp_path}/y/*,{tmp_path}/x") == ["y/c.txt", "y/d.md", "x/b.txt"]
+
+
+def test_a_folder_without_texts_is_refused(tmp_path):
+    fill(tmp_path, "a.pdf", ".b.txt")
+    with pytest.raises(InputError, match=r"end in \.txt, .*Received: .*, a folder without one"):
+        find_texts(str(tmp_path), "input_file")
+
+
+def saved(folder, state='{"_data_files": [{"filename": "b.arrow"}, {"filename": "a.arrow"}]}'):
+    fill(folder, "a.arrow", "b.arrow", "dataset_info.json", "cache-1.arrow")
+    (folder / "state.json").write_text(state)
+
+
+def test_a_saved_data_set_is_its_files_in_their_order(tmp_path):
+    saved(tmp_path)
+    assert found(tmp_path, str(tmp_path)) == ["b.arrow", "a.arrow"]
+    (tmp_path / "a.arrow").unlink()
+    with pytest.raises(InputError, match=r"state.json must name .*a\.arrow, which is missing"):
+        find_texts(str(tmp_path), "input_file")
+
+
+@pytest.mark.parametrize("state", ["{}", "[]", '{"_data_files": []}', '{"_data_files": [1]}'])
+def test_a_state_without_files(tmp_path, state):
+    saved(tmp_path, state)
+    with pytest.raises(InputError, match="must name the data set's files. Received: none"):
+        find_texts(str(tmp_path), "input_file")
+
+
+def test_of_several_splits_train_is_read(tmp_path, capsys):
+    for name in ("test", "train"):
+        saved(tmp_path / name)
+    splits = tmp_path / "dataset_dict.json"
+    splits.write_text('{"splits": ["test", "train"]}')
+    assert found(tmp_path, str(tmp_path)) == ["train/b.arrow", "train/a.arrow"]
+    assert "of the splits test, train, train is read\n" in capsys.readouterr().out
+    assert found(tmp_path, f"{tmp_path}/test") == ["test/b.arrow", "test/a.arrow"]
+    splits.write_text('{"splits": ["test"]}')
+    assert found(tmp_path, str(tmp_path)) == ["test/b.arrow", "test/a.arrow"]
+    splits.write_text('{"splits": ["test", "dev"]}')
+    with pytest.raises(InputError, match="a split named train; .*Received: test, dev"):
+        find_texts(str(tmp_path), "input_file")
+    for damaged, message in (("{", "must be JSON"), ("[1]", "a list of splits. Received: None")):
+        splits.write_text(damaged)
+        with pytest.raises(InputError, match=message):
+            find_texts(str(tmp_path), "input_file")
+
+
+@pytest.fixture
+def pipe(tmp_path):
+    """A pipe with a writer that waits for a reader."""
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    return path
+
+
+@pytest.mark.parametrize("find", [find_texts, expand_globs])
+def test_a_pipe_is_said_to_be_one(pipe, find):
+    with pytest.raises(InputError, match=r"read more than once: write .*'.*pipe', a pipe"):
+        find(str(pipe), "input_file")
+
+
+@pytest.mark.parametrize("find", [find_texts, expand_globs])
+def test_what_is_missing_is_said_to_be(tmp_path, find):
+    with pytest.raises(InputError, match="must match a file. Received: .*none', no file"):
+        find(f"{tmp_path}/none", "input_file")
+
+
+def test_a_folder_of_records_is_said_to_be_one(tmp_path):
+    with pytest.raises(InputError, match=r"not their folder: .*/\* names all .*, a folder"):
+        expand_globs(str(tmp_path), "input_file")
+
+
+PROGRAM = """
+from run_scripts.flags.corpora import find_texts
+print(*find_texts("/dev/stdin", "input_file"))
+"""
+
+
+def test_what_the_shell_opens(tmp_path):
+    """A pipe cannot be read twice; a file can, under its own name."""
+    fill(tmp_path, "a.txt")
+    command = [sys.executable, "-c", PROGRAM]
+    with open(tmp_path / "a.txt") as file:
+        done = subprocess.run(command, stdin=file, cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout == f"{tmp_path}/a.txt\n"
+    done = subprocess.run(command, input="가", cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 1 and "'/dev/stdin', a pipe" in done.stderr
+
+
+def test_json_lines_are_known_by_their_name_and_key(tmp_path):
+    """The same vocabulary as of the text, without --input_format; quotes are no pieces."""
+    sentences = ["나는 학교에 갔다.", "비가 온다."] * 9
+    (tmp_path / "a.txt").write_text("\n".join(sentences))
+    lines = [json.dumps({"id": "q", "meta": {"body": s}}) + "\n" for s in sentences]
+    (tmp_path / "a.jsonl").write_text("".join(lines))
+
+    def learn(name, *flags):
+        given = f"--input_file={tmp_path / name}", f"--output_dir={tmp_path}/{name}.vocab"
+        assert build_vocab(["x", *given, "--analyser=none", "--vocab_size=600", *flags]) == 0
+        return (tmp_path / f"{name}.vocab" / "vocab.txt").read_bytes()
+
+    assert learn("a.jsonl", "--text_key=meta.body") == learn("a.txt")
+
+
+def test_a_missing_key_is_named_with_those_that_exist(tmp_path, capsys):
+    (tmp_path / "a.jsonl").write_text('{"id": 1, "body": "가"}\n')
+    given = f"--input_file={tmp_path}/a.jsonl", f"--output_dir={tmp_path}/vocab"
+    for key, received in (
+        ("text", "none; the keys are 'id', 'body'"),
+        ("body.x", "str before 'x'"),
+        ("id", "int"),
+    ):
+        assert build_vocab(["x", *given, "--analyser=none", f"--text_key={key}"]) == 1
+        error = capsys.readouterr().err
+        assert f'a JSON object with "{key}", a string (--text_key' in error and received in error
