@@ -76,7 +76,8 @@ def run_last_block(run, sequence_starts, positions):
     starts = ops.zeros_like(positions[:, :1]) if sequence_starts is None else sequence_starts
     starts = ops.cast(starts, positions.dtype)  # [B, S]
     x = run(positions=ops.concatenate([starts, positions], axis=1))  # [B, S + P, H]
-    count = starts.shape[1]
+    # Not starts.shape[1], which a graph with P left open does not know.
+    count = 1 if sequence_starts is None else ops.shape(sequence_starts)[1]
     return x[:, count:], x[:, 0] if sequence_starts is None else x[:, :count]
 
 

@@ -9,8 +9,11 @@ from explorer.fields import Field, number, some_text, text, text_or_none, texts
 from explorer.predictions import show_prediction
 from explorer.rounding import rounded
 from explorer.vectors import show_similarity, show_word
-from korean_bert.masked_text import MASK, encode_with_spans
+from korean_bert.masked_text import MASK, encode_masked
 from tokenization.characters import is_punctuation
+
+# [MASK]s of a text: each takes its own search, and others wait for the model meanwhile.
+MOST_MASKS = 30
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,11 +24,13 @@ class Explored:
         model: a `korean_bert.Model`.
         vocabularies: (name, function from a text to its pieces) of others, to compare with.
         last_attention: that of the last text, of which the page asks head after head.
+        check_asker: raises an error where nobody waits for the answer any more.
     """
 
     model: object
     vocabularies: tuple = ()
     last_attention: LastAttention = dataclasses.field(default_factory=LastAttention)
+    check_asker: object = None
 
 
 def describe(explored):
@@ -65,7 +70,7 @@ def show_pieces(explored, text, second):
 
 def pieces_of(tokenizer, text):
     """The pieces of a text without [CLS] and [SEP]: a list of dicts."""
-    ids, spans = encode_with_spans(tokenizer, text)
+    ids, spans, _ = encode_masked(tokenizer, text)
     tokens = tokenizer.convert_ids_to_tokens(ids)
     return [
         {"piece": token, "id": index, "start": start, "end": end, "word": word}
@@ -93,8 +98,16 @@ def _is_mark(part):
 
 
 def show_guesses(explored, text, top, max_pieces):
-    """The guesses for every [MASK] of a text."""
-    found = explored.model.fill_mask(text, top, max_pieces=max_pieces)
+    """The guesses for every [MASK] of a text.
+
+    Raises:
+        RequestError: it has more than `MOST_MASKS`.
+    """
+    if text.count(MASK) > MOST_MASKS:
+        raise RequestError("too_many_masks", most=MOST_MASKS, received=text.count(MASK))
+    found = explored.model.fill_mask(
+        text, top, max_pieces=max_pieces, before_each=explored.check_asker
+    )
     return {
         "masks": [
             [

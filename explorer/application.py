@@ -1,7 +1,7 @@
 """The HTTP application: the page's files, and answers in JSON."""
 
 import asyncio
-import functools
+import dataclasses
 import json
 from pathlib import Path
 
@@ -60,7 +60,10 @@ def make_application(model, vocabularies=(), queue=None):
         except TimeoutError:
             return refusal(408, RequestError("late", seconds=ARRIVAL))
         values = read_fields(content, fields)
-        call = functools.partial(function, explored, **values)
+
+        def call(check_asker):
+            return function(dataclasses.replace(explored, check_asker=check_asker), **values)
+
         ticket = request.headers.get("x-ticket", "")[:LONGEST_TICKET]
         found = await or_gone(queue.call(ticket, call), request)
         return Response(status_code=499) if found is None else as_json(found)

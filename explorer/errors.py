@@ -10,6 +10,7 @@ MESSAGES = {
     "not_unicode": "{name} must be Unicode text. Received: half of a surrogate pair",
     "too_many_pieces": "a text must have at most {most} pieces with [CLS] and [SEP]. "
     "Received: {received}",
+    "too_many_masks": "a text must have at most {most} [MASK]. Received: {received}",
     "too_many_options": "{name} must be a list of 2 to {most} strings. Received: {received}",
     "word_not_in_sentence": "both sentences must hold {word!r}. Received: {sentence!r}",
     "word_without_pieces": "the word must have pieces. Received: {word!r}",

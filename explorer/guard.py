@@ -1,5 +1,7 @@
 """Refuses requests of other sites and large ones before anything else sees them."""
 
+import re
+
 from starlette.responses import JSONResponse
 
 from explorer.errors import RequestError, malformed
@@ -7,6 +9,7 @@ from explorer.errors import RequestError, malformed
 # The names that a browser on this machine calls the page by; through an SSH tunnel too, whose port
 # may be another. A site that lets its own name point at 127.0.0.1 sends that name.
 HOSTS = ("127.0.0.1", "localhost")
+HOST = re.compile(f"({'|'.join(map(re.escape, HOSTS))})(:[0-9]{{1,5}})?")
 
 # Bytes: the texts of two fields at their longest, as a browser sends them.
 LARGEST_BODY = 2**16
@@ -85,7 +88,7 @@ def read_headers(scope):
 def check_headers(method, headers):
     """The refusal of a request by its headers alone, or None."""
     hosts = headers.get("host", [])
-    if len(hosts) != 1 or hosts[0].rpartition(":")[0] not in HOSTS and hosts[0] not in HOSTS:
+    if len(hosts) != 1 or not HOST.fullmatch(hosts[0]):
         names = " or ".join(HOSTS)
         return refusal(403, malformed(f"the Host header must be {names}. Received: {hosts!r}"))
     origin = headers.get("origin", [f"http://{hosts[0]}"])

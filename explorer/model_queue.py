@@ -3,12 +3,17 @@
 import asyncio
 import concurrent.futures
 import contextlib
+import threading
 
 from explorer.errors import RequestError
 
 # Requests that wait, beside the one that is answered: a page sends one or two at a time, so that
 # more are several people's or a program's.
 LONGEST = 16
+
+
+class AskerLeft(Exception):
+    """Whoever asked does not wait for the answer any more."""
 
 
 class ModelQueue:
@@ -29,14 +34,25 @@ class ModelQueue:
     async def call(self, ticket, function):
         """The result of a function, which is called when all before it have been.
 
-        If this is cancelled, as where a browser has gone, a function that waits is not called.
+        If this is cancelled, as where a browser has gone, a function that waits is not called, and
+        one that runs ends when it next asks.
+
+        Args:
+            ticket: the request's.
+            function: it is called with a function that raises `AskerLeft` after a cancellation.
 
         Raises:
             RequestError: as many requests wait as may.
         """
         if len(self._waiting) > self.longest:
             raise RequestError("queue_full", most=self.longest)
-        future = self._thread.submit(function)
+        has_left = threading.Event()
+
+        def check_asker():
+            if has_left.is_set():
+                raise AskerLeft
+
+        future = self._thread.submit(function, check_asker)
         entry = ticket, future
         self._waiting.append(entry)
         loop = asyncio.get_running_loop()
@@ -45,9 +61,12 @@ class ModelQueue:
             with contextlib.suppress(RuntimeError):  # the loop has ended, and the program ends
                 loop.call_soon_threadsafe(self._waiting.remove, entry)
 
-        # A call that has begun goes on, and is waited for, after its request was cancelled.
         future.add_done_callback(leave)
-        return await asyncio.wrap_future(future)
+        try:
+            return await asyncio.wrap_future(future)
+        except asyncio.CancelledError:
+            has_left.set()
+            raise
 
     def position(self, ticket):
         """How many requests are before that of a ticket; 0: it is being answered; None: no such."""

@@ -37,8 +37,8 @@ def show_word(explored, word, first, second, layer):
     layer = model.num_layers if layer < 0 else layer
     sentences, words = [], []
     for sentence in (first, second):
-        inside = pieces_inside(model, word, sentence)
         states = model.hidden_states(sentence)
+        inside = pieces_inside(states.spans, word, sentence)
         sentences.append((states, inside))
         words.append(states.vectors[:, inside].mean(axis=1))  # [L + 1, H]
     return {
@@ -48,14 +48,19 @@ def show_word(explored, word, first, second, layer):
     }
 
 
-def pieces_inside(model, word, sentence):
-    """The places of the pieces that hold the first occurrence of a word in a sentence."""
+def pieces_inside(spans, word, sentence):
+    """The places in a row of the pieces that hold the first occurrence of a word in its sentence.
+
+    Args:
+        spans: of every piece of the row, (first character, end); None for [CLS] and [SEP].
+        word: the word.
+        sentence: the row's text.
+    """
     start = sentence.find(word)
     if start < 0:
         raise RequestError("word_not_in_sentence", word=word, sentence=sentence)
     end = start + len(word)
-    _, spans = model.tokenizer.encode_with_offsets(sentence)
-    inside = [i + 1 for i, (a, b) in enumerate(spans) if a < end and b > start]  # after [CLS]
+    inside = [i for i, span in enumerate(spans) if span and span[0] < end and span[1] > start]
     if not inside:
         raise RequestError("word_without_pieces", word=word)
     return inside

@@ -6,6 +6,7 @@ Shapes: B rows, T pieces of a row, V pieces of the vocabulary.
 import unicodedata
 
 import numpy as np
+import tensorflow as tf
 
 from bert_tf.summaries.mask_predictions import (
     WORD_START,
@@ -14,13 +15,43 @@ from bert_tf.summaries.mask_predictions import (
     without_markers,
 )
 from korean_bert.results import Guess
+from tokenization.vocabulary import special_ids
 
 # Words that the search keeps at each piece, at least: more than are usually asked for, as the best
 # word need not begin with one of the best first pieces.
 BEAM = 10
 
 
-def guess_words(model, tokenizer, ids, places, top, max_pieces):
+class MaskGuesser:
+    """What a model guesses for masks; one graph for rows of any number and length.
+
+    Keras's layers called one by one take five times as long as the graph for rows of some pieces.
+
+    Args:
+        model: a `PretrainingModel`.
+        tokenizer: its tokenizer.
+
+    Attributes:
+        kinds: the `PieceKinds` of its vocabulary.
+        config: the model's configuration.
+    """
+
+    def __init__(self, model, tokenizer):
+        self.kinds, self.config = PieceKinds(tokenizer), model.config
+        spec = tf.TensorSpec([None, None], tf.int32)
+        self._run = tf.function(
+            lambda inputs: {"masked_lm_logits": model(inputs, training=False)["masked_lm_logits"]},
+            input_signature=[{"input_ids": spec, "masked_lm_positions": spec}],
+            autograph=False,
+        )
+        self._run.get_concrete_function()  # traced here, not by several threads
+
+    def __call__(self, inputs, training=False):
+        """As the model's own call: ids and positions [B, T] and [B, P] -> "masked_lm_logits"."""
+        return self._run({name: tf.constant(value) for name, value in inputs.items()})
+
+
+def guess_words(guesser, ids, places, top, max_pieces, before_each=None):
     """The best guesses for every [MASK] of a text: words of one piece and of several.
 
     They are found by a beam search that puts as many [MASK] there as a word has pieces, and fills
@@ -28,28 +59,31 @@ def guess_words(model, tokenizer, ids, places, top, max_pieces):
     follows. The text's other [MASK] stay as they are.
 
     Args:
-        model: a `PretrainingModel`.
-        tokenizer: its tokenizer.
-        ids: the text's ids, from `korean_bert.masked_text.encode_with_masks`.
-        places: its `MaskedPlace`s.
+        guesser: the model's `MaskGuesser`.
+        ids: the text's ids with [CLS] and [SEP].
+        places: the `MaskedPlace`s in them.
         top: how many guesses for each, at most.
         max_pieces: the most pieces of a guess. 1: a guess is any single piece, as `fill_masks`
             shows them, even one that continues a word where a space comes before it.
+        before_each: called before each place's search; what it raises ends the search.
 
     Returns:
         For every place a list of `Guess`es, the most probable first; each text once.
     """
-    kinds = PieceKinds(tokenizer)
+    kinds = guesser.kinds
+    tokenizer = kinds.tokenizer
     if max_pieces == 1:
         positions = [place.position for place in places]
-        pieces = best_guesses(model, ids, positions, kinds.ids, top)
+        pieces = best_guesses(guesser, ids, positions, kinds.ids, top, excluded=kinds.special)
         return [[_guess(tokenizer, (i,), share) for i, share in found] for found in pieces]
-    longest = min(max_pieces, model.config.max_position_embeddings - len(ids) + 1)
+    longest = min(max_pieces, guesser.config.max_position_embeddings - len(ids) + 1)
     found = []
     for place in places:
+        if before_each is not None:
+            before_each()
         words, guesses = [], {}
         for count in range(1, longest + 1):
-            words += _search(model, kinds, ids, place, count, max(top, BEAM))
+            words += _search(guesser, ids, place, count, max(top, BEAM))
         for probability, pieces in sorted(words, key=lambda word: -word[0]):
             guess = _guess(tokenizer, pieces, probability)
             guesses.setdefault(guess.text, guess)
@@ -57,15 +91,18 @@ def guess_words(model, tokenizer, ids, places, top, max_pieces):
     return found
 
 
-def _search(model, kinds, ids, place, count, width):
+def _search(guesser, ids, place, count, width):
     """The best words of `count` pieces: (probability, ids) of `width` at most."""
+    kinds = guesser.kinds
     before, after = ids[: place.position], ids[place.position + 1 :]
     beams = [(0.0, ())]  # (logarithm of the probability, ids)
     for number in range(count):
         masks = [kinds.tokenizer.mask_id] * (count - number)
         rows = [[*before, *pieces, *masks, *after] for _, pieces in beams]
+        if not rows:  # a vocabulary without pieces that continue a word
+            break
         at = [[place.position + number]] * len(rows)
-        shares = np.asarray(piece_probabilities(model, rows, at, kinds.ids))[:, 0]  # [B, V]
+        shares = np.asarray(piece_probabilities(guesser, rows, at, kinds.ids))[:, 0]  # [B, V]
         allowed = kinds.inside if number or place.continues else kinds.begin  # [V]
         if number + 1 < count:
             allowed = allowed & ~kinds.last
@@ -74,13 +111,23 @@ def _search(model, kinds, ids, place, count, width):
         with np.errstate(divide="ignore"):
             scores = np.where(allowed, np.log(shares.astype(np.float64)), -np.inf)
         scores += np.array([score for score, _ in beams])[:, None]  # [B, V]
-        best = np.argsort(-scores, axis=None, kind="stable")[:width]
+        best = largest(scores.ravel(), width)
         beams = [
             (scores.flat[i], (*beams[i // len(kinds.ids)][1], kinds.ids[i % len(kinds.ids)]))
             for i in best
             if scores.flat[i] > -np.inf
         ]
     return [(np.exp(score), pieces) for score, pieces in beams]
+
+
+def largest(values, count):
+    """The indices of the largest values [N], the largest first; of equal ones the first first."""
+    if count < len(values):
+        least = np.partition(values, -count)[-count]
+        found = np.flatnonzero(values >= least)
+    else:
+        found = np.arange(len(values))
+    return found[np.argsort(-values[found], kind="stable")][:count]
 
 
 def _guess(tokenizer, pieces, probability):
@@ -94,6 +141,7 @@ class PieceKinds:
     Attributes:
         tokenizer: the vocabulary's tokenizer.
         ids: those of all pieces, ascending, a list of V; an embedding table may have more rows.
+        special: the ids that are no guess: [PAD], [UNK], [unused1] and the like.
         begin, inside: bool [V]: whether a piece may begin a word, or continue one.
         last: bool [V]: whether it ends with the mark of a word's end; all false without such marks.
     """
@@ -102,8 +150,8 @@ class PieceKinds:
         self.tokenizer = tokenizer
         self.ids = sorted(set(tokenizer.vocab.values()))
         tokens = tokenizer.convert_ids_to_tokens(self.ids)
-        special = {tokenizer.pad_id, tokenizer.unk_id, tokenizer.cls_id, tokenizer.sep_id}
-        special = np.array([i in special | {tokenizer.mask_id} for i in self.ids])
+        self.special = special_ids(tokenizer)
+        special = np.array([i in self.special for i in self.ids])
         if hasattr(tokenizer, "basic_tokens"):
             begin = set(tokenizer.wordpiece.begin.values())
             inside = set(tokenizer.wordpiece.inside.values())

@@ -4,6 +4,7 @@ Shapes: B texts, L layers, T pieces of a text with [CLS] and [SEP], H hidden, E 
 """
 
 import functools
+import threading
 
 import numpy as np
 
@@ -11,14 +12,18 @@ from bert_common.errors import InputError
 from bert_tf.encoder import run_inside
 from finetuning.features.extraction import extract, pooled_layers
 from finetuning.inputs import SHORTEST, encode_pairs
-from korean_bert.errors import TooManyPiecesError
-from korean_bert.guesses import guess_words
-from korean_bert.masked_text import (
-    MASK,
-    encode_with_masks,
-    encode_with_spans,
-    masked_places,
+from korean_bert.arguments import (
+    as_pairs,
+    check_count,
+    check_layers,
+    check_list,
+    check_text,
+    is_whole,
+    shown,
 )
+from korean_bert.errors import TooManyPiecesError
+from korean_bert.guesses import MaskGuesser, guess_words
+from korean_bert.masked_text import MASK, encode_masked
 from korean_bert.neighbours import nearest_pieces
 from korean_bert.predictions import TaskPredictor
 from korean_bert.results import Attention, HiddenStates
@@ -31,9 +36,15 @@ POOLINGS = ("mean", "cls", "max")
 # Texts that `predict` computes together.
 BATCH_SIZE = 32
 
+# Graphs that `embed` keeps, one for each choice of pooling and layers: making one takes seconds.
+# Each holds the weights once more.
+MOST_GRAPHS = 4
+
 
 class Model:
     """A model of any kind, made by `korean_bert.load_model`.
+
+    Several threads may call its methods at the same time.
 
     Attributes:
         loaded: the `model_formats.loaded_model.LoadedModel`: its Keras model, configuration, labels
@@ -46,14 +57,16 @@ class Model:
         self.loaded = loaded
         self.encoder = loaded.model.encoder
         self.max_length = longest_row(loaded)
-        self._features = None, None  # (layers, pooling), and the graph that computes them
+        self._graphs = {}  # (layers, pooling) -> the graph that computes them, the last used last
         self._has_warned = False  # of a text that is longer than those of the training
+        self._guesser = self._made_predictor = None
+        self._lock = threading.RLock()  # of the members above, and of what is made at first use
 
     def __repr__(self):
         loaded = self.loaded
         return f"<korean_bert.Model {loaded.source}: {loaded.model_type}, {loaded.task}>"
 
-    @functools.cached_property
+    @property
     def tokenizer(self):
         """The model's tokenizer.
 
@@ -98,37 +111,48 @@ class Model:
         Raises:
             InputError: an argument is none of these.
         """
-        several = not isinstance(layers, int | np.integer)
-        chosen = tuple(int(layer) for layer in (layers if several else [layers]))
-        self._check_embed(pooling, chosen, max_length)
+        if pooling not in POOLINGS:
+            raise InputError(
+                f"pooling must be one of {', '.join(POOLINGS)}. Received: {shown(pooling)}"
+            )
+        chosen, several = check_layers(layers, self.num_layers + 1)
+        batch_size = None if batch_size is None else check_count(batch_size, "batch_size")
+        max_length = self._check_max_length(max_length)
         pairs, single = as_pairs(texts)
         rows = encode_pairs(self.tokenizer, pairs, max_length or self.max_length)
         self._warn_once(max((len(row.ids) for row in rows), default=0), "the longest text")
         pad_id = self.tokenizer.pad_id or 0
-        if self._features[0] != (chosen, pooling):
-            compute = functools.partial(pooled_layers, self.encoder, chosen, pooling)
-            self._features = (chosen, pooling), ServedModel(self.encoder, compute, pad_id)
-        options = {"compute": self._features[1].run}
+        options = {"compute": self._graph(chosen, pooling, pad_id)}
         vectors = list(extract(self.encoder, rows, chosen, pooling, batch_size, pad_id, **options))
         shape = len(rows), len(chosen), self.loaded.config.hidden_size
         found = np.stack(vectors) if vectors else np.zeros(shape, np.float32)  # [B, L, H]
         found = found if several else found[:, 0]  # [B, H]
         return found[0] if single else found
 
-    def _check_embed(self, pooling, layers, max_length):
-        if pooling not in POOLINGS:
-            raise InputError(f"pooling must be one of {', '.join(POOLINGS)}. Received: {pooling!r}")
-        count = self.num_layers + 1
-        if not layers or not all(-count <= layer < count for layer in layers):
-            raise InputError(
-                f"layers must be from {-count} to {count - 1}, 0 for the embedding output. "
-                f"Received: {', '.join(map(str, layers)) or 'none'}"
-            )
+    def _graph(self, layers, pooling, pad_id):
+        """The function that pools layers of a batch, of which the last few are kept."""
+        key = layers, pooling
+        with self._lock:
+            graph = self._graphs.pop(key, None)
+            if graph is None:
+                compute = functools.partial(pooled_layers, self.encoder, layers, pooling)
+                graph = ServedModel(self.encoder, compute, pad_id).run
+                graph.get_concrete_function()  # traced once, by the first that needs it
+            self._graphs[key] = graph
+            while len(self._graphs) > MOST_GRAPHS:
+                del self._graphs[next(iter(self._graphs))]
+        return graph
+
+    def _check_max_length(self, max_length):
         most = self.loaded.config.max_position_embeddings
-        if max_length is not None and not SHORTEST <= max_length <= most:
+        if max_length is None:
+            return None
+        if not is_whole(max_length) or not SHORTEST <= max_length <= most:
             raise InputError(
-                f"max_length must be from {SHORTEST} to {most}. Received: {max_length}"
+                f"max_length must be a whole number from {SHORTEST} to {most}. "
+                f"Received: {shown(max_length)}"
             )
+        return int(max_length)
 
     def hidden_states(self, text, second=None):
         """The vectors of a text, or of a pair of texts, in every layer: `HiddenStates`.
@@ -150,7 +174,7 @@ class Model:
         probabilities = np.stack([np.asarray(layer[0], np.float32) for layer in found])
         return Attention(pieces, spans, probabilities)
 
-    def fill_mask(self, text, top=5, *, max_pieces=3):
+    def fill_mask(self, text, top=5, *, max_pieces=3, before_each=None):
         """Guesses what stands at every [MASK] of a text: whole words, of one piece or several.
 
         Args:
@@ -158,6 +182,8 @@ class Model:
             top: how many guesses for each, at most.
             max_pieces: the most pieces of a word. With 1 a guess is any single piece of the
                 vocabulary, as `fill_masks` shows them.
+            before_each: a function without arguments that is called before each [MASK] is searched
+                for; what it raises ends the search.
 
         Returns:
             For every [MASK], in order, a list of `Guess`es, the most probable first.
@@ -166,6 +192,9 @@ class Model:
             InputError: there is no [MASK], the text is too long, or the model was not trained to
                 guess.
         """
+        check_text(text, "text")
+        top = check_count(top, "top")
+        max_pieces = check_count(max_pieces, "max_pieces")
         tokenizer = self.tokenizer
         if self.loaded.task != "pretraining" or self.loaded.lacks("cls/predictions/"):
             raise InputError(
@@ -176,14 +205,14 @@ class Model:
             raise InputError(f"a vocabulary must have {MASK}. Received: one without")
         if MASK not in text:
             raise InputError(f"a text must hold {MASK}. Received: {text!r}")
-        if min(top, max_pieces) < 1:
-            raise InputError(
-                f"top and max_pieces must be at least 1. Received: {top} and {max_pieces}"
-            )
-        ids = encode_with_masks(tokenizer, text)
+        encoded = encode_masked(tokenizer, text)
+        ids = [tokenizer.cls_id, *encoded.ids, tokenizer.sep_id]
         self._check_length(ids)
-        places = masked_places(tokenizer, text)
-        return guess_words(self.loaded.model, tokenizer, ids, places, top, max_pieces)
+        places = [place._replace(position=place.position + 1) for place in encoded.places]
+        with self._lock:
+            if self._guesser is None:
+                self._guesser = MaskGuesser(self.loaded.model, tokenizer)
+        return guess_words(self._guesser, ids, places, top, max_pieces, before_each)
 
     def nearest(self, word, top=10):
         """The pieces of the vocabulary whose vectors, out of context, are nearest to a word's.
@@ -198,11 +227,15 @@ class Model:
         Raises:
             InputError: the word has no piece.
         """
+        check_text(word, "word")
+        top = check_count(top, "top")
         return nearest_pieces(self.encoder, self.tokenizer, word, top)
 
-    @functools.cached_property
     def _predictor(self):
-        return TaskPredictor(self.loaded, self.tokenizer, self.max_length)
+        with self._lock:
+            if self._made_predictor is None:
+                self._made_predictor = TaskPredictor(self.loaded, self.tokenizer, self.max_length)
+            return self._made_predictor
 
     def predict(self, texts, *, batch_size=BATCH_SIZE):
         """What a fine-tuned model says of texts, as its program writes it.
@@ -220,8 +253,11 @@ class Model:
         Raises:
             InputError: the model is not fine-tuned, or a text is of another form.
         """
+        batch_size = check_count(batch_size, "batch_size")
         single = isinstance(texts, str | tuple)
-        found = self._predictor([texts] if single else texts, batch_size)
+        predictor = self._predictor()
+        texts = [texts] if single else check_list(texts, predictor.inputs)
+        found = predictor(texts, batch_size)
         return found[0] if single else found
 
     def _check_length(self, ids):
@@ -238,18 +274,23 @@ class Model:
     def _warn_once(self, longest, what):
         """Warns of the first text with positions that were not trained, as the programs do."""
         known = self.loaded.trained_positions
-        if not self._has_warned and known is not None and longest > known:
-            self._has_warned = True
+        if known is None or longest <= known:
+            return
+        with self._lock:
+            is_first, self._has_warned = not self._has_warned, True
+        if is_first:
             warn_of_untrained_positions(self.loaded.source, longest, what)
 
     def _row(self, text, second):
         """Pieces, spans, and the encoder's inputs [1, T] of a text or a pair."""
+        check_text(text, "text")
         tokenizer = self.tokenizer
-        first, spans = encode_with_spans(tokenizer, text)
+        first, spans, _ = encode_masked(tokenizer, text)
         ids, spans = [tokenizer.cls_id, *first, tokenizer.sep_id], [None, *spans, None]
         segment_ids = [0] * len(ids)
         if second is not None:
-            other, more = encode_with_spans(tokenizer, second)
+            check_text(second, "second")
+            other, more, _ = encode_masked(tokenizer, second)
             ids, spans = [*ids, *other, tokenizer.sep_id], [*spans, *more, None]
             segment_ids += [1] * (len(other) + 1)
         self._check_length(ids)
@@ -258,21 +299,3 @@ class Model:
             "segment_ids": np.array([segment_ids], np.int32),
         }
         return tuple(tokenizer.convert_ids_to_tokens(ids)), tuple(spans), inputs
-
-
-def as_pairs(texts):
-    """Texts and pairs as a list of (text, second text or None), and whether it was a single one.
-
-    Raises:
-        InputError: something is neither a text nor a pair.
-    """
-    if isinstance(texts, str):
-        return [(texts, None)], True
-    pairs = []
-    for text in texts:
-        pair = (text, None) if isinstance(text, str) else text
-        kinds = [type(part) for part in pair] if isinstance(pair, tuple | list) else []
-        if kinds not in ([str, str], [str, type(None)]):
-            raise InputError(f"a text must be a string, or a pair of them. Received: {text!r}")
-        pairs.append(tuple(pair))
-    return pairs, False

@@ -60,6 +60,7 @@ class TaskPredictor:
                 f"Received: {loaded.source} ({loaded.task})"
             )
         self.name = loaded.task
+        self.inputs = INPUTS[loaded.task]  # what it takes, for messages
         make, self.as_raw, self.read = MAKERS[loaded.task]
         self.task = make(loaded, tokenizer, max_length)
         self.max_length = max_length

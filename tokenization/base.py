@@ -5,20 +5,30 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from tokenization.decoding import unknown_character
+from tokenization.decoding import UNKNOWN_TOKEN, unknown_character
 from tokenization.vocabulary import SPECIAL_TOKENS
 
 if TYPE_CHECKING:
     import tensorflow as tf
 
 
+class EncodedPart(NamedTuple):
+    """A part of a text, encoded by `TokenizerInterface.encode_part`."""
+
+    ids: list[int]
+    spans: list[tuple[int, int]]  # (start, end) of each piece in the part
+    # The part's first and last character as the tokenizer reads them: dropped characters do not
+    # count, whitespace is a space. "" where nothing is left.
+    edges: tuple[str, str]
+
+
 class TokenizerInterface:
     """The methods that FullTokenizer, KoreanTokenizer and SentencePieceTokenizer share.
 
-    A tokenizer declares `kind` and `options_type`, defines `tokenize_words`, sets `options` and
-    calls `_use_vocabulary` once.
+    A tokenizer declares `kind` and `options_type`, defines `tokenize_words` and `encode_part`, sets
+    `options` and calls `_use_vocabulary` once.
 
     Attributes:
         kind: the tokenizer's name in tokenizer_config.json.
@@ -122,14 +132,41 @@ class TokenizerInterface:
             self._graph_tokenizer = GraphTokenizer(self)
         return self._graph_tokenizer.encode_words(_as_utf8(texts))
 
+    def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
+        """Returns the ids, as from `encode`, and for each its (start, end) in the original text."""
+        part = self.encode_part(text)
+        return part.ids, part.spans
+
+    def encode_part(
+        self, text: str, follows_mask: bool = False, precedes_mask: bool = False
+    ) -> EncodedPart:
+        """Encodes a part of a text in which masks stand, with each piece's place in the part.
+
+        Args:
+            text: the part.
+            follows_mask: whether a mask is directly before the part: then a part that does not
+                begin with a space begins inside a word, as "는" does in "[MASK]는 갔다".
+            precedes_mask: whether a mask is directly after the part: then no mark of a word's end
+                is put where the part does not end with a space.
+        """
+        raise NotImplementedError
+
     def __getstate__(self) -> dict:
         return self.__dict__ | {"_graph_tokenizer": None}  # a graph cannot be pickled
 
-    def _ids_and_spans(self, words: list) -> tuple[list[int], list[tuple[int, int]]]:
-        """Cuts `AlignedText` words by WordPiece; returns the pieces' ids and spans."""
+    def _cut_words(self, words: list, continues: bool) -> tuple[list[int], list[tuple[int, int]]]:
+        """Cuts `AlignedText` words by WordPiece; returns the pieces' ids and spans.
+
+        With `continues` the first word is the rest of a word, if the vocabulary can continue one
+        with it: punctuation it cannot.
+        """
         pieces, spans = [], []
         for word in words:
-            for piece, start, end in self.wordpiece.match(word.text):
+            matched = self.wordpiece.match(word.text, continues)
+            if continues and any(piece == UNKNOWN_TOKEN for piece, _, _ in matched):
+                matched = self.wordpiece.match(word.text)
+            continues = False
+            for piece, start, end in matched:
                 pieces.append(piece)
                 spans.append((word.spans[start][0], word.spans[end - 1][1]))
         return self.convert_tokens_to_ids(pieces), spans

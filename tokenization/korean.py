@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from bert_common.errors import InputError
-from tokenization.base import TokenizerInterface
+from tokenization.base import EncodedPart, TokenizerInterface
 from tokenization.characters import FINALS, INITIALS, VOWELS, is_syllable
 from tokenization.decoding import (
     UNKNOWN_CHINESE,
@@ -104,11 +104,13 @@ class KoreanTokenizer(TokenizerInterface):
         pieces = self.wordpiece.pieces
         return [list(pieces(word)) for word in words]
 
-    def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
-        """Returns the ids, as from `encode`, and for each its (start, end) in the original text.
+    def encode_part(
+        self, text: str, follows_mask: bool = False, precedes_mask: bool = False
+    ) -> EncodedPart:
+        """As `TokenizerInterface.encode_part`.
 
-        The span of an [UNK] is that of the unknown characters, the span of a jamo that of its
-        syllable; a piece that is only the marker has an empty span after its word.
+        An [UNK] has the span of the unknown characters, a jamo the span of its syllable; a piece
+        that is only the marker has an empty span after its word.
         """
         options = self.options
         aligned = AlignedText(text).translate(self._cleaner)
@@ -118,7 +120,7 @@ class KoreanTokenizer(TokenizerInterface):
             aligned = aligned.normalize(options.normalization)
         if options.shorten_runs:
             aligned = aligned.shorten_runs(options.shorten_runs)
-        words = []
+        edges, words = aligned.edges(), []
         for eojeol in aligned.split():
             if self._isolating is not None:
                 eojeol = eojeol.translate(self._isolating)
@@ -126,9 +128,14 @@ class KoreanTokenizer(TokenizerInterface):
         if options.word_end_marker:
             if not options.marks_eojeols:
                 words = [[word] for eojeol in words for word in eojeol]
-            for eojeol in words[: self._count_marked(words)]:
+            marked = self._count_marked(words)
+            if precedes_mask:  # the last word is not the text's last, and may go on in the mask
+                marked = len(words) - (edges[1] != " ")
+            for eojeol in words[:marked]:
                 eojeol[-1] = eojeol[-1].with_end(options.word_end_marker)
-        return self._ids_and_spans([word for eojeol in words for word in eojeol])
+        continues = follows_mask and edges[0] not in ("", " ")
+        words = [word for eojeol in words for word in eojeol]
+        return EncodedPart(*self._cut_words(words, continues), edges)
 
     def decode(self, ids: Iterable[int]) -> str:
         """Returns a text that `encode` turns into the same ids, if any text does.

@@ -71,6 +71,11 @@ class AlignedText:
         text = "".join(remove_ranges(self.text, surplus))
         return AlignedText(text, list(chain.from_iterable(remove_ranges(self.spans, surplus))))
 
+    def edges(self) -> tuple[str, str]:
+        """The first and the last character, whitespace as a space; "" where there is none."""
+        first, last = (" " if c.isspace() else c for c in (self.text[:1], self.text[-1:]))
+        return first, last
+
     def split(self) -> list["AlignedText"]:
         """Like `str.split`."""
         return [

@@ -1,5 +1,6 @@
 """SentencePiece tokenization, equal to that of google-research/albert with an spm model."""
 
+import functools
 import os
 import re
 import unicodedata
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from bert_common.errors import InputError
 from bert_common.folders import read_bytes
-from tokenization.base import TokenizerInterface
+from tokenization.base import EncodedPart, TokenizerInterface
 from tokenization.characters import is_punctuation
 from tokenization.normalization import CharacterMap
 from tokenization.offsets import AlignedText
@@ -112,11 +113,18 @@ class SentencePieceTokenizer(TokenizerInterface):
         ids = tf.RaggedTensor.from_row_lengths(tf.constant(ids, tf.int32), list(map(len, words)))
         return tf.RaggedTensor.from_row_lengths(ids, list(map(len, rows)))
 
-    def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
-        """Returns the ids, as from `encode`, and for each its (start, end) in the original text.
-
-        The span of a "▁" is the space before its word, if there is one.
-        """
+    def encode_part(
+        self, text: str, follows_mask: bool = False, precedes_mask: bool = False
+    ) -> EncodedPart:
+        """As `TokenizerInterface.encode_part`; the span of a "▁" is the space before its word."""
+        edges = ("", "")
+        if follows_mask or precedes_mask:
+            # Between two characters, as the model drops spaces at the ends.
+            inner = self.sp_model.normalize(self._preprocess(f"0{text}0")).strip(WORD_START)[1:-1]
+            inner = inner.replace(WORD_START, " ")
+            edges = inner[:1], inner[-1:]
+        continues = follows_mask and edges[0] not in ("", " ")
+        model = self._model_of_continuations if continues else self.sp_model
         aligned = AlignedText(SURROGATE.sub("\ufffd", text))
         if self.options.variant == "huggingface":
             aligned = aligned.replace(QUOTES, '"')
@@ -128,7 +136,7 @@ class SentencePieceTokenizer(TokenizerInterface):
         sizes = (len(character.encode("utf-8")) for character in aligned.text)
         character_at = {place: i for i, place in enumerate(accumulate(sizes, initial=0))}
         pieces, spans = [], []
-        for piece in self.sp_model.encode(aligned.text, out_type="proto").pieces:
+        for piece in model.encode(aligned.text, out_type="proto").pieces:
             start, end = character_at[piece.begin], character_at[piece.end]
             parts = split_numbers(self.sp_model, [piece.piece])
             pieces += parts
@@ -140,7 +148,18 @@ class SentencePieceTokenizer(TokenizerInterface):
             for part_end in reversed(ends):
                 spans.append(aligned.span(start, part_end))
                 start = part_end
-        return self.convert_tokens_to_ids(pieces), spans
+        return EncodedPart(self.convert_tokens_to_ids(pieces), spans, edges)
+
+    @functools.cached_property
+    def _model_of_continuations(self):
+        """The same model without the space that it puts before every text."""
+        from sentencepiece import SentencePieceProcessor, sentencepiece_model_pb2
+
+        proto = sentencepiece_model_pb2.ModelProto.FromString(self.vocabulary_bytes)
+        proto.normalizer_spec.add_dummy_prefix = False
+        model = SentencePieceProcessor()
+        model.LoadFromSerializedProto(proto.SerializeToString())
+        return model
 
     def decode(self, ids: Iterable[int]) -> str:
         """Returns a text that `encode` turns into the same ids, if any text does.

@@ -18,6 +18,13 @@ def is_special(token: str) -> bool:
     return re.fullmatch(r"\[\w+\]|</?\w+>", token) is not None
 
 
+def special_ids(tokenizer) -> set[int]:
+    """The ids of a tokenizer's pieces that stand for no text: [UNK], [unused1], <s>, …"""
+    roles = (tokenizer.pad_id, tokenizer.unk_id, tokenizer.cls_id, tokenizer.sep_id)
+    named = {index for token, index in tokenizer.vocab.items() if is_special(token)}
+    return (named | {*roles, tokenizer.mask_id}) - {None}
+
+
 def load_vocabulary(path: str | os.PathLike) -> tuple[dict[str, int], bytes]:
     """Loads a vocabulary exactly as google-research/bert does, odd lines included.
 

@@ -5,7 +5,7 @@ import unicodedata
 import warnings
 from collections.abc import Iterable
 
-from tokenization.base import TokenizerInterface
+from tokenization.base import EncodedPart, TokenizerInterface
 from tokenization.characters import MAX_WORD_CHARACTERS, is_syllable, jamo_of
 from tokenization.decoding import UNKNOWN_TOKEN, words_by_prefix
 from tokenization.normalization import CLEAN_AND_SPACE_CHINESE, SPACE_PUNCTUATION, STRIP_ACCENTS
@@ -177,15 +177,17 @@ class FullTokenizer(TokenizerInterface):
         """Cuts a text into pieces, grouped by basic token."""
         return [list(self.wordpiece.pieces(token)) for token in self.basic_tokens(text)]
 
-    def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
-        """Returns the ids, as from `encode`, and for each its (start, end) in the original text.
-
-        The span of an [UNK] is that of its word.
-        """
+    def encode_part(
+        self, text: str, follows_mask: bool = False, precedes_mask: bool = False
+    ) -> EncodedPart:
+        """As `TokenizerInterface.encode_part`; an [UNK] has the span of its word."""
         aligned = AlignedText(text).translate(CLEAN_AND_SPACE_CHINESE)
         if self.do_lower_case:
             aligned = aligned.lower().normalize("NFD").translate(STRIP_ACCENTS)
-        return self._ids_and_spans(aligned.translate(SPACE_PUNCTUATION).split())
+        edges = aligned.edges()
+        words = aligned.translate(SPACE_PUNCTUATION).split()
+        continues = follows_mask and edges[0] not in ("", " ")
+        return EncodedPart(*self._cut_words(words, continues), edges)
 
     def decode(self, ids: Iterable[int]) -> str:
         """Returns a text that `encode` turns into the same ids, its words separated by spaces.

@@ -8,7 +8,7 @@ from bert_tf.summaries.markdown import escape_markdown
 WORD_START = "\u2581"  # "▁", how SentencePiece spells the space before a word
 
 
-def best_guesses(model, ids, positions, candidates, count, segment_ids=None):
+def best_guesses(model, ids, positions, candidates, count, segment_ids=None, *, excluded=()):
     """The model's most probable pieces at some positions of one sequence.
 
     Args:
@@ -18,13 +18,16 @@ def best_guesses(model, ids, positions, candidates, count, segment_ids=None):
         candidates: the ids that may be guessed; an embedding table may have rows without a piece.
         count: how many guesses for each position, at most.
         segment_ids: 0 or 1 for every id; None for zeros.
+        excluded: ids that have a share of the probability, but are no guess.
 
     Returns:
         For every position a list of (id, probability), the most probable first.
     """
     segment_ids = None if segment_ids is None else [segment_ids]
     probabilities = piece_probabilities(model, [ids], [positions], candidates, segment_ids)[0]
-    values, indices = tf.math.top_k(probabilities, k=min(count, len(candidates)))
+    allowed = np.array([index not in excluded for index in candidates])
+    probabilities = tf.where(allowed, probabilities, -1.0)
+    values, indices = tf.math.top_k(probabilities, k=min(count, int(allowed.sum())))
     return [
         [(candidates[i], value) for i, value in zip(row_indices, row, strict=True)]
         for row_indices, row in zip(indices.numpy(), values.numpy().tolist(), strict=True)
@@ -48,7 +51,7 @@ def piece_probabilities(model, ids, positions, candidates, segment_ids=None):
     if segment_ids is not None:
         inputs["segment_ids"] = np.array(segment_ids, np.int32)
     logits = tf.cast(model(inputs, training=False)["masked_lm_logits"], tf.float32)  # [B, P, V]
-    return tf.nn.softmax(tf.gather(logits, candidates, axis=2))
+    return tf.nn.softmax(tf.gather(logits, np.asarray(candidates, np.int32), axis=2))
 
 
 def guesses_as_markdown(model, tokenizer, records, count=5):

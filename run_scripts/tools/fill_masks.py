@@ -27,6 +27,7 @@ from run_scripts.flags.tokenizer import (
     source_of,
 )
 from run_scripts.model_folder import fill_in_reference_model, fill_in_tokenizer
+from tokenization.vocabulary import special_ids
 
 # Variables that guesses do not depend on, and that released checkpoints may lack.
 UNUSED = ("bert/pooler/", "cls/seq_relationship/")
@@ -93,7 +94,9 @@ def fill_masks(values):
         positions = [i for i, piece in enumerate(ids) if piece == tokenizer.mask_id]
         print(text)
         pieces = sorted(set(tokenizer.vocab.values()))  # the model's table may have more rows
-        for guesses in best_guesses(model, ids, positions, pieces, values.guesses):
+        for guesses in best_guesses(
+            model, ids, positions, pieces, values.guesses, excluded=special_ids(tokenizer)
+        ):
             line = "  ".join(
                 f"{tokenizer.convert_ids_to_tokens([piece])[0]} {100 * probability:.0f}%"
                 for piece, probability in guesses

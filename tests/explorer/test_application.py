@@ -111,6 +111,8 @@ def test_long_texts(port):
         ({"Host": "evil.example"}, 403, "the Host header must be 127.0.0.1 or localhost"),
         ({"Host": "127.0.0.1.evil.example:80"}, 403, "the Host header must be"),
         ({"Host": "[::1]:80"}, 403, "the Host header must be"),
+        ({"Host": "localhost:@evil.example"}, 403, "the Host header must be"),
+        ({"Host": "localhost:80:80"}, 403, "the Host header must be"),
         ({"Host": ""}, 403, "the Host header must be"),
         ({"Origin": "http://evil.example"}, 403, "requests must come from the page itself"),
         ({"Origin": "null"}, 403, "requests must come from the page itself"),
@@ -235,6 +237,34 @@ def test_fifty_at_once(port, slow):
     assert all((r.status, r.values["code"]) == (503, "queue_full") for r in refused)
     assert f"at most {LONGEST} requests may wait" in refused[0].values["error"]
     assert ask(port, "pieces", text="나는").status == 200
+
+
+def test_a_search_ends_when_its_asker_has_left(port, model, monkeypatch):
+    """It stops before its next [MASK]."""
+    begun, searched = threading.Event(), []
+
+    def fill_mask(text, top, *, max_pieces, before_each):
+        for number in range(600):
+            before_each()
+            searched.append(number)
+            begun.set()
+            time.sleep(0.1)
+
+    monkeypatch.setattr(model, "fill_mask", fill_mask)
+    body = json.dumps({"text": "[MASK]"}).encode()
+    with socket.create_connection(("127.0.0.1", port)) as connection:
+        head = f"POST /api/guesses HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: "
+        head += f"application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        connection.sendall(head.encode() + body)
+        assert begun.wait(60)
+    wait_for(lambda: send(port, "GET", "/api/queue").values["length"] == 0)
+    assert len(searched) < 100
+
+
+def test_too_many_masks(port):
+    reply = ask(port, "guesses", text="[MASK]" * 31)
+    assert (reply.status, reply.values["code"]) == (400, "too_many_masks")
+    assert reply.values["values"] == {"most": 30, "received": 31}
 
 
 def test_who_has_gone_is_not_waited_for(port, slow):

@@ -12,7 +12,7 @@ from explorer.answers import ANSWERS, Explored, describe, words_of
 from explorer.attention import CELLS, shrink
 from explorer.fields import read_fields
 from korean_bert import load_model
-from korean_bert.masked_text import encode_with_masks, encode_with_spans
+from korean_bert.masked_text import encode_masked, encode_with_masks
 
 TEXT, MASKED = "나는 학교에 갔다.", "나는 학교[MASK] 갔다."
 
@@ -70,7 +70,7 @@ def test_words_are_apart_at_spaces_and_punctuation():
 @pytest.mark.parametrize("text", (MASKED, "[MASK]는 [MASK]", "학교[MASK]에[MASK][MASK] 다", "a"))
 def test_masks_have_places(explored, text):
     tokenizer = explored.model.tokenizer
-    ids, spans = encode_with_spans(tokenizer, text)
+    ids, spans, _ = encode_masked(tokenizer, text)
     assert [tokenizer.cls_id, *ids, tokenizer.sep_id] == encode_with_masks(tokenizer, text)
     for index, (start, end) in zip(ids, spans, strict=True):
         if index != tokenizer.unk_id:
@@ -190,6 +190,30 @@ def test_one_word_in_two_sentences(explored):
     ):
         with pytest.raises(InputError, match=message):
             answer(explored, "word", first=sentences[0], second=sentences[1], **values)
+
+
+def test_one_word_in_a_sentence_with_a_mask(explored):
+    """The places are those of the row itself, in which [MASK] is one piece."""
+    sentences = "[MASK] 학교에 갔다", "나는 [MASK][MASK] 학교"
+    found = answer(explored, "word", word="학교", first=sentences[0], second=sentences[1])
+    states = [explored.model.hidden_states(each) for each in sentences]
+    places = [each.pieces.index("학교") for each in states]
+    assert places == [2, 5]
+    vectors = [each.vectors[:, place] for each, place in zip(states, places, strict=True)]
+    expected = [cosine(*pair) for pair in zip(*vectors, strict=True)]
+    assert found["similarities"] == pytest.approx(expected, abs=1e-5)
+    shown = answer(explored, "word", word="[MASK]", first=sentences[0], second=sentences[1])
+    expected = [cosine(states[0].vectors[i, 1], states[1].vectors[i, 3]) for i in range(3)]
+    assert shown["similarities"] == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize("name", ("pieces", "guesses", "heads", "attention"))
+@pytest.mark.parametrize("dropped", ("\u200b", "\ufeff", "\u00ad", "\x01"))
+def test_a_mask_before_a_dropped_character(explored, name, dropped):
+    for text in (f"[MASK]{dropped}", f"나는 [MASK]{dropped} 갔다"):
+        found, wanted = (answer(explored, name, text=t) for t in (text, text.replace(dropped, "")))
+        for key in set(found) - {"texts", "spans"}:  # places in the text, which is longer
+            assert found[key] == wanted[key]
 
 
 def test_labels(tmp_path):

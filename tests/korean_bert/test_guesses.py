@@ -11,8 +11,8 @@ from released_models import write_albert
 from bert_common.errors import InputError
 from bert_tf.checkpoint import google_variables
 from korean_bert import load_model
-from korean_bert.guesses import PieceKinds, text_of
-from korean_bert.masked_text import encode_with_masks, masked_places
+from korean_bert.guesses import MaskGuesser, PieceKinds, largest, text_of
+from korean_bert.masked_text import encode_masked, encode_with_masks
 from run_scripts.tools import fill_masks
 from tokenization import KoreanTokenizer
 
@@ -71,10 +71,16 @@ def exhaustively(model, ids, place, count):
     return words
 
 
+def row_places(tokenizer, text):
+    """The places in a row with [CLS]."""
+    places = encode_masked(tokenizer, text).places
+    return [place._replace(position=place.position + 1) for place in places]
+
+
 def test_words_are_the_best_of_all(model):
     """The beam is as wide as the first pieces are many, so that nothing is lost."""
     tokenizer = model.tokenizer
-    ids, places = encode_with_masks(tokenizer, TEXT), masked_places(tokenizer, TEXT)
+    ids, places = encode_with_masks(tokenizer, TEXT), row_places(tokenizer, TEXT)
     assert [(p.continues, p.followed) for p in places] == [
         (True, False),
         (False, False),
@@ -90,6 +96,19 @@ def test_words_are_the_best_of_all(model):
             [g.probability for g in guesses], [words[w] for w in best], rtol=1e-3
         )
         assert {len(word) for word in pieces} == {1, 2}
+
+
+@pytest.mark.parametrize("kind", ("bert", "albert"))
+def test_a_graph_with_open_sizes_computes_the_positions_asked_for(tmp_path, kind):
+    model = write_folder(tmp_path, kind, sizes={"initializer_range": 0.4})
+    guesser = MaskGuesser(model, load_model(tmp_path).tokenizer)
+    for rows, length, positions in ((1, 5, 1), (3, 9, 2)):
+        ids = np.arange(rows * length, dtype=np.int32).reshape(rows, length) % len(PIECES)
+        inputs = {"input_ids": ids, "masked_lm_positions": ids[:, :positions] % length}
+        wanted = model(inputs, training=False)["masked_lm_logits"]
+        found = guesser(inputs)["masked_lm_logits"]
+        assert found.shape == wanted.shape
+        np.testing.assert_allclose(found, wanted, atol=1e-5)
 
 
 def test_words_fit_where_the_mask_is(model):
@@ -114,7 +133,7 @@ def test_words_fit_where_the_mask_is(model):
     ),
 )
 def test_where_a_mask_is(model, text, expected):
-    places = masked_places(model.tokenizer, text)
+    places = row_places(model.tokenizer, text)
     assert [(place.continues, place.followed) for place in places] == expected
     ids = encode_with_masks(model.tokenizer, text)
     assert all(ids[place.position] == model.tokenizer.mask_id for place in places)
@@ -144,7 +163,7 @@ def test_pieces_with_other_marks(tmp_path):
 def test_what_is_refused(model, tmp_path):
     for arguments, message in (
         (("나는 갔다",), "a text must hold \\[MASK\\]. Received: '나는 갔다'"),
-        (("[MASK]", 0), "top and max_pieces must be at least 1. Received: 0 and 3"),
+        (("[MASK]", 0), "top must be a whole number, at least 1. Received: 0"),
         (("[MASK]" + " 나" * 40,), "at most 32 pieces .* Received: 43"),
     ):
         with pytest.raises(InputError, match=message):
@@ -180,3 +199,12 @@ def test_nearest_pieces(model):
     with pytest.raises(InputError, match="a word must have a piece. Received: ' '"):
         model.nearest(" ")
     assert json.dumps(found[0].similarity)  # a plain number
+
+
+def test_the_largest_in_order():
+    rng = np.random.default_rng(0)
+    for count in (1, 3, 10, 40):
+        values = rng.integers(0, 8, 20).astype(float)
+        values[3] = -np.inf
+        expected = np.argsort(-values, kind="stable")[:count]
+        np.testing.assert_array_equal(largest(values, count), expected)

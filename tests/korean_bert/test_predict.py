@@ -194,4 +194,4 @@ def test_few_graphs_are_traced(tmp_path):
     for count in (1, 2, 3, 5):
         for length in (1, 9, 14):
             model.predict(["나 " * length] * count)
-    assert model._predictor.run.experimental_get_tracing_count() <= 3
+    assert model._predictor().run.experimental_get_tracing_count() <= 3

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from bert_common.errors import InputError
-from tokenization.base import TokenizerInterface
+from tokenization.base import EncodedPart, TokenizerInterface
 from tokenization.decoding import unknown_character, words_by_prefix
 from tokenization.huggingface.characters import (
     CLEAN,
@@ -83,11 +83,10 @@ class HuggingFaceTokenizer(TokenizerInterface):
         """Cuts a text into pieces, grouped by basic token."""
         return [list(self.wordpiece.pieces(token)) for token in self.basic_tokens(text)]
 
-    def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
-        """Returns the ids, as from `encode`, and for each its (start, end) in the original text.
-
-        The span of an [UNK] is that of its word.
-        """
+    def encode_part(
+        self, text: str, follows_mask: bool = False, precedes_mask: bool = False
+    ) -> EncodedPart:
+        """As `TokenizerInterface.encode_part`; an [UNK] has the span of its word."""
         options, aligned = self.options, AlignedText(text)
         aligned = aligned.translate(
             CLEAN_AND_SPACE_CHINESE if options.tokenize_chinese_chars else CLEAN
@@ -96,7 +95,10 @@ class HuggingFaceTokenizer(TokenizerInterface):
             aligned = aligned.translate(LOWER)
         if options.strip_accents:
             aligned = aligned.normalize("NFD").translate(STRIP_ACCENTS)
-        return self._ids_and_spans(aligned.translate(SPACE_PUNCTUATION).split())
+        edges = aligned.edges()
+        words = aligned.translate(SPACE_PUNCTUATION).split()
+        continues = follows_mask and edges[0] not in ("", " ")
+        return EncodedPart(*self._cut_words(words, continues), edges)
 
     @property
     def written_unknown(self) -> str:

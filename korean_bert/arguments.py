@@ -1,0 +1,96 @@
+"""Checks the arguments of a model's public methods, each with an error of one line."""
+
+import numbers
+
+import numpy as np
+
+from bert_common.errors import InputError
+
+
+def check_text(value, name):
+    """Returns a text.
+
+    Raises:
+        InputError: it is no string.
+    """
+    if not isinstance(value, str):
+        raise InputError(f"{name} must be a string. Received: {shown(value)}")
+    return value
+
+
+def check_count(value, name, most=None):
+    """Returns a whole number from 1 on, as an int; NumPy's integers are whole numbers too.
+
+    Raises:
+        InputError: it is another value.
+    """
+    if not is_whole(value) or value < 1 or (most is not None and value > most):
+        upper = "" if most is None else f" to {most}"
+        lower = "at least 1" if most is None else "from 1"
+        raise InputError(f"{name} must be a whole number, {lower}{upper}. Received: {shown(value)}")
+    return int(value)
+
+
+def check_layers(layers, count):
+    """Returns the layers as a tuple of ints, and whether several were asked for.
+
+    Args:
+        layers: a layer, or several.
+        count: how many there are with the embedding output.
+
+    Raises:
+        InputError: a layer is no whole number, or there is none of that number.
+    """
+    several = not is_whole(layers)
+    try:
+        chosen = tuple(layers) if several and not isinstance(layers, str | bytes) else (layers,)
+    except TypeError:
+        chosen = (layers,)
+    if not chosen or not all(is_whole(layer) and -count <= layer < count for layer in chosen):
+        raise InputError(
+            f"layers must be whole numbers from {-count} to {count - 1}, 0 for the embedding "
+            f"output. Received: {shown(layers)}"
+        )
+    return tuple(map(int, chosen)), several
+
+
+def check_list(values, what):
+    """Returns the members of a list, a tuple, an array or an iterator, as a list.
+
+    Raises:
+        InputError: it is something else, or something without an order.
+    """
+    if isinstance(values, str | bytes | set | frozenset | dict) or not hasattr(values, "__iter__"):
+        raise InputError(f"{what} must be in a list. Received: {shown(values)}")
+    if isinstance(values, np.ndarray) and values.ndim == 0:
+        raise InputError(f"{what} must be in a list. Received: {shown(values)}")
+    return list(values)
+
+
+def as_pairs(texts):
+    """Texts and pairs as a list of (text, second text or None), and whether it was a single one.
+
+    Raises:
+        InputError: something is neither a text nor a pair.
+    """
+    if isinstance(texts, str):
+        return [(texts, None)], True
+    pairs = []
+    for text in check_list(texts, "texts, or pairs (text, second text),"):
+        pair = (text, None) if isinstance(text, str) else text
+        is_pair = isinstance(pair, tuple | list | np.ndarray) and len(pair) == 2
+        if not is_pair or not isinstance(pair[0], str) or not isinstance(pair[1], str | None):
+            raise InputError(f"a text must be a string, or a pair of them. Received: {shown(text)}")
+        pairs.append(tuple(pair))
+    return pairs, False
+
+
+def is_whole(value):
+    """Whether a value is a whole number; True and False are not."""
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool | np.bool_)
+
+
+def shown(value):
+    """A value for a message: in one line, shortened."""
+    line = " ".join(repr(value).split())
+    return line if len(line) <= 80 else f"{line[:77]}..."

@@ -1,0 +1,145 @@
+"""Texts with [MASK]: characters that tokenizers drop, words after a mask, marks of a word's end."""
+
+import sys
+import unicodedata
+
+import pytest
+from model_folders import PIECES
+from paths import ROOT
+
+from korean_bert.masked_text import encode_masked, encode_with_masks
+from tokenization import FullTokenizer, KoreanTokenizer, SentencePieceTokenizer
+from tokenization.huggingface.tokenizer import HuggingFaceTokenizer
+
+SPM = ROOT / "tests" / "data" / "tokenization" / "spm_small.model"
+WORDS = ["나", "##는", "학교", "##에", "갔", "##다", ".", "##.", "가", "##가"]
+
+
+@pytest.fixture(scope="module")
+def vocabulary(tmp_path_factory):
+    path = tmp_path_factory.mktemp("vocabulary") / "vocab.txt"
+    path.write_text("\n".join(dict.fromkeys([*PIECES[:5], *WORDS])) + "\n", encoding="utf-8")
+    return path
+
+
+KINDS = {
+    "korean": lambda path: KoreanTokenizer(path),
+    "full": lambda path: FullTokenizer(path, do_lower_case=False),
+    "lower": lambda path: FullTokenizer(path, do_lower_case=True),
+    "huggingface": lambda path: HuggingFaceTokenizer(path),
+    "sentencepiece": lambda path: SentencePieceTokenizer(SPM, do_lower_case=False),
+}
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def tokenizer(request, vocabulary):
+    return KINDS[request.param](vocabulary)
+
+
+def dropped_characters(tokenizer):
+    """Assigned characters that are no whitespace and leave no piece."""
+    assigned = (
+        chr(code)
+        for code in range(sys.maxunicode + 1)
+        if unicodedata.category(chr(code)) not in ("Cn", "Co", "Cs", "Lo")
+    )
+    return [
+        character
+        for character in assigned
+        if not character.isspace()
+        and not tokenizer.tokenize(character)
+        and tokenizer.tokenize(f"가{character}가") == tokenizer.tokenize("가가")
+    ]
+
+
+def test_a_dropped_character_changes_nothing(tokenizer):
+    dropped = dropped_characters(tokenizer)
+    if hasattr(tokenizer, "basic_tokens"):
+        assert {"\u00ad", "\u200c", "\ufeff", "\x00"} <= set(dropped)
+    wanted = {
+        text: encode_with_masks(tokenizer, text)
+        for text in ("[MASK]", "[MASK] 갔다", "[MASK]갔다", "학교[MASK].", "[MASK][MASK]는")
+    }
+    for character in dropped:
+        for text, ids in wanted.items():
+            changed = text.replace("[MASK]", f"[MASK]{character}", 1)
+            assert encode_with_masks(tokenizer, changed) == ids, ascii(changed)
+            before = text.replace("[MASK]", f"{character}[MASK]", 1)
+            found = encode_masked(tokenizer, before)
+            assert [tokenizer.cls_id, *found.ids, tokenizer.sep_id] == ids, ascii(before)
+            assert found.places == encode_masked(tokenizer, text).places, ascii(before)
+
+
+@pytest.mark.parametrize(
+    "part", ("\u0301", "\u200b", "\u1161", "\U0001f468\u200d", "½", "１", "㎏")
+)
+def test_any_character_may_follow_a_mask(tokenizer, part):
+    for text in (f"[MASK]{part}", f"학교[MASK]{part} 갔다", f"[MASK]{part}[MASK]", f"{part}[MASK]"):
+        found = encode_masked(tokenizer, text)
+        assert len(found.ids) == len(found.spans)
+        assert found.ids.count(tokenizer.mask_id) == text.count("[MASK]") == len(found.places)
+        for place in found.places:
+            assert found.ids[place.position] == tokenizer.mask_id
+            start, end = found.spans[place.position]
+            assert text[start:end] == "[MASK]"
+
+
+def test_zero_width_space_before_a_word(vocabulary):
+    tokenizer = KoreanTokenizer(vocabulary)
+    ids = encode_with_masks(tokenizer, "[MASK]\u200b 갔다")
+    assert tokenizer.convert_ids_to_tokens(ids) == ["[CLS]", "[MASK]", "갔", "##다", "[SEP]"]
+    assert encode_masked(tokenizer, "[MASK]\u200b 갔다").places == [(0, False, False)]
+
+
+@pytest.mark.parametrize(
+    "text", ("학교[MASK]에 갔다", "[MASK].", "[MASK]가.", "나는[MASK] [MASK]다")
+)
+def test_spans_are_the_pieces_places(vocabulary, text):
+    tokenizer = KoreanTokenizer(vocabulary)
+    ids, spans, _ = encode_masked(tokenizer, text)
+    for token, (start, end) in zip(tokenizer.convert_ids_to_tokens(ids), spans, strict=True):
+        assert text[start:end] == token.removeprefix("##")
+
+
+def test_sentencepiece_cuts_a_word_after_a_mask_into_what_it_has():
+    """A word whose only whole piece begins with a space."""
+    tokenizer = SentencePieceTokenizer(SPM, do_lower_case=False)
+    words = [
+        piece[1:]
+        for piece in tokenizer.vocab
+        if piece.startswith("\u2581")
+        and piece[1:] not in tokenizer.vocab
+        and len(piece) > 1
+        and all(character in tokenizer.vocab for character in piece[1:])
+    ]
+    assert words
+    for word in words:
+        ids = encode_masked(tokenizer, f"학교[MASK]{word} a").ids
+        rest = ids[ids.index(tokenizer.mask_id) + 1 :]
+        assert tokenizer.unk_id not in rest
+        assert tokenizer.decode(rest).startswith(word)
+        assert not tokenizer.convert_ids_to_tokens(rest)[0].startswith("\u2581")
+
+
+MARKED = ["학교_", "학교", "에", "에_", "갔", "다_", "다", "나", "는_"]
+
+
+@pytest.mark.parametrize("marks_last", (True, False))
+def test_marks_of_a_words_end_beside_a_mask(tmp_path, marks_last):
+    path = tmp_path / "vocab.txt"
+    path.write_text("\n".join([*PIECES[:5], *MARKED]) + "\n", encoding="utf-8")
+    tokenizer = KoreanTokenizer(
+        path,
+        continuation_prefix="",
+        word_end_marker="_",
+        mark_final_word=marks_last,
+        strict_vocabulary=False,
+    )
+    last = "다_" if marks_last else "다"
+    for text, pieces in {
+        "학교[MASK] 갔다": ["학교", "[MASK]", "갔", last],
+        "학교 [MASK]에 갔다": ["학교_", "[MASK]", "에_", "갔", last],
+        "나는 학교[MASK]": ["나", "는_", "학교", "[MASK]"],
+    }.items():
+        ids = encode_masked(tokenizer, text).ids
+        assert tokenizer.convert_ids_to_tokens(ids) == pieces

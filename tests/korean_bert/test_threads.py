@@ -1,0 +1,114 @@
+"""Several threads may ask one model at the same time; each pause here is where one overtook."""
+
+import concurrent.futures
+import dataclasses
+import threading
+
+import numpy as np
+import pytest
+from model_folders import write_folder
+from served_models import write_strong_folder
+
+from korean_bert import load_model
+from korean_bert import model as model_module
+
+TEXT = "나는 학교에 갔다"
+
+
+def load(folder, task="pretraining"):
+    if task == "pretraining":
+        write_folder(folder, sizes={"initializer_range": 0.4})
+    else:
+        write_strong_folder(folder, task)
+    return load_model(folder)
+
+
+def at_once(calls):
+    """The results of functions that begin at the same moment, each in a thread."""
+    barrier = threading.Barrier(len(calls))
+
+    def call(function):
+        barrier.wait(60)
+        return function()
+
+    with concurrent.futures.ThreadPoolExecutor(len(calls)) as pool:
+        return [future.result() for future in [pool.submit(call, each) for each in calls]]
+
+
+@pytest.fixture
+def paused(monkeypatch):
+    """Every step of `embed` between looking for a graph and using it waits for other threads."""
+    plain, made = model_module.extract, model_module.ServedModel
+
+    def pause():
+        threading.Event().wait(0.02)
+
+    def extract(*arguments, **options):
+        pause()
+        return plain(*arguments, **options)
+
+    class Slow(made):
+        def __init__(self, *arguments):
+            pause()
+            super().__init__(*arguments)
+            pause()
+
+    monkeypatch.setattr(model_module, "extract", extract)
+    monkeypatch.setattr(model_module, "ServedModel", Slow)
+
+
+def test_two_poolings_at_once(tmp_path, paused):
+    model = load(tmp_path)
+    choices = [(pooling, layer) for pooling in ("mean", "cls", "max") for layer in (1, 2)]
+    wanted = {choice: model.embed(TEXT, *choice) for choice in choices}
+    for _ in range(3):
+        model._graphs.clear()
+        found = at_once([lambda choice=choice: model.embed(TEXT, *choice) for choice in choices])
+        for choice, vector in zip(choices, found, strict=True):
+            np.testing.assert_array_equal(vector, wanted[choice], err_msg=str(choice))
+
+
+def test_every_method_at_once(tmp_path):
+    """The first calls of a model are made together, and again one by one."""
+    calls = {
+        "embed": lambda model: model.embed([TEXT, "the"]),
+        "states": lambda model: model.hidden_states(TEXT).vectors,
+        "attention": lambda model: model.attention(TEXT).probabilities,
+        "guesses": lambda model: model.fill_mask("나는 [MASK] 갔다", max_pieces=2),
+        "nearest": lambda model: model.nearest("학교", 3),
+    }
+    model = load(tmp_path)
+    found = at_once([lambda call=call: call(model) for call in [*calls.values()] * 3])
+    for name, values in zip([*calls] * 3, found, strict=True):
+        alone = calls[name](model)
+        if isinstance(alone, np.ndarray):
+            np.testing.assert_allclose(values, alone, atol=1e-6, err_msg=name)
+        else:
+            assert values == alone, name
+
+
+@pytest.mark.parametrize("task", ("classification", "ner"))
+def test_predictions_at_once(tmp_path, task, monkeypatch):
+    made = []
+
+    class Counted(model_module.TaskPredictor):
+        def __init__(self, *arguments):
+            made.append(arguments)
+            threading.Event().wait(0.05)
+            super().__init__(*arguments)
+
+    monkeypatch.setattr(model_module, "TaskPredictor", Counted)
+    model = load(tmp_path, task)
+    texts = [TEXT, "학교", "나는 갔다"]
+    found = at_once([lambda text=text: model.predict(text) for text in texts * 2])
+    assert found == [model.predict(text) for text in texts * 2]
+    assert len(made) == 1
+
+
+def test_one_warning(tmp_path, monkeypatch):
+    model = load(tmp_path)
+    model.loaded = dataclasses.replace(model.loaded, trained_positions=3)
+    warned = []
+    monkeypatch.setattr(model_module, "warn_of_untrained_positions", lambda *a: warned.append(a))
+    at_once([lambda: model.hidden_states(TEXT)] * 6)
+    assert len(warned) == 1
