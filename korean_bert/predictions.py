@@ -16,8 +16,8 @@ from finetuning.multiple_choice.task import MultipleChoice
 from finetuning.multiple_choice.task import probabilities as choice_probabilities
 from finetuning.ner.data import FORMATS, NerDataset, untagged_sentence
 from finetuning.ner.labels import check_tags
-from finetuning.ner.task import NamedEntityRecognition
-from finetuning.question_answering.answers import candidate_probabilities
+from finetuning.ner.task import NamedEntityRecognition, entity_probability
+from finetuning.question_answering.answers import NO_ANSWER_SCORE, candidate_probabilities
 from finetuning.question_answering.beam_head import BeamSpanModel
 from finetuning.question_answering.data import Question, QuestionDataset
 from finetuning.question_answering.task import QuestionAnswering
@@ -167,11 +167,14 @@ def _sentence(task, name, text):
 def _tagged(task, examples, outputs):
     results = []
     predictions = task.predictions(examples, outputs)
-    for sentence, (tags, shares) in zip(examples.raw, predictions, strict=True):
+    alignments, _ = examples.windowing
+    for sentence, alignment, (tags, shares) in zip(
+        examples.raw, alignments, predictions, strict=True
+    ):
         found = []
         for first, last, kind in entities(tags):
             start, end = sentence.units[first][0], sentence.units[last][1]
-            share = float(np.mean(shares[first : last + 1]))
+            share = entity_probability(alignment, shares, first, last)
             found.append(FoundEntity(sentence.text[start:end], kind, start, end, share))
         shares = tuple(map(float, shares))
         results.append(Tagged(tuple(found), sentence.units, tuple(tags), shares))
@@ -207,10 +210,12 @@ def _answered(task, examples, outputs):
     found = task.answers(examples, outputs)
     results = []
     for key, chosen in task.texts(found).items():
-        shares = candidate_probabilities(found.nbest[key])
+        # Where nothing may be an answer, a placeholder stands in the list.
+        nbest = [each for each in found.nbest[key] if each.start_score != NO_ANSWER_SCORE]
+        shares = candidate_probabilities(nbest) if nbest else []
         candidates = tuple(
             FoundAnswer(candidate.text, *(candidate.span or (None, None)), float(share))
-            for candidate, share in zip(found.nbest[key], shares, strict=True)
+            for candidate, share in zip(nbest, shares, strict=True)
         )
         # A head with beams scores "no answer" by other numbers than answers.
         nothing = FoundAnswer("", None, None, 0.0)

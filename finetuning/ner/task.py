@@ -132,10 +132,12 @@ class NamedEntityRecognition:
         predictions = self.predictions(examples, outputs)
         with atomic_write(paths[0]) as file:
             file.write(b"id\tstart\tend\tkind\tentity\tprobability\n")
-            for sentence, (tags, probabilities) in zip(examples.raw, predictions, strict=True):
+            for sentence, alignment, (tags, probabilities) in zip(
+                examples.raw, examples.windowing[0], predictions, strict=True
+            ):
                 for first, last, kind in entities(tags):
                     start, end = sentence.units[first][0], sentence.units[last][1]
-                    probability = np.mean(probabilities[first : last + 1])
+                    probability = entity_probability(alignment, probabilities, first, last)
                     text = " ".join(sentence.text[start:end].split())
                     line = f"{sentence.id}\t{start}\t{end}\t{kind}\t{text}\t{probability:.6f}\n"
                     file.write(line.encode("utf-8"))
@@ -157,6 +159,23 @@ def list_entities(sentence, tags):
         f"{sentence.text[sentence.units[first][0] : sentence.units[last][1]]} {kind}"
         for first, last, kind in entities(tags)
     )
+
+
+def entity_probability(alignment, probabilities, first, last):
+    """The mean probability of an entity's tags; units without a piece do not count.
+
+    Args:
+        alignment: the `Alignment` of its sentence.
+        probabilities: of each unit's tag, as from `predict_tags`.
+        first, last: its units.
+    """
+    owners = alignment.owners[first : last + 1]
+    shares = [
+        share
+        for owner, share in zip(owners, probabilities[first : last + 1], strict=True)
+        if owner >= 0
+    ]
+    return float(np.mean(shares))
 
 
 def predict_tags(alignments, windows, logits, tags):

@@ -153,13 +153,16 @@ def _with_nothing(answers, nulls, splits, threshold, has_beams):
     weights = tf.exp(shares - highest)
     weights = tf.math.divide_no_nan(weights, tf.reduce_sum(weights, axis=1, keepdims=True))
     probabilities = weights[:, : tf.shape(texts)[1]]
+    probability = probabilities[:, 0]
+    if nulls is not None and not has_beams:  # where nothing may be the answer, there is none
+        probability = tf.where(score[:, 0] > NEVER, probability, weights[:, -1])
     return {
         **outputs,
         "answer": tf.where(given, texts[:, 0], ""),
         "start": tf.cast(tf.where(given, begins[:, 0], -1), tf.int32),
         "end": tf.cast(tf.where(given, ends[:, 0], -1), tf.int32),
         "score": best,
-        "probability": probabilities[:, 0],
+        "probability": probability,
         "candidates": texts,
         "candidate_starts": tf.cast(begins, tf.int32),
         "candidate_ends": tf.cast(ends, tf.int32),

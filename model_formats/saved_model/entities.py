@@ -59,7 +59,7 @@ def find_entities(logits, splits, units, alignment, tags):
     classes = tf.tensor_scatter_nd_update(classes, begins[:, tf.newaxis], decode(rows, tags).values)
     shares = tf.nn.softmax(logits)
     shares = tf.gather(shares, classes, batch_dims=1)  # [P]
-    place, kind, share = _unit_tags(classes, shares, units, alignment, tags)
+    place, kind, share, owned = _unit_tags(classes, shares, units, alignment, tags)
     text = tf.repeat(tf.range(tf.size(units.splits) - 1), units.splits[1:] - units.splits[:-1])
     same = (kind[1:] == kind[:-1]) & (text[1:] == text[:-1]) & (place[:-1] != OUTSIDE)
     continues = (place == INSIDE) & tf.concat([[False], same], axis=0)[: tf.size(place)]
@@ -73,13 +73,17 @@ def find_entities(logits, splits, units, alignment, tags):
         tf.gather(units.starts, heads),
         tf.gather(units.ends, ends - 1),
         tf.gather(tags.kinds, tf.gather(kind, heads)),
-        tf.reduce_mean(units_of.with_values(tf.gather(share, units_of.values)), axis=1),
+        # Units without a piece do not count.
+        tf.math.divide_no_nan(
+            tf.reduce_sum(units_of.with_values(tf.gather(share * owned, units_of.values)), axis=1),
+            tf.reduce_sum(units_of.with_values(tf.gather(owned, units_of.values)), axis=1),
+        ),
         tf.searchsorted(heads, units.splits, out_type=tf.int64),
     )
 
 
 def _unit_tags(classes, shares, units, alignment, tags):
-    """Place, kind and probability of each unit's tag, [U] each.
+    """Place, kind and probability of each unit's tag, and 1.0 if it has a piece, [U] each.
 
     As `finetuning.ner.labels.unit_tags` and `finetuning.ner.task.predict_tags`.
     """
@@ -101,8 +105,7 @@ def _unit_tags(classes, shares, units, alignment, tags):
     place = tf.where(owned, place, tf.where(inside, INSIDE, OUTSIDE))
     kind = tf.where(owned | ~inside, kind, tf.gather(kind, at))
     shares = tf.cast(tf.concat([shares, [1.0]], axis=0), tf.float64)
-    share = tf.where(owned, tf.gather(shares, piece), 1.0)
-    return place, kind, share
+    return place, kind, tf.gather(shares, piece), tf.cast(owned, tf.float64)
 
 
 def decode(scores, tags):
@@ -116,8 +119,10 @@ def decode(scores, tags):
         int32 RaggedTensor [B, (S)]: classes.
     """
     lengths = scores.row_lengths()  # [B]
-    steps = tf.cast(tf.reduce_max(tf.concat([lengths, [0]], axis=0)), tf.int32)
+    # One at least: without any piece, as of blank texts alone, the arrays would have no shape.
+    steps = tf.cast(tf.reduce_max(tf.concat([lengths, [1]], axis=0)), tf.int32)
     padded = tf.cast(scores.to_tensor(0.0), tf.float64)  # [B, S, C]
+    padded = tf.pad(padded, [[0, 0], [0, 1], [0, 0]])  # what is read where S is 0
     batch, classes = tf.shape(padded)[0], len(tags.first)
     keep = tf.repeat(tf.range(classes)[tf.newaxis], batch, axis=0)  # [B, C]
     spec = {"dynamic_size": False, "element_shape": [None, classes]}

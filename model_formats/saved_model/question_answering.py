@@ -89,7 +89,8 @@ def _span_candidates(windows, outputs, longest):
         `Candidates` [W, M], from the first piece and the shortest span on; the score of "no answer"
         in each window, [W].
     """
-    most = tf.reduce_max(windows.sizes)  # the most pieces of the context in a window
+    # The most pieces of the context in a window; 0 where there is no window.
+    most = tf.reduce_max(tf.concat([windows.sizes, [0]], axis=0))
     begins = tf.range(most)[tf.newaxis, :, tf.newaxis]  # [1, pieces, 1]
     lengths = tf.range(tf.minimum(tf.cast(longest, tf.int64), most))[tf.newaxis, tf.newaxis]
     ends = begins + lengths  # [1, pieces, L]

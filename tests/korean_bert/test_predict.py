@@ -127,6 +127,8 @@ def test_answers(kind, negative, tmp_path):
     nbest = json.loads((folder / "nbest_predictions.json").read_text(encoding="utf-8"))
     assert [each.answer.text for each in found] == list(answers.values())
     for (_, context), each, expected in zip(asked, found, nbest.values(), strict=True):
+        # With beams the file has a placeholder where nothing may be an answer.
+        expected = [c for c in expected if c["text"] or not beams]
         assert [c.text for c in each.candidates] == [c["text"] for c in expected]
         assert_close([c.probability for c in each.candidates], [c["probability"] for c in expected])
         for candidate in (each.answer, *each.candidates):
