@@ -55,13 +55,17 @@ class AlignedText:
             if end == start:
                 continue
             first = unicodedata.normalize(form, self.text[start])
+            rest = unicodedata.normalize(form, self.text[start + 1 : end])
             whole = unicodedata.normalize(form, self.text[start:end])
             parts.append(whole)
-            if whole == first + unicodedata.normalize(form, self.text[start + 1 : end]):
-                spans += [self.spans[start]] * len(first)  # not changed by those after it
-                start += 1
-                whole = whole[len(first) :]
-            spans += [(self.spans[min(start, end - 1)][0], self.spans[end - 1][1])] * len(whole)
+            if whole != first + rest:
+                spans += [(self.spans[start][0], self.spans[end - 1][1])] * len(whole)
+            else:  # the first is not changed by those after it
+                spans += [self.spans[start]] * len(first)
+                if rest == self.text[start + 1 : end]:
+                    spans += self.spans[start + 1 : end]
+                else:
+                    spans += [(self.spans[start + 1][0], self.spans[end - 1][1])] * len(rest)
             start = end
         return AlignedText("".join(parts), spans)
 
@@ -93,10 +97,15 @@ class AlignedText:
         return AlignedText(" ".join(word.text for word in words), spans)
 
     def span(self, start: int, end: int) -> tuple[int, int]:
-        """Returns the original span of the characters from `start` to `end`, which may be none."""
+        """Returns the original span of the characters from `start` to `end`, which may be none.
+
+        Between two characters that one original was expanded to, none has the span of that one.
+        """
         if start < end:
             return self.spans[start][0], self.spans[end - 1][1]
         place = self.spans[start - 1][1] if start else 0
+        if start < len(self.spans) and self.spans[start][0] < place:
+            return self.spans[start][0], place
         return place, place
 
     def with_end(self, marker: str) -> "AlignedText":

@@ -1,6 +1,8 @@
 """Where the graph forms find pieces, against the Python tokenizers; SentencePiece's ids too."""
 
 import io
+import random
+import unicodedata
 
 import pytest
 
@@ -13,6 +15,7 @@ from hypothesis import strategies as st  # noqa: E402
 from tokenizer_cases import (  # noqa: E402
     ANY_TEXT,
     TEXTS,
+    check_offsets,
     full_tokenizers,
     korean_tokenizers,
     write_vocabulary,
@@ -90,6 +93,29 @@ def test_places_of_pieces(tokenizers, name):
     assert check(tokenizers[name], graph, [""]) == [[]]
 
 
+# Conjoining jamo and marks, which change nothing or compose, beside what one form or both change.
+MIXED = (
+    *"\u1100\u1112\u1161\u1175\u11a8\u11c2\uac00\uac01\ub098\u3131\u314f",
+    *"\u8c48\uf900\uf986\u212b\u2126\u00e9\u1e69\u0344\u0958\u09cb",
+    *"e\u0301\u0323\u0338\u0f71\u0f72\u09be= a.\u200b",
+)
+
+
+def mixed_texts(seed=1, count=600):
+    rng = random.Random(seed)
+    texts = ["".join(rng.choices(MIXED, k=rng.randint(1, 9))) for _ in range(count)]
+    return ["\u8c48\u1100\u1161\u11a8\uf986", "\uf986\u1161\u11a8", *texts]
+
+
+@pytest.mark.parametrize("name", ["full-True", "word-##--word-False", QUICK[0]])
+def test_places_of_jamo_beside_characters_that_change(tokenizers, name):
+    """The graph changes single characters on a fast path; the places are the same."""
+    tokenizer, texts = tokenizers[name], mixed_texts()
+    check(tokenizer, GraphTokenizer(tokenizer), texts)
+    for text in texts:
+        check_offsets(tokenizer, text)
+
+
 @pytest.mark.slow
 def test_places_with_every_switch(tokenizers):
     for tokenizer in tokenizers.values():
@@ -150,6 +176,35 @@ def test_sentencepiece_of_transformers(model, lower):
     assert graph.encode_batch(list(map(without_surrogates, texts))).to_list() == ids
     check_any(tokenizer, graph, 5)
     assert graph.encode_batch([""]).to_list() == [[]]
+
+
+@pytest.fixture(scope="module")
+def byte_model(tmp_path_factory):
+    """A model that spells characters which it lacks with their bytes."""
+    written = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(["a b 1 2 3, 4 km ab 가나 12 kg"] * 30), model_writer=written,
+        vocab_size=290, minloglevel=2, hard_vocab_limit=False, byte_fallback=True,
+        pad_id=0, unk_id=1, bos_id=-1, eos_id=-1, control_symbols=["[CLS]", "[SEP]"],
+        user_defined_symbols=["[MASK]"], character_coverage=1.0,
+    )  # fmt: skip
+    path = tmp_path_factory.mktemp("bytes") / "m.model"
+    path.write_bytes(written.getvalue())
+    return path
+
+
+@pytest.mark.parametrize("lower", (True, False, None))
+def test_bytes_of_characters_that_were_expanded(byte_model, lower):
+    """ "½" becomes "1⁄2", whose "⁄" the model lacks: no piece begins before the one before it."""
+    rng, tokenizer = random.Random(2), SentencePieceTokenizer(byte_model, lower)
+    several = [c for c in map(chr, range(0x3400)) if len(unicodedata.normalize("NFKD", c)) > 1]
+    texts = ["½", "a½b", "½½", "1½ 뷁", "㎏㍿", "뷁½"]
+    for _ in range(400):
+        texts.append("".join(rng.choices([*"½ab1 ,뷁😀가㍿…", rng.choice(several)], k=6)))
+    check(tokenizer, GraphSentencePiece(tokenizer), texts)
+    for text in texts:
+        check_offsets(tokenizer, text)
+    assert tokenizer.unk_id not in tokenizer.encode("½뷁😀")
 
 
 def test_model_without_a_comma(tmp_path):

@@ -184,8 +184,8 @@ class GraphNormalizer(tf.Module):
     def _compose_segments(self, characters, splits, spans):
         """Normalizes segment by segment, as `AlignedText.normalize`; returns the three arguments.
 
-        A segment's first character keeps its span if those after it do not change it; the other
-        characters share a span. In a text that changes nowhere every character keeps its own.
+        A segment's first character keeps its span if those after it do not change it; then they
+        keep theirs if nothing changes them, and else share one, as all do that compose.
         """
         count = tf.size(characters, tf.int64)
         starts_row = tf.scatter_nd(
@@ -198,28 +198,25 @@ class GraphNormalizer(tf.Module):
         strings = self._encoded(characters, borders)  # [S]
         firsts = self._encoded(tf.gather(characters, begins), tf.range(tf.size(begins) + 1))
         others = tf.strings.substr(strings, tf.strings.length(firsts), tf.strings.length(strings))
-        firsts, others = self._composed(firsts), self._composed(others)  # [S] each
+        firsts, rest = self._composed(firsts), self._composed(others)  # [S] each
         whole = self._composed(strings)  # [S]
-        separate = whole == tf.strings.join([firsts, others])  # [S]
-        rows = tf.repeat(tf.range(tf.size(splits) - 1), segment_splits[1:] - segment_splits[:-1])
-        changed = tf.math.unsorted_segment_max(
-            tf.cast(whole != strings, tf.int32), rows, tf.size(splits) - 1
-        )
-        changed = tf.gather(changed, rows) > 0  # [S]
+        separate = whole == tf.strings.join([firsts, rest])  # [S]
+        kept = rest == others  # [S]
         composed, segment_ends = self._decoded(whole, characters)  # [C], [S + 1]
         sizes = segment_ends[1:] - segment_ends[:-1]
         owner = tf.repeat(tf.range(tf.size(begins)), sizes)  # [C]
         within = tf.range(tf.size(composed, tf.int64)) - tf.gather(segment_ends, owner)
-        begins, ends, separate, changed, sizes = (
+        begins, ends, separate, kept, sizes = (
             tf.gather(values, owner)
             for values in (
-                begins, ends, separate, changed, tf.strings.length(firsts, "UTF8_CHAR"),
+                begins, ends, separate, kept, tf.strings.length(firsts, "UTF8_CHAR"),
             )
         )  # [C] each  # fmt: skip
-        is_first = separate & (within < tf.cast(sizes, tf.int64))
-        after = tf.where(separate, tf.minimum(begins + 1, ends - 1), begins)
-        first = tf.where(changed, tf.where(is_first, begins, after), begins + within)
-        last = tf.where(changed, tf.where(is_first, begins, ends - 1), begins + within)
+        after = within - tf.cast(sizes, tf.int64)  # below 0: of the first character
+        own = begins + 1 + after
+        first = tf.where(after < 0, begins, tf.where(kept, own, tf.minimum(begins + 1, ends - 1)))
+        last = tf.where(after < 0, begins, tf.where(kept, own, ends - 1))
+        first, last = tf.where(separate, first, begins), tf.where(separate, last, ends - 1)
         spans = tf.stack([tf.gather(spans[:, 0], first), tf.gather(spans[:, 1], last)], axis=1)
         return composed, tf.gather(segment_ends, segment_splits), spans
 

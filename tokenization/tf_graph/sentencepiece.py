@@ -95,8 +95,10 @@ class GraphSentencePiece(tf.Module):
         before = tf.concat([part_ends[:1], part_ends[:-1]], axis=0)
         part_begins = tf.where(same, before, begins)
         splits = tf.gather(ids.row_splits, pieces.row_splits)
-        row_begins = tf.repeat(letters.row_starts(), splits[1:] - splits[:-1])  # [parts]
-        found = _original_spans(spans, part_begins, part_ends, row_begins)
+        counts = splits[1:] - splits[:-1]
+        row_begins = tf.repeat(letters.row_starts(), counts)  # [parts]
+        row_ends = tf.repeat(letters.row_limits(), counts)  # [parts]
+        found = _original_spans(spans, part_begins, part_ends, row_begins, row_ends)
         return (
             tf.RaggedTensor.from_row_splits(ids.values, splits, validate=False),
             tf.RaggedTensor.from_row_splits(found, splits, validate=False),
@@ -184,13 +186,13 @@ def with_double_quotes(rows, spans):
     return tf.gather(characters, kept), splits, spans
 
 
-def _original_spans(spans, begins, ends, row_begins):
+def _original_spans(spans, begins, ends, row_begins, row_ends):
     """The spans in the original texts, as `AlignedText.span` has them.
 
     Args:
         spans: of each character of all strings, int32 [C, 2].
         begins, ends: the first character and the end of each piece among them, int64 [P].
-        row_begins: the first character of each piece's string, int64 [P].
+        row_begins, row_ends: the first character and the end of each piece's string, int64 [P].
 
     Returns:
         int32 [P, 2].
@@ -200,4 +202,7 @@ def _original_spans(spans, begins, ends, row_begins):
     place = tf.gather(padded[:, 1], tf.maximum(begins - 1, 0))
     place = tf.where(begins > row_begins, place, 0)
     empty = begins >= ends
-    return tf.stack([tf.where(empty, place, first), tf.where(empty, place, last)], axis=1)
+    # None between two characters that one was expanded to; what follows a row does not count.
+    inside = empty & (begins < row_ends) & (first < place)
+    starts = tf.where(empty & ~inside, place, first)
+    return tf.stack([starts, tf.where(empty, place, last)], axis=1)
