@@ -1,4 +1,4 @@
-"""Adds words to a WordPiece vocabulary: first in its unused lines, then at its end."""
+"""Adds pieces to a WordPiece vocabulary: first in its unused lines, then at its end."""
 
 import dataclasses
 import os
@@ -9,6 +9,7 @@ from bert_common.errors import InputError
 from bert_common.folders import read_bytes
 from model_formats.adaptation.new_rows import NewRow, plan_row
 from model_formats.adaptation.spelling import UNUSED, spelling_of
+from tokenization.decoding import UNKNOWN_TOKEN
 from tokenization.loading import load_tokenizer, save_tokenizer
 
 
@@ -58,14 +59,16 @@ def read_tokens(path):
 
 
 def add_tokens(tokenizer, tokens):
-    """Adds whole words to a tokenizer's vocabulary.
+    """Adds pieces to a tokenizer's vocabulary.
 
-    Each is added as the tokenizer normalizes it, as a piece that begins a word; the longest match
-    wins, so no text that contains it at the beginning of a word is cut as before.
+    They are spelled as in the vocabulary ("##는" inside words, "는_" at their ends) and added as
+    the tokenizer normalizes them. A single character or an emoji is added inside words too if the
+    vocabulary cannot spell it there: it usually follows a word. The longest match wins, so no text
+    that contains a piece at its place is cut as before.
 
     Args:
         tokenizer: one that applies WordPiece.
-        tokens: the words, different from each other.
+        tokens: the pieces, different from each other.
 
     Returns:
         `AddedTokens`.
@@ -80,6 +83,7 @@ def add_tokens(tokenizer, tokens):
             "model, whose cuts depend on the scores of all pieces (--tokenizer_dir takes a new one)"
         )
     wanted, known, impossible = _sort_out(tokenizer, tokens)
+    wanted += _needed_inside(tokenizer, wanted)
     added = _with_tokens(tokenizer, wanted) if wanted else tokenizer
     missed = [token for token in wanted if not _occurs(added, token)]
     if missed:
@@ -128,24 +132,67 @@ def _sort_out(tokenizer, tokens):
     """Splits tokens into those to add, as the tokenizer spells them, known and impossible ones."""
     wanted, known, impossible = {}, [], []
     for token in tokens:
-        words = tokenizer.basic_tokens(token)
-        if not words:
-            raise InputError(
-                "every token of --add_tokens must be left by the tokenizer's normalization. "
-                f"Received: {token!r}, of which nothing is left"
-            )
-        if len(words) > 1:
+        spelled = _spelled(tokenizer, token)
+        if spelled is None:
             impossible.append(token)
-        elif words[0] in tokenizer.vocab or words[0] in wanted:
+        elif spelled in tokenizer.vocab or spelled in wanted:
             known.append(token)
         else:
-            wanted[words[0]] = token
+            wanted[spelled] = token
     return list(wanted), known, impossible
 
 
+def _spelled(tokenizer, token):
+    """The piece as the vocabulary spells it; None for a text of several words."""
+    prefix, text, marker = _parts(tokenizer, token)
+    words = tokenizer.basic_tokens(text)
+    if not words:
+        raise InputError(
+            "every token of --add_tokens must be left by the tokenizer's normalization. "
+            f"Received: {token!r}, of which nothing is left"
+        )
+    return prefix + words[0] + marker if len(words) == 1 else None
+
+
+def _parts(tokenizer, token):
+    """The prefix that marks a piece inside words, the text, the marker of a word's end."""
+    prefix = tokenizer.wordpiece.continuation_prefix
+    marker = getattr(tokenizer.options, "word_end_marker", "")
+    prefix = prefix if token.startswith(prefix) and token != prefix else ""
+    text = token.removeprefix(prefix)
+    marker = marker if text.endswith(marker) and text != marker else ""
+    return prefix, text.removesuffix(marker), marker
+
+
+def _needed_inside(tokenizer, tokens):
+    """The pieces inside words of characters and emoji that the vocabulary cannot spell there."""
+    sign, needed = tokenizer.wordpiece.continuation_prefix, []
+    for token in tokens:
+        prefix, text, marker = _parts(tokenizer, token)
+        whole = sign + text + marker
+        is_word = len(text) > 1 and any(map(str.isalnum, text))
+        if prefix or not sign or is_word or whole in tokens or not _continues(tokenizer, text):
+            continue
+        if UNKNOWN_TOKEN in tokenizer.wordpiece.continuation_pieces(text + marker):
+            needed.append(whole)
+    return needed
+
+
+def _continues(tokenizer, text):
+    """Whether a text can stand inside a word, as punctuation and Hanja usually cannot."""
+    return len(tokenizer.basic_tokens("0" + text)) == 1
+
+
 def _occurs(tokenizer, token):
-    """Whether the tokenizer cuts the token, as a text, to itself; not every word has an end."""
-    return token in tokenizer.tokenize(f"{token} {token}")
+    """Whether a text is cut into the token; not every word has a marker at its end."""
+    prefix, text, marker = _parts(tokenizer, token)
+    if not prefix:
+        return token in tokenizer.tokenize(f"{text} {text}")
+    wordpiece = tokenizer.wordpiece
+    if not _continues(tokenizer, text) or token not in wordpiece.continuation_pieces(text + marker):
+        return False
+    # After which piece, does not matter, unless a longer one is made of both.
+    return any(token in tokenizer.tokenize(f"{b}{text} {b}{text}") for b in wordpiece.begin)
 
 
 def _with_tokens(tokenizer, tokens):

@@ -69,8 +69,8 @@ class AdaptFlags:
     )
     add_tokens: str = flag(
         None,
-        "A file of words, one a line, that become single pieces of the model's own vocabulary: "
-        "its [unused] rows are filled first.",
+        "A file of words, one a line, that become single pieces of the model's own vocabulary, "
+        "##X one inside words: its [unused] rows are filled first.",
         is_input=True,
     )
     new_rows: str = flag(

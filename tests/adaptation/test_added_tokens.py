@@ -56,12 +56,68 @@ def test_tokens_as_the_tokenizer_sees_them(make):
 
 
 def test_tokens_that_no_text_is_cut_into(make):
-    """A text that spells out the prefix matches no continuation; a long word is [UNK]."""
-    tokenizer = make(split_punctuation=False)
-    added = add_tokens(tokenizer, ["##금", "가" * 201, "금고"])
+    """Punctuation and Hanja are words by themselves; a long word is [UNK]."""
+    tokenizer = make()
+    long, longest = "가" * 201, "##" + "가" * 200  # which no word of 200 has room for
+    added = add_tokens(tokenizer, ["##!", "##韓", "##", long, longest, "금고"])
     assert added.filled == ("금고",) and added.appended == ()
-    assert added.impossible == ("##금", "가" * 201)
+    assert sorted(added.impossible) == sorted(["##!", "##韓", "##", long, longest])
     assert "[unused2]" in added.tokenizer.vocab
+
+
+EMOJI = "\U0001f600"
+
+
+@pytest.mark.parametrize("options", [{}, {"unknown": "character"}, {"split_punctuation": False}])
+@pytest.mark.parametrize("kind", ("korean", "full", "huggingface"))
+def test_an_emoji_usually_follows_a_word(make, kind, options):
+    """A character or a sign that the vocabulary cannot spell inside words is added there too."""
+    if kind != "korean" and options:
+        pytest.skip("options of KoreanTokenizer")
+    if kind == "huggingface":
+        options = {"do_lower_case": False, "strip_accents": False}
+    if kind == "full":
+        options = {"do_lower_case": False}
+    old = make(kind, **options)
+    added = add_tokens(old, [EMOJI, "금리", "뷁", EMOJI + "\u2665"])
+    assert added.filled == (EMOJI, "금리")  # the list's own come first
+    assert added.appended == (
+        "뷁",
+        EMOJI + "\u2665",
+        *("##" + t for t in (EMOJI, "뷁", EMOJI + "\u2665")),
+    )
+    assert added.known == added.impossible == ()
+    cut = added.tokenizer.tokenize
+    assert cut(f"금리는{EMOJI} {EMOJI}{EMOJI}") == [
+        "금리",
+        "##는",
+        "##" + EMOJI,
+        EMOJI,
+        "##" + EMOJI,
+    ]
+    assert cut("금뷁") == ["금", "##뷁"]
+    assert cut(f"금{EMOJI}\u2665") == ["금", f"##{EMOJI}\u2665"]
+    rows = plan_added_rows(old, added, old.vocab_size)
+    assert len(rows) == added.tokenizer.vocab_size
+
+
+def test_pieces_spelled_as_in_the_vocabulary(make):
+    """ "##" before a token is no punctuation, "_" after one no mark of the text."""
+    added = add_tokens(make(), ["##" + EMOJI, "##가나요", "##Ｘ는"])
+    assert added.filled + added.appended == ("##" + EMOJI, "##가나요", "##Ｘ는")
+    assert added.tokenizer.tokenize(f"금가나요 금{EMOJI}") == ["금", "##가나요", "금", "##" + EMOJI]
+    rows = plan_added_rows(make(), added, len(PIECES))
+    assert rows[1].kind == "random"  # 😀 is unknown to the old vocabulary
+    added = add_tokens(make("full"), ["##Banks"])
+    assert added.filled == ("##banks",)
+    assert add_tokens(make(), ["##리", "##리는"]).known == ("##리",)
+    options = {"word_end_marker": "_", "unknown": "character"}
+    added = add_tokens(make(pieces=[*PIECES, "##_"], **options), ["##요_", "리는_", EMOJI])
+    assert added.filled == ("##요_", "리는_")
+    assert added.appended == (EMOJI, "##" + EMOJI)
+    assert added.tokenizer.tokenize(f"금요 리는 금{EMOJI}") == [
+        "금", "##요_", "리는_", "금", "##" + EMOJI, "##_",
+    ]  # fmt: skip
 
 
 def test_word_end_markers(make):
