@@ -25,6 +25,9 @@ def make_writable(folder: str | os.PathLike, requirement: str) -> None:
 
 def read_bytes(path: str | os.PathLike) -> bytes:
     """Returns a file's contents; raises InputError if it is missing, unreadable or empty."""
+    kind = kind_of_path(path)
+    if kind not in ("a file", "a folder", "nothing there"):  # a pipe would be waited for
+        raise InputError(f"file must exist and be readable. Received: {os.fspath(path)}, {kind}")
     try:
         with open(path, "rb") as file:
             content = file.read()

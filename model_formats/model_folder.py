@@ -13,7 +13,7 @@ import warnings
 
 from bert_common.atomic_write import atomic_write
 from bert_common.errors import InputError
-from bert_common.folders import read_bytes
+from bert_common.folders import kind_of_path, read_bytes
 from bert_common.json_text import read_json
 from bert_tf.checkpoint_files import (
     BEST_FOLDER,
@@ -57,6 +57,8 @@ def find_folder(directory, what="--model_dir"):
         directory: where to look.
         what: how a message names it.
     """
+    if (kind := kind_of_path(directory)) != "a folder":
+        raise InputError(f"{what} must be a folder. Received: {directory}, {kind}")
     folders = _model_folders(directory)
     if not folders:
         raise InputError(

@@ -9,6 +9,7 @@ a folder                              one of these inside
 import os
 
 from bert_common.errors import InputError
+from bert_common.folders import kind_of_path
 from bert_tf.checkpoint_files import exists
 from model_formats.huggingface.safetensors_files import open_tensors, refuse_pickles
 from model_formats.model_folder import find_checkpoint_below
@@ -32,7 +33,8 @@ def find_weights(path):
         return find_checkpoint_below(path)
     if path.endswith(_SAFETENSORS) and os.path.isfile(path):
         return path
-    found = "another file" if os.path.isfile(path) else "no such file"
+    kind = kind_of_path(path)
+    found = "another file" if kind == "a file" else kind
     raise InputError(
         f"weights must be a checkpoint (a file {path}.index), a .safetensors file, or a folder "
         f"with one of them. Received: {path}, {found}"

@@ -8,7 +8,7 @@ import numpy as np
 
 from bert_common.atomic_write import atomic_write
 from bert_common.errors import InputError
-from bert_common.folders import make_writable
+from bert_common.folders import kind_of_path, make_writable
 from bert_common.progress import with_progress
 from finetuning.features.files import write_arrays, write_json_lines, write_projector
 from finetuning.inputs import SHORTEST, encode_pair, read_pairs
@@ -20,6 +20,7 @@ from run_scripts.flags.devices import DeviceFlags, start_tensorflow
 from run_scripts.flags.finetune import read_layers
 from run_scripts.flags.limits import LARGEST_BATCH, LONGEST_SEQUENCE
 from run_scripts.flags.parser import run_program
+from run_scripts.flags.path_kinds import FILE, FOLDER, NOTHING
 from run_scripts.flags.tokenizer import (
     TokenizerFlags,
     check_tokenizer_flags,
@@ -211,8 +212,10 @@ def check_flags(values):
     for name in ("projector_dir", "word_embeddings"):
         if getattr(values, name) and values.pooling == "none":
             raise InputError(f"--{name} needs a vector a line. Received: --pooling=none")
-    if values.output_file and os.path.isdir(values.output_file):
-        raise InputError(f"--output_file must be a file. Received: {values.output_file}, a folder")
+    if values.input_file and (kind := kind_of_path(values.input_file)) in (FOLDER, NOTHING):
+        raise InputError(f"--input_file must be a file. Received: {values.input_file}, {kind}")
+    if values.output_file and (kind := kind_of_path(values.output_file)) not in (FILE, NOTHING):
+        raise InputError(f"--output_file must be a file. Received: {values.output_file}, {kind}")
     if not values.init_checkpoint:
         raise InputError("one of --init_checkpoint, --model_dir must be given. Received: none")
     check_checkpoint(values.init_checkpoint)

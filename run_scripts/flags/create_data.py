@@ -6,6 +6,7 @@ import os
 from typing import NamedTuple
 
 from bert_common.errors import InputError
+from bert_common.folders import kind_of_path
 from create_pretraining_data.engine.plain_text import TEXT_KEY
 from create_pretraining_data.engine.splitting import FORMATS
 from create_pretraining_data.engine.work_plan import COMPRESSIONS
@@ -300,7 +301,7 @@ def choose_output_files(output_file, input_files, protected):
             continue
         if not os.path.isfile(path):
             raise InputError(
-                f"--output_file must name plain files. Received: {path}, which is another kind"
+                f"--output_file must name plain files. Received: {path}, {kind_of_path(path)}"
             )
         if not os.access(path, os.W_OK):
             raise InputError(f"--output_file must be writable. Received: {path}, which is not")

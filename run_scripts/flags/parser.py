@@ -38,6 +38,7 @@ from run_scripts.flags.help_groups import (
     group_of,
 )
 from run_scripts.flags.limits import MOST_STEPS
+from run_scripts.flags.path_kinds import check_path_kinds
 from run_scripts.flags.paths import check_paths
 
 
@@ -50,6 +51,7 @@ def run_program(program, flags_class, argv=None):
     try:
         values = parse(flags_class, sys.argv if argv is None else argv)
         if values is not None:  # None: --help or --version was printed
+            check_path_kinds(values)
             with interruptible(), _warnings_in_one_line():
                 program(values)
         sys.stdout.flush()  # now, while a full disk can still be reported

@@ -19,6 +19,11 @@ _PATH_FLAG = re.compile(
 _ADDRESS = re.compile(r"(^|,)\s*[A-Za-z][\w.+-]*://")
 
 
+def is_path_flag(name):
+    """Whether the values of a flag of this name are paths."""
+    return _PATH_FLAG.fullmatch(name) is not None
+
+
 def check_paths(values):
     """Refuses addresses such as gs://bucket/folder, which would become local folders.
 
@@ -32,7 +37,7 @@ def check_paths(values):
         value, about = getattr(values, field.name), field.metadata
         if isinstance(value, str) and "\0" in value:  # as a flag file may have it
             raise InputError(f"--{field.name} must not hold a zero byte. Received: {value!r}")
-        if not isinstance(value, str) or not _PATH_FLAG.fullmatch(field.name):
+        if not isinstance(value, str) or not is_path_flag(field.name):
             continue
         unused = group_of(field.name, about["help"], about["required"]) == COMPATIBILITY
         if _ADDRESS.search(value) and not unused:

@@ -17,6 +17,7 @@ from finetuning.datasets import DATASETS
 from finetuning.ner.data import FORMATS
 from finetuning.readers import find_file
 from model_formats.model_folder import find_checkpoint, find_config, find_folder
+from model_formats.weights import find_weights
 from run_scripts.flags.declaration import flag
 from run_scripts.flags.finetune import measured_splits
 from run_scripts.flags.flag_files import SHIPPED
@@ -163,7 +164,9 @@ def model_flags(model):
     Raises:
         InputError: the checkpoint or the configuration is missing.
     """
-    folder = find_folder(model if os.path.isdir(model) else os.path.dirname(model))
+    if not os.path.isdir(model):
+        find_weights(model)
+    folder = find_folder(model if os.path.isdir(model) else os.path.dirname(model) or ".")
     if exists(model) or os.path.isfile(model):
         return folder, [f"--model_dir={folder}", f"--init_checkpoint={model}"]
     find_checkpoint(folder)  # raises an error before the first task begins

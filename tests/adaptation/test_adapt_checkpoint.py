@@ -267,9 +267,9 @@ def test_training_goes_on(bert_dir, tmp_path):
         ({"tokenizer_dir": "{}/v", "output_dir": "{}/model"}, ("without a model", "holds one")),
         (
             {"tokenizer_dir": "{}/v", "init_checkpoint": "{}/x"},
-            ("--init_checkpoint", "no such file"),
+            ("--init_checkpoint", "nothing there"),
         ),
-        ({"add_tokens": "{}/none.txt"}, ("none.txt", "No such file")),
+        ({"add_tokens": "{}/none.txt"}, ("--add_tokens", "none.txt, nothing there")),
         ({"add_tokens": "{}/words.txt"}, ("words.txt line 2", "blank")),
         ({"tokenizer_dir": "{}/broken"}, ("a token must be on one line", "line 6")),
     ),

@@ -166,11 +166,11 @@ def test_a_failing_rename_leaves_the_earlier_export(model, tmp_path, monkeypatch
     ("keras", ["--precision=int8"], "--precision=int8 must be given with --format=onnx or litert"),
     ("huggingface", ["--precision=int8"], "--precision=int8 must be given with --format=onnx or"),
     ("google", ["--precision=float16"], "given with --format=huggingface or onnx or litert"),
-    ("keras", ["--card_file=/none"], "--card_file must be given with --format=huggingface"),
-    ("huggingface", ["--card_file=/none"], "file must exist and be readable. Received: /none"),
+    ("keras", [f"--card_file={__file__}"], "--card_file must be given with --format=huggingface"),
+    ("huggingface", ["--card_file=/none"], "--card_file must be a file. Received: /none, noth"),
     ("huggingface", ["--max_size=x"], "--max_size must be a number with KB, MB or GB"),
     ("google", ["--max_size=1KB"], "--max_size must be at least the size of the export. Receiv"),
-    ("google", ["--vocab_file=/none"], "file must exist"),
+    ("google", ["--vocab_file=/none"], "/none, nothing there"),
 ])  # fmt: skip
 def test_bad_flags(form, flags, message, model, tmp_path, capsys):
     assert run(model, tmp_path / "out", form, *flags) == 1

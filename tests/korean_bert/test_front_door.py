@@ -64,5 +64,5 @@ def test_the_import_is_quick():
 def test_what_is_no_model(tmp_path):
     with pytest.raises(InputError, match="a model's folder must hold bert_config.json"):
         load_model(tmp_path)
-    with pytest.raises(InputError, match="Received: .*nowhere, no such file"):
+    with pytest.raises(InputError, match="Received: .*nowhere, nothing there"):
         load_model(tmp_path / "nowhere")

@@ -267,10 +267,15 @@ def large_vocabulary(job):
     return {}
 
 
+def empty_folder(job):
+    (job.folder / "empty").mkdir()
+    return {"model_dir": "empty", "bert_config_file": None}
+
+
 @pytest.mark.parametrize(
     "change, words",
     (
-        ({"input_file": "nowhere.txt"}, ("nowhere.txt", "No such file")),
+        ({"input_file": "nowhere.txt"}, ("nowhere.txt", "nothing there")),
         (file_with(b""), ("text.txt", "must not be empty")),
         (file_with(b"a\n\xea\xb0\n"), ("UTF-8", "text.txt line 2", "0xea")),
         ({"layers": "-4"}, ("from -3 to 2", "2 layers, of which 1 is the first", "-4")),
@@ -278,7 +283,7 @@ def large_vocabulary(job):
         ({"layers": "last"}, ("--layers", "last")),
         ({"layers": ""}, ("--layers",)),
         (without_layer, ("part.ckpt", "- bert/encoder/layer_1/output/dense/bias: missing")),
-        ({"init_checkpoint": "nowhere.ckpt"}, ("nowhere.ckpt.index", "no such file")),
+        ({"init_checkpoint": "nowhere.ckpt"}, ("nowhere.ckpt.index", "nothing there")),
         ({"init_checkpoint": None}, ("--init_checkpoint, --model_dir", "none")),
         ({"bert_config_file": None}, ("--bert_config_file", "neither")),
         ({"vocab_file": None}, ("--vocab_file", "none")),
@@ -288,7 +293,7 @@ def large_vocabulary(job):
         ({"batch_size": 0}, ("--batch_size must be at least 1", "0")),
         ({"use_tpu": True}, ("--use_tpu must be off",)),
         ({"pooling": "mean"}, ("--pooling", ".npz", "out.jsonl")),
-        ({"model_dir": "empty", "bert_config_file": None}, ("--model_dir must hold bert_config",)),
+        (empty_folder, ("--model_dir must hold bert_config",)),
     ),
 )
 def test_bad_input_is_one_line(job, capsys, change, words, monkeypatch):

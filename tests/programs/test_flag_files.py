@@ -133,13 +133,13 @@ def test_bad_flag_files_are_one_line(here):
 
 
 def test_a_launcher_runs_from_any_folder(tmp_path):
-    """The whole program: what is missing in the end is the text alone."""
+    """The whole program: what is missing in the end is the reader's own."""
     run = subprocess.run(
         [sys.executable, ROOT / "create_pretraining_data.py", "--flagfile=bert_mini_data.flags"],
         cwd=tmp_path, capture_output=True, text=True,
     )  # fmt: skip
     assert run.returncode == 1 and run.stderr == (
-        "error: --input_file must match a file. Received: 'data/*.txt', no file\n"
+        "error: --tokenizer_dir must be a folder. Received: data/vocab, nothing there\n"
     )
 
 

@@ -128,7 +128,7 @@ def test_other_flags_win(tmp_path):
 
 
 REFUSED = {
-    "nothing": ((), {}, "--model_dir must hold bert_config.json or albert_config.json"),
+    "nothing": (("a.txt",), {}, "--model_dir must hold bert_config.json or albert_config.json"),
     "both": ((*BERT, "albert_config.json"), {}, "with both"),
     "no checkpoint": (("bert_config.json",), {}, "must hold a checkpoint"),
     "unreadable": (
@@ -158,7 +158,7 @@ def test_refused(name, tmp_path):
 
 
 def test_a_folder_that_is_not_there(tmp_path):
-    with pytest.raises(InputError, match="--model_dir must hold"):
+    with pytest.raises(InputError, match="must be a folder. Received: .*gone, nothing there"):
         found(str(tmp_path / "gone"))
 
 

@@ -184,7 +184,7 @@ def test_guesses_are_shown_at_every_evaluation(job, record_format):
 BAD_FLAGS = (
     ({"albert_config_file": "albert.json"}, ("both",)),
     ({"bert_config_file": None}, ("neither",)),
-    ({"bert_config_file": "no.json"}, ("no.json", "No such file")),
+    ({"bert_config_file": "no.json"}, ("no.json", "nothing there")),
     ({"input_file": "nothing-*.tfrecord"}, ("--input_file", "nothing-*.tfrecord")),
     ({"input_file": None}, ("--input_file must be given",)),
     ({"do_train": False}, ("--do_train or --do_eval",)),

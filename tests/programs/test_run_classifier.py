@@ -289,7 +289,7 @@ def without_data(job):
         ({"task_name": "mrpc", "labels": "0,1"}, ("--labels", "tsv and jsonl", "mrpc")),
         ({"task_name": "mrpc"}, ("train.tsv line 1", "#1 String")),
         ({"task_name": "nsmc"}, ("ratings_train.txt", "no such file")),
-        ({"data_dir": "nowhere"}, ("nowhere", "no such file")),
+        ({"data_dir": "nowhere"}, ("nowhere", "nothing there")),
         (with_label, ("dev.tsv line 3", "bad, good", "'fair'")),
         (without_data, ("must have train", "dev, test")),
         ({"do_train": False, "do_eval": False}, ("--do_train, --do_eval or --do_predict",)),
