@@ -1,0 +1,132 @@
+"""Recognises the encoding of text, and decodes it; an error names line and byte."""
+
+import codecs
+from collections.abc import Iterable, Iterator
+
+from bert_common.errors import InputError
+
+# How much of a file is looked at.
+SAMPLE_BYTES = 1 << 18
+
+# Python's name of an encoding -> the usual one, for messages.
+NAMES = {
+    "utf-8": "UTF-8",
+    "utf-8-sig": "UTF-8 with BOM",
+    "utf-16-le": "UTF-16 (little-endian)",
+    "utf-16-be": "UTF-16 (big-endian)",
+    "utf-32-le": "UTF-32 (little-endian)",
+    "utf-32-be": "UTF-32 (big-endian)",
+    "cp949": "cp949 (Korean Windows, EUC-KR)",
+}
+
+# The longer marks first: that of UTF-32 begins with that of UTF-16.
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+
+# Of UTF-8 with some damage, fewer characters beyond ASCII than this share cannot be decoded; of
+# Korean in another encoding, nearly all.
+_DAMAGED = 0.2
+
+# The share of characters that must be usual ones for text without a mark to be in an encoding.
+_USUAL = 0.8
+
+# What Korean text is made of: ASCII, Latin-1, punctuation, jamo, Hangul, full-width forms.
+_USUAL_RANGES = (
+    (0x09, 0x0A), (0x0D, 0x0D), (0x20, 0x7E), (0xA0, 0xFF), (0x2000, 0x206F), (0x3000, 0x303F),
+    (0x3130, 0x318F), (0xAC00, 0xD7A3), (0xFF00, 0xFFEF),
+)  # fmt: skip
+
+
+def detect_encoding(sample: bytes) -> str:
+    """The encoding of a text by its first bytes, a key of `NAMES`.
+
+    Text that looks like none of them is taken for UTF-8, with which decoding it will fail.
+
+    Args:
+        sample: the beginning of the file, at most `SAMPLE_BYTES`; it may end inside a character.
+    """
+    for mark, encoding in _MARKS:
+        if sample.startswith(mark):
+            return encoding
+    has_zeros = b"\0" in sample
+    text = _decode_sample(sample, "utf-8")
+    beyond_ascii = sum(character > "\x7f" for character in text)
+    if not has_zeros and text.count("\ufffd") <= _DAMAGED * beyond_ascii:
+        return "utf-8"
+    # No text of one to four bytes a character has zeros. Without any, cp949 comes first: its pairs
+    # of bytes for Hangul are those of other Hangul in UTF-16.
+    if not has_zeros and _is_hangul_of_cp949(sample):
+        return "cp949"
+    for encoding in ("utf-16-le", "utf-16-be"):
+        if _share_of_usual(_decode_sample(sample, encoding)) >= _USUAL:
+            return encoding
+    return "utf-8"
+
+
+def _decode_sample(sample, encoding):
+    return codecs.getincrementaldecoder(encoding)("replace").decode(sample)
+
+
+def _share_of_usual(text):
+    usual = sum(any(a <= ord(c) <= b for a, b in _USUAL_RANGES) for c in text)
+    return usual / max(1, len(text))
+
+
+def _is_hangul_of_cp949(sample):
+    """Whether nearly all pairs of bytes are syllables, jamo or signs of KS X 1001."""
+    text = _decode_sample(sample, "cp949")
+    pairs = [c.encode("cp949", "replace") for c in text if c > "\x7f"]
+    leads = [pair[0] for pair in pairs if len(pair) == 2 and pair[1] >= 0xA1]
+    signs = sum(0xA1 <= lead <= 0xA3 for lead in leads)
+    letters = sum(lead == 0xA4 or 0xB0 <= lead <= 0xC8 for lead in leads)
+    return letters > 0 and letters > signs and letters + signs >= _USUAL * len(pairs)
+
+
+def decode_blocks(blocks: Iterable[bytes], encoding: str, name: str) -> Iterator[str]:
+    """Decodes a file that is read in blocks; a mark at its beginning is left out.
+
+    Args:
+        blocks: the file's contents.
+        encoding: a key of `NAMES`.
+        name: the file, for messages.
+
+    Raises:
+        InputError: bytes that are no text in this encoding; names their line and place.
+    """
+    decoder = codecs.getincrementaldecoder(encoding)()
+    lines, read, is_first = 1, 0, True
+    for block in _with_end(blocks):
+        read += len(block)
+        try:
+            text = decoder.decode(block, final=not block)
+        except UnicodeDecodeError as error:
+            place = read - len(error.object) + error.start
+            lines += error.object[: error.start].decode(encoding, "ignore").count("\n")
+            raise InputError(
+                f"{name}, line {lines}: the text must be {NAMES[encoding]}, as its beginning is. "
+                f"Received: byte 0x{error.object[error.start]:02x} at byte {place + 1:,} of the "
+                f"file ({error.reason})"
+            ) from None
+        lines += text.count("\n")
+        yield text.removeprefix("\ufeff") if is_first else text
+        is_first = is_first and not text
+
+
+def _with_end(blocks):
+    yield from filter(None, blocks)
+    yield b""
+
+
+def decode_text(content: bytes, name: str, encoding: str | None = None) -> str:
+    """Decodes a whole file, by default in the encoding that it is recognised to have.
+
+    Raises:
+        InputError: as `decode_blocks`.
+    """
+    encoding = encoding or detect_encoding(content[:SAMPLE_BYTES])
+    return "".join(decode_blocks([content], encoding, name))

@@ -1,0 +1,101 @@
+"""The encoding of Korean and other text is recognised; an undecodable byte has a line and place."""
+
+import random
+
+import pytest
+from paths import ROOT
+
+from bert_common.errors import InputError
+from bert_common.text_encoding import (
+    NAMES,
+    decode_blocks,
+    decode_text,
+    detect_encoding,
+)
+
+CORPUS = (ROOT / "sample_corpus" / "train.txt").read_text(encoding="utf-8")
+TEXTS = {
+    "prose": CORPUS[:20_000],
+    "a word": "나는",
+    "a sentence": "나는 학교에 갔다.\n",
+    "English": "I went to school.\nIt was good.\n",
+    "chat": "ㅋㅋㅋ 이거 진짜 꿀잼ㅠㅠ 2024년 GPU 16대!!\r\n" * 3,
+    "English with a word": "date,label\n" * 99 + "2024,좋음\n",
+}
+MARKS = {"utf-16-le": b"\xff\xfe", "utf-16-be": b"\xfe\xff", "utf-32-le": b"\xff\xfe\0\0"}
+
+
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16-le", "utf-16-be", "cp949"])
+def test_encodings_are_told_apart(text, encoding):
+    content = text.encode(encoding, "ignore")
+    found = detect_encoding(content)
+    if text.isascii() and encoding == "cp949":
+        assert found == "utf-8"
+        return
+    if text == "나는" and encoding == "utf-16-be":
+        pytest.skip("two syllables without a space are too few")
+    assert found == encoding
+    assert decode_text(content, "a.txt") == content.decode(encoding)
+
+
+@pytest.mark.parametrize("encoding", MARKS)
+def test_marks(encoding):
+    content = MARKS[encoding] + CORPUS[:500].encode(encoding)
+    assert detect_encoding(content) == encoding
+    assert decode_text(content, "a.txt") == CORPUS[:500]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16-le", "cp949"])
+def test_a_sample_that_ends_inside_a_character(encoding):
+    content = CORPUS.encode(encoding, "ignore")
+    assert {detect_encoding(content[:size]) for size in range(300, 320)} == {encoding}
+
+
+def test_utf8_with_some_damage_is_utf8():
+    content = bytearray(CORPUS[:3000].encode())
+    draw = random.Random(1)
+    for _ in range(40):
+        content[draw.randrange(len(content))] = draw.choice((0x80, 0xFF, 0xC0))
+    assert detect_encoding(bytes(content)) == "utf-8"
+
+
+def test_what_is_no_text_is_taken_for_utf8():
+    draw = random.Random(1)
+    assert detect_encoding(b"") == detect_encoding(b"\xff") == "utf-8"
+    assert detect_encoding(b"\0" * 9) == "utf-8"
+    for _ in range(20):
+        assert detect_encoding(draw.randbytes(5000)) == "utf-8"
+    assert detect_encoding("これは日本語です。\n".encode("shift-jis") * 20) == "utf-8"
+    assert detect_encoding("Ça dépend de l'été.\n".encode("latin-1") * 20) == "utf-8"
+
+
+def blocks(content, size):
+    return [content[k : k + size] for k in range(0, len(content), size)]
+
+
+@pytest.mark.parametrize("size", [1, 3, 1000])
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16-le", "cp949"])
+def test_text_comes_in_blocks(encoding, size):
+    content = CORPUS[:2000].encode(encoding, "ignore")
+    text = "".join(decode_blocks(blocks(content, size), encoding, "a.txt"))
+    assert text == content.decode(encoding)
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+@pytest.mark.parametrize(
+    ("encoding", "bad"), [("utf-8", b"\xff"), ("cp949", b"\xff"), ("utf-16-le", b"\x00\xdc")]
+)
+def test_a_bad_byte_has_a_line_and_a_place(encoding, bad, size):
+    before = "가나\n다라 ".encode(encoding)
+    content = before + bad + "\n마".encode(encoding)
+    place = f"line 2: the text must be {NAMES[encoding]}"
+    with pytest.raises(InputError) as raised:
+        list(decode_blocks(blocks(content, size), encoding, "a.txt"))
+    message = str(raised.value)
+    assert place in message and f"byte 0x{bad[0]:02x} at byte {len(before) + 1} of" in message
+
+
+def test_an_end_inside_a_character():
+    with pytest.raises(InputError, match="line 3: .*byte 0xea at byte 6 of"):
+        decode_text(b"a\nb\nX\xea\xb0", "a.txt", "utf-8")
