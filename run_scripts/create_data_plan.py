@@ -128,8 +128,7 @@ def unpack_once(source, plain):
         write_json(marker, done)
     if done.get("left_out"):
         print(f"{source.path}: rows without a text, left out: {done['left_out']:,}")
-    is_table = source.kind not in ("plain", "gzip")
-    key = TEXT_KEY if is_table else source.text_key
+    key = TEXT_KEY if source.is_table else source.text_key
     return InputFile(source.path, os.path.abspath(plain), done["size"], source.line_format, key)
 
 
@@ -156,7 +155,7 @@ def make_plan(flags, settings, sources, output_files, folder):
     inputs = []
     for number, source in enumerate(sources):
         path, line_format = source.path, source.line_format
-        if source.kind == "plain":
+        if source.is_plain:
             size = os.path.getsize(path)
             inputs.append(
                 InputFile(path, os.path.abspath(path), size, line_format, source.text_key)

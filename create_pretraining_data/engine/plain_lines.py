@@ -39,7 +39,7 @@ def open_texts(paths, input_format=None, text_key=TEXT_KEY):
 
 
 def _is_measured(source):
-    return source.kind == "plain" and source.line_format == "text"
+    return source.is_plain and source.line_format == "text"
 
 
 def _read_lines(source):

@@ -1,6 +1,7 @@
-"""Opens input files of every kind as plain text: gzip, Parquet, Arrow."""
+"""Opens input files of every kind as plain UTF-8 text: other encodings, gzip, Parquet, Arrow."""
 
 import contextlib
+import functools
 import gzip
 import io
 import json
@@ -12,8 +13,12 @@ from typing import BinaryIO, NamedTuple
 from bert_common.atomic_write import atomic_write
 from bert_common.errors import InputError
 from bert_common.progress import progress
+from bert_common.text_encoding import NAMES, SAMPLE_BYTES, decode_blocks, detect_encoding
 from create_pretraining_data.engine.columns import check_column, read_column, table_kind
 from create_pretraining_data.engine.splitting import LONGEST_JSON
+
+# How much is read at a time.
+_BLOCK = 1 << 20
 
 # The first bytes of a gzip file. No UTF-8 text begins with them.
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -23,6 +28,9 @@ _JSON_NAMES = (".jsonl", ".ndjson", ".json")
 
 TEXT_KEY = "text"
 
+# Read as it is; a mark at the beginning is passed over.
+_UTF8 = ("utf-8", "utf-8-sig")
+
 
 class Source(NamedTuple):
     """An input file, and how to read it."""
@@ -31,6 +39,17 @@ class Source(NamedTuple):
     kind: str  # "plain", "gzip", or a kind of table, as `columns.table_kind` has them
     line_format: str  # of its plain text: one of `splitting.FORMATS`
     text_key: str  # the column, or the key of a JSON object, that holds the text
+    encoding: str  # of its plain text, a key of `text_encoding.NAMES`
+
+    @property
+    def is_plain(self):
+        """Whether the file itself is plain UTF-8 text."""
+        return self.kind == "plain" and self.encoding in _UTF8
+
+    @property
+    def is_table(self):
+        """Whether its rows become lines of JSON."""
+        return self.kind not in ("plain", "gzip")
 
 
 class OpenedText(NamedTuple):
@@ -56,12 +75,16 @@ def recognise(path, input_format=None, text_key=TEXT_KEY):
         head = file.read(8)
     if kind := table_kind(head):
         check_column(path, kind, text_key)
-        return Source(path, kind, "jsonl", text_key)
+        return Source(path, kind, "jsonl", text_key, "utf-8")
     kind = "gzip" if head.startswith(_GZIP_MAGIC) else "plain"
     if input_format is None:
         name = path.lower().removesuffix(".gz")
         input_format = "jsonl" if name.endswith(_JSON_NAMES) else "text"
-    return Source(path, kind, input_format, text_key)
+    with _open_bytes(path, kind) as (_, plain):
+        encoding = detect_encoding(plain.read(SAMPLE_BYTES))
+    if encoding not in _UTF8:
+        print(f"{path} is read as {NAMES[encoding]}")
+    return Source(path, kind, input_format, text_key, encoding)
 
 
 def is_gzip(path):
@@ -87,28 +110,38 @@ def open_plain(source):
         InputError: the file is damaged.
     """
     with contextlib.ExitStack() as stack:
-        if source.kind == "plain":
-            file = stack.enter_context(open(source.path, "rb"))
-            yield OpenedText(file, file.tell)
-        elif source.kind == "gzip":
-            stack.enter_context(report_damaged_gzip(source.path))
-            file = stack.enter_context(open(source.path, "rb"))
-            yield OpenedText(gzip.GzipFile(fileobj=file), file.tell)
-        else:
+        if source.is_table:
             rows = _JsonRows(source)
-            yield OpenedText(io.BufferedReader(rows, 1 << 20), rows.position, lambda: rows.empty)
+            file = io.BufferedReader(_Blocks(rows.read()), _BLOCK)
+            yield OpenedText(file, rows.position, lambda: rows.empty)
+            return
+        file, plain = stack.enter_context(_open_bytes(source.path, source.kind))
+        if source.encoding not in _UTF8:
+            blocks = iter(functools.partial(plain.read, _BLOCK), b"")
+            decoded = decode_blocks(blocks, source.encoding, source.path)
+            plain = io.BufferedReader(_Blocks(text.encode() for text in decoded), _BLOCK)
+        yield OpenedText(plain, file.tell)
 
 
-class _JsonRows(io.RawIOBase):
+@contextlib.contextmanager
+def _open_bytes(path, kind):
+    """Opens a file; yields it and its decompressed contents."""
+    with report_damaged_gzip(path), open(path, "rb") as file:
+        yield file, gzip.GzipFile(fileobj=file) if kind == "gzip" else file
+
+
+class _JsonRows:
     """The rows of a table as lines of JSON; those without a text are left out."""
 
     def __init__(self, source):
         self.source, self.share, self.empty = source, 0.0, 0
         self._size = os.path.getsize(source.path)
-        self._lines, self._rest = self._read_rows(), b""
 
-    def _read_rows(self):
-        path, kind, _, key = self.source
+    def position(self):
+        return int(self.share * self._size)
+
+    def read(self):
+        path, kind, _, key, _ = self.source
         for row, (text, self.share) in enumerate(read_column(path, kind, key), start=1):
             if text is None:
                 self.empty += 1
@@ -121,14 +154,21 @@ class _JsonRows(io.RawIOBase):
                 )
             yield line
 
-    def position(self):
-        return int(self.share * self._size)
+
+class _Blocks(io.RawIOBase):
+    """A file of blocks of bytes that come one after the other."""
+
+    def __init__(self, blocks):
+        self._blocks, self._rest = blocks, b""
 
     def readable(self):
         return True
 
     def readinto(self, buffer):
-        self._rest = self._rest or next(self._lines, b"")
+        while not self._rest:
+            self._rest = next(self._blocks, None)
+            if self._rest is None:
+                return 0
         size = min(len(buffer), len(self._rest))
         buffer[:size], self._rest = self._rest[:size], self._rest[size:]
         return size
@@ -146,7 +186,7 @@ def write_plain(source, target):
         open_plain(source) as opened,
         progress(f"unpacking {os.path.basename(path)}", os.path.getsize(path), "B") as bar,
     ):
-        while block := opened.file.read(1 << 20):
+        while block := opened.file.read(_BLOCK):
             plain.write(block)
             bar.update(opened.position() - bar.n)
         plain.flush()

@@ -255,7 +255,7 @@ def test_a_vocabulary_whose_folder_describes_another_tokenizer(tmp_path, recwarn
     ("text", "parts"),
     [
         (b"", ["text.txt", "0 bytes", "no sentence"]),
-        ("가\n나".encode("cp949"), ["text.txt, line 1", "must be UTF-8"]),
+        ("été\n".encode("latin-1"), ["text.txt, line 1", "must be UTF-8"]),
         ("커피\n\n기차\n".encode(), ["2 documents of one word"]),
     ],
 )

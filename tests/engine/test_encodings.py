@@ -1,0 +1,91 @@
+"""Text in UTF-16 and cp949 gives the same records and vocabulary as in UTF-8."""
+
+import gzip
+import signal
+
+import pytest
+from create_data_runs import arguments, one_line, run, start
+
+from run_scripts.build_vocab import main as build_vocab
+from run_scripts.create_data import main
+
+pytestmark = pytest.mark.usefixtures("small")
+
+ENCODINGS = {
+    "UTF-16, marked": "utf-16", "UTF-16-LE": "utf-16-le", "UTF-16-BE": "utf-16-be",
+    "UTF-8, marked": "utf-8-sig", "cp949": "cp949",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def plain(corpus, tmp_path_factory):
+    """Texts with plain UTF-8; JSON with Hangul, not escapes."""
+    folder = tmp_path_factory.mktemp("plain")
+    (folder / "a.txt").write_text((corpus / "text.txt").read_text())
+    lines = (corpus / "text.jsonl").read_text().encode().decode("unicode_escape")
+    (folder / "a.jsonl").write_text(lines.replace("\n", "\\n").replace("}\\n", "}\n"))
+    return folder
+
+
+def encoded(plain, tmp_path, name, encoding, packed=False):
+    content = (plain / name).read_text().encode(ENCODINGS[encoding])
+    path = tmp_path / (name + ".gz" if packed else name)
+    path.write_bytes(gzip.compress(content) if packed else content)
+    return path
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("name", ["a.txt", "a.jsonl"])
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_records_are_the_same(corpus, plain, tmp_path, capsys, encoding, name, packed):
+    expected = run(corpus, tmp_path / "plain", f"--input_file={plain / name}").records
+    capsys.readouterr()
+    path = encoded(plain, tmp_path, name, encoding, packed)
+    made = run(corpus, tmp_path / "out", f"--input_file={path}", "--num_workers=2").records
+    said = capsys.readouterr().out
+    if encoding == "UTF-8, marked" and not packed:  # the mark moves where the text is cut
+        assert len(made) == len(expected)
+    elif encoding != "UTF-8, marked":
+        assert made == expected
+        assert f"{path} is read as {ENCODINGS[encoding][:5].upper().replace('CP', 'cp')}" in said
+
+
+@pytest.mark.parametrize("encoding", ["UTF-16-LE", "cp949"])
+def test_killed_and_started_again(corpus, plain, tmp_path, encoding):
+    path = encoded(plain, tmp_path, "a.txt", encoding)
+    expected = run(corpus, tmp_path / "plain", f"--input_file={plain}/a.txt").records
+    flag = f"--input_file={path}"
+    killed = start(corpus, tmp_path / "out", flag, preparation='die_at(chunk_file, "frame", 700)')
+    _, errors = killed.communicate()
+    assert killed.returncode == -signal.SIGKILL, errors
+    assert run(corpus, tmp_path / "out", flag).records == expected
+
+
+def learn(path, folder, *flags):
+    given = [f"--input_file={path}", f"--output_dir={folder}", "--analyser=none"]
+    assert build_vocab(["build_vocab.py", *given, "--vocab_size=600", *flags]) == 0
+    return (folder / "vocab.txt").read_bytes()
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.jsonl"])
+@pytest.mark.parametrize("flags", [(), ("--strict_utf8",)])
+def test_vocabularies_are_the_same(plain, tmp_path, name, flags):
+    expected = learn(plain / name, tmp_path / "plain", *flags)
+    for encoding in ENCODINGS:
+        path = encoded(plain, tmp_path, name, encoding)
+        assert learn(path, tmp_path / encoding, *flags) == expected
+
+
+@pytest.mark.parametrize("encoding", ["UTF-16-LE", "cp949"])
+def test_a_bad_byte_is_named_with_its_line(corpus, plain, tmp_path, capsys, encoding):
+    codec = ENCODINGS[encoding]
+    bad = {"cp949": b"\xff", "utf-16-le": b"\x00\xdc"}[codec]
+    lines = (plain / "a.txt").read_text().encode(codec).split("\n".encode(codec))
+    path = tmp_path / "a.txt"
+    path.write_bytes("\n".encode(codec).join([*lines[:6], bad, *lines[6:]]))
+    message = f"{path}, line 7: the text must be "
+    assert main(arguments(corpus, tmp_path / "out", f"--input_file={path}")) == 1
+    assert message in one_line(capsys.readouterr().err)
+    given = [f"--input_file={path}", f"--output_dir={tmp_path}/vocab", "--analyser=none"]
+    assert build_vocab(["build_vocab.py", *given]) == 1
+    assert message in capsys.readouterr().err
