@@ -73,6 +73,18 @@ class BuildVocabFlags:
         most=1,
     )
     do_lower_case: bool = flag(False, "Lower-case the text, here and in the tokenizer.")
+    normalization: str = flag(
+        "NFC",
+        "NFC: compose decomposed Hangul; NFKC: also full-width letters, circled numbers, ligatures "
+        "and the like become the usual characters. ㅋㅋ and ㅠㅠ stay with both.",
+        choices=("NFC", "NFKC"),
+    )
+    unknown: str = flag(
+        "character",
+        "What becomes of a character without a piece. character: [UNK]; bytes: the pieces of its "
+        "UTF-8 bytes, for which 307 lines are reserved.",
+        choices=("character", "bytes"),
+    )
     most_megabytes: int = flag(
         32, "Larger text is sampled down to about this size, by lines.", least=1, most=2**20
     )

@@ -75,6 +75,11 @@ def is_invisible(character: str) -> bool:
     return any(first <= code_point <= last for first, last in INVISIBLE_BLOCKS)
 
 
+def is_emoji_joint(character: str) -> bool:
+    """True for the controls of emoji of several code points: the joiner, the tags of flags."""
+    return character == "\u200d" or "\U000e0020" <= character <= "\U000e007f"
+
+
 def is_syllable(character: str) -> bool:
     """True for a composed Hangul syllable."""
     return "\uac00" <= character <= "\ud7a3"
@@ -84,6 +89,21 @@ def fold_width(character: str) -> str:
     """Returns the usual form of a full-width character, such as "A" for "Ａ", "₩" for "￦"."""
     kind, _, code_point = unicodedata.decomposition(character).partition(" ")
     return chr(int(code_point, 16)) if kind == "<wide>" else character
+
+
+def compatible_form(character: str) -> str:
+    """Returns what NFKC makes of a character and NFC does not, decomposed: "1" for "①".
+
+    Compatibility jamo stay, and half-width ones become those: NFKC would make conjoining jamo of
+    them, and ㅋ큐ㅠ of ㅋㅋㅠㅠ.
+    """
+    if "\u3131" <= character <= "\u318e":
+        return character
+    if "\uffa0" <= character <= "\uffdc":
+        _, _, code_point = unicodedata.decomposition(character).partition(" ")
+        return chr(int(code_point, 16)) if code_point else character
+    form = unicodedata.normalize("NFKD", character)
+    return character if form == unicodedata.normalize("NFD", character) else form
 
 
 @functools.cache

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bert_common.errors import InputError
+from tokenization.byte_pieces import byte_of
 from tokenization.decoding import UNKNOWN_TOKEN
 from tokenization.korean import KoreanTokenizer
 from tokenization.loading import CONFIG_FILE, load_tokenizer
@@ -143,7 +144,8 @@ OPENERS = {".txt": _open_wordpiece, ".model": _open_sentencepiece, ".json": _ope
 
 
 def _plain_wordpiece(piece, prefix="##"):
-    return "" if piece == UNKNOWN_TOKEN else piece.removeprefix(prefix)
+    is_text = piece != UNKNOWN_TOKEN and byte_of(piece, prefix) is None
+    return piece.removeprefix(prefix) if is_text else ""
 
 
 def _plain_sentencepiece(piece):

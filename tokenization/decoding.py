@@ -39,7 +39,7 @@ def words_by_prefix(wordpiece, unknown: str, tokens: list[str], marker: str = ""
     for token in tokens:
         text, continues = token, False
         if token == UNKNOWN_TOKEN:
-            text, continues = unknown, wordpiece.unknown == "character"
+            text, continues = unknown, wordpiece.unknown != "word"
             if marker and words and words[-1][-1].endswith(marker):
                 continues = words[-1] == [marker]  # from the text, as no word is only its marker
         elif prefix and token != prefix and token.startswith(prefix):
@@ -81,9 +81,10 @@ def words_by_marker(tokenizer, tokens: list[str]) -> list[str]:
         if marked and not raw.endswith(marker):
             return None
         if tokenizer.options.normalization:  # composes jamo of the fallback
-            raw = unicodedata.normalize(tokenizer.options.normalization, raw)
+            raw = unicodedata.normalize("NFC", raw)
         word = raw.removesuffix(marker) if marked else raw
-        same = list(tokenizer.wordpiece.pieces(raw)) == tokens[start:end]
+        wordpiece = tokenizer.wordpiece
+        same = wordpiece.join_bytes(list(wordpiece.pieces(raw))) == tokens[start:end]
         return word if same and tokenizer.basic_tokens(word) == [word] else None
 
     dead_ends = set()  # places from which the rest cannot be split into words

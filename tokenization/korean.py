@@ -9,6 +9,7 @@ from typing import Any
 
 from bert_common.errors import InputError
 from tokenization.base import EncodedPart, TokenizerInterface
+from tokenization.byte_pieces import byte_vocabulary
 from tokenization.characters import FINALS, INITIALS, VOWELS, is_syllable
 from tokenization.decoding import (
     UNKNOWN_CHINESE,
@@ -29,8 +30,8 @@ class KoreanTokenizer(TokenizerInterface):
     """Cleans, composes and splits, then applies WordPiece; never decomposes or strips accents.
 
     NFC makes decomposed files (macOS) equal to composed ones. It leaves chat jamo such as ㅋㅋ
-    or ㅠㅠ alone, which NFKC would merge into syllables. Control characters, including those of
-    zero width, are dropped, as are lone surrogates.
+    or ㅠㅠ alone, as the option "NFKC" here does, which Unicode's would merge into syllables.
+    Control characters, including those of zero width, are dropped, as are lone surrogates.
 
     Args:
         vocab_file: one token a line.
@@ -57,7 +58,7 @@ class KoreanTokenizer(TokenizerInterface):
             vocab, options.continuation_prefix, options.unknown, options.jamo_fallback
         )
         self._check_vocabulary(os.fspath(vocab_file))
-        self._cleaner = korean_cleaner(*options.cleaning)
+        self._cleaner = korean_cleaner(options.cleaning)
         self._isolating = ISOLATING[options.split_punctuation, options.split_chinese_characters]
         syllables, jamo = count_hangul_entries(vocab)
         # The opposite trap: a sub-character vocabulary needs NFD.
@@ -83,8 +84,8 @@ class KoreanTokenizer(TokenizerInterface):
         if options.do_lower_case:
             text = text.lower()
         # After these: dropping or lower-casing characters may make neighbours compose.
-        if options.normalization:
-            text = unicodedata.normalize(options.normalization, text)
+        if options.composition:
+            text = unicodedata.normalize(options.composition, text)
         if options.shorten_runs:
             surplus = surplus_of_runs(text, options.shorten_runs)
             if surplus:
@@ -109,15 +110,15 @@ class KoreanTokenizer(TokenizerInterface):
     ) -> EncodedPart:
         """As `TokenizerInterface.encode_part`.
 
-        An [UNK] has the span of the unknown characters, a jamo the span of its syllable; a piece
-        that is only the marker has an empty span after its word.
+        An [UNK] has the span of the unknown characters, a jamo the span of its syllable, a byte the
+        span of its character; a piece that is only the marker has an empty span after its word.
         """
         options = self.options
         aligned = AlignedText(text).translate(self._cleaner)
         if options.do_lower_case:
             aligned = aligned.lower()
-        if options.normalization:
-            aligned = aligned.normalize(options.normalization)
+        if options.composition:
+            aligned = aligned.normalize(options.composition)
         if options.shorten_runs:
             aligned = aligned.shorten_runs(options.shorten_runs)
         edges, words = aligned.edges(), []
@@ -131,9 +132,12 @@ class KoreanTokenizer(TokenizerInterface):
             marked = self._count_marked(words)
             if precedes_mask:  # the last word is not the text's last, and may go on in the mask
                 marked = len(words) - (edges[1] != " ")
-            for eojeol in words[:marked]:
-                eojeol[-1] = eojeol[-1].with_end(options.word_end_marker)
+            for number, eojeol in enumerate(words[:marked], 1):
+                following = words[number][0].spans[0][0] if number < len(words) else None
+                eojeol[-1] = eojeol[-1].with_end(options.word_end_marker, following)
         continues = follows_mask and edges[0] not in ("", " ")
+        if continues and options.unknown == "bytes" and self._isolating is not None:
+            continues = self._isolating[ord(edges[0])] == edges[0]  # else its bytes begin a word
         words = [word for eojeol in words for word in eojeol]
         return EncodedPart(*self._cut_words(words, continues), edges)
 
@@ -143,9 +147,10 @@ class KoreanTokenizer(TokenizerInterface):
         With word-end markers at eojeol ends that is the normalized text itself: whitespace becomes
         single spaces, none at the ends, and an [UNK] is written as one character that the
         vocabulary lacks (`written_unknown`). Otherwise words, punctuation marks included, are
-        separated by spaces; without prefix and marker, pieces are.
+        separated by spaces; without prefix and marker, pieces are. With unknown "bytes" nothing
+        else is lost: the words are those of the text.
         """
-        tokens = self.convert_ids_to_tokens(ids)
+        tokens = self.wordpiece.join_bytes(self.convert_ids_to_tokens(ids))
         options = self.options
         prefix, marker = options.continuation_prefix, options.word_end_marker
         if options.marks_eojeols:
@@ -171,10 +176,17 @@ class KoreanTokenizer(TokenizerInterface):
         """Raises InputError if the vocabulary lacks pieces that the options need."""
         options, inside = self.options, self.wordpiece.inside
         prefix, marker = options.continuation_prefix, options.word_end_marker
-        if marker and options.unknown == "character" and marker not in inside:
+        if marker and options.unknown != "word" and marker not in inside:
             raise InputError(
                 f"{path} must hold the word-end marker by itself. Received: no {prefix + marker!r}"
             )
+        if options.unknown == "bytes":
+            missing = [piece for piece in byte_vocabulary(prefix) if piece not in self.vocab]
+            if missing:
+                raise InputError(
+                    f'{path} must hold the pieces of all bytes for unknown "bytes". Received: '
+                    f"{len(missing)} missing, such as {missing[0]!r}"
+                )
         if options.jamo_fallback:
             missing = [jamo for jamo in INITIALS if jamo not in self.wordpiece.begin]
             missing += [prefix + jamo for jamo in INITIALS + VOWELS + FINALS if jamo not in inside]

@@ -9,11 +9,14 @@ import functools
 import re
 import unicodedata
 from collections.abc import Callable
+from typing import NamedTuple
 
 from tokenization.characters import (
+    compatible_form,
     fold_width,
     is_chinese,
     is_control,
+    is_emoji_joint,
     is_invisible,
     is_punctuation,
     is_whitespace,
@@ -41,9 +44,29 @@ def _clean(character: str) -> str:
     return " " if is_whitespace(character) else character
 
 
-def _clean_korean(character: str, fold: bool, drop_invisible: bool, marker: str) -> str:
+class Cleaning(NamedTuple):
+    """How KoreanTokenizer cleans characters."""
+
+    compatible: bool  # replace each by its compatible form, as NFKC does
+    fold: bool  # replace full-width forms by the usual ones
+    drop_invisible: bool  # drop Hangul fillers, variation selectors and the like
+    keep_joints: bool  # keep the controls of emoji of several code points
+    marker: str  # a character to replace by a space, or ""
+
+
+def _clean_korean(character: str, cleaning: Cleaning) -> str:
+    if cleaning.compatible:
+        form = compatible_form(character)
+        return "".join(_clean_compatible(part, cleaning) for part in form)
+    return _clean_compatible(character, cleaning)
+
+
+def _clean_compatible(character: str, cleaning: Cleaning) -> str:
+    _, fold, drop_invisible, keep_joints, marker = cleaning
     if fold:
         character = fold_width(character)
+    if keep_joints and is_emoji_joint(character):
+        return character
     if drop_invisible and is_invisible(character):
         return ""
     # A marker must occur at the end of eojeols only, so whatever composes to it becomes a space.
@@ -79,17 +102,9 @@ ISOLATING = {
 
 
 @functools.cache
-def korean_cleaner(fold: bool, drop_invisible: bool, marker: str) -> CharacterMap:
-    """Returns the table that cleans text for KoreanTokenizer.
-
-    Args:
-        fold: whether to replace full-width forms by the usual ones.
-        drop_invisible: whether to drop Hangul fillers, variation selectors and the like.
-        marker: a character to replace by a space, or "".
-    """
-    return CharacterMap(
-        functools.partial(_clean_korean, fold=fold, drop_invisible=drop_invisible, marker=marker)
-    )
+def korean_cleaner(cleaning: Cleaning) -> CharacterMap:
+    """Returns the table that cleans text for KoreanTokenizer."""
+    return CharacterMap(functools.partial(_clean_korean, cleaning=cleaning))
 
 
 @functools.cache

@@ -108,10 +108,15 @@ class AlignedText:
             return self.spans[start][0], place
         return place, place
 
-    def with_end(self, marker: str) -> "AlignedText":
-        """Appends a marker, whose characters have empty spans at the end."""
-        end = self.spans[-1][1]
-        return AlignedText(self.text + marker, self.spans + [(end, end)] * len(marker))
+    def with_end(self, marker: str, following: int | None = None) -> "AlignedText":
+        """Appends a marker, whose characters have empty spans at the end.
+
+        If what follows begins before that, as one original was expanded to both, they have the
+        span of that one.
+        """
+        start, end = self.spans[-1]
+        span = (start, end) if following is not None and following < end else (end, end)
+        return AlignedText(self.text + marker, self.spans + [span] * len(marker))
 
     def _expand(self, parts: list[str]) -> "AlignedText":
         spans = []

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from bert_common.errors import InputError
+from tokenization.normalization import Cleaning
 
 # The largest repetition count of a regular expression.
 LARGEST_COUNT = 2**31 - 1
@@ -31,12 +32,14 @@ class KoreanTokenizerOptions:
 
     Attributes:
         do_lower_case: lower-case Latin and other cased scripts.
-        normalization: "NFC", or None to take the text as it is.
+        normalization: "NFC"; "NFKC", which also replaces full-width letters and digits, circled
+            numbers, ligatures and the like by the usual characters, but leaves compatibility jamo
+            (ㅋㅋ, ㅠㅠ) alone; None to take the text as it is.
         continuation_prefix: marks a piece that does not begin its word; "" for none.
         word_end_marker: appended to each word before WordPiece, such as "_"; "" for none.
         word_end_marker_at: "word" marks every word; "eojeol" only words before whitespace, so
-            that the pieces determine all spaces. That needs unknown="character", and a marker in
-            the text is then read as a space.
+            that the pieces determine all spaces. That needs unknown="character" or "bytes", and a
+            marker in the text is then read as a space.
         mark_final_word: False leaves the text's last word without `word_end_marker`.
         split_punctuation: make each punctuation mark a separate word; False also lets a text
             that spells "[MASK]" produce that special token.
@@ -44,12 +47,15 @@ class KoreanTokenizerOptions:
         unknown: "word" turns a word into one [UNK] if any part of it has no piece, or if it is
             longer than 200 characters, as google-research/bert does. "character" does so only
             with the character at which greedy longest match finds no piece, and continues after
-            it; words may have any length. A `word_end_marker` must then be a single character,
-            which the vocabulary holds by itself as a continuation.
+            it; words may have any length. "bytes" does as "character", but instead of [UNK] the
+            character becomes the pieces of its UTF-8 bytes (`byte_pieces`), all of which the
+            vocabulary must hold; so nothing is [UNK], and the joiners and tags inside emoji are
+            kept. With both, a `word_end_marker` must be a single character, which the vocabulary
+            holds by itself as a continuation.
         jamo_fallback: a syllable at which no piece begins becomes its two or three conjoining
             jamo (initial, vowel, final), each a piece. Finals have separate code points, so
             composing (NFC) restores exactly the original syllables. The vocabulary must hold all
-            of these jamo; needs normalization "NFC".
+            of these jamo; needs a normalization.
         fold_width: replace full-width forms by the usual ones ("Ａ" by "A", "￦" by "₩");
             compatibility jamo and half-width forms stay.
         drop_invisible: drop invisible characters that are not control characters: Hangul fillers,
@@ -65,14 +71,14 @@ class KoreanTokenizerOptions:
     """
 
     do_lower_case: bool = False
-    normalization: Literal["NFC", None] = "NFC"
+    normalization: Literal["NFC", "NFKC", None] = "NFC"
     continuation_prefix: str = "##"
     word_end_marker: str = ""
     word_end_marker_at: Literal["word", "eojeol"] = "word"
     mark_final_word: bool = True
     split_punctuation: bool = True
     split_chinese_characters: bool = True
-    unknown: Literal["word", "character"] = "word"
+    unknown: Literal["word", "character", "bytes"] = "word"
     jamo_fallback: bool = False
     fold_width: bool = False
     drop_invisible: bool = False
@@ -82,15 +88,15 @@ class KoreanTokenizerOptions:
     def __post_init__(self):
         check_options(type(self), vars(self), "KoreanTokenizer")
         marker = self.word_end_marker
-        if self.word_end_marker_at == "eojeol" and not (marker and self.unknown == "character"):
+        if self.word_end_marker_at == "eojeol" and not (marker and self.unknown != "word"):
             raise InputError(
                 'KoreanTokenizer: word_end_marker_at "eojeol" requires a word_end_marker and '
-                f'unknown "character". Received: {marker!r}, {self.unknown!r}'
+                f'unknown "character" or "bytes". Received: {marker!r}, {self.unknown!r}'
             )
-        if marker and self.unknown == "character":
+        if marker and self.unknown != "word":
             if len(marker) != 1 or unicodedata.category(marker)[0] not in "PS":
                 raise InputError(
-                    'KoreanTokenizer: with unknown "character", word_end_marker must be one '
+                    f'KoreanTokenizer: with unknown "{self.unknown}", word_end_marker must be one '
                     f"punctuation mark or symbol. Received: {marker!r}"
                 )
             if unicodedata.decomposition(marker):
@@ -98,9 +104,9 @@ class KoreanTokenizerOptions:
                     "KoreanTokenizer: word_end_marker must be a character that does not "
                     f"decompose. Received: {marker!r}"
                 )
-        if self.jamo_fallback and self.normalization != "NFC":
+        if self.jamo_fallback and self.normalization is None:
             raise InputError(
-                'KoreanTokenizer: jamo_fallback requires normalization "NFC". '
+                'KoreanTokenizer: jamo_fallback requires normalization "NFC" or "NFKC". '
                 f"Received: {self.normalization!r}"
             )
 
@@ -110,10 +116,20 @@ class KoreanTokenizerOptions:
         return self.word_end_marker_at == "eojeol"
 
     @property
-    def cleaning(self) -> tuple[bool, bool, str]:
-        """The arguments of `normalization.korean_cleaner`."""
-        marker = self.word_end_marker if self.marks_eojeols else ""
-        return self.fold_width, self.drop_invisible, marker
+    def composition(self) -> str | None:
+        """The form of normalization that follows cleaning, which does the rest of NFKC."""
+        return "NFC" if self.normalization else None
+
+    @property
+    def cleaning(self) -> Cleaning:
+        """The argument of `normalization.korean_cleaner`."""
+        return Cleaning(
+            compatible=self.normalization == "NFKC",
+            fold=self.fold_width,
+            drop_invisible=self.drop_invisible,
+            keep_joints=self.unknown == "bytes",
+            marker=self.word_end_marker if self.marks_eojeols else "",
+        )
 
 
 @dataclasses.dataclass(frozen=True)

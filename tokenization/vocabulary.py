@@ -14,12 +14,15 @@ LINES_NAMED = 5
 
 
 def is_special(token: str) -> bool:
-    """Whether a token is one in brackets, such as [CLS] or [unused1], or in angles, such as <s>."""
-    return re.fullmatch(r"\[\w+\]|</?\w+>", token) is not None
+    """Whether a token is one in brackets, such as [CLS] or [unused1], or in angles, such as <s>.
+
+    Single bytes are written as the latter, ##<0xF0> inside words.
+    """
+    return re.fullmatch(r"\[\w+\]|</?\w+>|##<0x[0-9A-F]{2}>", token) is not None
 
 
 def special_ids(tokenizer) -> set[int]:
-    """The ids of a tokenizer's pieces that stand for no text: [UNK], [unused1], <s>, …"""
+    """The ids of a tokenizer's pieces that stand for no text: [UNK], [unused1], <s>, a byte, …"""
     roles = (tokenizer.pad_id, tokenizer.unk_id, tokenizer.cls_id, tokenizer.sep_id)
     named = {index for token, index in tokenizer.vocab.items() if is_special(token)}
     return (named | {*roles, tokenizer.mask_id}) - {None}

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterable
 
 from tokenization.base import EncodedPart, TokenizerInterface
+from tokenization.byte_pieces import byte_of, join_bytes, spell_by_bytes
 from tokenization.characters import MAX_WORD_CHARACTERS, is_syllable, jamo_of
 from tokenization.decoding import UNKNOWN_TOKEN, words_by_prefix
 from tokenization.normalization import CLEAN_AND_SPACE_CHINESE, SPACE_PUNCTUATION, STRIP_ACCENTS
@@ -25,7 +26,8 @@ class WordPiece:
         continuation_prefix: marks a piece that does not begin its word.
         unknown: where no piece matches, "word" makes the whole word one [UNK], as Google does, and
             a word of more than `max_word_characters` too; "character" makes one [UNK] of the
-            character there, continues after it, and does not limit the length of words.
+            character there, continues after it, and does not limit the length of words; "bytes"
+            does so with the pieces of the character's UTF-8 bytes instead of [UNK].
         jamo_fallback: where no piece matches a Hangul syllable, its two or three conjoining jamo
             become the pieces.
         max_word_characters: the longest word that is cut, if unknown is "word".
@@ -51,8 +53,10 @@ class WordPiece:
         self.jamo_fallback = jamo_fallback
         self.begin, self.inside = {}, {}
         for token in vocab:
-            if token == UNKNOWN_TOKEN and unknown == "character":
+            if token == UNKNOWN_TOKEN and unknown != "word":
                 continue  # a text that spells "[UNK]" has no unknown character
+            if unknown == "bytes" and byte_of(token, prefix) is not None:
+                continue  # nor does one that spells "<0xF0>" have this byte
             # A text that spells out the prefix must not match a continuation piece.
             if prefix and token.startswith(prefix) and token != prefix:
                 self.inside[token[len(prefix) :]] = token
@@ -84,8 +88,8 @@ class WordPiece:
     def match(self, word: str, continues: bool = False) -> list[tuple[str, int, int]]:
         """Returns the pieces of a word with their positions in it, as (piece, start, end).
 
-        All jamo of a syllable have the syllable's position. With `continues`, the first piece is a
-        continuation too.
+        All jamo of a syllable and all bytes of a character have its position. With `continues`, the
+        first piece is a continuation too.
         """
         if self.unknown == "word" and len(word) > self.max_word_characters and not continues:
             return [(UNKNOWN_TOKEN, 0, len(word))]
@@ -106,6 +110,9 @@ class WordPiece:
                     first, *rest = jamo_of(word[start])
                     matched.append((table[first], start, end))
                     matched += [(self.inside[jamo], start, end) for jamo in rest]
+                elif self.unknown == "bytes":
+                    pieces = self.bytes_of(word[start], continues or start > 0)
+                    matched += [(piece, start, end) for piece in pieces]
                 else:
                     self._warn_of_hangul_mismatch(word)
                     if self.unknown == "word":
@@ -113,6 +120,18 @@ class WordPiece:
                     matched.append((UNKNOWN_TOKEN, start, end))
             start, table, longest = end, self.inside, self._longest_inside
         return matched
+
+    def bytes_of(self, character: str, inside: bool) -> list[str]:
+        """Returns the pieces of a character's bytes, at the beginning of a word or inside one."""
+        # A vocabulary need not hold the marked forms of ASCII.
+        marked = inside and character > "\x7f"
+        return spell_by_bytes(character, self.continuation_prefix if marked else "")
+
+    def join_bytes(self, tokens: list[str]) -> list[str]:
+        """Replaces the bytes of each character by it, if that is how this vocabulary spells any."""
+        if self.unknown != "bytes":
+            return tokens
+        return join_bytes(tokens, self.continuation_prefix)
 
     def _warn_of_hangul_mismatch(self, word: str) -> None:
         """Warns once if text and vocabulary spell Hangul in different forms."""

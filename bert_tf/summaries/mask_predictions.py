@@ -4,6 +4,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.summaries.markdown import escape_markdown
+from tokenization.byte_pieces import follows_in_character
 
 WORD_START = "\u2581"  # "▁", how SentencePiece spells the space before a word
 
@@ -138,6 +139,7 @@ def without_markers(tokenizer, tokens):
     parts, ended = [], True
     for token in tokens:
         continues = token.startswith(prefix) if prefix else not ended
+        continues = continues or follows_in_character(token)
         bare = (token.removeprefix(prefix) if continues else token).removesuffix(end)
         parts.append((not continues, bare or token))
         ended = token.endswith(end)  # always, where nothing marks the end

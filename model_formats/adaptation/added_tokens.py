@@ -9,6 +9,7 @@ from bert_common.errors import InputError
 from bert_common.folders import read_bytes
 from model_formats.adaptation.new_rows import NewRow, plan_row
 from model_formats.adaptation.spelling import UNUSED, spelling_of
+from tokenization.byte_pieces import byte_of
 from tokenization.decoding import UNKNOWN_TOKEN
 from tokenization.loading import load_tokenizer, save_tokenizer
 
@@ -173,7 +174,11 @@ def _needed_inside(tokenizer, tokens):
         is_word = len(text) > 1 and any(map(str.isalnum, text))
         if prefix or not sign or is_word or whole in tokens or not _continues(tokenizer, text):
             continue
-        if UNKNOWN_TOKEN in tokenizer.wordpiece.continuation_pieces(text + marker):
+        pieces = tokenizer.wordpiece.continuation_pieces(text + marker)
+        by_bytes = tokenizer.wordpiece.unknown == "bytes"
+        if UNKNOWN_TOKEN in pieces or (
+            by_bytes and any(byte_of(p, sign) is not None for p in pieces)
+        ):
             needed.append(whole)
     return needed
 

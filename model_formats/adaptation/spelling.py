@@ -6,6 +6,7 @@
 import re
 from typing import NamedTuple
 
+from tokenization.byte_pieces import byte_of
 from tokenization.decoding import UNKNOWN_TOKEN
 from tokenization.sentencepiece import WORD_START
 
@@ -44,8 +45,8 @@ class WordPieceSpelling:
         self.scheme = (self.prefix, self.marker, *isolated)
 
     def read(self, token):
-        """The `Piece` of a token; None for one that no text is cut into."""
-        if not token or UNUSED.fullmatch(token):
+        """The `Piece` of a token; None for one that no text is cut into, or a single byte."""
+        if not token or UNUSED.fullmatch(token) or self._is_byte(token):
             return None
         text, begins, ends = token, None, None
         if self.prefix:
@@ -90,6 +91,9 @@ class WordPieceSpelling:
         else:
             pieces = (inside or begun) if piece.begins is False else (begun or inside)
         return [*pieces, *(part for word in rest for part in _known(self.wordpiece.pieces(word)))]
+
+    def _is_byte(self, token):
+        return self.wordpiece.unknown == "bytes" and byte_of(token, self.prefix) is not None
 
     def _is_isolated(self, text):
         """Whether the tokenizer makes a word of the text wherever it is: "." or a Hanja."""

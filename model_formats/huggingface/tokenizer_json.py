@@ -27,9 +27,9 @@ FINAL_SIGMA = "\u03c2"
 def is_expressible(tokenizer) -> bool:
     """Whether `describe` can reproduce a tokenizer exactly.
 
-    Its WordPiece knows no [UNK] for a single character, no jamo for a syllable, no marker at a
-    word's end. A text that spells the prefix would begin a word with a continuation piece, unless
-    punctuation is split off.
+    Its WordPiece knows no [UNK] and no bytes for a single character, no jamo for a syllable, no
+    marker at a word's end. A text that spells the prefix would begin a word with a continuation
+    piece, unless punctuation is split off.
     """
     if tokenizer.kind == "full":
         return True
@@ -41,6 +41,7 @@ def is_expressible(tokenizer) -> bool:
     )
     return (
         options.unknown == "word"
+        and options.normalization != "NFKC"  # that of the library takes ㅋㅋ for conjoining jamo
         and not (options.jamo_fallback or options.word_end_marker or options.fold_width)
         and not options.shorten_runs
         and unspellable

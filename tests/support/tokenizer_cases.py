@@ -8,6 +8,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from tokenization import FullTokenizer, KoreanTokenizer
+from tokenization.byte_pieces import byte_vocabulary
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 INITIALS = [chr(code) for code in range(0x1100, 0x1113)]
@@ -26,14 +27,17 @@ INSIDE = [
 ]  # fmt: skip
 
 
-def write_vocabulary(path, marker, prefix="##"):
+def write_vocabulary(path, marker, prefix="##", unknown="word"):
     """A vocabulary with all jamo, with some pieces that end in the marker."""
     begin = [*BEGIN, *INITIALS]
     inside = [*INSIDE, *INITIALS, *LATER_JAMO]
     if marker:
         begin += [marker, "가" + marker, "영화" + marker, "a" + marker, "!" + marker, "^" + marker]
         inside += [marker, "다" + marker, "는" + marker, "b" + marker, "ㅋ" + marker]
-    lines = dict.fromkeys([*SPECIAL, *begin, *(prefix + piece for piece in inside)])
+    spelled = byte_vocabulary(prefix) if unknown == "bytes" else []
+    if spelled:  # of ASCII no bytes are marked
+        inside += map(chr, range(33, 127))
+    lines = dict.fromkeys([*SPECIAL, *spelled, *begin, *(prefix + piece for piece in inside)])
     path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
     return path
 
@@ -69,11 +73,22 @@ def korean_tokenizers(folder):
     switches["marked, not split"] = marked | {"split_punctuation": False, "normalization": None}
     switches["fallback only"] = {"jamo_fallback": True}
     switches["long runs"] = {"shorten_runs": 7, "unknown": "character"}
+    switches["bytes"] = {"unknown": "bytes"}
+    switches["bytes, jamo"] = {"unknown": "bytes", "jamo_fallback": True, "normalization": "NFKC"}
+    switches["bytes, all on"] = all_on | {"unknown": "bytes", "normalization": "NFKC"}
+    switches["bytes, no prefix"] = {"unknown": "bytes", "continuation_prefix": ""}
+    switches["bytes, marked"] = marked | {"unknown": "bytes", "mark_final_word": False}
+    switches["bytes, not split"] = switches["neither"] | {"unknown": "bytes"}
+    switches["NFKC"] = {"normalization": "NFKC"}
+    switches["NFKC, lower"] = all_on | {"normalization": "NFKC", "fold_width": False}
     made = []
     for number, (name, chosen) in enumerate(switches.items()):
         path = folder / f"{number}.txt"
         write_vocabulary(
-            path, chosen.get("word_end_marker", ""), chosen.get("continuation_prefix", "##")
+            path,
+            chosen.get("word_end_marker", ""),
+            chosen.get("continuation_prefix", "##"),
+            chosen.get("unknown", "word"),
         )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of more jamo than syllables
@@ -114,6 +129,10 @@ TEXTS = [
     "\u1161\u11a8 ᄀ가 각 ᄊᆞ",
     "a\u0378\u0301 \u0378 \U00050000e\u0301",
     "⊠ ⊡ □ \ue000 \ue001 \uf8ff",
+    "가👨\u200d👩\u200d👧 👍🏽나 🇰🇷 🏴\U000e0067\U000e0062\U000e007f ❤\ufe0f",
+    "ｋｏｒｅａ １２３ ①⑳㉠㉮㈜ ½ ﬁ ㎏ ｡ﾊﾞ ﾡﾃﾾ \u00a0…℡ ﷺ",
+    "가ㄳ ㅋㅋㅠㅠ 아ㅏ ㄱㅏ",
+    "𠀀가𠮷 \u0301 \u0301\u0323가 가\u0301 <0xF0> <0xf0>",
 ]
 
 # Characters that meet each other more often than chance would let them.
@@ -161,6 +180,11 @@ def check_round_trip(tokenizer, text, ids=None):
     decoded = tokenizer.decode(ids)
     if decoded != text:
         assert tokenizer.encode(decoded) == ids, (tokenizer.config(), text, decoded)
+    if getattr(tokenizer.options, "unknown", "") == "bytes":
+        assert tokenizer.unk_id not in ids, (tokenizer.config(), text)
+        if tokenizer.options.continuation_prefix and not tokenizer.options.word_end_marker:
+            expected = " ".join(tokenizer.basic_tokens(text))
+            assert decoded == expected, (tokenizer.config(), text, decoded)
     if getattr(tokenizer, "word_end_marker_at", "") == "eojeol" and tokenizer.unk_id not in ids:
         expected = " ".join(tokenizer.normalize(text).split())
         assert decoded == expected, (tokenizer.config(), text)

@@ -217,3 +217,24 @@ def test_the_launcher_shows_every_flag():
     assert (help_run.returncode, help_run.stderr) == (0, "")
     for name in BuildVocabFlags.__dataclass_fields__:
         assert f"--{name}=<" in help_run.stdout
+
+
+def test_bytes_and_normalization(corpus, tmp_path, capsys):
+    """Stored with the tokenizer; the default writes what it wrote before."""
+    assert learn(corpus, tmp_path / "plain") == 0
+    assert learn(corpus, tmp_path / "bytes", "--unknown=bytes", "--normalization=NFKC") == 0
+    plain, made = (load_tokenizer(tmp_path / name) for name in ("plain", "bytes"))
+    assert (plain.options.unknown, plain.options.normalization) == ("character", "NFC")
+    assert (made.options.unknown, made.options.normalization) == ("bytes", "NFKC")
+    config = json.loads((tmp_path / "plain" / "tokenizer_config.json").read_text())
+    assert "normalization" not in config and config["unknown"] == "character"
+    assert (
+        made.decode(made.encode("ｋｏｒｅａ ① 👨\u200d👩\u200d👧")) == "korea 1 👨\u200d👩\u200d👧"
+    )
+    assert plain.unk_id in plain.encode("ｋｏｒｅａ")
+    report = json.loads((tmp_path / "bytes" / "report.json").read_text(encoding="utf-8"))
+    assert report["settings"]["unknown"] == "bytes" and report["without_a_piece"] < 0.01
+    capsys.readouterr()
+    assert run(f"--compare={tmp_path / 'bytes'}", "--text=책😀") == 0
+    assert "##<0xF0> <0x9F>" in capsys.readouterr().out
+    assert learn(corpus, tmp_path / "x", "--unknown=word") == 1

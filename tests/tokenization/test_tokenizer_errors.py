@@ -66,7 +66,10 @@ def test_unreadable_files(tmp_path, content):
         ({"kind": "korean", "lower": True}, "Received: 'lower'"),
         ({"kind": "full", "normalization": "NFC"}, "Received: 'normalization'"),
         ({"kind": "korean", "do_lower_case": "true"}, "do_lower_case must be one of true, false"),
-        ({"kind": "korean", "normalization": "NFKC"}, 'normalization must be one of "NFC", null'),
+        (
+            {"kind": "korean", "normalization": "NFD"},
+            'normalization must be one of "NFC", "NFKC", null',
+        ),
         ({"kind": "korean", "continuation_prefix": 1}, "continuation_prefix must be a string"),
         (
             {"kind": "bpe"},

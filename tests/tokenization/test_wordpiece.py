@@ -250,7 +250,7 @@ def test_import_is_cheap():
 
 
 @pytest.mark.parametrize(
-    "switch", [{"normalization": "NFKC"}, {"do_lower_case": 1}, {"word_end_marker": None}]
+    "switch", [{"normalization": "NFD"}, {"do_lower_case": 1}, {"word_end_marker": None}]
 )
 def test_wrong_switch_values(vocab_file, switch):
     (name,) = switch
@@ -285,8 +285,8 @@ def test_bytes_of_an_odd_vocabulary_are_kept(tmp_path):
 
 
 def test_every_option_is_in_the_fingerprint(vocab_file, tmp_path):
-    others = {str: "@@", int: 3, Literal["NFC", None]: None}
-    others[Literal["word", "character"]] = "character"
+    others = {str: "@@", int: 3, Literal["NFC", "NFKC", None]: None}
+    others[Literal["word", "character", "bytes"]] = "character"
     # Two that need others: these come with them.
     needs = {
         "jamo_fallback": {},

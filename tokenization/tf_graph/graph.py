@@ -116,7 +116,7 @@ class GraphTokenizer(tf.Module):
         begins = tf.where(tf.gather(starts, places))[:, 0]  # [W]
         word_splits = tf.searchsorted(tf.gather(places, begins), row_splits, out_type=tf.int64)
         code_points = tf.bitwise.bitwise_and(tf.gather(characters, places), CODE_POINT)
-        letters = self._wordpiece.to_alphabet(code_points)
+        letters, begins, places = self._wordpiece.spell(code_points, begins, places)
         letters = tf.RaggedTensor.from_row_starts(letters, begins, validate=False)  # [W, (C)]
         words = tf.strings.unicode_encode(letters, "UTF-8")  # [W]
         lengths = letters.row_lengths()
@@ -158,7 +158,7 @@ def _describe(tokenizer):
     """The KoreanTokenizerOptions, the form of normalization, and the rules that a graph follows."""
     if tokenizer.kind == "korean":
         options = tokenizer.options
-        return options, options.normalization, google_rules(options)
+        return options, options.composition, google_rules(options)
     if tokenizer.kind == "huggingface":
         theirs = tokenizer.options
         options = KoreanTokenizerOptions(

@@ -23,7 +23,7 @@ class CharacterRules(NamedTuple):
 def google_rules(options) -> CharacterRules:
     """The rules of FullTokenizer and KoreanTokenizer, from `KoreanTokenizerOptions`."""
     return CharacterRules(
-        clean=korean_cleaner(*options.cleaning).replace,
+        clean=korean_cleaner(options.cleaning).replace,
         lower=str.lower,
         strip_accent=STRIP_ACCENTS.replace,
         is_punctuation=characters.is_punctuation,

@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
+AFTER_ALL = 2**31 - 1  # a place after every character
+
 
 class Words(NamedTuple):
     """The words of all texts, with the characters that they are made of."""
@@ -29,9 +31,15 @@ def piece_spans(words, owners, offsets, spans):
         spans: the first character and the end in its text of each character, int32 [C, 2].
     """
     spans = tf.gather(spans, words.places)  # [K, 2]
-    # A marker has an empty span at the end of the character before it.
-    before = tf.concat([spans[:1, 1], spans[:-1, 1]], axis=0)  # [K]
-    spans = tf.where(words.marks[:, tf.newaxis], before[:, tf.newaxis], spans)
+    texts = tf.searchsorted(words.splits, words.letters.value_rowids(), "right", tf.int64)  # [K]
+    same = tf.concat([texts[1:] == texts[:-1], [False]], axis=0)[: tf.size(texts)]
+    following = tf.where(same, tf.concat([spans[1:, 0], [0]], axis=0)[: tf.size(texts)], AFTER_ALL)
+    # A marker has an empty span at the end of the character before it, or that one's span if what
+    # follows is from the same original.
+    before = tf.concat([spans[:1], spans[:-1]], axis=0)  # [K, 2]
+    starts = tf.where(following < before[:, 1], before[:, 0], before[:, 1])  # [K]
+    markers = tf.stack([starts, before[:, 1]], axis=1)  # [K, 2]
+    spans = tf.where(words.marks[:, tf.newaxis], markers, spans)
     letters = words.letters.values  # [K]
     sizes = 1 + sum(tf.cast(letters >= least, tf.int64) for least in (0x80, 0x800, 0x10000))
     ends = tf.cumsum(sizes)  # [K]: where in the bytes of all words each letter ends
@@ -47,4 +55,5 @@ def piece_spans(words, owners, offsets, spans):
     start = tf.where(whole, first, tf.minimum(start, last))
     end = tf.where(whole, last, tf.minimum(end, last))
     ends = tf.gather(spans[:, 1], end)
+    after &= tf.gather(following, last) >= ends
     return tf.stack([tf.where(after, ends, tf.gather(spans[:, 0], start)), ends], axis=1)

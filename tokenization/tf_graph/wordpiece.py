@@ -2,17 +2,21 @@
 
 What Python's greedy match can do and tensorflow-text's cannot is put into the vocabulary: a
 character without a piece gets a virtual one, whose id is replaced by that of [UNK], or by the ids
-of a syllable's jamo.
+of a syllable's jamo or a character's bytes. Characters that are part of no piece are replaced by
+one of private use, or by one for each of their bytes.
 
-Shapes: W words, P pieces.
+Shapes: W words, K characters of words, P pieces.
 """
+
+import itertools
 
 import numpy as np
 import tensorflow as tf
 
 from bert_common.errors import InputError
+from tokenization.byte_pieces import BYTE_PIECES, LEADING
 from tokenization.characters import FIRST_SYLLABLE, LAST_SYLLABLE, is_syllable, jamo_of
-from tokenization.decoding import unknown_character
+from tokenization.decoding import UNKNOWN_WORD, unknown_character
 from tokenization.tf_graph import tables
 
 try:
@@ -24,6 +28,8 @@ except (ImportError, tf.errors.NotFoundError) as error:  # NotFoundError: of ano
     ) from None
 
 MAX_PIECE_BYTES = 256  # tensorflow-text's limit
+# The bits of a character's first byte that say how many bytes it has, by their number.
+FIRST_BITS = (0, 0, 0xC0, 0xE0, 0xF0)
 NO_LIMIT = 1 << 30  # of a word's bytes; the graph limits words itself, by characters
 
 
@@ -49,7 +55,11 @@ class GraphWordPiece(tf.Module):
         super().__init__(name="wordpiece")
         self.unknown = unknown_character(tokenizer.vocab)
         prefix = unknown_character([*tokenizer.vocab, self.unknown])
-        entries, ids = _extend_vocabulary(tokenizer, self.unknown, prefix, rules)
+        self._byte_letters, byte_letters = None, ()
+        if tokenizer.wordpiece.unknown == "bytes":
+            byte_letters = _free_characters([*tokenizer.vocab, self.unknown, prefix], 256)
+            self._byte_letters = tf.constant(list(map(ord, byte_letters)), tf.int32)
+        entries, ids = _extend_vocabulary(tokenizer, self.unknown, prefix, rules, byte_letters)
         self._ids = tf.constant([row[0] for row in ids], tf.int32)
         self._more_ids = None
         if max(map(len, ids)) > 1:
@@ -62,12 +72,15 @@ class GraphWordPiece(tf.Module):
             unknown_token=entries[0],
             no_pretokenization=True,
         )
-        alphabet = [ord(c) for c in sorted(set("".join(entries)) - {prefix})]
+        alphabet = [ord(c) for c in sorted(set("".join(entries)) - {prefix, *byte_letters})]
         mapped = np.full(tables.CODE_POINTS, ord(self.unknown), np.int32)
         mapped[alphabet] = alphabet
         if options.marks_eojeols:  # the only spaces that are kept
             mapped[tables.having(str.isspace)] = ord(options.word_end_marker)
         self.to_alphabet = tables.Table(mapped)
+        self._is_outside = None
+        if self._byte_letters is not None:
+            self._is_outside = tables.Table(mapped == ord(self.unknown))
 
     def __call__(self, words):
         """Cuts words, string [W], of characters of the alphabet; returns ids, int32 [W, (P)]."""
@@ -78,7 +91,7 @@ class GraphWordPiece(tf.Module):
     def with_offsets(self, words):
         """Cuts words as a call does; also returns the first byte and the end of each piece.
 
-        All jamo of a syllable have the syllable's bytes.
+        All jamo of a syllable have the syllable's bytes, as all pieces of a character's bytes do.
 
         Returns:
             ids, int32 [W, (P)]; int64 [P, 2].
@@ -91,6 +104,43 @@ class GraphWordPiece(tf.Module):
             offsets = tf.repeat(offsets, 1 + more, axis=0)
         return tf.RaggedTensor.from_row_splits(ids, splits, validate=False), offsets
 
+    def spell(self, code_points, begins, places):
+        """Spells words with characters of the alphabet.
+
+        Args:
+            code_points: of the characters of all words, int32 [K].
+            begins: which of them begins each word, int64 [W].
+            places: where each of them is from, int64 [K].
+
+        Returns:
+            The same for the characters of the alphabet, of which there may be more.
+        """
+        letters = self.to_alphabet(code_points)
+        if self._byte_letters is None:
+            return letters, begins, places
+        outside = self._is_outside(code_points)
+
+        def by_bytes():
+            sizes = 1 + sum(
+                tf.cast(code_points >= least, tf.int32) for least in (0x80, 0x800, 0x10000)
+            )
+            sizes = tf.where(outside, sizes, 1)  # [K]
+            starts = tf.cumsum(sizes, exclusive=True)
+            source = tf.repeat(tf.range(tf.size(sizes)), sizes)  # [more K]
+            within = tf.range(tf.size(source)) - tf.gather(starts, source)
+            size = tf.gather(sizes, source)
+            shifted = tf.bitwise.right_shift(
+                tf.gather(code_points, source), 6 * (size - 1 - within)
+            )
+            first = tf.gather(FIRST_BITS, size) | shifted
+            byte = tf.where(within == 0, first, 0x80 | (shifted & 0x3F))
+            spelled = tf.gather(self._byte_letters, byte & 0xFF)
+            spelled = tf.where(tf.gather(outside, source), spelled, tf.gather(letters, source))
+            word_starts = tf.cast(tf.gather(starts, begins), tf.int64)
+            return spelled, word_starts, tf.gather(places, source)
+
+        return tf.cond(tf.reduce_any(outside), by_bytes, lambda: (letters, begins, places))
+
     def _expand(self, pieces, splits):
         """Converts pieces to ids, and replaces the ids of virtual pieces."""
         ids = tf.gather(self._ids, pieces)
@@ -99,17 +149,24 @@ class GraphWordPiece(tf.Module):
         more = tf.gather(self._more_ids.row_lengths(), pieces)
 
         def expand():
-            first, rest = ids[:, tf.newaxis], tf.gather(self._more_ids, pieces)  # [P, 1], [P, (2)]
-            whole = tf.concat([first, rest], axis=1)  # [P, (1 to 3)]
+            first, rest = ids[:, tf.newaxis], tf.gather(self._more_ids, pieces)  # [P, 1], [P, (3)]
+            whole = tf.concat([first, rest], axis=1)  # [P, (1 to 4)]
             return whole.values, tf.gather(whole.row_splits, splits)
 
         return tf.cond(tf.reduce_any(more > 0), expand, lambda: (ids, splits))
 
 
-def _extend_vocabulary(tokenizer, unknown: str, prefix: str, rules):
+def _free_characters(tokens, count: int) -> list[str]:
+    """Characters of private use that no token contains."""
+    used = set().union(*tokens)
+    return list(itertools.islice((c for c in UNKNOWN_WORD if c not in used), count))
+
+
+def _extend_vocabulary(tokenizer, unknown: str, prefix: str, rules, byte_letters):
     """Lists the strings of all pieces, real and virtual, and the ids that replace each.
 
-    The first is tensorflow-text's unknown token, which no text can spell.
+    The first is tensorflow-text's unknown token, which no text can spell. Letters that spell bytes
+    are in no other piece.
     """
     wordpiece, vocab, unk_id = tokenizer.wordpiece, tokenizer.vocab, tokenizer.unk_id
     entries, ids = [prefix + prefix], [[unk_id]]
@@ -140,4 +197,14 @@ def _extend_vocabulary(tokenizer, unknown: str, prefix: str, rules):
             elif wordpiece.unknown == "character":
                 entries.append(mark + character)
                 ids.append([unk_id])
+            elif wordpiece.unknown == "bytes":
+                entries.append(mark + character)
+                tokens = wordpiece.bytes_of(character, bool(mark))
+                ids.append([vocab[token] for token in tokens])
+    for byte, letter in enumerate(byte_letters):
+        begin, inside = BYTE_PIECES[byte], BYTE_PIECES[byte]
+        if byte in LEADING:
+            inside = wordpiece.continuation_prefix + inside
+        entries += [letter, prefix + letter]
+        ids += [[vocab[begin]], [vocab[inside]]]
     return entries, ids

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from bert_common.errors import InputError
 from bert_common.folders import make_writable
+from tokenization.byte_pieces import byte_vocabulary
 from tokenization.characters import FINALS, INITIALS, VOWELS, is_syllable
 from tokenization.korean import KoreanTokenizer
 from tokenization.loading import CONFIG_FILE, load_tokenizer
@@ -28,9 +29,6 @@ from tokenization.vocab_learning.weights import count_in_blocks, spread_weights
 from tokenization.vocabulary import SPECIAL_TOKENS
 
 VOCABULARY_FILE, REPORT_FILE = "vocab.txt", "report.json"
-
-# The options, beside do_lower_case, of tokenizers that use vocabularies learned here.
-TOKENIZER_OPTIONS = {"jamo_fallback": True, "unknown": "character"}
 
 # Always in the vocabulary, at the beginning of words and inside them, so that no Korean is [UNK].
 # These spell a syllable that the vocabulary lacks; U+119E is the only old vowel that is still
@@ -49,9 +47,17 @@ SYLLABLE_COVERAGE = 0.995
 ASCII_PUNCTUATION = string.punctuation  # each mark is a separate word: no form with ##
 ASCII_LETTERS = string.digits + string.ascii_letters
 
+# In a vocabulary of bytes, inside words: the joiner of emoji, the mark of their coloured form.
+EMOJI_JOINTS = ("\u200d", "\ufe0f")
+
 UNUSED = "[unused{}]"  # as google-research/bert names its reserved lines
 
 ANALYSERS = ("kiwi", "none")
+
+NORMALIZATIONS = ("NFC", "NFKC")
+
+# What becomes of a character without a piece: [UNK], or the pieces of its UTF-8 bytes.
+UNKNOWNS = ("character", "bytes")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,6 +76,8 @@ class LearningSettings:
     # The share of the text's characters that get pieces, or are syllables, which jamo can spell.
     character_coverage: float = 0.9995
     do_lower_case: bool = False  # whether to lower-case the text, here and in the tokenizer
+    normalization: str = "NFC"  # one of NORMALIZATIONS, as KoreanTokenizer has them
+    unknown: str = "character"  # one of UNKNOWNS
     most_megabytes: int = 32  # a larger text is sampled down to about this size
     random_seed: int = 12345  # determines which lines are in the sample
     strict_utf8: bool = False  # whether to refuse text that is not UTF-8, not skip such bytes
@@ -87,11 +95,14 @@ class LearningSettings:
                 "character_coverage must be above 0 and at most 1. "
                 f"Received: {self.character_coverage}"
             )
-        if self.analyser not in ANALYSERS:
-            raise InputError(
-                f"analyser must be one of {', '.join(ANALYSERS)}. Received: {self.analyser!r}"
-            )
+        choices = {"analyser": ANALYSERS, "normalization": NORMALIZATIONS, "unknown": UNKNOWNS}
+        for name, allowed in choices.items():
+            if getattr(self, name) not in allowed:
+                raise InputError(
+                    f"{name} must be one of {', '.join(allowed)}. Received: {getattr(self, name)!r}"
+                )
         reserved = {*SPECIAL_TOKENS, *map(UNUSED.format, range(self.num_unused))}
+        reserved |= set(self.byte_pieces)
         for symbol in self.user_symbols:
             if symbol.split() != [symbol] or symbol == PREFIX:
                 raise InputError(f"a user symbol must hold no space. Received: {symbol!r}")
@@ -104,6 +115,11 @@ class LearningSettings:
                 f"vocab_size must be larger than its {len(reserved) + len(self.user_symbols)} "
                 f"reserved lines. Received: {self.vocab_size}"
             )
+
+    @property
+    def byte_pieces(self) -> list[str]:
+        """The pieces of bytes, if these spell characters without a piece."""
+        return byte_vocabulary(PREFIX) if self.unknown == "bytes" else []
 
 
 @dataclasses.dataclass(frozen=True)
@@ -147,16 +163,14 @@ def learn_vocabulary(texts: Iterable[TextFile], settings: LearningSettings) -> L
     room = settings.vocab_size - len(given.reserved) - len(given.jamo) - len(given.characters)
     fixed = [*given.characters, *settings.user_symbols]
     chosen = choose_pieces(weights, room, fixed)
-    usage = describe_usage(marked_words, [*fixed, *chosen])
+    usage = describe_usage(marked_words, [*fixed, *chosen], bool(settings.byte_pieces))
     uses = usage.pop("uses")
     learned = sorted([*given.characters, *chosen], key=lambda piece: (-uses[piece], piece))
     one_character = {piece for piece in learned if len(piece.removeprefix(PREFIX)) == 1}
     present = {*learned, *settings.user_symbols}
-    by_jamo = sum(
-        count
-        for piece, count in characters.items()
-        if is_syllable(piece[-1]) and piece not in present
-    )
+    missing = {piece: count for piece, count in characters.items() if piece not in present}
+    by_jamo = sum(count for piece, count in missing.items() if is_syllable(piece[-1]))
+    others = sum(missing.values()) - by_jamo - sum(missing.get(jamo, 0) for jamo in given.jamo)
     pieces = [*given.reserved, *given.jamo, *learned]
     deciding = dataclasses.asdict(settings)
     del deciding["num_threads"]
@@ -175,11 +189,13 @@ def learn_vocabulary(texts: Iterable[TextFile], settings: LearningSettings) -> L
             "unused": settings.num_unused,
             "user_symbols": len(settings.user_symbols),
             "jamo": len(given.jamo),
+            **({"bytes": len(settings.byte_pieces)} if settings.byte_pieces else {}),
             "one_character": len(one_character),
             "longer": len(learned) - len(one_character),
         },
         "character_coverage": round(given.coverage, 6),
         "spelled_with_jamo": round(by_jamo / characters.total(), 6),
+        "without_a_piece": round(others / characters.total(), 6),
         **usage,
     }
     config = {"kind": KoreanTokenizer.kind, **_tokenizer_options(settings)}
@@ -216,7 +232,7 @@ def _mark_words(sentences, settings) -> tuple[Counter, dict]:
 class _GivenPieces(NamedTuple):
     """The lines of the vocabulary that are not chosen by their use."""
 
-    reserved: list[str]  # special tokens, unused lines, user symbols
+    reserved: list[str]  # special tokens, unused lines, bytes, user symbols
     jamo: list[str]
     characters: list[str]  # other pieces of one character, rarer syllables not among them
     coverage: float  # the share of the text's characters that these and such syllables make up
@@ -228,10 +244,11 @@ def _given_pieces(characters, settings) -> _GivenPieces:
     frequent = set(frequent)
     covered = [piece for piece in covered if piece in frequent or not is_syllable(piece[-1])]
     unused = map(UNUSED.format, range(settings.num_unused))
-    reserved = [*SPECIAL_TOKENS, *unused, *settings.user_symbols]
+    reserved = [*SPECIAL_TOKENS, *unused, *settings.byte_pieces, *settings.user_symbols]
     jamo = [piece for piece in _both_forms(JAMO) if piece not in reserved]
     ascii_pieces = [*ASCII_PUNCTUATION, *_both_forms(ASCII_LETTERS)]
-    covered = sorted({*covered, *ascii_pieces} - {*reserved, *jamo})
+    joints = [PREFIX + joint for joint in EMOJI_JOINTS] if settings.byte_pieces else []
+    covered = sorted({*covered, *ascii_pieces, *joints} - {*reserved, *jamo})
     needed = len(reserved) + len(jamo) + len(covered)
     if needed > settings.vocab_size:
         raise InputError(
@@ -247,14 +264,17 @@ def _both_forms(characters):
 
 
 def _tokenizer_options(settings) -> dict:
-    return {"do_lower_case": settings.do_lower_case, **TOKENIZER_OPTIONS}
+    options = {"do_lower_case": settings.do_lower_case, "jamo_fallback": True}
+    if settings.normalization != "NFC":  # the default, which is left out
+        options["normalization"] = settings.normalization
+    return {**options, "unknown": settings.unknown}
 
 
 def _word_splitter(settings) -> KoreanTokenizer:
     """Returns a tokenizer that splits text into words exactly as the learned one will."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / VOCABULARY_FILE
-        pieces = [*SPECIAL_TOKENS, *_both_forms(JAMO)]
+        pieces = [*SPECIAL_TOKENS, *settings.byte_pieces, *_both_forms(JAMO)]
         path.write_text("\n".join(pieces) + "\n", encoding="utf-8")
         with warnings.catch_warnings():  # that it has jamo without syllables
             warnings.simplefilter("ignore")

@@ -1,7 +1,7 @@
 """WordPiece tokenization for Korean, from text to pieces, with Python's standard library alone.
 
-The steps: clean the characters, lower-case, normalize (NFC), shorten runs, split into words, mark
-the ends of words, then cut each word by greedy longest match. `tokenizer_config.json` says under
+The steps: clean the characters, lower-case, normalize, shorten runs, split into words, mark the
+ends of words, then cut each word by greedy longest match. `tokenizer_config.json` says under
 "source_tokenizer" which of them apply.
 """
 
@@ -28,6 +28,9 @@ INVISIBLE_BLOCKS = (
 
 ASCII_PUNCTUATION = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
 
+# Pieces of the UTF-8 bytes of characters that have none themselves.
+BYTE_PIECES = {f"<0x{byte:02X}>": byte for byte in range(256)}
+
 # Words in the cache; longer ones are rare and not kept.
 MAX_CACHED_WORDS, MAX_CACHED_LENGTH = 100_000, 200
 
@@ -45,11 +48,14 @@ class KoreanWordPiece:
         self.prefix = prefix = options["continuation_prefix"]
         self.marker = options["word_end_marker"]
         self.marks_eojeols = options["word_end_marker_at"] == "eojeol"
-        self.by_character = options["unknown"] == "character"
+        self.by_character = options["unknown"] != "word"
+        self.by_bytes = options["unknown"] == "bytes"
         # What can begin a word, and what can continue one -> the piece.
         self.begin, self.inside = {}, {}
         for piece in vocab:
             if piece == UNKNOWN and self.by_character:
+                continue
+            if self.by_bytes and piece.removeprefix(prefix) in BYTE_PIECES:
                 continue
             if prefix and piece.startswith(prefix) and piece != prefix:
                 self.inside[piece[len(prefix) :]] = piece
@@ -75,8 +81,8 @@ class KoreanWordPiece:
         text = text.translate(self._clean)
         if options["do_lower_case"]:
             text = text.lower()
-        if options["normalization"]:
-            text = unicodedata.normalize(options["normalization"], text)
+        if options["normalization"]:  # what NFKC does beside NFC, _clean did
+            text = unicodedata.normalize("NFC", text)
         if options["shorten_runs"]:
             length = options["shorten_runs"]
             text = re.sub(
@@ -113,15 +119,16 @@ class KoreanWordPiece:
     def join(self, pieces: list) -> str:
         """Returns the text that pieces represent, its words separated by spaces."""
         prefix, text = self.prefix, ""
-        for piece in pieces:
+        for piece in self._join_bytes(pieces) if self.by_bytes else pieces:
             if prefix and piece.startswith(prefix) and piece != prefix:
                 text += piece[len(prefix) :]
             else:
                 text += piece if self.marker else " " + piece
         if self.marker:
             text = text.replace(self.marker, " ")
-        form = self.options["normalization"]  # composes the jamo of a syllable
-        return (unicodedata.normalize(form, text) if form else text).strip()
+        if self.options["normalization"]:  # composes the jamo of a syllable
+            text = unicodedata.normalize("NFC", text)
+        return text.strip()
 
     def _match(self, word):
         if len(word) > MAX_WORD_CHARACTERS and not self.by_character:
@@ -140,12 +147,43 @@ class KoreanWordPiece:
                 if self.options["jamo_fallback"] and "\uac00" <= word[start] <= "\ud7a3":
                     first, *rest = unicodedata.normalize("NFD", word[start])
                     matched += [table[first], *(self.inside[jamo] for jamo in rest)]
+                elif self.by_bytes:
+                    matched += self._bytes_of(word[start], table is self.inside)
                 elif self.by_character:
                     matched.append(UNKNOWN)
                 else:
                     return [UNKNOWN]
             start, table, longest = end, self.inside, self._longest_inside
         return matched
+
+    def _bytes_of(self, character, inside):
+        """The pieces of a character's bytes; inside a word the first one has the prefix."""
+        first, *rest = (f"<0x{byte:02X}>" for byte in character.encode("utf-8"))
+        return [self.prefix * (inside and character > "\x7f") + first, *rest]
+
+    def _join_bytes(self, pieces):
+        """Replaces the bytes of each character by it, with the prefix that its first byte has."""
+        joined, place = [], 0
+        while place < len(pieces):
+            piece = pieces[place]
+            place += 1
+            byte = BYTE_PIECES.get(piece.removeprefix(self.prefix))
+            if byte is None:
+                joined.append(piece)
+                continue
+            content = bytes([byte])
+            most = (byte >= 0xC2) + (byte >= 0xE0) + (byte >= 0xF0)  # bytes that follow it
+            for piece_of_rest in pieces[place : place + most]:
+                if not 0x80 <= BYTE_PIECES.get(piece_of_rest, 0) < 0xC0:
+                    break
+                content += bytes([BYTE_PIECES[piece_of_rest]])
+                place += 1
+            try:
+                character = content.decode("utf-8")
+            except UnicodeDecodeError:
+                character = "\ufffd"
+            joined.append((self.prefix if piece not in BYTE_PIECES else "") + character)
+        return joined
 
     def _space_marker(self):
         """The marker, if it represents spaces, so that one in the text is read as a space."""
@@ -166,9 +204,31 @@ class _Table(dict):
 
 def _clean(character, options, marker):
     """Drops control characters and lone surrogates, turns whitespace into spaces."""
+    if options["normalization"] == "NFKC":
+        form = _compatible_form(character)
+        return "".join(_clean_compatible(part, options, marker) for part in form)
+    return _clean_compatible(character, options, marker)
+
+
+def _compatible_form(character):
+    """What NFKC makes of a character and NFC does not; compatibility jamo stay."""
+    if "\u3131" <= character <= "\u318e":
+        return character
+    if "\uffa0" <= character <= "\uffdc":
+        _, _, code_point = unicodedata.decomposition(character).partition(" ")
+        return chr(int(code_point, 16)) if code_point else character
+    form = unicodedata.normalize("NFKD", character)
+    return character if form == unicodedata.normalize("NFD", character) else form
+
+
+def _clean_compatible(character, options, marker):
     if options["fold_width"]:
         kind, _, code_point = unicodedata.decomposition(character).partition(" ")
         character = chr(int(code_point, 16)) if kind == "<wide>" else character
+    # The controls of emoji of several code points: the joiner, the tags of flags.
+    joint = character == "\u200d" or "\U000e0020" <= character <= "\U000e007f"
+    if options["unknown"] == "bytes" and joint:
+        return character
     if options["drop_invisible"] and _in_blocks(character, INVISIBLE_BLOCKS):
         return ""
     if marker and unicodedata.normalize("NFC", character) == marker:

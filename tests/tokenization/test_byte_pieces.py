@@ -1,0 +1,209 @@
+"""Characters without a piece, spelled by their bytes: nothing is [UNK], every word comes back."""
+
+import random
+import unicodedata
+
+import pytest
+from tokenizer_cases import SPECIAL, TEXTS, check_graph, check_offsets
+
+from bert_common.errors import InputError
+from korean_bert.guesses import PieceKinds
+from model_formats.huggingface.exported.korean_wordpiece import KoreanWordPiece
+from tokenization import KoreanTokenizer, load_tokenizer
+from tokenization.byte_pieces import byte_vocabulary, join_bytes
+from tokenization.vocab_learning.learn import LearningSettings, learn_vocabulary, write_vocabulary
+from tokenization.vocab_learning.text_sample import TextFile
+
+HOSTILE = [
+    "👨\u200d👩\u200d👧 최고👍🏽 👍🏿나",
+    "🇰🇷 한국🇰🇷 🏴\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f",
+    "❤\ufe0f 좋아요❤\ufe0f\u200d🔥",
+    "ᄒᆞᆫ글 나랏말ᄊᆞ미 ꥠᅡᇹ ᅟᅠ",
+    "𠀀 𠮷野家 한𠀀자 𪚥",
+    "\u0301 가\u0301 \u0323\u0301 \u20dd",
+    "ｋｏｒｅａ １２３ ① ½ ﬁ ㎏",
+    "[UNK] <0xF0> ##<0xF0> [MASK] <0x41>",
+    "\U000f0000\ue000 \U0010ffff \u0378",
+    "Ж ж ۝ ༄༅ 𝄞 🜁 ꙮ",
+    "".join(map(chr, range(0x2500, 0x2600))),
+]
+
+
+def lines_of(text):
+    """As a file of text is read."""
+    content = text.encode()
+    return [TextFile("text", len(content), lambda: content.splitlines(keepends=True))]
+
+
+@pytest.fixture(scope="module")
+def learned(tmp_path_factory):
+    """Tokenizers learned from a few words, by their options."""
+    text = "나는 학교에서 책을 읽었다. 좋아요ㅋㅋ ㅠㅠ 3번, 2024년!\n" * 30
+
+    def learn(**options):
+        folder = tmp_path_factory.mktemp("vocab")
+        settings = LearningSettings(vocab_size=1200, analyser="none", **options)
+        vocabulary = learn_vocabulary(lines_of(text), settings)
+        write_vocabulary(vocabulary, folder)
+        return load_tokenizer(folder), vocabulary, folder
+
+    return {
+        "bytes": learn(unknown="bytes"),
+        "bytes NFKC": learn(unknown="bytes", normalization="NFKC"),
+        "NFKC": learn(normalization="NFKC"),
+        "default": learn(),
+    }
+
+
+def random_texts(count, seed=1):
+    """Characters of all of Unicode between Korean words, lone surrogates among them."""
+    rng, texts = random.Random(seed), []
+    for _ in range(count):
+        characters = [chr(rng.randrange(0x110000)) for _ in range(rng.randint(0, 4))]
+        characters += rng.choices([*"나학교책읽a3 .,!ㅋㅠ", *"".join(HOSTILE)], k=rng.randint(1, 9))
+        rng.shuffle(characters)
+        texts.append("".join(characters))
+    return texts
+
+
+def test_a_character_without_a_piece_is_its_bytes(learned):
+    tokenizer, vocabulary, _ = learned["bytes"]
+    assert tokenizer.tokenize("책😀 😀") == [
+        "책", "##<0xF0>", "<0x9F>", "<0x98>", "<0x80>", "<0xF0>", "<0x9F>", "<0x98>", "<0x80>",
+    ]  # fmt: skip
+    # The rest of the word stays as it is; syllables are spelled by jamo, of fewer pieces.
+    assert tokenizer.tokenize("학교에서😀는")[0] == "학교"
+    assert tokenizer.tokenize("뷁") == ["ᄇ", "##ᅰ", "##ᆰ"]
+    assert tokenizer.tokenize("👨\u200d👩")[4:5] == ["##\u200d"]
+    lines = vocabulary.pieces
+    assert lines[5 : 5 + 307] == byte_vocabulary("##") and len(lines) <= 1200
+    assert [f"<0x{byte:02X}>" for byte in range(256)] == lines[5:261]
+    assert vocabulary.report["vocabulary"]["bytes"] == 307
+    assert learned["default"][0].tokenize("책😀 😀") == ["책", "[UNK]", "[UNK]"]
+
+
+def test_the_default_is_as_before(learned):
+    _, vocabulary, _ = learned["default"]
+    assert vocabulary.config == {
+        "kind": "korean", "do_lower_case": False, "jamo_fallback": True, "unknown": "character",
+    }  # fmt: skip
+    assert not any("<0x" in piece or "\u200d" in piece for piece in vocabulary.pieces)
+
+
+@pytest.mark.parametrize("name", ["bytes", "bytes NFKC"])
+def test_words_come_back(learned, name):
+    """decode(encode(x)) is the words of x, each separated by a space; x itself if it is that."""
+    tokenizer = learned[name][0]
+    for text in [*HOSTILE, *TEXTS, *random_texts(1500)]:
+        ids = tokenizer.encode(text)
+        assert tokenizer.unk_id not in ids, text
+        words = " ".join(tokenizer.basic_tokens(text))
+        assert tokenizer.decode(ids) == words, text
+        assert tokenizer.encode(words) == ids and tokenizer.decode(tokenizer.encode(words)) == words
+        check_offsets(tokenizer, text, ids)
+    family = "👨\u200d👩\u200d👧 최고👍🏽 🇰🇷 가\u0301 ᄒᆞᆫ글 𠀀"
+    assert tokenizer.decode(tokenizer.encode(family)) == family
+
+
+def test_eojeols_come_back_with_their_punctuation(tmp_path):
+    path = tmp_path / "vocab.txt"
+    pieces = [*SPECIAL, *byte_vocabulary("##"), "가", "##나", "▁", "##▁"]
+    path.write_text("\n".join(pieces) + "\n", encoding="utf-8")
+    options = {"word_end_marker": "▁", "word_end_marker_at": "eojeol"}
+    tokenizer = KoreanTokenizer(path, unknown="bytes", **options)
+    for text in ("가나, (뷁)!", "👨\u200d👩\u200d👧!!", "a,b 가", *HOSTILE[:6]):
+        text = unicodedata.normalize("NFC", " ".join(text.split()))
+        assert tokenizer.decode(tokenizer.encode(text)) == text
+        check_offsets(tokenizer, text)
+
+
+def test_bytes_that_spell_no_character():
+    assert join_bytes(["가", "##<0xF0>", "<0x9F>", "나"], "##") == ["가", "##\ufffd", "나"]
+    assert join_bytes(["<0x80>", "<0xFF>", "<0x41>"], "##") == ["\ufffd", "\ufffd", "A"]
+    assert join_bytes(["<0xE2>", "##<0xE2>", "<0x97>", "<0x8B>"], "##") == ["\ufffd", "##○"]
+
+
+def test_normalization_of_compatible_characters(learned):
+    for name in ("NFKC", "bytes NFKC"):
+        tokenizer = learned[name][0]
+        assert tokenizer.basic_tokens("ｋｏｒｅａ １２３ ①⑳ ﬁ") == ["korea", "123", "120", "fi"]
+        assert tokenizer.basic_tokens("ㅋㅋㅠㅠ ㄱㅏ 하ㄳ ﾡﾡ") == [
+            "ㅋㅋㅠㅠ",
+            "ㄱㅏ",
+            "하ㄳ",
+            "ㄱㄱ",
+        ]
+        assert tokenizer.config()["normalization"] == "NFKC"
+        ids, spans = tokenizer.encode_with_offsets("나①２")
+        assert spans == [(0, 1), (1, 2), (2, 3)] and len(ids) == 3
+    for text in random_texts(1500):
+        if not any("\u3131" <= c <= "\u318e" or "\uffa0" <= c <= "\uffdc" for c in text):
+            text = tokenizer.normalize(text)
+            assert unicodedata.is_normalized("NFKC", text), text
+    assert learned["default"][0].basic_tokens("１①") == ["１①"]
+    prints = {made.fingerprint() for made, _, _ in learned.values()}
+    assert len(prints) == len(learned)
+
+
+@pytest.mark.parametrize("name", ["bytes", "bytes NFKC", "NFKC"])
+def test_the_exported_code_is_equal(learned, name):
+    tokenizer = learned[name][0]
+    core = KoreanWordPiece(tokenizer.vocab, tokenizer.config())
+    for text in [*HOSTILE, *TEXTS, *random_texts(1500)]:
+        assert core.tokenize(text) == tokenizer.tokenize(text), text
+    text = "책😀 👨\u200d👩\u200d👧 ㅋㅋ"
+    if name != "NFKC":
+        assert core.join(core.tokenize(text)) == text
+
+
+@pytest.mark.parametrize("name", ["bytes", "bytes NFKC"])
+def test_the_graph_is_equal(learned, name):
+    pytest.importorskip("tensorflow_text", reason="tensorflow-text is not installed")
+    from tokenization.tf_graph.graph import GraphTokenizer
+
+    tokenizer = learned[name][0]
+    texts = [t for t in [*HOSTILE, *TEXTS, *random_texts(1500)] if t.isascii() or is_valid(t)]
+    check_graph(tokenizer, texts)
+    graph = GraphTokenizer(tokenizer)
+    ids, spans = graph.encode_with_offsets(texts)
+    for text, found, places in zip(texts, ids.to_list(), spans.to_list(), strict=True):
+        assert (found, list(map(tuple, places))) == tokenizer.encode_with_offsets(text), text
+
+
+def is_valid(text):
+    return not any("\ud800" <= c <= "\udfff" for c in text)
+
+
+def test_what_follows_a_mask(learned):
+    """An emoji continues the word that a mask stands for, punctuation and Hanja begin one."""
+    tokenizer = learned["bytes"][0]
+
+    def first(text):
+        return tokenizer.convert_ids_to_tokens(tokenizer.encode_part(text, follows_mask=True).ids)[
+            0
+        ]
+
+    assert first("😀는") == "##<0xF0>"
+    assert (first("※"), first("𠀀")) == ("<0xE2>", "<0xF0>")
+    assert first(".") == "."
+    kinds = PieceKinds(tokenizer)
+    for piece in byte_vocabulary("##"):
+        number = kinds.ids.index(tokenizer.vocab[piece])
+        assert not kinds.begin[number] and not kinds.inside[number], piece
+        assert tokenizer.vocab[piece] in kinds.special
+
+
+def test_refusals(tmp_path):
+    path = tmp_path / "vocab.txt"
+    path.write_text("\n".join([*SPECIAL, *byte_vocabulary("##")[:-1]]) + "\n", encoding="utf-8")
+    with pytest.raises(
+        InputError, match="pieces of all bytes.*Received: 1 missing, such as '##<0xF4>'"
+    ):
+        KoreanTokenizer(path, unknown="bytes")
+    for name, value in (("unknown", "word"), ("normalization", "NFD")):
+        with pytest.raises(InputError, match=f"{name} must be one of .*. Received: '{value}'"):
+            LearningSettings(**{name: value})
+    with pytest.raises(InputError, match="must not be on another line too"):
+        LearningSettings(unknown="bytes", user_symbols=("<0xF0>",))
+    with pytest.raises(InputError, match="larger than its 312 reserved lines"):
+        LearningSettings(unknown="bytes", vocab_size=300)

@@ -1,0 +1,62 @@
+"""Spells characters that have no piece by their UTF-8 bytes, named as SentencePiece and Llama do.
+
+😀 is <0xF0> <0x9F> <0x98> <0x80>. The first byte of a character inside a word has the prefix that
+other pieces have there (##<0xF0>), so that the words can be read back; the bytes that follow it
+have none, as they never begin a character.
+"""
+
+BYTE_PIECES = tuple(f"<0x{byte:02X}>" for byte in range(256))
+_BYTE_OF = {piece: byte for byte, piece in enumerate(BYTE_PIECES)}
+
+# The first bytes of characters of two, three and four bytes.
+LEADING = range(0xC2, 0xF5)
+_FOLLOWING = range(0x80, 0xC0)
+
+
+def byte_vocabulary(prefix: str) -> list[str]:
+    """The pieces that spell every character: 256, and 51 with the prefix if there is one."""
+    marked = [prefix + BYTE_PIECES[byte] for byte in LEADING] if prefix else []
+    return [*BYTE_PIECES, *marked]
+
+
+def byte_of(token: str, prefix: str = "##") -> int | None:
+    """The byte that a token stands for, with the prefix or without; None for other tokens."""
+    return _BYTE_OF.get(token.removeprefix(prefix) if prefix else token)
+
+
+def follows_in_character(token: str) -> bool:
+    """Whether a token is a byte that never begins a character, and so no word."""
+    return _BYTE_OF.get(token) in _FOLLOWING
+
+
+def spell_by_bytes(character: str, prefix: str = "") -> list[str]:
+    """The pieces of one character; with a prefix for a character inside a word."""
+    first, *following = character.encode("utf-8")
+    return [prefix + BYTE_PIECES[first], *(BYTE_PIECES[byte] for byte in following)]
+
+
+def join_bytes(tokens: list[str], prefix: str) -> list[str]:
+    """Replaces the bytes of each character by it, with the prefix that its first byte has.
+
+    Bytes that spell no character, which a model may guess, become U+FFFD.
+    """
+    joined, place = [], 0
+    while place < len(tokens):
+        token = tokens[place]
+        place += 1
+        byte = byte_of(token, prefix)
+        if byte is None:
+            joined.append(token)
+            continue
+        content = bytes([byte])
+        # As many bytes follow as the first one says: one after 0xC2, three after 0xF0.
+        most = (byte >= 0xC2) + (byte >= 0xE0) + (byte >= 0xF0)
+        while len(content) <= most and place < len(tokens) and follows_in_character(tokens[place]):
+            content += bytes([_BYTE_OF[tokens[place]]])
+            place += 1
+        try:
+            character = content.decode("utf-8")
+        except UnicodeDecodeError:
+            character = "\ufffd"
+        joined.append((prefix if token not in _BYTE_OF else "") + character)
+    return joined
