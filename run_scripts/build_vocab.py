@@ -46,6 +46,7 @@ class BuildVocabFlags:
         "key body of an object under meta.",
     )
     output_dir: str = flag(None, "The folder to write to, for use as --tokenizer_dir.")
+    overwrite: bool = flag(False, "Replace another vocabulary in --output_dir.")
     vocab_size: int = flag(
         32000, "The maximum number of lines in the vocabulary.", least=1, most=LARGEST_VOCABULARY
     )
@@ -144,13 +145,19 @@ def build_vocab(flags):
     files = find_texts(flags.input_file, "input_file")
 
     from create_pretraining_data.engine.plain_lines import open_texts
+    from run_scripts.vocabulary_folder import add_manifest, is_up_to_date, make_manifest
     from tokenization.vocab_learning.learn import learn_vocabulary, write_vocabulary
 
     make_writable(
         flags.output_dir, "--output_dir must be a folder that can be created and written to"
     )
     check_not_read(flags.output_dir, files)
+    manifest = make_manifest(flags, settings, files)
+    if is_up_to_date(flags.output_dir, manifest, flags.overwrite):
+        print(f"up to date, learned from this text with these settings: {flags.output_dir}")
+        return
     learned = learn_vocabulary(open_texts(files, flags.input_format, flags.text_key), settings)
+    add_manifest(learned, manifest)
     write_vocabulary(learned, flags.output_dir)
     print(summary(learned.report, time.monotonic() - started))
     if has_too_many_pieces(learned.report):

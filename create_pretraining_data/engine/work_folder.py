@@ -34,7 +34,7 @@ def begin_or_resume(folder, manifest, may_clear):
     # Two tasks that start at once must not take each other's files for left-over ones.
     with locked(folder, "begin", wait=True):
         existing = read_manifest(folder)
-        differences = [] if existing is None else _differences(existing, manifest)
+        differences = [] if existing is None else describe_differences(existing, manifest)
         if differences and not (may_clear and not has_chunks(folder)):
             raise InputError(
                 f"{folder} must hold unfinished work of the same settings. Received: "
@@ -61,7 +61,7 @@ def has_chunks(folder):
     return bool(glob.glob(os.path.join(glob.escape(folder), "chunk-*")))
 
 
-def _differences(old, manifest):
+def describe_differences(old, manifest):
     """Describes the differences between two manifests in phrases."""
     new = json.loads(json.dumps(manifest))  # tuples become lists
     names = [name for name in {**new, **old} if new.get(name) != old.get(name)]

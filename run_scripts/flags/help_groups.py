@@ -19,6 +19,7 @@ GROUPS = {
         "benchmark", "task_name", "data_dir", "train_file", "predict_file",
         "train_articles", "predict_articles", "input_file",
         "input_format", "text_key", "split_sentences", "strict_utf8", "output_file", "output_dir",
+        "overwrite",
         "projector_dir",
         "compression", "corpus_gb", "compare", "text", "task_type", "text_column", "second_column",
         "label_column", "id_column", "labels", "metrics", "high_only", "middle_only", "vocab_size",

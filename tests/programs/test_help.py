@@ -183,7 +183,7 @@ def test_error_of_a_launcher_is_one_line_with_status_1(tmp_path):
         (["run_pretraining.py", "--lerning_rate=1", *folders], "Did you mean: learning_rate"),
         (["run_pretraining.py", "--do_train", sizes, *folders], f"{tmp_path}/none.json"),
         (["create_pretraining_data.py", "--ngram=few"], "--ngram"),
-        (["create_pretraining_data.py", f"--input_file={tmp_path}/x", "--vocab_file=v"], "/x"),
+        (["create_pretraining_data.py", f"--input_file={tmp_path}/x", "--vocab_file=v"], "a file"),
     ):
         run = launch(*command)
         lines = run.stderr.splitlines()

@@ -55,7 +55,7 @@ def test_a_second_run_writes_the_same_bytes_over_the_first(corpus, tmp_path):
     assert learn(corpus, folder) == 0
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     (folder / "vocab.txt").write_text("something else")
-    assert learn(corpus, folder) == 0
+    assert learn(corpus, folder, "--overwrite") == 0
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
@@ -64,7 +64,7 @@ def test_text_that_is_not_utf8_is_counted_or_refused(tmp_path, capsys):
     path.write_bytes("학교에서 공부했다.\n".encode() * 30 + b"\xff\xfe" + b"\n")
     assert learn(path, tmp_path / "out") == 0
     assert "warning: 1 of 31 lines are not UTF-8: 2 bytes skipped" in capsys.readouterr().err
-    assert learn(path, tmp_path / "out", "--strict_utf8") == 1
+    assert learn(path, tmp_path / "strict", "--strict_utf8") == 1
     assert capsys.readouterr().err.startswith(f"error: {path}, line 31: the text must be UTF-8")
 
 
@@ -84,7 +84,7 @@ def test_says_when_fewer_pieces_would_do(corpus, tmp_path, capsys, monkeypatch):
     assert learn(corpus, tmp_path / "out") == 0
     assert advice not in capsys.readouterr().out
     monkeypatch.setattr(build_vocab, "has_too_many_pieces", lambda report: True)
-    assert learn(corpus, tmp_path / "out") == 0
+    assert learn(corpus, tmp_path / "other") == 0
     assert advice in capsys.readouterr().out
 
 
@@ -186,7 +186,7 @@ def test_without_kiwi_the_other_learner_is_chosen_and_named(corpus, tmp_path, ca
     arguments = [f"--input_file={corpus}", f"--output_dir={tmp_path / 'out'}"]
     assert run(*arguments, "--vocab_size=2000") == 0
     assert "analyser: none, because kiwipiepy is not installed" in capsys.readouterr().out
-    assert run(*arguments, "--analyser=kiwi") == 1
+    assert run(*arguments, "--analyser=kiwi", "--overwrite") == 1
     assert "pip install -e '.[korean]'" in capsys.readouterr().err
 
 

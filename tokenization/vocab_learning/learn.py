@@ -315,10 +315,11 @@ def write_vocabulary(learned: LearnedVocabulary, directory: str | os.PathLike) -
         InputError: the directory cannot be created or written to.
     """
     directory = Path(directory)
+    # The report first, so that files of a run that is killed between two are known for its own.
     contents = {
+        REPORT_FILE: _as_json(learned.report),
         VOCABULARY_FILE: "".join(f"{piece}\n" for piece in learned.pieces),
         CONFIG_FILE: _as_json(learned.config),
-        REPORT_FILE: _as_json(learned.report),
     }
     make_writable(directory, "the output must be a folder that can be created and written to")
     temporary = Path(tempfile.mkdtemp(prefix=".build_vocab.", dir=directory))

@@ -1,0 +1,118 @@
+"""Keeps build_vocab from replacing another vocabulary, and from learning the same one twice."""
+
+import datetime
+import hashlib
+import os
+import unicodedata
+
+from bert_common.errors import InputError
+from bert_common.json_text import parse_json
+from create_pretraining_data.engine.work_folder import describe_differences
+from tokenization.vocab_learning.learn import CONFIG_FILE, REPORT_FILE, VOCABULARY_FILE
+from tokenization.vocab_learning.morphemes import kiwi_versions
+
+# The key of report.json under which it has what decides about the vocabulary.
+KEY = "made_from"
+
+# Flags that do not change what is learned, or that are recorded with what they stand for.
+_NOT_DECIDING = (
+    "input_file", "input_format", "output_dir", "num_threads", "analyser", "compare", "text",
+    "overwrite",
+)  # fmt: skip
+
+
+def make_manifest(flags, settings, files):
+    """Lists everything that determines a vocabulary, a flat dict of JSON values.
+
+    Args:
+        flags: `BuildVocabFlags`.
+        settings: the `LearningSettings` made of them.
+        files: the paths of the text.
+    """
+    deciding = {f"--{k}": v for k, v in vars(flags).items() if k not in _NOT_DECIDING}
+    inputs = {}
+    for path in files:
+        status = os.stat(path)
+        modified = datetime.datetime.fromtimestamp(status.st_mtime, datetime.UTC).isoformat()
+        inputs[f"input {os.path.abspath(path)}"] = f"{status.st_size} bytes of {modified}"
+    return {
+        **deciding,
+        "--input_format": flags.input_format,
+        "analyser": settings.analyser,
+        **(kiwi_versions() if settings.analyser == "kiwi" else {}),
+        "unicode": unicodedata.unidata_version,
+        **inputs,
+        "input files": [os.path.abspath(path) for path in files],
+    }
+
+
+def add_manifest(learned, manifest):
+    """Records in the report of a `LearnedVocabulary` what it was made from."""
+    content = "".join(f"{piece}\n" for piece in learned.pieces).encode("utf-8")
+    learned.report[KEY] = {
+        **manifest,
+        "vocabulary_sha256": hashlib.sha256(content).hexdigest(),
+        "tokenizer": learned.config,
+    }
+
+
+def is_up_to_date(folder, manifest, overwrite):
+    """Whether a folder holds the vocabulary that would be learned.
+
+    Args:
+        folder: --output_dir.
+        manifest: as from `make_manifest`.
+        overwrite: whether another vocabulary may be replaced.
+
+    Raises:
+        InputError: the folder holds another one, and `overwrite` is false.
+    """
+    found = {name: _read(os.path.join(folder, name)) for name in _NAMES}
+    found = {name: content for name, content in found.items() if content is not None}
+    if not found:
+        return False
+    problem = _problem(found, manifest)
+    if problem is None:  # or a run was killed before it had written all of it
+        return len(found) == len(_NAMES)
+    if not overwrite:
+        raise InputError(
+            "--output_dir must hold no other vocabulary, unless --overwrite is given. Received: "
+            f"{folder}: {problem}"
+        )
+    return False
+
+
+_NAMES = (VOCABULARY_FILE, CONFIG_FILE, REPORT_FILE)
+
+
+def _read(path):
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except FileNotFoundError:
+        return None
+
+
+def _problem(found, manifest):
+    """In what the files of a vocabulary differ from the one to be learned; None if in nothing."""
+    report = _as_json(found.get(REPORT_FILE, b""))
+    made_from = report.get(KEY) if isinstance(report, dict) else None
+    if not isinstance(made_from, dict):
+        return f"{', '.join(found)}, and no report of what it was learned from"
+    made_from = dict(made_from)
+    checksum, tokenizer = (made_from.pop(name, None) for name in ("vocabulary_sha256", "tokenizer"))
+    if differences := describe_differences(made_from, manifest):
+        return "; ".join(differences)
+    vocabulary = found.get(VOCABULARY_FILE)
+    if vocabulary is not None and hashlib.sha256(vocabulary).hexdigest() != checksum:
+        return f"{VOCABULARY_FILE} was changed since it was learned"
+    if CONFIG_FILE in found and _as_json(found[CONFIG_FILE]) != tokenizer:
+        return f"{CONFIG_FILE} was changed since it was written"
+    return None
+
+
+def _as_json(content):
+    try:
+        return parse_json(content.decode("utf-8"))
+    except ValueError:
+        return None
