@@ -6,8 +6,8 @@ project writes.
 """
 
 import dataclasses
+import difflib
 import errno
-import functools
 import os
 import re
 import warnings
@@ -27,8 +27,14 @@ TASK_HEAD_NAMES = r"^output_(weights|bias)$|^cls/squad/|^(start_logits|end_logit
 # Those of pre-training are ignored only by a model that has none of them, such as an encoder.
 HEAD_NAMES = r"^cls/(predictions|seq_relationship)/"
 
+# How the names of an encoder begin, and how its table of pieces is called after that.
+ENCODER, TABLE = "bert/", "embeddings/word_embeddings"
+
 # What TensorFlow's reader raises on a damaged file, depending on where the damage is.
 _READ_ERRORS = (tf.errors.OpError, ValueError, RuntimeError, IndexError)
+
+# The names of a block's weights; the group is the block, of ALBERT with the place inside.
+BLOCK_NAMES = r"bert/encoder/(layer_\d+|transformer/group_\d+/inner_group_\d+)/"
 
 # At most this many mismatches between a checkpoint and the model are listed.
 SHOWN_PROBLEMS = 20
@@ -152,8 +158,44 @@ def google_arrays(prefix):
         InputError, DamagedCheckpoint: as `open_checkpoint`.
     """
     reader = open_checkpoint(prefix)
-    read = functools.partial(read_tensor, reader, prefix)
-    return CheckpointArrays(str(prefix), reader.get_variable_to_shape_map(), read)
+    shapes = reader.get_variable_to_shape_map()
+    names = {name: name for name in shapes}
+    if stem := _other_stem(shapes):
+        warnings.warn(
+            f"{prefix}: the model's variables begin with {stem!r} there, which is read as "
+            f"{ENCODER!r}",
+            stacklevel=2,
+        )
+        outer = stem.removesuffix(ENCODER) if stem.endswith(ENCODER) else None
+        names = {_renamed(name, stem, outer): name for name in shapes}
+        if len(names) < len(shapes):
+            raise InputError(
+                f"the checkpoint {prefix} must hold one model. Received: several names that end "
+                f"alike, such as {sorted(set(shapes) - set(names.values()))[0]}"
+            )
+    return CheckpointArrays(
+        str(prefix),
+        {name: shapes[stored] for name, stored in names.items()},
+        lambda name: read_tensor(reader, prefix, names[name]),
+    )
+
+
+def _other_stem(names):
+    """What stands before the encoder's names in a checkpoint instead of "bert/"; None if nothing.
+
+    As for "module/bert/embeddings/word_embeddings", where a model was part of another one.
+    """
+    if any(name.startswith(ENCODER) for name in names):
+        return None
+    stems = [name.removesuffix(TABLE) for name in names if name.endswith(TABLE)]
+    return stems[0] if len(stems) == 1 else None
+
+
+def _renamed(name, stem, outer):
+    """A variable's name without what stands before it; `outer`: before the heads' names too."""
+    if name.startswith(stem):
+        return ENCODER + name.removeprefix(stem)
+    return name.removeprefix(outer) if outer else name
 
 
 def _ignored_patterns(variables, optimizers):
@@ -218,10 +260,13 @@ def load_arrays(model, arrays, allow_missing=(), *, optimizer=None):
     ignored = [name for name in others if any(re.search(pattern, name) for pattern in patterns)]
     may_lack = (*allow_missing, *arrays.optional)
     needed = [name for name in missing if not name.startswith(may_lack)]
-    problems = [f"- {name}: missing" for name in needed]
-    problems += [
-        f"+ {name} {shapes[name]}: not part of the model" for name in others if name not in ignored
-    ]
+    unused = [name for name in others if name not in ignored]
+    problems = [f"- {name}: missing{_nearest(name, unused)}" for name in needed]
+    if len(needed) == len(variables):
+        shown = ", ".join(sorted(shapes)[:3]) or "nothing"
+        problems = [f"none of the {len(needed)} variables, such as {needed[0]}, but {shown}, ..."]
+        unused = []
+    problems += [f"+ {name} {shapes[name]}: not part of the model" for name in unused]
     problems += [
         f"! {name}: the model has {list(variables[name].shape)}, the file {shapes[name]}"
         for name in loaded
@@ -239,6 +284,47 @@ def load_arrays(model, arrays, allow_missing=(), *, optimizer=None):
         variables[name].assign(arrays.read(name))
     ignored = (*ignored, *arrays.ignored)
     return LoadReport(arrays.source, tuple(loaded), tuple(missing), ignored)
+
+
+def _nearest(name, others):
+    """For a message: the name among others that is most like a missing one."""
+    found = difflib.get_close_matches(name, others, 1, 0.8)
+    return f" (the file has {found[0]})" if found else ""
+
+
+def check_shapes(config, arrays):
+    """Compares the sizes of a configuration with the shapes in a file, before a model is built.
+
+    A configuration that says a thousand million layers would take hours to build.
+
+    Args:
+        config: a `BertConfig` or an `AlbertConfig`.
+        arrays: the `CheckpointArrays`.
+
+    Raises:
+        InputError: the file is of another size.
+    """
+    width = config.embedding_size
+    expected = {
+        f"{ENCODER}{TABLE}": [config.vocab_size, width],
+        f"{ENCODER}embeddings/position_embeddings": [config.max_position_embeddings, width],
+        f"{ENCODER}embeddings/token_type_embeddings": [config.type_vocab_size, width],
+    }
+    problems = [
+        f"! {name}: the configuration has {shape}, the file {list(arrays.shapes[name])}"
+        for name, shape in expected.items()
+        if name in arrays.shapes and list(arrays.shapes[name]) != shape
+    ]
+    stored = {m[1] for name in arrays.shapes if (m := re.match(BLOCK_NAMES, name))}
+    if stored and len(stored) != config.num_blocks:
+        problems.append(
+            f"the configuration has {config.num_blocks:,} blocks with weights of their own, the "
+            f"file {len(stored)}"
+        )
+    if problems:
+        raise InputError(
+            f"the checkpoint {arrays.source} must fit the model. Received: {'; '.join(problems)}"
+        )
 
 
 def _warn_of_another_network(model, arrays):

@@ -18,6 +18,9 @@ _ASIDE = "unreadable-"
 # The folder in the run's directory with the checkpoint that was best in an evaluation.
 BEST_FOLDER = "best"
 
+# The file with the last evaluation's results, and in `BEST_FOLDER` with those of its checkpoint.
+RESULTS_FILE = "eval_results.txt"
+
 
 def checkpoint_path(directory, step):
     """The name of the checkpoint after `step` updates, as google-research/bert names it."""
@@ -46,6 +49,21 @@ def latest_checkpoint(directory):
     """The newest checkpoint's name, or None; unlike TensorFlow's, needs no state file."""
     steps = list_checkpoints(directory)
     return checkpoint_path(directory, steps[-1]) if steps else None
+
+
+def best_checkpoint(folder):
+    """The checkpoint of a folder `BEST_FOLDER` that its results are of, or None.
+
+    A run that is killed while it replaces the best checkpoint leaves both, and the other one may
+    have the higher step: of a run that was resumed from before it.
+    """
+    path = os.path.join(folder, RESULTS_FILE)
+    if os.path.isfile(path):
+        with open(path, encoding="utf-8", errors="replace") as file:
+            step = re.search(r"^global_step = (\d+)", file.read(), re.MULTILINE)
+        if step and exists(prefix := checkpoint_path(folder, int(step[1]))):
+            return prefix
+    return latest_checkpoint(folder)
 
 
 def list_other_checkpoints(directory):

@@ -34,6 +34,9 @@ PUBLISHED_KEYS = COMMON_KEYS
 
 # The largest int32: no size of a model comes near it.
 LARGEST_SIZE = 2**31 - 1
+# As many as the deepest published transformer has (arXiv:2203.00555); more is a mistake that would
+# take hours to build.
+MOST_LAYERS = 1000
 
 # As bert/modeling.py get_activation, whose "gelu" is the tanh form: "gelu_tanh" is the same, and
 # "gelu_erf" the form with the error function.
@@ -207,6 +210,8 @@ def check_sizes(config):
             raise InputError(f"{field.name} must be a positive integer. Received: {value!r}")
         if field.type is int and value > LARGEST_SIZE:
             raise InputError(f"{field.name} must be at most {LARGEST_SIZE}. Received: {value}")
+        if field.name == "num_hidden_layers" and value > MOST_LAYERS:
+            raise InputError(f"num_hidden_layers must be at most {MOST_LAYERS}. Received: {value}")
         # Not math.isfinite, which an integer of 400 digits is too large for.
         if field.type is float and (
             type(value) not in (int, float) or not abs(value) <= sys.float_info.max

@@ -30,6 +30,7 @@ from korean_bert.results import Attention, HiddenStates
 from model_formats.model_folder import warn_of_untrained_positions
 from model_formats.saved_model.served_model import ServedModel
 from model_formats.saved_model.signatures import longest_row
+from model_formats.sentence_transformers import read_pooling
 
 POOLINGS = ("mean", "cls", "max")
 
@@ -51,12 +52,15 @@ class Model:
             and settings.
         encoder: the `BertModel` or `AlbertModel`.
         max_length: the most pieces of a row that it was trained on.
+        pooling: how `embed` makes one vector of a text: "mean", unless the folder is one of
+            sentence-transformers that says "cls" or "max".
     """
 
     def __init__(self, loaded):
         self.loaded = loaded
         self.encoder = loaded.model.encoder
         self.max_length = longest_row(loaded)
+        self.pooling = read_pooling(loaded.folder) or "mean"
         self._graphs = {}  # (layers, pooling) -> the graph that computes them, the last used last
         self._has_warned = False  # of a text that is longer than those of the training
         self._guesser = self._made_predictor = None
@@ -91,13 +95,13 @@ class Model:
         """L: how many blocks a text passes."""
         return self.loaded.config.num_block_calls
 
-    def embed(self, texts, pooling="mean", layers=-1, *, batch_size=None, max_length=None):
+    def embed(self, texts, pooling=None, layers=-1, *, batch_size=None, max_length=None):
         """Turns texts into vectors; texts of about equal length share a batch.
 
         Args:
             texts: a text, or a list of them; a text may also be a pair, (text, second text).
             pooling: "mean" or "max" over all pieces, [CLS] and [SEP] included, or "cls", the vector
-                of [CLS].
+                of [CLS]. None: `self.pooling`.
             layers: a layer, or several, as papers count them: 0 is the embedding output, 1 the
                 first layer, -1 the last.
             batch_size: how many texts are computed together; None: as many as make 2,048 pieces.
@@ -111,6 +115,7 @@ class Model:
         Raises:
             InputError: an argument is none of these.
         """
+        pooling = self.pooling if pooling is None else pooling
         if pooling not in POOLINGS:
             raise InputError(
                 f"pooling must be one of {', '.join(POOLINGS)}. Received: {shown(pooling)}"

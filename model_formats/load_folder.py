@@ -9,7 +9,7 @@ from bert_common.errors import InputError
 from bert_common.folders import read_bytes
 from bert_common.json_text import read_json
 from bert_tf import BertModel, PretrainingModel
-from bert_tf.checkpoint import TASK_HEAD_NAMES, load_arrays
+from bert_tf.checkpoint import TASK_HEAD_NAMES, check_shapes, load_arrays
 from finetuning.classification.head import SequenceClassifier
 from finetuning.datasets import DATASETS
 from finetuning.multiple_choice.head import MultipleChoiceModel
@@ -29,6 +29,7 @@ from model_formats.model_folder import (
     read_settings_file,
     read_trained_positions,
 )
+from model_formats.task_records import check_settings
 from model_formats.weights import open_weights
 
 ENCODERS = {"bert": BertModel, "albert": AlbertModel}
@@ -40,6 +41,16 @@ TASK_SETTINGS = {
     "classification": "task_type",
     "ner": "labels",
 }
+
+# Task -> the settings that its folders must have beside those of every task.
+NEEDED = {
+    "question_answering": (
+        "doc_stride", "max_query_length", "n_best_size", "max_answer_length",
+        "null_score_diff_threshold", "version_2_with_negative",
+    ),
+    "multiple_choice": ("max_qa_length",),
+    "ner": ("labels",),
+}  # fmt: skip
 
 # Task -> prefixes of the weights that its files may lack, all of one prefix or none: heads that
 # were never trained, and the pooler where the task does not read it.
@@ -73,13 +84,16 @@ def load_folder(directory, checkpoint=None, tokenizer=None):
         check_table(config, tokenizer.vocab_size, folder)
     settings_path, settings = find_settings(folder, path, config)
     task = task_of(settings, settings_path)
+    if settings:
+        check_settings(settings, settings_path, NEEDED.get(task, ()))
+    arrays = open_weights(checkpoint)
+    check_shapes(config, arrays)
     try:
         model, labels = MAKERS[task](ENCODERS[model_type](config), settings)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise InputError(
             f"{settings_path} must hold what training recorded. Received: {error!r}"
         ) from None
-    arrays = open_weights(checkpoint)
     absent = [
         prefix
         for prefix in OPTIONAL.get(task, ())

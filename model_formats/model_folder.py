@@ -18,6 +18,7 @@ from bert_common.json_text import read_json
 from bert_tf.checkpoint_files import (
     BEST_FOLDER,
     EXPORTED_NAME,
+    best_checkpoint,
     exists,
     latest_checkpoint,
     list_other_checkpoints,
@@ -127,10 +128,11 @@ def find_checkpoint(directory):
     """
     if os.path.basename(directory) == HUB_ASSETS:
         directory = os.path.join(os.path.dirname(directory), HUB_VARIABLES)
+    is_best = os.path.basename(os.path.normpath(directory)) == BEST_FOLDER
     for prefix in (
-        latest_checkpoint(os.path.join(directory, BEST_FOLDER)),
+        best_checkpoint(os.path.join(directory, BEST_FOLDER)),
         os.path.join(directory, BEST_NAME),
-        latest_checkpoint(directory),
+        best_checkpoint(directory) if is_best else latest_checkpoint(directory),
         os.path.join(directory, EXPORTED_NAME),
     ):
         if prefix and exists(prefix):

@@ -13,7 +13,8 @@ from bert_common.progress import with_progress
 from finetuning.features.files import write_arrays, write_json_lines, write_projector
 from finetuning.inputs import SHORTEST, encode_pair, read_pairs
 from model_formats.folder_tokenizer import check_table
-from model_formats.model_folder import warn_of_untrained_positions
+from model_formats.model_folder import folder_of, warn_of_untrained_positions
+from model_formats.sentence_transformers import read_pooling
 from model_formats.weights import open_weights
 from run_scripts.flags.declaration import flag
 from run_scripts.flags.devices import DeviceFlags, start_tensorflow
@@ -76,7 +77,8 @@ class ExtractFeaturesFlags(TokenizerFlags, DeviceFlags, ModelFlags):
     pooling: str = flag(
         None,
         "For .npz: one vector for each line, the mean or the largest over its pieces, or that of "
-        "[CLS]; none: a vector for each piece. Without it: mean.",
+        "[CLS]; none: a vector for each piece. Default: the pooling of a sentence-transformers "
+        "folder, else mean.",
         choices=("mean", "cls", "max", "none"),
     )
     init_checkpoint: str = flag(
@@ -130,7 +132,10 @@ def extract_features(values):
     from finetuning.features.extraction import extract
 
     arrays = is_of_arrays(values)
-    pooling = values.pooling or "mean" if arrays else "none"
+    pooling = "none"
+    if arrays:
+        folder = folder_of(values.init_checkpoint)
+        pooling = values.pooling or read_pooling(folder) or "mean"
     features = extract(encoder, rows, layers, pooling, values.batch_size, tokenizer.pad_id or 0)
     if values.projector_dir:
         features = list(features)

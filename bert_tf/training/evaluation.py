@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from bert_common.errors import InputError
 from bert_common.progress import progress
+from bert_tf.checkpoint_files import RESULTS_FILE
 from bert_tf.input.pipeline import distribute_evaluation, evaluation_dataset
 from bert_tf.input.record_checks import explain_failure
 from bert_tf.summaries.mask_predictions import guesses_as_markdown
@@ -18,8 +19,6 @@ from bert_tf.training.interruptions.out_of_memory import explain_out_of_memory
 from bert_tf.training.replicas import all_reduce, feature_specs, graph, local_values, zeros
 from bert_tf.training.xla import NOTHING, compiled_by_all
 from create_pretraining_data.records.reader import count_records
-
-RESULTS_FILE = "eval_results.txt"
 
 # Held-out sentences whose masked words are shown on TensorBoard.
 SHOWN_SENTENCES = 4

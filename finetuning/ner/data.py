@@ -9,6 +9,7 @@ import re
 from typing import NamedTuple
 
 from bert_common.errors import InputError
+from finetuning.ner.labels import iob2_tag
 from finetuning.readers import find_file, read_lines
 
 
@@ -30,6 +31,7 @@ class TaggedFileFormat(NamedTuple):
     # Whether an I- that continues no entity remains and is no entity, as in data that are scored
     # as strict IOB2; otherwise it becomes B-.
     strict: bool = False
+    any_form: bool = False  # whether tags may be written in any form that `iob2_tag` knows
 
 
 class Sentence(NamedTuple):
@@ -80,6 +82,7 @@ FORMATS = {
         "conll",
         {split: f"{split}.txt" for split in ("train", "dev", "test")},
         comment="-DOCSTART-.*",
+        any_form=True,
     ),
 }
 
@@ -169,11 +172,16 @@ def _read_tag(value, file_format, known, where):
     if value in known:
         return known[value]
     pattern = file_format.tag.format(place="(?P<place>[BI])", kind="(?P<kind>.+)")
-    match = re.fullmatch(pattern, value)
-    if known or not (match or value == file_format.outside):
+    if match := re.fullmatch(pattern, value):
+        tag = f"{match['place']}-{match['kind']}"
+    elif value == file_format.outside:
+        tag = "O"
+    else:
+        tag = iob2_tag(value) if file_format.any_form else None
+    if tag is None or (known and tag not in known.values()):
         allowed = ", ".join(known or [spell(file_format, tag) for tag in tags_of_kinds("X")])
         raise InputError(f"{where}: the tag must be one of {allowed}. Received: {value[:60]!r}")
-    return f"{match['place']}-{match['kind']}" if match else "O"
+    return tag
 
 
 def to_iob2(tags):

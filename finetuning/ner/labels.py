@@ -38,6 +38,20 @@ class SentenceWindow(NamedTuple):
     label_weights: np.ndarray  # [T] float32: 0 where no tag is to be predicted
 
 
+# How others write the tag B-X: Naver's models end with the place.
+_TAG = re.compile(r"(?P<place>[BI])[-_](?P<kind>.+)|(?P<other>.+)[-_](?P<last>[BI])")
+
+
+def iob2_tag(name):
+    """A tag as "B-X", "I-X" or "O", however it is written: "X-B", "X_B", "B_X"; None for others."""
+    if name in ("O", "-"):
+        return "O"
+    match = _TAG.fullmatch(name)
+    if match is None:
+        return None
+    return f"{match['place'] or match['last']}-{match['kind'] or match['other']}"
+
+
 def check_tags(names, source):
     """Refuses names of classes that are not tags, which a model of transformers may have.
 

@@ -173,7 +173,9 @@ def _kind_of(values):
 
 
 def _fields(cls, values):
-    """A `cls` of those values that are its fields."""
+    """A `cls` of those values that are its fields; one token type stands for both segments."""
+    if values["type_vocab_size"] == 1:
+        values = {**values, "type_vocab_size": 2}
     return cls(**{f.name: values[f.name] for f in dataclasses.fields(cls) if f.name in values})
 
 
@@ -195,7 +197,7 @@ def _electra(values):
 
 
 def _roberta(values):
-    """Positions begin after the padding's row; one token type stands for both segments."""
+    """Positions begin after the padding's row."""
     sizes, pad = _fields(BertConfig, values), values["pad_token_id"]
     if type(pad) is not int or not 0 <= pad < sizes.max_position_embeddings - 1:
         raise InputError(
@@ -205,7 +207,6 @@ def _roberta(values):
     config = dataclasses.replace(
         sizes,
         max_position_embeddings=sizes.max_position_embeddings - (pad + 1),
-        type_vocab_size=max(2, sizes.type_vocab_size),
     )
     return HuggingFaceModel("roberta", "bert", config, names.ROBERTA_NAMES, pad + 1)
 

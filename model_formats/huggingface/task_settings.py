@@ -5,6 +5,7 @@ how texts are cut is not in it: those settings have the programs' own defaults.
 """
 
 from bert_common.errors import InputError
+from finetuning.ner.labels import iob2_tag
 
 _LENGTHS = {"classification": 128, "ner": 128, "question_answering": 384, "multiple_choice": 512}
 
@@ -41,6 +42,10 @@ TYPES = {
 }
 
 
+# As many labels as run_classifier takes.
+MOST_LABELS = 10_000
+
+
 def settings_of(values, config, source):
     """The settings of a fine-tuned model; empty for a pre-trained one.
 
@@ -60,7 +65,9 @@ def settings_of(values, config, source):
     length = min(_LENGTHS[task], config.max_position_embeddings)
     settings = {**SETTINGS[task], "max_seq_length": length}
     if task in ("classification", "ner"):
-        labels = _labels(values.get("id2label", {"0": "LABEL_0", "1": "LABEL_1"}), source)
+        labels = _labels(values, source)
+        if task == "ner":
+            labels = [iob2_tag(label) or label for label in labels]
         settings["labels"] = ",".join(labels)
     if task == "classification":
         problem = values.get("problem_type")
@@ -81,12 +88,21 @@ def settings_of(values, config, source):
     return settings
 
 
-def _labels(id2label, source):
-    """The names of the classes in order.
+def _labels(values, source):
+    """The names of the classes in order; those of transformers where only their number is given.
 
     Raises:
         InputError: as `settings_of`.
     """
+    id2label = values.get("id2label")
+    if id2label is None:
+        count = values.get("num_labels", 2)
+        if type(count) is not int or not 1 <= count <= MOST_LABELS:
+            raise InputError(
+                f"{source}: num_labels must be a whole number from 1 to {MOST_LABELS}. "
+                f"Received: {count!r}"
+            )
+        return [f"LABEL_{number}" for number in range(count)]
     if isinstance(id2label, dict) and id2label:
         names = [id2label.get(str(i)) for i in range(len(id2label))]
         if all(isinstance(name, str) and name and "," not in name for name in names):

@@ -12,7 +12,12 @@ from bert_common.atomic_write import atomic_write
 from bert_common.errors import InputError
 from bert_tf import WarmupPolynomialDecay
 from bert_tf.checkpoint import load_arrays
-from bert_tf.checkpoint_files import BEST_FOLDER, latest_checkpoint, step_of
+from bert_tf.checkpoint_files import (
+    BEST_FOLDER,
+    best_checkpoint,
+    latest_checkpoint,
+    step_of,
+)
 from bert_tf.summaries.markdown import as_markdown_table
 from finetuning.evaluation import TaskEvaluator
 from finetuning.prediction import Predictor
@@ -213,7 +218,7 @@ class FineTuning:
     def load(self, state):
         """Loads the weights to evaluate and predict with; returns a description of them."""
         flags = self.job.flags
-        best = latest_checkpoint(os.path.join(flags.output_dir, BEST_FOLDER))
+        best = best_checkpoint(os.path.join(flags.output_dir, BEST_FOLDER))
         if flags.do_train and not (best and flags.eval_every_steps):
             return f"step {state.step}, {latest_checkpoint(flags.output_dir)}"
         source = best if flags.do_train else find_fine_tuned(flags)

@@ -124,9 +124,9 @@ def test_what_does_not_fit(tmp_path):
     labels = {"labels": "a,b"}
     for change, message in (
         (labels, "output_weights: the model has"),
-        ({"labels": 3}, "finetuning.json must hold what training recorded"),
+        ({"labels": 3}, "finetuning.json: the setting labels must be text. Received: 3"),
         ({"feature_layers": "x"}, "finetuning.json must hold what training recorded"),
-        ({"task_name": []}, "finetuning.json must hold what training recorded"),
+        ({"task_name": []}, "finetuning.json: the setting task_name must be text"),
     ):
         path = tmp_path / "model" / SETTINGS_FILE
         path.write_text(json.dumps(settings_of("classification", **change)))

@@ -14,10 +14,11 @@ from programs import DROPOUT, NO_DROPOUT, RUN, PretrainingJob, arrays, assert_sa
 from record_files import FORMAT, features, make_files, write_records
 from tiny_models import tiny_model
 
-from bert_tf.checkpoint_files import list_checkpoints
+from bert_tf.checkpoint_files import best_checkpoint, checkpoint_path, list_checkpoints
 from bert_tf.training import loop as training
-from bert_tf.training.evaluation import RecordsEvaluator
+from bert_tf.training.evaluation import RecordsEvaluator, write_results
 from bert_tf.training.state import BestCheckpoint
+from model_formats.model_folder import find_checkpoint
 
 
 @pytest.fixture
@@ -226,3 +227,44 @@ def test_without_masked_words_the_pairs_choose_the_best_checkpoint(tmp_path):
     assert resumed.step == 2
     resumed.save_if_better(types.SimpleNamespace(model=model, step=4), results)  # those of step 3
     assert resumed.step == 2
+
+
+def test_the_best_checkpoint_is_that_of_the_results(tmp_path):
+    """A kill while the best one is replaced leaves two; the other may be of an abandoned run."""
+    best = tmp_path / "best"
+    best.mkdir()
+    assert best_checkpoint(str(best)) is None
+    for step in (3, 7):
+        (best / f"model.ckpt-{step}.index").touch()
+    assert best_checkpoint(str(best)) == str(best / "model.ckpt-7")  # not evaluated yet
+    write_results(str(best), {"global_step": 3, "loss": 1.5})
+    assert best_checkpoint(str(best)) == str(best / "model.ckpt-3")
+    assert find_checkpoint(str(tmp_path)) == find_checkpoint(str(best))
+    assert find_checkpoint(str(best)) == str(best / "model.ckpt-3")
+    write_results(str(best), {"global_step": 5, "loss": 1.5})  # its files are gone
+    assert best_checkpoint(str(best)) == str(best / "model.ckpt-7")
+
+
+@pytest.mark.parametrize("killed_at", ("write_results", "remove_checkpoint", "note_checkpoints"))
+def test_a_kill_while_the_best_is_replaced(tmp_path, monkeypatch, killed_at):
+    """The run before had gone on to step 9; this one resumed from 2 and is better at 4."""
+    model, folder = tiny_model("bert", num_hidden_layers=1), str(tmp_path / "best")
+
+    def save(start, step, loss):
+        best = BestCheckpoint(folder, lambda results: -results["loss"], start, writes=True)
+        best.save_if_better(types.SimpleNamespace(model=model, step=step), {"loss": loss})
+
+    save(0, 9, 1.0)
+    with monkeypatch.context() as context:
+        context.setattr(f"bert_tf.training.state.{killed_at}", stop)
+        with pytest.raises(KeyboardInterrupt):
+            save(2, 4, 0.5)
+    step = 9 if killed_at == "write_results" else 4
+    assert best_checkpoint(folder) == checkpoint_path(folder, step)
+    save(2, 4, 0.5)  # resumed
+    assert best_checkpoint(folder) == checkpoint_path(folder, 4)
+    assert list_checkpoints(folder) == [4]
+
+
+def stop(*arguments):
+    raise KeyboardInterrupt

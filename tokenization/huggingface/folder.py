@@ -251,12 +251,18 @@ def _tokens(model, path) -> list[str]:
             + (f"ids {ids[0]} to {ids[-1]} of {len(ids)} tokens" if ids else repr(vocabulary)[:60])
         )
     tokens = sorted(vocabulary, key=vocabulary.get)
-    odd = [token for token in tokens if token != token.strip() or "\n" in token or not token]
+    odd = [token for token in tokens if not token or _is_odd(token)]
     if odd:
         raise InputError(
             f"{path}: a token must be one word, without whitespace around it. Received: {odd[0]!r}"
         )
     return tokens
+
+
+def _is_odd(token):
+    """Whether whitespace is a part of a token; white space alone, as U+2028, no text matches."""
+    is_blank = not token.strip()
+    return (token != token.strip() and not is_blank) or "\n" in token or "\r" in token
 
 
 def _read_vocabulary(path) -> list[str]:
@@ -267,7 +273,7 @@ def _read_vocabulary(path) -> list[str]:
         raise InputError(f"a vocabulary must be UTF-8. Received: {path} ({error.reason})") from None
     lines = text.replace("\r\n", "\n").removesuffix("\n").split("\n")
     for number, line in enumerate(lines, 1):
-        if line != line.strip() or "\r" in line:
+        if _is_odd(line):
             raise InputError(
                 "a token must be a line without whitespace around it. Received: "
                 f"{path} line {number}: {line!r}"
