@@ -7,7 +7,10 @@ import pytest
 from tokenizer_cases import SPECIAL, TEXTS, check_graph, check_offsets
 
 from bert_common.errors import InputError
+from bert_tf.summaries.mask_predictions import without_markers
 from korean_bert.guesses import PieceKinds
+from model_formats.adaptation.added_tokens import add_tokens, plan_added_rows
+from model_formats.adaptation.new_rows import plan_rows
 from model_formats.huggingface.exported.korean_wordpiece import KoreanWordPiece
 from tokenization import KoreanTokenizer, load_tokenizer
 from tokenization.byte_pieces import byte_vocabulary, join_bytes
@@ -207,3 +210,28 @@ def test_refusals(tmp_path):
         LearningSettings(unknown="bytes", user_symbols=("<0xF0>",))
     with pytest.raises(InputError, match="larger than its 312 reserved lines"):
         LearningSettings(unknown="bytes", vocab_size=300)
+
+
+def test_bytes_belong_to_their_word(learned):
+    """In whole-word masking, and where words are shown."""
+    tokenizer = learned["bytes"][0]
+    words = tokenizer.tokenize_words("책😀는 😀! 𠀀가")
+    assert list(map(len, words)) == [6, 4, 1, 4, 2]
+    tokens = tokenizer.tokenize("책😀 😀")
+    begins = [begin for begin, _ in without_markers(tokenizer, tokens)]
+    assert begins == [True, *[False] * 4, True, *[False] * 3]
+
+
+def test_bytes_in_adapted_vocabularies(learned):
+    """A byte is no text: its row is kept or drawn; a new character begins as the mean of bytes."""
+    old, new = learned["bytes"][0], learned["default"][0]
+    rows = {row.token: row for row in plan_rows(new, old)}
+    assert rows["<0xF0>"].kind == rows["##<0xF0>"].kind == "random" and rows["학교"].kept
+    same = {row.token: row for row in plan_rows(old, learned["bytes NFKC"][0])}
+    assert same["<0xF0>"].sources == (old.vocab["<0xF0>"],) and same["<0xF0>"].kept
+    added = add_tokens(old, ["😀"])
+    assert added.appended == ("😀", "##😀")
+    assert added.tokenizer.tokenize("책😀") == ["책", "##😀"]
+    planned = {row.token: row for row in plan_added_rows(old, added, old.vocab_size)}
+    assert old.convert_ids_to_tokens(planned["##😀"].sources)[0] == "##<0xF0>"
+    assert add_tokens(old, ["뷁", "<0xF0>"]).impossible == ("<0xF0>",)
