@@ -63,7 +63,9 @@ def detect_encoding(sample: bytes) -> str:
     if not has_zeros and _is_hangul_of_cp949(sample):
         return "cp949"
     for encoding in ("utf-16-le", "utf-16-be"):
-        if _share_of_usual(_decode_sample(sample, encoding)) >= _USUAL:
+        text = _decode_sample(sample, encoding)
+        has_hangul = any("가" <= character <= "힣" for character in text)
+        if (has_zeros or has_hangul) and _share_of_usual(text) >= _USUAL:
             return encoding
     return "utf-8"
 
@@ -130,3 +132,13 @@ def decode_text(content: bytes, name: str, encoding: str | None = None) -> str:
     """
     encoding = encoding or detect_encoding(content[:SAMPLE_BYTES])
     return "".join(decode_blocks([content], encoding, name))
+
+
+def as_utf8(content: bytes, name: str) -> bytes:
+    """A file's contents in UTF-8 without a mark; what is taken for UTF-8 already is not checked.
+
+    Raises:
+        InputError: as `decode_blocks`.
+    """
+    encoding = detect_encoding(content[:SAMPLE_BYTES])
+    return content if encoding == "utf-8" else decode_text(content, name, encoding).encode("utf-8")

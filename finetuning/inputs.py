@@ -13,6 +13,7 @@ from bert_common.errors import InputError
 from bert_common.folders import read_bytes
 from bert_common.process_pool import start_workers
 from bert_common.progress import progress
+from bert_common.text_encoding import as_utf8
 from create_pretraining_data.instances.pairs import truncated_lengths
 
 # As google-research/bert extract_features.py: the last " ||| " of a line separates two sentences.
@@ -54,7 +55,7 @@ def read_pairs(path):
     Blank lines count as empty sentences.
 
     Args:
-        path: a UTF-8 file; only "\\n" ends a line.
+        path: a file, in UTF-8 or an encoding that is recognised; only "\\n" ends a line.
 
     Returns:
         A list of (sentence, second sentence or None).
@@ -63,7 +64,7 @@ def read_pairs(path):
         InputError: the file is missing or empty, or a line, which is named, is not UTF-8.
     """
     pairs = []
-    lines = read_bytes(path).split(b"\n")
+    lines = as_utf8(read_bytes(path), path).split(b"\n")
     for number, line in enumerate(lines if lines[-1] else lines[:-1], 1):
         try:
             text = line.decode("utf-8").strip()

@@ -16,6 +16,7 @@ from bert_common.stop_signals import interrupt_once
 from create_pretraining_data.engine import spark as spark_engine
 from create_pretraining_data.engine.disk_space import check_free_space
 from create_pretraining_data.engine.passes import make_chunk_files, make_shard_files, read_summaries
+from create_pretraining_data.engine.plain_text import recognise_all
 from create_pretraining_data.engine.work_folder import (
     begin_or_resume,
     has_chunks,
@@ -38,7 +39,7 @@ from create_pretraining_data.records.metadata import (
     remove_sidecars,
     write_sidecars,
 )
-from run_scripts.create_data_plan import make_manifest, make_plan, make_settings, recognise_all
+from run_scripts.create_data_plan import make_manifest, make_plan, make_settings
 from run_scripts.flags.corpora import find_texts
 from run_scripts.flags.create_data import (
     MODEL_NAMES,
@@ -79,7 +80,7 @@ def create_data(flags):
     protected = list_files_read(flags, input_files)
     output_files = choose_output_files(flags.output_file, input_files, protected)
     check_names(output_files, protected)
-    sources = recognise_all(flags, input_files)
+    sources = recognise_all(input_files, flags.input_format, flags.text_key)
     tokenizer = open_tokenizer(flags)
     warn_of_few_predictions(flags)
     for directory in sorted({os.path.dirname(path) or "." for path in output_files}):

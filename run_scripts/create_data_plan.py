@@ -8,7 +8,7 @@ from bert_common.atomic_write import write_json
 from bert_common.json_text import parse_json
 from bert_common.progress import format_bytes
 from create_pretraining_data.engine import splitting
-from create_pretraining_data.engine.plain_text import TEXT_KEY, recognise, write_plain
+from create_pretraining_data.engine.plain_text import TEXT_KEY, write_plain
 from create_pretraining_data.engine.splitting import LONGEST_SEARCH, InputFile, cut_into_chunks
 from create_pretraining_data.engine.work_plan import WorkPlan, count_buckets, estimate_records_size
 from create_pretraining_data.instances.make_instances import VERSION, InstanceSettings
@@ -60,15 +60,6 @@ def make_settings(flags, defaults, tokenizer):
         masking=masking_rules if flags.masking == "dynamic" else None,
     )
     return InstanceSettings(pair_rules, masking_rules, record_format, flags.dupe_factor)
-
-
-def recognise_all(flags, input_files):
-    """Finds out what each input file holds: a list of `plain_text.Source`.
-
-    Raises:
-        InputError: a file cannot be read as text.
-    """
-    return [recognise(path, flags.input_format, flags.text_key) for path in input_files]
 
 
 def make_manifest(flags, defaults, tokenizer, sources, output_files):

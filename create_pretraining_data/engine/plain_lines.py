@@ -5,7 +5,7 @@ import io
 import os
 
 from bert_common.progress import progress
-from create_pretraining_data.engine.plain_text import TEXT_KEY, open_plain, recognise
+from create_pretraining_data.engine.plain_text import TEXT_KEY, open_plain, recognise_all
 from create_pretraining_data.engine.splitting import document_text
 from tokenization.vocab_learning.text_sample import TextFile, decode_line, split_lines
 
@@ -22,7 +22,7 @@ def open_texts(paths, input_format=None, text_key=TEXT_KEY):
     Raises:
         InputError: a file is damaged, or a line is not a document.
     """
-    sources = [recognise(path, input_format, text_key) for path in paths]
+    sources = recognise_all(paths, input_format, text_key)
     unmeasured = [source for source in sources if not _is_measured(source)]
     sizes = {source: os.path.getsize(source.path) for source in sources if _is_measured(source)}
     total = sum(os.path.getsize(source.path) for source in unmeasured)

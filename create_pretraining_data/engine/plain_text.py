@@ -82,9 +82,18 @@ def recognise(path, input_format=None, text_key=TEXT_KEY):
         input_format = "jsonl" if name.endswith(_JSON_NAMES) else "text"
     with _open_bytes(path, kind) as (_, plain):
         encoding = detect_encoding(plain.read(SAMPLE_BYTES))
-    if encoding not in _UTF8:
-        print(f"{path} is read as {NAMES[encoding]}")
     return Source(path, kind, input_format, text_key, encoding)
+
+
+def recognise_all(paths, input_format, text_key):
+    """As `recognise`, for several files; prints which are not UTF-8, a line for each encoding."""
+    sources = [recognise(path, input_format, text_key) for path in paths]
+    for encoding, name in NAMES.items():
+        found = [source.path for source in sources if source.encoding == encoding]
+        if found and encoding not in _UTF8:
+            others = f" and {len(found) - 1:,} more" if len(found) > 1 else ""
+            print(f"{found[0]}{others}: read as {name}")
+    return sources
 
 
 def is_gzip(path):

@@ -7,6 +7,7 @@ import warnings
 
 from bert_common.errors import InputError
 from bert_common.folders import read_bytes
+from bert_common.text_encoding import as_utf8
 from model_formats.adaptation.new_rows import NewRow, plan_row
 from model_formats.adaptation.spelling import UNUSED, spelling_of
 from tokenization.byte_pieces import byte_of
@@ -40,7 +41,7 @@ def read_tokens(path):
         InputError: the file cannot be read or is not UTF-8, a line is blank or repeats another.
     """
     try:
-        lines = read_bytes(path).decode("utf-8-sig").split("\n")
+        lines = as_utf8(read_bytes(path), path).decode("utf-8-sig").split("\n")
     except UnicodeDecodeError as error:
         raise InputError(f"{path} must be UTF-8. Received: {error.reason}") from None
     if lines[-1] == "":

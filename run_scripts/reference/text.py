@@ -9,9 +9,8 @@ least 24 letters (`tasks.WINDOW`), is a part of a text of a task's dev or test p
 passage of 48 letters with it; of shorter common passages some are found.
 """
 
-import contextlib
 import dataclasses
-import gzip
+import json
 import os
 import sys
 
@@ -19,7 +18,7 @@ from bert_common.atomic_write import atomic_write, write_json
 from bert_common.errors import InputError
 from bert_common.folders import make_writable
 from bert_common.progress import progress
-from create_pretraining_data.engine.plain_text import is_gzip, report_damaged_gzip
+from create_pretraining_data.engine.plain_text import TEXT_KEY, open_plain, recognise
 from run_scripts.flags.declaration import flag
 from run_scripts.flags.parser import run_program
 from run_scripts.flags.paths import expand_globs
@@ -164,15 +163,21 @@ def read_reviews(paths):
 
 
 def read_lines(path):
-    """Yields the lines of a text file, plain or gzip, without spaces at their ends."""
-    size = os.path.getsize(path)
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(report_damaged_gzip(path))
-        raw = stack.enter_context(open(path, "rb"))
-        bar = stack.enter_context(progress(f"reading {os.path.basename(path)}", size, "B"))
-        plain = gzip.GzipFile(fileobj=raw) if is_gzip(path) else raw
-        for number, line in enumerate(plain, 1):
-            bar.update(raw.tell() - bar.n)
+    """Yields the lines of a text file of any kind, without spaces at their ends.
+
+    A row of a table is a document, after which a blank line is yielded.
+    """
+    source = recognise(path, "text")
+    with (
+        open_plain(source) as opened,
+        progress(f"reading {os.path.basename(path)}", os.path.getsize(path), "B") as bar,
+    ):
+        for number, line in enumerate(opened.file, 1):
+            bar.update(opened.position() - bar.n)
+            if source.is_table:
+                yield from (part.strip() for part in json.loads(line)[TEXT_KEY].split("\n"))
+                yield ""
+                continue
             try:
                 yield line.decode("utf-8-sig" if number == 1 else "utf-8").strip()
             except UnicodeDecodeError as error:

@@ -62,7 +62,7 @@ def test_utf8_with_some_damage_is_utf8():
 
 def test_what_is_no_text_is_taken_for_utf8():
     draw = random.Random(1)
-    assert detect_encoding(b"") == detect_encoding(b"\xff") == "utf-8"
+    assert detect_encoding(b"") == detect_encoding(b"\xff") == detect_encoding(b"\xff\n") == "utf-8"
     assert detect_encoding(b"\0" * 9) == "utf-8"
     for _ in range(20):
         assert detect_encoding(draw.randbytes(5000)) == "utf-8"

@@ -47,7 +47,7 @@ def test_records_are_the_same(corpus, plain, tmp_path, capsys, encoding, name, p
         assert len(made) == len(expected)
     elif encoding != "UTF-8, marked":
         assert made == expected
-        assert f"{path} is read as {ENCODINGS[encoding][:5].upper().replace('CP', 'cp')}" in said
+        assert f"{path}: read as {ENCODINGS[encoding][:5].upper().replace('CP', 'cp')}" in said
 
 
 @pytest.mark.parametrize("encoding", ["UTF-16-LE", "cp949"])

@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import contextlib
+import json
 import os
 import pickle
 import random
@@ -132,6 +133,18 @@ def test_tasks_that_run_twice_at_once_write_the_same(corpus, whole, tmp_path, st
     passes = [2 * len(range(0, (corpus / "text.txt").stat().st_size, CHUNK_BYTES)), 2 * SHARDS]
     assert StandIn.attempts == passes
     assert "Spark, records: about" in capsys.readouterr().out
+
+
+def test_tables_are_unpacked_where_executors_read_them(corpus, tmp_path, stand_in):
+    """The executors need no pyarrow: they read lines from the work folder."""
+    pytest.importorskip("pyarrow")
+    from table_files import as_table, write_parquet
+
+    texts = [json.loads(line)["text"] for line in (corpus / "text.jsonl").open()]
+    write_parquet(tmp_path / "a.parquet", as_table(texts))
+    flag = f"--input_file={tmp_path / 'a.parquet'}"
+    expected = run(corpus, tmp_path / "one", flag)
+    assert run(corpus, tmp_path / "spark", *ON_SPARK, flag) == expected
 
 
 def test_paths_do_not_depend_on_where_executors_start(

@@ -9,7 +9,7 @@ import keras
 import pytest
 from bad_input import Case, Started, run_program
 from bad_input_files import make_world
-from bad_input_programs import PROGRAMS
+from bad_input_programs import FLAG_CLASSES, PROGRAMS
 
 from run_scripts.flags.help_groups import COMPATIBILITY, TPU, group_of
 from run_scripts.flags.path_kinds import TAKEN
@@ -132,6 +132,27 @@ def test_messages_are_true(world, tmp_path, name, flag, kind):
     if "must be" in found.split("Received:")[0] and f"--{flag} " in found:  # of this path itself
         said -= {SAYS_KIND[word] for word in SAYS_KIND if word in found.split("Received:")[0]}
         assert said <= {kind}
+
+
+LISTS = {"corpus", "held_out", "reviews", "eval_input_file"}  # `paths.expand_globs` checks them
+WHERE_USED = {"ledger", "names"}
+
+
+@pytest.mark.parametrize("flags_class", FLAG_CLASSES)
+def test_what_a_path_flag_takes_is_known(flags_class):
+    """A new flag gets a row of `TAKEN`, or its program looks at the path itself."""
+    named = set(path_flags(PROGRAMS["build_vocab"]._replace(flags_class=flags_class)))
+    assert named <= {*MAY_BE, *LISTS, *WHERE_USED}
+
+
+@pytest.mark.parametrize("kind", ["nothing", "folder"])
+def test_a_flag_file_that_is_none(world, tmp_path, kind):
+    path = make_path(tmp_path, kind)
+    status, lines, trace = run_program(world, "plan", Case("", {"flagfile": path}))
+    assert (status, trace) == (1, None)
+    (line,) = lines
+    said = {"nothing": "which is neither in the working folder", "folder": "Is a directory"}
+    assert "--flagfile must " in line and said[kind] in line and str(path) in line
 
 
 def test_a_missing_model_is_not_said_to_lack_files(tmp_path):

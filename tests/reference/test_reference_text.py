@@ -124,6 +124,23 @@ def write_tasks(folder, review, context, tagged):
         path.write_text(f"## klue-ner-v1_{split}_00000\t{sentence}\n{body}\n")
 
 
+@pytest.mark.parametrize("form", ["utf-16", "cp949", "parquet"])
+def test_text_of_every_kind(tmp_path, form):
+    plain = "가.\n나.\n\n다.\n\n라.\n\n"
+    (tmp_path / "a.txt").write_text(plain)
+    (tmp_path / "held.txt").write_text("라.\n")
+    expected = divide(tmp_path, corpus=f"{tmp_path}/a.txt", held_out=f"{tmp_path}/held.txt")
+    if form == "parquet":
+        pytest.importorskip("pyarrow")
+        from table_files import as_table, write_parquet
+
+        write_parquet(tmp_path / "other", as_table(["가.\n나.", "다.", "라."]))
+    else:
+        (tmp_path / "other").write_bytes(plain.encode(form))
+    made = divide(tmp_path, corpus=f"{tmp_path}/other", held_out=f"{tmp_path}/held.txt")
+    assert made[:2] == expected[:2] and "가." in made[0]
+
+
 BAD_TEXT = {
     "too few documents": (b"a\n\nb\n", "one to hold out .* Received: 2 and 0"),
     "no UTF-8": (b"\xff\n", "line 1, must be UTF-8"),
