@@ -40,7 +40,7 @@ def load_model(directory=None, *, tokenizer=None):
     from korean_bert.model import Model
     from model_formats.load_folder import load_folder
 
-    directory = REFERENCE_MODEL if directory is None else os.fspath(directory)
+    directory = REFERENCE_MODEL if directory is None else os.path.expanduser(directory)
     folder, checkpoint = _folder_and_checkpoint(directory)
     find_folder(folder, "a model's folder")
     if isinstance(tokenizer, str | os.PathLike):

@@ -52,7 +52,7 @@ def load_tokenizer(directory: str | os.PathLike[str]) -> Tokenizer:
         InputError: a file is missing or malformed, the kind or an option is unknown, or an option
             has an invalid value; a Hugging Face folder has a tokenizer that is not supported.
     """
-    directory = Path(directory)
+    directory = Path(directory).expanduser()
     path = directory / CONFIG_FILE
     if not path.exists() and is_hugging_face_folder(directory):
         return load_hugging_face(directory)
@@ -100,7 +100,7 @@ def save_tokenizer(tokenizer: Tokenizer, directory: str | os.PathLike[str]) -> N
     Raises:
         InputError: a file cannot be written.
     """
-    directory = Path(directory)
+    directory = Path(directory).expanduser()
     directory.mkdir(parents=True, exist_ok=True)
     config = json.dumps(tokenizer.config(), indent=2, ensure_ascii=False) + "\n"
     _, vocabulary_name = KINDS[tokenizer.kind]

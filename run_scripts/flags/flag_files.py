@@ -29,31 +29,35 @@ def expand(arguments, inputs):
     Raises:
         InputError: a flag file is missing, malformed, or names itself.
     """
-    return list(_expand(arguments, inputs, None, ()))
+    return _expand(arguments, inputs, None, ())
 
 
 def _expand(arguments, inputs, folder, outer):
-    """Yields the arguments of a command line or a flag file.
+    """The arguments of a command line or a flag file, those of the flag files that it names first.
+
+    Of two values of one flag the last counts: so what a command line says itself counts, wherever
+    its --flagfile stands.
 
     Args:
         arguments, inputs: as for `expand`.
         folder: the flag file's; None for the command line.
         outer: the flag files that are being read.
     """
-    left = iter(arguments)
+    left, included, own = iter(arguments), [], []
     for argument in left:
         dashes, name, is_whole, value = _split(argument)
         if name != "flagfile" and name not in inputs:
-            yield argument
+            own.append(argument)
             continue
         if not is_whole:  # --flag value
             value = next(left, None)
             if value is None:
                 raise InputError(f"--{name} must be given with a value. Received: none")
         if name == "flagfile":
-            yield from _read(os.path.expanduser(value.strip()), inputs, folder, outer)
+            included += _read(expand_home(value.strip(), "flagfile"), inputs, folder, outer)
         else:
-            yield f"{dashes}{name}={find_input(value, folder)}"
+            own.append(f"{dashes}{name}={find_input(expand_home(value, name), folder)}")
+    return [*included, *own]
 
 
 def _split(argument):
@@ -65,7 +69,7 @@ def _split(argument):
 
 
 def _read(named, inputs, folder, outer):
-    """Yields the arguments of a flag file."""
+    """The arguments of a flag file."""
     path = find_input(named, folder)
     if not os.path.exists(path):
         raise InputError(
@@ -85,7 +89,34 @@ def _read(named, inputs, folder, outer):
     flags = [line.strip() for line in lines if line.strip()]
     flags = [flag for flag in flags if not flag.startswith(("#", "//"))]
     outer = (*outer, os.path.realpath(path))
-    yield from _expand(flags, inputs, os.path.dirname(path), outer)
+    return _expand(flags, inputs, os.path.dirname(path), outer)
+
+
+# A home folder, "~" or "~user", at the beginning of a path, alone or in a list.
+_HOME = re.compile(r"((?:^|(?<!\\),)\s*)(~[^/,]*)(?=/|,|\s*$)")
+
+
+def expand_home(value, name):
+    """Replaces "~" at the beginning of paths, as a shell does where it does not follow "=".
+
+    Args:
+        value: a path, or paths separated by commas.
+        name: the flag's, for the message.
+
+    Raises:
+        InputError: there is no such user, so that a folder of that name would be made.
+    """
+
+    def replace(match):
+        home = os.path.expanduser(match[2])
+        if home == match[2] and match.string[match.end() :].startswith("/"):
+            raise InputError(
+                f"--{name}: ~ stands for a home folder, ./~ for a folder of that name. "
+                f"Received: {value!r}, no user {match[2][1:]!r}"
+            )
+        return match[1] + home
+
+    return value if "~" not in value or os.path.lexists(value) else _HOME.sub(replace, value)
 
 
 def find_input(value, folder=None):

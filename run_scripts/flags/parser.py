@@ -27,7 +27,7 @@ from bert_common.errors import InputError
 from bert_common.folders import check_utf8
 from bert_common.startup import exit_silently_on_interrupt, interruptible
 from run_scripts.flags.declaration import PerModel, check_bounds, value_type
-from run_scripts.flags.flag_files import expand
+from run_scripts.flags.flag_files import expand, expand_home
 from run_scripts.flags.help_groups import (
     COMPATIBILITY,
     EXAMPLES,
@@ -39,7 +39,7 @@ from run_scripts.flags.help_groups import (
 )
 from run_scripts.flags.limits import MOST_STEPS
 from run_scripts.flags.path_kinds import check_path_kinds
-from run_scripts.flags.paths import check_paths
+from run_scripts.flags.paths import check_paths, is_path_flag
 
 
 def run_program(program, flags_class, argv=None):
@@ -103,8 +103,9 @@ def _complain(message):
 
 
 FLAGFILE_HELP = (
-    "Reads flags from a file, one --name=value a line. Files to read are looked up in the working "
-    "folder, then beside that file, then among those that come with this project."
+    "Reads flags from a file, one --name=value a line; what the command line says itself counts "
+    "more, wherever it stands. Files to read are looked up in the working folder, then beside that "
+    "file, then among those that come with this project."
 )
 
 HELP_FLAGS = ("help", "h", "helpshort", "helpfull")
@@ -158,7 +159,10 @@ def parse(flags_class, argv):
         raise InputError(f"flags are written --name=value. Received: {' '.join(rest)!r}")
     chosen = {}
     for field in dataclasses.fields(flags_class):
-        chosen[field.name] = values[field.name].value
+        value = values[field.name].value
+        if isinstance(value, str) and is_path_flag(field.name):
+            value = expand_home(value, field.name)
+        chosen[field.name] = value
         if not values[field.name].present and isinstance(field.default, PerModel):
             chosen[field.name] = field.default
         if field.metadata["required"] and not chosen[field.name]:

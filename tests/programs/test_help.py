@@ -75,6 +75,35 @@ def test_addresses_of_storage_are_refused(flags_class):
                 parse(flags_class, argv)
 
 
+@pytest.mark.parametrize("flags_class", FLAG_CLASSES)
+def test_a_home_folder_is_no_folder_named_tilde(flags_class, tmp_path, monkeypatch):
+    """bash leaves ~ alone after "="; a folder of that name would one day be removed with rm -r."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    example = ["x", *shlex.split(EXAMPLES[flags_class.__name__])]
+    for field in dataclasses.fields(flags_class):
+        if value_type(field) is not str or field.metadata["choices"]:
+            continue
+        if field.name in NO_PATHS.split() or heading_of(field) == COMPATIBILITY:
+            continue
+        for given, wanted in (
+            ("~/x/t.out", f"{tmp_path}/x/t.out"),
+            ("~", str(tmp_path)),
+            ("a,~/b", f"a,{tmp_path}/b"),
+            ("~/*.txt", f"{tmp_path}/*.txt"),
+            ("a~/b", "a~/b"),
+            ("./~/b", "./~/b"),
+            ("~draft.txt", "~draft.txt"),
+        ):
+            values = parse(flags_class, [*example, f"--{field.name}={given}"])
+            assert getattr(values, field.name) == wanted, field.name
+        with pytest.raises(InputError, match=rf"--{field.name}: ~ stands for a home folder"):
+            parse(flags_class, [*example, f"--{field.name}=~no-such-user/x"])
+    path = tmp_path / "job.flags"
+    path.write_text("--help\n")
+    assert parse(flags_class, ["x", "--flagfile=~/job.flags"]) is None
+
+
 def launch(*command):
     """Runs Python in the root directory as a person would."""
     return subprocess.run([sys.executable, *command], cwd=ROOT, capture_output=True, text=True)

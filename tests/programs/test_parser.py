@@ -96,7 +96,13 @@ def test_flagfile(tmp_path):
         assert (values.times, values.mode, values.overwrite) == (4, "slow", False)
         assert resolve_model_defaults(values, "albert").overwrite is False  # given, by the file
     assert read(f"--flagfile={path}", "--times=5").times == 5
-    assert read("--times=5", f"--flagfile={path}").times == 4
+    # What the command line says itself counts, wherever it stands.
+    assert read("--times=5", f"--flagfile={path}").times == 5
+    assert read("--times", "5", "--overwrite", f"--flagfile={path}").overwrite is True
+    other = tmp_path / "other.txt"
+    other.write_text("--times=7\n")
+    both = read(f"--flagfile={path}", f"--flagfile={other}", "--quiet")
+    assert (both.times, both.mode) == (7, "slow")
 
 
 def test_flagfile_names_a_flagfile(tmp_path):
@@ -105,6 +111,8 @@ def test_flagfile_names_a_flagfile(tmp_path):
     outer.write_text(f"--quiet\n--flagfile={inner}\n")
     values = read(f"--flagfile={outer}")
     assert (values.times, values.quiet) == (6, True)
+    outer.write_text(f"--times=8\n--flagfile={inner}\n")
+    assert read(f"--flagfile={outer}").times == 8
 
 
 def test_flagfile_that_cannot_be_read_or_is_wrong(tmp_path):
