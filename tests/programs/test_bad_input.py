@@ -6,6 +6,8 @@ from bad_input import Case, Started, run_case, run_program
 from bad_input_files import make_world
 from bad_input_programs import PROGRAMS
 
+import korean_bert.model  # noqa: F401  before its functions are replaced
+
 # How many refused cases of each program are examined.
 SOME, ALL = 12, 300
 

@@ -11,6 +11,7 @@ from bad_input import Case, Started, run_program
 from bad_input_files import make_world
 from bad_input_programs import FLAG_CLASSES, PROGRAMS
 
+import korean_bert.model  # noqa: F401  before its functions are replaced
 from run_scripts.flags.help_groups import COMPATIBILITY, TPU, group_of
 from run_scripts.flags.path_kinds import TAKEN
 from run_scripts.flags.paths import is_path_flag
