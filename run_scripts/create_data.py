@@ -194,7 +194,7 @@ def run_passes(flags, plan, manifest, tokenizer):
     def warn_early(statistics):
         # Before the long work. Whether the text is a single document is not known yet.
         if len(plan.chunks) > 1 and plan.settings.pair_rules.objective != "none":
-            for problem in find_layout_problems(statistics, "sop"):
+            for problem in find_layout_problems(statistics, "sop", flags.split_sentences):
                 warnings.warn(f"so far {problem}", stacklevel=2)
 
     with contextlib.ExitStack() as stack:
@@ -244,7 +244,7 @@ def check_text(flags, plan, statistics, expected):
             f"--input_file={flags.input_file}, {size} bytes, no sentence"
         )
     objective = plan.settings.pair_rules.objective
-    for problem in find_layout_problems(statistics, objective):
+    for problem in find_layout_problems(statistics, objective, flags.split_sentences):
         warnings.warn(problem, stacklevel=2)
     if statistics.left_out[ONE_WORD] == statistics.documents:
         raise InputError(

@@ -112,6 +112,17 @@ def test_layout_problems(documents, objective, expected):
     assert all(part in line for part, line in zip(expected, found, strict=True))
 
 
+@pytest.mark.parametrize("single", [2, 3])
+def test_cures_for_documents_of_one_sentence(single):
+    statistics = CorpusStatistics(documents=3, single_sentence_documents=single)
+    (line,) = find_layout_problems(statistics, "sop")
+    assert "if lines are paragraphs, add --split_sentences;" in line
+    assert "--objective=none" in line
+    (line,) = find_layout_problems(statistics, "sop", split_sentences=True)
+    assert "--split_sentences" not in line
+    assert "--objective=none" in line
+
+
 def some_text(seed, documents=200):
     """Documents of many sizes, some with other white space between them."""
     rng = random.Random(seed)
