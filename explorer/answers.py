@@ -1,6 +1,7 @@
 """What the page asks for: each kind of question, its fields, the function that answers."""
 
 import dataclasses
+import functools
 import os
 
 from explorer.attention import LastAttention, show_attention, show_heads
@@ -139,14 +140,24 @@ def show_neighbours(explored, word, top):
 
 
 def show_cuts(explored, text):
-    """How each vocabulary cuts a text, the model's first."""
-    own = describe(explored)["name"], explored.model.tokenizer.tokenize
-    return {
-        "cuts": [
-            {"name": name, "pieces": pieces_by_word(cut, text)}
-            for name, cut in (own, *explored.vocabularies)
-        ]
-    }
+    """How each vocabulary cuts a text, the model's first; a [MASK] is one piece in all."""
+    tokenizer = explored.model.tokenizer
+    cuts = [(describe(explored)["name"], functools.partial(cut_masked, tokenizer))]
+    for name, cut in explored.vocabularies:
+        has_masks = tokenizer.mask_id is not None
+        cuts.append((name, functools.partial(cut_around_masks, cut) if has_masks else cut))
+    return {"cuts": [{"name": name, "pieces": pieces_by_word(cut, text)} for name, cut in cuts]}
+
+
+def cut_masked(tokenizer, text):
+    """The pieces of a text as the model reads it."""
+    return tokenizer.convert_ids_to_tokens(encode_masked(tokenizer, text).ids)
+
+
+def cut_around_masks(cut, text):
+    """The pieces of a text by a vocabulary that may have no [MASK] of its own."""
+    first, *others = text.split(MASK)
+    return [*cut(first), *(piece for part in others for piece in (MASK, *cut(part)))]
 
 
 def pieces_by_word(cut, text):

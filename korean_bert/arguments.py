@@ -6,6 +6,9 @@ import numpy as np
 
 from bert_common.errors import InputError
 
+# What Python goes through, but not as a list of values in order.
+UNORDERED = str | bytes | set | frozenset | dict
+
 
 def check_text(value, name):
     """Returns a text.
@@ -43,7 +46,7 @@ def check_layers(layers, count):
     """
     several = not is_whole(layers)
     try:
-        chosen = tuple(layers) if several and not isinstance(layers, str | bytes) else (layers,)
+        chosen = (layers,) if isinstance(layers, UNORDERED) or not several else tuple(layers)
     except TypeError:
         chosen = (layers,)
     if not chosen or not all(is_whole(layer) and -count <= layer < count for layer in chosen):
@@ -60,9 +63,10 @@ def check_list(values, what):
     Raises:
         InputError: it is something else, or something without an order.
     """
-    if isinstance(values, str | bytes | set | frozenset | dict) or not hasattr(values, "__iter__"):
-        raise InputError(f"{what} must be in a list. Received: {shown(values)}")
-    if isinstance(values, np.ndarray) and values.ndim == 0:
+    # A table of pandas gives the names of its columns.
+    is_list = hasattr(values, "__iter__") and not hasattr(values, "columns")
+    is_single = isinstance(values, np.ndarray) and values.ndim == 0
+    if isinstance(values, UNORDERED) or not is_list or is_single:
         raise InputError(f"{what} must be in a list. Received: {shown(values)}")
     return list(values)
 

@@ -21,6 +21,10 @@ from tokenization.vocabulary import special_ids
 # word need not begin with one of the best first pieces.
 BEAM = 10
 
+# Beginnings of words that are continued, at most: each is a row of the next batch, and of
+# probabilities of the whole vocabulary.
+MOST_BEAMS = 100
+
 
 class MaskGuesser:
     """What a model guesses for masks; one graph for rows of any number and length.
@@ -111,7 +115,8 @@ def _search(guesser, ids, place, count, width):
         with np.errstate(divide="ignore"):
             scores = np.where(allowed, np.log(shares.astype(np.float64)), -np.inf)
         scores += np.array([score for score, _ in beams])[:, None]  # [B, V]
-        best = largest(scores.ravel(), width)
+        is_last = number + 1 == count
+        best = largest(scores.ravel(), width if is_last else min(width, MOST_BEAMS))
         beams = [
             (scores.flat[i], (*beams[i // len(kinds.ids)][1], kinds.ids[i % len(kinds.ids)]))
             for i in best

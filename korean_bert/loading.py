@@ -2,8 +2,10 @@
 
 import os
 
+from bert_common.errors import InputError
 from bert_common.import_tensorflow import import_tensorflow
 from bert_tf.checkpoint_files import BEST_FOLDER
+from korean_bert.arguments import shown
 from model_formats.model_folder import (
     HUB_VARIABLES,
     REFERENCE_MODEL,
@@ -12,6 +14,7 @@ from model_formats.model_folder import (
 )
 from model_formats.weights import find_weights
 from tokenization import load_tokenizer
+from tokenization.base import TokenizerInterface
 
 
 def load_model(directory=None, *, tokenizer=None):
@@ -35,6 +38,11 @@ def load_model(directory=None, *, tokenizer=None):
         model = load_model("output/model")
         model.fill_mask("나는 학교[MASK] 갔다.")
     """
+    if not isinstance(directory, str | os.PathLike | None):
+        raise InputError(f"a model's folder must be a path. Received: {shown(directory)}")
+    is_path = isinstance(tokenizer, str | os.PathLike)
+    if not (tokenizer is None or is_path or isinstance(tokenizer, TokenizerInterface)):
+        raise InputError(f"tokenizer must be a tokenizer or a path. Received: {shown(tokenizer)}")
     # Before anything else imports TensorFlow, whose first lines are no one's concern.
     import_tensorflow()
     from korean_bert.model import Model
@@ -43,7 +51,7 @@ def load_model(directory=None, *, tokenizer=None):
     directory = REFERENCE_MODEL if directory is None else os.path.expanduser(directory)
     folder, checkpoint = _folder_and_checkpoint(directory)
     find_folder(folder, "a model's folder")
-    if isinstance(tokenizer, str | os.PathLike):
+    if is_path:
         tokenizer = load_tokenizer(tokenizer)
     return Model(load_folder(folder, checkpoint, tokenizer))
 

@@ -37,6 +37,9 @@ POOLINGS = ("mean", "cls", "max")
 # Texts that `predict` computes together.
 BATCH_SIZE = 32
 
+# Pieces of a guess: each one more takes as many passes more, and words are seldom longer.
+MOST_PIECES = 10
+
 # Graphs that `embed` keeps, one for each choice of pooling and layers: making one takes seconds.
 # Each holds the weights once more.
 MOST_GRAPHS = 4
@@ -116,7 +119,7 @@ class Model:
             InputError: an argument is none of these.
         """
         pooling = self.pooling if pooling is None else pooling
-        if pooling not in POOLINGS:
+        if not isinstance(pooling, str) or pooling not in POOLINGS:
             raise InputError(
                 f"pooling must be one of {', '.join(POOLINGS)}. Received: {shown(pooling)}"
             )
@@ -185,8 +188,8 @@ class Model:
         Args:
             text: with "[MASK]" at least once. "학교[MASK] 갔다" asks for the rest of a word.
             top: how many guesses for each, at most.
-            max_pieces: the most pieces of a word. With 1 a guess is any single piece of the
-                vocabulary, as `fill_masks` shows them.
+            max_pieces: the most pieces of a word, at most 10. With 1 a guess is any single piece of
+                the vocabulary, as `fill_masks` shows them.
             before_each: a function without arguments that is called before each [MASK] is searched
                 for; what it raises ends the search.
 
@@ -199,7 +202,9 @@ class Model:
         """
         check_text(text, "text")
         top = check_count(top, "top")
-        max_pieces = check_count(max_pieces, "max_pieces")
+        max_pieces = check_count(max_pieces, "max_pieces", MOST_PIECES)
+        if before_each is not None and not callable(before_each):
+            raise InputError(f"before_each must be a function. Received: {shown(before_each)}")
         tokenizer = self.tokenizer
         if self.loaded.task != "pretraining" or self.loaded.lacks("cls/predictions/"):
             raise InputError(

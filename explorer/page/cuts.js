@@ -5,7 +5,7 @@ import { Part } from "./part.js";
 
 export function makeCuts(app) {
   const question = () => {
-    const text = app.original();
+    const { text } = app.input();
     return text.trim() ? ["cuts", { text }] : "no_pieces";
   };
   return [new Part(app, "cuts", question, ({ cuts }, body, target) => {

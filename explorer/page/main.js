@@ -79,9 +79,6 @@ class App {
     return number ? "text" : "question";
   }
 
-  /** The text without masks. */
-  original() { return this.masks.unmasked(0, undefined, ""); }
-
   onLanguage(redraw) { this.redrawn.push(redraw); }
 
   typed() {

@@ -52,14 +52,14 @@ export class MaskedText {
     this.replace(start, end, MASK);
   }
 
-  /** The text from start to end as it was before it was masked; `typed` for masks that were typed. */
-  unmasked(start = 0, end = this.field.value.length, typed = MASK) {
+  /** The text from start to end as it was before it was masked; masks that were typed stay. */
+  unmasked(start, end) {
     const text = this.field.value;
     const places = this.places();
     let [found, at] = ["", start];
     places.forEach((place, i) => {
       if (place < start || place >= end) return;
-      found += text.slice(at, place) + (this.originals[i] ?? typed);
+      found += text.slice(at, place) + (this.originals[i] ?? MASK);
       at = place + MASK.length;
     });
     return found + text.slice(at, end);

@@ -149,6 +149,14 @@ def test_neighbours_and_cuts(explored):
     ]
 
 
+def test_cuts_show_masks_as_the_text_has_them(explored):
+    tiny, letters = answer(explored, "cuts", text="나는 [MASK]에 갔다")["cuts"]
+    assert [tuple(each.values()) for each in tiny["pieces"]] == [
+        ("나", 0), ("##는", 0), ("[MASK]", 1), ("##에", 1), ("갔", 2), ("##다", 2),
+    ]  # fmt: skip
+    assert [each["piece"] for each in letters["pieces"]] == [*"나는 ", "[MASK]", *"에 갔다"]
+
+
 def cosine(first, second):
     return first @ second / np.linalg.norm(first) / np.linalg.norm(second)
 

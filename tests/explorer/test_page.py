@@ -83,6 +83,25 @@ def test_masked_by_a_click_and_filled_in(page, model):
     check_console(page)
 
 
+def test_every_tab_reads_the_text_as_it_stands(page):
+    find(page, "#pieces .piece")[3].click()
+    settle(page)
+    open_tab(page, "cuts")
+    shown = find(page, "#cuts .cut")[0].find_elements(By.CSS_SELECTOR, ".piece")
+    assert [each.text for each in shown] == ["나", "##는", "학교", "[MASK]", "갔", "##다", "."]
+
+
+def test_a_long_text_leaves_the_answers_in_sight(page):
+    page.execute_script(
+        "const field = document.getElementById('text'); field.value = arguments[0];"
+        "field.dispatchEvent(new Event('input', {bubbles: true}))",
+        "나는 학교에 갔다.\n" * 200,
+    )
+    settle(page)
+    field = page.find_element(By.ID, "text")
+    assert field.size["height"] <= 0.45 * page.execute_script("return innerHeight")
+
+
 def test_characters_of_two_units_and_whole_words(page):
     page.execute_script(
         "const field = document.getElementById('text'); field.value = arguments[0];"

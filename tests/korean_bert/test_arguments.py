@@ -6,6 +6,7 @@ from model_folders import PIECES, write_folder
 from served_models import write_strong_folder
 
 from bert_common.errors import InputError
+from korean_bert import guesses as guesses_module
 from korean_bert import load_model
 from korean_bert import model as model_module
 
@@ -85,16 +86,64 @@ def test_numpys_values_are_values(model, classifier):
     np.testing.assert_array_equal(model.embed(texts, layers=np.int32(2)), wanted)
 
 
-@pytest.mark.parametrize("layers", ([], 99, True, "1", 1.5, [0, None], None, [True], b"1"))
+@pytest.mark.parametrize(
+    "layers", ([], 99, True, "1", 1.5, [0, None], None, [True], b"1", {0, 1}, {0: 1})
+)
 def test_layers(model, layers):
     with pytest.raises(InputError, match="layers must be whole numbers from -3 to 2"):
         model.embed("나는", layers=layers)
 
 
-@pytest.mark.parametrize("pooling", ((), ["mean"], "sum", 1))
+@pytest.mark.parametrize(
+    "pooling", ((), ["mean"], "sum", 1, np.array("mean"), np.array(["mean", "cls"]))
+)
 def test_poolings(model, pooling):
     with pytest.raises(InputError, match="pooling must be one of mean, cls, max. Received: "):
         model.embed("나는", pooling=pooling)
+
+
+class Table:
+    """As pandas' tables: their names of columns are what they give one by one."""
+
+    columns = ("text", "label")
+
+    def __iter__(self):
+        return iter(self.columns)
+
+
+def test_a_table_is_no_list(model, classifier):
+    for call in (model.embed, classifier.predict):
+        with pytest.raises(InputError, match="must be in a list. Received: "):
+            call(Table())
+
+
+def test_searches_without_end_are_refused(model):
+    with pytest.raises(InputError, match="max_pieces must be a whole number, from 1 to 10"):
+        model.fill_mask("[MASK]", max_pieces=10**6)
+    with pytest.raises(InputError, match="before_each must be a function. Received: 3"):
+        model.fill_mask("[MASK]", before_each=3)
+
+
+def test_few_beginnings_of_words_are_continued(model, monkeypatch):
+    """However many guesses are asked for: each is a row of the next batch."""
+    rows = []
+    compute = guesses_module.piece_probabilities
+    monkeypatch.setattr(
+        guesses_module,
+        "piece_probabilities",
+        lambda guesser, ids, *rest: rows.append(len(ids)) or compute(guesser, ids, *rest),
+    )
+    monkeypatch.setattr(guesses_module, "MOST_BEAMS", 3)
+    (found,) = model.fill_mask("[MASK]", top=20, max_pieces=2)
+    assert len(found) == 20 and max(rows) == 3
+
+
+@pytest.mark.parametrize("value", (5, b"model", ["model"], True, 1.5))
+def test_what_load_model_takes(value):
+    with pytest.raises(InputError, match="a model's folder must be a path. Received: "):
+        load_model(value)
+    with pytest.raises(InputError, match="tokenizer must be a tokenizer or a path. Received: "):
+        load_model(tokenizer=value)
 
 
 def test_two_poolings_by_turns_make_two_graphs(model, monkeypatch):
