@@ -87,6 +87,13 @@ class DownstreamTask(Protocol):
     def illustrations(self, model, examples, outputs) -> Illustrations:
         """Makes what TensorBoard shows of an evaluation in addition to its numbers."""
 
+    def write_details(self, directory, split, model, examples, outputs) -> list:
+        """Writes what `measure` does not tell, such as the figures of each class; may do nothing.
+
+        Returns:
+            The paths of the files.
+        """
+
     def write_predictions(self, directory, split, examples, outputs) -> list:
         """Writes the predictions for a split into files.
 

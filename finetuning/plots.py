@@ -25,7 +25,7 @@ def draw_confusion_matrix(matrix, labels):
 
     Returns:
         [height, width, 3] uint8: each cell is coloured by its share of the row and shows its
-        count, unless that is 0.
+        count, unless that is 0; under each true class stand its precision, recall and F1.
 
     Raises:
         InputError: matplotlib is not installed.
@@ -43,7 +43,9 @@ def draw_confusion_matrix(matrix, labels):
         for i, label in enumerate(labels)
     ]
     axes.set_xticks(range(count), names, rotation=45, ha="right")
-    axes.set_yticks(range(count), names)
+    axes.set_yticks(
+        range(count), [f"{name}\n{text}" for name, text in zip(names, figures(matrix), strict=True)]
+    )
     axes.set_xlabel("predicted")
     axes.set_ylabel("true")
     for row, column in np.argwhere(matrix):
@@ -51,3 +53,14 @@ def draw_confusion_matrix(matrix, labels):
         axes.text(column, row, str(matrix[row, column]), ha="center", va="center", color=colour)
     canvas.draw()
     return np.asarray(canvas.buffer_rgba())[:, :, :3].copy()
+
+
+def figures(matrix):
+    """Precision, recall and F1 of each class as text, in percent: "P 90 R 75 F1 82"."""
+    right, true, predicted = matrix.diagonal(), matrix.sum(axis=1), matrix.sum(axis=0)  # [C]
+    precision = 100 * right / np.maximum(predicted, 1)  # [C]
+    recall = 100 * right / np.maximum(true, 1)  # [C]
+    f1 = 200 * right / np.maximum(true + predicted, 1)  # [C]
+    return [
+        f"P {p:.0f} R {r:.0f} F1 {f:.0f}" for p, r, f in zip(precision, recall, f1, strict=True)
+    ]

@@ -21,6 +21,7 @@ class Example(NamedTuple):
     # (first character, end) of the parts of the text that stay where a row has no room for all of
     # it: the marked entities.
     kept: tuple = ()
+    where: str = ""  # its file and line, also where a column gives the `id`
 
 
 class Entity(NamedTuple):
@@ -91,7 +92,7 @@ def read_split(dataset, split, data_dir):
                 continue
             if source.label is not None:
                 label = read_label(dataset, label, where)
-            examples.append(Example(name, text, second, label, kept))
+            examples.append(Example(name, text, second, label, kept, where))
         if len(examples) == count:
             raise InputError(f"{path} must hold an example. Received: none")
     return examples, left_out

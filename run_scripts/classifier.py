@@ -5,6 +5,7 @@ import sys
 
 from bert_common.errors import InputError
 from bert_common.folders import make_writable
+from finetuning.classes import check_weights, count_classes
 from finetuning.classification.custom_data import FILE_TYPES, TASK_TYPES, Columns, custom_dataset
 from finetuning.datasets import DATASETS
 from finetuning.readers import read_split
@@ -55,6 +56,12 @@ class ClassifierFlags(FinetuneFlags):
         "For your own files: the metrics, separated by commas; the first chooses the best "
         "checkpoint. Without it: accuracy and macro_f1, or what suits the type.",
     )
+    class_weights: str = flag(
+        "none",
+        "balanced: an example weighs the more in the training loss the rarer its class is (number "
+        "of examples / (classes * examples of the class)); for texts of very uneven classes.",
+        choices=("none", "balanced"),
+    )
     export_dir: str = flag(
         None,
         "Write a SavedModel of the final weights (the best, if evaluations chose them) into a new "
@@ -78,7 +85,15 @@ def classify(values):
     if values.task_name:
         values = dataclasses.replace(values, task_name=values.task_name.lower())
     check_export(values)
-    finetune(values, Program(TASK_FLAGS, read_data, read_examples, make_task))
+    program = Program(
+        TASK_FLAGS, read_data, read_examples, make_task, count_classes=count_dataset_classes
+    )
+    finetune(values, program)
+
+
+def count_dataset_classes(dataset, examples):
+    """How many examples have each class of a `Dataset`."""
+    return count_classes(dataset.labels, examples)
 
 
 def check_export(values):
@@ -107,10 +122,22 @@ def make_task(values, dataset, config, tokenizer):
     """The task of the flags as a `Classification`."""
     from finetuning.classification.task import Classification
 
-    return Classification(dataset, tokenizer, *head_options(values, config))
+    return Classification(
+        dataset,
+        tokenizer,
+        *head_options(values, config),
+        balanced=values.class_weights == "balanced",
+    )
 
 
 def read_data(values):
+    """The data set of the flags, which must suit --class_weights."""
+    dataset = _read_data(values)
+    check_weights(values.class_weights, dataset.labels)
+    return dataset
+
+
+def _read_data(values):
     """The data set that --task_name names, or one of the user's own files."""
     if values.task_name in DATASETS:
         given = [name for name in CUSTOM_FLAGS if getattr(values, name)]

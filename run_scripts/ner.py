@@ -5,11 +5,21 @@ import re
 import sys
 
 from bert_common.errors import InputError
-from finetuning.ner.data import FORMATS, make_ner_dataset, read_dataset_split
+from bert_common.folders import kind_of_path
+from finetuning.ner.data import FORMATS, NerDataset, make_ner_dataset
+from finetuning.ner.untagged import (
+    DESCRIPTIONS,
+    FORMS,
+    add_untagged,
+    count_kinds,
+    read_dataset_split,
+    split_name,
+)
 from run_scripts.downstream.program import Program, finetune
 from run_scripts.flags.declaration import flag
 from run_scripts.flags.finetune import FinetuneFlags, head_options
 from run_scripts.flags.parser import run_program
+from run_scripts.flags.path_kinds import FILE
 
 # The flags that a fine-tuned model's folder records.
 TASK_FLAGS = ("task_name", "labels", "feature_layers", "max_seq_length")
@@ -22,6 +32,22 @@ class NerFlags(FinetuneFlags):
     With --do_eval or --do_predict alone, only --output_dir (of an earlier training) and --data_dir
     must be given: task, sizes and tokenizer are stored beside the weights."""
 
+    data_dir: str = flag(
+        None,
+        "The folder with the task's files; required unless --predict_file is all that is read.",
+        is_input=True,
+    )
+    predict_file: str = flag(
+        None,
+        "With --do_predict: a file without tags to find entities in: plain text, a sentence a "
+        "line, or tokens as in the training file without their tags. Default: --predict_split.",
+        is_input=True,
+    )
+    predict_format: str = flag(
+        "auto",
+        "What --predict_file holds: text, tokens (without tags) or tagged; auto: recognized.",
+        choices=("auto", *FORMS),
+    )
     task_name: str = flag(
         None,
         f"The format of the files, one of {', '.join(FORMATS)}; conll stands for train.txt, "
@@ -39,8 +65,30 @@ def main(argv=None):
 
 
 def find_entities(values):
-    """Runs the program."""
-    finetune(values, Program(TASK_FLAGS, read_data, read_dataset_split, make_task))
+    """Checks the flags that are run_ner's own, and runs the program."""
+    if values.predict_file:
+        if (kind := kind_of_path(values.predict_file)) != FILE:
+            raise InputError(
+                f"--predict_file must be a file. Received: {values.predict_file}, {kind}"
+            )
+        if not values.do_predict:
+            raise InputError(
+                "--predict_file needs --do_predict. Received: "
+                f"--predict_file={values.predict_file} without"
+            )
+        if values.predict_split:
+            raise InputError(
+                "--predict_file and --predict_split: only one may be given. Received: both"
+            )
+        values = dataclasses.replace(values, predict_split=split_name(values.predict_file))
+    if not values.data_dir and (values.do_train or values.do_eval or not values.predict_file):
+        raise InputError(
+            "--data_dir must be given, or --do_predict with --predict_file. Received: neither"
+        )
+    program = Program(
+        TASK_FLAGS, read_data, read_dataset_split, make_task, count_classes=count_kinds
+    )
+    finetune(values, program)
 
 
 def read_data(values):
@@ -56,7 +104,16 @@ def read_data(values):
         raise InputError(
             f"--labels must be O, B-X and I-X of each kind X, each once. Received: {values.labels}"
         )
-    return make_ner_dataset(FORMATS[values.task_name], values.data_dir, labels)
+    if values.data_dir and (values.do_train or values.do_eval or not values.predict_file):
+        dataset = make_ner_dataset(FORMATS[values.task_name], values.data_dir, labels)
+    else:  # a file alone is predicted
+        dataset = NerDataset(
+            FORMATS[values.task_name], labels or FORMATS[values.task_name].tags, {}
+        )
+    dataset = add_untagged(dataset, values.data_dir, values.predict_file, values.predict_format)
+    for file in dataset.untagged:
+        print(f"{file.path}: read as {DESCRIPTIONS[file.form]}")
+    return dataset
 
 
 def make_task(values, dataset, config, tokenizer):

@@ -236,6 +236,8 @@ class Session:
             if len(lengths) > 1:
                 line += f" (once for each length: {_listed(lengths)})"
             self.print(line)
+        else:
+            self.print("compiling the training step, which may take a minute")
 
 
 def _with_dropout(config, rate):

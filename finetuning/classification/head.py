@@ -133,17 +133,27 @@ def multi_label_losses(outputs, batch):
 
     label_ids are [B, C], 1 for the classes that an example has, 0 for the others.
     """
+    return ops.mean(_label_losses(outputs, batch), axis=-1)  # [B]
+
+
+def _label_losses(outputs, batch):
+    """The binary cross entropy of every class of every example, [B, C]."""
     logits = outputs["logits"]
     labels = ops.cast(batch["label_ids"], logits.dtype)
-    losses = ops.softplus(logits) - labels * logits  # [B, C]
-    return ops.mean(losses, axis=-1)
+    return ops.softplus(logits) - labels * logits  # [B, C]
 
 
 def multi_label_sums(outputs, batch):
-    """`weighted_sums` of `multi_label_losses`; an example is correct if all its classes are."""
+    """`weighted_sums` of `multi_label_losses`; an example is correct if all its classes are.
+
+    With label_weights [B, C] instead of [B] every label counts on its own.
+    """
     right = ops.equal(outputs["logits"] > 0, batch["label_ids"] > 0)  # [B, C]
+    weights = batch["label_weights"]
+    if len(weights.shape) == 2:  # [B, C]: every label has a weight of its own
+        return heads.weighted_sums("label", _label_losses(outputs, batch), weights, right)
     losses = multi_label_losses(outputs, batch)
-    return heads.weighted_sums("label", losses, batch["label_weights"], ops.all(right, axis=-1))
+    return heads.weighted_sums("label", losses, weights, ops.all(right, axis=-1))
 
 
 def regression_sums(outputs, batch):

@@ -12,6 +12,14 @@ import tensorflow as tf
 from bert_common.atomic_write import atomic_write
 from bert_tf.summaries.markdown import as_markdown_table
 from bert_tf.summaries.reporter import Illustrations
+from finetuning.class_report import (
+    Mistake,
+    as_line,
+    make_class_report,
+    write_class_report,
+    write_mistakes,
+)
+from finetuning.classes import balanced_label_weights, balanced_weights
 from finetuning.classification.head import SequenceClassifier
 from finetuning.datasets import DATASETS, Dataset
 from finetuning.examples import Examples
@@ -39,6 +47,8 @@ class Classification:
     dropout: float = DROPOUT
     freeze_encoder: bool = False
     feature_layers: tuple = ()
+    # Whether an example weighs the more in the training loss the rarer its class is.
+    balanced: bool = False
 
     rows = 1
 
@@ -58,18 +68,21 @@ class Classification:
         )
 
     def encode(self, raw, training):
-        """Encodes `finetuning.readers.Example`s, for training as for evaluation."""
+        """Encodes `finetuning.readers.Example`s; only for training they are weighted by class."""
         pairs = [(example.text, example.second) for example in raw]
         rows = encode_pairs(self.tokenizer, pairs, self.max_length)
         for number, example in enumerate(raw):
             if example.kept and len(rows[number].ids) == self.max_length:  # perhaps cut
                 rows[number] = encode_around(self.tokenizer, example, self.max_length)
-        labels, known = self.labels(raw), np.array([e.label is not None for e in raw])
+        labels = self.labels(raw)
+        weights = np.array([e.label is not None for e in raw], np.float32)  # [N]
+        if training and self.balanced:
+            weights = self.class_weights(labels)
 
         def make_batch(indices, length):
             batch = pad_rows([rows[i] for i in indices], length, self.tokenizer.pad_id or 0)
             batch["label_ids"] = labels[indices]
-            batch["label_weights"] = known[indices].astype(np.float32)
+            batch["label_weights"] = weights[indices]
             return batch
 
         lengths = np.array([len(row.ids) for row in rows])
@@ -80,6 +93,12 @@ class Classification:
         blank = (0,) * len(self.dataset.labels) if self.dataset.multi_label else 0
         values = [blank if example.label is None else example.label for example in raw]
         return np.array(values, np.int32 if self.dataset.labels else np.float32)
+
+    def class_weights(self, labels):
+        """The weight of each training example [N], or, if multi-label, of each label [N, C]."""
+        if self.dataset.multi_label:
+            return balanced_label_weights(labels)
+        return balanced_weights(labels, len(self.dataset.labels))[labels]
 
     def predictions(self, outputs):
         """Classes [N], scores [N] or, if multi-label, 0 or 1 for each class [N, C]."""
@@ -126,22 +145,48 @@ class Classification:
 
     def illustrations(self, model, examples, outputs):
         """A plot of the confusion matrix, and a table of the examples with the highest loss."""
-        raw = examples.raw
-        predicted, true = self.predictions(outputs), self.labels(raw)
-        losses = self._losses(model, true, outputs)
-        rows = []
-        for i in np.argsort(-losses, kind="stable")[:SHOWN_MISTAKES]:
-            text = " ||| ".join(filter(None, (raw[i].text, raw[i].second)))[:SHOWN_CHARACTERS]
-            rows.append((text, *map(self.format, (true[i], predicted[i])), f"{losses[i]:.3f}"))
-        texts = {"most_wrong": as_markdown_table(rows, ("text", "true", "predicted", "loss"))}
+        rows = [
+            (where, text[:SHOWN_CHARACTERS], true, predicted, f"{loss:.3f}")
+            for where, true, predicted, loss, text in self._by_loss(model, examples, outputs)
+        ][:SHOWN_MISTAKES]
+        columns = ("where", "text", "true", "predicted", "loss")
+        texts = {"most_wrong": as_markdown_table(rows, columns)}
         if self.dataset.multi_label or not 0 < len(self.dataset.labels) <= MAX_DRAWN_CLASSES:
             return Illustrations(texts, {})
         numbered = enumerate(self.dataset.labels)
         texts["classes"] = as_markdown_table(numbered, ("number in the plot", "class"))
-        matrix = np.zeros((len(self.dataset.labels),) * 2, np.int64)
-        np.add.at(matrix, (true, predicted), 1)
-        plot = draw_confusion_matrix(matrix, self.dataset.labels)
+        report = self._class_report(examples, outputs)
+        plot = draw_confusion_matrix(report.confusion, self.dataset.labels)
         return Illustrations(texts, {"confusion": plot})
+
+    def write_details(self, directory, split, model, examples, outputs):
+        """Writes the figures of each class, and the mistakes with the highest loss."""
+        paths = []
+        if self.dataset.labels:
+            report = self._class_report(examples, outputs)
+            paths += write_class_report(directory, split, report)
+        mistakes = [m for m in self._by_loss(model, examples, outputs) if m.true != m.predicted]
+        return [*paths, write_mistakes(directory, split, mistakes)]
+
+    def _class_report(self, examples, outputs):
+        labels, predictions = self.labels(examples.raw), self.predictions(outputs)
+        return make_class_report(self.dataset.labels, labels, predictions)
+
+    def _by_loss(self, model, examples, outputs):
+        """A `Mistake` of every example, right or wrong, the highest loss first."""
+        raw = examples.raw
+        predicted, true = self.predictions(outputs), self.labels(raw)
+        losses = self._losses(model, true, outputs)
+        return [
+            Mistake(
+                raw[i].where or raw[i].id,
+                self.format(true[i]),
+                self.format(predicted[i]),
+                float(losses[i]),
+                " ||| ".join(filter(None, (raw[i].text, raw[i].second))),
+            )
+            for i in np.argsort(-losses, kind="stable")
+        ]
 
     def format(self, prediction):
         """A label or a prediction as text: a class, comma-separated classes, or a score."""
@@ -166,20 +211,15 @@ class Classification:
         shares = self.probabilities(outputs) if classes else np.stack(outputs["logits"])  # [N, C]
         paths = [os.path.join(directory, f"predictions_{split}.tsv")]
         with atomic_write(paths[0]) as file:
-            file.write(_line([*header, *self.dataset.labels]))
+            file.write(as_line([*header, *self.dataset.labels]))
             predictions, labels = self.predictions(outputs), self.labels(raw)
             for i, example in enumerate(raw):
                 cells = [example.id, example.text, *[example.second or ""] * second]
                 cells += [self.format(labels[i])] * labelled + [self.format(predictions[i])]
-                file.write(_line(cells + [f"{share:.6f}" for share in shares[i] if classes]))
+                file.write(as_line(cells + [f"{share:.6f}" for share in shares[i] if classes]))
         if split == "test":
             paths.append(os.path.join(directory, "test_results.tsv"))
             with atomic_write(paths[1]) as file:
                 for row in shares:
-                    file.write(_line([str(share) for share in row]))
+                    file.write(as_line([str(share) for share in row]))
         return paths
-
-
-def _line(cells):
-    """A line of a .tsv; tabs and line breaks inside a cell become spaces."""
-    return ("\t".join(" ".join(str(cell).split()) for cell in cells) + "\n").encode("utf-8")

@@ -84,6 +84,10 @@ class MultipleChoice:
         header = ("question", "true", "predicted", "its probability")
         return Illustrations({"most_wrong": as_markdown_table(rows, header)}, {})
 
+    def write_details(self, directory, split, model, examples, outputs):
+        """Nothing: `measure` tells all."""
+        return []
+
     def write_predictions(self, directory, split, examples, outputs):
         """Writes predictions_SPLIT.tsv: id, label if known, prediction, each option's probability.
 

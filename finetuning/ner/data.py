@@ -41,6 +41,7 @@ class Sentence(NamedTuple):
     text: str
     units: tuple  # (first character, end), in the order of the text
     tags: tuple  # one for each unit
+    tagged: bool = True  # False: nobody has tagged it, and all `tags` are "O"
 
 
 def tags_of_kinds(kinds):
@@ -159,12 +160,21 @@ def untagged_sentence(name, text, file_format):
     # Where tokens are joined with nothing they are characters, elsewhere words.
     pattern = r"\S+" if file_format.glue else "[^ ]"
     units = tuple(match.span() for match in re.finditer(pattern, text))
-    return Sentence(name, text, units, ("O",) * len(units))
+    return Sentence(name, text, units, ("O",) * len(units), tagged=False)
 
 
 def spell(file_format, tag):
     """A tag as a format's files spell it."""
     return file_format.outside if tag == "O" else file_format.tag.format(place=tag[0], kind=tag[2:])
+
+
+def is_tag(value, file_format):
+    """Whether a text may be a tag of a format's files."""
+    try:
+        _read_tag(value, file_format, {}, "")
+    except InputError:
+        return False
+    return True
 
 
 def _read_tag(value, file_format, known, where):
@@ -206,7 +216,8 @@ class NerDataset(NamedTuple):
 
     file_format: TaggedFileFormat  # a row of `FORMATS`
     tags: tuple  # in the order of the classes
-    splits: dict  # each split whose file exists -> True, as all have labels
+    splits: dict  # each split whose file exists -> whether it has tags
+    untagged: tuple = ()  # the `finetuning.ner.untagged.UntaggedFile` of each split without
 
 
 def make_ner_dataset(file_format, data_dir, tags=()):

@@ -12,6 +12,7 @@ from bert_common.atomic_write import atomic_write
 from bert_common.progress import with_progress
 from bert_tf.summaries.markdown import as_markdown_table
 from bert_tf.summaries.reporter import Illustrations
+from finetuning.class_report import report_of_counts, write_class_report
 from finetuning.examples import Examples
 from finetuning.heads import DROPOUT
 from finetuning.inputs import pad_rows
@@ -121,12 +122,19 @@ class NamedEntityRecognition:
         plot = draw_confusion_matrix(matrix, self.dataset.tags)
         return Illustrations(texts, {"confusion": plot})
 
+    def write_details(self, directory, split, model, examples, outputs):
+        """Writes the figures of each kind of entity."""
+        true = [sentence.tags for sentence in examples.raw]
+        predicted = [tags for tags, _ in self.predictions(examples, outputs)]
+        return write_class_report(directory, split, kind_report(self.dataset.tags, true, predicted))
+
     def write_predictions(self, directory, split, examples, outputs):
         """Writes predictions_SPLIT.tsv, a line per entity, and tags_SPLIT.tsv, a line per unit.
 
         The columns of the first: id, start and end in the text (characters from 0), kind, text of
         the entity, mean probability of its tags. Those of the second: unit, true tag, predicted
-        tag, its probability; a line "## id" precedes each sentence.
+        tag, its probability; a line "## id" precedes each sentence. Sentences that nobody has
+        tagged have no true tags there.
         """
         paths = [os.path.join(directory, f"{name}_{split}.tsv") for name in ("predictions", "tags")]
         predictions = self.predictions(examples, outputs)
@@ -144,13 +152,31 @@ class NamedEntityRecognition:
         with atomic_write(paths[1]) as file:
             for sentence, (tags, probabilities) in zip(examples.raw, predictions, strict=True):
                 file.write(f"## {sentence.id}\n".encode())
+                columns = (sentence.tags, tags) if sentence.tagged else (tags,)
                 for (start, end), *cells, probability in zip(
-                    sentence.units, sentence.tags, tags, probabilities, strict=True
+                    sentence.units, *columns, probabilities, strict=True
                 ):
                     line = "\t".join([sentence.text[start:end], *cells, f"{probability:.6f}"])
                     file.write(line.encode("utf-8") + b"\n")
                 file.write(b"\n")
         return paths
+
+
+def kind_report(tags, true, predicted):
+    """The `ClassReport` of the kinds of entities: one is right if its kind and both ends are.
+
+    Args:
+        tags: all tags.
+        true, predicted: the tags of each sentence's units.
+    """
+    kinds = tuple(dict.fromkeys(tag[2:] for tag in tags if tag != "O"))
+    counts = np.zeros((3, len(kinds)), np.int64)  # right, predicted, true
+    for of_labels, of_predictions in zip(true, predicted, strict=True):
+        there, found = set(entities(of_labels)), set(entities(of_predictions))
+        for row, spans in zip(counts, (there & found, found, there), strict=True):
+            for _, _, kind in spans:
+                row[kinds.index(kind)] += 1
+    return report_of_counts(kinds, None, *counts)
 
 
 def list_entities(sentence, tags):

@@ -210,6 +210,10 @@ class QuestionAnswering:
         header = ("question", "true", "predicted", self.overlap_name, "text")
         return Illustrations({"most_wrong": as_markdown_table(rows, header)}, {})
 
+    def write_details(self, directory, split, model, examples, outputs):
+        """Nothing: `measure` tells all."""
+        return []
+
     def write_predictions(self, directory, split, examples, outputs):
         """Writes predictions.json, nbest_predictions.json and, for SQuAD 2.0, null_odds.json."""
         answered = self.answers(examples, outputs)

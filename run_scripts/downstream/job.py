@@ -15,6 +15,7 @@ from run_scripts.flags.finetune import (
     find_fine_tuned,
     read_boundaries,
     refuse_hub_handle,
+    resolve_patience,
     resolve_steps,
 )
 from run_scripts.flags.tokenizer import check_tokenizer_flags, open_tokenizer, source_of
@@ -48,6 +49,10 @@ def make_job(given, program):
         InputError: a flag or a file that cannot work.
     """
     refuse_hub_handle(given)
+    given = resolve_patience(given)
+    model = (given.model_dir, given.bert_config_file, given.albert_config_file)
+    if (given.do_eval or given.do_predict) and not (given.do_train or any(model)):
+        find_fine_tuned(given)  # before the configuration is missed of a model that is not there
     filled = fill_in_saved_model(given, program.task_flags, program.changeable)
     model_type = choose_model_type(filled)
     flags = resolve_steps(resolve_model_defaults(filled, model_type), given)

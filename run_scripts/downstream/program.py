@@ -13,6 +13,7 @@ from bert_common.folders import make_writable
 from bert_tf.checkpoint_files import latest_checkpoint
 from bert_tf.training.cluster import shorten_lost_worker_errors
 from bert_tf.training.interruptions.output_folder import training_folders
+from finetuning.classes import describe_classes, draw_examples, warn_of_thin_classes
 from model_formats.training_record import read_stages
 from run_scripts.downstream.job import make_job
 from run_scripts.flags.devices import start_tensorflow
@@ -47,6 +48,8 @@ class Program(NamedTuple):
     uses_libraries: bool = True  # whether its metrics come from optional libraries
     # (example) -> the text of which examples share a side when a part of train is taken away.
     shared_text: Callable = operator.attrgetter("text")
+    # (dataset, examples) -> a dict of the name of each class -> how many examples have it.
+    count_classes: Callable | None = None
 
 
 def finetune(given, program):
@@ -87,7 +90,10 @@ def read_splits(job, program):
     needed = ["train"] if flags.do_train else []
     if flags.do_eval:
         if not measured:
-            raise InputError("--do_eval needs a split with labels, dev or test. Received: none")
+            raise InputError(
+                "--do_eval needs a split with labels, dev or test. Received: none "
+                f"(--do_train --eval_on={TRAIN_PART} measures on a tenth of train)"
+            )
         needed += measured
     elif flags.do_train and flags.eval_every_steps:
         needed += [name for name in measured if name in ("dev", TRAIN_PART)]
@@ -115,7 +121,25 @@ def read_splits(job, program):
                 f"held_out: {len(examples['held_out']):,} of the training examples choose the best "
                 "checkpoint"
             )
+    if flags.do_train and flags.max_train_examples:
+        total = len(examples["train"])
+        examples["train"] = draw_examples(
+            examples["train"], flags.max_train_examples, flags.random_seed
+        )
+        if chief:
+            print(f"train: {len(examples['train']):,} of {total:,} examples are trained on")
+    if flags.do_train and program.count_classes and chief:
+        show_classes(program.count_classes, dataset, examples)
     return examples
+
+
+def show_classes(count, dataset, examples):
+    """Prints the classes of every split that is trained or measured on, and warns of thin ones."""
+    counts = {split: count(dataset, members) for split, members in examples.items()}
+    for split, classes in counts.items():
+        if classes:
+            print(f"classes of {split}: {describe_classes(classes)}")
+    warn_of_thin_classes(counts)
 
 
 def take_part(examples, shared_text):

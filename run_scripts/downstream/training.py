@@ -5,6 +5,7 @@ It imports TensorFlow: `program` imports it once flags and files have been check
 
 import dataclasses
 import os
+import warnings
 
 import numpy as np
 
@@ -46,8 +47,15 @@ from run_scripts.session import Session, Workload, open_session
 RECORDED_FLAGS = (
     "optimizer", "learning_rate", "train_batch_size", "num_train_epochs", "train_step",
     "warmup_proportion", "warmup_step", "encoder_dropout", "classifier_dropout",
-    "freeze_encoder", "random_seed",
+    "freeze_encoder", "random_seed", "max_train_examples",
 )  # fmt: skip
+
+# A result must exceed the trivial baseline by more than this, or a warning says so.
+LEAST_GAIN = 0.002
+
+# The correlation of a thousand pairs without any connection is seldom higher.
+LEAST_CORRELATION = 0.05
+CORRELATIONS = ("pearson", "spearman", "matthews")
 
 
 def run(job, task, splits, folders, refusal_reason):
@@ -139,6 +147,32 @@ def show_seeds(flags, results):
             file.write("\t".join([name, *(f"{cell:.6f}" for cell in cells)]).encode() + b"\n")
             print(f"  {name} = {cells[0]:.4f} (standard deviation {cells[1]:.4f})")
     print(f"{len(results)} seeds: written to {path}")
+
+
+def warn_of_baseline(best_by, results, weights_classes):
+    """Warns of a model that is no better than the same prediction for every example.
+
+    Args:
+        best_by: `DownstreamTask.best_by`.
+        results: with those of the baseline, as `FineTuning.evaluate` returns them.
+        weights_classes: whether the program has --class_weights.
+    """
+    metric, higher_is_better = best_by[0].removeprefix("eval_"), best_by[1]
+    baseline = results.get(f"baseline_{metric}")
+    names = (f"eval_{metric}", f"{TRAIN_PART}_{metric}")
+    name = next((name for name in names if name in results), None)
+    if baseline is None or name is None:
+        return
+    gain = results[name] - baseline if higher_is_better else baseline - results[name]
+    if gain <= (LEAST_CORRELATION if metric in CORRELATIONS else LEAST_GAIN):
+        warnings.warn(
+            f"{name} is {results[name]:.4f}, no better than the same prediction for every example "
+            f"({baseline:.4f}). Likely: too few updates (more --num_train_epochs), first updates "
+            "that are too large (--warmup_proportion=0.5, then a lower --learning_rate), "
+            f"{'uneven classes (--class_weights=balanced), ' if weights_classes else ''}or text "
+            'that the vocabulary has no pieces for; see "Fine-tuning" in docs/troubleshooting.md',
+            stacklevel=2,
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -240,10 +274,14 @@ class FineTuning:
         """
         flags, session, results, outputs = self.job.flags, self.session, {}, {}
         first, *others = evaluated_splits(flags, self.task.dataset)
+        written = []
         for split in (first, *others):
             evaluator = self.evaluator(predictor, split)
             measured = evaluator.run()
             outputs[split] = evaluator.outputs
+            if session.chief:
+                details = flags.output_dir, split, predictor.model, self.examples[split]
+                written += self.task.write_details(*details, outputs[split])
             if split in (*others, TRAIN_PART):
                 measured = {
                     name.replace("eval_", f"{split}_", 1)
@@ -261,6 +299,10 @@ class FineTuning:
         names = "" if first == TRAIN_PART else f"eval: on {first}; "
         note = f"{names}baseline: the same prediction for every example"
         session.report(flags.output_dir, results, note, illustrations=illustrations)
+        if session.chief:
+            if written:
+                print(f"details: {', '.join(written)}")
+            warn_of_baseline(self.task.best_by, results, hasattr(flags, "class_weights"))
         return results, outputs
 
     def predict(self, predictor, outputs):

@@ -100,6 +100,15 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
         "End training after this many evaluations in a row without a better result; 0: never.",
         least=0,
     )
+    early_stopping: int = flag(
+        0, "The same as patience: only one of the two may be given. 0: never.", least=0
+    )
+    max_train_examples: int = flag(
+        0,
+        "Train on this many examples, drawn by --random_seed, every class with about its share; "
+        "0: all.",
+        least=0,
+    )
     num_seeds: int = flag(
         1,
         "The number of trainings, with --random_seed and the seeds after it, each in its own "
@@ -164,8 +173,19 @@ def check_finetune_flags(values):
         )
     if values.patience and not values.eval_every_steps:
         raise InputError(
-            f"--patience needs --eval_every_steps. Received: --patience={values.patience} without"
+            "--patience needs --eval_every_steps, and so does --early_stopping. Received: "
+            f"--patience={values.patience} without"
         )
+
+
+def resolve_patience(values):
+    """`FinetuneFlags` whose `patience` is that of --early_stopping, if that was given."""
+    if values.early_stopping and values.patience:
+        raise InputError(
+            "--patience and --early_stopping: only one may be given. Received: "
+            f"--patience={values.patience}, --early_stopping={values.early_stopping}"
+        )
+    return dataclasses.replace(values, patience=values.patience or values.early_stopping)
 
 
 def refuse_feature_flags(values, head_input):
@@ -265,7 +285,7 @@ def find_fine_tuned(values):
     if not (os.path.exists(source) or exists(source)):
         raise InputError(
             "without --do_train there must be a fine-tuned checkpoint: --init_checkpoint or one in "
-            f"--output_dir. Received: none at {source}"
+            f"--output_dir. Received: none at {source} (--do_train trains one)"
         )
     check_weights(source)
     return find_weights(source)

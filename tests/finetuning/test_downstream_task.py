@@ -54,7 +54,7 @@ def shortcomings(task):
 def test_the_members_are_these():
     assert MEMBERS == [
         "baseline", "best_by", "dataset", "encode", "illustrations", "make_model", "measure",
-        "rows", "settings", "write_predictions",
+        "rows", "settings", "write_details", "write_predictions",
     ]  # fmt: skip
 
 

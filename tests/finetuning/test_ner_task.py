@@ -9,7 +9,7 @@ from programs import ClassifierJob, one_line
 from tokenizer_cases import SPECIAL
 
 from finetuning.ner.data import FORMATS, NerDataset, Sentence, tags_of_kinds
-from finetuning.ner.task import NamedEntityRecognition, entities
+from finetuning.ner.task import NamedEntityRecognition, entities, kind_report
 from run_scripts import ner
 from tokenization import KoreanTokenizer
 
@@ -64,7 +64,7 @@ def test_a_file_without_a_piece_is_one_line(tmp_path, capsys):
     job = ClassifierJob(tmp_path)
     job.data.mkdir()
     for name in ("train", "dev"):
-        (job.data / f"{name}.txt").write_text("\u200b B-A\n", encoding="utf-8")
+        (job.data / f"{name}.txt").write_text("\u200b B-A\n\n" * 2, encoding="utf-8")
     flags = {"bucket_boundaries": "auto", "task_name": "conll"}
     argv = ["run_ner.py", *job.argv(**flags)[1:]]
     assert ner.main(argv) == 1
@@ -95,3 +95,12 @@ def test_a_slip_of_klue_is_no_entity(task, tmp_path):
     assert (results["entity_f1"], results["entity_macro_f1"]) == (pytest.approx(2 / 3), 0.5)
     shown = task.illustrations(None, examples, outputs).texts["most_wrong"]
     assert "| 김철 PS | 김철 PS, 수 QT |" in shown
+
+
+def test_figures_of_each_kind():
+    """B is found once of twice, with one false one; A once, with a wrong end."""
+    true = [["B-A", "I-A", "O", "B-B"], ["B-B", "O", "O", "O"]]
+    predicted = [["B-A", "O", "O", "B-B"], ["O", "O", "B-B", "O"]]
+    report = kind_report(TAGS, true, predicted)
+    assert report.labels == ("A", "B") and report.support.tolist() == [1, 2]
+    assert report.precision.tolist() == report.recall.tolist() == report.f1.tolist() == [0, 0.5]

@@ -1,0 +1,120 @@
+"""Figures of each class and the worst mistakes of an evaluation, and the files with them.
+
+Shapes: N examples, C classes.
+"""
+
+import json
+import os
+from typing import NamedTuple
+
+import numpy as np
+
+from bert_common.atomic_write import atomic_write
+
+# How many mistakes the file names, those with the highest loss.
+LISTED_MISTAKES = 200
+
+
+class ClassReport(NamedTuple):
+    """What a model did with the examples of each class."""
+
+    labels: tuple  # the names of the classes, C
+    # How many examples of a true class (row) were predicted as each class (column), [C, C]; None if
+    # an example may have several classes.
+    confusion: np.ndarray | None
+    precision: np.ndarray  # [C]
+    recall: np.ndarray  # [C]
+    f1: np.ndarray  # [C]
+    support: np.ndarray  # how many examples have each class, [C]
+
+
+class Mistake(NamedTuple):
+    """An example with a wrong prediction."""
+
+    where: str  # its file and line
+    true: str
+    predicted: str
+    loss: float
+    text: str
+
+
+def make_class_report(labels, true, predicted):
+    """Counts the right and wrong predictions of each class.
+
+    Args:
+        labels: the names of the classes.
+        true: their numbers [N], or, if multi-label, 0 or 1 for each class [N, C].
+        predicted: of the same shape.
+
+    Returns:
+        A `ClassReport`; a figure with a denominator of 0 is 0.
+    """
+    if true.ndim == 2:
+        confusion, right = None, np.sum(true * predicted, axis=0)  # [C]
+        support, guesses = true.sum(axis=0), predicted.sum(axis=0)  # [C]
+    else:
+        confusion = np.zeros((len(labels),) * 2, np.int64)
+        np.add.at(confusion, (true, predicted), 1)
+        right, support, guesses = confusion.diagonal(), confusion.sum(1), confusion.sum(0)
+    return report_of_counts(labels, confusion, right, guesses, support)
+
+
+def report_of_counts(labels, confusion, right, predicted, support):
+    """A `ClassReport`.
+
+    Args:
+        labels, confusion: its fields.
+        right, predicted, support: how many examples of each class were predicted as it, how many
+            were predicted as it in all, and how many there are, each [C].
+    """
+    return ClassReport(
+        tuple(labels),
+        confusion,
+        right / np.maximum(predicted, 1),
+        right / np.maximum(support, 1),
+        2 * right / np.maximum(support + predicted, 1),
+        support,
+    )
+
+
+def write_class_report(directory, split, report):
+    """Writes eval_classes_SPLIT.tsv and .json; returns their paths.
+
+    A line of the .tsv is a class: its precision, recall, F1 and number of examples, then, unless an
+    example may have several classes, how many of these were predicted as each class.
+    """
+    paths = [os.path.join(directory, f"eval_classes_{split}.{kind}") for kind in ("tsv", "json")]
+    names = ("precision", "recall", "f1", "support")
+    rows, objects = [], []
+    for number, label in enumerate(report.labels):
+        figures = {name: getattr(report, name)[number].item() for name in names}
+        cells = [f"{figures[name]:.4f}" for name in names[:3]] + [str(figures["support"])]
+        predicted = {}
+        if report.confusion is not None:
+            counts = report.confusion[number].tolist()
+            predicted = {"predicted": dict(zip(report.labels, counts, strict=True))}
+            cells += map(str, counts)
+        rows.append([label, *cells])
+        objects.append({"class": label, **figures, **predicted})
+    columns = [] if report.confusion is None else [f"predicted {name}" for name in report.labels]
+    with atomic_write(paths[0]) as file:
+        for row in (["class", *names, *columns], *rows):
+            file.write(as_line(row))
+    with atomic_write(paths[1]) as file:
+        file.write(json.dumps(objects, ensure_ascii=False, indent=1).encode("utf-8") + b"\n")
+    return paths
+
+
+def write_mistakes(directory, split, mistakes):
+    """Writes mistakes_SPLIT.tsv, the highest loss first; returns its path."""
+    path = os.path.join(directory, f"mistakes_{split}.tsv")
+    with atomic_write(path) as file:
+        file.write(as_line(["where", "true", "predicted", "loss", "text"]))
+        for where, true, predicted, loss, text in mistakes[:LISTED_MISTAKES]:
+            file.write(as_line([where, true, predicted, f"{loss:.4f}", text]))
+    return path
+
+
+def as_line(cells):
+    """A line of a .tsv; tabs and line breaks inside a cell become spaces."""
+    return ("\t".join(" ".join(str(cell).split()) for cell in cells) + "\n").encode("utf-8")

@@ -1,0 +1,155 @@
+"""Counts the classes of examples, warns of thin ones, weights them, draws a part of the examples.
+
+Shapes: N examples, C classes.
+"""
+
+import collections
+import warnings
+
+import numpy as np
+
+from bert_common.errors import InputError
+
+# How many classes the line about a split names.
+SHOWN_CLASSES = 20
+
+# How many classes a warning names.
+WARNED_CLASSES = 5
+
+
+def count_classes(names, examples):
+    """How many examples have each class.
+
+    Args:
+        names: of the classes; () where labels are scores.
+        examples: have a `label`: the number of a class, 0 or 1 for each class, or None.
+
+    Returns:
+        A dict: name -> count, in the order of `names`; {} where there are no classes, or where a
+        split has no labels.
+    """
+    labels = [example.label for example in examples if example.label is not None]
+    if not names or not labels:
+        return {}
+    counts = collections.Counter()
+    for label in labels:
+        counts.update(np.flatnonzero(label).tolist() if isinstance(label, tuple) else [label])
+    return {name: counts[number] for number, name in enumerate(names)}
+
+
+def describe_classes(counts):
+    """The classes of a split with their counts as text, the most frequent ones if there are many.
+
+    Example:
+        describe_classes({"bad": 1200, "good": 7}) -> "bad 1,200, good 7"
+    """
+    if len(counts) <= SHOWN_CLASSES:
+        return ", ".join(f"{name} {count:,}" for name, count in counts.items())
+    ordered = sorted(counts.items(), key=lambda item: -item[1])
+    shown = ", ".join(f"{name} {count:,}" for name, count in ordered[:SHOWN_CLASSES])
+    rest = [count for _, count in ordered[SHOWN_CLASSES:]]
+    return f"{shown}, and {len(rest):,} others with {min(rest):,} to {max(rest):,}"
+
+
+def warn_of_thin_classes(splits):
+    """Warns of classes with a single example to train on, and of those that a split lacks.
+
+    Args:
+        splits: split -> what `count_classes` returned, "train" and the splits measured on.
+    """
+    train = splits.get("train")
+    if train:
+        _warn(
+            [name for name, count in train.items() if count == 1],
+            "train has a single example of {}: a model hardly learns it (a header or a mistyped "
+            "label is often read as such a class)",
+        )
+        _warn(
+            [name for name, count in train.items() if not count],
+            "train has no example of {}: the model cannot predict it",
+        )
+    for split, counts in splits.items():
+        if split != "train" and counts:
+            missing = [
+                name for name, count in counts.items() if not count and (train or {}).get(name, 1)
+            ]
+            _warn(missing, f"{split} has no example of {{}}: its scores say nothing about it")
+
+
+def _warn(names, message):
+    if names:
+        shown = ", ".join(repr(name) for name in names[:WARNED_CLASSES])
+        more = len(names) - WARNED_CLASSES
+        shown += f" and {more:,} more" if more > 0 else ""
+        what = "class" if len(names) == 1 else f"{len(names):,} classes:"
+        warnings.warn(message.format(f"{what} {shown}"), stacklevel=3)
+
+
+def balanced_weights(labels, classes):
+    """The weight of each class that is inversely proportional to its frequency, [C] float32.
+
+    N / (classes that occur * count), as scikit-learn's `class_weight="balanced"`; 0 for a class
+    without an example.
+
+    Args:
+        labels: the number of each example's class, [N].
+        classes: C.
+    """
+    counts = np.bincount(np.asarray(labels, np.int64), minlength=classes)  # [C]
+    present = np.count_nonzero(counts)
+    weights = counts.sum() / (present * np.maximum(counts, 1))
+    return np.where(counts, weights, 0.0).astype(np.float32)  # [C]
+
+
+def balanced_label_weights(labels):
+    """`balanced_weights` of each class's presence and absence in multi-label data.
+
+    Args:
+        labels: 0 or 1 for each class of each example, [N, C].
+
+    Returns:
+        The weight of each of them, [N, C] float32.
+    """
+    columns = [balanced_weights(column, 2)[column] for column in labels.T]
+    return np.stack(columns, axis=1)  # [N, C]
+
+
+def draw_examples(examples, count, seed):
+    """Draws a number of examples, of every class about its share and, if there is room, one.
+
+    Args:
+        examples: a list; those that have a `label` are drawn by class.
+        count: how many to draw.
+        seed: decides which.
+
+    Returns:
+        A list, in the order of the argument; all, where there are no more than `count`.
+    """
+    if len(examples) <= count:
+        return examples
+    strata = collections.defaultdict(list)
+    for index in np.random.default_rng([seed, 7]).permutation(len(examples)).tolist():
+        label = getattr(examples[index], "label", None)
+        strata[label if isinstance(label, int | tuple) else None].append(index)
+    keys = {}
+    for members in strata.values():
+        # The share of its class that is drawn before it: the same number of each class's share
+        # lies below every bound.
+        keys |= {index: (rank + 0.5) / len(members) for rank, index in enumerate(members)}
+        if len(strata) <= count // 2:
+            keys[members[0]] = -1.0
+    chosen = sorted(keys, key=keys.get)[:count]
+    return [examples[index] for index in sorted(chosen)]
+
+
+def check_weights(class_weights, labels):
+    """Refuses --class_weights where there are no classes.
+
+    Raises:
+        InputError: labels are scores.
+    """
+    if class_weights != "none" and not labels:
+        raise InputError(
+            "--class_weights must be none where labels are scores: there are no classes to weight. "
+            f"Received: --class_weights={class_weights}"
+        )

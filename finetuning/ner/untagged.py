@@ -1,0 +1,214 @@
+"""Reads sentences without tags, to predict: plain text, or a file of tokens without their tags."""
+
+import collections
+import os
+import re
+from typing import NamedTuple
+
+from bert_common.errors import InputError
+from finetuning.metrics import entities
+from finetuning.ner import data
+from finetuning.ner.data import Sentence, TaggedFileFormat, is_tag, untagged_sentence
+from finetuning.readers import find_file, read_lines
+
+# tagged: as in training; tokens: the same without the column of tags; text: a sentence a line.
+FORMS = ("tagged", "tokens", "text")
+
+# What messages call them.
+DESCRIPTIONS = {
+    "tagged": "tokens with their tags",
+    "tokens": "tokens without tags, a blank line between sentences",
+    "text": "plain text, a sentence a line",
+}
+
+# Names that a file to predict does not have among the splits.
+TAKEN = ("train", "dev", "test", "held_out", "train_part")
+
+# The form of a file shows in so many of its lines.
+RECOGNIZED_LINES = 1000
+
+
+class UntaggedFile(NamedTuple):
+    """A file of a data set, or one to predict, that need not have tags."""
+
+    split: str  # its name among the splits and in the names of the predictions' files
+    path: str
+    form: str  # one of `FORMS`
+
+
+def split_name(path):
+    """The name of the split that a file to predict is: that of the file, unless it is taken."""
+    name = os.path.splitext(os.path.basename(path))[0]
+    return f"file_{name}" if name in TAKEN else name
+
+
+def add_untagged(dataset, data_dir, predict_file=None, form="auto"):
+    """Adds what need not have tags to a `NerDataset`: its own test file, and a file to predict.
+
+    Args:
+        dataset: a `NerDataset`.
+        data_dir: the folder of its files; unused where it has no test file.
+        predict_file: the path of a file to predict, or None.
+        form: its form, one of `FORMS`, or "auto": recognized.
+
+    Returns:
+        The `NerDataset`, with an `UntaggedFile` for each.
+
+    Raises:
+        InputError: a file is missing, or holds no sentence.
+    """
+    file_format, files = dataset.file_format, []
+    if "test" in dataset.splits:
+        path = find_file(file_format.files["test"], data_dir, file_format.folder)
+        own_form = recognize_form(path, file_format)
+        if own_form != "tagged":
+            files.append(UntaggedFile("test", path, own_form))
+    if predict_file:
+        if form == "auto":
+            form = recognize_form(predict_file, file_format)
+        files.append(UntaggedFile(split_name(predict_file), predict_file, form))
+    splits = {**dataset.splits, **{file.split: False for file in files}}
+    return dataset._replace(splits=splits, untagged=tuple(files))
+
+
+def read_dataset_split(dataset, split, data_dir):
+    """Reads the sentences of a `NerDataset`'s split, with or without tags.
+
+    Returns:
+        A list of `Sentence`s, and what `data.read_dataset_split` returns of the I- tags.
+    """
+    for file in dataset.untagged:
+        if file.split == split:
+            if file.form != "tagged":
+                return read_untagged(file.path, file.form, dataset.file_format), {}
+            folder, name = os.path.split(file.path)
+            file_format = dataset.file_format._replace(files={split: name})
+            return data.read_dataset_split(
+                dataset._replace(file_format=file_format), split, folder or "."
+            )
+    return data.read_dataset_split(dataset, split, data_dir)
+
+
+def count_kinds(dataset, sentences):
+    """How many entities of each kind sentences have: a dict; {} where none is tagged."""
+    kinds = dict.fromkeys(tag[2:] for tag in dataset.tags if tag != "O")
+    tagged = [sentence for sentence in sentences if sentence.tagged]
+    counts = collections.Counter(kind for s in tagged for _, _, kind in entities(s.tags))
+    return {kind: counts[kind] for kind in kinds} if tagged else {}
+
+
+def recognize_form(path, file_format):
+    """The form of a file, one of `FORMS`.
+
+    It is "tagged" if half of its lines at least end in a column with a tag. Else it is "tokens" if
+    every line is one token, and blank lines stand between sentences; else "text".
+
+    Args:
+        path: the file.
+        file_format: the `TaggedFileFormat` of its tags.
+
+    Raises:
+        InputError: the file is missing, or has no text.
+    """
+    lines = []
+    for _, line in read_lines(path):
+        if not (file_format.comment and re.fullmatch(file_format.comment, line)):
+            lines.append(_fields(line, file_format) if _edges(line, file_format) else None)
+        if len(lines) == RECOGNIZED_LINES:
+            break
+    rows = [fields for fields in lines if fields]
+    if not rows:
+        raise InputError(f"{path} must hold a sentence. Received: none")
+    known = [
+        tag for tag in rows if len(tag) > 1 + file_format.token and is_tag(tag[-1], file_format)
+    ]
+    if 2 * len(known) >= len(rows):
+        return "tagged"
+    columns = _token_columns(file_format)
+    blocks = re.findall("x+", "".join("x" if fields else " " for fields in lines))
+    single = all(len(fields) == columns for fields in rows)
+    if not file_format.glue:
+        single = single and all(len(fields[file_format.token]) == 1 for fields in rows)
+    return (
+        "tokens"
+        if single and max(map(len, blocks)) > 1 and _has_groups(blocks, columns)
+        else "text"
+    )
+
+
+def _has_groups(blocks, columns):
+    """Whether the lines are grouped into sentences; a number before each token says it too."""
+    return len(blocks) > 1 or columns > 1
+
+
+def read_untagged(path, form, file_format):
+    """Reads the sentences of a file whose form is "tokens" or "text".
+
+    Args:
+        path: the file.
+        form: "tokens" or "text".
+        file_format: the `TaggedFileFormat` of its tags, which says what a token is.
+
+    Returns:
+        A list of `Sentence`s without tags; each is named by file and line.
+
+    Raises:
+        InputError: the file is missing or empty, or a line is malformed; names file and line.
+    """
+    if form == "text":
+        sentences = [
+            untagged_sentence(where, line.strip(), file_format)
+            for where, line in read_lines(path)
+            if line.strip()
+        ]
+    else:
+        sentences = list(_read_tokens(path, file_format))
+    if not sentences:
+        raise InputError(f"{path} must hold a sentence. Received: none")
+    return sentences
+
+
+def _read_tokens(path, file_format):
+    columns, tokens, name = _token_columns(file_format), [], None
+    for where, line in read_lines(path):
+        comment = file_format.comment and re.fullmatch(file_format.comment, line)
+        if comment or not _edges(line, file_format):
+            if tokens:
+                yield _of_tokens(name, tokens, file_format)
+            tokens, name = [], comment.groupdict().get("id") if comment else None
+            continue
+        fields = _fields(line, file_format)
+        if len(fields) != columns or not fields[file_format.token]:
+            raise InputError(
+                f"{where} must have {columns} columns: a token, without a tag. "
+                f"Received: {line[:60]!r}"
+            )
+        name = name or where
+        tokens.append(fields[file_format.token])
+    if tokens:
+        yield _of_tokens(name, tokens, file_format)
+
+
+def _of_tokens(name, tokens, file_format):
+    """The `Sentence` of tokens; as in `read_tagged`, spaces are no units where there is no glue."""
+    units, start = [], 0
+    for token in tokens:
+        end = start + len(token)
+        if file_format.glue or token != " ":
+            units.append((start, end))
+        start = end + len(file_format.glue)
+    text = file_format.glue.join(tokens)
+    return Sentence(name, text, tuple(units), ("O",) * len(units), tagged=False)
+
+
+def _token_columns(file_format: TaggedFileFormat):
+    """How many columns a line has without its tag."""
+    return file_format.token + 1
+
+
+def _edges(line, file_format):
+    return line.strip(" \t" if file_format.glue else "\t")
+
+
+def _fields(line, file_format):
+    return re.split(file_format.separator, _edges(line, file_format))

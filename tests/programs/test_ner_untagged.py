@@ -1,0 +1,124 @@
+"""run_ner on text without tags: a plain text, tokens, a test file; with and without the data."""
+
+import pytest
+from programs import ClassifierJob, one_line
+from task_data import klue_sentence, read_table
+
+from finetuning.ner.data import FORMATS, Sentence
+from finetuning.ner.untagged import read_untagged, recognize_form
+from run_scripts import ner
+
+TRAIN = "the O\nfilm B-X\n\nbad O\ngood B-Y\nis I-Y\n\n" * 12
+
+
+class NerJob(ClassifierJob):
+    name, main = "run_ner.py", staticmethod(ner.main)
+
+
+@pytest.fixture(scope="module")
+def job(tmp_path_factory):
+    job = NerJob(tmp_path_factory.mktemp("ner"))
+    job.data.mkdir()
+    for split in ("train", "dev"):
+        (job.data / f"{split}.txt").write_text(TRAIN)
+    (job.data / "test.txt").write_text("the\nfilm\n\nbad\ngood\nis\n")
+    assert job.run(task_name="conll", do_eval=True, do_predict=True) == 0
+    return job
+
+
+def predict(job, path, **flags):
+    flags = {"output_dir": job.output, "xla": "off", "predict_file": path, **flags}
+    argv = [f"--{name}={value}" for name, value in flags.items()]
+    return ner.main(["run_ner.py", "--do_predict", *argv])
+
+
+def found(job, name):
+    return [row[1:5] for row in read_table(job.output / f"predictions_{name}.tsv")[1:]]
+
+
+def test_a_test_file_without_tags_is_predicted(job):
+    assert found(job, "test") == [["4", "8", "X", "film"], ["4", "11", "Y", "good is"]]
+    lines = (job.output / "tags_test.tsv").read_text().splitlines()
+    assert [len(line.split("\t")) for line in lines if line and line[0] != "#"] == [3] * 5
+    rows = read_table(job.output / "eval_classes_dev.tsv")
+    assert [row[0] for row in rows] == ["class", "X", "Y"] and rows[1][4] == "12"
+    assert "test_entity_f1" not in (job.output / "eval_results.txt").read_text()
+
+
+@pytest.mark.parametrize("where", ("text", "tokens", "tagged"))
+def test_a_file_alone_is_predicted(job, where, tmp_path, capsys):
+    path = tmp_path / f"new_{where}.txt"
+    contents = {
+        "text": "\ufeffthe film\r\n\r\n  bad good is\r\n\u200b\n",
+        "tokens": "the\nfilm\n\n\nbad\ngood\nis\n\n",
+        "tagged": "the O\nfilm O\n\nbad O\ngood O\nis O\n",
+    }
+    path.write_bytes(contents[where].encode())
+    assert predict(job, path) == 0
+    assert found(job, path.stem) == [["4", "8", "X", "film"], ["4", "11", "Y", "good is"]]
+    places = [row[0] for row in read_table(job.output / f"predictions_{path.stem}.tsv")[1:]]
+    lines = {"text": (1, 3), "tokens": (1, 5), "tagged": (1, 4)}[where]
+    assert places == [f"{path} line {line}" for line in lines]
+    assert f"{path}: read as " in capsys.readouterr().out
+
+
+def test_a_file_named_as_a_split_hides_none(job, tmp_path):
+    path = tmp_path / "dev.txt"
+    path.write_text("the film\n")
+    assert predict(job, path, data_dir=job.data, do_eval=True) == 0
+    assert found(job, "file_dev") == [["4", "8", "X", "film"]]
+    assert "eval_entity_f1" in (job.output / "eval_results.txt").read_text()
+
+
+def test_the_form_can_be_given(job, tmp_path):
+    path = tmp_path / "words.txt"
+    path.write_text("film\ngood\n")
+    assert recognize_form(str(path), FORMATS["conll"]) == "text"
+    assert predict(job, path, predict_format="tokens") == 0
+    assert len((job.output / "tags_words.tsv").read_text().split("##")) == 2
+
+
+def test_bad_input_is_one_line(job, tmp_path, capsys):
+    path = tmp_path / "none.txt"
+    path.write_text(" \n\n")
+    assert predict(job, path) == 1
+    assert "must hold a sentence. Received: none" in one_line(capsys)
+    assert predict(job, path, predict_split="dev") == 1
+    assert "--predict_file and --predict_split: only one may be given" in one_line(capsys)
+    argv = ["run_ner.py", f"--output_dir={job.output}"]
+    assert ner.main([*argv, "--do_eval"]) == 1
+    assert "--data_dir must be given, or --do_predict with --predict_file" in one_line(capsys)
+    assert ner.main([*argv, "--do_eval", f"--data_dir={job.data}", f"--predict_file={path}"]) == 1
+    assert "--predict_file needs --do_predict" in one_line(capsys)
+    path.write_text("the\nfilm\n\nbad good\n")
+    assert predict(job, path, predict_format="tokens") == 1
+    assert "line 4 must have 1 columns: a token, without a tag" in one_line(capsys)
+
+
+@pytest.mark.parametrize(
+    "name, content, form",
+    (
+        ("klue-ner", klue_sentence("1", "가 나|B-PS O I-PS"), "tagged"),
+        ("klue-ner", "가\n \n나\n\n다\n라\n", "tokens"),
+        ("klue-ner", "가 나\n다라\n", "text"),
+        ("naver-ner", "1\t서울\tLOC_B\n2\t은\t-\n", "tagged"),
+        ("naver-ner", "1\t서울\n2\t은\n", "tokens"),
+        ("naver-ner", "서울은 춥다\n", "text"),
+        ("conll", "서울 B-LC\n은 0\n춥다 O\n", "tagged"),  # one line is wrong: not a text
+        ("conll", "서울은 춥다\n나는 간다\n", "text"),
+        ("conll-2003", "EU\nrejects\n\nIt\nis\n", "tokens"),
+    ),
+)
+def test_forms_are_recognized(tmp_path, name, content, form):
+    path = tmp_path / "any.txt"
+    path.write_text(content, encoding="utf-8")
+    assert recognize_form(str(path), FORMATS[name]) == form
+
+
+def test_characters_are_units_without_the_spaces(tmp_path):
+    path = tmp_path / "any.txt"
+    path.write_text("가\n \n나\n\n다\n", encoding="utf-8")
+    first, second = read_untagged(str(path), "tokens", FORMATS["klue-ner"])
+    place = f"{path} line 1"
+    assert first == Sentence(place, "가 나", ((0, 1), (2, 3)), ("O", "O"), tagged=False)
+    assert second.text == "다"

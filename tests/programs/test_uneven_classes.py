@@ -1,0 +1,145 @@
+"""Uneven classes and short budgets: weights, draws, early ends, what a run says of its classes."""
+
+import numpy as np
+import pytest
+from programs import ClassifierJob, arrays, one_line, results
+from task_data import BAD, GOOD, read_table, sentence, single_rows, write_splits, write_table
+
+from run_scripts.downstream.training import warn_of_baseline
+
+TEXT_AND_LABEL = ["text", "label"]
+
+
+@pytest.fixture
+def job(tmp_path):
+    job = ClassifierJob(tmp_path)
+    write_splits(job.data, TEXT_AND_LABEL, single_rows(80), train=(0, 64), dev=(64, 80))
+    return job
+
+
+def test_a_run_names_its_classes_and_its_mistakes(job, capsys):
+    train = read_table(job.data / "train.tsv")[1:]
+    write_table(job.data / "train.tsv", TEXT_AND_LABEL, [("text", "label"), *train])
+    dev = read_table(job.data / "dev.tsv")[1:]
+    dev[3][1] = "good" if dev[3][1] == "bad" else "bad"  # a wrong label
+    write_table(job.data / "dev.tsv", TEXT_AND_LABEL, dev)
+    assert job.run(do_eval=True) == 0
+    shown = capsys.readouterr()
+    assert "classes of train: bad 32, good 32, label 1\n" in shown.out
+    assert "warning: train has a single example of class 'label'" in shown.err
+    assert "warning: dev has no example of class 'label'" in shown.err
+    header, *rows = read_table(job.output / "mistakes_dev.tsv")
+    assert header == ["where", "true", "predicted", "loss", "text"]
+    accuracy = results(job.output)["eval_accuracy"]
+    assert len(rows) == round(16 * (1 - accuracy)) > 0
+    for where, true, predicted, _, text in rows:
+        path, number = where.rsplit(" line ", 1)
+        assert path == f"{job.data}/dev.tsv" and dev[int(number) - 2] == [text, true]
+        assert predicted != true
+    table = {row[0]: row[1:] for row in read_table(job.output / "eval_classes_dev.tsv")}
+    assert int(table["bad"][3]) + int(table["good"][3]) == 16 and table["label"][3] == "0"
+    assert "eval_classes_dev.tsv" in shown.out
+
+
+def test_a_model_that_learned_nothing_is_named(job, capsys):
+    assert job.run(do_eval=True, train_step=1, learning_rate=1e-9) == 0
+    found = results(job.output)
+    assert found["eval_accuracy"] <= found["baseline_accuracy"]
+    warning = capsys.readouterr().err
+    assert "no better than the same prediction for every example" in warning
+    assert "--class_weights=balanced" in warning
+
+
+@pytest.mark.parametrize(
+    "metric, value, baseline, warns",
+    (
+        ("accuracy", 0.9, 0.9, True),
+        ("accuracy", 0.91, 0.9, False),
+        ("pearson", 0.03, 0.0, True),
+        ("pearson", 0.3, 0.0, False),
+        ("entity_f1", 0.0, 0.0, True),
+    ),
+)
+def test_what_is_no_better(recwarn, metric, value, baseline, warns):
+    for split in ("eval", "train_part"):
+        results = {f"{split}_{metric}": value, f"baseline_{metric}": baseline}
+        warn_of_baseline((f"eval_{metric}", True), results, metric != "entity_f1")
+    texts = [str(warning.message) for warning in recwarn]
+    assert len(texts) == 2 * warns
+    assert all(("--class_weights" in text) == (metric != "entity_f1") for text in texts)
+
+
+def uneven(job):
+    """Two of sixty examples are good, and most of these two words are in bad ones too."""
+    rng = np.random.default_rng(0)
+    rows = [(sentence(rng, BAD), "bad") for _ in range(56)]
+    rows += [(sentence(rng, GOOD), "good") for _ in range(8)]
+    write_table(job.data / "train.tsv", TEXT_AND_LABEL, [rows[i] for i in rng.permutation(64)])
+
+
+def test_balanced_weights_change_the_training_alike_on_two_devices(job):
+    uneven(job)
+    flags = {"class_weights": "balanced", "train_step": 3, "optimizer": "adamw"}
+    flags["classifier_dropout"] = 0
+    found = {}
+    for name, more in (
+        ("none", {"class_weights": "none"}),
+        ("one", {}),
+        ("two", {"distribution_strategy": "mirrored"}),
+        ("parts", {"gradient_accumulation_steps": 2}),
+    ):
+        output = job.folder / name
+        assert job.run(**{**flags, **more}, output_dir=output) == 0
+        found[name] = arrays(output, 3)
+    weights = [name for name in found["one"] if name.endswith("output_weights")]
+    for other in ("two", "parts"):
+        for name in weights:
+            np.testing.assert_allclose(
+                found[other][name], found["one"][name], rtol=1e-4, atol=1e-6, err_msg=name
+            )
+    assert any(np.abs(found["none"][n] - found["one"][n]).max() > 1e-4 for n in weights)
+
+
+def test_weights_of_several_labels(job):
+    rows = [
+        (text, label if i % 3 else "good,bad") for i, (text, label) in enumerate(single_rows(40))
+    ]
+    write_splits(job.data, TEXT_AND_LABEL, rows, train=(0, 30), dev=(30, 40))
+    flags = {"task_type": "multi_label", "class_weights": "balanced", "train_step": 3}
+    assert job.run(do_eval=True, **flags) == 0
+    assert len(read_table(job.output / "eval_classes_dev.tsv")[1]) == 5
+
+
+def test_scores_have_no_classes(job, capsys):
+    rows = [(text, len(text) / 10) for text, _ in single_rows(20)]
+    write_splits(job.data, TEXT_AND_LABEL, rows, train=(0, 20))
+    assert job.run(task_type="regression", class_weights="balanced") == 1
+    assert "--class_weights must be none where labels are scores" in one_line(capsys)
+
+
+def test_a_draw_with_several_seeds_and_a_part_of_train(job, capsys):
+    flags = {"do_eval": True, "eval_on": "train_part", "train_step": 2, "num_seeds": 2}
+    assert job.run(**flags, max_train_examples=20) == 0
+    shown = capsys.readouterr().out
+    assert "train: 20 of " in shown and "passes over 20 examples" in shown
+    assert "classes of train: bad 10, good 10" in shown and "classes of train_part: " in shown
+    assert (job.output / "seed-12346" / "eval_classes_train_part.tsv").exists()
+
+
+def test_early_stopping_is_patience(job, capsys):
+    flags = {"do_eval": True, "eval_every_steps": 2, "early_stopping": 2, "labels": "bad,good"}
+    assert job.run(**flags, learning_rate=1e-9) == 0
+    assert "already at step" not in capsys.readouterr().out
+    assert results(job.output)["global_step"] == 2  # the first; none was better
+    assert (job.output / "model.ckpt-6.index").exists()
+    assert job.run(**flags, patience=1) == 1
+    assert "only one may be given" in one_line(capsys)
+
+
+def test_messages_name_the_way_out(job, capsys):
+    (job.data / "dev.tsv").unlink()
+    assert job.run(do_eval=True) == 1
+    assert "--eval_on=train_part" in one_line(capsys)
+    argv = ["run_classifier.py", f"--output_dir={job.folder}/no", f"--data_dir={job.data}"]
+    assert job.main([*argv, "--task_name=tsv", "--do_predict"]) == 1
+    assert "without --do_train there must be a fine-tuned checkpoint" in one_line(capsys)
