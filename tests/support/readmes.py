@@ -126,7 +126,6 @@ def bring_names(path):
     sentences = "이순신 B-PS\n장군은 O\n여수에서 B-LC\n싸웠다 O\n\n내일 B-DT\n만나요 O\n\n" * 8
     for split in ("train", "dev"):
         write(path / f"{split}.txt", sentences)
-    write(path / "new.txt", "이순신 장군은 여수에서 싸웠다\n\n내일 만나요\n")
 
 
 # The folder of a benchmark of questions -> its files, as they are published.
@@ -181,6 +180,7 @@ OWN = {
     "reference_model": lambda path: shutil.copytree(ROOT / "reference_model", path),
     "data/klue-ner-v1.1": bring_klue_ner,
     "data/names": bring_names,
+    "data/names/new.txt": lambda path: write(path, "이순신 장군은 여수에서 싸웠다\n\n내일 만나요\n"),
     "data/korquad": bring_questions,
     "data/squad": bring_questions,
     "data/korean": lambda path: bring_nsmc(path / "nsmc"),
