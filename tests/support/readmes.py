@@ -180,7 +180,7 @@ OWN = {
     "reference_model": lambda path: shutil.copytree(ROOT / "reference_model", path),
     "data/klue-ner-v1.1": bring_klue_ner,
     "data/names": bring_names,
-    "data/names/new.txt": lambda path: write(path, "이순신 장군은 여수에서 싸웠다\n\n내일 만나요\n"),
+    "data/names/new.txt": lambda path: write(path, "이순신 장군은 여수에서 싸웠다\n\n내일 가요\n"),
     "data/korquad": bring_questions,
     "data/squad": bring_questions,
     "data/korean": lambda path: bring_nsmc(path / "nsmc"),
