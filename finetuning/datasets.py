@@ -25,6 +25,8 @@ class SplitSource(NamedTuple):
     # The columns of two entities of the sentence, subject and object, whose relation is the label.
     # `finetuning.readers.mark_entities` marks them in the text.
     entities: tuple = ()
+    # Whether the files are a user's own, in which every row must have as many columns as the first.
+    own: bool = False
 
 
 class Dataset(NamedTuple):

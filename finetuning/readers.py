@@ -1,12 +1,17 @@
 """Reads data sets' files: tables, JSON objects, and the examples of classification."""
 
+import functools
 import math
 import os
+import re
+import sys
 from typing import NamedTuple
 
 from bert_common.errors import InputError
 from bert_common.folders import read_bytes
 from bert_common.json_text import read_json
+from bert_common.text_encoding import NAMES, SAMPLE_BYTES, decode_text, detect_encoding
+from finetuning.csv_tables import read_csv
 
 
 class Example(NamedTuple):
@@ -48,6 +53,14 @@ class MissingColumn(Exception):
     """A row lacks a column, or a JSON object a key, that is needed."""
 
 
+class OtherColumns(MissingColumn):
+    """A row has another number of columns than the first: its cells are not where they seem."""
+
+
+# Why a row of a published data set was left out; of a user's own file it is an error.
+STRAY_TAB = "more columns than the header"
+
+
 def read_split(dataset, split, data_dir):
     """Reads all examples of a split.
 
@@ -82,9 +95,14 @@ def read_split(dataset, split, data_dir):
                 second = None if source.second is None else _text(field(source.second), where)
                 label = None if source.label is None else field(source.label)
                 name = where if source.id is None else str(field(source.id))
+            except OtherColumns as error:
+                if source.own:
+                    raise InputError(f"{where} must have {error}") from None
+                left_out[STRAY_TAB] = left_out.get(STRAY_TAB, 0) + 1
+                continue
             except MissingColumn as error:
                 if "short" not in left_out:
-                    raise InputError(f"{where} must have {error}") from None
+                    raise InputError(f"{where} must have {error}{_way_out(source)}") from None
                 left_out["short"] += 1
                 continue
             if "NS" in left_out and "NS" in (text, second):
@@ -102,9 +120,16 @@ def find_file(name, data_dir, folder):
     """The path of a data set's file: in `data_dir` itself, or in its subfolder `folder`."""
     paths = [os.path.join(data_dir, name), os.path.join(data_dir, folder, name)]
     existing = [path for path in paths if os.path.isfile(path)]
-    if not existing:
-        raise InputError(f"the task needs a file {' or '.join(paths)}. Received: no such file")
-    return existing[0]
+    if existing:
+        return existing[0]
+    paths = dict.fromkeys(map(os.path.normpath, paths))
+    stem = os.path.splitext(os.path.basename(name))[0]
+    others = sorted(os.listdir(data_dir)) if os.path.isdir(data_dir) else []
+    others = [other for other in others if os.path.splitext(other)[0] == stem]
+    found = f"{', '.join(others)}, whose ending names another --task_name" if others else ""
+    raise InputError(
+        f"the task needs a file {' or '.join(paths)}. Received: {found or 'no such file'}"
+    )
 
 
 def read_label(dataset, value, where):
@@ -137,12 +162,18 @@ def label_texts(value, multi_label, where):
         InputError: a label is neither text nor a number; names file and line.
     """
     parts = value if multi_label and isinstance(value, list) else [value]
-    wrong = [part for part in parts if not isinstance(part, str | int | float)]
+    wrong = [
+        part
+        for part in parts
+        if not isinstance(part, str | int | float)
+        or (isinstance(part, float) and not math.isfinite(part))
+    ]
     if wrong:
         raise InputError(f"{where}: a label must be text or a number. Received: {wrong[0]!r}")
     if multi_label and isinstance(value, str):
         parts = value.split(",")
-    texts = [str(part).strip() for part in parts]
+    # 1.0 is 1: a table with a missing number somewhere writes all numbers so.
+    texts = [re.sub(r"^(-?\d+)\.0+$", r"\1", str(part).strip()) for part in parts]
     return [text for text in texts if text] if multi_label else texts
 
 
@@ -208,6 +239,9 @@ def mark_entities(text, entities, where):
 def read_rows(path, source):
     """Yields the place of every row of a file, and a function from a column to its value.
 
+    The function raises `OtherColumns` for a row of a table with another number of columns than its
+    header has: of a user's own file more or fewer, of a published one more.
+
     Args:
         path: the file.
         source: a `finetuning.datasets.SplitSource`, whose columns the file must have.
@@ -226,26 +260,56 @@ def read_rows(path, source):
         for where, line in read_lines(path):
             yield _row_of_object(read_json(line, where), where)
     else:
-        lines = read_lines(path)
-        columns = {}
+        if path.endswith(".csv"):
+            content = read_bytes(path)
+            encoding = detect_encoding(content[:SAMPLE_BYTES])
+            if encoding not in ("utf-8", "utf-8-sig"):
+                note_encoding(path, encoding)
+            rows = read_csv(decode_text(content, path, encoding), path)
+        else:
+            rows = ((where, line.split("\t")) for where, line in read_lines(path))
+        columns, width = {}, None
         if not isinstance(source.text, int):
-            where, header = next(lines, (f"{path} line 1", ""))
-            columns = {name: i for i, name in enumerate(header.split("\t"))}
+            where, header = next(rows, (f"{path} line 1", [""]))
+            twice = [name for name in header if name and header.count(name) > 1]
+            if twice and source.own:
+                raise InputError(f"{where} must name a column once. Received: {twice[0]!r} twice")
+            columns, width = {name: i for i, name in enumerate(header)}, len(header)
             needed = (source.text, source.second, source.label, source.id, *source.row_filter[:1])
             missing = [name for name in needed if name is not None and name not in columns]
             if missing:
                 raise InputError(
                     f"{where} must name the columns {', '.join(missing)}. "
-                    f"Received: {', '.join(columns)}"
+                    f"Received: {', '.join(columns)}{_way_out(source)}"
                 )
-        for where, line in lines:
-            yield where, _field_of_columns(line.split("\t"), columns)
+        for where, cells in rows:
+            width = len(cells) if width is None and source.own else width
+            yield where, _field_of_columns(cells, columns, width, source.own)
+
+
+@functools.cache
+def note_encoding(path, encoding):
+    """Says once in which encoding a file is read."""
+    print(f"note: {path} is read as {NAMES[encoding]}", file=sys.stderr)
+
+
+def _way_out(source):
+    """For a message about a column of a user's own file: what names another one."""
+    return " (--text_column, --label_column and others name other columns)" if source.own else ""
 
 
 def read_lines(path):
-    """Yields the place of every line and its text; lines end in "\\n" or "\\r\\n"."""
-    lines = read_bytes(path).removeprefix(b"\xef\xbb\xbf").split(b"\n")
-    for number, line in enumerate(lines if lines[-1] else lines[:-1], 1):
+    """Yields the place of every line and its text; lines end in "\\n" or "\\r\\n".
+
+    Blank lines at the end are left out. Text in UTF-16 or cp949 is recognised.
+    """
+    content = read_bytes(path)
+    encoding = detect_encoding(content[:SAMPLE_BYTES])
+    if encoding not in ("utf-8", "utf-8-sig"):
+        content = decode_text(content, path, encoding).encode("utf-8")
+        note_encoding(path, encoding)
+    lines = content.removeprefix(b"\xef\xbb\xbf").rstrip(b"\r\n").split(b"\n")
+    for number, line in enumerate(lines, 1):
         where = f"{path} line {number}"
         try:
             yield where, line.decode("utf-8").removesuffix("\r")
@@ -255,8 +319,12 @@ def read_lines(path):
             ) from None
 
 
-def _field_of_columns(fields, columns):
+def _field_of_columns(fields, columns, width, is_exact):
+    wrong = width is not None and (len(fields) != width if is_exact else len(fields) > width)
+
     def field(column):
+        if wrong:
+            raise OtherColumns(f"{width} columns, as the first line. Received: {len(fields)}")
         index = columns.get(column, column)
         if index >= len(fields):
             raise MissingColumn(f"at least {index + 1} columns. Received: {len(fields)}")

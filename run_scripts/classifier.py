@@ -32,7 +32,7 @@ class ClassifierFlags(FinetuneFlags):
 
     task_name: str = flag(
         None,
-        f"One of {', '.join(DATASETS)}; or tsv or jsonl for files of your own in --data_dir: "
+        f"One of {', '.join(DATASETS)}; or csv, tsv or jsonl for files of your own in --data_dir: "
         "train, dev and test, not all of which need exist.",
     )
     task_type: str = flag(
@@ -143,7 +143,7 @@ def _read_data(values):
         given = [name for name in CUSTOM_FLAGS if getattr(values, name)]
         if given:
             raise InputError(
-                f"--{given[0]} is for --task_name=tsv and jsonl. Received: "
+                f"--{given[0]} is for --task_name=csv, tsv and jsonl. Received: "
                 f"--task_name={values.task_name}"
             )
         return DATASETS[values.task_name]

@@ -60,6 +60,12 @@ class SquadFlags(FinetuneFlags):
         "are the first hundred. So one file can be split by article. Without it: all.",
     )
     predict_articles: str = flag(None, "Likewise of --predict_file, for example 100:140.")
+    skip_bad_answers: bool = flag(
+        False,
+        "Whether answers that do not occur in their texts are left out of the training, with "
+        "questions that have no other, and the score compares with their text alone. Default: they "
+        "are an error that names them.",
+    )
     task_name: str = flag(
         for_both("squad"),
         "The data set whose rules the answers are scored by.",
@@ -233,14 +239,16 @@ def read_data(values):
     if values.do_train:
         articles = read_articles(values, "train_articles")
         path = path_of(values, "train_file")
-        questions["train"] = read_questions(path, null, articles=articles)
+        bad = "leave out" if values.skip_bad_answers else "refuse"
+        questions["train"] = read_questions(path, null, articles=articles, bad_answers=bad)
     evaluates = values.do_eval or values.do_predict or values.eval_every_steps
     if values.predict_file and evaluates and values.eval_on != TRAIN_PART:
         path = path_of(values, "predict_file")
         answered = has_answers(path)
         articles = read_articles(values, "predict_articles")
         split = "dev" if answered else "test"
-        questions[split] = read_questions(path, null, answered, articles)
+        bad = "keep" if values.skip_bad_answers else "refuse"
+        questions[split] = read_questions(path, null, answered, articles, bad)
     return QuestionDataset(values.task_name, null, questions)
 
 

@@ -1,4 +1,4 @@
-"""Describes a custom data set: a user's own train, dev and test files, .tsv or .jsonl."""
+"""Describes a custom data set: a user's own train, dev and test files, .csv, .tsv or .jsonl."""
 
 import os
 import re
@@ -8,7 +8,7 @@ from bert_common.errors import InputError
 from finetuning.datasets import Dataset, SplitSource
 from finetuning.readers import MissingColumn, find_file, label_texts, read_rows
 
-FILE_TYPES = ("tsv", "jsonl")
+FILE_TYPES = ("csv", "tsv", "jsonl")
 TASK_TYPES = ("single_label", "multi_label", "regression")
 
 # The metrics of each type; the first chooses the best checkpoint.
@@ -36,7 +36,7 @@ class Columns(NamedTuple):
     """The columns of a custom data set.
 
     Each is a name in the header line or a key of the JSON objects, or a number from 0, as digits,
-    in a .tsv without a header.
+    in a .csv or .tsv without a header.
     """
 
     text: str = "text"
@@ -79,7 +79,9 @@ def custom_dataset(file_type, data_dir, task_type, columns, labels=None, metrics
     present = {s: f for s, f in files.items() if os.path.isfile(os.path.join(data_dir, f))}
     if not present:
         find_file(files["train"], data_dir, "")
-    sources = {split: SplitSource((name,), *columns) for split, name in present.items()}
+    sources = {split: SplitSource((name,), *columns, own=True) for split, name in present.items()}
+    for split, name in present.items():
+        refuse_header(os.path.join(data_dir, name), sources[split])
     if "test" in sources and not _has_label(data_dir, sources["test"]):
         sources["test"] = sources["test"]._replace(label=None)
     if task_type == "regression":
@@ -102,8 +104,41 @@ def custom_dataset(file_type, data_dir, task_type, columns, labels=None, metrics
 
 def _column(name, file_type):
     """The name of a column; the number of one as an int."""
-    is_number = file_type == "tsv" and name is not None and re.fullmatch(_WHOLE_NUMBER, name)
+    is_number = file_type != "jsonl" and name is not None and re.fullmatch(_WHOLE_NUMBER, name)
     return int(name) if is_number else name
+
+
+# What a header usually calls a column: no text and no label is such a word.
+HEADER_WORDS = {
+    "text", "texts", "document", "sentence", "sentence1", "sentence2", "question", "context",
+    "review", "comment", "content", "title", "label", "labels", "class", "category", "target",
+    "score", "sentiment", "gold_label", "id", "index", "no", "문장", "내용", "본문", "리뷰",
+    "텍스트", "제목", "질문", "라벨", "레이블", "분류", "범주", "카테고리", "클래스", "점수",
+    "번호",
+}  # fmt: skip
+
+
+def refuse_header(path, source):
+    """Refuses a table of which the columns are numbers, and whose first line is their header.
+
+    Raises:
+        InputError: every cell of the columns is a word that headers consist of.
+    """
+    if not isinstance(source.text, int):
+        return
+    columns = [c for c in (source.text, source.second, source.label) if c is not None]
+    for where, field in read_rows(path, source._replace(own=False)):
+        try:
+            cells = [str(field(column)).strip() for column in columns]
+        except MissingColumn:  # a test file has no label
+            return
+        if all(cell.lower() in HEADER_WORDS for cell in cells):
+            raise InputError(
+                f"{where} must be an example, as the columns are given by number: remove the "
+                "header, or give its names, such as --text_column="
+                f"{cells[0]}. Received: {', '.join(cells)}"
+            )
+        return
 
 
 def _has_label(data_dir, source):

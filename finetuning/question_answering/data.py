@@ -1,5 +1,6 @@
 """Reads questions about texts in SQuAD's format: SQuAD 1.1 and 2.0, KorQuAD 1.0, KLUE-MRC."""
 
+import collections
 import dataclasses
 from typing import NamedTuple
 
@@ -45,12 +46,22 @@ class QuestionDataset:
 
 
 def read_dataset_split(dataset, split, data_dir):
-    """The questions of a split, and the number of answers whose offset in it was wrong, a dict."""
-    questions, moved = dataset.files[split]
-    return questions, {"answers found elsewhere in their text": moved} if moved else {}
+    """The questions of a split, and what was changed in it or left out: a dict of counts."""
+    return dataset.files[split]
 
 
-def read_questions(path, version_2_with_negative=False, with_answers=True, articles=None):
+MOVED = "answers found elsewhere in their text"
+LEFT_OUT = "questions left out, whose answers are not in their text"
+NOT_FOUND = "answers that are not in their text"
+IGNORED = "answers of impossible questions ignored"
+
+# Questions that a message names.
+SHOWN = 5
+
+
+def read_questions(
+    path, version_2_with_negative=False, with_answers=True, articles=None, bad_answers="refuse"
+):
     """Reads the questions of a file, or of some of its articles.
 
     Args:
@@ -60,23 +71,31 @@ def read_questions(path, version_2_with_negative=False, with_answers=True, artic
             then have them.
         articles: (first, end) of the articles to read, in the order of the file, 0 the first; None:
             all.
+        bad_answers: what becomes of answers that do not occur in their texts: "refuse"; "leave out"
+            leaves them out, with the question where it has no other; "keep" keeps their texts, with
+            -1 as their start, as the score compares texts alone.
 
     Returns:
-        A list of `Question`s, and the number of answers whose offset in the file was wrong;
-        these were replaced by the nearest occurrence in the text.
+        A list of `Question`s, and a dict of counts: of answers whose offset in the file was wrong,
+        which was replaced by the nearest occurrence in the text; of bad answers; of answers of
+        questions that are marked as impossible, which have none.
 
     Raises:
         InputError: the file is missing, empty, not JSON or of another format; two questions share
-            an id; an answer does not occur in its text; a question has no answer and must have
-            one; the file has fewer articles.
+            an id; answers do not occur in their texts, all in one message; a question has no
+            answer and must have one; the file has fewer articles.
     """
     content = read_json(read_bytes(path), path)
-    questions, places, moved = [], {}, 0
+    questions, places, counts, bad = [], {}, collections.Counter(), []
     for article, paragraph, where in _paragraphs(content, path, articles):
         context = json_field(paragraph, "context", str, where)
         for number, entry in enumerate(json_field(paragraph, "qas", list, where), 1):
             here = f"{where} question {number}"
-            name = "guid" if isinstance(entry, dict) and "id" not in entry else "id"  # KLUE-MRC
+            name = "guid" if isinstance(entry, dict) and "guid" in entry else "id"  # KLUE-MRC
+            if isinstance(entry, dict) and not {"id", "guid"} & entry.keys():
+                raise InputError(
+                    f"{here} must have 'id', or 'guid' as in KLUE-MRC. Received: {', '.join(entry)}"
+                )
             key = str(json_field(entry, name, (str, int), here))
             here = f"{path} question {key!r}"
             if key in places:
@@ -87,13 +106,31 @@ def read_questions(path, version_2_with_negative=False, with_answers=True, artic
             answers = ()
             if with_answers:
                 entries = json_field(entry, "answers", list, here)
-                answers, more = _answers(entries, context, here)
-                moved += more
+                if impossible and version_2_with_negative and entries:
+                    # Trained as a question without an answer, so scored as one.
+                    counts[IGNORED] += len(entries)
+                    entries = []
+                answers, lost = _answers(entries, context, here, counts)
+                bad += [(key, text) for text in lost]
+                if lost and bad_answers == "keep":
+                    answers += tuple(Answer(text, -1) for text in lost)
+                if lost and not answers:
+                    counts[LEFT_OUT] += 1
+                    continue
                 _check_answered(answers, impossible, version_2_with_negative, here)
             questions.append(Question(key, text, context, answers, impossible, article=article))
+    if bad and bad_answers == "refuse":
+        named = "; ".join(f"{text[:60]!r} of question {key!r}" for key, text in bad[:SHOWN])
+        raise InputError(
+            f"{path}: every answer must be in its text (--skip_bad_answers leaves the others out "
+            f"of the training). Received: {len(bad):,} that {'is' if len(bad) == 1 else 'are'} "
+            f"not: {named}{'; ...' if len(bad) > SHOWN else ''}"
+        )
     if not questions:
         raise InputError(f"{path} must hold a question. Received: none")
-    return questions, moved
+    if bad:
+        counts[NOT_FOUND] = len(bad)
+    return questions, dict(counts)
 
 
 def has_answers(path):
@@ -130,9 +167,9 @@ def _paragraphs(content, path, articles):
             yield name, paragraph, f"{where} paragraph {index}"
 
 
-def _answers(entries, context, where):
-    """The `Answer`s, and the number of them whose offset in the file was wrong."""
-    answers, moved = [], 0
+def _answers(entries, context, where, counts):
+    """The `Answer`s in the context, and the texts of the others; counts those that were moved."""
+    answers, lost = [], []
     for entry in entries:
         text = json_field(entry, "text", str, where)
         start = json_field(entry, "answer_start", int, where)
@@ -141,10 +178,11 @@ def _answers(entries, context, where):
         if start < 0 or not context.startswith(text, start):
             start = _nearest(text, start, context)
             if start is None:
-                raise InputError(f"{where}: the answer must be in its text. Received: {text!r}")
-            moved += 1
+                lost.append(text)
+                continue
+            counts[MOVED] += 1
         answers.append(Answer(text, start))
-    return tuple(answers), moved
+    return tuple(answers), lost
 
 
 def _nearest(text, start, context):

@@ -88,6 +88,9 @@ def _read(named, inputs, folder, outer):
         ) from None
     flags = [line.strip() for line in lines if line.strip()]
     flags = [flag for flag in flags if not flag.startswith(("#", "//"))]
+    if zeros := [flag for flag in flags if "\0" in flag]:
+        name = _split(zeros[0])[1] or "flagfile"
+        raise InputError(f"--{name} must not hold a zero byte. Received: {zeros[0]!r} in {path}")
     outer = (*outer, os.path.realpath(path))
     return _expand(flags, inputs, os.path.dirname(path), outer)
 

@@ -76,7 +76,7 @@ def test_answers_stay_where_they_are(tmp_path):
             answer["answer_start"] += 1
     paragraph["qas"][0] |= {"id": HALF, "question": HALF}
     questions, moved = read_questions(write_questions(tmp_path / "q.json", made), True)
-    assert moved == 0 and [question.id for question in questions] == ["\ufffd", *"bcde"]
+    assert moved == {} and [question.id for question in questions] == ["\ufffd", *"bcde"]
     assert questions[0].context.startswith("\ufffd임종석") and questions[0].question == "\ufffd"
     assert questions[0].answers[0].start == 1
 

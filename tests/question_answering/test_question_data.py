@@ -7,13 +7,20 @@ from paths import SHARED
 from task_data import CONTEXTS, squad_content, squad_entry, write_questions
 
 from bert_common.errors import InputError
-from finetuning.question_answering.data import Answer, read_questions
+from finetuning.question_answering.data import (
+    IGNORED,
+    LEFT_OUT,
+    MOVED,
+    NOT_FOUND,
+    Answer,
+    read_questions,
+)
 
 
 def test_what_is_read(tmp_path):
     path = write_questions(tmp_path / "q.json", squad_content())
     questions, moved = read_questions(path, version_2_with_negative=True)
-    assert [question.id for question in questions] == ["a", "b", "c", "d", "e"] and moved == 0
+    assert [question.id for question in questions] == ["a", "b", "c", "d", "e"] and moved == {}
     assert questions[0].answers == (Answer("임종석", 0),)
     assert questions[1].answers == (Answer("1989년 2월 15일", 5), Answer("2월 15일", 11))
     assert [question.is_impossible for question in questions] == [False] * 3 + [True, False]
@@ -101,7 +108,7 @@ def test_an_answer_beside_its_place_is_taken_from_the_nearest(tmp_path, said, fo
     made["data"][0]["paragraphs"][0]["qas"][0]["answers"][0]["answer_start"] = said
     questions, moved = read_questions(write_questions(tmp_path / "q.json", made))
     assert questions[0].answers == (Answer("답", found),)
-    assert moved == (said != found)
+    assert moved == ({MOVED: 1} if said != found else {})
 
 
 def changed(where, value):
@@ -132,12 +139,12 @@ BROKEN = {
     changed(("data", 0), 7): "article 1 must be an object. Received: 7",
     changed((*PARAGRAPH, "context"), None): "paragraph 1 must have 'context'",
     changed((*PARAGRAPH, "qas"), {}): "'qas' must be a list",
-    changed((*FIRST, "id"), None): "question 1 must have 'guid'",
+    changed((*FIRST, "id"), None): "question 1 must have 'id', or 'guid'",
     changed((*FIRST, "id"), "b"): "question 'b': the id must be unique",
     changed((*FIRST, "question"), 3): "'question' must be a string. Received: 3",
     changed((*FIRST, "answers"), []): "question 'a' must have an answer. Received: none",
     changed((*FIRST, "answers", 0, "text"), " "): "an answer must have a text. Received: ' '",
-    changed((*FIRST, "answers", 0, "text"), "없다"): "must be in its text. Received: '없다'",
+    changed((*FIRST, "answers", 0, "text"), "없다"): "in its text .*Received: 1 that is not: '없다'",
     changed((*FIRST, "answers", 0, "answer_start"), "0"): "must be a whole number. Received: '0'",
 }
 
@@ -164,5 +171,59 @@ def test_all_of_korquad():
     if not path.exists():
         pytest.skip("needs KorQuAD")
     questions, moved = read_questions(path)
-    assert len(questions) == 5774 and moved == 0
+    assert len(questions) == 5774 and moved == {}
     assert all(q.context.startswith(a.text, a.start) for q in questions for a in q.answers)
+
+
+def bad_answers_file(path, count=7):
+    """A good question, one with a good and a bad answer, and some whose only answer is bad."""
+    context = "서울은 대한민국의 수도이다."
+    mixed = squad_entry("mixed", context, "수도")
+    mixed["answers"].append({"text": "부산", "answer_start": 0})
+    entries = [squad_entry("good", context, "서울"), mixed]
+    for number in range(count):
+        entry = squad_entry(f"bad{number}", context, "서울")
+        entry["answers"][0]["text"] = f"없는 답 {number}"
+        entries.append(entry)
+    content = {"data": [{"title": "t", "paragraphs": [{"context": context, "qas": entries}]}]}
+    return write_questions(path, content)
+
+
+def test_all_bad_answers_are_named_in_one_go(tmp_path):
+    path = bad_answers_file(tmp_path / "q.json")
+    with pytest.raises(InputError) as error:
+        read_questions(path)
+    message = str(error.value)
+    assert "every answer must be in its text (--skip_bad_answers" in message
+    assert "Received: 8 that are not: '부산' of question 'mixed'; '없는 답 0' of" in message
+    assert message.endswith("; ...") and "\n" not in message
+
+
+def test_bad_answers_are_left_out_of_training_and_kept_for_the_score(tmp_path):
+    path = bad_answers_file(tmp_path / "q.json")
+    questions, counts = read_questions(path, bad_answers="leave out")
+    assert [question.id for question in questions] == ["good", "mixed"]
+    assert [len(question.answers) for question in questions] == [1, 1]
+    assert counts == {LEFT_OUT: 7, NOT_FOUND: 8}
+    questions, counts = read_questions(path, bad_answers="keep")
+    assert len(questions) == 9 and counts == {NOT_FOUND: 8}
+    assert questions[2].answers == (Answer("없는 답 0", -1),)
+
+
+def test_an_impossible_question_with_answers_has_none(tmp_path):
+    """It is trained as one without an answer, so it is scored as one, and the run says so."""
+    context = "서울은 대한민국의 수도이다."
+    entries = [squad_entry("a", context, "서울"), squad_entry("b", context, "수도")]
+    entries[1]["is_impossible"] = True
+    content = {"data": [{"title": "t", "paragraphs": [{"context": context, "qas": entries}]}]}
+    questions, counts = read_questions(write_questions(tmp_path / "q.json", content), True)
+    assert questions[1].answers == () and questions[1].is_impossible and counts == {IGNORED: 1}
+
+
+def test_a_question_without_an_id(tmp_path):
+    content = squad_content()
+    entry = content["data"][0]["paragraphs"][0]["qas"][0]
+    entry["question_id"] = entry.pop("id")
+    path = write_questions(tmp_path / "q.json", content)
+    with pytest.raises(InputError, match="question 1 must have 'id', or 'guid' as .* question_id"):
+        read_questions(path, True)

@@ -1,0 +1,155 @@
+"""A user's own tables: .csv as spreadsheets write it, encodings, stray columns, odd labels."""
+
+import json
+
+import pytest
+
+from bert_common.errors import InputError
+from finetuning.classification.custom_data import Columns, custom_dataset
+from finetuning.datasets import DATASETS
+from finetuning.readers import STRAY_TAB, find_file, read_split
+
+ROWS = [
+    ("배송이 빨라요", "긍정"),
+    ('그는 "좋다"고 했다; 정말, 좋다', "긍정"),
+    ("두 줄에\n걸친 리뷰", "부정"),
+    ("고장이 났어요", "부정"),
+]
+ENCODINGS = ("utf-8", "utf-8-sig", "utf-16", "utf-16-le", "cp949")
+
+
+def as_csv(rows, separator=",", end="\r\n"):
+    """As Excel writes: quotes where they are needed, doubled inside."""
+
+    def cell(text):
+        needs = any(character in text for character in f'{separator}"\r\n')
+        return '"' + text.replace('"', '""') + '"' if needs else text
+
+    lines = [("text", "label"), *rows]
+    return "".join(separator.join(map(cell, line)) + end for line in lines)
+
+
+def read(folder, kind="csv", split="train", columns=None, **options):
+    dataset = custom_dataset(kind, str(folder), "single_label", columns or Columns(), **options)
+    examples, left_out = read_split(dataset, split, str(folder))
+    return dataset, [(e.text, dataset.labels[e.label]) for e in examples], left_out
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+@pytest.mark.parametrize("separator", (",", ";", "\t"))
+def test_csv_in_every_encoding(tmp_path, separator, encoding):
+    (tmp_path / "train.csv").write_bytes(as_csv(ROWS, separator).encode(encoding))
+    assert read(tmp_path)[1] == ROWS
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+@pytest.mark.parametrize("kind", ("tsv", "jsonl"))
+def test_other_tables_in_every_encoding(tmp_path, kind, encoding):
+    rows = [(text.replace("\n", " "), label) for text, label in ROWS]
+    lines = ["text\tlabel", *("\t".join(row) for row in rows)]
+    if kind == "jsonl":
+        lines = [json.dumps({"text": t, "label": v}, ensure_ascii=False) for t, v in rows]
+    # Blank lines at the end are no example.
+    (tmp_path / f"train.{kind}").write_bytes(("\n".join(lines) + "\n\n\r\n").encode(encoding))
+    assert read(tmp_path, kind)[1] == rows
+
+
+def test_a_file_of_excels_own(tmp_path):
+    """The cells of a workbook, through its csv form."""
+    openpyxl = pytest.importorskip("openpyxl", reason="openpyxl is not installed")
+    book = openpyxl.Workbook()
+    for row in (("text", "label"), *ROWS):
+        book.active.append(row)
+    book.save(tmp_path / "book.xlsx")
+    rows = list(openpyxl.load_workbook(tmp_path / "book.xlsx").active.values)
+    (tmp_path / "train.csv").write_bytes(as_csv(rows[1:]).encode("utf-8-sig"))
+    assert read(tmp_path)[1] == ROWS
+
+
+@pytest.mark.parametrize("text", ('text,label\n"가,1\n나,0\n', 'text,label\n"가"나,1\n'))
+def test_quotes_that_are_not_closed(tmp_path, text):
+    (tmp_path / "train.csv").write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match="train.csv line 2: quotes must be closed"):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize("kind, separator", (("tsv", "\t"), ("csv", ",")))
+@pytest.mark.parametrize("row, count", (("가{s}나{s}1", 3), ("가", 1)))
+def test_a_stray_column_is_named(tmp_path, kind, separator, row, count):
+    """It would shift the label without a word."""
+    lines = [separator.join(("text", "label")), separator.join("가1"), separator.join("나0")]
+    lines.append(row.format(s=separator))
+    (tmp_path / f"train.{kind}").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    match = f"train.{kind} line 4 must have 2 columns, as the first line. Received: {count}"
+    with pytest.raises(InputError, match=match):
+        read(tmp_path, kind)
+    lines = lines[1:]
+    (tmp_path / f"train.{kind}").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    with pytest.raises(InputError, match=f"line 3 must have 2 columns.* Received: {count}"):
+        read(tmp_path, kind, columns=Columns("0", None, "1"))
+
+
+def test_a_stray_tab_of_a_published_file_is_left_out(tmp_path):
+    """multinli.train.ko.tsv of KorNLI has such a line."""
+    header, good = "sentence1\tsentence2\tgold_label\n", "가\t나\tneutral\n"
+    (tmp_path / "snli_1.0_train.ko.tsv").write_text(header + good, encoding="utf-8")
+    bad = "가\t나\t다\tneutral\n"
+    (tmp_path / "multinli.train.ko.tsv").write_text(header + bad + good, encoding="utf-8")
+    examples, left_out = read_split(DATASETS["kornli"], "train", str(tmp_path))
+    assert len(examples) == 2 and left_out == {STRAY_TAB: 1}
+
+
+def test_a_header_that_names_a_column_twice(tmp_path):
+    (tmp_path / "train.tsv").write_text("text\tlabel\ttext\n가\t1\t나\n나\t0\t다\n", "utf-8")
+    with pytest.raises(InputError, match="line 1 must name a column once. Received: 'text' twice"):
+        read(tmp_path, "tsv")
+
+
+@pytest.mark.parametrize("value", ("NaN", "Infinity", "null", "[1]", '{"a": 1}'))
+def test_labels_that_are_none(tmp_path, value):
+    lines = ['{"text": "가", "label": 1}', '{"text": "나", "label": 0}']
+    lines.append(f'{{"text": "다", "label": {value}}}')
+    (tmp_path / "train.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    with pytest.raises(InputError, match="train.jsonl line 3: a label must be text or a number"):
+        read(tmp_path, "jsonl")
+
+
+def test_whole_numbers_are_one_label_however_they_are_written(tmp_path):
+    """pandas writes a column of numbers with a gap as 1.0."""
+    (tmp_path / "train.jsonl").write_text(
+        '{"text": "가", "label": 1.0}\n{"text": "나", "label": 0}\n'
+        '{"text": "다", "label": "1.0"}\n',
+        encoding="utf-8",
+    )
+    (tmp_path / "dev.jsonl").write_text('{"text": "라", "label": 1}\n', encoding="utf-8")
+    dataset, rows, _ = read(tmp_path, "jsonl")
+    assert dataset.labels == ("0", "1") and [label for _, label in rows] == ["1", "0", "1"]
+    assert read(tmp_path, "jsonl", "dev")[1] == [("라", "1")]
+
+
+@pytest.mark.parametrize("kind, separator", (("tsv", "\t"), ("csv", ",")))
+@pytest.mark.parametrize("header", (("id", "label", "text"), ("번호", "분류", "내용")))
+def test_a_header_of_numbered_columns(tmp_path, kind, separator, header):
+    lines = [
+        separator.join(header),
+        *(separator.join((str(i), "01"[i % 2], "가")) for i in range(6)),
+    ]
+    path = tmp_path / f"train.{kind}"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    columns = Columns("2", None, "1")
+    match = f"line 1 must be an example, .* --text_column={header[2]}. Received: {header[2]}, "
+    with pytest.raises(InputError, match=match):
+        read(tmp_path, kind, columns=columns)
+    path.write_text("\n".join(lines[1:]) + "\n", encoding="utf-8")
+    assert len(read(tmp_path, kind, columns=columns)[1]) == 6
+
+
+def test_messages_name_the_way_out(tmp_path):
+    (tmp_path / "train.tsv").write_text("문장\t분류\n가\t1\n", encoding="utf-8")
+    with pytest.raises(
+        InputError, match="columns text, label. .* .--text_column, --label_column and"
+    ):
+        read(tmp_path, "tsv")
+    (tmp_path / "train.csv").write_text("text,label\n가,1\n", encoding="utf-8")
+    with pytest.raises(InputError, match="train.jsonl. Received: train.csv, train.tsv, whose end"):
+        find_file("train.jsonl", str(tmp_path), "")
