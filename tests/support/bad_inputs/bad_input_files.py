@@ -105,6 +105,12 @@ def not_text(draw, old):
     yield "a byte that is no UTF-8", old[:place] + b"\xff" + old[place:], True
 
 
+def unreadable(draw, old):
+    """Of what is read in any encoding of Korean text."""
+    for name, content, is_refused in not_text(draw, old):
+        yield name, content, is_refused and name != "UTF-16"
+
+
 def empty(draw, old):
     yield "empty", b"", True
 
@@ -275,9 +281,9 @@ DAMAGE = {
     "words": (lost, not_text, empty, wrong_words),
     "text": (lost, empty, cut),
     "sentences": (lost, cut),
-    "lines": (lost, not_text, empty, odd_lines, odd_lines, cut, changed_lines),
-    "table": (lost, not_text, empty, cut, changed_lines, wrong_columns),
-    "tags": (lost, not_text, empty, cut, changed_lines, changed_lines),
+    "lines": (lost, unreadable, empty, odd_lines, odd_lines, cut, changed_lines),
+    "table": (lost, unreadable, empty, cut, changed_lines, wrong_columns),
+    "tags": (lost, unreadable, empty, cut, changed_lines, changed_lines),
     "records": (lost, empty, wrong_records),
     "index": (lost, empty, wrong_index),
     "tensors": (lost, empty, wrong_tensors),
