@@ -50,10 +50,10 @@ def make_job(given, program):
     """
     refuse_hub_handle(given)
     given = resolve_patience(given)
-    model = (given.model_dir, given.bert_config_file, given.albert_config_file)
-    if (given.do_eval or given.do_predict) and not (given.do_train or any(model)):
-        find_fine_tuned(given)  # before the configuration is missed of a model that is not there
     filled = fill_in_saved_model(given, program.task_flags, program.changeable)
+    model = (filled.model_dir, filled.bert_config_file, filled.albert_config_file)
+    if (filled.do_eval or filled.do_predict) and not (filled.do_train or any(model)):
+        find_fine_tuned(filled)  # before the configuration is missed of a model that is not there
     model_type = choose_model_type(filled)
     flags = resolve_steps(resolve_model_defaults(filled, model_type), given)
     check_finetune_flags(flags)
