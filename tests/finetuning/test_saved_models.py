@@ -97,5 +97,7 @@ def test_outputs_of_scores_and_of_several_labels():
     ],
 )
 def test_export_that_cannot_be(tmp_path, capsys, flags, said):
-    assert ClassifierJob(tmp_path).run(do_eval=True, **flags) == 1
+    job = ClassifierJob(tmp_path)
+    job.data.mkdir(exist_ok=True)
+    assert job.run(do_eval=True, **flags) == 1
     assert said in one_line(capsys)
