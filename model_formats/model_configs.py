@@ -10,7 +10,7 @@ from model_formats.huggingface.config import from_huggingface
 CONFIGS = {"bert": BertConfig, "albert": AlbertConfig}
 
 
-def read_model_config(path, model_type):
+def read_model_config(path, model_type, vocab_size=None):
     """Reads a bert_config.json or an albert_config.json, or a config.json of transformers.
 
     The two differ in what hidden_act means, so the file is recognised by its keys.
@@ -18,6 +18,7 @@ def read_model_config(path, model_type):
     Args:
         path: the file.
         model_type: "bert" or "albert".
+        vocab_size: the value where the file leaves it out; None: it must not.
 
     Returns:
         A `BertConfig` or an `AlbertConfig`.
@@ -30,6 +31,11 @@ def read_model_config(path, model_type):
     except InputError:
         values = None  # the class says what is wrong
     if not isinstance(values, dict) or not is_of_transformers(values):
+        if vocab_size is not None and isinstance(values, dict) and "vocab_size" not in values:
+            try:
+                return CONFIGS[model_type].from_dict({**values, "vocab_size": vocab_size})
+            except InputError as error:
+                raise InputError(f"{path}: {error}") from None
         return CONFIGS[model_type].from_json_file(path)
     model = from_huggingface(values, path, expected=model_type)
     if model.model_type != model_type:

@@ -8,6 +8,7 @@ import os
 from bert_common.errors import InputError
 from bert_common.folders import make_writable
 from bert_tf.checkpoint_files import EXPORTED_NAME, latest_checkpoint
+from bert_tf.config import LARGEST_SIZE
 from bert_tf.input.data_order import sizes_of
 from bert_tf.training.cluster import Cluster, read_cluster, shorten_lost_worker_errors
 from bert_tf.training.interruptions.output_folder import training_folders
@@ -39,6 +40,7 @@ from run_scripts.flags.pretrain import (
     described_lengths,
     read_bucket_boundaries,
     read_records_tokenizer,
+    vocabulary_size,
 )
 from run_scripts.flags.training import (
     check_length,
@@ -93,6 +95,10 @@ class PretrainingJob:
     cluster: Cluster | None
 
 
+# Rows without a piece that a configuration may have to make its table a round number.
+PADDING_ROWS = 128
+
+
 def make_job(given):
     """Resolves `PretrainFlags`, and checks them with the files that they name.
 
@@ -103,7 +109,8 @@ def make_job(given):
     model_type = choose_model_type(filled)
     flags = resolve_model_defaults(filled, model_type)
     check_flags(flags)
-    config = read_config(flags, model_type)
+    # A size that the file leaves out follows the vocabulary, which is not known yet.
+    config = read_config(flags, model_type, LARGEST_SIZE)
     files = expand_globs(flags.input_file, "input_file")
     described = described_lengths(files)
     default = [name for name in described if isinstance(getattr(filled, name), PerModel)]
@@ -118,7 +125,14 @@ def make_job(given):
     check_described_tokenizer(flags, tokenizer, [*files, *eval_files])
     if tokenizer is None:
         tokenizer = read_records_tokenizer(config, files)
-    if tokenizer is None and flags.do_train and (cluster is None or cluster.is_chief):
+    is_chief = cluster is None or cluster.is_chief
+    if config.vocab_size == LARGEST_SIZE:
+        config = dataclasses.replace(
+            config, vocab_size=vocabulary_size(flags, model_type, tokenizer, files)
+        )
+    if tokenizer is not None and is_chief:
+        note_unused_rows(config, tokenizer)
+    if tokenizer is None and flags.do_train and is_chief:
         print(
             "note: there is no tokenizer beside the records, so none is saved with the model "
             "(--tokenizer_dir names one)"
@@ -135,6 +149,17 @@ def make_job(given):
         tokenizer=tokenizer,
         cluster=cluster,
     )
+
+
+def note_unused_rows(config, tokenizer):
+    """Says how many rows of the table of pieces have no piece, where that is more than padding."""
+    unused = config.vocab_size - tokenizer.vocab_size
+    if unused > PADDING_ROWS:
+        print(
+            f"note: {unused:,} of the {config.vocab_size:,} rows of the embedding table have no "
+            f"piece, {unused * config.embedding_size:,} weights that are never used: without "
+            '"vocab_size" in the configuration the table is as large as the vocabulary'
+        )
 
 
 def run(job, session, folder):

@@ -1,6 +1,7 @@
 """The flags that all programs of downstream tasks share, with the checks that need no data."""
 
 import dataclasses
+import math
 import os
 
 from bert_common.errors import InputError
@@ -220,9 +221,17 @@ def training_steps(values, examples):
     steps = values.train_step
     if steps is None:
         steps = int(examples / values.train_batch_size * values.num_train_epochs)
-    if not 1 <= steps <= MOST_STEPS:
+    if steps < 1:
+        size = 2 ** int(math.log2(max(1, examples * (values.num_train_epochs or 1) / 8)))
         raise InputError(
-            f"there must be 1 to {MOST_STEPS} batches: examples times --num_train_epochs. "
+            "--train_batch_size must be at most the examples times --num_train_epochs, for one "
+            f"update: --train_batch_size={size} makes a few. Received: {examples} examples, "
+            f"--num_train_epochs={values.num_train_epochs}, "
+            f"--train_batch_size={values.train_batch_size}"
+        )
+    if steps > MOST_STEPS:
+        raise InputError(
+            f"there must be at most {MOST_STEPS} batches: examples times --num_train_epochs. "
             f"Received: {examples} examples, --num_train_epochs={values.num_train_epochs}, "
             f"--train_batch_size={values.train_batch_size}"
         )

@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+import os
 import warnings
 
 from bert_common.errors import InputError
@@ -14,6 +15,8 @@ from create_pretraining_data.records.metadata import (
     tokenizer_beside,
 )
 from model_formats.folder_tokenizer import check_table, find_tokenizer
+from model_formats.model_configs import read_model_config
+from model_formats.model_folder import CONFIG_NAMES
 from run_scripts.flags.declaration import PerModel, flag
 from run_scripts.flags.limits import (
     HIGHEST_RATE,
@@ -229,6 +232,27 @@ def read_records_tokenizer(config, files):
         )
     check_table(config, tokenizer.vocab_size, folder)
     return tokenizer
+
+
+def vocabulary_size(values, model_type, tokenizer, files):
+    """The rows of the table of pieces where the configuration leaves "vocab_size" out.
+
+    A run that is resumed has those that it began with.
+
+    Raises:
+        InputError: nothing says which vocabulary it is.
+    """
+    begun = os.path.join(values.output_dir or "", CONFIG_NAMES[model_type])
+    if latest_checkpoint(values.output_dir) and os.path.isfile(begun):
+        return read_model_config(begun, model_type).vocab_size
+    if tokenizer is not None:
+        return tokenizer.vocab_size
+    if values.vocab_file:
+        return max(load_vocabulary(values.vocab_file)[0].values()) + 1
+    raise InputError(
+        "vocab_size must be in the configuration where there is no tokenizer beside the records "
+        f"(--tokenizer_dir names one). Received: {files[0]} without"
+    )
 
 
 def described_lengths(files):

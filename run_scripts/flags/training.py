@@ -211,9 +211,10 @@ def choose_model_type(values):
     return given[0]
 
 
-def read_config(values, model_type):
-    """The model's configuration, from the file that the flags name."""
-    return read_model_config(getattr(values, f"{model_type}_config_file"), model_type)
+def read_config(values, model_type, vocab_size=None):
+    """The model's configuration, from the file that the flags name; see `read_model_config`."""
+    path = getattr(values, f"{model_type}_config_file")
+    return read_model_config(path, model_type, vocab_size)
 
 
 def compilation_cache(values, gpus):

@@ -53,7 +53,7 @@ def test_data_and_training_fit(job, monkeypatch):
     model_type = choose_model_type(train)
     train = resolve_model_defaults(train, model_type)
     check_flags(train)
-    config = read_config(train, model_type)
+    config = read_config(train, model_type, 32000)
     assert plan.model_type == model_type
     assert plan.objective == {"bert": "nsp", "albert": "sop"}[model_type]
     # build_vocab.py's, which its vocabulary alone does not describe.

@@ -334,3 +334,37 @@ def test_a_batch_that_the_devices_do_not_divide(job, capsys):
     assert job.run(train_batch_size=12, gradient_accumulation_steps=4, **two_devices) == 1
     line = one_line(capsys)
     assert "--train_batch_size=12" in line and "--gradient_accumulation_steps=4" in line
+
+
+@pytest.mark.parametrize("kind", ("bert", "albert"))
+def test_the_table_is_as_large_as_the_vocabulary(job, kind, capsys):
+    """Unless the configuration says its size; a run that is resumed keeps what it began with."""
+    path = job.folder / f"{kind}.json"
+    config = json.loads(path.read_text())
+    del config["vocab_size"]
+    path.write_text(json.dumps(config))
+    assert job.run(kind) == 1
+    assert "vocab_size must be in the configuration where there is no tokenizer" in one_line(capsys)
+    vocabulary = job.folder / "vocab.txt"
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"p{i}" for i in range(56))]
+    vocabulary.write_text("\n".join(pieces) + "\n")
+    assert job.run(kind, vocab_file=vocabulary, num_train_steps=2) == 0
+    saved = json.loads((job.output / f"{kind}_config.json").read_text())
+    assert saved["vocab_size"] == 61
+    table = arrays(job.output, 2)["bert/embeddings/word_embeddings"]
+    assert len(table) == 61
+    vocabulary.write_text("\n".join(pieces[:-1]) + "\n")
+    assert job.run(kind, vocab_file=vocabulary, num_train_steps=3) == 0
+    assert json.loads((job.output / f"{kind}_config.json").read_text())["vocab_size"] == 61
+
+
+def test_unused_rows_are_said(job, capsys):
+    job.configure(vocab_size=600)
+    folder = job.folder / "tokenizer"
+    folder.mkdir()
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"p{i}" for i in range(55))]
+    (folder / "vocab.txt").write_text("\n".join(pieces) + "\n")
+    (folder / "tokenizer_config.json").write_text('{"kind": "korean"}')
+    assert job.run(tokenizer_dir=folder, num_train_steps=1) == 0
+    said = "note: 540 of the 600 rows of the embedding table have no piece, 17,280 weights"
+    assert said in capsys.readouterr().out
