@@ -6,6 +6,9 @@ import os
 from bert_common.import_tensorflow import import_tensorflow
 from run_scripts.flags.declaration import flag
 
+# More than any machine has cores.
+MOST_THREADS = 4096
+
 
 @dataclasses.dataclass(frozen=True)
 class DeviceFlags:
@@ -19,6 +22,12 @@ class DeviceFlags:
     )
     ignore_compute_capability: bool = flag(
         False, "Try a GPU that this TensorFlow has no code for, which may end the process."
+    )
+    num_threads: int = flag(
+        None,
+        "The most threads that TensorFlow computes with on the CPU. Default: one for each core.",
+        least=1,
+        most=MOST_THREADS,
     )
 
 
@@ -46,6 +55,11 @@ def start_tensorflow(flags, compilation_cache=None):
     if flags.device == "cpu":
         os.environ["CUDA_VISIBLE_DEVICES"] = "-1"  # hidden in time: importing lists the devices
     import_tensorflow(set_flags if compilation_cache else None)
+    if flags.num_threads:
+        import tensorflow as tf
+
+        tf.config.threading.set_intra_op_parallelism_threads(flags.num_threads)
+        tf.config.threading.set_inter_op_parallelism_threads(flags.num_threads)
     from bert_tf.training.gpus import check_gpus
 
     check_gpus(flags.ignore_compute_capability)
