@@ -278,9 +278,12 @@ def test_layers_that_share_weights_are_bounded_too(tmp_path):
         load_model(tmp_path)
 
 
-ODD_SETTINGS = [
-    ("max_seq_length", value) for value in (-5, 0, 2, "128", 1.5, True, [], 10**30)
-] + [("labels", 3), ("task_name", None), ("feature_layers", 3), ("task_type", ["x"])]
+ODD_SETTINGS = [("max_seq_length", value) for value in (-5, 0, 2, "128", 1.5, True, [], 10**30)] + [
+    ("labels", 3),
+    ("task_name", None),
+    ("feature_layers", 3),
+    ("task_type", ["x"]),
+]
 
 
 @pytest.mark.parametrize("name, value", ODD_SETTINGS)
