@@ -5,6 +5,7 @@ Shapes: B texts, L layers, T pieces of a text with [CLS] and [SEP], H hidden, E 
 
 import functools
 import threading
+import warnings
 
 import numpy as np
 
@@ -31,6 +32,7 @@ from model_formats.model_folder import warn_of_untrained_positions
 from model_formats.saved_model.served_model import ServedModel
 from model_formats.saved_model.signatures import longest_row
 from model_formats.sentence_transformers import read_pooling
+from tokenization.unknown_share import UnknownCounter, flatten
 
 POOLINGS = ("mean", "cls", "max")
 
@@ -66,6 +68,7 @@ class Model:
         self.pooling = read_pooling(loaded.folder) or "mean"
         self._graphs = {}  # (layers, pooling) -> the graph that computes them, the last used last
         self._has_warned = False  # of a text that is longer than those of the training
+        self._unknown = UnknownCounter(loaded.tokenizer) if loaded.tokenizer else None
         self._guesser = self._made_predictor = None
         self._lock = threading.RLock()  # of the members above, and of what is made at first use
 
@@ -127,6 +130,7 @@ class Model:
         batch_size = None if batch_size is None else check_count(batch_size, "batch_size")
         max_length = self._check_max_length(max_length)
         pairs, single = as_pairs(texts)
+        self._warn_of_unknown(pairs)
         rows = encode_pairs(self.tokenizer, pairs, max_length or self.max_length)
         self._warn_once(max((len(row.ids) for row in rows), default=0), "the longest text")
         pad_id = self.tokenizer.pad_id or 0
@@ -168,6 +172,7 @@ class Model:
         A "[MASK]" in a text is the mask.
         """
         pieces, spans, inputs = self._row(text, second)
+        self._warn_of_unknown([text, second])
         states = run_inside(self.encoder, inputs).hidden_states
         vectors = np.stack([np.asarray(state[0], np.float32) for state in states])  # [L + 1, T, H]
         return HiddenStates(pieces, spans, vectors)
@@ -178,6 +183,7 @@ class Model:
         A "[MASK]" in a text is the mask.
         """
         pieces, spans, inputs = self._row(text, second)
+        self._warn_of_unknown([text, second])
         found = run_inside(self.encoder, inputs, return_probabilities=True).attentions
         probabilities = np.stack([np.asarray(layer[0], np.float32) for layer in found])
         return Attention(pieces, spans, probabilities)
@@ -215,6 +221,7 @@ class Model:
             raise InputError(f"a vocabulary must have {MASK}. Received: one without")
         if MASK not in text:
             raise InputError(f"a text must hold {MASK}. Received: {text!r}")
+        self._warn_of_unknown(text)
         encoded = encode_masked(tokenizer, text)
         ids = [tokenizer.cls_id, *encoded.ids, tokenizer.sep_id]
         self._check_length(ids)
@@ -239,6 +246,7 @@ class Model:
         """
         check_text(word, "word")
         top = check_count(top, "top")
+        self._warn_of_unknown(word)
         return nearest_pieces(self.encoder, self.tokenizer, word, top)
 
     def _predictor(self):
@@ -267,6 +275,7 @@ class Model:
         single = isinstance(texts, str | tuple)
         predictor = self._predictor()
         texts = [texts] if single else check_list(texts, predictor.inputs)
+        self._warn_of_unknown(texts)
         found = predictor(texts, batch_size)
         return found[0] if single else found
 
@@ -290,6 +299,20 @@ class Model:
             is_first, self._has_warned = not self._has_warned, True
         if is_first:
             warn_of_untrained_positions(self.loaded.source, longest, what)
+
+    def _warn_of_unknown(self, texts):
+        """Warns once if much of the first texts that the model is asked about is [UNK]."""
+        if self._unknown is None:
+            return
+        with self._lock:
+            counter, found = self._unknown, None
+            if counter is not None:
+                counter.add(flatten(texts))
+                found = counter.describe()
+                if found or counter.is_done:
+                    self._unknown = None
+        if found:
+            warnings.warn(found, stacklevel=3)  # the line that asks
 
     def _row(self, text, second):
         """Pieces, spans, and the encoder's inputs [1, T] of a text or a pair."""

@@ -1,6 +1,7 @@
 """The program run_classifier: fine-tunes a pre-trained model to classify or rate texts."""
 
 import dataclasses
+import operator
 import sys
 
 from bert_common.errors import InputError
@@ -86,7 +87,12 @@ def classify(values):
         values = dataclasses.replace(values, task_name=values.task_name.lower())
     check_export(values)
     program = Program(
-        TASK_FLAGS, read_data, read_examples, make_task, count_classes=count_dataset_classes
+        TASK_FLAGS,
+        read_data,
+        read_examples,
+        make_task,
+        texts=operator.attrgetter("text", "second"),
+        count_classes=count_dataset_classes,
     )
     finetune(values, program)
 

@@ -17,6 +17,7 @@ from create_pretraining_data.engine import spark as spark_engine
 from create_pretraining_data.engine.disk_space import check_free_space
 from create_pretraining_data.engine.passes import make_chunk_files, make_shard_files, read_summaries
 from create_pretraining_data.engine.plain_text import recognise_all
+from create_pretraining_data.engine.splitting import read_chunk_text
 from create_pretraining_data.engine.work_folder import (
     begin_or_resume,
     has_chunks,
@@ -54,6 +55,7 @@ from run_scripts.flags.create_data import (
 from run_scripts.flags.parser import run_program
 from run_scripts.flags.tokenizer import check_tokenizer_flags, open_tokenizer
 from run_scripts.model_folder import fill_in_tokenizer
+from tokenization.unknown_share import UnknownCounter
 
 # The modules that every worker process imports.
 PRELOADED = ("create_pretraining_data.engine.passes",)
@@ -196,6 +198,8 @@ def run_passes(flags, plan, manifest, tokenizer):
         if len(plan.chunks) > 1 and plan.settings.pair_rules.objective != "none":
             for problem in find_layout_problems(statistics, "sop", flags.split_sentences):
                 warnings.warn(f"so far {problem}", stacklevel=2)
+        if len(plan.chunks) > 1:
+            warn_of_unknown_pieces(plan, tokenizer, statistics, "so far ")
 
     with contextlib.ExitStack() as stack:
         stack.callback(remove_partial_files, chunk_files)  # of workers killed after an error
@@ -212,6 +216,7 @@ def run_passes(flags, plan, manifest, tokenizer):
             statistics, expected = summaries
             try:
                 check_text(flags, plan, statistics, expected)
+                warn_of_unknown_pieces(plan, tokenizer, statistics)
             except InputError:
                 remove_work_folder(plan.folder)  # resuming would end in the same error
                 raise
@@ -224,6 +229,18 @@ def run_passes(flags, plan, manifest, tokenizer):
         write_sidecars(plan.output_files, description, tokenizer)
         remove_work_folder(plan.folder)
     return statistics
+
+
+def warn_of_unknown_pieces(plan, tokenizer, statistics, when=""):
+    """Warns if much of the text that has these `CorpusStatistics` is [UNK], with words of it."""
+    counter = UnknownCounter(tokenizer)
+    if counter.describe_share(statistics.unknown_pieces, statistics.pieces):
+        for documents in map(read_chunk_text, plan.chunks):
+            counter.add(sentence for document in documents for sentence in document)
+            if counter.is_done or counter.words:
+                break
+        found = counter.describe_share(statistics.unknown_pieces, statistics.pieces)
+        warnings.warn(f"{when}{found}", stacklevel=2)
 
 
 def check_text(flags, plan, statistics, expected):

@@ -36,6 +36,7 @@ from run_scripts.flags.training import (
     read_config,
 )
 from run_scripts.model_folder import fill_in_model, fill_in_reference_model
+from tokenization.unknown_share import warn_of_unknown
 
 ARRAYS = ".npz"
 
@@ -114,6 +115,7 @@ def extract_features(values):
     tokenizer = open_tokenizer(values)
     check_table(config, tokenizer.vocab_size, source_of(values))
     lines = read_pairs(values.input_file) if values.input_file else None
+    warn_of_unknown(tokenizer, (text for line in lines or () for text in line if text))
     if values.output_file:
         folder = os.path.dirname(values.output_file) or "."
         make_writable(folder, "--output_file must be in a folder that can be written")

@@ -104,6 +104,7 @@ def answer_multiple_choice(values):
         "changeable": TASK_FLAGS,
         "uses_libraries": False,
         "shared_text": operator.attrgetter("context"),
+        "texts": operator.attrgetter("context", "question", "options"),
     }
     finetune(values, Program(TASK_FLAGS, read_data, read_dataset_split, make_task, **options))
 

@@ -286,6 +286,7 @@ OPTIONS = {
     "changeable": CHANGEABLE,
     "uses_libraries": False,
     "shared_text": operator.attrgetter("article"),
+    "texts": operator.attrgetter("question", "context"),
 }
 PROGRAM = Program(TASK_FLAGS, read_data, read_dataset_split, make_task, **OPTIONS)
 

@@ -24,6 +24,7 @@ from run_scripts.flags.finetune import (
     split_to_predict,
 )
 from run_scripts.flags.training import compilation_cache
+from tokenization.unknown_share import MOST_TEXTS, flatten, warn_of_unknown
 
 # The share of the training examples that is held out to choose the best checkpoint by, where a
 # task has no dev split.
@@ -48,6 +49,7 @@ class Program(NamedTuple):
     uses_libraries: bool = True  # whether its metrics come from optional libraries
     # (example) -> the text of which examples share a side when a part of train is taken away.
     shared_text: Callable = operator.attrgetter("text")
+    texts: Callable = operator.attrgetter("text")  # (example) -> a text, or several in a tuple
     # (dataset, examples) -> a dict of the name of each class -> how many examples have it.
     count_classes: Callable | None = None
 
@@ -62,6 +64,8 @@ def finetune(given, program):
         check_part(folder, flags.eval_on)
     with training_folders(trained, job.cluster) as (folders, refusal_reason):
         splits = read_splits(job, program)
+        if job.cluster is None or job.cluster.is_chief:
+            warn_of_unknown_pieces(job.tokenizer, splits, program.texts)
         shorten_lost_worker_errors(job.cluster)
         start_tensorflow(flags, functools.partial(compilation_cache, flags))
         from run_scripts.downstream.training import run
@@ -131,6 +135,17 @@ def read_splits(job, program):
     if flags.do_train and program.count_classes and chief:
         show_classes(program.count_classes, dataset, examples)
     return examples
+
+
+def warn_of_unknown_pieces(tokenizer, examples, texts_of):
+    """Warns of the first split whose texts are [UNK] to a large part."""
+    for split, members in examples.items():
+        # Questions about one text have it in common.
+        texts = dict.fromkeys(
+            text for member in members[:MOST_TEXTS] for text in flatten(texts_of(member))
+        )
+        if warn_of_unknown(tokenizer, texts, f"{split}: "):
+            return
 
 
 def show_classes(count, dataset, examples):

@@ -27,6 +27,7 @@ from run_scripts.flags.tokenizer import (
     source_of,
 )
 from run_scripts.model_folder import fill_in_reference_model, fill_in_tokenizer
+from tokenization.unknown_share import warn_of_unknown
 from tokenization.vocabulary import special_ids
 
 # Variables that guesses do not depend on, and that released checkpoints may lack.
@@ -73,6 +74,7 @@ def fill_masks(values):
     check_table(config, tokenizer.vocab_size, source_of(values))
     checkpoint = find_checkpoint(folder)
     check_weights(checkpoint)
+    warn_of_unknown(tokenizer, texts)
     sequences = [encode_with_masks(tokenizer, text) for text in texts]
     for text, ids in zip(texts, sequences, strict=True):
         if len(ids) > config.max_position_embeddings:

@@ -1,0 +1,168 @@
+"""Texts that a vocabulary cannot spell are named, with the likely cause; others are not."""
+
+import os
+import string
+import unicodedata
+import warnings
+
+import pytest
+from paths import ROOT
+
+from tokenization import FullTokenizer, HuggingFaceTokenizer, KoreanTokenizer, load_tokenizer
+from tokenization.byte_pieces import byte_vocabulary
+from tokenization.unknown_share import (
+    FEWEST_PIECES,
+    MOST_TEXTS,
+    UnknownCounter,
+    describe_unknown,
+    flatten,
+    warn_of_unknown,
+)
+
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+TEXTS = ["나는 학교에 갔다.", "배우들의 연기가 좋았다."]
+SYLLABLES = sorted(set("".join(TEXTS)) - set(" ."))
+JAMO = sorted(set(unicodedata.normalize("NFD", "".join(TEXTS))) - set(" ."))
+
+
+def within(pieces):
+    """Pieces that begin words and continue them."""
+    return [*pieces, *(f"##{piece}" for piece in pieces)]
+
+
+VOCABULARIES = {
+    "sentencepiece": ["▁나는", "▁학교", "에", "▁갔", "다", ".", "▁배우", "들의", "▁연기", "가"],
+    "etri": ["나는_", "학교", "에_", "갔", "다_", "배우", "들의_", "연기", "가_", "."],
+    "bytes": ["ĠëĤĺ", "ëĬĶ", "Ġíķ", "ĻêµĲ", "."],
+    "english": [*within(string.ascii_letters), "."],
+    "mostly english": [*within(f"w{number}" for number in range(600)), "ᄀ", "가", "."],
+    "syllables": [*within(SYLLABLES), "."],
+    "jamo": [*within(JAMO), "."],
+    "words": ["나는", "학교", "집에", "갔다", "."],
+    "lower": [*within(string.ascii_lowercase), *within(SYLLABLES), "."],
+    "other": [*within("물결"), "."],
+}
+COMPOSED = {"normalization": "NFC"}
+ETRI = {"continuation_prefix": "", "word_end_marker": "_"}
+
+# Vocabulary, tokenizer with its options, texts -> a part of the cause; None: no warning.
+CASES = (
+    ("sentencepiece", FullTokenizer, {"do_lower_case": False}, TEXTS, "--spm_model_file"),
+    ("sentencepiece", HuggingFaceTokenizer, {}, TEXTS, "--spm_model_file"),
+    ("etri", KoreanTokenizer, {}, TEXTS, '"word_end_marker": "_"'),
+    ("etri", KoreanTokenizer, ETRI, ["나는 학교에 갔다 연기가 갔다"] * 3, None),
+    ("bytes", FullTokenizer, {}, TEXTS, "byte-level BPE"),
+    ("english", FullTokenizer, {"do_lower_case": False}, TEXTS, "another language"),
+    ("english", HuggingFaceTokenizer, {}, TEXTS, "another language"),
+    ("mostly english", FullTokenizer, {}, TEXTS, "another language"),
+    ("jamo", KoreanTokenizer, {}, TEXTS, "spells Korean in conjoining jamo"),
+    ("jamo", FullTokenizer, {}, TEXTS, None),
+    ("syllables", FullTokenizer, {}, TEXTS, "takes Hangul apart"),
+    ("syllables", HuggingFaceTokenizer, {}, TEXTS, "takes Hangul apart"),
+    ("syllables", FullTokenizer, {"do_lower_case": False}, TEXTS, None),
+    ("words", KoreanTokenizer, {}, ["버스는 산으로", "바다로 간다"], "only whole words"),
+    ("lower", KoreanTokenizer, {}, ["KOREAN Text", "NEWS"], "no capital letters"),
+    ("lower", KoreanTokenizer, {"do_lower_case": True}, ["KOREAN Text", "NEWS"], None),
+    ("other", KoreanTokenizer, {}, TEXTS, "text of another kind"),
+    ("english", KoreanTokenizer, {}, ["Hello there Korea."] * 9, None),
+)
+
+
+def make(folder, name, kind=KoreanTokenizer, options=None):
+    path = folder / "vocab.txt"
+    path.write_text("\n".join([*SPECIAL, *VOCABULARIES[name]]) + "\n", encoding="utf-8")
+    with warnings.catch_warnings():  # of some vocabularies the tokenizers themselves warn
+        warnings.simplefilter("ignore")
+        return kind(path, **(options or {}))
+
+
+@pytest.mark.filterwarnings("ignore:The text holds")
+@pytest.mark.parametrize(("name", "kind", "options", "texts", "cause"), CASES)
+def test_the_cause_is_named(tmp_path, name, kind, options, texts, cause):
+    found = describe_unknown(make(tmp_path, name, kind, options), texts)
+    if cause is None:
+        assert found is None
+    else:
+        assert cause in found.split("Likely cause: ")[1]
+        assert (
+            repr(texts[0].split()[0]) in found
+            and "% of the pieces (" in found
+            and "\n" not in found
+        )
+
+
+@pytest.mark.filterwarnings("ignore:The text holds")
+def test_decomposed_text_is_named(tmp_path):
+    texts = [unicodedata.normalize("NFD", text) for text in TEXTS]
+    tokenizer = make(tmp_path, "syllables", FullTokenizer, {"do_lower_case": False})
+    assert "macOS" in describe_unknown(tokenizer, texts)
+    assert describe_unknown(make(tmp_path, "syllables"), texts) is None
+
+
+def test_few_pieces_say_little_unless_no_word_has_one(tmp_path):
+    tokenizer = make(tmp_path, "syllables")
+    assert describe_unknown(tokenizer, []) is None
+    assert describe_unknown(tokenizer, ["👍", "!"]) is None
+    assert describe_unknown(tokenizer, ["나는 물"]) is None
+    assert "'물결.'" in describe_unknown(make(tmp_path, "english"), ["물결."])
+    known = ["나"] * FEWEST_PIECES
+    assert describe_unknown(tokenizer, [*known, "물", "물", "물"]).startswith(
+        "13% of the pieces (3 of 23) are"
+    )
+    assert describe_unknown(tokenizer, [*known, "물"]) is None
+
+
+def test_masks_and_what_they_touch_do_not_count(tmp_path):
+    tokenizer = make(tmp_path, "other")
+    assert describe_unknown(tokenizer, ["[MASK]는 [MASK]", "물결[MASK]"]) is None
+
+
+def test_only_the_first_texts_count(tmp_path):
+    counter = UnknownCounter(make(tmp_path, "syllables"))
+    counter.add(["나는"] * MOST_TEXTS)
+    assert counter.is_done
+    counter.add(["물결"] * MOST_TEXTS)
+    assert counter.unknown == 0 and counter.describe() is None
+    counter = UnknownCounter(make(tmp_path, "syllables"))
+    counter.add("나는 " * 1000 for _ in range(100))
+    assert counter.is_done and counter.texts < 100
+
+
+def test_calls_add_up(tmp_path):
+    counter = UnknownCounter(make(tmp_path, "syllables"))
+    counter.add(["나는 학교에 갔다."])
+    counter.add(["배우들의 물결."])
+    assert counter.describe() is None
+    counter.add(["배우들의 연기가 물결"])
+    assert counter.describe().startswith("9% of the pieces (2 of 22) are")
+
+
+def test_a_warning_names_where(tmp_path):
+    with pytest.warns(UserWarning, match="^train: 75% of"):
+        assert warn_of_unknown(make(tmp_path, "other"), TEXTS, "train: ")
+    assert not warn_of_unknown(make(tmp_path, "syllables"), TEXTS)
+
+
+def test_texts_are_found_in_lists_and_tuples():
+    assert list(flatten([("가", None), "나", ["다", ("라",)], 3])) == ["가", "나", "다", "라"]
+
+
+def test_bytes_leave_no_unknown(tmp_path):
+    path = tmp_path / "vocab.txt"
+    pieces = [*SPECIAL, *byte_vocabulary("##"), *within(string.printable[:94])]
+    path.write_text("\n".join(dict.fromkeys(pieces)) + "\n", encoding="utf-8")
+    assert describe_unknown(KoreanTokenizer(path, unknown="bytes"), [*TEXTS, "👍"] * 9) is None
+
+
+@pytest.mark.filterwarnings("error")
+def test_ordinary_korean_suits_the_shipped_vocabulary():
+    texts = [*TEXTS, "이 영화 진짜 재미있다 ㅋㅋㅋ 👍", "2024년 서울의 인구는 약 940만 명이다."]
+    corpus = os.path.join(ROOT, "sample_corpus")
+    for name in sorted(os.listdir(corpus))[:2]:
+        if name.endswith(".txt"):
+            with open(os.path.join(corpus, name), encoding="utf-8") as file:
+                texts += [line.strip() for line in file][:200]
+    tokenizer = load_tokenizer(os.path.join(ROOT, "reference_model"))
+    assert describe_unknown(tokenizer, texts) is None
+    for text in texts:
+        assert describe_unknown(tokenizer, [text]) is None, text

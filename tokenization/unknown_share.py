@@ -1,0 +1,289 @@
+"""Counts how many pieces of a text are [UNK], and names the likely cause where they are many."""
+
+import re
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import Any, NamedTuple
+
+from tokenization.base import TokenizerInterface
+from tokenization.characters import is_punctuation
+from tokenization.sentencepiece import WORD_START
+from tokenization.vocabulary import count_hangul_entries, is_special
+
+# A vocabulary that suits a text stays far below this.
+LARGEST_SHARE = 0.05
+
+# Below this many pieces a share says little, unless no word at all has a piece.
+FEWEST_PIECES = 20
+
+# What is counted: enough for a share, and done in a fraction of a second.
+MOST_TEXTS = 1000
+MOST_PIECES = 50_000
+MOST_CHARACTERS = 2000  # of a text
+
+# How many words a message shows, and how much of a long one.
+WORDS_SHOWN = 5
+CHARACTERS_SHOWN = 20
+
+# A vocabulary has a kind of piece if at least so many of its pieces are of that kind.
+COMMON_SHARE = 0.1
+
+# English vocabularies hold single jamo or syllables; multilingual ones have more than this.
+HANGUL_SHARE = 0.005
+
+HANGUL = re.compile("[\uac00-\ud7a3\u1100-\u11ff]")
+LEADING_JAMO = re.compile("[\u1100-\u1112][\u1161-\u1175]")
+CAPITAL = re.compile("[A-Z]")
+# A mask with what it touches: "##는" of "[MASK]는" is no word.
+MASKED = re.compile(r"\S*\[MASK\]\S*")
+
+
+class UnknownCounter:
+    """Counts the [UNK]s of the first texts that a tokenizer is given, call after call.
+
+    Attributes:
+        pieces, unknown: how many pieces were counted, and how many of them are [UNK].
+        words: the first words that have an [UNK].
+    """
+
+    def __init__(self, tokenizer: TokenizerInterface) -> None:
+        self.tokenizer = tokenizer
+        self.pieces = self.unknown = self.texts = 0
+        self.words = []
+        self._has_known_word = False
+
+    @property
+    def is_done(self) -> bool:
+        """Whether enough was counted."""
+        return self.texts >= MOST_TEXTS or self.pieces >= MOST_PIECES
+
+    def add(self, texts: Iterable[str]) -> None:
+        """Counts the pieces of texts, until enough are counted."""
+        if self.tokenizer.unk_id is None:
+            return
+        for text in texts:
+            if self.is_done:
+                return
+            text = MASKED.sub(" ", text[:MOST_CHARACTERS])
+            tokens, unknown = self._cut(text)
+            self.texts += 1
+            self.pieces += len(tokens)
+            self.unknown += sum(unknown)
+            known = (token for token, is_one in zip(tokens, unknown, strict=True) if not is_one)
+            self._has_known_word |= any(map(_is_of_word, known))
+            if any(unknown) and len(self.words) < WORDS_SHOWN:
+                new = (word for word in dict.fromkeys(text.split()) if word not in self.words)
+                lacking = (word for word in new if any(self._cut(word)[1]))
+                self.words += islice(lacking, WORDS_SHOWN - len(self.words))
+
+    def _cut(self, text):
+        """The pieces of a text, and for each whether it is [UNK]."""
+        tokens = self.tokenizer.tokenize(text)
+        ids = self.tokenizer.convert_tokens_to_ids(tokens)
+        return tokens, [index == self.tokenizer.unk_id for index in ids]
+
+    def describe(self) -> str | None:
+        """Describes the share, with words and the likely cause; None if it is small."""
+        has_letters = any(map(str.isalpha, "".join(self.words)))
+        if self.pieces < FEWEST_PIECES and (self._has_known_word or not has_letters):
+            return None
+        return self.describe_share(self.unknown, self.pieces)
+
+    def describe_share(self, unknown: int, pieces: int) -> str | None:
+        """As `describe`, of a whole text that was counted elsewhere."""
+        if unknown <= LARGEST_SHARE * pieces:
+            return None
+        shown = ", ".join(repr(word[:CHARACTERS_SHOWN]) for word in self.words)
+        return (
+            f"{unknown / pieces:.0%} of the pieces ({unknown:,} of {pieces:,}) are [UNK]"
+            + (f": the vocabulary cannot spell {shown}. " if shown else ". ")
+            + f"Likely cause: {find_cause(self.tokenizer, self.words)}"
+        )
+
+
+def describe_unknown(tokenizer: TokenizerInterface, texts: Iterable[str]) -> str | None:
+    """Describes the share of [UNK] in the first of some texts, and its likely cause.
+
+    Returns:
+        A warning; None if the share is at most `LARGEST_SHARE`, or the texts are too short to tell.
+    """
+    counter = UnknownCounter(tokenizer)
+    counter.add(texts)
+    return counter.describe()
+
+
+def warn_of_unknown(tokenizer: TokenizerInterface, texts: Iterable[str], where: str = "") -> bool:
+    """Warns of what `describe_unknown` finds, naming `where`; returns whether it did."""
+    found = describe_unknown(tokenizer, texts)
+    if found:
+        warnings.warn(f"{where}{found}", stacklevel=2)
+    return found is not None
+
+
+def flatten(value: Any) -> Iterator[str]:
+    """Yields the texts in a value that is a text or holds texts, in lists and tuples."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from flatten(each)
+
+
+class Evidence(NamedTuple):
+    """What the causes are recognised by."""
+
+    tokenizer: TokenizerInterface
+    words: list[str]  # some that have an [UNK]
+    pieces: list[str]  # of the vocabulary, without special ones
+
+    def option(self, name: str):
+        """An option of the tokenizer; None if it has none of that name."""
+        return getattr(self.tokenizer.options, name, None)
+
+    @property
+    def hangul(self) -> tuple[int, int]:
+        """As `count_hangul_entries`."""
+        return count_hangul_entries(self.pieces)
+
+    @property
+    def decomposes(self) -> bool:
+        """Whether the tokenizer takes syllables apart."""
+        by_lower_case = self.tokenizer.kind == "full" and self.tokenizer.do_lower_case
+        return bool(by_lower_case or self.option("strip_accents"))
+
+    @property
+    def wordpiece(self):
+        """The tokenizer's `WordPiece`, or None."""
+        return getattr(self.tokenizer, "wordpiece", None)
+
+    @property
+    def prefix(self) -> str | None:
+        """What marks a piece inside a word, if the tokenizer is one of WordPiece."""
+        return self.wordpiece and self.wordpiece.continuation_prefix
+
+    def is_common(self, is_such: Callable[[str], bool]) -> bool:
+        """Whether the vocabulary has many pieces of a kind."""
+        longer = [piece for piece in self.pieces if len(piece) > 1]
+        return sum(map(is_such, longer)) > COMMON_SHARE * len(self.pieces)
+
+    def are_most(self, pattern: re.Pattern) -> bool:
+        """Whether most of the words hold a pattern."""
+        return 2 * sum(bool(pattern.search(word)) for word in self.words) > len(self.words)
+
+
+def _marks_word_starts(found):
+    is_read = WORD_START in (found.prefix, found.option("word_end_marker"))
+    return (
+        found.wordpiece
+        and not is_read
+        and found.is_common(lambda piece: piece.startswith(WORD_START))
+    )
+
+
+def _is_of_bytes(found):
+    return found.wordpiece and found.is_common(lambda piece: piece.startswith("\u0120"))
+
+
+def _marks_word_ends(found):
+    is_read = found.option("word_end_marker") == "_"
+    return found.wordpiece and not is_read and found.is_common(lambda piece: piece.endswith("_"))
+
+
+def _has_no_hangul(found):
+    return found.are_most(HANGUL) and sum(found.hangul) < HANGUL_SHARE * len(found.pieces)
+
+
+def _needs_decomposed(found):
+    syllables, jamo = found.hangul
+    return found.are_most(HANGUL) and 10 * syllables < jamo and not found.decomposes
+
+
+def _is_taken_apart(found):
+    syllables, jamo = found.hangul
+    return found.are_most(HANGUL) and 10 * jamo < syllables and found.decomposes
+
+
+def _is_decomposed(found):
+    syllables, jamo = found.hangul
+    composes = found.tokenizer.kind == "sentencepiece" or found.option("normalization")
+    return found.are_most(LEADING_JAMO) and 10 * jamo < syllables and not composes
+
+
+def _has_no_capitals(found):
+    has_capitals = any(map(CAPITAL.search, found.pieces))
+    return found.are_most(CAPITAL) and not has_capitals and not found.tokenizer.do_lower_case
+
+
+def _has_whole_words_only(found):
+    return found.prefix and not found.wordpiece.inside
+
+
+# Whether a cause explains the `Evidence` -> the cause, with its cure; the first that does is named.
+CAUSES = (
+    (
+        _marks_word_starts,
+        'many pieces of the vocabulary begin with "▁", as SentencePiece writes them, but it is '
+        "read as WordPiece: use the model file (.model), with --spm_model_file",
+    ),
+    (
+        _marks_word_ends,
+        'many pieces of the vocabulary end with "_", which marks the end of a word, as in ETRI\'s '
+        "KorBERT, but are read without the mark: use --tokenizer_dir, a folder with vocab.txt and "
+        'a tokenizer_config.json of {"kind": "korean", "continuation_prefix": "", '
+        '"word_end_marker": "_"}',
+    ),
+    (
+        _is_of_bytes,
+        'many pieces of the vocabulary begin with "\u0120", as byte-level BPE (GPT-2, RoBERTa) '
+        "writes them, but it is read as WordPiece: use a model with a WordPiece or SentencePiece "
+        "vocabulary",
+    ),
+    (
+        _has_no_hangul,
+        "the vocabulary has no pieces of Hangul, or hardly any, so it was made for another "
+        "language: use a model with a Korean or multilingual vocabulary",
+    ),
+    (
+        _needs_decomposed,
+        "the vocabulary spells Korean in conjoining jamo, and the text is not decomposed: use "
+        "FullTokenizer (--tokenizer=full) with do_lower_case=True",
+    ),
+    (
+        _is_taken_apart,
+        "the tokenizer takes Hangul apart (NFD), as lower-casing does in google-research/bert, but "
+        "the vocabulary holds syllables: use KoreanTokenizer (--tokenizer=korean) or "
+        "do_lower_case=False",
+    ),
+    (
+        _is_decomposed,
+        "the text is decomposed Hangul (NFD), as macOS writes names of files, but the vocabulary "
+        "holds syllables: use KoreanTokenizer (--tokenizer=korean), which composes it",
+    ),
+    (
+        _has_no_capitals,
+        "the vocabulary has no capital letters, and the text is not lower-cased: use "
+        "do_lower_case=True",
+    ),
+    (
+        _has_whole_words_only,
+        'no piece of the vocabulary begins with the prefix that continues a word ("##"), so only '
+        "whole words have pieces: if another mark stands there, name it as continuation_prefix in "
+        "tokenizer_config.json",
+    ),
+)
+OTHER_CAUSE = (
+    "the vocabulary was learned from text of another kind or language, or without characters that "
+    "are common here, such as emoji; or the text was decoded with the wrong encoding"
+)
+
+
+def find_cause(tokenizer: TokenizerInterface, words: list[str]) -> str:
+    """The likely cause of [UNK] in words, with its cure."""
+    pieces = [token for token in tokenizer.vocab if token and not is_special(token)]
+    found = Evidence(tokenizer, words, pieces)
+    return next((cause for explains, cause in CAUSES if explains(found)), OTHER_CAUSE)
+
+
+def _is_of_word(token):
+    return not all(map(is_punctuation, token.removeprefix(WORD_START)))
