@@ -1,17 +1,16 @@
 """Reads data sets' files: tables, JSON objects, and the examples of classification."""
 
-import functools
 import math
 import os
 import re
-import sys
 from typing import NamedTuple
+
+import numpy as np
 
 from bert_common.errors import InputError
 from bert_common.folders import read_bytes
 from bert_common.json_text import read_json
-from bert_common.text_encoding import NAMES, SAMPLE_BYTES, decode_text, detect_encoding
-from finetuning.csv_tables import read_csv
+from finetuning.tables import read_cells, read_lines, read_parquet
 
 
 class Example(NamedTuple):
@@ -113,7 +112,37 @@ def read_split(dataset, split, data_dir):
             examples.append(Example(name, text, second, label, kept, where))
         if len(examples) == count:
             raise InputError(f"{path} must hold an example. Received: none")
+        if source.part:
+            examples = take_part(examples, source.part, path)
     return examples, left_out
+
+
+def take_part(examples, part, path):
+    """A tenth of the examples as "dev", the others as "train", always the same ones.
+
+    The shares of the classes are those of the file, and equal texts are on the same side.
+    """
+    groups = {}
+    for example in examples:
+        groups.setdefault(repr(example.label) if isinstance(example.label, int) else "", {})[
+            example.text, example.second
+        ] = None
+    rng, held = np.random.default_rng(0), set()
+    for label in sorted(groups):
+        texts = list(groups[label])
+        count = max(1, round(len(texts) * HELD_OUT_SHARE)) if len(texts) > 1 else 0
+        held.update(texts[i] for i in rng.permutation(len(texts))[:count])
+    chosen = [e for e in examples if ((e.text, e.second) in held) == (part == "dev")]
+    if not chosen:
+        raise InputError(
+            f"{path} must hold examples enough to hold some out: two texts of a class. "
+            f"Received: {len(examples)} examples"
+        )
+    return chosen
+
+
+# Of a single file of examples, what is not trained on.
+HELD_OUT_SHARE = 0.1
 
 
 def find_file(name, data_dir, folder):
@@ -259,15 +288,11 @@ def read_rows(path, source):
     elif path.endswith(".jsonl"):
         for where, line in read_lines(path):
             yield _row_of_object(read_json(line, where), where)
+    elif path.endswith(".parquet"):
+        for number, entry in enumerate(read_parquet(path), 1):
+            yield _row_of_object(entry, f"{path} row {number}")
     else:
-        if path.endswith(".csv"):
-            content = read_bytes(path)
-            encoding = detect_encoding(content[:SAMPLE_BYTES])
-            if encoding not in ("utf-8", "utf-8-sig"):
-                note_encoding(path, encoding)
-            rows = read_csv(decode_text(content, path, encoding), path)
-        else:
-            rows = ((where, line.split("\t")) for where, line in read_lines(path))
+        rows = read_cells(path)
         columns, width = {}, None
         if not isinstance(source.text, int):
             where, header = next(rows, (f"{path} line 1", [""]))
@@ -287,36 +312,9 @@ def read_rows(path, source):
             yield where, _field_of_columns(cells, columns, width, source.own)
 
 
-@functools.cache
-def note_encoding(path, encoding):
-    """Says once in which encoding a file is read."""
-    print(f"note: {path} is read as {NAMES[encoding]}", file=sys.stderr)
-
-
 def _way_out(source):
     """For a message about a column of a user's own file: what names another one."""
     return " (--text_column, --label_column and others name other columns)" if source.own else ""
-
-
-def read_lines(path):
-    """Yields the place of every line and its text; lines end in "\\n" or "\\r\\n".
-
-    Blank lines at the end are left out. Text in UTF-16 or cp949 is recognised.
-    """
-    content = read_bytes(path)
-    encoding = detect_encoding(content[:SAMPLE_BYTES])
-    if encoding not in ("utf-8", "utf-8-sig"):
-        content = decode_text(content, path, encoding).encode("utf-8")
-        note_encoding(path, encoding)
-    lines = content.removeprefix(b"\xef\xbb\xbf").rstrip(b"\r\n").split(b"\n")
-    for number, line in enumerate(lines, 1):
-        where = f"{path} line {number}"
-        try:
-            yield where, line.decode("utf-8").removesuffix("\r")
-        except UnicodeDecodeError as error:
-            raise InputError(
-                f"{where} must be UTF-8. Received: byte 0x{line[error.start]:02x}"
-            ) from None
 
 
 def _field_of_columns(fields, columns, width, is_exact):

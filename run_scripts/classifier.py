@@ -2,14 +2,17 @@
 
 import dataclasses
 import operator
+import os
 import sys
 
 from bert_common.errors import InputError
 from bert_common.folders import make_writable
 from finetuning.classes import check_weights, count_classes
 from finetuning.classification.custom_data import FILE_TYPES, TASK_TYPES, Columns, custom_dataset
+from finetuning.classification.own_files import guess_columns, own_dataset, own_source
 from finetuning.datasets import DATASETS
 from finetuning.readers import read_split
+from finetuning.tables import column_names
 from run_scripts.downstream.program import Program, finetune
 from run_scripts.flags.declaration import flag
 from run_scripts.flags.finetune import FinetuneFlags, head_options
@@ -31,6 +34,26 @@ class ClassifierFlags(FinetuneFlags):
     With --do_eval or --do_predict alone, only --output_dir (of an earlier training) and --data_dir
     must be given: task, sizes and tokenizer are stored beside the weights."""
 
+    data_dir: str = flag(
+        None,
+        "The folder with the task's files; not needed with --data_file or --train_file.",
+        is_input=True,
+    )
+    data_file: str = flag(
+        None,
+        "One file of your own, .csv, .tsv, .jsonl, .json or .parquet: a tenth of it is held out to "
+        "evaluate on.",
+        is_input=True,
+    )
+    train_file: str = flag(None, "Your own training file, of one of these types.", is_input=True)
+    dev_file: str = flag(None, "Your own file to evaluate on.", is_input=True)
+    test_file: str = flag(None, "Your own file to test on; it need not have labels.", is_input=True)
+    predict_file: str = flag(
+        None,
+        "A file to predict with --do_predict: NAME_predictions.csv in --output_dir has its "
+        "columns, the label with its probability, and the second-best label with its.",
+        is_input=True,
+    )
     task_name: str = flag(
         None,
         f"One of {', '.join(DATASETS)}; or csv, tsv or jsonl for files of your own in --data_dir: "
@@ -85,6 +108,7 @@ def classify(values):
     """Checks the flags that are run_classifier's own, and runs the program."""
     if values.task_name:
         values = dataclasses.replace(values, task_name=values.task_name.lower())
+    values = check_own_files(values)
     check_export(values)
     program = Program(
         TASK_FLAGS,
@@ -95,6 +119,66 @@ def classify(values):
         count_classes=count_dataset_classes,
     )
     finetune(values, program)
+
+
+# The flags that name files of the user's own, and the splits that they are.
+FILE_FLAGS = {"data_file": "data", "train_file": "train", "dev_file": "dev", "test_file": "test"}
+
+# What --task_name is where flags name the files.
+OWN_FILES = "files"
+
+
+def check_own_files(values):
+    """Checks the flags that name files, and says which columns were guessed.
+
+    Raises:
+        InputError: flags contradict each other, or columns must be named.
+    """
+    files = own_files(values)
+    if not files and not values.predict_file:
+        if not values.data_dir:
+            raise InputError(
+                "--data_dir must be given, or --data_file or --train_file with your own file. "
+                "Received: none"
+            )
+        return values
+    named = next(n for n in (*FILE_FLAGS, "predict_file") if getattr(values, n))
+    other = "data_dir" if values.data_dir else "task_name"
+    if values.data_dir or (files and values.task_name not in (None, OWN_FILES)):
+        raise InputError(
+            f"--{named} and --{other}: only one may be given, as both name the examples. "
+            "Received: both"
+        )
+    if values.data_file and len(files) > 1 and set(files) - {"data", "test"}:
+        raise InputError("--data_file is split itself: only --test_file may be beside it")
+    if values.predict_file and not values.do_predict:
+        raise InputError("--predict_file needs --do_predict. Received: --predict_file alone")
+    if values.do_train and not {"data", "train"} & files.keys():
+        raise InputError("--do_train needs --data_file or --train_file. Received: neither")
+    changes = {"data_dir": "", **({"task_name": OWN_FILES} if files else {})}
+    if values.do_train:
+        path = values.data_file or values.train_file
+        columns = Columns(values.text_column, values.second_column, values.label_column, None)
+        found = guess_columns(path, columns)
+        guessed = [n for n in ("text", "label") if getattr(columns, n) is None]
+        if guessed:
+            said = ", ".join(f"{name} {getattr(found, name)!r}" for name in guessed)
+            print(f"columns of {path}: {said} (--text_column and --label_column name others)")
+        changes |= {"text_column": found.text, "label_column": found.label}
+    if values.predict_file:
+        changes["predict_split"] = predicted_split(values.predict_file)
+    return dataclasses.replace(values, **changes)
+
+
+def own_files(values):
+    """Split -> path, of the flags that name files."""
+    return {split: getattr(values, n) for n, split in FILE_FLAGS.items() if getattr(values, n)}
+
+
+def predicted_split(path):
+    """The name of a file to predict among the splits, and in the names of what is written."""
+    name = os.path.splitext(os.path.basename(path))[0]
+    return f"file_{name}" if name in ("train", "dev", "test", "held_out", "train_part") else name
 
 
 def count_dataset_classes(dataset, examples):
@@ -139,6 +223,8 @@ def make_task(values, dataset, config, tokenizer):
 def read_data(values):
     """The data set of the flags, which must suit --class_weights."""
     dataset = _read_data(values)
+    if values.predict_file:
+        dataset = add_predicted(dataset, values)
     check_weights(values.class_weights, dataset.labels)
     return dataset
 
@@ -153,6 +239,8 @@ def _read_data(values):
                 f"--task_name={values.task_name}"
             )
         return DATASETS[values.task_name]
+    if values.task_name == OWN_FILES or (values.task_name in FILE_TYPES and not values.data_dir):
+        return _read_own_files(values)
     if values.task_name not in FILE_TYPES:
         raise InputError(
             f"--task_name must be one of {', '.join((*DATASETS, *FILE_TYPES))}. "
@@ -171,6 +259,30 @@ def _read_data(values):
         _names(values.labels),
         _names(values.metrics),
     )
+
+
+def _read_own_files(values):
+    columns = Columns(
+        values.text_column, values.second_column, values.label_column, values.id_column
+    )
+    labels, metrics = _names(values.labels), _names(values.metrics)
+    return own_dataset(
+        own_files(values), values.task_type or "single_label", columns, labels, metrics
+    )
+
+
+def add_predicted(dataset, values):
+    """The data set with the file of --predict_file as a split without labels."""
+    path = values.predict_file
+    columns = Columns(values.text_column, values.second_column, None, values.id_column)
+    sources = dataset.sources.values() if values.task_name in DATASETS else ()
+    for source in sources:  # a published task's own names, where the file has them
+        named = [c for c in (source.text, source.second) if c is not None]
+        if set(named) <= set(column_names(path)):
+            columns = Columns(source.text, source.second, None, None)
+    source = own_source(path, guess_columns(path, columns, needs_label=False))
+    split = {predicted_split(path): source}
+    return dataset._replace(sources={**dataset.sources, **split})
 
 
 def _names(text):

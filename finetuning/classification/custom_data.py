@@ -62,6 +62,32 @@ def custom_dataset(file_type, data_dir, task_type, columns, labels=None, metrics
     Raises:
         InputError: there is no file, a metric does not suit the type, or labels cannot be found.
     """
+    columns = custom_columns(columns, file_type)
+    files = {split: f"{split}.{file_type}" for split in ("train", "dev", "test")}
+    present = {s: f for s, f in files.items() if os.path.isfile(os.path.join(data_dir, f))}
+    if not present:
+        find_file(files["train"], data_dir, "")
+    sources = {split: SplitSource((name,), *columns, own=True) for split, name in present.items()}
+    return describe_custom_dataset(sources, data_dir, task_type, labels, metrics)
+
+
+def custom_columns(columns, file_type):
+    """The columns of a file: names, or numbers as ints.
+
+    Raises:
+        InputError: some are names, others numbers.
+    """
+    columns = [_column(name, file_type) for name in columns]
+    if len({isinstance(column, int) for column in columns if column is not None}) > 1:
+        raise InputError(
+            "columns must all be names, or all be numbers (files without a header). Received: "
+            + ", ".join(str(column) for column in columns if column is not None)
+        )
+    return columns
+
+
+def describe_custom_dataset(sources, data_dir, task_type, labels=None, metrics=None):
+    """Makes the `Dataset` of sources; the other arguments are those of `custom_dataset`."""
     fitting = FITTING_METRICS[task_type]
     unknown = [name for name in metrics or () if name not in fitting]
     if unknown:
@@ -69,19 +95,8 @@ def custom_dataset(file_type, data_dir, task_type, columns, labels=None, metrics
             f"--metrics of --task_type={task_type} must be of {', '.join(fitting)}. "
             f"Received: {', '.join(unknown)}"
         )
-    columns = [_column(name, file_type) for name in columns]
-    if len({isinstance(column, int) for column in columns if column is not None}) > 1:
-        raise InputError(
-            "columns must all be names, or all be numbers (files without a header). Received: "
-            + ", ".join(str(column) for column in columns if column is not None)
-        )
-    files = {split: f"{split}.{file_type}" for split in ("train", "dev", "test")}
-    present = {s: f for s, f in files.items() if os.path.isfile(os.path.join(data_dir, f))}
-    if not present:
-        find_file(files["train"], data_dir, "")
-    sources = {split: SplitSource((name,), *columns, own=True) for split, name in present.items()}
-    for split, name in present.items():
-        refuse_header(os.path.join(data_dir, name), sources[split])
+    for source in sources.values():
+        refuse_header(os.path.join(data_dir, source.files[0]), source)
     if "test" in sources and not _has_label(data_dir, sources["test"]):
         sources["test"] = sources["test"]._replace(label=None)
     if task_type == "regression":

@@ -3,7 +3,9 @@
 Shapes: N examples, C classes.
 """
 
+import csv
 import dataclasses
+import io
 import os
 
 import numpy as np
@@ -28,6 +30,7 @@ from finetuning.inputs import encode_around, encode_pairs, pad_rows
 from finetuning.metrics import score
 from finetuning.plots import MAX_DRAWN_CLASSES, draw_confusion_matrix
 from finetuning.prediction import softmax
+from finetuning.tables import read_table
 
 # How many of the examples with the highest loss TensorBoard shows.
 SHOWN_MISTAKES = 10
@@ -217,9 +220,42 @@ class Classification:
                 cells = [example.id, example.text, *[example.second or ""] * second]
                 cells += [self.format(labels[i])] * labelled + [self.format(predictions[i])]
                 file.write(as_line(cells + [f"{share:.6f}" for share in shares[i] if classes]))
+        source = self.dataset.sources.get(split)
+        if source is not None and source.own and source.label is None:
+            paths.append(self.write_table(directory, source, outputs))
         if split == "test":
             paths.append(os.path.join(directory, "test_results.tsv"))
             with atomic_write(paths[1]) as file:
                 for row in shares:
                     file.write(as_line([str(share) for share in row]))
         return paths
+
+    def write_table(self, directory, source, outputs):
+        """Writes NAME_predictions.csv: all columns of a user's file, and what was predicted.
+
+        UTF-8 with a mark at the beginning, by which a spreadsheet program knows the encoding.
+        """
+        path = source.files[0]
+        name = os.path.splitext(os.path.basename(path))[0]
+        written = os.path.join(directory, f"{name}_predictions.csv")
+        header, rows = read_table(path, has_header=not isinstance(source.text, int))
+        predicted = self.predictions(outputs)
+        columns, shares = ["label"], None
+        if self.dataset.labels and not self.dataset.multi_label:
+            columns += ["probability", "second_label", "second_probability"]
+            shares = self.probabilities(outputs)
+        taken = set(header)
+        columns = [c if c not in taken else f"predicted_{c}" for c in columns]
+        with atomic_write(written) as file:
+            text = io.StringIO(newline="")
+            table = csv.writer(text)
+            table.writerow([*header, *columns])
+            for i, row in enumerate(rows):
+                cells = [self.format(predicted[i])]
+                if shares is not None:
+                    best, second = np.argsort(-shares[i], kind="stable")[:2]
+                    cells += [f"{shares[i][best]:.4f}", self.dataset.labels[second]]
+                    cells += [f"{shares[i][second]:.4f}"]
+                table.writerow([*row, *cells])
+            file.write(text.getvalue().encode("utf-8-sig"))
+        return written

@@ -16,7 +16,8 @@ GROUPS = {
     ),
     "Data": (
         "corpus", "held_out", "reviews", "repeat_reviews", "tasks_dir", "docs_dir", "ledger",
-        "benchmark", "task_name", "data_dir", "train_file", "predict_file",
+        "benchmark", "task_name", "data_dir", "data_file", "train_file", "dev_file", "test_file",
+        "predict_file",
         "train_articles", "predict_articles", "skip_bad_answers", "input_file",
         "input_format", "text_key", "split_sentences", "long_lines", "strict_utf8",
         "output_file", "output_dir",

@@ -12,7 +12,7 @@ FILE, FOLDER, NOTHING = "a file", "a folder", "nothing there"
 # programs find in --data_dir where it is read.
 _FILES = (
     "vocab_file", "spm_model_file", "bert_config_file", "albert_config_file", "config_file",
-    "card_file", "add_tokens",
+    "card_file", "add_tokens", "data_file", "dev_file", "test_file",
 )  # fmt: skip
 _FOLDERS = ("model_dir", "tokenizer_dir", "data_dir", "tasks_dir")
 _NEW_FOLDERS = ("output_dir", "export_dir", "docs_dir", "compilation_cache_dir", "projector_dir")

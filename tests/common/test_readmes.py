@@ -87,22 +87,6 @@ def test_every_command_is_accepted_and_reads_what_is_there(language, tmp_path, m
     assert set(PROGRAMS) - seen == {"run_race.py", "run_scripts.reference"}
 
 
-@pytest.mark.parametrize("name", ("finetuning.md", "finetuning.ko.md"))
-def test_csv_becomes_lines(name, tmp_path):
-    """The guide's command, on a file as spreadsheets save it: with a byte order mark and quotes."""
-    (command,) = (body for body in blocks(ROOT / "docs" / name, "sh") if "csv.DictReader" in body)
-    (tmp_path / "data" / "orders").mkdir(parents=True)
-    content = 'text,label\r\n"좋아요, 정말",good\r\n"그가 ""별로""라고",bad\r\n'
-    (tmp_path / "orders.csv").write_text(content, encoding="utf-8-sig", newline="")
-    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-    subprocess.run(["bash", "-c", command], cwd=tmp_path, env=environment, check=True)
-    lines = (tmp_path / "data" / "orders" / "train.jsonl").read_text(encoding="utf-8").splitlines()
-    assert list(map(json.loads, lines)) == [
-        {"text": "좋아요, 정말", "label": "good"},
-        {"text": '그가 "별로"라고', "label": "bad"},
-    ]
-
-
 def test_both_languages_have_the_same_commands():
     found = [
         sorted(words for page in pages for words, in_block in commands(page) if in_block)

@@ -1,0 +1,144 @@
+"""run_classifier on a user's own file: every format in every encoding gives the same answers."""
+
+import csv
+import io
+import json
+
+import pytest
+from programs import ClassifierJob, one_line
+
+from bert_common.errors import InputError
+from finetuning.classification.custom_data import Columns
+from finetuning.classification.own_files import guess_columns, own_dataset
+from finetuning.readers import read_split
+
+TEXTS = (
+    "나는 학교에 갔다",
+    "the book is",
+    "학교 book",
+    'the "book", 학교',
+    "갔다 나는",
+    "book 갔다",
+)
+ROWS = [
+    (f"{TEXTS[i % 6]} {'나' * (i // 6)}".strip(), "좋음" if i % 3 else "나쁨") for i in range(24)
+]
+NEW = ["나는 book", "the 학교", "갔다", 'the "book"']
+TEXT_ENCODINGS = ("utf-8", "utf-8-sig", "utf-16", "cp949")
+FORMS = [
+    *((f"{kind}", encoding) for kind in ("csv", "semicolon.csv", "tsv", "jsonl")
+      for encoding in TEXT_ENCODINGS),
+    ("json", "utf-8"),
+    ("parquet", ""),
+]  # fmt: skip
+
+
+def write(path, kind, encoding, names, rows):
+    """Writes rows as a file of a kind; returns its path."""
+    path = path.with_name(f"{path.name}.{kind}")
+    if kind == "parquet":
+        parquet = pytest.importorskip("pyarrow.parquet", reason="needs the extra 'parquet'")
+        columns = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+        parquet.write_table(parquet.pa.table(columns), path)
+        return path
+    if kind in ("csv", "semicolon.csv"):
+        text = io.StringIO(newline="")
+        table = csv.writer(text, delimiter=";" if kind.startswith("semi") else ",")
+        table.writerows([names, *rows])
+        text = text.getvalue()
+    elif kind == "tsv":
+        text = "".join("\t".join(row) + "\n" for row in (names, *rows))
+    else:
+        objects = [dict(zip(names, row, strict=True)) for row in rows]
+        lines = [json.dumps(each, ensure_ascii=False) for each in objects]
+        text = "\n".join(lines) + "\n" if kind == "jsonl" else f"[{','.join(lines)}]"
+    path.write_bytes(text.encode(encoding))
+    return path
+
+
+def read(path):
+    columns = guess_columns(str(path), Columns(None, None, None, None))
+    dataset = own_dataset({"data": str(path)}, "single_label", columns)
+    splits = [read_split(dataset, split, "")[0] for split in ("train", "dev")]
+    return dataset.labels, [[(e.text, e.label) for e in split] for split in splits]
+
+
+@pytest.mark.parametrize("names", (("내용", "분류"), ("review", "label")))
+@pytest.mark.parametrize("kind, encoding", FORMS)
+def test_the_same_examples_are_read(tmp_path, kind, encoding, names):
+    labels, (train, dev) = read(write(tmp_path / "orders", kind, encoding, names, ROWS))
+    plain = read(write(tmp_path / "plain", "jsonl", "utf-8", ("text", "label"), ROWS))
+    assert (labels, [train, dev]) == plain and labels == ("나쁨", "좋음")
+    assert len(dev) == 3 and {label for _, label in dev} == {0, 1}
+    assert not set(train) & set(dev) and len(train) + len(dev) == len(ROWS)
+
+
+@pytest.mark.parametrize(
+    "names, received",
+    (
+        (("a", "b"), "--text_column must name a column of .*Received: a, b"),
+        (("text", "내용"), "--text_column must name .*Received: text, 내용"),
+        (("text", "b"), "--label_column must name .*Received: b"),
+    ),
+)
+def test_columns_in_doubt_are_asked_for(tmp_path, names, received):
+    path = write(tmp_path / "orders", "csv", "utf-8", names, ROWS)
+    with pytest.raises(InputError, match=received):
+        guess_columns(str(path), Columns(None, None, None, None))
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("job")
+    job = ClassifierJob(folder)
+    path = write(folder / "orders", "csv", "cp949", ("내용", "분류"), ROWS)
+    options = {"data_dir": None, "task_name": None, "data_file": path, "do_train": True}
+    assert job.run(do_eval=True, **options) == 0
+    return job
+
+
+def predictions(job, path, capsys):
+    options = {"data_dir": None, "task_name": None, "predict_file": path, "do_predict": True}
+    assert job.run(do_train=False, do_eval=False, **options) == 0, capsys.readouterr().err
+    name = path.name.rpartition(".")[0]
+    content = (job.output / f"{name}_predictions.csv").read_bytes()
+    assert content.startswith(b"\xef\xbb\xbf")
+    return list(csv.reader(io.StringIO(content.decode("utf-8-sig"), newline="")))
+
+
+def test_a_file_is_predicted_beside_its_columns(trained, tmp_path, capsys):
+    rows = [(text, f"#{i}") for i, text in enumerate(NEW)]
+    path = write(tmp_path / "new", "csv", "utf-16", ("내용", "주문"), rows)
+    header, *found = predictions(trained, path, capsys)
+    more = ["label", "probability", "second_label", "second_probability"]
+    assert header == ["내용", "주문", *more] and [tuple(row[:2]) for row in found] == rows
+    for row in found:
+        assert {row[2], row[4]} == {"나쁨", "좋음"} and float(row[3]) >= float(row[5])
+        assert abs(float(row[3]) + float(row[5]) - 1) < 2e-4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind, encoding", FORMS)
+def test_the_same_predictions(trained, tmp_path, kind, encoding, capsys):
+    path = write(tmp_path / "new", kind, encoding, ("내용", "주문"), [(t, "1") for t in NEW])
+    plain = write(tmp_path / "plain", "csv", "utf-8", ("내용", "주문"), [(t, "1") for t in NEW])
+    assert predictions(trained, path, capsys) == predictions(trained, plain, capsys)
+
+
+def test_what_contradicts(tmp_path, capsys):
+    job = ClassifierJob(tmp_path)
+    path = write(tmp_path / "orders", "csv", "utf-8", ("text", "label"), ROWS)
+    for flags, said in (
+        ({"data_file": path}, "--data_file and --data_dir: only one may be given"),
+        ({"data_dir": None, "task_name": None}, "--data_dir must be given, or --data_file or"),
+        ({"data_dir": None, "task_name": "nsmc", "data_file": path}, "and --task_name: only one"),
+        ({"data_dir": None, "task_name": None, "predict_file": path}, "--predict_file needs --do_"),
+    ):
+        job.data.mkdir(exist_ok=True)
+        assert job.run(do_eval=True, **flags) == 1
+        assert said in one_line(capsys)
+    book = tmp_path / "book.xlsx"
+    book.write_bytes(b"PK")
+    flags = {"data_dir": None, "task_name": None, "data_file": book, "do_train": True}
+    assert job.run(**flags) == 1
+    assert "(save a workbook as CSV UTF-8)" in one_line(capsys)
