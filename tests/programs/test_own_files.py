@@ -1,6 +1,7 @@
 """run_classifier on a user's own file: every format in every encoding gives the same answers."""
 
 import csv
+import importlib
 import io
 import json
 
@@ -37,9 +38,10 @@ def write(path, kind, encoding, names, rows):
     """Writes rows as a file of a kind; returns its path."""
     path = path.with_name(f"{path.name}.{kind}")
     if kind == "parquet":
-        parquet = pytest.importorskip("pyarrow.parquet", reason="needs the extra 'parquet'")
+        arrow = pytest.importorskip("pyarrow", reason="needs the extra 'parquet'")
+        parquet = importlib.import_module("pyarrow.parquet")
         columns = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
-        parquet.write_table(parquet.pa.table(columns), path)
+        parquet.write_table(arrow.table(columns), path)
         return path
     if kind in ("csv", "semicolon.csv"):
         text = io.StringIO(newline="")
