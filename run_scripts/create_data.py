@@ -195,10 +195,8 @@ def run_passes(flags, plan, manifest, tokenizer):
 
     def warn_early(statistics):
         # Before the long work. Whether the text is a single document is not known yet.
-        objective = plan.settings.pair_rules.objective
-        if len(plan.chunks) > 1:
-            early = "none" if objective == "none" else "sop"
-            for problem in find_layout_problems(statistics, early, flags.split_sentences):
+        if len(plan.chunks) > 1 and plan.settings.pair_rules.objective != "none":
+            for problem in find_layout_problems(statistics, "sop", flags.split_sentences):
                 warnings.warn(f"so far {problem}", stacklevel=2)
         if len(plan.chunks) > 1:
             warn_of_unknown_pieces(plan, tokenizer, statistics, "so far ")
@@ -296,7 +294,6 @@ def summary(statistics, max_seq_length, defaults, seconds):
     pieces = sum(length * count for length, count in statistics.lengths.items())
     parts += [
         f"mean length {pieces / statistics.examples:.1f} of {max_seq_length}",
-        f"cut away {statistics.cut_pieces / statistics.read_pieces:.1%} of the pieces",
         f"[UNK] {statistics.unknown_pieces / statistics.pieces:.2%}",
         f"{seconds:.1f} s",
         f"{statistics.examples / seconds:,.0f} examples/s",

@@ -1,7 +1,4 @@
-"""Finds layouts of a text that make a sentence objective meaningless or waste text."""
-
-# The share of the pieces beyond the ends of rows above which a warning names the cure.
-MOST_CUT = 0.05
+"""Finds layouts of a text that make a sentence objective meaningless."""
 
 
 def find_layout_problems(statistics, objective, split_sentences=False):
@@ -27,12 +24,6 @@ def find_layout_problems(statistics, objective, split_sentences=False):
             f"{share:.0%} of the random next sentences come from the same document as the "
             "sentences before them, as there is no other one to draw from: put a blank line "
             "between documents"
-        )
-    if statistics.long_pieces > MOST_CUT * statistics.pieces:
-        problems.append(
-            f"{statistics.long_pieces / statistics.pieces:.1%} of the pieces are in lines beyond "
-            "the length of a row and are cut away: --long_lines=split makes several sentences of "
-            "such lines"
         )
     if objective != "none" and single > documents / 2:
         problems.append(

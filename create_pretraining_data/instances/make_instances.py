@@ -9,7 +9,6 @@ import numpy as np
 from create_pretraining_data.instances.counter_based_random import derive_keys
 from create_pretraining_data.instances.dynamic_masking import make_dynamic_features
 from create_pretraining_data.instances.features import make_features
-from create_pretraining_data.instances.long_lines import limits_for
 from create_pretraining_data.instances.masking import mask_sequences, prediction_counts
 from create_pretraining_data.instances.packing import lay_out, pack
 from create_pretraining_data.instances.pairs import (
@@ -26,7 +25,7 @@ from create_pretraining_data.records.record_format import MaskingRules, RecordFo
 
 # To be increased whenever the same settings give other records, so that a run begun before the
 # change is not resumed.
-VERSION = 4
+VERSION = 3
 
 # Sequences processed at a time; their arrays stay in the processor's cache.
 BATCH = 512
@@ -56,9 +55,6 @@ class CorpusStatistics:
     words: int = 0  # as the tokenizer splits them
     pieces: int = 0  # of all sentences
     unknown_pieces: int = 0  # those that are [UNK]
-    long_pieces: int = 0  # those of a sentence beyond the length of a row
-    read_pieces: int = 0  # of all passes: pieces times passes
-    cut_pieces: int = 0  # of all passes: those in no sequence of the pass
     sequences: int = 0  # of all passes
     label_ones: int = 0  # sequences with sentence label 1
     from_same_document: int = 0  # random next sentences drawn from their own document
@@ -102,9 +98,8 @@ def make_records(documents, tokenizer, settings, seed, read_others=list):
     Returns:
         The `CorpusStatistics` of the chunk, after the last pass.
     """
-    limits = limits_for(settings.pair_rules)
-    text = tokenize_documents(documents, tokenizer, limits)
-    statistics = _count_text(text, tokenizer.unk_id, settings.pair_rules)
+    text = tokenize_documents(documents, tokenizer)
+    statistics = _count_text(text, tokenizer.unk_id)
     statistics.left_out[NO_PIECE] = len(documents) - text.num_documents
     if settings.pair_rules.objective != "none":
         statistics.left_out[ONE_WORD] = sum(
@@ -114,7 +109,7 @@ def make_records(documents, tokenizer, settings, seed, read_others=list):
     num_documents, is_random = text.num_documents, settings.pair_rules.objective == "nsp"
     record_format, pad_id = settings.record_format, tokenizer.pad_id or 0
     if is_random and num_documents == 1:
-        text = concatenate(text, tokenize_documents(read_others(), tokenizer, limits))
+        text = concatenate(text, tokenize_documents(read_others(), tokenizer))
     rng, balance = random.Random(seed), LengthBalance()
     # RandomState gives the same numbers in every version of NumPy.
     order, row_order = (np.random.RandomState(rng.getrandbits(32)) for _ in range(2))
@@ -139,8 +134,6 @@ def make_records(documents, tokenizer, settings, seed, read_others=list):
                 features = make_features(sequences, masked, layout, record_format, pad_id)
             records += encode_records(features, record_format)
             _count_records(sequences, layout, statistics)
-        statistics.read_pieces += statistics.pieces
-        statistics.cut_pieces += statistics.pieces - _count_used(pairs, statistics.pieces)
         statistics.sequences += len(pairs)
         ones = int(pairs[:, -1].sum())
         statistics.label_ones += ones
@@ -175,24 +168,13 @@ def _batches(pairs, settings, row_order):
         first = last
 
 
-def _count_used(pairs, pieces):
-    """The number of the first `pieces` of the text that are in a segment of any pair."""
-    changes = np.zeros(pieces + 1, np.int64)
-    for start, end in ((0, 1), (2, 3)):
-        np.add.at(changes, np.minimum(pairs[:, start], pieces), 1)
-        np.add.at(changes, np.minimum(pairs[:, end], pieces), -1)
-    return int((np.cumsum(changes)[:pieces] > 0).sum())
-
-
-def _count_text(text, unk_id, rules):
-    room = rules.max_seq_length - (2 if rules.objective == "none" else 3)
+def _count_text(text, unk_id):
     return CorpusStatistics(
         documents=text.num_documents,
         single_sentence_documents=int((np.diff(text.documents) == 1).sum()),
         sentences=len(text.sentences) - 1,
         words=int(text.word_starts.sum()),
         pieces=len(text.ids),
-        long_pieces=int(np.maximum(np.diff(text.sentences) - room, 0).sum()),
         unknown_pieces=int((text.ids == unk_id).sum()),  # 0 if unk_id is None
     )
 

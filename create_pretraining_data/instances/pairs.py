@@ -48,7 +48,6 @@ class PairRules:
     short_seq_prob: float  # the probability of a shorter target length in a pass over a document
     cls_id: int
     sep_id: int
-    long_lines: str = "split"  # one of `LONG_LINES`: what becomes of lines longer than a row
 
 
 class LengthBalance:
@@ -118,12 +117,12 @@ def is_too_short_for_a_pair(text, index):
 
 
 def _next_sentence_pairs(text, index, rules, balance, rng):
-    bounds, fits = _at_least_two(text, index, rng), index in text.split_documents
+    bounds = _at_least_two(text, index, rng)
     room = rules.max_seq_length - 3  # [CLS] [SEP] [SEP]
     target = _target_length(room, rules.short_seq_prob, rng)
     pairs, start, last = [], 0, len(bounds) - 1
     while start < last:
-        sentences = gather_sentences(bounds, start, target, rng, fits)
+        sentences = gather_sentences(bounds, start, target, rng)
         split = rng.randint(sentences.start + 1, sentences.stop - 1)
         first = bounds[sentences.start], bounds[split]
         is_random = rng.random() < 0.5
@@ -140,7 +139,7 @@ def _next_sentence_pairs(text, index, rules, balance, rng):
 
 
 def _sentence_order_pairs(text, index, rules, balance, rng):
-    bounds, fits = _at_least_two(text, index, rng), index in text.split_documents
+    bounds = _at_least_two(text, index, rng)
     room = rules.max_seq_length - 3  # [CLS] [SEP] [SEP]
     target = _target_length(room, rules.short_seq_prob, rng)
     from_the_end = rng.random() < 0.5
@@ -148,7 +147,7 @@ def _sentence_order_pairs(text, index, rules, balance, rng):
         bounds = [-bound for bound in reversed(bounds)]
     pairs, start, last = [], 0, len(bounds) - 1
     while start < last:
-        sentences = gather_sentences(bounds, start, target, rng, fits)
+        sentences = gather_sentences(bounds, start, target, rng)
         start = sentences.stop
         inside = bounds[sentences.start : sentences.stop + 1]
         if from_the_end:
@@ -167,7 +166,7 @@ def _single_segments(text, index, rules, balance, rng):
     target = _target_length(room, rules.short_seq_prob, rng)
     pairs, start = [], 0
     while start < len(bounds) - 1:
-        end = _gather(bounds, start, target, 1, index in text.split_documents)
+        end = _gather(bounds, start, target, at_least=1)
         segment = _truncate(bounds[start], bounds[end], bounds[end] - bounds[start] - room, rng)
         pairs.append(Pair(*segment, 0, 0, 0))
         start = end
@@ -182,7 +181,7 @@ _OBJECTIVES = {
 OBJECTIVES = tuple(_OBJECTIVES)
 
 
-def gather_sentences(bounds, start, target, rng, fits=False):
+def gather_sentences(bounds, start, target, rng):
     """Gathers sentences from `start` on, at least `target` pieces and at least two sentences.
 
     If only the last sentence is left, at least one earlier sentence is gathered again, up to a
@@ -193,29 +192,23 @@ def gather_sentences(bounds, start, target, rng, fits=False):
         start: the first sentence that was not used yet.
         target: a number of pieces.
         rng: a `random.Random`.
-        fits: whether to gather at most `target` pieces instead, so that nothing is truncated.
 
     Returns:
         A range of sentence indices, which may begin before `start`.
     """
-    end = _gather(bounds, start, target, 2, fits)
+    end = _gather(bounds, start, target, at_least=2)
     if end - start >= 2:
         return range(start, end)
     wanted = rng.randint(1, target)
     first = start - 1
     while first > 0 and bounds[end] - bounds[first] < wanted:
-        if fits and bounds[end] - bounds[first - 1] > target:
-            break
         first -= 1
     return range(first, end)
 
 
-def _gather(bounds, start, target, at_least, fits=False):
-    """The sentence after those from `start` on that reach the target, or that fit into it."""
-    if fits:
-        end = bisect.bisect_right(bounds, bounds[start] + target, start) - 1
-    else:
-        end = bisect.bisect_left(bounds, bounds[start] + target, start)
+def _gather(bounds, start, target, at_least):
+    """The sentence after those from `start` on that reach the target."""
+    end = bisect.bisect_left(bounds, bounds[start] + target, start)
     return min(max(end, start + at_least), len(bounds) - 1)
 
 

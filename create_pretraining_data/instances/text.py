@@ -8,8 +8,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from create_pretraining_data.instances.long_lines import split_line
-
 
 class TokenizedText(NamedTuple):
     """The ids of tokenized documents, one after another."""
@@ -18,7 +16,6 @@ class TokenizedText(NamedTuple):
     word_starts: np.ndarray  # bool [N] True where a word begins
     sentences: list[int]  # where each sentence begins in ids, and finally N
     documents: list[int]  # where each document begins in sentences, and finally their number
-    split_documents: frozenset[int] = frozenset()  # those with a line that had to be split
 
     @property
     def num_documents(self):
@@ -42,28 +39,20 @@ def concatenate(first, second):
         np.concatenate([first.word_starts, second.word_starts]),
         first.sentences + [len(first.ids) + start for start in second.sentences[1:]],
         first.documents + [sentences + start for start in second.documents[1:]],
-        first.split_documents | {first.num_documents + number for number in second.split_documents},
     )
 
 
-def tokenize_documents(documents, tokenizer, limits=None):
+def tokenize_documents(documents, tokenizer):
     """Tokenizes documents, each an iterable of sentences as strings; returns a `TokenizedText`.
 
     Sentences without a piece (of control characters only) are left out, and so are documents
-    without any other sentence. The tokenizer's `tokenize_words` determines the words. With
-    `LineLimits`, lines that are too long become several sentences.
+    without any other sentence. The tokenizer's `tokenize_words` determines the words.
     """
-    ids, lengths, sentences, bounds, split = [], [], [0], [0], set()
-
-    def cut(sentence):
-        return [word for word in tokenizer.tokenize_words(sentence) if word]
-
+    ids, lengths, sentences, bounds = [], [], [0], [0]
     for document in documents:
         for sentence in document:
-            parts = split_line(sentence, cut, limits) if limits else [cut(sentence)]
-            if len(parts) > 1:
-                split.add(len(bounds) - 1)
-            for words in filter(None, parts):
+            words = [word for word in tokenizer.tokenize_words(sentence) if word]
+            if words:
                 ids += tokenizer.convert_tokens_to_ids(itertools.chain.from_iterable(words))
                 lengths += map(len, words)
                 sentences.append(len(ids))
@@ -71,4 +60,4 @@ def tokenize_documents(documents, tokenizer, limits=None):
             bounds.append(len(sentences) - 1)
     word_starts, lengths = np.zeros(len(ids), bool), np.array(lengths, np.int64)
     word_starts[np.cumsum(lengths) - lengths] = True
-    return TokenizedText(np.array(ids, np.int32), word_starts, sentences, bounds, frozenset(split))
+    return TokenizedText(np.array(ids, np.int32), word_starts, sentences, bounds)

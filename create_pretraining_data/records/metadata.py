@@ -78,7 +78,6 @@ def describe_records(plan, manifest, tokenizer, statistics, shards):
         else None,
         "padding_share": _share(positions - filled, positions),
         "unknown_share": _share(statistics.unknown_pieces, statistics.pieces),
-        "cut_share": _share(statistics.cut_pieces, statistics.read_pieces),
         "pieces_per_word": _share(statistics.pieces, statistics.words),
         "documents_left_out": counted["left_out"],
         "lengths": counted["lengths"],

@@ -10,7 +10,6 @@ from bert_common.folders import kind_of_path
 from create_pretraining_data.engine.plain_text import TEXT_KEY
 from create_pretraining_data.engine.splitting import FORMATS
 from create_pretraining_data.engine.work_plan import COMPRESSIONS
-from create_pretraining_data.instances.long_lines import LONG_LINES
 from create_pretraining_data.instances.packing import row_predictions
 from create_pretraining_data.instances.pairs import OBJECTIVES, SHORTEST_SEQUENCE
 from create_pretraining_data.records.shard_names import expand_output_file
@@ -61,13 +60,6 @@ class CreateDataFlags(TokenizerFlags):
         False,
         "Lines are running text, such as paragraphs: kiwipiepy (the extra korean) splits them into "
         "sentences.",
-    )
-    long_lines: str = flag(
-        "split",
-        "What becomes of lines longer than a row, such as paragraphs. split: they are split where "
-        "a sentence ends, then between words; truncate: what does not fit is cut away, as in "
-        "Google's script.",
-        choices=LONG_LINES,
     )
     output_file: str = flag(
         None,
